@@ -1,0 +1,28 @@
+/** What a caller may rely on in every error of ours: a stable code, never the message. */
+export interface CausewayErrorOptions extends ErrorOptions {
+  /** True when doing the same again later may succeed. @default false */
+  readonly retryable?: boolean;
+}
+
+/**
+ * Base of the errors that callers match on.
+ *
+ * `code` is `area/what` in kebab case, such as `"link/frame-too-large"`. Subclasses add fields
+ * for numbers a caller needs (`style.md` §6).
+ */
+export class CausewayError extends Error {
+  override readonly name: string = "CausewayError";
+  readonly code: string;
+  readonly retryable: boolean;
+
+  constructor(code: string, message: string, options: CausewayErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.retryable = options.retryable ?? false;
+  }
+}
+
+/** The message of anything that was thrown, for a log field. */
+export function describeError(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,10 @@
+export type { CancelTimer, Clock } from "./clock.ts";
+export { SystemClock } from "./clock.ts";
+export { ManualClock } from "./manual_clock.ts";
+export type { CausewayErrorOptions } from "./errors.ts";
+export { CausewayError, describeError } from "./errors.ts";
+export type { Random } from "./random.ts";
+export { MATH_RANDOM, randomHex, randomIncarnation, SeededRandom } from "./random.ts";
+export type { BackoffOptions } from "./backoff.ts";
+export { backoffMs } from "./backoff.ts";
+export { SLAB_BYTES, SlabAllocator } from "./slab.ts";

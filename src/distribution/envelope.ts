@@ -1,0 +1,67 @@
+import type { Stanza } from "../xmpp/mod.ts";
+
+/** Told once, when the fate of a numbered stanza is final (`design.md` §6, "settled"). */
+export interface Settler {
+  settle(number: number): void;
+}
+
+/** What a stanza carries besides itself while Causeway holds it; `design.md` §5 and §6. */
+export interface EnvelopeFields {
+  readonly stanza: Stanza;
+  /** Incarnation of the process where the stanza entered the mesh; an integer in [1, 2^52). */
+  readonly process: number;
+  /** That process's running number for it; with `process` unique for the stanza's whole life. */
+  readonly sequence: number;
+  /** Local host of the datacenter where it entered. */
+  readonly origin: string;
+  /** Wall-clock microseconds when it was accepted there. */
+  readonly sentAtUs: number;
+  /** Datacenter hops it may still take. */
+  ttl: number;
+  /** Retries that bouncing has already spent on it. */
+  bounces: number;
+}
+
+/**
+ * A stanza on its way, with the promise of an answer: whoever holds an envelope either passes it on
+ * or settles it. `settle` reports its fate to where it came from (an incoming lane, a client that uses
+ * stream management); an error that answers it takes the duty over with `adoptDuty`.
+ */
+export class Envelope implements EnvelopeFields {
+  readonly stanza: Stanza;
+  readonly process: number;
+  readonly sequence: number;
+  readonly origin: string;
+  readonly sentAtUs: number;
+  ttl: number;
+  bounces: number;
+  #settler: Settler | undefined;
+  #number: number;
+
+  constructor(fields: EnvelopeFields, settler?: Settler, number = 0) {
+    this.stanza = fields.stanza;
+    this.process = fields.process;
+    this.sequence = fields.sequence;
+    this.origin = fields.origin;
+    this.sentAtUs = fields.sentAtUs;
+    this.ttl = fields.ttl;
+    this.bounces = fields.bounces;
+    this.#settler = settler;
+    this.#number = number;
+  }
+
+  /** Reports that the fate is final. Only the first call counts. */
+  settle(): void {
+    const settler = this.#settler;
+    if (settler === undefined) return;
+    this.#settler = undefined;
+    settler.settle(this.#number);
+  }
+
+  /** Takes over `other`'s duty to settle: this stanza answers or replaces it. */
+  adoptDuty(other: Envelope): void {
+    this.#settler = other.#settler;
+    this.#number = other.#number;
+    other.#settler = undefined;
+  }
+}

@@ -1,0 +1,50 @@
+/** A JID without a resourcepart, `localpart@domainpart` or a lone domainpart (RFC 7622 §3). */
+export class BareJid {
+  readonly localpart: string;
+  readonly domainpart: string;
+  /** The whole address, normalised. */
+  readonly text: string;
+
+  /** For `parseJid`: the parts must be normalised already; `localpart` is empty for a domain. */
+  constructor(localpart: string, domainpart: string) {
+    this.localpart = localpart;
+    this.domainpart = domainpart;
+    this.text = localpart === "" ? domainpart : `${localpart}@${domainpart}`;
+  }
+
+  get bare(): BareJid {
+    return this;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+}
+
+/** A JID with a resourcepart (RFC 7622 §3.4). */
+export class FullJid {
+  readonly bare: BareJid;
+  readonly resourcepart: string;
+  /** The whole address, normalised. */
+  readonly text: string;
+
+  constructor(bare: BareJid, resourcepart: string) {
+    this.bare = bare;
+    this.resourcepart = resourcepart;
+    this.text = `${bare.text}/${resourcepart}`;
+  }
+
+  get localpart(): string {
+    return this.bare.localpart;
+  }
+
+  get domainpart(): string {
+    return this.bare.domainpart;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+}
+
+export type Jid = BareJid | FullJid;

@@ -1,0 +1,69 @@
+/**
+ * What `StreamScanner` (stream_scanner.ts) tells its owner; one object per stream, reused for every
+ * element. Offsets are into `buffer` and are valid until the callback returns.
+ */
+export interface ScannedElement {
+  /** The bytes that hold the whole element; it lies at [`start`, `end`). */
+  readonly buffer: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+  /** End of the root's name in its start tag: where attributes begin. */
+  readonly nameEnd: number;
+  /** End of the root's start tag, behind its `>` (or behind `/>`). */
+  readonly startTagEnd: number;
+  /** Local name of the root. */
+  readonly name: string;
+  /** Namespace of the root, resolved through the element and the stream header. */
+  readonly namespace: string;
+  /** True when the root is written `<name …/>`. */
+  readonly isEmpty: boolean;
+  /** Number of attributes on the root, namespace declarations included. */
+  readonly attributeCount: number;
+  /** Value of an unprefixed attribute of the root, references expanded; undefined when absent. */
+  attribute(name: string): string | undefined;
+  /** Value of `xml:lang` on the root. */
+  readonly lang: string | undefined;
+}
+
+/** The `<stream:stream …>` start tag (RFC 6120 §4.7), or `<open/>` for RFC 7395. */
+export interface StreamHeader {
+  /** Local name and namespace of the root. */
+  readonly name: string;
+  readonly namespace: string;
+  /** The default namespace it declares (the content namespace). */
+  readonly contentNamespace: string;
+  readonly to: string | undefined;
+  readonly from: string | undefined;
+  readonly id: string | undefined;
+  readonly version: string | undefined;
+  readonly lang: string | undefined;
+}
+
+/** Bounds on what a peer may make the scanner hold; all counted before anything is allocated. */
+export interface ScannerLimits {
+  /** Bytes of one top-level element or stream header. @default 262144 */
+  readonly maxStanzaBytes: number;
+  /** Depth of nesting below the stream, the stanza itself being 1. @default 64 */
+  readonly maxDepth: number;
+  /** Attributes on one element, namespace declarations included. @default 64 */
+  readonly maxAttributes: number;
+}
+
+export interface ScannerHandlers {
+  streamOpened(header: StreamHeader): void;
+  /** A whole child of the stream: a stanza or a nonza. */
+  element(element: ScannedElement): void;
+  streamClosed(): void;
+}
+
+/**
+ * Why a scanner gave up: the RFC 6120 §4.9.3 condition to send. Thrown by `push`; after it the
+ * scanner accepts nothing more.
+ */
+export type ScanFailureCondition =
+  | "not-well-formed"
+  | "restricted-xml"
+  | "policy-violation"
+  | "bad-namespace-prefix"
+  | "unsupported-encoding"
+  | "invalid-xml";
