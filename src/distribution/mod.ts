@@ -1,0 +1,2 @@
+export type { EnvelopeFields, Settler } from "./envelope.ts";
+export { Envelope } from "./envelope.ts";

@@ -1,0 +1,1 @@
+export type { Connection, ConnectionHandlers } from "./connection.ts";

@@ -1,0 +1,12 @@
+export type { Jid } from "./jid.ts";
+export { BareJid, FullJid } from "./jid.ts";
+export type {
+  IqType,
+  MessageType,
+  PresenceType,
+  Stanza,
+  StanzaKind,
+  StanzaType,
+} from "./stanza.ts";
+export { isReply, isSubscription } from "./stanza.ts";
+export type { StanzaErrorCondition } from "./stanza_error.ts";
