@@ -20,6 +20,11 @@ export interface EnvelopeFields {
   ttl: number;
   /** Retries that bouncing has already spent on it. */
   bounces: number;
+  /**
+   * True once it was sent on a lane that ended without telling whether it was received: from then
+   * on it may arrive a second time, and the node that delivers compares it with what it has seen.
+   */
+  mayBeRepeat: boolean;
 }
 
 /**
@@ -28,13 +33,14 @@ export interface EnvelopeFields {
  * stream management); an error that answers it takes the duty over with `adoptDuty`.
  */
 export class Envelope implements EnvelopeFields {
-  readonly stanza: Stanza;
+  stanza: Stanza;
   readonly process: number;
   readonly sequence: number;
   readonly origin: string;
   readonly sentAtUs: number;
   ttl: number;
   bounces: number;
+  mayBeRepeat: boolean;
   #settler: Settler | undefined;
   #number: number;
 
@@ -46,8 +52,15 @@ export class Envelope implements EnvelopeFields {
     this.sentAtUs = fields.sentAtUs;
     this.ttl = fields.ttl;
     this.bounces = fields.bounces;
+    this.mayBeRepeat = fields.mayBeRepeat;
     this.#settler = settler;
     this.#number = number;
+  }
+
+  /** Copies the stanza out of the read buffer or slab it lies in, to be held for long. */
+  detach(): void {
+    const { kind, type, from, to, bytes } = this.stanza;
+    this.stanza = { kind, type, from, to, bytes: bytes.slice() };
   }
 
   /** Reports that the fate is final. Only the first call counts. */

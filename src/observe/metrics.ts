@@ -49,4 +49,6 @@ export interface Metrics {
   gauge(declaration: MetricDeclaration, read?: () => number): Gauge;
   /** The histogram of that name and labels; `observe` takes microseconds. */
   histogramUs(declaration: MetricDeclaration): Histogram;
+  /** A histogram of plain numbers with the given upper bounds, such as hops or items. */
+  histogram(declaration: MetricDeclaration, bounds: readonly number[]): Histogram;
 }
