@@ -1,0 +1,179 @@
+import type { Secret } from "./secret.ts";
+
+/** A host name or IP address, and a port. */
+export interface HostPort {
+  readonly host: string;
+  /** 0 asks the system for a free port; only where something is listened on. */
+  readonly port: number;
+}
+
+/** A certificate chain and its private key, as absolute paths of PEM files. */
+export interface CertificateFiles {
+  readonly certfile: string;
+  /** The same as `certfile` when the key is in there. */
+  readonly keyfile: string;
+}
+
+/** How a client port is secured: STARTTLS required, TLS from the first byte, or not at all. */
+export type C2sTls =
+  | ({ readonly mode: "starttls" | "direct" } & CertificateFiles)
+  | { readonly mode: "none" };
+
+/** One `[[listen.c2s]]`. */
+export interface C2sListenConfig extends HostPort {
+  readonly tls: C2sTls;
+  /** True when the operator allows unencrypted clients off loopback on this port. */
+  readonly allowPlaintext: boolean;
+}
+
+/** One domain that a component may connect as (XEP-0114). */
+export interface ComponentDomainConfig {
+  /** Normalised domainpart. */
+  readonly name: string;
+  readonly secret: Secret;
+  /** True when service discovery shows it only to those who may see hidden services. */
+  readonly isHidden: boolean;
+}
+
+/** One `[[listen.component]]`. */
+export interface ComponentListenConfig extends HostPort {
+  /** TLS from the first byte; undefined for plain TCP, which is what XEP-0114 describes. */
+  readonly tls: CertificateFiles | undefined;
+  readonly domains: readonly ComponentDomainConfig[];
+}
+
+/** `[listen.admin]`. */
+export interface AdminListenConfig extends HostPort {
+  /** What a request must present as its bearer token; undefined when none is asked for. */
+  readonly token: Secret | undefined;
+}
+
+export type SaslMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-1" | "PLAIN";
+
+/** `[auth]`. */
+export interface AuthConfig {
+  readonly backend: "internal";
+  /** Offered in this order. */
+  readonly mechanisms: readonly SaslMechanism[];
+  /** PBKDF2 rounds for passwords set from now on. */
+  readonly scramIterations: number;
+}
+
+/** `[limits]`: bounds on what clients, components and peers may cost. */
+export interface LimitsConfig {
+  readonly maxStanzaBytes: number;
+  readonly maxDepth: number;
+  readonly maxAttributes: number;
+  readonly authenticationTimeoutMs: number;
+  readonly maxUnauthenticated: number;
+  readonly maxConnectionsPerAddress: number;
+  readonly saslAttempts: number;
+  readonly maxPendingBytes: number;
+  readonly linkMaxFrameBytes: number;
+  readonly linkHandshakeTimeoutMs: number;
+  readonly linkMaxUnauthenticated: number;
+  readonly linkSilenceTimeoutMs: number;
+  readonly laneMaxBytes: number;
+  readonly laneMaxItems: number;
+}
+
+/** `connections.tls_opts`, absolute paths; `cafile` holds the CA that peers' certificates come from. */
+export interface LinkTlsConfig extends CertificateFiles {
+  readonly cafile: string;
+}
+
+/** `modules.mod_global_distrib.connections`. */
+export interface ConnectionsConfig {
+  readonly endpoints: readonly HostPort[];
+  /** Undefined: what `endpoints` turn out to be once resolved and bound. */
+  readonly advertisedEndpoints: readonly HostPort[] | undefined;
+  readonly connectionsPerEndpoint: number;
+  readonly endpointRefreshIntervalMs: number;
+  readonly endpointRefreshIntervalWhenEmptyMs: number;
+  readonly disabledGcIntervalMs: number;
+  readonly seeds: readonly HostPort[];
+  readonly cluster: HostPort;
+  /** Undefined: plain TCP (`tls_opts = false`). */
+  readonly tls: LinkTlsConfig | undefined;
+}
+
+/** `modules.mod_global_distrib.redis`. */
+export interface RedisConfig extends HostPort {
+  readonly password: Secret | undefined;
+  readonly poolSize: number;
+  readonly replication: "builtin" | "external";
+  readonly expireAfterMs: number;
+  readonly refreshAfterMs: number;
+}
+
+/** `modules.mod_global_distrib.cache`. */
+export interface CacheConfig {
+  readonly cachesMissed: boolean;
+  readonly domainLifetimeMs: number;
+  readonly jidLifetimeMs: number;
+  readonly maxJids: number;
+}
+
+/** `modules.mod_global_distrib.bounce`. */
+export interface BounceConfig {
+  readonly resendAfterMs: number;
+  readonly maxRetries: number;
+  readonly maxItems: number;
+  readonly maxBytes: number;
+}
+
+/** `modules.mod_global_distrib`. */
+export interface GlobalDistribConfig {
+  readonly globalHost: string;
+  readonly localHost: string;
+  readonly messageTtl: number;
+  readonly hostsRefreshIntervalMs: number;
+  readonly connections: ConnectionsConfig;
+  readonly redis: RedisConfig;
+  readonly cache: CacheConfig;
+  /** Undefined: stanzas without a route are answered at once (`bounce = false`). */
+  readonly bounce: BounceConfig | undefined;
+}
+
+/** The modules that answer on behalf of one host, `host_config` applied. */
+export interface HostModulesConfig {
+  readonly disco: { readonly usersCanSeeHiddenServices: boolean };
+}
+
+/** `[log]`. */
+export interface LogConfig {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly format: "text" | "json";
+}
+
+/** Something an operator should know though nothing is wrong; shown by `check`, logged by `serve`. */
+export interface ConfigNote {
+  readonly path: string;
+  readonly text: string;
+}
+
+/**
+ * The configuration of one process, checked, with every default filled in: names are normalised,
+ * file paths absolute, durations milliseconds. Deeply frozen.
+ */
+export interface Config {
+  /** The file it came from, as it was named. */
+  readonly file: string;
+  readonly hosts: readonly string[];
+  readonly nodeName: string;
+  readonly listen: {
+    readonly c2s: readonly C2sListenConfig[];
+    readonly component: readonly ComponentListenConfig[];
+    readonly admin: AdminListenConfig;
+  };
+  readonly auth: AuthConfig;
+  readonly storage: { readonly internal: { readonly path: string } };
+  readonly log: LogConfig;
+  readonly limits: LimitsConfig;
+  readonly globalDistrib: GlobalDistribConfig;
+  /** By host, one entry for each of `hosts`. */
+  readonly modules: Readonly<Record<string, HostModulesConfig>>;
+  /** By remote local host: endpoints that replace those which the session table names. */
+  readonly globalDistribAddr: Readonly<Record<string, readonly HostPort[]>>;
+  readonly notes: readonly ConfigNote[];
+}

@@ -1,0 +1,25 @@
+export type {
+  AdminListenConfig,
+  AuthConfig,
+  BounceConfig,
+  C2sListenConfig,
+  C2sTls,
+  CacheConfig,
+  CertificateFiles,
+  ComponentDomainConfig,
+  ComponentListenConfig,
+  Config,
+  ConfigNote,
+  ConnectionsConfig,
+  GlobalDistribConfig,
+  HostModulesConfig,
+  HostPort,
+  LimitsConfig,
+  LinkTlsConfig,
+  LogConfig,
+  RedisConfig,
+  SaslMechanism,
+} from "./config.ts";
+export { Secret } from "./secret.ts";
+export type { Finding } from "./config_error.ts";
+export { ConfigError, formatFinding } from "./config_error.ts";
