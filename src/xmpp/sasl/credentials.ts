@@ -1,0 +1,33 @@
+/** The hash functions of the SCRAM mechanisms on offer, as RFC 5802 §4 names them. */
+export type ScramHash = "SHA-1" | "SHA-256";
+
+/** What a server keeps of a password for one hash function (RFC 5802 §3). */
+export interface ScramSecret {
+  readonly salt: Uint8Array;
+  /** PBKDF2 rounds; at least 1, 4 096 by RFC 5802, 10 000 by default here. */
+  readonly iterations: number;
+  /** 20 bytes for SHA-1, 32 for SHA-256. */
+  readonly storedKey: Uint8Array;
+  readonly serverKey: Uint8Array;
+}
+
+/** What a server keeps of an account's password: one secret for each hash function. */
+export interface ScramCredentials {
+  readonly sha1: ScramSecret;
+  readonly sha256: ScramSecret;
+}
+
+/** Where the accounts of one host are looked up; the user store satisfies it. */
+export interface CredentialSource {
+  /**
+   * Credentials of an account, undefined when there is none.
+   * @param localpart normalised (RFC 7622 §3.3)
+   * @throws when the store cannot be asked; the login then fails with `temporary-auth-failure`
+   */
+  credentials(localpart: string): Promise<ScramCredentials | undefined>;
+}
+
+/** The secret for one hash function. */
+export function secretFor(credentials: ScramCredentials, hash: ScramHash): ScramSecret {
+  return hash === "SHA-1" ? credentials.sha1 : credentials.sha256;
+}

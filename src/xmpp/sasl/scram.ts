@@ -1,0 +1,109 @@
+import { Buffer } from "node:buffer";
+import { timingSafeEqual } from "node:crypto";
+import type { ScramHash, ScramSecret } from "./credentials.ts";
+import { digest, hmac } from "./derive_credentials.ts";
+import type { SaslCondition } from "./sasl_condition.ts";
+
+// One SCRAM exchange (RFC 5802 §5), server side, without channel binding:
+//
+//   client-first  ->  parseScramFirst    (look the account up)
+//                 <-  challengeScram     server-first
+//   client-final  ->  verifyScramFinal
+//                 <-                     server-final, in <success/>
+
+/** What a client-first message says. */
+export interface ScramFirst {
+  /** `n,,` or `y,a=…,`: what the client-final message must repeat. */
+  readonly gs2Header: string;
+  readonly authzid: string | undefined;
+  /** As sent, unescaped; not yet prepared. */
+  readonly username: string;
+  readonly clientNonce: string;
+  /** The part of the message that is signed. */
+  readonly bare: string;
+}
+
+/** An exchange that waits for its client-final message. */
+export interface ScramChallenge {
+  /** The server-first message to send. */
+  readonly message: string;
+  readonly hash: ScramHash;
+  readonly first: ScramFirst;
+  readonly nonce: string;
+  readonly secret: ScramSecret;
+}
+
+/** The outcome of a step that can fail. */
+export type ScramOutcome<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly condition: SaslCondition };
+
+const MALFORMED = { ok: false, condition: "malformed-request" } as const;
+
+// RFC 5802 §7. `m=` (a mandatory extension) is not matched anywhere: it must fail the exchange.
+const CLIENT_FIRST =
+  /^(n|y|p=[A-Za-z0-9.-]+),(?:a=((?:[^\0,=]|=2C|=3D)+))?,(n=((?:[^\0,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-ln-z]=[^\0,]+)*)$/u;
+const CLIENT_FINAL =
+  /^(c=([A-Za-z0-9+/=]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-bd-ln-oqs-z]=[^\0,]+)*),p=([A-Za-z0-9+/=]+)$/u;
+
+/**
+ * Reads a client-first message. Flag `y` (the client would bind but believes that we cannot) is right,
+ * as no -PLUS mechanism is offered; `p=` asks for a binding that this mechanism does not have.
+ */
+export function parseScramFirst(message: string): ScramOutcome<ScramFirst> {
+  const match = CLIENT_FIRST.exec(message);
+  if (match === null || match[1]!.startsWith("p=")) return MALFORMED;
+  const bare = match[3]!;
+  return {
+    ok: true,
+    value: {
+      gs2Header: message.slice(0, message.length - bare.length),
+      authzid: match[2] === undefined ? undefined : unescapeName(match[2]),
+      username: unescapeName(match[4]!),
+      clientNonce: match[5]!,
+      bare,
+    },
+  };
+}
+
+/** Makes the server-first message; `serverNonce` is fresh, printable and holds no comma. */
+export function challengeScram(
+  first: ScramFirst,
+  options: { readonly hash: ScramHash; readonly secret: ScramSecret; readonly serverNonce: string },
+): ScramChallenge {
+  const { hash, secret } = options;
+  const nonce = first.clientNonce + options.serverNonce;
+  const salt = Buffer.from(secret.salt).toString("base64");
+  return { message: `r=${nonce},s=${salt},i=${secret.iterations}`, hash, first, nonce, secret };
+}
+
+/** Checks the client's proof; the value is the server-final message, which proves us to the client. */
+export function verifyScramFinal(
+  challenge: ScramChallenge,
+  message: string,
+): ScramOutcome<string> {
+  const match = CLIENT_FINAL.exec(message);
+  if (match === null) return MALFORMED;
+  const [, unproven, binding, nonce, proofText] = match;
+  const { hash, secret, first } = challenge;
+  const proof = new Uint8Array(Buffer.from(proofText!, "base64"));
+  if (binding !== Buffer.from(first.gs2Header, "utf8").toString("base64")) return MALFORMED;
+  if (nonce !== challenge.nonce || proof.length !== secret.storedKey.length) {
+    return { ok: false, condition: "not-authorized" };
+  }
+  const signed = `${first.bare},${challenge.message},${unproven}`;
+  const clientKey = xor(proof, hmac(hash, secret.storedKey, signed));
+  if (!timingSafeEqual(digest(hash, clientKey), secret.storedKey)) {
+    return { ok: false, condition: "not-authorized" };
+  }
+  const signature = Buffer.from(hmac(hash, secret.serverKey, signed)).toString("base64");
+  return { ok: true, value: `v=${signature}` };
+}
+
+function unescapeName(escaped: string): string {
+  return escaped.replaceAll("=2C", ",").replaceAll("=3D", "=");
+}
+
+function xor(left: Uint8Array, right: Uint8Array): Uint8Array {
+  return left.map((byte, index) => byte ^ right[index]!);
+}
