@@ -1,5 +1,12 @@
 export type { Jid } from "./jid.ts";
 export { BareJid, FullJid } from "./jid.ts";
+export {
+  jidFromBytes,
+  MAX_JID_PART_BYTES,
+  parseJid,
+  tryMakeJid,
+  tryParseJid,
+} from "./jid_parser.ts";
 export type {
   IqType,
   MessageType,

@@ -1,0 +1,80 @@
+import { domainToASCII, domainToUnicode } from "node:url";
+import { followsContextRules } from "./jid_context_rules.ts";
+
+const MAX_LABEL_BYTES = 63;
+
+/**
+ * Code points of a U-label: letters, digits and marks without case or compatibility mappings
+ * (RFC 5892 §2.1), the exceptions it lists (§2.6), and those whose neighbours decide.
+ */
+const U_LABEL =
+  /^[-\p{Ll}\p{Lo}\p{Lm}\p{Mn}\p{Mc}\p{Nd}\u00b7\u0375\u05f3\u05f4\u06fd\u06fe\u0f0b\u3007\u30fb\u200c\u200d]+$/u;
+const U_LABEL_EXCLUDED = /[\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]/u;
+
+/**
+ * The domainpart in its one form (RFC 7622 §3.2): lower-case, U-labels instead of A-labels, NFC, no
+ * trailing dot; or an IP address in canonical form. Undefined when it is neither.
+ */
+export function prepareDomainpart(part: string): string | undefined {
+  const domain = part.endsWith(".") ? part.slice(0, -1) : part;
+  if (domain.startsWith("[")) return ipv6Literal(domain);
+  const plain = asciiDomain(domain);
+  if (plain !== undefined) return plain === "" ? undefined : plain;
+  return internationalDomain(domain);
+}
+
+/** Lower-case LDH labels as they are; "" when invalid; undefined when IDNA has to look at it. */
+function asciiDomain(domain: string): string | undefined {
+  let labelStart = 0;
+  let hasUpper = false;
+  for (let i = 0; i <= domain.length; i++) {
+    const code = i === domain.length ? 0x2e : domain.charCodeAt(i);
+    if (code > 0x7f) return undefined;
+    if (code === 0x2e) {
+      const length = i - labelStart;
+      if (length === 0 || length > MAX_LABEL_BYTES) return "";
+      if (domain.charCodeAt(labelStart) === 0x2d || domain.charCodeAt(i - 1) === 0x2d) return "";
+      if (length > 3 && domain.startsWith("--", labelStart + 2)) return undefined;
+      labelStart = i + 1;
+    } else if (code >= 0x41 && code <= 0x5a) {
+      hasUpper = true;
+    } else if (
+      !(code >= 0x61 && code <= 0x7a) && !(code >= 0x30 && code <= 0x39) && code !== 0x2d
+    ) {
+      // A forbidden character ends it here, unless a later one makes it a case for IDNA anyway,
+      // which forbids the same characters.
+      return "";
+    }
+  }
+  return hasUpper ? domain.toLowerCase() : domain;
+}
+
+function internationalDomain(domain: string): string | undefined {
+  const ascii = domainToASCII(domain);
+  const plain = ascii.endsWith(".") ? ascii.slice(0, -1) : ascii;
+  if (plain === "" || plain.startsWith("[")) return undefined;
+  for (const label of plain.split(".")) {
+    if (!isLdhLabel(label)) return undefined;
+  }
+  const unicode = domainToUnicode(plain).normalize("NFC");
+  for (const label of unicode.split(".")) {
+    if (!isLabel(label)) return undefined;
+  }
+  return unicode;
+}
+
+function isLdhLabel(label: string): boolean {
+  return /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(label) && label.length <= MAX_LABEL_BYTES;
+}
+
+function isLabel(label: string): boolean {
+  if (label.startsWith("xn--")) return false; // an A-label that has no U-label
+  return U_LABEL.test(label) && !U_LABEL_EXCLUDED.test(label) && followsContextRules(label);
+}
+
+/** Zone identifiers are refused: they mean something on one machine only (RFC 7622 §3.2). */
+function ipv6Literal(domain: string): string | undefined {
+  if (!/^\[[0-9a-fA-F:.]+\]$/.test(domain)) return undefined;
+  const url = `http://${domain}/`;
+  return URL.canParse(url) ? new URL(url).hostname : undefined;
+}

@@ -1,0 +1,119 @@
+import { CausewayError } from "../base/mod.ts";
+import { BareJid, FullJid, type Jid } from "./jid.ts";
+import { JidCache } from "./jid_cache.ts";
+import { prepareDomainpart } from "./jid_domain.ts";
+import { enforceOpaqueString, enforceUsername } from "./jid_precis.ts";
+
+/** Bytes in UTF-8 that each part of a JID may have (RFC 7622 §3.2, §3.3, §3.4). */
+export const MAX_JID_PART_BYTES = 1023;
+
+/** Above this no text of three parts can be valid; checked before any work is spent on it. */
+const MAX_TEXT_UNITS = 3 * MAX_JID_PART_BYTES + 3;
+
+const CACHE = new JidCache();
+const UTF8 = new TextEncoder();
+const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * The JID that `text` writes, normalised (RFC 7622). A text that was seen lately costs one look-up
+ * and gives the same object.
+ *
+ * @throws CausewayError `xmpp/jid-malformed`
+ */
+export function parseJid(text: string): Jid {
+  const jid = tryParseJid(text);
+  if (jid === undefined) {
+    throw new CausewayError("xmpp/jid-malformed", `Cannot parse JID: ${JSON.stringify(text)}`);
+  }
+  return jid;
+}
+
+/** As `parseJid`, but undefined for what is no JID. */
+export function tryParseJid(text: string): Jid | undefined {
+  const seen = CACHE.get(text);
+  if (seen !== undefined) return seen;
+  const jid = parse(text);
+  if (jid !== undefined) CACHE.set(text, jid);
+  return jid;
+}
+
+/**
+ * The JID that the UTF-8 bytes [`start`, `end`) write, undefined when they write none. For a JID
+ * that was seen lately no string is made.
+ */
+export function jidFromBytes(buffer: Uint8Array, start: number, end: number): Jid | undefined {
+  const seen = CACHE.getBytes(buffer, start, end);
+  if (seen !== undefined) return seen;
+  let text: string;
+  try {
+    text = STRICT_UTF8.decode(buffer.subarray(start, end));
+  } catch {
+    return undefined; // not UTF-8, so not a JID
+  }
+  const jid = tryParseJid(text);
+  if (jid !== undefined) CACHE.setBytes(buffer, start, end, text, jid);
+  return jid;
+}
+
+/** The bare JID of parts that still have to be normalised; undefined when one of them is invalid. */
+export function tryMakeJid(
+  localpart: string,
+  domainpart: string,
+  resourcepart?: string,
+): Jid | undefined {
+  const domain = preparedDomain(domainpart);
+  if (domain === undefined) return undefined;
+  let local = "";
+  if (localpart !== "") {
+    const prepared = preparedLocal(localpart);
+    if (prepared === undefined) return undefined;
+    local = prepared;
+  }
+  const bare = internBare(local, domain);
+  if (resourcepart === undefined) return bare;
+  const resource = preparedResource(resourcepart);
+  return resource === undefined ? undefined : new FullJid(bare, resource);
+}
+
+function parse(text: string): Jid | undefined {
+  if (text.length > MAX_TEXT_UNITS) return undefined;
+  // RFC 7622 §3.1: the resourcepart begins at the first slash, whatever it contains.
+  const slash = text.indexOf("/");
+  const address = slash === -1 ? text : text.slice(0, slash);
+  const at = address.indexOf("@");
+  if (at === 0) return undefined;
+  return tryMakeJid(
+    at === -1 ? "" : address.slice(0, at),
+    address.slice(at + 1),
+    slash === -1 ? undefined : text.slice(slash + 1),
+  );
+}
+
+/** Full JIDs of one account share their bare JID, as long as the cache remembers it. */
+function internBare(localpart: string, domainpart: string): BareJid {
+  const text = localpart === "" ? domainpart : `${localpart}@${domainpart}`;
+  const seen = CACHE.get(text);
+  if (seen instanceof BareJid) return seen;
+  const bare = new BareJid(localpart, domainpart);
+  CACHE.set(text, bare);
+  return bare;
+}
+
+function preparedLocal(part: string): string | undefined {
+  return bounded(enforceUsername(part));
+}
+
+function preparedDomain(part: string): string | undefined {
+  return bounded(prepareDomainpart(part));
+}
+
+function preparedResource(part: string): string | undefined {
+  return bounded(enforceOpaqueString(part));
+}
+
+function bounded(part: string | undefined): string | undefined {
+  if (part === undefined || part.length === 0 || part.length > MAX_JID_PART_BYTES) return undefined;
+  // At most three bytes in UTF-8 for a UTF-16 unit: short parts need no count.
+  if (part.length * 3 <= MAX_JID_PART_BYTES) return part;
+  return UTF8.encode(part).length > MAX_JID_PART_BYTES ? undefined : part;
+}

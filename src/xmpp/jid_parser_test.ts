@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { CausewayError } from "../base/mod.ts";
+import { BareJid, FullJid } from "./jid.ts";
+import {
+  jidFromBytes,
+  MAX_JID_PART_BYTES,
+  parseJid,
+  tryMakeJid,
+  tryParseJid,
+} from "./jid_parser.ts";
+
+/** What is written, and the normalised text; undefined where it is no JID. */
+const CASES: readonly (readonly [string, string | undefined])[] = [
+  ["alice@example.com", "alice@example.com"],
+  ["Alice@Example.COM/Phone", "alice@example.com/Phone"],
+  ["example.com", "example.com"],
+  ["example.com.", "example.com"],
+  ["example.com..", undefined],
+  ["a@example.com./r", "a@example.com/r"],
+  ["example.com/foo@bar/baz", "example.com/foo@bar/baz"],
+  ["a@b/c/d@e", "a@b/c/d@e"],
+  ["fussball@example.com", "fussball@example.com"],
+  ["fußball@example.com", "fußball@example.com"],
+  ["π@example.com", "π@example.com"],
+  ["Σ@example.com/foo", "σ@example.com/foo"],
+  ["ς@example.com/foo", "ς@example.com/foo"],
+  ["king@example.com/♚", "king@example.com/♚"],
+  ["ＡＬＩＣＥ@example.com", "alice@example.com"],
+  ["a＠b@example.com", undefined],
+  ["e\u0301@example.com", "é@example.com"],
+  ["a@example.com/e\u0301", "a@example.com/é"],
+  ["a@example.com/a\u00a0b\u3000c", "a@example.com/a b c"],
+  ["a@example.com/ spaced ", "a@example.com/ spaced "],
+  ["a@bücher.example", "a@bücher.example"],
+  ["a@xn--bcher-kva.example", "a@bücher.example"],
+  ["a@XN--BCHER-KVA.EXAMPLE", "a@bücher.example"],
+  ["a@BÜCHER。example", "a@bücher.example"],
+  ["a@faß.example", "a@faß.example"],
+  ["a@[::1]", "a@[::1]"],
+  ["a@[0:0:0:0:0:0:0:1]/r", "a@[::1]/r"],
+  ["a@[2001:DB8::A]", "a@[2001:db8::a]"],
+  ["a@127.0.0.1", "a@127.0.0.1"],
+  ["شهرام@example.com", "شهرام@example.com"],
+  ["", undefined],
+  ["@example.com", undefined],
+  ["a@", undefined],
+  ["a@/r", undefined],
+  ["/r", undefined],
+  ["a@example.com/", undefined],
+  ["a@b@c", undefined],
+  ["a b@example.com", undefined],
+  ['"a"@example.com', undefined],
+  ["a&b@example.com", undefined],
+  ["a'b@example.com", undefined],
+  ["a:b@example.com", undefined],
+  ["<a>@example.com", undefined],
+  ["a\u0000@example.com", undefined],
+  ["a\u007f@example.com", undefined],
+  ["henryⅣ@example.com", undefined],
+  ["♚@example.com", undefined],
+  ["a\u200b@example.com", undefined],
+  ["a\u00ad@example.com", undefined],
+  ["a\u0378@example.com", undefined],
+  ["aש@example.com", undefined],
+  ["\u0661\u06f1@example.com", undefined],
+  ["a\u00b7b@example.com", undefined],
+  ["l\u00b7l@example.com", "l\u00b7l@example.com"],
+  ["क्\u200dष@example.com", "क्\u200dष@example.com"],
+  ["a\u200db@example.com", undefined],
+  ["a@example.com/\u0007", undefined],
+  ["a@example.com/a\ud800", undefined],
+  ["a@-example.com", undefined],
+  ["a@example-.com", undefined],
+  ["a@exa_mple.com", undefined],
+  ["a@exam ple.com", undefined],
+  ["a@example.com:5222", undefined],
+  ["a@[::1", undefined],
+  ["a@[fe80::1%25lo]", undefined],
+  ["a@☃.example", undefined],
+  ["a@xn--.example", undefined],
+  ["a@..", undefined],
+  ["a@.", undefined],
+  [`a@${"x".repeat(64)}.com`, undefined],
+];
+
+Deno.test("parseJid() normalises each part as RFC 7622 says, or refuses", () => {
+  for (const [written, expected] of CASES) {
+    assert.equal(tryParseJid(written)?.text, expected, JSON.stringify(written));
+  }
+});
+
+Deno.test("parseJid() takes the parts apart at the first slash and the first at sign", () => {
+  const jid = parseJid("Alice@Example.com/at@slash/");
+  assert.ok(jid instanceof FullJid);
+  assert.equal(jid.localpart, "alice");
+  assert.equal(jid.domainpart, "example.com");
+  assert.equal(jid.resourcepart, "at@slash/");
+  assert.equal(jid.bare.text, "alice@example.com");
+  const domain = parseJid("example.com");
+  assert.ok(domain instanceof BareJid);
+  assert.equal(domain.localpart, "");
+});
+
+Deno.test("parseJid() throws xmpp/jid-malformed for what is no JID", () => {
+  assert.throws(
+    () => parseJid("a@b@c"),
+    (thrown) => thrown instanceof CausewayError && thrown.code === "xmpp/jid-malformed",
+  );
+});
+
+Deno.test("parseJid() gives the same object for a text seen before, and one bare JID to both", () => {
+  const first = parseJid("same@example.com/one");
+  assert.equal(parseJid("same@example.com/one"), first);
+  assert.equal(first.bare, parseJid("same@example.com"));
+  assert.equal(parseJid("same@example.com/two").bare, first.bare);
+});
+
+Deno.test("parseJid() accepts 1023 bytes in a part and refuses 1024", () => {
+  const label = "d".repeat(63);
+  const domain1023 = `${`${label}.`.repeat(15)}${"e".repeat(63)}`;
+  assert.equal(domain1023.length, MAX_JID_PART_BYTES);
+  const domain1024 = `${`${label}.`.repeat(15)}${"e".repeat(62)}.f`;
+  assert.equal(domain1024.length, MAX_JID_PART_BYTES + 1);
+  const twoBytes = "é".repeat(511);
+  const valid = [
+    `${"a".repeat(1023)}@example.com`,
+    `a@example.com/${"r".repeat(1023)}`,
+    `a@${domain1023}`,
+    `${twoBytes}a@example.com`,
+    `a@example.com/${twoBytes}a`,
+  ];
+  const invalid = [
+    `${"a".repeat(1024)}@example.com`,
+    `a@example.com/${"r".repeat(1024)}`,
+    `a@${domain1024}`,
+    `${twoBytes}aa@example.com`,
+    `a@example.com/${twoBytes}aa`,
+  ];
+  for (const text of valid) assert.equal(tryParseJid(text)?.text, text);
+  for (const text of invalid) assert.equal(tryParseJid(text), undefined);
+  assert.ok(tryParseJid(`${"a".repeat(1023)}@${domain1023}/${"r".repeat(1023)}`) !== undefined);
+});
+
+Deno.test("parseJid() is idempotent, and its parts make the same JID again", () => {
+  const part = fc.oneof(
+    fc.string({ unit: "binary", minLength: 1, maxLength: 12 }),
+    fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }),
+    fc.stringMatching(/^[a-zA-Z0-9.-]{1,12}$/),
+  );
+  const text = fc.oneof(
+    fc.tuple(part, part, part).map(([l, d, r]) => `${l}@${d}/${r}`),
+    fc.tuple(part, part).map(([l, d]) => `${l}@${d}.example`),
+    fc.tuple(part, part).map(([l, r]) => `${l}@example.com/${r}`),
+    part.map((l) => `${l}@example.com`),
+    part,
+  );
+  fc.assert(
+    fc.property(text, (written) => {
+      const jid = tryParseJid(written);
+      if (jid === undefined) return;
+      assert.equal(parseJid(jid.text).text, jid.text);
+      const resource = jid instanceof FullJid ? jid.resourcepart : undefined;
+      assert.equal(tryMakeJid(jid.localpart, jid.domainpart, resource)?.text, jid.text);
+      for (const one of [jid.localpart, jid.domainpart, resource ?? ""]) {
+        assert.ok(new TextEncoder().encode(one).length <= MAX_JID_PART_BYTES);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+Deno.test("jidFromBytes() reads what parseJid() reads, and gives the same object", () => {
+  const encoder = new TextEncoder();
+  for (const [written, expected] of CASES) {
+    if (!written.isWellFormed()) continue;
+    const bytes = encoder.encode(`to='${written}'`);
+    for (let round = 0; round < 2; round++) {
+      const jid = jidFromBytes(bytes, 4, bytes.length - 1);
+      assert.equal(jid?.text, expected, JSON.stringify(written));
+      if (jid !== undefined) assert.equal(jid, parseJid(written));
+    }
+  }
+  assert.equal(jidFromBytes(Uint8Array.of(0x61, 0xc0, 0x80), 0, 3), undefined);
+});

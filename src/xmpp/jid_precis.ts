@@ -1,0 +1,125 @@
+import { followsBidiRule } from "./jid_bidi.ts";
+import { followsContextRules } from "./jid_context_rules.ts";
+
+/** Passes after which a string that still changes is refused (RFC 8264 §7). */
+const MAX_PASSES = 4;
+
+/** Valid although their category says otherwise, or dependent on neighbours (RFC 5892 §2.6). */
+const EXCEPTION_VALID =
+  /[\u00df\u03c2\u06fd\u06fe\u0f0b\u3007\u00b7\u0375\u05f3\u05f4\u30fb\u200c\u200d]/u;
+const EXCEPTION_DISALLOWED = /[\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]/u;
+/** Disallowed in both string classes (RFC 8264 §9: OldHangulJamo, PrecisIgnorable, Controls …). */
+const DISALLOWED =
+  /[\p{Cn}\p{Cs}\p{Co}\p{Cc}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2028\u2029\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u;
+const LETTER_DIGIT = /[\p{Ll}\p{Lu}\p{Lo}\p{Nd}\p{Lm}\p{Mn}\p{Mc}]/u;
+const FREEFORM = /[\p{L}\p{N}\p{M}\p{Zs}\p{S}\p{P}]/u;
+
+/** RFC 7622 §3.3.1: not in a localpart, though PRECIS would let them. */
+const LOCALPART_EXCLUDED = /["&'/:<>@]/;
+
+/**
+ * The localpart in its one form: the UsernameCaseMapped profile (RFC 8265 §3.3) with the exclusions
+ * of RFC 7622 §3.3.1. Undefined when it has none.
+ */
+export function enforceUsername(part: string): string | undefined {
+  const plain = asciiUsername(part);
+  if (plain !== undefined) return plain === "" ? undefined : plain;
+  const settled = untilStable(part, mapUsername);
+  if (settled === undefined || LOCALPART_EXCLUDED.test(settled)) return undefined;
+  for (const char of settled) {
+    if (!isIdentifierChar(char)) return undefined;
+  }
+  if (!followsContextRules(settled) || !followsBidiRule(settled)) return undefined;
+  return settled;
+}
+
+/** The resourcepart in its one form: the OpaqueString profile (RFC 8265 §4.2). */
+export function enforceOpaqueString(part: string): string | undefined {
+  if (part.length === 0) return undefined;
+  if (isPrintableAscii(part)) return part;
+  const settled = untilStable(part, mapOpaqueString);
+  if (settled === undefined) return undefined;
+  for (const char of settled) {
+    if (!isFreeformChar(char)) return undefined;
+  }
+  return followsContextRules(settled) ? settled : undefined;
+}
+
+/** Lower-case ASCII as it is; "" when invalid; undefined when PRECIS has to look at it. */
+function asciiUsername(part: string): string | undefined {
+  let hasUpper = false;
+  let isValid = part.length > 0;
+  for (let i = 0; i < part.length; i++) {
+    const code = part.charCodeAt(i);
+    if (code > 0x7f) return undefined;
+    if (code >= 0x61 && code <= 0x7a) continue;
+    if (code >= 0x41 && code <= 0x5a) {
+      hasUpper = true;
+      continue;
+    }
+    switch (code) {
+      case 0x22: // "
+      case 0x26: // &
+      case 0x27: // '
+      case 0x2f: // /
+      case 0x3a: // :
+      case 0x3c: // <
+      case 0x3e: // >
+      case 0x40: // @
+      case 0x7f:
+        isValid = false;
+        break;
+      default:
+        if (code <= 0x20) isValid = false;
+    }
+  }
+  if (!isValid) return "";
+  return hasUpper ? part.toLowerCase() : part;
+}
+
+function isPrintableAscii(part: string): boolean {
+  for (let i = 0; i < part.length; i++) {
+    const code = part.charCodeAt(i);
+    if (code < 0x20 || code > 0x7e) return false;
+  }
+  return true;
+}
+
+/** Applies `map` until nothing changes, so that a normalised JID normalises to itself. */
+function untilStable(text: string, map: (text: string) => string): string | undefined {
+  let current = text;
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const next = map(current);
+    if (next === current) return current;
+    current = next;
+  }
+  return undefined;
+}
+
+function mapUsername(text: string): string {
+  // Width mapping: only full-width and half-width forms and the ideographic space are <wide> or
+  // <narrow>; NFKC of one of them alone is exactly that mapping.
+  const narrow = text.replace(/[\u3000\uff01-\uffee]/g, (char) => char.normalize("NFKC"));
+  return narrow.toLowerCase().normalize("NFC");
+}
+
+function mapOpaqueString(text: string): string {
+  return text.replace(/\p{Zs}/gu, " ").normalize("NFC");
+}
+
+/** IdentifierClass of RFC 8264 §4.2, in the order of §8. */
+function isIdentifierChar(char: string): boolean {
+  if (EXCEPTION_VALID.test(char)) return true;
+  if (EXCEPTION_DISALLOWED.test(char)) return false;
+  const code = char.charCodeAt(0);
+  if (code >= 0x21 && code <= 0x7e) return true;
+  if (DISALLOWED.test(char)) return false;
+  return char.normalize("NFKC") === char && LETTER_DIGIT.test(char);
+}
+
+/** FreeformClass of RFC 8264 §4.3. */
+function isFreeformChar(char: string): boolean {
+  if (EXCEPTION_VALID.test(char)) return true;
+  if (EXCEPTION_DISALLOWED.test(char)) return false;
+  return !DISALLOWED.test(char) && FREEFORM.test(char);
+}
