@@ -172,8 +172,8 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly globalDistrib: GlobalDistribConfig;
   /** By host, one entry for each of `hosts`. */
-  readonly modules: Readonly<Record<string, HostModulesConfig>>;
+  readonly modules: ReadonlyMap<string, HostModulesConfig>;
   /** By remote local host: endpoints that replace those which the session table names. */
-  readonly globalDistribAddr: Readonly<Record<string, readonly HostPort[]>>;
+  readonly globalDistribAddr: ReadonlyMap<string, readonly HostPort[]>;
   readonly notes: readonly ConfigNote[];
 }
