@@ -1,0 +1,121 @@
+import { LineLog } from "./line_log.ts";
+import type { Run } from "./run.ts";
+
+/** A process to start. */
+export interface ChildOptions {
+  /** What messages call it. */
+  readonly name: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd?: string;
+  /** Added to the environment that it inherits. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Appended to. */
+  readonly logFile?: string;
+  /** Ends the child if the harness dies. */
+  readonly run?: Run;
+}
+
+/** How a process ended. */
+export interface ChildExit {
+  readonly code: number;
+  readonly signal: string | null;
+}
+
+/** A process that this one started, with everything it writes; ended by its own pid, never by name. */
+export class Child implements AsyncDisposable {
+  readonly name: string;
+  readonly pid: number;
+  readonly log: LineLog;
+  /** Resolves when it has ended and its last line is in the log. */
+  readonly exited: Promise<ChildExit>;
+  readonly #process: Deno.ChildProcess;
+  #exit: ChildExit | undefined;
+  #isPaused = false;
+
+  /** Starts it. @throws {Deno.errors.NotFound} when there is no such program */
+  constructor(options: ChildOptions) {
+    this.name = options.name;
+    this.#process = new Deno.Command(options.program, {
+      args: [...options.args],
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+      ...(options.cwd !== undefined && { cwd: options.cwd }),
+      env: { NO_COLOR: "1", ...options.env },
+    }).spawn();
+    this.pid = this.#process.pid;
+    this.log = new LineLog(options.logFile === undefined ? {} : { file: options.logFile });
+    options.run?.guard(this.pid);
+    this.exited = this.#watch(options.run);
+  }
+
+  get isRunning(): boolean {
+    return this.#exit === undefined;
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Set once it has ended. */
+  get exit(): ChildExit | undefined {
+    return this.#exit;
+  }
+
+  /** Sends a signal; does nothing when the process has ended already. */
+  signal(signal: Deno.Signal): void {
+    if (!this.isRunning) return;
+    try {
+      this.#process.kill(signal);
+    } catch (thrown) {
+      // Between its death and our hearing of it there is nothing left to signal.
+      if (!(thrown instanceof TypeError) && !(thrown instanceof Deno.errors.NotFound)) throw thrown;
+    }
+  }
+
+  /** SIGSTOP: it keeps its sockets and answers nothing. */
+  pause(): void {
+    this.#isPaused = true;
+    this.signal("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.signal("SIGCONT");
+  }
+
+  /** SIGTERM, and SIGKILL when that has not helped in time. */
+  async stop(withinMs = 15_000): Promise<ChildExit> {
+    if (this.#isPaused) this.resume(); // a stopped process does not hear SIGTERM
+    this.signal("SIGTERM");
+    const timer = setTimeout(() => this.signal("SIGKILL"), withinMs);
+    try {
+      return await this.exited;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** SIGKILL; works on a paused process too. */
+  async kill(): Promise<ChildExit> {
+    this.signal("SIGKILL");
+    return await this.exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #watch(run: Run | undefined): Promise<ChildExit> {
+    const [status] = await Promise.all([
+      this.#process.status,
+      this.log.drain(this.#process.stdout, "stdout"),
+      this.log.drain(this.#process.stderr, "stderr"),
+    ]);
+    this.#exit = { code: status.code, signal: status.signal };
+    this.log.close();
+    run?.unguard(this.pid);
+    return this.#exit;
+  }
+}

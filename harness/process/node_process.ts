@@ -1,0 +1,177 @@
+import { stringify } from "smol-toml";
+import { until } from "../until.ts";
+import { Child, type ChildExit } from "./child.ts";
+import { type ReadyLine, tryReadyLine } from "./ready_line.ts";
+import type { Run } from "./run.ts";
+import { causewayCommand, type Command, PROJECT_DIRECTORY } from "./serve_command.ts";
+
+/** A configuration as the TOML file will hold it. */
+export type NodeConfiguration = Record<string, unknown>;
+
+/** What makes a node. */
+export interface NodeProcessOptions {
+  /** Short name for files and messages, such as `dc1-node1`. */
+  readonly name: string;
+  readonly run: Run;
+  readonly configuration: NodeConfiguration;
+  /** Added to the node's environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Milliseconds within which it has to be ready. @default 20000 */
+  readonly readyWithinMs?: number;
+  /** The program, given the path of the configuration file. @default the task `serve` */
+  readonly command?: (configFile: string) => Command;
+}
+
+/** `paused` is SIGSTOP: sockets stay open and nobody answers. */
+export type NodeState = "stopped" | "running" | "paused";
+
+/** One Causeway process: started, ended and held as often as wanted, always with the same files. */
+export class NodeProcess implements AsyncDisposable {
+  readonly name: string;
+  /** Written to the file at each start: change it and `restart()`. */
+  configuration: NodeConfiguration;
+  readonly env: Record<string, string>;
+  readonly configFile: string;
+  readonly #options: NodeProcessOptions;
+  #child: Child | undefined;
+  #ready: ReadyLine | undefined;
+
+  constructor(options: NodeProcessOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.configuration = options.configuration;
+    this.env = { ...options.env };
+    this.configFile = options.run.path(`${options.name}.toml`);
+  }
+
+  get state(): NodeState {
+    if (!this.#child?.isRunning) return "stopped";
+    return this.#child.isPaused ? "paused" : "running";
+  }
+
+  /** What the running node said of itself. @throws when it is not running */
+  get ready(): ReadyLine {
+    if (this.#ready === undefined) throw new Error(`${this.name} is not running`);
+    return this.#ready;
+  }
+
+  /** @throws when it was never started */
+  get pid(): number {
+    return this.#startedChild().pid;
+  }
+
+  /** Resolves when the process of the last start has ended. */
+  get exited(): Promise<ChildExit> {
+    return this.#startedChild().exited;
+  }
+
+  /** What the process of the last start wrote, oldest first. */
+  get logs(): readonly string[] {
+    return this.#child?.log.lines.map((line) => line.text) ?? [];
+  }
+
+  /** The end of `logs` under a heading, for messages. */
+  tail(count = 20): string {
+    const state = this.#child?.exit === undefined ? this.state : exitText(this.#child.exit);
+    return `--- ${this.name} (${state}) ---\n${this.#child?.log.tail(count) ?? "never started"}`;
+  }
+
+  /**
+   * Writes the configuration and starts the process.
+   * @returns its ready line
+   * @throws when it ends, or says nothing in time; the message has the end of its log
+   */
+  async start(): Promise<ReadyLine> {
+    if (this.state !== "stopped") throw new Error(`Cannot start ${this.name}: it is ${this.state}`);
+    await Deno.writeTextFile(this.configFile, stringify(this.configuration));
+    const command = this.#options.command?.(this.configFile) ??
+      causewayCommand(["serve", "--config", this.configFile]);
+    const child = new Child({
+      name: this.name,
+      ...command,
+      cwd: PROJECT_DIRECTORY,
+      env: this.env,
+      logFile: this.#options.run.path(`${this.name}.log`),
+      run: this.#options.run,
+    });
+    this.#child = child;
+    void child.exited.then(() => {
+      if (this.#child === child) this.#ready = undefined;
+    });
+    try {
+      return this.#ready = await readiness(child, this.#options.readyWithinMs ?? 20_000);
+    } catch (thrown) {
+      await child.kill();
+      throw new Error(`Cannot start ${this.name}\n${this.tail()}`, { cause: thrown });
+    }
+  }
+
+  /** SIGTERM: it drains and ends; SIGKILL when it does not within `withinMs`. */
+  async stop(withinMs?: number): Promise<ChildExit> {
+    return await this.#startedChild().stop(withinMs);
+  }
+
+  /** SIGKILL. */
+  async kill(): Promise<ChildExit> {
+    return await this.#startedChild().kill();
+  }
+
+  /** `stop()` if it runs, then `start()`. */
+  async restart(): Promise<ReadyLine> {
+    if (this.state !== "stopped") await this.stop();
+    return await this.start();
+  }
+
+  /** SIGSTOP. */
+  pause(): void {
+    this.#startedChild().pause();
+  }
+
+  /** SIGCONT. */
+  resume(): void {
+    this.#startedChild().resume();
+  }
+
+  /** Any other signal, such as SIGHUP. */
+  signal(signal: Deno.Signal): void {
+    this.#startedChild().signal(signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#child?.stop();
+  }
+
+  #startedChild(): Child {
+    if (this.#child === undefined) throw new Error(`${this.name} was never started`);
+    return this.#child;
+  }
+}
+
+/** The ready line of `child`; rejects as soon as it cannot come any more. */
+async function readiness(child: Child, withinMs: number): Promise<ReadyLine> {
+  let ready: ReadyLine | undefined;
+  let malformed: unknown;
+  const look = (text: string) => {
+    try {
+      ready ??= tryReadyLine(text);
+    } catch (thrown) {
+      malformed = thrown;
+    }
+  };
+  const unwatch = child.log.watch((line) => line.stream === "stdout" && look(line.text));
+  try {
+    await until(() => ready ?? malformed ?? !child.isRunning, {
+      what: `${child.name} is ready`,
+      withinMs,
+    });
+  } finally {
+    unwatch();
+  }
+  if (ready !== undefined && child.isRunning) return ready;
+  if (malformed !== undefined) throw malformed;
+  throw new Error(`${child.name} ended before it was ready: ${exitText(await child.exited)}`);
+}
+
+function exitText(exit: ChildExit): string {
+  return exit.signal === null ? `exit code ${exit.code}` : `ended by ${exit.signal}`;
+}

@@ -1,0 +1,105 @@
+import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+
+const WATCHDOG = new URL("./watchdog.ts", import.meta.url);
+/** Where runs leave their files; inside the project, so that no permission beyond it is needed. */
+export const RUNS_DIRECTORY = fileURLToPath(new URL("../../.tmp/runs/", import.meta.url));
+
+/**
+ * One use of the harness: a directory for its files, and a watchdog that ends the run's processes and
+ * removes the directory when this process dies without doing so (a crash, kill -9).
+ */
+export class Run implements AsyncDisposable {
+  readonly directory: string;
+  readonly #watchdog: Deno.ChildProcess;
+  readonly #orders: WritableStreamDefaultWriter<Uint8Array>;
+  #isKept = false;
+  #isClosed = false;
+
+  private constructor(directory: string, watchdog: Deno.ChildProcess) {
+    this.directory = directory;
+    this.#watchdog = watchdog;
+    this.#orders = watchdog.stdin.getWriter();
+  }
+
+  /** Makes a fresh directory under `parent` and sets the watchdog beside it. */
+  static async start(parent: string = RUNS_DIRECTORY): Promise<Run> {
+    await Deno.mkdir(parent, { recursive: true });
+    const directory = await Deno.makeTempDir({ dir: parent, prefix: "run-" });
+    const watchdog = new Deno.Command(Deno.execPath(), {
+      // Ending processes needs the whole run permission; it gets nothing else but the directory.
+      args: [
+        "run",
+        "--no-prompt",
+        "--no-config",
+        "--quiet",
+        "--allow-run",
+        `--allow-write=${directory}`,
+        WATCHDOG.href,
+        directory,
+      ],
+      stdin: "piped",
+      stdout: "null",
+      stderr: "inherit",
+    }).spawn();
+    return new Run(directory, watchdog);
+  }
+
+  /** True once something has asked for the directory to stay. */
+  get isKept(): boolean {
+    return this.#isKept;
+  }
+
+  /** Path of a file or directory of this run. */
+  path(...parts: string[]): string {
+    return join(this.directory, ...parts);
+  }
+
+  /**
+   * Keeps the directory when the run ends: something in it is worth looking at. Resolves when even
+   * the sudden death of this process would leave it.
+   */
+  async keep(): Promise<void> {
+    this.#isKept = true;
+    await this.#order("keep");
+  }
+
+  /** Has the watchdog end process `pid` if this one dies. */
+  guard(pid: number): void {
+    void this.#order(`guard ${pid}`);
+  }
+
+  unguard(pid: number): void {
+    void this.#order(`unguard ${pid}`);
+  }
+
+  /** Has the watchdog run a command if this process dies, such as removing a container. */
+  guardWith(command: readonly string[]): void {
+    void this.#order(`command ${JSON.stringify(command)}`);
+  }
+
+  unguardWith(command: readonly string[]): void {
+    void this.#order(`uncommand ${JSON.stringify(command)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#orders.close().catch(() => {}); // it is gone already: nothing is left to tell it
+    await this.#watchdog.status;
+    if (this.#isKept) return;
+    await Deno.remove(this.directory, { recursive: true }).catch((thrown) => {
+      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown; // the watchdog was first
+    });
+  }
+
+  /** Pipes keep the order of writes, so that only those who must know wait for theirs. */
+  async #order(text: string): Promise<void> {
+    if (this.#isClosed) return;
+    try {
+      await this.#orders.write(new TextEncoder().encode(text + "\n"));
+    } catch {
+      // A watchdog that is gone has nothing to hear.
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import project from "../../deno.json" with { type: "json" };
+import { fileURLToPath } from "node:url";
+
+/** The project's root: where commands run and what `mod.ts` is relative to. */
+export const PROJECT_DIRECTORY = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A program and what it is given. */
+export interface Command {
+  readonly program: string;
+  readonly args: readonly string[];
+}
+
+/** The `causeway` command with `args`, under the very permissions that the task `serve` grants. */
+export function causewayCommand(args: readonly string[]): Command {
+  return { program: Deno.execPath(), args: [...serveFlags(), "mod.ts", ...args] };
+}
+
+function serveFlags(): readonly string[] {
+  // JSON imports are typed by their content, which says nothing of a task's two notations.
+  const { tasks } = project as unknown as { tasks: Record<string, string | { command: string }> };
+  const task = tasks["serve"];
+  const line = typeof task === "string" ? task : task?.command;
+  return parseServeTask(line ?? "");
+}
+
+/**
+ * What stands between `deno` and `mod.ts` in the line of the task.
+ * @throws {TypeError} when the line is not `deno run … mod.ts serve`
+ */
+export function parseServeTask(line: string): readonly string[] {
+  const words = line.trim().split(/\s+/);
+  const end = words.findIndex((word) => /^(\.\/)?mod\.ts$/.test(word));
+  if (words[0] !== "deno" || words[1] !== "run" || words[end + 1] !== "serve") {
+    throw new TypeError(
+      `Cannot read the task "serve" in deno.json: "${line}" is not "deno run FLAGS mod.ts serve"`,
+    );
+  }
+  return words.slice(1, end);
+}

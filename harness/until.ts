@@ -1,0 +1,55 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+/** What `until` waits for and what it says when that does not come. */
+export interface UntilOptions {
+  /** The fact, as a claim: `"dc1 sees dc2"`. */
+  readonly what: string;
+  /** Milliseconds before giving up. @default 10000 */
+  readonly withinMs?: number;
+  /** Milliseconds between looks. @default 20 */
+  readonly everyMs?: number;
+  /** More to print on a timeout, such as the tails of logs. */
+  readonly evidence?: () => string;
+}
+
+/** The value that `until` hands on: what is falsy never gets that far. */
+export type Truthy<T> = Exclude<T, false | 0 | 0n | "" | null | undefined>;
+
+/** Thrown by `until`; its message holds `what`, the last value and the evidence. */
+export class TimeoutError extends Error {
+  override readonly name = "TimeoutError";
+}
+
+/**
+ * Looks again and again until `probe` gives something truthy, and hands that on. A probe that throws
+ * has not come true yet; what it threw is shown if it never does.
+ */
+export async function until<T>(
+  probe: () => T | Promise<T>,
+  options: UntilOptions,
+): Promise<Truthy<T>> {
+  const withinMs = options.withinMs ?? 10_000;
+  const endMs = performance.now() + withinMs;
+  let last: unknown;
+  for (;;) {
+    try {
+      const value = await probe();
+      // The condition is what `Truthy` says; the compiler cannot narrow a type parameter by it.
+      if (value) return value as Truthy<T>;
+      last = value;
+    } catch (thrown) {
+      last = thrown;
+    }
+    if (performance.now() >= endMs) break;
+    await delay(options.everyMs ?? 20);
+  }
+  const lines = [`Waited ${withinMs} ms for: ${options.what}`, `last seen: ${show(last)}`];
+  const evidence = options.evidence?.();
+  if (evidence) lines.push(evidence);
+  throw new TimeoutError(lines.join("\n"), { cause: last });
+}
+
+function show(value: unknown): string {
+  if (value instanceof Error) return `${value.name}: ${value.message}`;
+  return Deno.inspect(value, { depth: 6, strAbbreviateSize: 500 });
+}
