@@ -1,0 +1,159 @@
+import { withDeadline } from "./deadline.ts";
+
+/** What a raw client verifies a server's certificate with. */
+export interface RawTlsOptions {
+  /** PEM certificates of the authorities to trust; nothing else is. */
+  readonly caCerts: readonly string[];
+  /** The name that the certificate must bear, sent as SNI too. */
+  readonly serverName: string;
+}
+
+/** How a raw client reaches a server. */
+export interface RawSocketOptions {
+  /** @default "127.0.0.1" */
+  readonly host?: string;
+  readonly port: number;
+  /** Direct TLS from the first byte. */
+  readonly tls?: RawTlsOptions;
+}
+
+const READ_BYTES = 65_536;
+const DEFAULT_WITHIN_MS = 10_000;
+
+/**
+ * A socket that a test or a load generator plays by hand: what it sends is exactly what the peer
+ * gets. It reads only while `readUntil`, `readToEnd` or `consume` waits, so that leaving it alone
+ * is what a client does whose machine has gone to sleep.
+ */
+export class RawSocket implements AsyncDisposable {
+  #connection: Deno.TcpConn | Deno.TlsConn;
+  #decoder = new TextDecoder();
+  #text = "";
+  #pendingRead: Promise<number | null> | undefined;
+  #hasEnded = false;
+  #isClosed = false;
+  readonly #buffer = new Uint8Array(READ_BYTES);
+
+  private constructor(connection: Deno.TcpConn) {
+    this.#connection = connection;
+  }
+
+  static async connect(options: RawSocketOptions): Promise<RawSocket> {
+    const connection = await Deno.connect({
+      hostname: options.host ?? "127.0.0.1",
+      port: options.port,
+    });
+    connection.setNoDelay();
+    const socket = new RawSocket(connection);
+    if (options.tls !== undefined) await socket.startTls(options.tls);
+    return socket;
+  }
+
+  /** True once the peer has closed or the connection failed. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Writes all of `data`, which must not change before; rejects when the connection is gone. */
+  async send(data: string | Uint8Array): Promise<void> {
+    const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+    for (let sent = 0; sent < bytes.length;) {
+      sent += await this.#connection.write(sent === 0 ? bytes : bytes.subarray(sent));
+    }
+  }
+
+  /**
+   * Takes the text up to and including `marker`; what follows stays for the next call. Rejects when
+   * the peer closes or `withinMs` pass first, and tells what had arrived.
+   */
+  async readUntil(marker: string, withinMs: number = DEFAULT_WITHIN_MS): Promise<string> {
+    let searched = 0;
+    for (;;) {
+      const at = this.#text.indexOf(marker, searched);
+      if (at >= 0) return this.#takeText(at + marker.length);
+      searched = Math.max(0, this.#text.length - marker.length);
+      await this.#readMore(`${JSON.stringify(marker)} from the server`, withinMs);
+      if (this.#hasEnded) {
+        throw new Error(
+          `Cannot read ${JSON.stringify(marker)}: the peer closed after ${this.#text}`,
+        );
+      }
+    }
+  }
+
+  /** Takes all text until the peer closes. */
+  async readToEnd(withinMs: number = DEFAULT_WITHIN_MS): Promise<string> {
+    while (!this.#hasEnded) await this.#readMore("the server to close", withinMs);
+    return this.#takeText(this.#text.length);
+  }
+
+  /**
+   * Hands every chunk to `consumer`, first what is already here, until the peer closes or `close`
+   * is called. A chunk is overwritten by the next read: whoever keeps bytes copies them.
+   */
+  async consume(consumer: (chunk: Uint8Array) => void): Promise<void> {
+    if (this.#text !== "") consumer(new TextEncoder().encode(this.#takeText(this.#text.length)));
+    for (;;) {
+      const length = await this.#read();
+      this.#pendingRead = undefined;
+      if (length === null) return;
+      consumer(this.#buffer.subarray(0, length));
+    }
+  }
+
+  /** Client side of STARTTLS; rejects when the peer's certificate does not stand up. */
+  async startTls(tls: RawTlsOptions): Promise<void> {
+    const plain = this.#connection;
+    if ("handshake" in plain) throw new TypeError("TLS starts on a TCP connection only");
+    const options = { hostname: tls.serverName, caCerts: [...tls.caCerts] };
+    const secured = await Deno.startTls(plain, options);
+    this.#connection = secured;
+    await secured.handshake();
+  }
+
+  /** Closes at once. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#connection.close();
+    await this.#pendingRead;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #takeText(length: number): string {
+    const taken = this.#text.slice(0, length);
+    this.#text = this.#text.slice(length);
+    return taken;
+  }
+
+  async #readMore(what: string, withinMs: number): Promise<void> {
+    const length = await withDeadline(this.#read(), {
+      what,
+      withinMs,
+      seen: () => this.#text,
+    });
+    this.#pendingRead = undefined;
+    if (length === null) return;
+    this.#text += this.#decoder.decode(this.#buffer.subarray(0, length), { stream: true });
+  }
+
+  /** At most one read is under way; what a deadline gave up on is taken up by the next call. */
+  #read(): Promise<number | null> {
+    return this.#pendingRead ??= this.#readOnce();
+  }
+
+  async #readOnce(): Promise<number | null> {
+    try {
+      const length = await this.#connection.read(this.#buffer);
+      if (length === null) this.#hasEnded = true;
+      return length;
+    } catch {
+      // A reset, or our own close while a read waits, ends the stream as the peer's close does.
+      this.#hasEnded = true;
+      return null;
+    }
+  }
+}

@@ -1,0 +1,127 @@
+"""One slixmpp client, driven by JSON lines on stdin, telling what happens by JSON lines on stdout.
+
+It ends when its stdin does, so that it never outlives the harness.
+
+Commands ("do"): connect (first, once), xml, message, presence, disconnect.
+Events ("event"): online, failed, stanza, disconnected.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+
+from slixmpp import ClientXMPP
+
+CLIENT_NAMESPACE = "jabber:client"
+STANZA_NAMES = ("message", "presence", "iq")
+ERROR_NAMESPACE = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
+
+
+def tell(event, **fields):
+    print(json.dumps({"event": event, **fields}), flush=True)
+
+
+def error_condition(xml):
+    """Name of the defined condition in an error stanza, or None."""
+    error = xml.find(f"{{{CLIENT_NAMESPACE}}}error")
+    for child in error if error is not None else ():
+        if child.tag.startswith(ERROR_NAMESPACE) and child.tag != f"{ERROR_NAMESPACE}text":
+            return child.tag[len(ERROR_NAMESPACE):]
+    return None
+
+
+def tell_stanza(stanza):
+    """An input filter: it sees everything that arrives and changes nothing."""
+    if stanza.name in STANZA_NAMES and stanza.namespace == CLIENT_NAMESPACE:
+        xml = stanza.xml
+        tell(
+            "stanza",
+            kind=stanza.name,
+            type=xml.get("type"),
+            **{"from": xml.get("from")},
+            to=xml.get("to"),
+            id=xml.get("id"),
+            body=xml.findtext(f"{{{CLIENT_NAMESPACE}}}body"),
+            errorCondition=error_condition(xml),
+            xml=str(stanza),
+        )
+    return stanza
+
+
+class LocalXMPP(ClientXMPP):
+    """Goes where it is told to: the domain of an account has no entry in any DNS."""
+
+    async def get_dns_records(self, domain, port=None):
+        return []
+
+
+class Driven:
+    def __init__(self):
+        self.xmpp = None
+        self.is_over = asyncio.get_running_loop().create_future()
+
+    def end(self, event, reason):
+        if not self.is_over.done():
+            tell(event, reason=str(reason))
+            self.is_over.set_result(None)
+
+    def run(self, command):
+        getattr(self, f"do_{command.pop('do')}")(**command)
+
+    def do_connect(self, jid, password, host, port, security, ca_file=None, mechanism=None):
+        xmpp = LocalXMPP(jid, password, sasl_mech=mechanism)
+        self.xmpp = xmpp
+        xmpp["feature_mechanisms"].unencrypted_plain = security == "none"
+        xmpp.ca_certs = ca_file
+        # Answering subscriptions is for the scenario to do.
+        xmpp.roster.auto_authorize = None
+        xmpp.roster.auto_subscribe = False
+        xmpp.add_filter("in", tell_stanza)
+        xmpp.add_event_handler("session_start", lambda _: tell("online", jid=xmpp.boundjid.full))
+        # Left to itself slixmpp tries again for ever.
+        for failure in ("connection_failed", "ssl_invalid_chain", "failed_all_auth", "bind_failed"):
+            xmpp.add_event_handler(
+                failure, lambda reason, name=failure: self.end("failed", f"{name}: {reason}")
+            )
+        xmpp.add_event_handler("disconnected", lambda reason: self.end("disconnected", reason))
+        xmpp.connect(
+            address=(host, port),
+            use_ssl=security == "direct",
+            force_starttls=security == "starttls",
+            disable_starttls=security != "starttls",
+        )
+
+    def do_xml(self, xml):
+        self.xmpp.send_raw(xml)
+
+    def do_message(self, to, body, id, type):
+        message = self.xmpp.make_message(mto=to, mbody=body, mtype=type)
+        message["id"] = id
+        message.send()
+
+    def do_presence(self, to=None, type=None, priority=None):
+        self.xmpp.send_presence(pto=to, ptype=type, ppriority=priority)
+
+    def do_disconnect(self):
+        self.xmpp.disconnect()
+
+
+async def main():
+    driven = Driven()
+    loop = asyncio.get_running_loop()
+    commands = asyncio.StreamReader(limit=2**24)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+
+    async def obey():
+        while line := await commands.readline():
+            driven.run(json.loads(line))
+
+    obeying = asyncio.ensure_future(obey())
+    await asyncio.wait((obeying, driven.is_over), return_when=asyncio.FIRST_COMPLETED)
+    if obeying.done():
+        obeying.result()
+
+
+logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
+asyncio.run(main())
