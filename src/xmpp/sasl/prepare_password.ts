@@ -1,6 +1,7 @@
 /** RFC 4013 §2.1: non-ASCII spaces become spaces; characters of RFC 3454 B.1 vanish. */
 const NON_ASCII_SPACE = /[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]/gu;
-const MAPPED_TO_NOTHING = /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]/gu;
+const MAPPED_TO_NOTHING =
+  /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]/gu;
 
 /**
  * RFC 4013 §2.3: controls, private use, non-characters, surrogates, and what RFC 3454 C.6 to C.9
@@ -9,7 +10,8 @@ const MAPPED_TO_NOTHING = /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\uf
 const PROHIBITED =
   /[\p{Cc}\p{Co}\p{Cs}\p{Noncharacter_Code_Point}\u06dd\u070f\u180e\u200e\u200f\u2028\u2029\u202a-\u202e\u2061-\u2063\u206a-\u206f\u2ff0-\u2ffb\u0340\u0341\ufff9-\ufffd\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}]/u;
 
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+const RIGHT_TO_LEFT =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const LEFT_TO_RIGHT_LETTER = /\p{L}/u;
 
 /** Longest password taken, in UTF-16 units, so that hashing one stays cheap. */

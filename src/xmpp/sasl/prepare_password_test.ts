@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { MAX_PASSWORD_LENGTH, tryPreparePassword } from "./prepare_password.ts";
+
+Deno.test("tryPreparePassword() follows the examples of RFC 4013 §3", () => {
+  assert.equal(tryPreparePassword("I\u00adX"), "IX");
+  assert.equal(tryPreparePassword("user"), "user");
+  assert.equal(tryPreparePassword("USER"), "USER");
+  assert.equal(tryPreparePassword("\u00aa"), "a");
+  assert.equal(tryPreparePassword("\u2168"), "IX");
+  assert.equal(tryPreparePassword("\u0007"), undefined);
+  assert.equal(tryPreparePassword("\u06271"), undefined);
+});
+
+Deno.test("tryPreparePassword() keeps case and spaces, and maps foreign spaces", () => {
+  assert.equal(tryPreparePassword("Corréct  hörse\u00a0Ω"), "Corréct  hörse Ω");
+  assert.equal(tryPreparePassword("\u05e9\u05dc\u05d5\u05dd"), "\u05e9\u05dc\u05d5\u05dd");
+  assert.equal(tryPreparePassword("😀"), "😀");
+});
+
+Deno.test("tryPreparePassword() refuses what nobody can type alike twice", () => {
+  for (const password of ["", "\u00ad", "a\0", "a\ud800", "\ue000", "\u202ea", "\ufffe"]) {
+    assert.equal(tryPreparePassword(password), undefined, escape(password));
+  }
+});
+
+Deno.test("tryPreparePassword() takes MAX_PASSWORD_LENGTH units and not one more", () => {
+  const longest = "x".repeat(MAX_PASSWORD_LENGTH);
+  assert.equal(tryPreparePassword(longest), longest);
+  assert.equal(tryPreparePassword(longest + "x"), undefined);
+});

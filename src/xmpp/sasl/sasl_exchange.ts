@@ -1,0 +1,156 @@
+import type { BareJid } from "../jid.ts";
+import { tryParseJid } from "../jid_parser.ts";
+import type { CredentialSource, ScramCredentials, ScramHash } from "./credentials.ts";
+import { secretFor } from "./credentials.ts";
+import type { FakeCredentials } from "./fake_credentials.ts";
+import type { SaslMechanism } from "./mechanism.ts";
+import { scramHashOf } from "./mechanism.ts";
+import { tryParsePlain, verifyPassword } from "./plain.ts";
+import { tryPreparePassword } from "./prepare_password.ts";
+import type { SaslCondition } from "./sasl_condition.ts";
+import { encodeSaslText, tryDecodeSaslText } from "./sasl_text.ts";
+import type { ScramChallenge } from "./scram.ts";
+import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
+
+/** What an exchange needs to know of the host that is logged in to. */
+export interface SaslHost {
+  readonly domain: string;
+  readonly source: CredentialSource;
+  readonly fake: FakeCredentials;
+  /** A fresh nonce: printable ASCII without a comma, at least 18 random bytes' worth. */
+  nonce(): string;
+}
+
+/** What the server says next. `text` is base64 as it stands in the element. */
+export type SaslReply =
+  | { readonly kind: "challenge"; readonly text: string }
+  | { readonly kind: "success"; readonly account: BareJid; readonly text: string | undefined }
+  | { readonly kind: "failure"; readonly condition: SaslCondition };
+
+type Expecting =
+  | { readonly kind: "first" }
+  | {
+    readonly kind: "final";
+    readonly challenge: ScramChallenge;
+    readonly account: BareJid | undefined;
+  }
+  | { readonly kind: "nothing" };
+
+/**
+ * One authentication attempt, server side: what the client says goes in, what to answer comes out.
+ *
+ * An account that does not exist takes the same steps, the same time and ends in the same
+ * `not-authorized` as a wrong password. Calls must not overlap.
+ */
+export class SaslExchange {
+  readonly mechanism: SaslMechanism;
+  readonly #host: SaslHost;
+  #expecting: Expecting = { kind: "first" };
+
+  constructor(mechanism: SaslMechanism, host: SaslHost) {
+    this.mechanism = mechanism;
+    this.#host = host;
+  }
+
+  /**
+   * @param text base64 as it stood in `<auth/>` or `<response/>`; undefined for an `<auth/>` without
+   * an initial response, which is answered by an empty challenge
+   */
+  async respond(text: string | undefined): Promise<SaslReply> {
+    const expecting = this.#expecting;
+    if (text === undefined && expecting.kind === "first") return { kind: "challenge", text: "" };
+    this.#expecting = { kind: "nothing" };
+    const message = tryDecodeSaslText(text ?? "");
+    if (message === undefined) return failure("incorrect-encoding");
+    switch (expecting.kind) {
+      case "first": {
+        const hash = scramHashOf(this.mechanism);
+        return hash === undefined
+          ? await this.#plain(message)
+          : await this.#scramFirst(hash, message);
+      }
+      case "final":
+        return scramFinal(expecting.challenge, expecting.account, message);
+      case "nothing":
+        return failure("malformed-request");
+      default:
+        return expecting satisfies never;
+    }
+  }
+
+  async #plain(message: string): Promise<SaslReply> {
+    const plain = tryParsePlain(message);
+    const password = plain && tryPreparePassword(plain.password);
+    if (plain === undefined || password === undefined) return failure("malformed-request");
+    const found = await this.#lookUp(plain.username);
+    if (found === undefined) return failure("temporary-auth-failure");
+    const isRight = await verifyPassword(found.credentials.sha256, password);
+    if (!isRight || found.account === undefined) return failure("not-authorized");
+    return authorize(found.account, plain.authzid, undefined);
+  }
+
+  async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
+    const first = parseScramFirst(message);
+    if (!first.ok) return failure(first.condition);
+    const found = await this.#lookUp(first.value.username);
+    if (found === undefined) return failure("temporary-auth-failure");
+    const challenge = challengeScram(first.value, {
+      hash,
+      secret: secretFor(found.credentials, hash),
+      serverNonce: this.#host.nonce(),
+    });
+    this.#expecting = { kind: "final", challenge, account: found.account };
+    return { kind: "challenge", text: encodeSaslText(challenge.message) };
+  }
+
+  /** The account's credentials, or fake ones without an account; undefined when the store fails. */
+  async #lookUp(
+    username: string,
+  ): Promise<{ account: BareJid | undefined; credentials: ScramCredentials } | undefined> {
+    const name = tryPreparePassword(username) ?? username;
+    const account = tryAccount(name, this.#host.domain);
+    try {
+      // Names that no account can have are asked for too, so that they take as long.
+      const credentials = await this.#host.source.credentials(account?.localpart ?? "");
+      return account === undefined || credentials === undefined
+        ? { account: undefined, credentials: this.#host.fake.credentialsOf(name) }
+        : { account, credentials };
+    } catch {
+      return undefined; // the store reports its own failures; the client is told to try again
+    }
+  }
+}
+
+function scramFinal(
+  challenge: ScramChallenge,
+  account: BareJid | undefined,
+  message: string,
+): SaslReply {
+  const verified = verifyScramFinal(challenge, message);
+  if (!verified.ok) return failure(verified.condition);
+  if (account === undefined) return failure("not-authorized");
+  return authorize(account, challenge.first.authzid, encodeSaslText(verified.value));
+}
+
+/** RFC 6120 §6.3.8: nobody may act for another account. */
+function authorize(
+  account: BareJid,
+  authzid: string | undefined,
+  text: string | undefined,
+): SaslReply {
+  if (authzid !== undefined && tryParseJid(authzid)?.text !== account.text) {
+    return failure("invalid-authzid");
+  }
+  return { kind: "success", account, text };
+}
+
+/** The account that a simple user name (RFC 6120 §6.3.7) stands for; undefined if none can. */
+function tryAccount(username: string, domain: string): BareJid | undefined {
+  if (/[@/]/.test(username)) return undefined;
+  const jid = tryParseJid(`${username}@${domain}`);
+  return jid === undefined || jid.localpart === "" ? undefined : jid.bare;
+}
+
+function failure(condition: SaslCondition): SaslReply {
+  return { kind: "failure", condition };
+}

@@ -1,0 +1,176 @@
+import { Buffer } from "node:buffer";
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import type { CredentialSource, ScramHash } from "./credentials.ts";
+import { deriveScramCredentials, digest, HASH_BYTES, hmac } from "./derive_credentials.ts";
+import { FakeCredentials } from "./fake_credentials.ts";
+import type { SaslMechanism } from "./mechanism.ts";
+import { scramHashOf } from "./mechanism.ts";
+import type { SaslReply } from "./sasl_exchange.ts";
+import { SaslExchange } from "./sasl_exchange.ts";
+import { tryDecodeSaslText } from "./sasl_text.ts";
+import { pbkdf2Sync } from "node:crypto";
+
+const ITERATIONS = 1000;
+
+const ACCOUNTS = new Map([["alice", await deriveScramCredentials("wonder land", ITERATIONS)]]);
+
+const SOURCE: CredentialSource = {
+  credentials: (localpart) => Promise.resolve(ACCOUNTS.get(localpart)),
+};
+
+function begin(mechanism: SaslMechanism, source: CredentialSource = SOURCE): SaslExchange {
+  return new SaslExchange(mechanism, {
+    domain: "example.com",
+    source,
+    fake: new FakeCredentials(ITERATIONS, new Uint8Array(32)),
+    nonce: () => "server-nonce",
+  });
+}
+
+function base64(text: string): string {
+  return Buffer.from(text, "utf8").toString("base64");
+}
+
+/** A SCRAM client of the test's own, so that our server is not its only judge. */
+async function scram(
+  mechanism: SaslMechanism,
+  username: string,
+  password: string,
+  gs2 = "n,,",
+  source?: CredentialSource,
+): Promise<SaslReply & { serverFirst?: string }> {
+  const hash = scramHashOf(mechanism)!;
+  const exchange = begin(mechanism, source);
+  const bare = `n=${username},r=client-nonce`;
+  const reply = await exchange.respond(base64(gs2 + bare));
+  if (reply.kind !== "challenge") return reply;
+  const serverFirst = tryDecodeSaslText(reply.text)!;
+  const [, nonce, salt, iterations] = /^r=(.*),s=(.*),i=(.*)$/.exec(serverFirst)!;
+  const salted = pbkdf2Sync(
+    password,
+    Buffer.from(salt!, "base64"),
+    Number(iterations),
+    HASH_BYTES[hash],
+    hash.replace("-", "").toLowerCase(),
+  );
+  const clientKey = hmac(hash, new Uint8Array(salted), "Client Key");
+  const unproven = `c=${base64(gs2)},r=${nonce}`;
+  const signature = clientSignature(hash, clientKey, `${bare},${serverFirst},${unproven}`);
+  const proof = Buffer.from(clientKey.map((byte, i) => byte ^ signature[i]!)).toString("base64");
+  return { ...await exchange.respond(base64(`${unproven},p=${proof}`)), serverFirst };
+}
+
+function clientSignature(hash: ScramHash, clientKey: Uint8Array, signed: string): Uint8Array {
+  return createHmac(hash.replace("-", "").toLowerCase(), digest(hash, clientKey)).update(signed)
+    .digest();
+}
+
+for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
+  Deno.test(`SaslExchange lets an account in by ${mechanism}`, async () => {
+    const reply = await scram(mechanism, "Alice", "wonder land");
+    assert.equal(reply.kind, "success");
+    assert(reply.kind === "success");
+    assert.equal(reply.account.text, "alice@example.com");
+    assert.match(tryDecodeSaslText(reply.text!)!, /^v=/);
+  });
+
+  Deno.test(`SaslExchange refuses a wrong password by ${mechanism}`, async () => {
+    const reply = await scram(mechanism, "alice", "wonderland");
+    assert(reply.kind === "failure");
+    assert.equal(reply.condition, "not-authorized");
+  });
+
+  Deno.test(`SaslExchange answers for an account that is not there alike by ${mechanism}`, async () => {
+    const [first, again, real] = [
+      await scram(mechanism, "nobody", "wonder land"),
+      await scram(mechanism, "nobody", "wonder land"),
+      await scram(mechanism, "alice", "wrong"),
+    ];
+    assert(first.kind === "failure" && real.kind === "failure");
+    assert.equal(first.condition, real.condition);
+    assert.equal(first.serverFirst, again.serverFirst);
+    assert.equal(first.serverFirst!.length, real.serverFirst!.length);
+  });
+
+  Deno.test(`SaslExchange refuses another account's authzid by ${mechanism}`, async () => {
+    const reply = await scram(mechanism, "alice", "wonder land", "n,a=bob@example.com,");
+    assert(reply.kind === "failure");
+    assert.equal(reply.condition, "invalid-authzid");
+  });
+
+  Deno.test(`SaslExchange takes an account's own authzid by ${mechanism}`, async () => {
+    const reply = await scram(mechanism, "alice", "wonder land", "y,a=ALICE@example.com,");
+    assert.equal(reply.kind, "success");
+  });
+
+  Deno.test(`SaslExchange asks for an initial response by ${mechanism}`, async () => {
+    const exchange = begin(mechanism);
+    assert.deepEqual(await exchange.respond(undefined), { kind: "challenge", text: "" });
+    const reply = await exchange.respond(base64("n,,n=alice,r=abc"));
+    assert.equal(reply.kind, "challenge");
+  });
+}
+
+const PLAIN_CASES: readonly [what: string, message: string, outcome: string][] = [
+  ["an account", "\0alice\0wonder land", "alice@example.com"],
+  ["an account in capitals", "\0ALICE\0wonder land", "alice@example.com"],
+  ["its own authzid", "alice@example.com\0alice\0wonder land", "alice@example.com"],
+  ["another account's authzid", "bob@example.com\0alice\0wonder land", "invalid-authzid"],
+  [
+    "another account's authzid with a wrong password",
+    "bob@example.com\0alice\0x",
+    "not-authorized",
+  ],
+  ["a full JID as authzid", "alice@example.com/x\0alice\0wonder land", "invalid-authzid"],
+  ["a wrong password", "\0alice\0wonderland", "not-authorized"],
+  ["an account that is not there", "\0bob\0wonder land", "not-authorized"],
+  ["a name that no account can have", "\0alice@example.com\0wonder land", "not-authorized"],
+  ["no name", "\0\0wonder land", "malformed-request"],
+  ["no password", "\0alice\0", "malformed-request"],
+  ["too few parts", "alice\0wonder land", "malformed-request"],
+  ["too many parts", "\0alice\0wonder\0land", "malformed-request"],
+  ["nothing", "", "malformed-request"],
+];
+
+for (const [what, message, outcome] of PLAIN_CASES) {
+  Deno.test(`SaslExchange answers PLAIN with ${what}: ${outcome}`, async () => {
+    const reply = await begin("PLAIN").respond(base64(message));
+    assert.equal(
+      reply.kind === "success" ? reply.account.text : reply.kind === "failure" && reply.condition,
+      outcome,
+    );
+  });
+}
+
+Deno.test("SaslExchange refuses text that is not base64", async () => {
+  const reply = await begin("PLAIN").respond("!!!");
+  assert.deepEqual(reply, { kind: "failure", condition: "incorrect-encoding" });
+});
+
+Deno.test("SaslExchange does not go on after its end", async () => {
+  const exchange = begin("PLAIN");
+  assert.equal((await exchange.respond(base64("\0alice\0x"))).kind, "failure");
+  const reply = await exchange.respond(base64("\0alice\0wonder land"));
+  assert.deepEqual(reply, { kind: "failure", condition: "malformed-request" });
+});
+
+Deno.test("SaslExchange reports a store that fails as temporary", async () => {
+  const broken: CredentialSource = { credentials: () => Promise.reject(new Error("disk is gone")) };
+  const failure = { kind: "failure", condition: "temporary-auth-failure" };
+  assert.deepEqual(await begin("PLAIN", broken).respond(base64("\0alice\0x")), failure);
+  assert.deepEqual(await scram("SCRAM-SHA-1", "alice", "x", "n,,", broken), failure);
+});
+
+Deno.test("SaslExchange asks the store also for names that no account can have", async () => {
+  let asked = 0;
+  const counting: CredentialSource = {
+    credentials: () => {
+      asked++;
+      return Promise.resolve(undefined);
+    },
+  };
+  await begin("PLAIN", counting).respond(base64("\0a@b\0x"));
+  await begin("PLAIN", counting).respond(base64("\0nobody\0x"));
+  assert.equal(asked, 2);
+});

@@ -1,0 +1,131 @@
+import { Buffer } from "node:buffer";
+import assert from "node:assert/strict";
+import type { ScramHash } from "./credentials.ts";
+import { deriveSecret } from "./derive_credentials.ts";
+import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
+
+interface Vector {
+  readonly hash: ScramHash;
+  readonly salt: string;
+  readonly clientFirst: string;
+  readonly serverNonce: string;
+  readonly serverFirst: string;
+  readonly clientFinal: string;
+  readonly serverFinal: string;
+}
+
+const VECTORS: readonly Vector[] = [
+  { // RFC 5802 §5
+    hash: "SHA-1",
+    salt: "QSXCR+Q6sek8bf92",
+    clientFirst: "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+    serverNonce: "3rfcNHYJY1ZVvWVs7j",
+    serverFirst: "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096",
+    clientFinal:
+      "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=",
+    serverFinal: "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=",
+  },
+  { // RFC 7677 §3
+    hash: "SHA-256",
+    salt: "W22ZaJ0SNY7soEsUEjb6gQ==",
+    clientFirst: "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+    serverNonce: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
+    serverFirst: "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0," +
+      "s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+    clientFinal: "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0," +
+      "p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+    serverFinal: "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+  },
+];
+
+async function challengeOf(vector: Vector, clientFirst = vector.clientFirst) {
+  const secret = await deriveSecret(
+    vector.hash,
+    "pencil",
+    new Uint8Array(Buffer.from(vector.salt, "base64")),
+    4096,
+  );
+  const first = parseScramFirst(clientFirst);
+  assert(first.ok);
+  return challengeScram(first.value, {
+    hash: vector.hash,
+    secret,
+    serverNonce: vector.serverNonce,
+  });
+}
+
+for (const vector of VECTORS) {
+  Deno.test(`SCRAM-${vector.hash} answers as the RFC's example does`, async () => {
+    const challenge = await challengeOf(vector);
+    assert.equal(challenge.message, vector.serverFirst);
+    assert.deepEqual(verifyScramFinal(challenge, vector.clientFinal), {
+      ok: true,
+      value: vector.serverFinal,
+    });
+  });
+
+  Deno.test(`verifyScramFinal() refuses what differs from the RFC's ${vector.hash} example`, async () => {
+    const challenge = await challengeOf(vector);
+    const proof = vector.clientFinal.slice(vector.clientFinal.indexOf(",p=") + 3);
+    const outcomes: [string, string][] = [
+      [vector.clientFinal.replace(proof, proof.replace(/^./, "A")), "not-authorized"],
+      [vector.clientFinal.replace(proof, proof.slice(0, -4)), "not-authorized"],
+      [vector.clientFinal.replace(",r=", ",r=x"), "not-authorized"],
+      [vector.clientFinal.replace("c=biws", "c=eSws"), "malformed-request"],
+      [vector.clientFinal.replace(",p=", ",m=x,p="), "malformed-request"],
+      [vector.clientFinal.replace(/,p=.*/, ""), "malformed-request"],
+      ["", "malformed-request"],
+    ];
+    for (const [message, condition] of outcomes) {
+      assert.deepEqual(verifyScramFinal(challenge, message), { ok: false, condition }, message);
+    }
+  });
+}
+
+Deno.test("verifyScramFinal() signs the very gs2 header that the exchange began with", async () => {
+  const vector = VECTORS[0]!;
+  const challenge = await challengeOf(vector, vector.clientFirst.replace("n,,", "y,,"));
+  assert.deepEqual(verifyScramFinal(challenge, vector.clientFinal), {
+    ok: false,
+    condition: "malformed-request",
+  });
+});
+
+Deno.test("parseScramFirst() reads flags, authzid, escapes and extensions", () => {
+  const parsed = parseScramFirst("y,a=al=2Cice@example.com,n=a=3Db=2Cc,r=abc,x=1");
+  assert.deepEqual(parsed, {
+    ok: true,
+    value: {
+      gs2Header: "y,a=al=2Cice@example.com,",
+      authzid: "al,ice@example.com",
+      username: "a=b,c",
+      clientNonce: "abc",
+      bare: "n=a=3Db=2Cc,r=abc,x=1",
+    },
+  });
+});
+
+Deno.test("parseScramFirst() refuses bindings, mandatory extensions and broken messages", () => {
+  const refused = [
+    "p=tls-unique,,n=user,r=abc",
+    "n,,m=x,n=user,r=abc",
+    "n,,n=user,m=x,r=abc",
+    "n,,n=user,r=abc,m=x",
+    "n,,n=us=er,r=abc",
+    "n,,n=,r=abc",
+    "n,,n=user,r=",
+    "n,,n=user,r=a\tb",
+    "n,,n=us\0er,r=abc",
+    "x,,n=user,r=abc",
+    "n=user,r=abc",
+    "n,user,n=user,r=abc",
+    "",
+  ];
+  for (const message of refused) {
+    assert.deepEqual(
+      parseScramFirst(message),
+      { ok: false, condition: "malformed-request" },
+      message,
+    );
+  }
+});
