@@ -32,7 +32,8 @@ Deno.test("NodeProcess.start() writes the configuration and hands on the ready l
   assert.equal(ready.node, "n1@dc1");
   assert.deepEqual(node.ready.c2s, [{ host: "127.0.0.1", port: 4001 }]);
   assert.equal(node.state, "running");
-  assert.deepEqual(parse(await Deno.readTextFile(node.configFile)), node.configuration);
+  const written = parse(await Deno.readTextFile(node.configFile));
+  assert.deepEqual(structuredClone(written), node.configuration); // the clone has plain prototypes
   await until(() => node.logs.includes("log line"), { what: "stderr is in the log" });
   await assert.rejects(node.start(), /it is running/);
 });
