@@ -1,0 +1,210 @@
+import assert from "node:assert/strict";
+import { dirname, join, relative } from "node:path/posix";
+import { fileURLToPath } from "node:url";
+
+/**
+ * Who may import whom (docs/architecture.md). A folder may always import from itself; the longest
+ * listed folder that holds a file decides for it.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  "base": [],
+  "observe": ["base"],
+  "net": ["base", "observe"],
+  "xmpp": ["base", "net", "observe"],
+  "storage": ["base", "observe", "xmpp"],
+  "distribution": ["xmpp"],
+  "distribution/wire": ["base", "xmpp", "distribution"],
+  "distribution/links": [
+    "base",
+    "net",
+    "observe",
+    "xmpp",
+    "distribution",
+    "distribution/wire",
+  ],
+  "distribution/table": [
+    "base",
+    "observe",
+    "xmpp",
+    "storage",
+    "distribution",
+    "distribution/wire",
+  ],
+  "distribution/routing": ["base", "observe", "xmpp", "distribution"],
+  "services": ["base", "observe", "xmpp", "storage"],
+  "admin": [
+    "base",
+    "observe",
+    "storage",
+    "distribution",
+    "distribution/links",
+    "distribution/table",
+    "distribution/routing",
+  ],
+  "config": [
+    "base",
+    "observe",
+    "net",
+    "xmpp",
+    "storage",
+    "distribution",
+    "distribution/wire",
+    "distribution/links",
+    "distribution/table",
+    "distribution/routing",
+    "services",
+    "admin",
+  ],
+  "node": [
+    "base",
+    "observe",
+    "net",
+    "xmpp",
+    "storage",
+    "distribution",
+    "distribution/wire",
+    "distribution/links",
+    "distribution/table",
+    "distribution/routing",
+    "services",
+    "admin",
+    "config",
+  ],
+  "cli": ["config", "node", "base", "storage", "xmpp"],
+};
+
+/** npm packages and the folders whose code may name them. */
+const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
+  "ioredis": ["distribution/table", "storage"],
+  "lru-cache": ["distribution/table"],
+  "hono": ["admin"],
+  "@hono/zod-openapi": ["admin"],
+  "zod": ["config", "admin"],
+  "smol-toml": ["config"],
+  "prom-client": ["observe"],
+  "@logtape/logtape": ["observe"],
+  "commander": ["cli"],
+  "saxes": ["xmpp"],
+};
+
+const SOURCE = fileURLToPath(new URL(".", import.meta.url)).replace(/\/$/, "");
+const ROOT = dirname(SOURCE);
+const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+"([^"]+)"|import\("([^"]+)"\)/g;
+
+function* sourceFiles(folder: string): Generator<string> {
+  for (const entry of Deno.readDirSync(folder)) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory) yield* sourceFiles(path);
+    else if (entry.name.endsWith(".ts")) yield path;
+  }
+}
+
+/** Folder of the table that a path below `src/` belongs to. */
+function areaOf(path: string): string {
+  const parts = path.split("/").slice(0, -1);
+  for (let length = parts.length; length > 0; length--) {
+    const area = parts.slice(0, length).join("/");
+    if (area in MAY_IMPORT) return area;
+  }
+  return "";
+}
+
+interface Import {
+  readonly from: string;
+  readonly specifier: string;
+  /** Path below the repository for our own files. */
+  readonly target: string | undefined;
+}
+
+function* importsOf(folder: string): Generator<Import> {
+  for (const file of sourceFiles(folder)) {
+    for (const match of Deno.readTextFileSync(file).matchAll(IMPORT)) {
+      const specifier = match[1] ?? match[2] ?? "";
+      const target = specifier.startsWith(".")
+        ? relative(ROOT, join(dirname(file), specifier))
+        : undefined;
+      yield { from: relative(ROOT, file), specifier, target };
+    }
+  }
+}
+
+const isTest = (path: string): boolean => /_test\.ts$|\/_test_|_fixture\.ts$/.test(path);
+
+Deno.test("src/ imports only along the arrows of docs/architecture.md", () => {
+  const wrong: string[] = [];
+  for (const { from, target } of importsOf(SOURCE)) {
+    if (target === undefined || isTest(from)) continue;
+    const area = areaOf(from.slice("src/".length));
+    if (!target.startsWith("src/")) {
+      wrong.push(`${from} leaves src/: ${target}`);
+      continue;
+    }
+    const other = areaOf(target.slice("src/".length));
+    if (area !== other && !(MAY_IMPORT[area] ?? []).includes(other)) {
+      wrong.push(`${from} imports ${target}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("src/ enters another folder through its mod.ts alone", () => {
+  const wrong: string[] = [];
+  for (const { from, target } of importsOf(SOURCE)) {
+    if (target === undefined || isTest(from) || !target.startsWith("src/")) continue;
+    const area = areaOf(from.slice("src/".length));
+    const other = areaOf(target.slice("src/".length));
+    // The distribution's folders share the envelope, which lies at their common root.
+    if (target === "src/distribution/envelope.ts" && area.startsWith("distribution/")) continue;
+    if (area !== other && !target.endsWith("/mod.ts")) wrong.push(`${from} imports ${target}`);
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("npm packages are named in one folder each", () => {
+  const wrong: string[] = [];
+  for (const { from, specifier, target } of importsOf(SOURCE)) {
+    if (target !== undefined || specifier.startsWith("node:") || isTest(from)) continue;
+    const home = Object.keys(PACKAGE_HOMES).find((name) =>
+      specifier === name || specifier.startsWith(`${name}/`)
+    );
+    const area = areaOf(from.slice("src/".length));
+    if (home === undefined || !PACKAGE_HOMES[home]!.includes(area)) {
+      wrong.push(`${from} imports ${specifier}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("harness/ uses of src/ only what it needs to play a raw peer", () => {
+  const wrong: string[] = [];
+  for (const { from, target } of importsOf(join(ROOT, "harness"))) {
+    if (target === undefined || isTest(from) || !target.startsWith("src/")) continue;
+    const other = areaOf(target.slice("src/".length));
+    if (other !== "xmpp" && other !== "distribution/wire" && other !== "base") {
+      wrong.push(`${from} imports ${target}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("the files of src/ import one another without a cycle", () => {
+  const graph = new Map<string, Set<string>>();
+  for (const { from, target } of importsOf(SOURCE)) {
+    if (target === undefined || isTest(from)) continue;
+    let targets = graph.get(from);
+    if (targets === undefined) graph.set(from, targets = new Set());
+    targets.add(target);
+  }
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): void => {
+    if (done.has(file)) return;
+    const at = path.indexOf(file);
+    assert.equal(at, -1, `cycle: ${[...path.slice(at), file].join(" → ")}`);
+    path.push(file);
+    for (const next of graph.get(file) ?? []) visit(next);
+    path.pop();
+    done.add(file);
+  };
+  for (const file of graph.keys()) visit(file);
+});
