@@ -23,3 +23,6 @@ export type {
 export { Secret } from "./secret.ts";
 export type { Finding } from "./config_error.ts";
 export { ConfigError, formatFinding } from "./config_error.ts";
+export type { ParseOptions } from "./surroundings.ts";
+export { loadConfig, parseConfig } from "./load_config.ts";
+export { configJsonSchema } from "./config_json_schema.ts";

@@ -1,0 +1,79 @@
+import { z } from "zod";
+import { LISTEN } from "./schema_listen.ts";
+import { LIMITS } from "./schema_limits.ts";
+import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
+import { OUTGOING_POOLS } from "./schema_pools.ts";
+import { absent, domain, filePath, remoteAddress, withWords } from "./schema_words.ts";
+
+const AUTH = z.strictObject({
+  backend: z.enum(["internal"]).default("internal").describe(
+    "where accounts are kept; `internal` is the SQLite file of `storage.internal`",
+  ),
+  mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
+    .default(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
+    .describe("SASL mechanisms offered, in this order; PLAIN only where the connection allows it"),
+  scram_iterations: withWords(z.int().min(4096).max(10_000_000), {
+    allowed: "an integer from 4096 to 10000000",
+  }).default(10_000).describe("PBKDF2 rounds for passwords that are set from now on"),
+});
+
+const STORAGE = z.strictObject({
+  internal: z.strictObject({
+    path: filePath().default("causeway.sqlite").describe("file of the built-in store"),
+  }).prefault({}).describe("the built-in store: one SQLite file for one node"),
+});
+
+const LOG = z.strictObject({
+  level: z.enum(["debug", "info", "warn", "error"]).default("info").describe(
+    "the least severe events that are written",
+  ),
+  format: z.enum(["text", "json"]).default("text").describe(
+    "one line of text or of JSON per event",
+  ),
+});
+
+const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s#{}]+$/), {
+  allowed: "a name without spaces, # and braces, at most 255 characters",
+});
+
+const HOST_CONFIG = z.strictObject({
+  modules: HOST_CONFIG_MODULES.prefault({}).describe(
+    "modules of this host; each replaces the table of the same name under `modules`",
+  ),
+});
+
+/** The whole file as it is written: TOML's names and units. */
+export const FILE_SCHEMA = z.strictObject({
+  hosts: withWords(z.array(domain()).min(1), { allowed: "a list of at least one domain" })
+    .describe("domains served here; the global host and the local host are among them"),
+  node_name: absent(
+    NODE_NAME,
+    "`HOSTNAME@<local_host>`",
+    "name of this process, unique within its datacenter",
+  ),
+  listen: LISTEN.prefault({}).describe("where connections are accepted"),
+  auth: AUTH.prefault({}).describe("how users log in"),
+  storage: STORAGE.prefault({}).describe("where data is kept"),
+  log: LOG.prefault({}).describe("the log, on standard error"),
+  limits: LIMITS.prefault({}).describe("what clients, components and peers may cost"),
+  modules: withWords(MODULES, { allowed: "a table with mod_global_distrib" }).describe(
+    "what runs for every host",
+  ),
+  host_config: z.record(domain(), HOST_CONFIG).default({}).describe(
+    "what differs for one of `hosts`, by its name",
+  ),
+  outgoing_pools: OUTGOING_POOLS.prefault({}).describe(
+    "connections to databases, by kind and name",
+  ),
+  global_distrib_addr: z.record(
+    domain(),
+    withWords(z.array(remoteAddress()).min(1), {
+      allowed: "a list of at least one { host, port }",
+    }),
+  ).default({}).describe(
+    "by a remote local host: endpoints used instead of those that it advertises",
+  ),
+});
+
+/** The file with its defaults filled in. */
+export type FileConfig = z.output<typeof FILE_SCHEMA>;

@@ -1,0 +1,33 @@
+import type { PartialFile } from "./partial_file.ts";
+import type { Mistake } from "./shape_findings.ts";
+
+/**
+ * What the configuration may say by contract and this version does not do. Each is an error, since
+ * going on without it would be silent; a version that does it deletes the line here.
+ */
+export function findNotYetServed(file: PartialFile): Mistake[] {
+  const mistakes: Mistake[] = [];
+  const module = file.modules?.mod_global_distrib;
+  if (module !== undefined && (module.redis?.replication ?? "builtin") === "builtin") {
+    mistakes.push({
+      path: ["modules", "mod_global_distrib", "redis", "replication"],
+      problem: '"builtin" (the default) is not served by this version; it needs ' +
+        'replication = "external" and a Redis that is replicated between the datacenters',
+    });
+  }
+  for (const position of (file.listen?.websocket ?? []).keys()) {
+    mistakes.push({
+      path: ["listen", "websocket", position],
+      problem: "WebSocket clients are not served by this version; remove the table",
+    });
+  }
+  for (const [host, config] of Object.entries(file.host_config ?? {})) {
+    if (config?.modules?.mod_offline !== undefined) {
+      mistakes.push({
+        path: ["host_config", host, "modules", "mod_offline"],
+        problem: "offline storage is not served by this version; remove the table",
+      });
+    }
+  }
+  return mistakes;
+}

@@ -1,0 +1,37 @@
+import type { PartialFile } from "./partial_file.ts";
+import type { Surroundings } from "./surroundings.ts";
+import type { KeyPath } from "./toml_lines.ts";
+
+/** Tries all that the file refers to: certificates and keys, secrets, and this machine's name. */
+export function checkReferences(file: PartialFile, surroundings: Surroundings): void {
+  const { c2s = [], component = [], admin } = file.listen ?? {};
+  for (const [position, { tls }] of c2s.entries()) {
+    if (tls?.mode !== "none") checkFiles(tls, ["listen", "c2s", position, "tls"], surroundings);
+  }
+  for (const [position, { tls, domains = [] }] of component.entries()) {
+    const path = ["listen", "component", position];
+    checkFiles(tls, [...path, "tls"], surroundings);
+    for (const [domainPosition, { secret }] of domains.entries()) {
+      surroundings.secret(secret, [...path, "domains", domainPosition, "secret"]);
+    }
+  }
+  surroundings.secret(admin?.token, ["listen", "admin", "token"]);
+  const module = file.modules?.mod_global_distrib;
+  const path = ["modules", "mod_global_distrib"];
+  const tls = module?.connections?.tls_opts;
+  if (typeof tls === "object") checkFiles(tls, [...path, "connections", "tls_opts"], surroundings);
+  surroundings.secret(module?.redis?.password, [...path, "redis", "password"]);
+  if (file.node_name === undefined) surroundings.hostname();
+}
+
+interface PemFiles {
+  readonly certfile?: string | undefined;
+  readonly keyfile?: string | undefined;
+  readonly cafile?: string | undefined;
+}
+
+function checkFiles(files: PemFiles | undefined, path: KeyPath, surroundings: Surroundings): void {
+  for (const key of ["certfile", "keyfile", "cafile"] as const) {
+    surroundings.checkFile(files?.[key], [...path, key]);
+  }
+}

@@ -1,0 +1,208 @@
+import type {
+  CertificateFiles,
+  ComponentListenConfig,
+  Config,
+  ConfigNote,
+  GlobalDistribConfig,
+  HostModulesConfig,
+  LimitsConfig,
+} from "./config.ts";
+import type { FileConfig } from "./file_schema.ts";
+import { normalizeDomain } from "./normalize_domain.ts";
+import type { SecretInput } from "./schema_words.ts";
+import { Secret } from "./secret.ts";
+import type { Surroundings } from "./surroundings.ts";
+import type { KeyPath } from "./toml_lines.ts";
+
+/** Port of `connections.endpoints` when it is left out. */
+const DEFAULT_LINK_PORT = 5555;
+
+/** Turns a file that breaks no rule into what the process runs on. */
+export function resolveConfig(
+  file: FileConfig,
+  fileName: string,
+  surroundings: Surroundings,
+): Config {
+  const globalDistrib = resolveGlobalDistrib(file, surroundings);
+  return deepFreeze({
+    file: fileName,
+    hosts: file.hosts.map(normalizeDomain),
+    nodeName: file.node_name ?? `${surroundings.hostname() ?? ""}@${globalDistrib.localHost}`,
+    listen: resolveListen(file, surroundings),
+    auth: {
+      backend: file.auth.backend,
+      mechanisms: file.auth.mechanisms,
+      scramIterations: file.auth.scram_iterations,
+    },
+    storage: { internal: { path: surroundings.absolute(file.storage.internal.path) } },
+    log: file.log,
+    limits: resolveLimits(file.limits),
+    globalDistrib,
+    modules: resolveModules(file),
+    globalDistribAddr: new Map(
+      Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
+    ),
+    notes: collectNotes(file),
+  });
+}
+
+function resolveListen(file: FileConfig, surroundings: Surroundings): Config["listen"] {
+  const { c2s, component, admin } = file.listen;
+  return {
+    c2s: c2s.map(({ host, port, tls, allow_plaintext: allowPlaintext }) => ({
+      host,
+      port,
+      tls: tls.mode === "none" || tls.certfile === undefined
+        ? { mode: "none" }
+        : { mode: tls.mode, ...resolveCertificate(tls.certfile, tls.keyfile, surroundings) },
+      allowPlaintext,
+    })),
+    component: component.map(({ host, port, tls, domains }, position): ComponentListenConfig => ({
+      host,
+      port,
+      tls: tls && resolveCertificate(tls.certfile, tls.keyfile, surroundings),
+      domains: domains.map(({ name, secret, hidden }, domainPosition) => ({
+        name: normalizeDomain(name),
+        secret: resolveSecret(
+          secret,
+          ["listen", "component", position, "domains", domainPosition, "secret"],
+          surroundings,
+        ),
+        isHidden: hidden,
+      })),
+    })),
+    admin: {
+      host: admin.host,
+      port: admin.port,
+      token: admin.token === undefined
+        ? undefined
+        : resolveSecret(admin.token, ["listen", "admin", "token"], surroundings),
+    },
+  };
+}
+
+function resolveGlobalDistrib(file: FileConfig, surroundings: Surroundings): GlobalDistribConfig {
+  const module = file.modules.mod_global_distrib;
+  const { connections, redis, cache, bounce } = module;
+  const localHost = normalizeDomain(module.local_host);
+  const tls = connections.tls_opts;
+  const redisPassword = resolveSecret(
+    redis.password,
+    ["modules", "mod_global_distrib", "redis", "password"],
+    surroundings,
+  );
+  return {
+    globalHost: normalizeDomain(module.global_host),
+    localHost,
+    messageTtl: module.message_ttl,
+    hostsRefreshIntervalMs: module.hosts_refresh_interval,
+    connections: {
+      endpoints: connections.endpoints ?? [{ host: localHost, port: DEFAULT_LINK_PORT }],
+      advertisedEndpoints: connections.advertised_endpoints,
+      connectionsPerEndpoint: connections.connections_per_endpoint,
+      endpointRefreshIntervalMs: connections.endpoint_refresh_interval * 1000,
+      endpointRefreshIntervalWhenEmptyMs: connections.endpoint_refresh_interval_when_empty * 1000,
+      disabledGcIntervalMs: connections.disabled_gc_interval * 1000,
+      seeds: connections.seeds,
+      cluster: connections.cluster,
+      tls: tls === false ? undefined : {
+        ...resolveCertificate(tls.certfile, tls.keyfile, surroundings),
+        cafile: surroundings.absolute(tls.cafile),
+      },
+    },
+    redis: {
+      host: redis.server,
+      port: redis.port,
+      password: redisPassword.reveal() === "" ? undefined : redisPassword,
+      poolSize: redis.pool_size,
+      replication: redis.replication,
+      expireAfterMs: redis.expire_after * 1000,
+      refreshAfterMs: redis.refresh_after * 1000,
+    },
+    cache: {
+      cachesMissed: cache.cache_missed,
+      domainLifetimeMs: cache.domain_lifetime_seconds * 1000,
+      jidLifetimeMs: cache.jid_lifetime_seconds * 1000,
+      maxJids: cache.max_jids,
+    },
+    bounce: bounce === false ? undefined : {
+      resendAfterMs: bounce.resend_after_ms,
+      maxRetries: bounce.max_retries,
+      maxItems: bounce.max_items,
+      maxBytes: bounce.max_bytes,
+    },
+  };
+}
+
+function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
+  return {
+    maxStanzaBytes: limits.max_stanza_bytes,
+    maxDepth: limits.max_depth,
+    maxAttributes: limits.max_attributes,
+    authenticationTimeoutMs: limits.authentication_timeout * 1000,
+    maxUnauthenticated: limits.max_unauthenticated,
+    maxConnectionsPerAddress: limits.max_connections_per_address,
+    saslAttempts: limits.sasl_attempts,
+    maxPendingBytes: limits.max_pending_bytes,
+    linkMaxFrameBytes: limits.link_max_frame_bytes,
+    linkHandshakeTimeoutMs: limits.link_handshake_timeout * 1000,
+    linkMaxUnauthenticated: limits.link_max_unauthenticated,
+    linkSilenceTimeoutMs: limits.link_silence_timeout * 1000,
+    laneMaxBytes: limits.lane_max_bytes,
+    laneMaxItems: limits.lane_max_items,
+  };
+}
+
+/** For each host the tables under `modules`, those of its `host_config` in their place. */
+function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig> {
+  const own = new Map(
+    Object.entries(file.host_config).map(([host, { modules }]) => [normalizeDomain(host), modules]),
+  );
+  return new Map(file.hosts.map((host) => {
+    const name = normalizeDomain(host);
+    const disco = own.get(name)?.mod_disco ?? file.modules.mod_disco;
+    return [name, {
+      disco: { usersCanSeeHiddenServices: disco?.users_can_see_hidden_services ?? false },
+    }];
+  }));
+}
+
+function collectNotes(file: FileConfig): readonly ConfigNote[] {
+  const notes: ConfigNote[] = [{
+    path: "storage.internal",
+    text: "accounts of a globally distributed host are kept in the built-in store, which is for " +
+      "trying out: other nodes and datacenters do not see them",
+  }];
+  for (const [kind, pools] of Object.entries(file.outgoing_pools)) {
+    for (const name of Object.keys(pools ?? {})) {
+      notes.push({
+        path: `outgoing_pools.${kind}.${name}`,
+        text: "no option refers to this pool; it is not opened",
+      });
+    }
+  }
+  return notes;
+}
+
+function resolveCertificate(
+  certfile: string,
+  keyfile: string | undefined,
+  surroundings: Surroundings,
+): CertificateFiles {
+  return {
+    certfile: surroundings.absolute(certfile),
+    keyfile: surroundings.absolute(keyfile ?? certfile),
+  };
+}
+
+function resolveSecret(input: SecretInput, path: KeyPath, surroundings: Surroundings): Secret {
+  return new Secret(surroundings.secret(input, path) ?? "");
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  const inner = value instanceof Map ? [...value.values()] : Object.values(value);
+  for (const item of inner) deepFreeze(item);
+  return value;
+}

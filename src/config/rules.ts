@@ -1,0 +1,202 @@
+import { joinWords } from "./schema_walk.ts";
+import { isLoopbackHost } from "./loopback.ts";
+import { nearestKey } from "./nearest_key.ts";
+import type { PartialFile } from "./partial_file.ts";
+import type { Mistake } from "./shape_findings.ts";
+import { normalizeDomain } from "./normalize_domain.ts";
+
+/** What a frame holds besides the stanza: its head, and sender and recipient of 3 071 bytes each. */
+export const FRAME_OVERHEAD_BYTES = 8192;
+
+type Rule = (file: PartialFile) => readonly Mistake[];
+
+/** `design.md` §3: what one option demands of another. Each rule skips what is missing or wrong. */
+const RULES: readonly Rule[] = [
+  hostsAreDistinct,
+  distributedHostsAreServed,
+  hostConfigIsServed,
+  offlineStaysOffDistributedHosts,
+  refreshPrecedesExpiry,
+  clientPortsAreEncrypted,
+  componentDomainsAreDistinct,
+  adminIsGuarded,
+  stanzasFitFrames,
+];
+
+/** All that breaks a rule. */
+export function applyRules(file: PartialFile): Mistake[] {
+  return RULES.flatMap((rule) => rule(file));
+}
+
+function hostsAreDistinct(file: PartialFile): Mistake[] {
+  const seen = new Set<string>();
+  const mistakes: Mistake[] = [];
+  for (const [position, host] of (file.hosts ?? []).entries()) {
+    const name = normalizeDomain(host);
+    if (seen.has(name)) {
+      mistakes.push({ path: ["hosts", position], problem: `"${host}" is listed twice` });
+    }
+    seen.add(name);
+  }
+  return mistakes;
+}
+
+function distributedHostsAreServed(file: PartialFile): Mistake[] {
+  const module = file.modules?.mod_global_distrib;
+  const mistakes: Mistake[] = [];
+  for (const key of ["global_host", "local_host"] as const) {
+    const host = module?.[key];
+    if (host !== undefined) {
+      mistakes.push(...mustBeServed(file, host, ["modules", "mod_global_distrib", key]));
+    }
+  }
+  const { global_host: globalHost, local_host: localHost } = module ?? {};
+  if (globalHost === undefined || localHost === undefined) return mistakes;
+  if (normalizeDomain(globalHost) === normalizeDomain(localHost)) {
+    mistakes.push({
+      path: ["modules", "mod_global_distrib", "local_host"],
+      problem: `expected a domain of this datacenter alone, found the global host "${localHost}"`,
+    });
+  }
+  return mistakes;
+}
+
+function hostConfigIsServed(file: PartialFile): Mistake[] {
+  return Object.keys(file.host_config ?? {}).flatMap((host) =>
+    mustBeServed(file, host, ["host_config", host])
+  );
+}
+
+function mustBeServed(file: PartialFile, host: string, path: readonly string[]): Mistake[] {
+  const { hosts } = file;
+  if (hosts === undefined) return [];
+  const names = hosts.map(normalizeDomain);
+  if (names.includes(normalizeDomain(host))) return [];
+  const nearest = nearestKey(host, names);
+  const question = nearest === undefined ? "" : `, did you mean "${nearest}"?`;
+  const allowed = joinWords(names.map((name) => `"${name}"`));
+  return [{ path, problem: `expected one of hosts (${allowed}), found "${host}"${question}` }];
+}
+
+function offlineStaysOffDistributedHosts(file: PartialFile): Mistake[] {
+  const { global_host: globalHost, local_host: localHost } = file.modules?.mod_global_distrib ?? {};
+  if (file.modules?.mod_offline !== undefined) {
+    return [{
+      path: ["modules", "mod_offline"],
+      problem:
+        "not allowed: here it is active on every host, and mod_offline must not be active on " +
+        "the global host or the local host; name the other hosts it is for, as " +
+        '[host_config."HOST".modules.mod_offline]',
+    }];
+  }
+  return Object.entries(file.host_config ?? {}).flatMap(([host, config]) => {
+    if (config?.modules?.mod_offline === undefined) return [];
+    const name = normalizeDomain(host);
+    const path = ["host_config", host, "modules", "mod_offline"];
+    const refused = (kind: string) => [{
+      path,
+      problem: `not allowed: mod_offline must not be active on the ${kind} host "${host}"`,
+    }];
+    if (globalHost !== undefined && name === normalizeDomain(globalHost)) return refused("global");
+    if (localHost !== undefined && name === normalizeDomain(localHost)) return refused("local");
+    return [];
+  });
+}
+
+function refreshPrecedesExpiry(file: PartialFile): Mistake[] {
+  const redis = file.modules?.mod_global_distrib?.redis;
+  const refreshAfter = redis?.refresh_after ?? 60;
+  const expireAfter = redis?.expire_after ?? 120;
+  if (refreshAfter < expireAfter) return [];
+  const key = redis?.refresh_after === undefined ? "expire_after" : "refresh_after";
+  const problem = key === "refresh_after"
+    ? `expected less than expire_after (${expireAfter}), found ${refreshAfter}`
+    : `expected more than refresh_after (${refreshAfter}), found ${expireAfter}`;
+  return [{ path: ["modules", "mod_global_distrib", "redis", key], problem }];
+}
+
+function clientPortsAreEncrypted(file: PartialFile): Mistake[] {
+  return (file.listen?.c2s ?? []).flatMap((listener, position) => {
+    const path = ["listen", "c2s", position, "tls"];
+    const { mode, certfile, keyfile } = listener.tls ?? {};
+    if (mode === undefined) return [];
+    if (mode !== "none") {
+      if (certfile !== undefined) return [];
+      return [{
+        path: [...path, "certfile"],
+        problem: `missing; mode "${mode}" needs a file path`,
+      }];
+    }
+    const mistakes: Mistake[] = [];
+    for (const [key, value] of Object.entries({ certfile, keyfile })) {
+      if (value !== undefined) {
+        mistakes.push({ path: [...path, key], problem: 'not allowed with mode "none"' });
+      }
+    }
+    const host = listener.host ?? "0.0.0.0";
+    if (!isLoopbackHost(host) && listener.allow_plaintext !== true) {
+      mistakes.push({
+        path: [...path, "mode"],
+        problem: `"none" is refused on ${host}, which is not loopback: expected "starttls" or ` +
+          '"direct", or allow_plaintext = true beside tls',
+      });
+    }
+    return mistakes;
+  });
+}
+
+function componentDomainsAreDistinct(file: PartialFile): Mistake[] {
+  const hosts = new Set(file.hosts?.map(normalizeDomain));
+  const seen = new Set<string>();
+  return (file.listen?.component ?? []).flatMap((listener, position) =>
+    (listener.domains ?? []).flatMap((domain, domainPosition) => {
+      if (domain.name === undefined) return [];
+      const path = ["listen", "component", position, "domains", domainPosition, "name"];
+      const name = normalizeDomain(domain.name);
+      if (hosts.has(name)) {
+        return [{ path, problem: `"${domain.name}" is one of hosts, and is served here itself` }];
+      }
+      if (seen.has(name)) return [{ path, problem: `"${domain.name}" is listed twice` }];
+      seen.add(name);
+      return [];
+    })
+  );
+}
+
+function adminIsGuarded(file: PartialFile): Mistake[] {
+  const { host = "127.0.0.1", token } = file.listen?.admin ?? {};
+  if (token === "") {
+    return [{
+      path: ["listen", "admin", "token"],
+      problem: "expected a token, found an empty string",
+    }];
+  }
+  if (isLoopbackHost(host) || token !== undefined) return [];
+  return [{
+    path: ["listen", "admin", "token"],
+    problem: `missing; the admin port on ${host}, which is not loopback, needs a token`,
+  }];
+}
+
+function stanzasFitFrames(file: PartialFile): Mistake[] {
+  const limits = file.limits;
+  const stanzaBytes = limits?.max_stanza_bytes ?? 262_144;
+  const frameBytes = limits?.link_max_frame_bytes ?? 1_048_576;
+  const laneBytes = limits?.lane_max_bytes ?? 67_108_864;
+  const mistakes: Mistake[] = [];
+  const leastFrame = stanzaBytes + FRAME_OVERHEAD_BYTES;
+  if (frameBytes < leastFrame) {
+    mistakes.push({
+      path: ["limits", "link_max_frame_bytes"],
+      problem: `expected ${leastFrame} or more, so that a stanza of max_stanza_bytes ` +
+        `(${stanzaBytes}) fits a frame, found ${frameBytes}`,
+    });
+  }
+  if (laneBytes < frameBytes) {
+    mistakes.push({
+      path: ["limits", "lane_max_bytes"],
+      problem: `expected link_max_frame_bytes (${frameBytes}) or more, found ${laneBytes}`,
+    });
+  }
+  return mistakes;
+}

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { domain, filePath, hostName, listenPort, secret, withWords } from "./schema_words.ts";
+
+const C2S_TLS = withWords(
+  z.strictObject({
+    mode: z.enum(["starttls", "direct", "none"]).describe(
+      "`starttls`: required before login (RFC 6120 §5); `direct`: TLS from the first byte; `none`: " +
+        "no encryption, refused off loopback unless `allow_plaintext = true`",
+    ),
+    certfile: filePath().optional().describe(
+      "PEM file with the certificate chain; needed with TLS",
+    ),
+    keyfile: filePath().optional().describe("PEM file with the private key, if not in `certfile`"),
+  }),
+  { allowed: 'a table such as { mode = "starttls", certfile = "…", keyfile = "…" }' },
+);
+
+const COMPONENT_TLS = withWords(
+  z.strictObject({
+    certfile: filePath().describe("PEM file with the certificate chain"),
+    keyfile: filePath().optional().describe("PEM file with the private key, if not in `certfile`"),
+  }),
+  { allowed: 'a table such as { certfile = "…", keyfile = "…" }' },
+);
+
+const C2S = z.strictObject({
+  host: hostName().default("0.0.0.0").describe("host name or IP address to listen on"),
+  port: listenPort().default(5222).describe("TCP port; 0 takes a free one"),
+  tls: C2S_TLS.describe("how the port is secured"),
+  allow_plaintext: z.boolean().default(false).describe(
+    'lets `mode = "none"` stand off loopback: passwords and messages travel in the clear',
+  ),
+});
+
+const WEBSOCKET = z.strictObject({
+  host: hostName().default("0.0.0.0").describe("host name or IP address to listen on"),
+  port: listenPort().default(5280).describe("TCP port; 0 takes a free one"),
+  tls: COMPONENT_TLS.optional().describe("certificate; absent: `ws` without TLS"),
+});
+
+const COMPONENT_DOMAIN = z.strictObject({
+  name: domain().describe("domain that the component serves"),
+  secret: secret().describe("what it proves to know (XEP-0114 §3)"),
+  hidden: z.boolean().default(false).describe(
+    "shown by service discovery only to those who may see hidden services",
+  ),
+});
+
+const COMPONENT = z.strictObject({
+  host: hostName().default("127.0.0.1").describe("host name or IP address to listen on"),
+  port: listenPort().default(8888).describe("TCP port; 0 takes a free one"),
+  tls: COMPONENT_TLS.optional().describe("TLS from the first byte; absent: plain TCP"),
+  domains: withWords(z.array(COMPONENT_DOMAIN).min(1), {
+    allowed: "a list of at least one { name, secret }",
+  }).describe("domains that may connect here"),
+});
+
+const ADMIN = z.strictObject({
+  host: hostName().default("127.0.0.1").describe("host name or IP address to listen on"),
+  port: listenPort().default(8088).describe("TCP port; 0 takes a free one"),
+  token: secret().optional().describe("bearer token that requests must carry; needed off loopback"),
+});
+
+/** `[listen]`. */
+export const LISTEN = z.strictObject({
+  c2s: z.array(C2S).default([]).describe("ports for clients over TCP (RFC 6120)"),
+  websocket: z.array(WEBSOCKET).default([]).describe(
+    "ports for clients over WebSocket (RFC 7395), path `/xmpp-websocket`",
+  ),
+  component: z.array(COMPONENT).default([]).describe("ports for external components (XEP-0114)"),
+  admin: ADMIN.prefault({}).describe("port for health, metrics and the admin API"),
+});

@@ -1,0 +1,140 @@
+import { z } from "zod";
+import {
+  absent,
+  atLeast,
+  domain,
+  filePath,
+  hostName,
+  listenAddress,
+  milliseconds,
+  remoteAddress,
+  seconds,
+  secret,
+  withWords,
+} from "./schema_words.ts";
+
+const TLS_OPTS = withWords(
+  z.union([
+    z.literal(false),
+    z.strictObject({
+      certfile: filePath().describe("PEM file with the certificate chain of this datacenter"),
+      cafile: filePath().describe(
+        "PEM file with the CA that all datacenters' certificates are from",
+      ),
+      keyfile: filePath().optional().describe(
+        "PEM file with the private key, if not in `certfile`",
+      ),
+    }),
+  ]),
+  { allowed: "a table with certfile and cafile (and keyfile), or false for plain TCP" },
+);
+
+const CONNECTIONS = z.strictObject({
+  endpoints: absent(
+    z.array(listenAddress()),
+    "`[{ host = local_host, port = 5555 }]`",
+    "where links from other datacenters are accepted; may be empty; a host name is resolved once, at " +
+      "start, and the resolved address is what is listened on and shared",
+  ),
+  advertised_endpoints: absent(
+    z.array(remoteAddress()),
+    "`endpoints`",
+    "what other datacenters are told to connect to, where it differs from `endpoints`",
+  ),
+  connections_per_endpoint: atLeast(1).default(1).describe(
+    "links opened to each endpoint of another datacenter",
+  ),
+  endpoint_refresh_interval: seconds().default(60).describe(
+    "how often a remote host's endpoints are read again; one timer for each remote host",
+  ),
+  endpoint_refresh_interval_when_empty: seconds().default(3).describe(
+    "the same while no endpoint of that host is known",
+  ),
+  disabled_gc_interval: seconds().default(60).describe(
+    "how often disabled endpoints whose connections are dead are closed entirely",
+  ),
+  seeds: z.array(remoteAddress()).default([]).describe(
+    "nodes in other datacenters from which the rest of the mesh is learned",
+  ),
+  cluster: listenAddress().default({ host: "127.0.0.1", port: 0 }).describe(
+    "where links from nodes of this datacenter are accepted, also when `endpoints` is empty",
+  ),
+  tls_opts: TLS_OPTS.describe("certificate of this datacenter for its links, and whom it trusts"),
+});
+
+const REDIS = z.strictObject({
+  server: hostName().default("127.0.0.1").describe("host name or IP address of Redis"),
+  port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
+  password: secret().default("").describe("its password; empty for none"),
+  pool_size: atLeast(1).default(1).describe("connections to Redis"),
+  replication: z.enum(["builtin", "external"]).default("builtin").describe(
+    "who carries the session table between datacenters: the nodes themselves, or something under Redis",
+  ),
+  expire_after: seconds().default(120).describe("lifetime of what is written and not refreshed"),
+  refresh_after: seconds().default(60).describe(
+    "how often a node refreshes its own data; below `expire_after`",
+  ),
+});
+
+const CACHE = z.strictObject({
+  cache_missed: z.boolean().default(true).describe("remembers also that a JID was not found"),
+  domain_lifetime_seconds: seconds(0).default(600).describe(
+    "how long a domain's host is remembered",
+  ),
+  jid_lifetime_seconds: seconds(0).default(5).describe("how long a JID's host is remembered"),
+  max_jids: atLeast(1).default(10_000).describe("JIDs remembered at once"),
+});
+
+const BOUNCE_TABLE = z.strictObject({
+  resend_after_ms: milliseconds().default(200).describe(
+    "wait before the first retry; it doubles with each further one",
+  ),
+  max_retries: atLeast(0).default(4).describe("retries before the sender gets an error"),
+  max_items: atLeast(1).default(10_000).describe("stanzas held at once"),
+  max_bytes: atLeast(1024).default(67_108_864).describe("bytes held at once"),
+});
+
+const BOUNCE = withWords(z.union([z.literal(false), BOUNCE_TABLE]), {
+  allowed: "a table, or false to turn bouncing off",
+});
+
+/** `modules.mod_global_distrib`. */
+export const MOD_GLOBAL_DISTRIB = z.strictObject({
+  global_host: domain().describe("the domain that all datacenters share; one of `hosts`"),
+  local_host: domain().describe(
+    "the domain that names this datacenter; one of `hosts`, and of no other datacenter",
+  ),
+  message_ttl: atLeast(0).default(4).describe("datacenters that a stanza may be forwarded through"),
+  hosts_refresh_interval: milliseconds().default(3000).describe(
+    "how often the list of datacenters is read and connections to new ones are opened",
+  ),
+  connections: CONNECTIONS.describe("links to other nodes"),
+  redis: REDIS.prefault({}).describe("the session table"),
+  cache: CACHE.prefault({}).describe("what a node remembers of the session table"),
+  bounce: BOUNCE.prefault({}).describe("holding stanzas that have no known route"),
+});
+
+const MOD_DISCO = z.strictObject({
+  users_can_see_hidden_services: z.boolean().default(false).describe(
+    "shows components with `hidden = true` to users too",
+  ),
+});
+
+const HOST_MODULES = {
+  mod_disco: MOD_DISCO.optional().describe("service discovery (XEP-0030)"),
+  mod_ping: z.strictObject({}).optional().describe("ping (XEP-0199); no options"),
+  mod_time: z.strictObject({}).optional().describe("entity time (XEP-0202); no options"),
+  mod_version: z.strictObject({}).optional().describe("software version (XEP-0092); no options"),
+  mod_offline: z.looseObject({}).optional().describe(
+    "storage for stanzas to users who are logged in nowhere; not on the global or the local host",
+  ),
+};
+
+/** `[modules]`: what runs for every host. */
+export const MODULES = z.strictObject({
+  mod_global_distrib: MOD_GLOBAL_DISTRIB.describe("what joins this datacenter to the others"),
+  ...HOST_MODULES,
+});
+
+/** `[host_config."x".modules]`: a module named here replaces the table of the same name above. */
+export const HOST_CONFIG_MODULES = z.strictObject(HOST_MODULES);

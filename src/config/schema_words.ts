@@ -1,0 +1,115 @@
+import { z } from "zod";
+
+/** What messages and the reference page say of a schema beyond what it says itself. */
+export interface SchemaWords {
+  /** What is allowed, as it reads after "expected". */
+  readonly allowed?: string;
+  /** Default that depends on other options. */
+  readonly defaultText?: string;
+}
+
+const REGISTRY = z.registry<SchemaWords>();
+
+/** `schema` with words for people attached. */
+export function withWords<T extends z.ZodType>(schema: T, words: SchemaWords): T {
+  REGISTRY.add(schema, words);
+  return schema;
+}
+
+/** The words attached to `schema` itself. */
+export function wordsOf(schema: z.ZodType): SchemaWords {
+  return REGISTRY.get(schema) ?? {};
+}
+
+/** An option without a default in the schema: absent, it becomes what `defaultText` says. */
+export function absent<T extends z.ZodType>(
+  schema: T,
+  defaultText: string,
+  meaning: string,
+): z.ZodOptional<T> {
+  return withWords(schema.optional().describe(meaning), { defaultText });
+}
+
+/** True for what an XMPP domainpart may look like: dotted labels of letters, digits and hyphens. */
+export function isDomain(text: string): boolean {
+  return text.length <= 253 &&
+    /^(?!-)[\p{L}\p{N}\p{M}-]{1,63}(?<!-)(\.(?!-)[\p{L}\p{N}\p{M}-]{1,63}(?<!-))*$/u.test(text);
+}
+
+/** A new schema of an XMPP domain. */
+export function domain(): z.ZodString {
+  return withWords(z.string().refine(isDomain), { allowed: 'a domain such as "example.com"' });
+}
+
+/** A text with at least one character. */
+export function text(): z.ZodString {
+  return withWords(z.string().min(1), { allowed: "a non-empty string" });
+}
+
+/** A path of a file; relative ones start at the configuration file's directory. */
+export function filePath(): z.ZodString {
+  return withWords(z.string().min(1), { allowed: "a file path" });
+}
+
+/** Where to listen: host name or address, and a port that may be 0. */
+export function listenAddress() {
+  return z.strictObject({
+    host: hostName().describe("host name or IP address to listen on"),
+    port: listenPort().describe("TCP port; 0 takes a free one"),
+  });
+}
+
+/** Where to connect to. */
+export function remoteAddress() {
+  return z.strictObject({
+    host: hostName().describe("host name or IP address to connect to"),
+    port: z.int().min(1).max(65535).describe("TCP port"),
+  });
+}
+
+/** A host name or IP address, without port or brackets. */
+export function hostName(): z.ZodString {
+  return withWords(z.string().regex(/^[^\s#/@[\]]+$/), { allowed: "a host name or IP address" });
+}
+
+/** A TCP port to listen on. */
+export function listenPort(): z.ZodInt {
+  return z.int().min(0).max(65535);
+}
+
+/** A whole number of seconds, at least `least`. */
+export function seconds(least = 1): z.ZodInt {
+  const schema = z.int().min(least).max(31_536_000);
+  return withWords(schema, { allowed: `a whole number of seconds, ${least} or more` });
+}
+
+/** Seconds with or without a fraction, above zero. */
+export function fractionalSeconds(): z.ZodNumber {
+  const schema = z.number().gt(0).max(86_400);
+  return withWords(schema, { allowed: "a number of seconds above 0, at most 86400" });
+}
+
+/** A whole number of milliseconds, at least `least`. */
+export function milliseconds(least = 1): z.ZodInt {
+  const schema = z.int().min(least).max(86_400_000);
+  return withWords(schema, { allowed: `a whole number of milliseconds, ${least} to 86400000` });
+}
+
+/** A count or size, at least `least`. */
+export function atLeast(least: number): z.ZodInt {
+  return withWords(z.int().min(least), { allowed: `an integer, ${least} or more` });
+}
+
+/** A secret in the file, in the environment, or in a file of its own. */
+export function secret() {
+  const schema = z.union([
+    z.string(),
+    z.strictObject({ env: text().describe("name of an environment variable that holds it") }),
+    z.strictObject({
+      file: filePath().describe("file that holds it; a final newline is left out"),
+    }),
+  ]);
+  return withWords(schema, { allowed: 'a string, { env = "NAME" } or { file = "PATH" }' });
+}
+
+export type SecretInput = z.infer<ReturnType<typeof secret>>;

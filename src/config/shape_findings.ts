@@ -1,0 +1,105 @@
+import { z } from "zod";
+import { describeValue, valueAt } from "./key_path.ts";
+import { nearestKey } from "./nearest_key.ts";
+import { branchesOf, describeAllowed, schemaAt, shapeOf, unwrap } from "./schema_walk.ts";
+import type { KeyPath } from "./toml_lines.ts";
+
+/** A mistake before its line is known. */
+export interface Mistake {
+  readonly path: KeyPath;
+  readonly problem: string;
+}
+
+const SECRET_KEYS: ReadonlySet<unknown> = new Set(["password", "secret", "token"]);
+
+/** Keys that are known elsewhere, and where. */
+const MISPLACED: ReadonlyMap<string, string> = new Map([
+  [
+    "mod_global_distrib",
+    "not allowed in host_config: the module stands only under the top-level modules, as " +
+    "[modules.mod_global_distrib]",
+  ],
+]);
+
+/** Says in our words what zod found wrong with the shape of `input`. */
+export function describeShape(
+  root: z.ZodType,
+  input: unknown,
+  issues: readonly z.core.$ZodIssue[],
+): Mistake[] {
+  const mistakes = new Map<string, Mistake>();
+  for (const issue of issues) {
+    for (const mistake of describeIssue(root, input, issue, [])) {
+      // A value that breaks two rules of one schema is still one wrong value.
+      const name = JSON.stringify(mistake.path);
+      if (!mistakes.has(name)) mistakes.set(name, mistake);
+    }
+  }
+  return [...mistakes.values()];
+}
+
+function describeIssue(
+  root: z.ZodType,
+  input: unknown,
+  issue: z.core.$ZodIssue,
+  prefix: KeyPath,
+): Mistake[] {
+  const path = [...prefix, ...issue.path] as (string | number)[]; // TOML has no symbols for keys
+  const value = valueAt(input, path);
+  const schema = schemaAt(root, path);
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({
+      path: [...path, key],
+      problem: describeUnknownKey(key, knownKeys(schema)),
+    }));
+  }
+  if (issue.code === "invalid_key") {
+    const key = String(path.at(-1));
+    const record = schemaAt(root, path.slice(0, -1));
+    return [{ path, problem: `expected ${describeKey(record)} as the key, found "${key}"` }];
+  }
+  if (issue.code === "invalid_union" && schema !== undefined) {
+    const branch = branchFor(schema, value);
+    const inner = branch === undefined ? undefined : issue.errors[branch];
+    if (inner !== undefined) return inner.flatMap((i) => describeIssue(root, input, i, path));
+  }
+  const allowed = schema === undefined ? issue.message : describeAllowed(schema);
+  if (value === undefined) return [{ path, problem: `missing; expected ${allowed}` }];
+  const found = describeValue(value, SECRET_KEYS.has(path.at(-1)));
+  return [{ path, problem: `expected ${allowed}, found ${found}` }];
+}
+
+function describeUnknownKey(key: string, allowed: readonly string[]): string {
+  const elsewhere = MISPLACED.get(key);
+  if (elsewhere !== undefined) return elsewhere;
+  if (allowed.length === 0) return "unknown key; no keys are allowed here";
+  const nearest = nearestKey(key, allowed);
+  const question = nearest === undefined ? "" : `, did you mean ${nearest}?`;
+  return `unknown key${question || ";"} allowed here: ${allowed.join(", ")}`;
+}
+
+/** The keys that a table may have, over all branches of a union. */
+function knownKeys(schema: z.ZodType | undefined): string[] {
+  if (schema === undefined) return [];
+  const branches = branchesOf(unwrap(schema).schema);
+  return branches.flatMap((branch) => Object.keys(shapeOf(branch) ?? {}));
+}
+
+function describeKey(schema: z.ZodType | undefined): string {
+  const plain = schema === undefined ? undefined : unwrap(schema).schema;
+  return plain instanceof z.ZodRecord
+    ? describeAllowed(plain.keyType as z.ZodType)
+    : "another name";
+}
+
+/** The position of the union's branch that was meant: the table that shares a key with `value`. */
+function branchFor(schema: z.ZodType, value: unknown): number | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const tables = branchesOf(unwrap(schema).schema)
+    .map((branch, position) => ({ shape: shapeOf(branch), position }))
+    .filter((table) => table.shape !== undefined);
+  const sharing = tables.find((t) =>
+    Object.keys(value).some((key) => Object.hasOwn(t.shape!, key))
+  );
+  return (sharing ?? (tables.length === 1 ? tables[0] : undefined))?.position;
+}

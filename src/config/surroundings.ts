@@ -1,0 +1,93 @@
+import { dirname, resolve } from "node:path";
+import { describeError } from "../base/mod.ts";
+import type { SecretInput } from "./schema_words.ts";
+import type { Mistake } from "./shape_findings.ts";
+import type { KeyPath } from "./toml_lines.ts";
+
+/** What a configuration refers to outside of its own text. */
+export interface ParseOptions {
+  /** Name of the file for messages; relative paths in it start at its directory. */
+  readonly file: string;
+  /** Value of an environment variable. */
+  readonly env: (name: string) => string | undefined;
+  /** Text of a file, by absolute path; throws what went wrong. */
+  readonly readFile: (path: string) => string;
+  /** Name of this machine; asked for only when `node_name` is left out. */
+  readonly hostname: () => string;
+}
+
+/** A value of `secret()` of which parts may be missing. */
+type PartialSecret =
+  | string
+  | {
+    readonly [Key in "env" | "file"]?: string | undefined;
+  };
+
+/** Reads what a configuration refers to, and keeps the mistakes made in referring to it. */
+export class Surroundings {
+  readonly mistakes: Mistake[] = [];
+  readonly #options: ParseOptions;
+  readonly #directory: string;
+
+  constructor(options: ParseOptions) {
+    this.#options = options;
+    this.#directory = dirname(resolve(options.file));
+  }
+
+  /** `path` from the directory of the configuration file. */
+  absolute(path: string): string {
+    return resolve(this.#directory, path);
+  }
+
+  /** Notes a mistake when the file that stands at `keyPath` cannot be read. */
+  checkFile(path: string | undefined, keyPath: KeyPath): void {
+    if (path !== undefined) this.#read(path, keyPath);
+  }
+
+  /** The secret that stands at `keyPath`; undefined, with a mistake noted, when it is not to be had. */
+  secret(input: PartialSecret | SecretInput | undefined, keyPath: KeyPath): string | undefined {
+    if (typeof input === "string" || input === undefined) return input;
+    const { env, file }: { readonly env?: string | undefined; readonly file?: string | undefined } =
+      input;
+    if (file !== undefined) return this.#read(file, [...keyPath, "file"])?.replace(/\r?\n$/, "");
+    if (env === undefined) return undefined;
+    return this.#variable(env, [...keyPath, "env"]);
+  }
+
+  /** Name of this machine; undefined, with a mistake noted, when it is not to be had. */
+  hostname(): string | undefined {
+    try {
+      return this.#options.hostname();
+    } catch (thrown) {
+      this.mistakes.push({
+        path: ["node_name"],
+        problem: `missing, and this machine's name is not to be had: ${describeError(thrown)}`,
+      });
+      return undefined;
+    }
+  }
+
+  #variable(name: string, path: KeyPath): string | undefined {
+    let reason = "is not set";
+    try {
+      const value = this.#options.env(name);
+      if (value !== undefined) return value;
+    } catch (thrown) {
+      reason = `cannot be read: ${describeError(thrown)}`;
+    }
+    this.mistakes.push({ path, problem: `the environment variable ${name} ${reason}` });
+    return undefined;
+  }
+
+  #read(path: string, keyPath: KeyPath): string | undefined {
+    try {
+      return this.#options.readFile(this.absolute(path));
+    } catch (thrown) {
+      this.mistakes.push({
+        path: keyPath,
+        problem: `cannot read the file: ${describeError(thrown)}`,
+      });
+      return undefined;
+    }
+  }
+}
