@@ -1,0 +1,115 @@
+import { malformed } from "./frame_error.ts";
+import { FRAME_TYPE } from "./frame_type.ts";
+import { readU16, readU32, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
+import { maxTextBytes, readText, writeText } from "./text.ts";
+
+/** Largest PING, PONG, GOODBYE or RETIRE frame. */
+export const MAX_CONTROL_BYTES = 1024;
+
+const MAX_DETAIL_BYTES = 512;
+
+/** Why a link is closed, as GOODBYE says it; a number that is not known reads as `other`. */
+export type GoodbyeReason =
+  | "other"
+  | "leaving"
+  | "version"
+  | "identity"
+  | "malformed"
+  | "too-large"
+  | "timeout"
+  | "busy"
+  | "host-conflict"
+  | "number-gap"
+  | "superseded"
+  | "endpoint-gone"
+  | "overload";
+
+/** The number on the wire is the index; values are part of the protocol and never change. */
+const REASONS: readonly GoodbyeReason[] = [
+  "other",
+  "leaving",
+  "version",
+  "identity",
+  "malformed",
+  "too-large",
+  "timeout",
+  "busy",
+  "host-conflict",
+  "number-gap",
+  "superseded",
+  "endpoint-gone",
+  "overload",
+];
+
+/** The last frame on a link that is closed in order. */
+export interface Goodbye {
+  readonly reason: GoodbyeReason;
+  /** For the log of the other side; at most 512 bytes, cut when longer. */
+  readonly detail: string;
+}
+
+/** A PING frame; the PONG that answers it carries the same `token`, an integer below 2^53. */
+export function pingFrame(token: number): Uint8Array {
+  return tokenFrame(FRAME_TYPE.ping, token);
+}
+
+export function pongFrame(token: number): Uint8Array {
+  return tokenFrame(FRAME_TYPE.pong, token);
+}
+
+function tokenFrame(type: number, token: number): Uint8Array {
+  const frame = new Uint8Array(13);
+  writeU32(frame, 0, 9);
+  frame[4] = type;
+  writeU53(frame, 5, token);
+  return frame;
+}
+
+/** The token of the PING or PONG frame at [`start`, `end`). */
+export function decodeToken(buffer: Uint8Array, start: number, end: number): number {
+  const token = end - start >= 13 ? readU53(buffer, start + 5) : undefined;
+  if (token === undefined) throw malformed("PING or PONG", "it has no token below 2^53");
+  return token;
+}
+
+/** A GOODBYE frame. */
+export function goodbyeFrame(goodbye: Goodbye): Uint8Array {
+  let { detail } = goodbye;
+  if (maxTextBytes(detail) > MAX_DETAIL_BYTES) {
+    detail = detail.slice(0, Math.floor(MAX_DETAIL_BYTES / 3)).toWellFormed();
+  }
+  const frame = new Uint8Array(9 + maxTextBytes(detail));
+  frame[4] = FRAME_TYPE.goodbye;
+  writeU16(frame, 5, Math.max(0, REASONS.indexOf(goodbye.reason)));
+  const end = writeText(frame, 9, detail);
+  writeU16(frame, 7, end - 9);
+  writeU32(frame, 0, end - 4);
+  return frame.subarray(0, end);
+}
+
+/** Reads the GOODBYE frame at [`start`, `end`). */
+export function decodeGoodbye(buffer: Uint8Array, start: number, end: number): Goodbye {
+  const detailEnd = end - start >= 9 ? start + 9 + readU16(buffer, start + 7) : end + 1;
+  if (detailEnd > end) throw malformed("GOODBYE", "it is cut short");
+  const detail = readText(buffer, start + 9, detailEnd);
+  if (detail === undefined) throw malformed("GOODBYE", "its detail is not UTF-8");
+  return { reason: REASONS[readU16(buffer, start + 5)] ?? "other", detail };
+}
+
+/**
+ * A RETIRE frame: the dialler has moved what `lane` held to the lane this frame is sent on, so what
+ * is still unread from `lane`'s connection must not be handed on behind it.
+ */
+export function retireFrame(lane: number): Uint8Array {
+  const frame = new Uint8Array(9);
+  writeU32(frame, 0, 5);
+  frame[4] = FRAME_TYPE.retire;
+  writeU32(frame, 5, lane);
+  return frame;
+}
+
+/** The lane of the RETIRE frame at [`start`, `end`). */
+export function decodeRetire(buffer: Uint8Array, start: number, end: number): number {
+  if (end - start < 9) throw malformed("RETIRE", "it is cut short");
+  return readU32(buffer, start + 5);
+}

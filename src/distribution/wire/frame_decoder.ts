@@ -1,0 +1,214 @@
+import { MAX_ACK_BYTES } from "./ack_frame.ts";
+import { MAX_CONTROL_BYTES } from "./control_frames.ts";
+import { FrameError } from "./frame_error.ts";
+import { FIRST_OPTIONAL_TYPE, FRAME_HEADER_BYTES, FRAME_TYPE } from "./frame_type.ts";
+import { MAX_HELLO_BYTES } from "./hello_frame.ts";
+import { readU32 } from "./integers.ts";
+
+/** Bounds on frames, lengths and types included. */
+export interface FrameLimits {
+  /** Bytes of a STANZA frame or of an optional frame that is skipped. */
+  readonly maxFrameBytes: number;
+}
+
+/** Takes whole frames; one for each link. */
+export interface FrameSink {
+  /**
+   * The frame of the known type `type` at [`start`, `end`) of `buffer`, its length included. The
+   * buffer is not used again by the decoder, but may be a large read buffer: copy what lives long.
+   */
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void;
+}
+
+/** Room taken at first for a frame that comes in several chunks; it doubles as bytes arrive. */
+const FIRST_ASSEMBLY_BYTES = 4096;
+
+/**
+ * Cuts a stream of bytes into frames.
+ *
+ * A frame that lies within one chunk is handed on in place; one that does not is put together in a
+ * buffer that grows with what has arrived, never with what its length claims. HELLO must come first
+ * and only once; until then nothing larger than a HELLO is accepted. After an error it takes
+ * nothing more.
+ */
+export class FrameDecoder {
+  readonly #limits: FrameLimits;
+  readonly #sink: FrameSink;
+  #hasHello = false;
+  #isStopped = false;
+  #partial: Uint8Array = new Uint8Array(0);
+  #partialBytes = 0;
+  /** Bytes of an unknown optional frame that are still to come. */
+  #skipBytes = 0;
+  #skippedFrames = 0;
+
+  constructor(limits: FrameLimits, sink: FrameSink) {
+    this.#limits = limits;
+    this.#sink = sink;
+  }
+
+  /** Optional frames that were skipped because their type is not known here. */
+  get skippedFrames(): number {
+    return this.#skippedFrames;
+  }
+
+  /** Bytes allocated for a frame that has not arrived whole. */
+  get assemblyBytes(): number {
+    return this.#partial.length;
+  }
+
+  /** Drops what is kept and takes nothing more; for use inside a sink when the link is closing. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#partial = new Uint8Array(0);
+    this.#partialBytes = 0;
+  }
+
+  /**
+   * Takes the next bytes and hands every frame that is whole to the sink, in order.
+   * @throws FrameError once; what the sink throws passes through and stops the decoder too
+   */
+  push(chunk: Uint8Array): void {
+    if (this.#isStopped) return;
+    try {
+      let at = 0;
+      if (this.#partialBytes > 0) at = this.#assemble(chunk);
+      if (this.#partialBytes === 0) this.#scan(chunk, at);
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
+  }
+
+  /** Frames in place from `at` on; keeps what is left of the last one. */
+  #scan(chunk: Uint8Array, from: number): void {
+    let at = from;
+    const length = chunk.length;
+    while (!this.#isStopped) {
+      if (this.#skipBytes > 0) {
+        const skipped = Math.min(this.#skipBytes, length - at);
+        this.#skipBytes -= skipped;
+        at += skipped;
+        if (this.#skipBytes > 0) return;
+      }
+      const left = length - at;
+      if (left < FRAME_HEADER_BYTES) {
+        // Four bytes are a length: refuse it now rather than wait for a type that may not come.
+        if (left >= 4) this.#checkLength(readU32(chunk, at) + 4);
+        this.#keep(chunk, at);
+        return;
+      }
+      const frameBytes = readU32(chunk, at) + 4;
+      const type = chunk[at + 4]!;
+      if (!this.#accept(type, frameBytes)) {
+        this.#skippedFrames++;
+        this.#skipBytes = frameBytes;
+        continue;
+      }
+      if (frameBytes > left) {
+        this.#keep(chunk, at);
+        return;
+      }
+      this.#sink.frame(type, chunk, at, at + frameBytes);
+      at += frameBytes;
+    }
+  }
+
+  /** Completes the kept frame from `chunk`; returns how much of it was used. */
+  #assemble(chunk: Uint8Array): number {
+    let at = 0;
+    if (this.#partialBytes < FRAME_HEADER_BYTES) {
+      at = this.#append(chunk, 0, FRAME_HEADER_BYTES - this.#partialBytes);
+      if (this.#partialBytes >= 4) this.#checkLength(readU32(this.#partial, 0) + 4);
+      if (this.#partialBytes < FRAME_HEADER_BYTES) return at;
+      const frameBytes = readU32(this.#partial, 0) + 4;
+      if (!this.#accept(this.#partial[4]!, frameBytes)) {
+        this.#skippedFrames++;
+        this.#skipBytes = frameBytes - FRAME_HEADER_BYTES;
+        this.#partialBytes = 0;
+        return at;
+      }
+    }
+    const frameBytes = readU32(this.#partial, 0) + 4;
+    at += this.#append(chunk, at, frameBytes - this.#partialBytes);
+    if (this.#partialBytes < frameBytes) return at;
+    const frame = this.#partial;
+    this.#partial = new Uint8Array(0);
+    this.#partialBytes = 0;
+    this.#sink.frame(frame[4]!, frame, 0, frameBytes);
+    return at;
+  }
+
+  #keep(chunk: Uint8Array, at: number): void {
+    if (at < chunk.length) this.#append(chunk, at, chunk.length - at);
+  }
+
+  /** Copies up to `want` bytes from `at` on behind what is kept; returns how many there were. */
+  #append(chunk: Uint8Array, at: number, want: number): number {
+    const count = Math.min(want, chunk.length - at);
+    const needed = this.#partialBytes + count;
+    if (needed > this.#partial.length) {
+      const grown = new Uint8Array(
+        Math.max(needed, FIRST_ASSEMBLY_BYTES, Math.min(this.#partial.length * 2, this.#maxBytes)),
+      );
+      grown.set(this.#partial.subarray(0, this.#partialBytes));
+      this.#partial = grown;
+    }
+    this.#partial.set(chunk.subarray(at, at + count), this.#partialBytes);
+    this.#partialBytes = needed;
+    return count;
+  }
+
+  get #maxBytes(): number {
+    return this.#hasHello ? Math.max(this.#limits.maxFrameBytes, MAX_ACK_BYTES) : MAX_HELLO_BYTES;
+  }
+
+  #checkLength(frameBytes: number, limitBytes = this.#maxBytes): void {
+    if (frameBytes > limitBytes) {
+      throw new FrameError(
+        "link/frame-too-large",
+        `Cannot accept frame of ${frameBytes} bytes: the limit is ${limitBytes} bytes`,
+      );
+    }
+    if (frameBytes < FRAME_HEADER_BYTES) {
+      throw new FrameError("link/frame-malformed", "Cannot read frame: it has no type");
+    }
+  }
+
+  /** Checks type and length of a frame; false when it is to be skipped. */
+  #accept(type: number, frameBytes: number): boolean {
+    if (!this.#hasHello) {
+      if (type !== FRAME_TYPE.hello) {
+        throw new FrameError(
+          "link/hello-expected",
+          `Cannot accept frame of type ${type}: HELLO must come first`,
+        );
+      }
+      this.#checkLength(frameBytes);
+      this.#hasHello = true;
+      return true;
+    }
+    switch (type) {
+      case FRAME_TYPE.stanza:
+        this.#checkLength(frameBytes, this.#limits.maxFrameBytes);
+        return true;
+      case FRAME_TYPE.ack:
+        this.#checkLength(frameBytes, MAX_ACK_BYTES);
+        return true;
+      case FRAME_TYPE.ping:
+      case FRAME_TYPE.pong:
+      case FRAME_TYPE.goodbye:
+      case FRAME_TYPE.retire:
+        this.#checkLength(frameBytes, MAX_CONTROL_BYTES);
+        return true;
+      case FRAME_TYPE.hello:
+        throw new FrameError("link/hello-repeated", "Cannot accept HELLO: there has been one");
+      default:
+        if (type < FIRST_OPTIONAL_TYPE) {
+          throw new FrameError("link/frame-unknown", `Cannot accept frame of unknown type ${type}`);
+        }
+        this.#checkLength(frameBytes, this.#limits.maxFrameBytes);
+        return false;
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/** Bytes before a frame's body: `u32` length of what follows it, `u8` type. */
+export const FRAME_HEADER_BYTES = 5;
+
+/** Versions of the protocol that this build speaks; peers agree on the highest common one. */
+export const LOWEST_VERSION = 1;
+export const HIGHEST_VERSION = 1;
+/** Additions within a version that older peers can ignore. */
+export const MINOR_VERSION = 0;
+
+/** The `type` byte of each frame; `docs/protocol.md` describes their bodies. */
+export const FRAME_TYPE = {
+  hello: 0x01,
+  stanza: 0x02,
+  ack: 0x03,
+  ping: 0x04,
+  pong: 0x05,
+  goodbye: 0x06,
+  retire: 0x07,
+} as const;
+
+/** From here on a frame is optional: a receiver that does not know it skips it. */
+export const FIRST_OPTIONAL_TYPE = 0x80;
+
+export type FrameName = keyof typeof FRAME_TYPE;
+
+const NAMES: readonly (FrameName | undefined)[] = [
+  undefined,
+  "hello",
+  "stanza",
+  "ack",
+  "ping",
+  "pong",
+  "goodbye",
+  "retire",
+];
+
+/** The name of a type byte; undefined for one that this build does not know. */
+export function frameName(type: number): FrameName | undefined {
+  return NAMES[type];
+}

@@ -1,0 +1,48 @@
+export type { FrameName } from "./frame_type.ts";
+export {
+  FIRST_OPTIONAL_TYPE,
+  FRAME_HEADER_BYTES,
+  FRAME_TYPE,
+  frameName,
+  HIGHEST_VERSION,
+  LOWEST_VERSION,
+  MINOR_VERSION,
+} from "./frame_type.ts";
+export type { FrameErrorCode } from "./frame_error.ts";
+export { FrameError, malformed } from "./frame_error.ts";
+export type { FrameLimits, FrameSink } from "./frame_decoder.ts";
+export { FrameDecoder } from "./frame_decoder.ts";
+export type { Hello } from "./hello_frame.ts";
+export {
+  commonVersion,
+  decodeHello,
+  helloFrame,
+  MAX_HELLO_BYTES,
+  OUR_VERSIONS,
+} from "./hello_frame.ts";
+export type { Ack, SettledRange } from "./ack_frame.ts";
+export { ackFrame, decodeAck, MAX_ACK_BYTES, MAX_ACK_RANGES } from "./ack_frame.ts";
+export type { Goodbye, GoodbyeReason } from "./control_frames.ts";
+export {
+  decodeGoodbye,
+  decodeRetire,
+  decodeToken,
+  goodbyeFrame,
+  MAX_CONTROL_BYTES,
+  pingFrame,
+  pongFrame,
+  retireFrame,
+} from "./control_frames.ts";
+export type { StanzaClass } from "./stanza_code.ts";
+export { decodeStanzaClass, encodeStanzaClass, STANZA_CODES } from "./stanza_code.ts";
+export {
+  decodeStanza,
+  encodeStanzaFrame,
+  maxStanzaFrameBytes,
+  patchMayBeRepeat,
+  patchNumber,
+  patchTtl,
+  readNumber,
+  STANZA_HEADER_BYTES,
+  stanzaFrame,
+} from "./stanza_frame.ts";

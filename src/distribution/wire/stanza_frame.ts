@@ -1,0 +1,158 @@
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
+import { jidFromBytes } from "../../xmpp/mod.ts";
+import type { EnvelopeFields } from "../mod.ts";
+import { malformed } from "./frame_error.ts";
+import { FRAME_TYPE } from "./frame_type.ts";
+import { readU16, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
+import { decodeStanzaClass, encodeStanzaClass } from "./stanza_code.ts";
+import { isTextAt, writeText } from "./text.ts";
+
+/** Bytes of a STANZA frame before its texts, its length and type included. */
+export const STANZA_HEADER_BYTES = 48;
+
+// Offsets from the start of the frame; fixed, so that a lane can patch a frame in place.
+const CODE_AT = 5;
+const TTL_AT = 6;
+const NUMBER_AT = 8;
+const PROCESS_AT = 16;
+const SEQUENCE_AT = 24;
+const SENT_AT = 32;
+const BOUNCES_AT = 40;
+const FLAGS_AT = 41;
+const ORIGIN_LENGTH_AT = 42;
+const SENDER_LENGTH_AT = 44;
+const RECIPIENT_LENGTH_AT = 46;
+
+const MAY_BE_REPEAT = 0x01;
+const MAX_TTL = 0xffff;
+const MAX_BOUNCES = 0xff;
+
+/** Room that `encodeStanzaFrame` needs at most; exact when all texts are ASCII. */
+export function maxStanzaFrameBytes(fields: EnvelopeFields): number {
+  const { from, to, bytes } = fields.stanza;
+  const texts = fields.origin.length + from.text.length + to.text.length;
+  return STANZA_HEADER_BYTES + texts * 3 + bytes.length;
+}
+
+/**
+ * Writes one STANZA frame at `at`, where `target` must have `maxStanzaFrameBytes` of room, without
+ * allocating. A TTL above 65535 and a bounce count above 255 are written as those.
+ * @param number position in its lane, from 1
+ * @returns the end of the frame
+ */
+export function encodeStanzaFrame(
+  target: Uint8Array,
+  at: number,
+  fields: EnvelopeFields,
+  number: number,
+): number {
+  const { kind, type, from, to, bytes } = fields.stanza;
+  target[at + 4] = FRAME_TYPE.stanza;
+  target[at + CODE_AT] = encodeStanzaClass(kind, type);
+  writeU16(target, at + TTL_AT, Math.min(fields.ttl, MAX_TTL));
+  writeU53(target, at + NUMBER_AT, number);
+  writeU53(target, at + PROCESS_AT, fields.process);
+  writeU53(target, at + SEQUENCE_AT, fields.sequence);
+  writeU53(target, at + SENT_AT, fields.sentAtUs);
+  target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
+  target[at + FLAGS_AT] = fields.mayBeRepeat ? MAY_BE_REPEAT : 0;
+  const originAt = at + STANZA_HEADER_BYTES;
+  const senderAt = writeText(target, originAt, fields.origin);
+  const recipientAt = writeText(target, senderAt, from.text);
+  const bytesAt = writeText(target, recipientAt, to.text);
+  writeU16(target, at + ORIGIN_LENGTH_AT, senderAt - originAt);
+  writeU16(target, at + SENDER_LENGTH_AT, recipientAt - senderAt);
+  writeU16(target, at + RECIPIENT_LENGTH_AT, bytesAt - recipientAt);
+  target.set(bytes, bytesAt);
+  const end = bytesAt + bytes.length;
+  writeU32(target, at, end - at - 4);
+  return end;
+}
+
+/** A STANZA frame of its own, for tests and for peers that send few. */
+export function stanzaFrame(fields: EnvelopeFields, number: number): Uint8Array {
+  const frame = new Uint8Array(maxStanzaFrameBytes(fields));
+  return frame.subarray(0, encodeStanzaFrame(frame, 0, fields, number));
+}
+
+/** Changes the number of an encoded STANZA frame that starts at `at`. */
+export function patchNumber(frame: Uint8Array, at: number, number: number): void {
+  writeU53(frame, at + NUMBER_AT, number);
+}
+
+/** Changes the TTL of an encoded STANZA frame that starts at `at`. */
+export function patchTtl(frame: Uint8Array, at: number, ttl: number): void {
+  writeU16(frame, at + TTL_AT, Math.min(ttl, MAX_TTL));
+}
+
+/** Marks an encoded STANZA frame that starts at `at` as one that may arrive a second time. */
+export function patchMayBeRepeat(frame: Uint8Array, at: number): void {
+  frame[at + FLAGS_AT] = frame[at + FLAGS_AT]! | MAY_BE_REPEAT;
+}
+
+/** The number of a STANZA frame; throws `FrameError` when it is 0 or too large. */
+export function readNumber(frame: Uint8Array, at: number): number {
+  const number = readU53(frame, at + NUMBER_AT);
+  if (!number) throw malformed("STANZA", "its number is not in [1, 2^53)");
+  return number;
+}
+
+/**
+ * Reads the STANZA frame at [`start`, `end`), whose length and type the frame decoder has checked.
+ * `stanza.bytes` of the result is a view of `buffer`. An address seen lately costs no string.
+ * @throws FrameError when a field is outside its range or an address is not normalised
+ */
+export function decodeStanza(
+  buffer: Uint8Array,
+  start: number,
+  end: number,
+): EnvelopeFields {
+  if (end - start < STANZA_HEADER_BYTES) throw malformed("STANZA", "it is cut short");
+  const known = decodeStanzaClass(buffer[start + CODE_AT]!);
+  if (known === undefined) throw malformed("STANZA", "its kind is not assigned");
+  const process = readU53(buffer, start + PROCESS_AT);
+  const sequence = readU53(buffer, start + SEQUENCE_AT);
+  const sentAtUs = readU53(buffer, start + SENT_AT);
+  if (!process || sequence === undefined || sentAtUs === undefined) {
+    throw malformed("STANZA", "an integer is not below 2^53, or its process is 0");
+  }
+  const originAt = start + STANZA_HEADER_BYTES;
+  const senderAt = originAt + readU16(buffer, start + ORIGIN_LENGTH_AT);
+  const recipientAt = senderAt + readU16(buffer, start + SENDER_LENGTH_AT);
+  const bytesAt = recipientAt + readU16(buffer, start + RECIPIENT_LENGTH_AT);
+  if (bytesAt >= end) throw malformed("STANZA", "its texts leave no room for the stanza");
+  const origin = normalisedDomain(buffer, originAt, senderAt);
+  if (origin === undefined) throw malformed("STANZA", "its origin is not a normalised domain");
+  const from = normalisedJid(buffer, senderAt, recipientAt);
+  if (from === undefined) throw malformed("STANZA", "its sender is not a normalised JID");
+  const to = normalisedJid(buffer, recipientAt, bytesAt);
+  if (to === undefined) throw malformed("STANZA", "its recipient is not a normalised JID");
+  const stanza: Stanza = {
+    kind: known.kind,
+    type: known.type,
+    from,
+    to,
+    bytes: buffer.subarray(bytesAt, end),
+  };
+  return {
+    stanza,
+    process,
+    sequence,
+    origin,
+    sentAtUs,
+    ttl: readU16(buffer, start + TTL_AT),
+    bounces: buffer[start + BOUNCES_AT]!,
+    mayBeRepeat: (buffer[start + FLAGS_AT]! & MAY_BE_REPEAT) !== 0,
+  };
+}
+
+/** A JID only when its bytes are its normalised form: no two texts may name one session. */
+function normalisedJid(buffer: Uint8Array, start: number, end: number): Jid | undefined {
+  const jid = jidFromBytes(buffer, start, end);
+  return jid !== undefined && isTextAt(buffer, start, end, jid.text) ? jid : undefined;
+}
+
+function normalisedDomain(buffer: Uint8Array, start: number, end: number): string | undefined {
+  const jid = normalisedJid(buffer, start, end);
+  return jid !== undefined && jid.domainpart === jid.text ? jid.text : undefined;
+}
