@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { tryNormalizeDomain } from "./normalize_domain.ts";
 
 /** What messages and the reference page say of a schema beyond what it says itself. */
 export interface SchemaWords {
@@ -30,15 +31,11 @@ export function absent<T extends z.ZodType>(
   return withWords(schema.optional().describe(meaning), { defaultText });
 }
 
-/** True for what an XMPP domainpart may look like: dotted labels of letters, digits and hyphens. */
-export function isDomain(text: string): boolean {
-  return text.length <= 253 &&
-    /^(?!-)[\p{L}\p{N}\p{M}-]{1,63}(?<!-)(\.(?!-)[\p{L}\p{N}\p{M}-]{1,63}(?<!-))*$/u.test(text);
-}
-
 /** A new schema of an XMPP domain. */
 export function domain(): z.ZodString {
-  return withWords(z.string().refine(isDomain), { allowed: 'a domain such as "example.com"' });
+  return withWords(z.string().refine((name) => tryNormalizeDomain(name) !== undefined), {
+    allowed: 'a domain such as "example.com"',
+  });
 }
 
 /** A text with at least one character. */
