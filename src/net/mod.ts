@@ -1,1 +1,18 @@
 export type { Connection, ConnectionHandlers } from "./connection.ts";
+export type { ConnectionLimits } from "./connection_limits.ts";
+export { formatAddress, isLoopbackAddress } from "./address.ts";
+export type { DialOptions } from "./dial.ts";
+export { dial } from "./dial.ts";
+export type {
+  Listener,
+  ListenerHandlers,
+  ListenerLimits,
+  ListenerTls,
+  ListenOptions,
+} from "./listener.ts";
+export { listen } from "./listener.ts";
+export type { MemoryPairOptions } from "./memory_connection.ts";
+export { MemoryConnection, memoryConnectionPair } from "./memory_connection.ts";
+export type { TlsContext, TlsFiles } from "./tls_context.ts";
+export { loadTlsContext } from "./tls_context.ts";
+export { TlsContextHolder } from "./tls_context_holder.ts";

@@ -1,0 +1,109 @@
+import type { Socket } from "node:net";
+import { connect as connectPlain } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { connect as connectTls } from "node:tls";
+import type { Clock } from "../base/mod.ts";
+import { CausewayError, SystemClock } from "../base/mod.ts";
+import { formatAddress } from "./address.ts";
+import type { Connection } from "./connection.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
+import { resolveConnectionLimits } from "./connection_limits.ts";
+import { toNetError } from "./net_error.ts";
+import { SocketConnection } from "./socket_connection.ts";
+import type { TlsContextHolder } from "./tls_context_holder.ts";
+
+/** Whom to connect to and how. */
+export interface DialOptions {
+  readonly host: string;
+  readonly port: number;
+  /**
+   * TLS 1.3 with our certificate presented and the peer's verified against the context's
+   * authorities; plain TCP without it.
+   */
+  readonly tls?: TlsContextHolder;
+  /**
+   * DNS name that the peer's certificate must carry, and that is sent as SNI. Without it any name
+   * under the authorities is let in, and the caller checks `peerNames`.
+   */
+  readonly servername?: string;
+  /** Milliseconds until the connection, handshake included, must stand. @default 10_000 */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  readonly limits?: ConnectionLimits;
+  /** @default the system's */
+  readonly clock?: Clock;
+}
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+/**
+ * Connects. With TLS 1.3 the peer may still refuse our certificate after this resolves; the
+ * connection then closes with `net/tls-untrusted` or `net/tls-failed`.
+ * @throws {CausewayError} `net/refused`, `net/timeout`, `net/unreachable`, `net/name-not-found`,
+ *   `net/tls-untrusted`, `net/tls-name-mismatch`, `net/tls-failed`, `net/aborted`, `net/reset`
+ */
+export function dial(options: DialOptions): Promise<Connection> {
+  const { host, port, signal } = options;
+  const limits = resolveConnectionLimits(options.limits);
+  const clock = options.clock ?? new SystemClock();
+  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  const what = `Cannot connect to ${formatAddress(host, port)}`;
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(aborted(what));
+      return;
+    }
+    const socket = openSocket(options);
+    const fail = (error: CausewayError) => {
+      settle();
+      socket.destroy();
+      reject(error);
+    };
+    const onAbort = () => fail(aborted(what));
+    const cancelTimer = clock.after(timeoutMs, () => {
+      fail(
+        new CausewayError("net/timeout", `${what}: the limit is ${timeoutMs} ms`, {
+          retryable: true,
+        }),
+      );
+    });
+    const settle = () => {
+      cancelTimer();
+      signal?.removeEventListener("abort", onAbort);
+    };
+    signal?.addEventListener("abort", onAbort);
+    // Stays for the socket's life: an error after the end must not become an uncaught one.
+    socket.on("error", (error) => fail(toNetError(what, error)));
+    socket.once("close", () => {
+      fail(
+        new CausewayError("net/reset", `${what}: the peer closed the connection`, {
+          retryable: true,
+        }),
+      );
+    });
+    socket.once(options.tls === undefined ? "connect" : "secureConnect", () => {
+      settle();
+      resolve(new SocketConnection(socket, { limits, clock }));
+    });
+  });
+}
+
+function openSocket({ host, port, tls, servername }: DialOptions): Socket {
+  if (tls === undefined) {
+    return connectPlain({ host, port, noDelay: true, allowHalfOpen: true });
+  }
+  const secureOptions: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
+    host,
+    port,
+    ...tls.current.secure,
+    minVersion: "TLSv1.3",
+    allowHalfOpen: true,
+    // Without a name to expect, identity is what the caller makes of `peerNames`.
+    ...(servername === undefined ? { checkServerIdentity: () => undefined } : { servername }),
+  };
+  return connectTls(secureOptions);
+}
+
+function aborted(what: string): CausewayError {
+  return new CausewayError("net/aborted", `${what}: it was called off`);
+}

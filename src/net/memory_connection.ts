@@ -1,0 +1,225 @@
+import { CausewayError } from "../base/mod.ts";
+import type { Connection, ConnectionHandlers } from "./connection.ts";
+
+/** What a pair in memory pretends to be. */
+export interface MemoryPairOptions {
+  /** @default false */
+  readonly isEncrypted?: boolean;
+  /** Names in the certificates that the first and the second end see of each other. */
+  readonly peerNames?: readonly [readonly string[], readonly string[]];
+  /** Largest chunk that `data` gets; 1 delivers byte by byte. @default unlimited */
+  readonly chunkBytes?: number;
+  /** As in `ConnectionLimits`. */
+  readonly highWaterBytes?: number;
+  readonly maxPendingBytes?: number;
+}
+
+/** Two ends of one connection in memory; what one sends, the other gets. */
+export function memoryConnectionPair(
+  options: MemoryPairOptions = {},
+): [MemoryConnection, MemoryConnection] {
+  const first = new MemoryConnection("127.0.0.1:10001", options, options.peerNames?.[0] ?? []);
+  const second = new MemoryConnection("127.0.0.1:10002", options, options.peerNames?.[1] ?? []);
+  first.join(second);
+  second.join(first);
+  return [first, second];
+}
+
+/**
+ * A `Connection` without a socket, for tests. Everything arrives in later microtasks, never inside
+ * a call, and in the order in which it was sent.
+ */
+export class MemoryConnection implements Connection {
+  readonly remoteAddress: string;
+  readonly isLoopback = true;
+  readonly startTls = (): void => this.#startTls();
+  #isEncrypted: boolean;
+  readonly peerNames: readonly string[];
+  readonly #chunkBytes: number;
+  readonly #highWaterBytes: number;
+  readonly #maxPendingBytes: number;
+  #peer: MemoryConnection | undefined;
+  #handlers: ConnectionHandlers | undefined;
+  /** Sent by us, not yet taken by the peer. */
+  #queue: Uint8Array[] = [];
+  #pendingBytes = 0;
+  #isOverHighWater = false;
+  #isPaused = false;
+  #isStalled = false;
+  #isClosing = false;
+  #isClosed = false;
+  #isDeliveryScheduled = false;
+  #error: CausewayError | undefined;
+  #sentBytes = 0;
+  #deliveries = 0;
+
+  constructor(remoteAddress: string, options: MemoryPairOptions, peerNames: readonly string[]) {
+    this.remoteAddress = remoteAddress;
+    this.peerNames = peerNames;
+    this.#isEncrypted = options.isEncrypted ?? false;
+    this.#chunkBytes = options.chunkBytes ?? Infinity;
+    this.#highWaterBytes = options.highWaterBytes ?? 262_144;
+    this.#maxPendingBytes = options.maxPendingBytes ?? 16_777_216;
+  }
+
+  /** Makes `peer` the other end; called by `memoryConnectionPair`. */
+  join(peer: MemoryConnection): void {
+    this.#peer = peer;
+  }
+
+  get isEncrypted(): boolean {
+    return this.#isEncrypted;
+  }
+
+  get pendingBytes(): number {
+    return this.#pendingBytes;
+  }
+
+  /** True once `closed` was, or would have been, called. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** All bytes that `send` took so far. */
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
+  /** Turns in which something of what we sent was taken by the peer: the writes of a socket. */
+  get deliveries(): number {
+    return this.#deliveries;
+  }
+
+  start(handlers: ConnectionHandlers): void {
+    if (this.#handlers !== undefined) throw new TypeError("Cannot start a connection twice");
+    this.#handlers = handlers;
+    if (this.#isClosed) queueMicrotask(() => handlers.closed(this.#error));
+    else this.#peer!.#schedule();
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.#isClosing || this.#isClosed || bytes.length === 0) return;
+    const pendingBytes = this.#pendingBytes + bytes.length;
+    if (pendingBytes > this.#maxPendingBytes) {
+      this.destroy(
+        new CausewayError(
+          "net/peer-too-slow",
+          `Cannot queue ${pendingBytes} bytes: the limit is ${this.#maxPendingBytes} bytes`,
+          { retryable: true },
+        ),
+      );
+      return;
+    }
+    if (pendingBytes > this.#highWaterBytes) this.#isOverHighWater = true;
+    this.#pendingBytes = pendingBytes;
+    this.#sentBytes += bytes.length;
+    this.#queue.push(bytes.slice());
+    this.#schedule();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#peer!.#schedule();
+  }
+
+  close(): void {
+    if (this.#isClosing || this.#isClosed) return;
+    this.#isClosing = true;
+    this.#schedule();
+  }
+
+  destroy(reason: CausewayError): void {
+    this.#end(reason);
+    this.#peer!.#end(lostPeer());
+  }
+
+  /** Cuts the connection as a dead network would: both ends see a reset, what was queued is lost. */
+  cut(): void {
+    this.destroy(lostPeer());
+  }
+
+  /** Stops this end from taking bytes, as a process that hangs would; `pendingBytes` rises there. */
+  stallReading(): void {
+    this.#isStalled = true;
+  }
+
+  /** Undoes `stallReading`. */
+  continueReading(): void {
+    this.#isStalled = false;
+    this.#peer!.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isDeliveryScheduled || this.#isClosed) return;
+    this.#isDeliveryScheduled = true;
+    queueMicrotask(() => {
+      this.#isDeliveryScheduled = false;
+      this.#deliver();
+    });
+  }
+
+  get #canPeerRead(): boolean {
+    const peer = this.#peer!;
+    return peer.#handlers !== undefined && !peer.#isStalled &&
+      (!peer.#isPaused || peer.#isClosing);
+  }
+
+  #deliver(): void {
+    if (this.#isClosed || !this.#canPeerRead) return;
+    const peer = this.#peer!;
+    if (this.#queue.length > 0) this.#deliveries++;
+    while (this.#queue.length > 0 && !this.#isClosed && this.#canPeerRead) {
+      const bytes = this.#queue[0]!;
+      const chunk = bytes.subarray(0, Math.min(this.#chunkBytes, bytes.length));
+      if (chunk.length === bytes.length) this.#queue.shift();
+      else this.#queue[0] = bytes.subarray(chunk.length);
+      this.#pendingBytes -= chunk.length;
+      if (!peer.#isClosing) peer.#handlers!.data(chunk);
+    }
+    if (this.#queue.length > 0 || this.#isClosed) return;
+    if (this.#isOverHighWater) {
+      this.#isOverHighWater = false;
+      if (!this.#isClosing) this.#handlers?.drained?.();
+    }
+    if (!this.#isClosing || this.#pendingBytes > 0) return;
+    // Our end has arrived; the peer answers with its own behind what it still had for us.
+    peer.#isClosing = true;
+    if (peer.#queue.length === 0) {
+      this.#end(undefined);
+      peer.#end(undefined);
+    } else peer.#schedule();
+  }
+
+  #startTls(): void {
+    if (this.#isEncrypted) throw new TypeError("Cannot start TLS on an encrypted connection");
+    // Behind what is queued in either direction, like a handshake that takes a round trip.
+    queueMicrotask(() =>
+      queueMicrotask(() => {
+        if (this.#isClosed) return;
+        this.#isEncrypted = true;
+        this.#peer!.#isEncrypted = true;
+        this.#handlers?.secured?.();
+      })
+    );
+  }
+
+  #end(error: CausewayError | undefined): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#error = error;
+    this.#queue = [];
+    this.#pendingBytes = 0;
+    const handlers = this.#handlers;
+    if (handlers !== undefined) queueMicrotask(() => handlers.closed(error));
+  }
+}
+
+function lostPeer(): CausewayError {
+  return new CausewayError("net/reset", "Lost the connection: the peer reset it", {
+    retryable: true,
+  });
+}

@@ -1,0 +1,299 @@
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { CancelTimer, Clock } from "../base/mod.ts";
+import { CausewayError } from "../base/mod.ts";
+import { formatAddress, isLoopbackAddress } from "./address.ts";
+import type { Connection, ConnectionHandlers } from "./connection.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
+import { scheduleFlush } from "./flush_schedule.ts";
+import { toNetError } from "./net_error.ts";
+import { OutputBuffer } from "./output_buffer.ts";
+import type { TlsAcceptor } from "./tls_acceptor.ts";
+import { isTlsSocket, peerCertificateNames } from "./tls_peer.ts";
+
+/** What a socket connection is made with besides its socket. */
+export interface SocketConnectionOptions {
+  readonly limits: Required<ConnectionLimits>;
+  readonly clock: Clock;
+  /** Present where the peer may ask for STARTTLS. */
+  readonly acceptor?: TlsAcceptor;
+}
+
+/**
+ * Life of the connection; it only moves down this list, `securing` going back to `open` once.
+ *
+ * | phase | reads | writes | leaves on |
+ * |---|---|---|---|
+ * | `open` | to the handlers | each turn's bytes in one write | `startTls`, `close`, peer's end |
+ * | `securing` | TLS handshake only | kept | handshake done, failed or late |
+ * | `closing` | and drops | what is left, then the end | peer's end, linger time over |
+ * | `closed` | – | – | – |
+ */
+type Phase = "open" | "securing" | "closing" | "closed";
+
+/** A `Connection` over a socket of `node:net` or `node:tls`. */
+export class SocketConnection implements Connection {
+  readonly remoteAddress: string;
+  readonly isLoopback: boolean;
+  readonly startTls?: () => void;
+  #socket: Socket;
+  #isEncrypted: boolean;
+  #peerNames: readonly string[];
+  readonly #limits: Required<ConnectionLimits>;
+  readonly #clock: Clock;
+  readonly #output = new OutputBuffer();
+  #phase: Phase = "open";
+  #handlers: ConnectionHandlers | undefined;
+  #isFlushScheduled = false;
+  #inFlightBytes = 0;
+  #isOverHighWater = false;
+  #isPaused = false;
+  #hasPeerEnded = false;
+  #hasEnded = false;
+  #error: CausewayError | undefined;
+  #cancelTimer: CancelTimer | undefined;
+  #isSocketClosed = false;
+  #beginHandshake: (() => void) | undefined;
+  readonly #onWritten = (error?: Error | null): void => this.#written(error);
+
+  constructor(socket: Socket | TLSSocket, options: SocketConnectionOptions) {
+    this.#socket = socket;
+    this.#limits = options.limits;
+    this.#clock = options.clock;
+    const remoteHost = socket.remoteAddress ?? "";
+    this.remoteAddress = formatAddress(remoteHost, socket.remotePort ?? 0);
+    this.isLoopback = isLoopbackAddress(remoteHost);
+    this.#isEncrypted = isTlsSocket(socket);
+    this.#peerNames = isTlsSocket(socket) ? peerCertificateNames(socket) : [];
+    const { acceptor } = options;
+    if (acceptor !== undefined) this.startTls = () => this.#startTls(acceptor);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, this.#limits.keepAliveMs);
+    this.#watch(socket);
+  }
+
+  get isEncrypted(): boolean {
+    return this.#isEncrypted;
+  }
+
+  get peerNames(): readonly string[] {
+    return this.#peerNames;
+  }
+
+  get pendingBytes(): number {
+    return this.#output.pendingBytes;
+  }
+
+  start(handlers: ConnectionHandlers): void {
+    if (this.#handlers !== undefined) throw new TypeError("Cannot start a connection twice");
+    this.#handlers = handlers;
+    if (this.#phase === "closed") {
+      queueMicrotask(() => handlers.closed(this.#error));
+      return;
+    }
+    this.#read(this.#socket);
+  }
+
+  send(bytes: Uint8Array): void {
+    // Amid a handshake the peer can read nothing, and nothing may leave in the clear.
+    if (this.#phase !== "open" || bytes.length === 0) return;
+    const pendingBytes = this.#output.pendingBytes + bytes.length;
+    const { maxPendingBytes, highWaterBytes } = this.#limits;
+    if (pendingBytes > maxPendingBytes) {
+      this.destroy(
+        new CausewayError(
+          "net/peer-too-slow",
+          `Cannot queue ${pendingBytes} bytes for ${this.remoteAddress}: ` +
+            `the limit is ${maxPendingBytes} bytes`,
+          { retryable: true },
+        ),
+      );
+      return;
+    }
+    if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
+    this.#output.append(bytes);
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    scheduleFlush(this);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    if (this.#phase === "open") this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (this.#phase === "open" && this.#handlers !== undefined) this.#socket.resume();
+  }
+
+  close(): void {
+    if (this.#phase === "closing" || this.#phase === "closed") return;
+    const isSecuring = this.#phase === "securing";
+    this.#phase = "closing";
+    if (isSecuring) {
+      this.#hasEnded = true;
+      this.#socket.destroy();
+      return;
+    }
+    this.#cancelTimer = this.#clock.after(this.#limits.lingerMs, () => this.#lingerOver());
+    // Unread bytes would make the system reset the connection and lose what we still send.
+    this.#socket.resume();
+    this.flush();
+  }
+
+  destroy(reason: CausewayError): void {
+    if (this.#phase === "closed") return;
+    this.#error ??= reason;
+    this.#phase = "closing";
+    this.#output.clear();
+    this.#hasEnded = true;
+    this.#socket.destroy();
+  }
+
+  /** Writes what is queued unless a write is under way. Called by the schedule. */
+  flush(): void {
+    this.#isFlushScheduled = false;
+    if (this.#inFlightBytes > 0 || this.#hasEnded) return;
+    if (this.#phase === "securing" && this.#beginHandshake === undefined) return;
+    const piece = this.#output.nextPiece();
+    if (piece !== undefined) {
+      this.#inFlightBytes = piece.length;
+      this.#socket.write(piece, this.#onWritten);
+    } else if (this.#phase === "closing") {
+      this.#hasEnded = true;
+      this.#socket.end();
+    }
+  }
+
+  #written(error: Error | null | undefined): void {
+    const byteLength = this.#inFlightBytes;
+    this.#inFlightBytes = 0;
+    // The socket reports the failure itself.
+    if (error || this.#hasEnded) return;
+    this.#output.written(byteLength);
+    if (this.#output.pendingBytes === 0) this.#beginHandshake?.();
+    if (!this.#isFlushScheduled) this.flush();
+    if (this.#isOverHighWater && this.#output.pendingBytes === 0) {
+      this.#isOverHighWater = false;
+      if (this.#phase === "open") this.#handlers?.drained?.();
+    }
+  }
+
+  #watch(socket: Socket): void {
+    socket.on("error", (error) => {
+      // A peer that ended first and then refuses what we still had for it left in good order.
+      if (!this.#hasPeerEnded) {
+        this.#error ??= toNetError(`Lost the connection to ${this.remoteAddress}`, error);
+      }
+    });
+    socket.on("close", () => {
+      if (socket !== this.#socket) return;
+      this.#isSocketClosed = true;
+      // Amid a handshake the acceptor knows better why.
+      if (this.#phase !== "securing") this.#finish();
+    });
+  }
+
+  #read(socket: Socket): void {
+    socket.on("data", (chunk: Uint8Array) => {
+      if (this.#phase !== "open") return;
+      // Plain `Uint8Array`s keep what parses them monomorphic and their views cheap.
+      this.#handlers!.data(
+        new Uint8Array(chunk.buffer as ArrayBuffer, chunk.byteOffset, chunk.length),
+      );
+    });
+    socket.on("end", () => {
+      this.#hasPeerEnded = true;
+      this.close();
+    });
+    if (this.#isPaused) socket.pause();
+    else socket.resume();
+  }
+
+  #startTls(acceptor: TlsAcceptor): void {
+    if (this.#phase !== "open") return;
+    if (this.#isEncrypted || this.#handlers === undefined) {
+      throw new TypeError("Cannot start TLS on a connection that is encrypted or not started");
+    }
+    const plain = this.#socket;
+    this.#phase = "securing";
+    plain.removeAllListeners("data");
+    plain.removeAllListeners("end");
+    plain.pause();
+    this.#cancelTimer = this.#clock.after(
+      this.#limits.handshakeTimeoutMs,
+      () => this.destroy(lateHandshake(this.remoteAddress, this.#limits.handshakeTimeoutMs)),
+    );
+    this.#beginHandshake = () => {
+      this.#beginHandshake = undefined;
+      this.#secure(plain, acceptor);
+    };
+    this.flush();
+    // Nothing can arrive between a write that the system took at once and the handshake.
+    const isTaken = plain.writableLength === 0 && this.#inFlightBytes === this.pendingBytes;
+    if (isTaken) this.#beginHandshake();
+  }
+
+  #secure(plain: Socket, acceptor: TlsAcceptor): void {
+    if (plain.readableLength > 0) {
+      this.destroy(
+        new CausewayError(
+          "net/starttls-pipelined",
+          `Cannot start TLS with ${this.remoteAddress}: ` +
+            `${plain.readableLength} bytes came before the handshake`,
+        ),
+      );
+      return;
+    }
+    acceptor.secure(plain, (result) => {
+      if (this.#phase !== "securing") {
+        if (!(result instanceof CausewayError)) result.destroy();
+        return;
+      }
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
+      if (result instanceof CausewayError) {
+        this.destroy(result);
+        if (this.#isSocketClosed) this.#finish();
+        return;
+      }
+      this.#socket = result;
+      this.#watch(result);
+      this.#isEncrypted = true;
+      this.#peerNames = peerCertificateNames(result);
+      this.#phase = "open";
+      this.#handlers!.secured?.();
+      this.#read(result);
+    });
+  }
+
+  #lingerOver(): void {
+    const pendingBytes = this.#output.pendingBytes;
+    if (pendingBytes > 0 && !this.#hasPeerEnded) {
+      this.#error ??= new CausewayError(
+        "net/linger-timeout",
+        `Closed ${this.remoteAddress} with ${pendingBytes} bytes unsent: ` +
+          `the limit is ${this.#limits.lingerMs} ms`,
+      );
+    }
+    this.#socket.destroy();
+  }
+
+  #finish(): void {
+    if (this.#phase === "closed") return;
+    this.#phase = "closed";
+    this.#cancelTimer?.();
+    this.#output.clear();
+    this.#handlers?.closed(this.#error);
+  }
+}
+
+/** The error of a peer that does not complete its handshake. */
+export function lateHandshake(remoteAddress: string, limitMs: number): CausewayError {
+  return new CausewayError(
+    "net/handshake-timeout",
+    `Gave up the TLS handshake with ${remoteAddress}: the limit is ${limitMs} ms`,
+    { retryable: true },
+  );
+}

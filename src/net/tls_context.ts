@@ -1,0 +1,114 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { SecureContextOptions } from "node:tls";
+import { CausewayError, describeError } from "../base/mod.ts";
+
+/** Where a certificate and what belongs to it is read from. */
+export interface TlsFiles {
+  /** PEM: our certificate, then its intermediates; with the key too where `keyfile` is absent. */
+  readonly certfile: string;
+  /** PEM: our private key. */
+  readonly keyfile?: string;
+  /** PEM: certificates of the authorities that a peer's certificate must come from. */
+  readonly cafile?: string;
+}
+
+/** Certificate, key and authorities, checked against each other. */
+export interface TlsContext {
+  /** When our certificate ends, milliseconds since the Unix epoch. */
+  readonly expiresAtMs: number;
+  /** DNS names that our certificate carries. */
+  readonly names: readonly string[];
+  /** What `node:tls` wants; private to this folder. */
+  readonly secure: Readonly<SecureContextOptions>;
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const PRIVATE_KEY =
+  /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^-]+-----END (?:[A-Z]+ )?PRIVATE KEY-----/;
+
+/**
+ * Reads and checks certificate, key and authorities.
+ * @param nowMs wall time against which the certificate's end is checked
+ * @throws {CausewayError} `net/tls-file-unreadable`, `net/tls-file-invalid`, `net/tls-key-mismatch`,
+ *   `net/tls-certificate-expired`; the message names the file
+ */
+export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<TlsContext> {
+  const { certfile, cafile } = files;
+  const keyfile = files.keyfile ?? certfile;
+  const certText = await readPem(certfile);
+  const keyText = keyfile === certfile ? certText : await readPem(keyfile);
+  const chain = parseCertificates(certText, certfile);
+  const certificate = chain[0]!;
+  const keyPem = PRIVATE_KEY.exec(keyText)?.[0];
+  if (keyPem === undefined) throw invalid(keyfile, "it holds no PEM private key");
+  if (!certificate.checkPrivateKey(parseKey(keyPem, keyfile))) {
+    throw new CausewayError(
+      "net/tls-key-mismatch",
+      `Cannot use key ${keyfile}: it does not belong to certificate ${certfile}`,
+    );
+  }
+  const expiresAtMs = Date.parse(certificate.validTo);
+  if (expiresAtMs <= nowMs) {
+    throw new CausewayError(
+      "net/tls-certificate-expired",
+      `Cannot use certificate ${certfile}: it expired on ${new Date(expiresAtMs).toISOString()}`,
+    );
+  }
+  const authorities = cafile === undefined
+    ? undefined
+    : parseCertificates(await readPem(cafile), cafile);
+  return Object.freeze({
+    expiresAtMs,
+    names: namesOf(certificate),
+    secure: Object.freeze({
+      cert: chain.map(String).join(""),
+      key: keyPem,
+      ...(authorities === undefined ? {} : { ca: authorities.map(String) }),
+    }),
+  });
+}
+
+async function readPem(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new CausewayError(
+      "net/tls-file-unreadable",
+      `Cannot read TLS file ${file}: ${describeError(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+function parseCertificates(text: string, file: string): readonly X509Certificate[] {
+  const blocks = text.match(CERTIFICATE);
+  if (blocks === null) throw invalid(file, "it holds no PEM certificate");
+  return blocks.map((block) => {
+    try {
+      return new X509Certificate(block);
+    } catch (error) {
+      throw invalid(file, describeError(error), error);
+    }
+  });
+}
+
+function parseKey(pem: string, file: string) {
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    throw invalid(file, describeError(error), error);
+  }
+}
+
+function namesOf(certificate: X509Certificate): readonly string[] {
+  return (certificate.subjectAltName ?? "").split(", ")
+    .filter((entry) => entry.startsWith("DNS:"))
+    .map((entry) => entry.slice("DNS:".length).toLowerCase());
+}
+
+function invalid(file: string, why: string, cause?: unknown): CausewayError {
+  return new CausewayError("net/tls-file-invalid", `Cannot use TLS file ${file}: ${why}`, {
+    cause,
+  });
+}
