@@ -9,3 +9,5 @@ export type { Address, ReadyLine } from "./ready_line.ts";
 export { tryReadyLine } from "./ready_line.ts";
 export type { Command } from "./serve_command.ts";
 export { causewayCommand, PROJECT_DIRECTORY } from "./serve_command.ts";
+export type { ProgramOutput } from "./run_program.ts";
+export { runProgram } from "./run_program.ts";

@@ -1,0 +1,126 @@
+import { Child, type Run } from "../process/mod.ts";
+import { until } from "../until.ts";
+import type { RedisAddress } from "./redis_client.ts";
+import type { RedisServer } from "./redis_server.ts";
+
+/** Either speaks the same protocol and takes the same options; the first that is there is used. */
+export const LOCAL_PROGRAMS = ["redis-server", "valkey-server"] as const;
+
+/** How to make a local Redis. */
+export interface LocalRedisOptions {
+  readonly run: Run;
+  /** For file names: `dc1-redis`. */
+  readonly name: string;
+  readonly program?: string;
+  /** Empty for none. @default "" */
+  readonly password?: string;
+  /** More options of redis-server. */
+  readonly args?: readonly string[];
+  /** The port to try first. @default a random one */
+  readonly port?: number;
+}
+
+const FIRST_PORT = 10_240;
+/** Linux hands out 32768 and up to outgoing connections; below, a port stays ours across restarts. */
+const LAST_PORT = 32_767;
+const MAX_TRIES = 20;
+
+/** A `redis-server` or `valkey-server` process. */
+export class LocalRedis implements RedisServer {
+  readonly kind = "local";
+  readonly #options: LocalRedisOptions;
+  readonly #program: string;
+  #port: number | undefined;
+  #child: Child | undefined;
+
+  constructor(options: LocalRedisOptions) {
+    this.#options = options;
+    this.#program = options.program ?? LOCAL_PROGRAMS[0];
+  }
+
+  get description(): string {
+    return `${this.#program}, 127.0.0.1:${this.#port ?? "?"}`;
+  }
+
+  get address(): RedisAddress {
+    if (this.#port === undefined) throw new Error(`${this.#options.name} was never started`);
+    return { host: "127.0.0.1", port: this.#port, password: this.#options.password ?? "" };
+  }
+
+  get isRunning(): boolean {
+    return this.#child?.isRunning ?? false;
+  }
+
+  /**
+   * Starts it. Redis cannot say which free port it took, so the first start tries random ones until
+   * it does not find one taken; a later start insists on the same port.
+   */
+  async start(): Promise<void> {
+    if (this.isRunning) throw new Error(`Cannot start ${this.#options.name}: it is running`);
+    if (this.#port !== undefined) return await this.#startAt(this.#port);
+    let port = this.#options.port ?? randomPort();
+    for (let tries = 1;; tries++) {
+      try {
+        await this.#startAt(port);
+        this.#port = port;
+        return;
+      } catch (thrown) {
+        const isTaken = /Address already in use/.test(this.tail());
+        if (!isTaken || tries >= MAX_TRIES) throw thrown;
+        port = randomPort();
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#child?.kill(); // nothing is saved, so there is nothing to wait for
+  }
+
+  pause(): Promise<void> {
+    this.#child?.pause();
+    return Promise.resolve();
+  }
+
+  resume(): Promise<void> {
+    this.#child?.resume();
+    return Promise.resolve();
+  }
+
+  tail(): string {
+    return this.#child?.log.tail() ?? "";
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #startAt(port: number): Promise<void> {
+    const { run, name, password, args } = this.#options;
+    const child = new Child({
+      name,
+      program: this.#program,
+      args: [
+        ...["--port", String(port), "--bind", "127.0.0.1"],
+        ...["--save", "", "--appendonly", "no", "--dir", run.directory],
+        ...(password ? ["--requirepass", password] : []),
+        ...(args ?? []),
+      ],
+      run,
+    });
+    this.#child = child;
+    const isReady = () =>
+      child.log.lines.some((line) => line.text.includes("Ready to accept connections"));
+    await until(() => isReady() || !child.isRunning, {
+      what: `${name} is ready`,
+      everyMs: 5,
+      evidence: () => child.log.tail(),
+    });
+    if (!child.isRunning) {
+      throw new Error(`Cannot start ${this.#program} on port ${port}:\n${child.log.tail()}`);
+    }
+  }
+}
+
+function randomPort(): number {
+  return FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1));
+}
