@@ -1,0 +1,96 @@
+import { CausewayError } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import type { UserStore } from "../storage/mod.ts";
+import { InternalStore } from "../storage/mod.ts";
+import { BareJid, tryParseJid } from "../xmpp/mod.ts";
+import { deriveScramCredentials } from "../xmpp/sasl/mod.ts";
+
+/** The accounts of all hosts of a configuration, for commands. */
+export class Accounts {
+  readonly #config: Config;
+  readonly #store: InternalStore;
+
+  /** @throws CausewayError `storage/…` when the store cannot be opened */
+  constructor(config: Config) {
+    this.#config = config;
+    this.#store = new InternalStore({ path: config.storage.internal.path });
+  }
+
+  /** The accounts of one of `hosts`. */
+  users(domainpart: string): UserStore {
+    return this.#store.users(domainpart);
+  }
+
+  /**
+   * The address of an account, existing or not.
+   *
+   * @throws CausewayError `cli/address` when `text` is not `localpart@domain` with one of `hosts`
+   */
+  address(text: string): BareJid {
+    return parseAccountAddress(text, this.#config.hosts);
+  }
+
+  async add(jid: BareJid, password: string): Promise<void> {
+    // Asked first, so that nobody waits for a derivation that leads to a refusal.
+    const users = this.users(jid.domainpart);
+    if (await users.exists(jid.localpart)) throw existsAlready(jid);
+    await users.add(jid.localpart, await this.#derive(password));
+  }
+
+  async remove(jid: BareJid): Promise<void> {
+    if (!await this.users(jid.domainpart).remove(jid.localpart)) throw isMissing(jid);
+  }
+
+  async setPassword(jid: BareJid, password: string): Promise<void> {
+    const users = this.users(jid.domainpart);
+    const credentials = await this.#derive(password);
+    if (!await users.setPassword(jid.localpart, credentials)) throw isMissing(jid);
+  }
+
+  /** Adds the account, or changes its password when it is there. */
+  async put(jid: BareJid, password: string): Promise<void> {
+    const users = this.users(jid.domainpart);
+    const credentials = await this.#derive(password);
+    if (await users.setPassword(jid.localpart, credentials)) return;
+    await users.add(jid.localpart, credentials);
+  }
+
+  close(): void {
+    this.#store.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #derive(password: string) {
+    return deriveScramCredentials(password, this.#config.auth.scramIterations);
+  }
+}
+
+/** See `Accounts.address`. */
+export function parseAccountAddress(text: string, hosts: readonly string[]): BareJid {
+  const jid = tryParseJid(text);
+  if (!(jid instanceof BareJid) || jid.localpart === "") {
+    throw new CausewayError(
+      "cli/address",
+      `Cannot use ${JSON.stringify(text)} as an account: expected localpart@domain`,
+    );
+  }
+  if (!hosts.includes(jid.domainpart)) {
+    throw new CausewayError(
+      "cli/address",
+      `Cannot use ${jid.text} as an account: ${jid.domainpart} is not one of hosts ` +
+        `(${hosts.join(", ")})`,
+    );
+  }
+  return jid;
+}
+
+function existsAlready(jid: BareJid): CausewayError {
+  return new CausewayError("storage/user-exists", `Cannot add ${jid.text}: the account exists`);
+}
+
+function isMissing(jid: BareJid): CausewayError {
+  return new CausewayError("cli/no-account", `Cannot find ${jid.text}: there is no such account`);
+}

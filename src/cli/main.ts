@@ -1,0 +1,84 @@
+import { Command, CommanderError, Option } from "commander";
+import { describeError } from "../base/mod.ts";
+import {
+  ConfigError,
+  configJsonSchema,
+  formatFinding,
+  loadConfig,
+  VERSION,
+} from "../config/mod.ts";
+import type { CommandIo } from "./command_io.ts";
+import { PROCESS_IO } from "./command_io.ts";
+import { usersCommand } from "./users_command.ts";
+
+/** What a command's exit code says. */
+export const EXIT = { ok: 0, failure: 1, configuration: 2 } as const;
+
+/**
+ * Runs the command that `args` name and gives the exit code. What goes wrong is one line on standard
+ * error for each mistake, never a stack trace.
+ */
+export async function main(args: readonly string[], io: CommandIo = PROCESS_IO): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = buildProgram(io, (code) => exitCode = code);
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return exitCode;
+  } catch (thrown) {
+    return report(thrown, io);
+  }
+}
+
+function buildProgram(io: CommandIo, done: (code: number) => void): Command {
+  const program = new Command("causeway")
+    .description("several XMPP datacenters, one XMPP domain")
+    .configureHelp({ showGlobalOptions: false })
+    .configureOutput({
+      writeOut: (text) => io.out(text.trimEnd()),
+      writeErr: (text) => io.error(text.trimEnd()),
+      outputError: (text, write) => write(`causeway: ${text.replace(/^error: /, "")}`),
+    })
+    .exitOverride();
+  const config = () => new Option("--config <FILE>", "configuration file").makeOptionMandatory();
+
+  program.command("serve").description("run a node until it is told to stop").addOption(config())
+    .action(async (options: { readonly config: string }) => {
+      const configuration = loadConfig(options.config);
+      // Loaded here, so that the other commands start without what only a node needs.
+      const { runNode } = await import("../node/mod.ts");
+      done(await runNode(configuration));
+    });
+
+  program.command("check").description("check a configuration file").addOption(config())
+    .action((options: { readonly config: string }) => {
+      const { notes } = loadConfig(options.config);
+      for (const { path, text } of notes) io.out(`${options.config}: ${path}: note: ${text}`);
+      io.out(`${options.config}: ok`);
+    });
+
+  const configCommand = program.command("config").description("about the configuration file");
+  configCommand.command("schema").description("print its JSON Schema, for editors")
+    .action(() => io.out(JSON.stringify(configJsonSchema(), null, 2)));
+
+  program.command("version").description("print the version").action(() => io.out(VERSION));
+
+  program.addCommand(inheritSettings(usersCommand(io, done), program));
+  return program;
+}
+
+/** Commands that were made apart do not know how the program writes and ends. */
+function inheritSettings(command: Command, program: Command): Command {
+  command.copyInheritedSettings(program);
+  for (const inner of command.commands) inner.copyInheritedSettings(program);
+  return command;
+}
+
+function report(thrown: unknown, io: CommandIo): number {
+  if (thrown instanceof CommanderError) return thrown.exitCode; // commander has said why
+  if (thrown instanceof ConfigError) {
+    for (const finding of thrown.findings) io.error(formatFinding(finding));
+    return EXIT.configuration;
+  }
+  for (const line of describeError(thrown).split("\n")) io.error(`causeway: ${line}`);
+  return EXIT.failure;
+}

@@ -1,0 +1,96 @@
+import { Argument, Command, Option } from "commander";
+import { loadConfig } from "../config/mod.ts";
+import { listUsers } from "../storage/mod.ts";
+import { Accounts } from "./accounts.ts";
+import type { CommandIo } from "./command_io.ts";
+import { firstLine, readNamedFile } from "./command_io.ts";
+import { importUsers } from "./import_users.ts";
+import type { UserListFormat } from "./user_list.ts";
+import { parseUserList } from "./user_list.ts";
+
+interface ConfigOption {
+  readonly config: string;
+}
+
+interface PasswordOption extends ConfigOption {
+  readonly passwordFile?: string;
+}
+
+interface ImportOptions extends ConfigOption {
+  readonly format?: UserListFormat;
+  readonly update?: true;
+}
+
+/** `causeway users …`: the accounts of the built-in store. `done` is told the exit code. */
+export function usersCommand(io: CommandIo, done: (code: number) => void): Command {
+  const users = new Command("users").description("manage the accounts of the built-in store");
+  const jid = () => new Argument("<jid>", "account, such as alice@example.com");
+  const config = () => new Option("--config <FILE>", "configuration file").makeOptionMandatory();
+  const passwordFile = () =>
+    new Option("--password-file <FILE>", "file with the password (default: standard input)");
+
+  users.command("add").description("add an account")
+    .addArgument(jid()).addOption(config()).addOption(passwordFile())
+    .action(async (text: string, options: PasswordOption) => {
+      using accounts = new Accounts(loadConfig(options.config));
+      const address = accounts.address(text);
+      await accounts.add(address, await readPassword(address.text, options, io));
+    });
+
+  users.command("remove").description("delete an account")
+    .addArgument(jid()).addOption(config())
+    .action(async (text: string, options: ConfigOption) => {
+      using accounts = new Accounts(loadConfig(options.config));
+      await accounts.remove(accounts.address(text));
+    });
+
+  users.command("passwd").description("change the password of an account")
+    .addArgument(jid()).addOption(config()).addOption(passwordFile())
+    .action(async (text: string, options: PasswordOption) => {
+      using accounts = new Accounts(loadConfig(options.config));
+      const address = accounts.address(text);
+      await accounts.setPassword(address, await readPassword(address.text, options, io));
+    });
+
+  users.command("list").description("print all accounts, one on a line").addOption(config())
+    .action(async (options: ConfigOption) => {
+      const configuration = loadConfig(options.config);
+      using accounts = new Accounts(configuration);
+      for (const host of configuration.hosts) {
+        for await (const name of listUsers(accounts.users(host))) io.out(`${name}@${host}`);
+      }
+    });
+
+  users.command("import").description("add the accounts of a list with passwords")
+    .argument("[list]", "file, or - for standard input", "-")
+    .addOption(config())
+    .addOption(
+      new Option("--format <FORMAT>", "csv: JID,password; json: an object on each line")
+        .choices(["csv", "json"]),
+    )
+    .option("--update", "also change the passwords of accounts that exist")
+    .action(async (list: string, options: ImportOptions) => {
+      using accounts = new Accounts(loadConfig(options.config));
+      const text = list === "-" ? await io.readInput() : readNamedFile(list);
+      const { imported, failures } = await importUsers(
+        accounts,
+        parseUserList(text, options.format),
+        { replacesExisting: options.update === true },
+      );
+      for (const failure of failures) io.error(`causeway: ${failure}`);
+      io.out(`imported ${imported} accounts`);
+      if (failures.length > 0) done(1);
+    });
+
+  return users;
+}
+
+async function readPassword(
+  jid: string,
+  options: PasswordOption,
+  io: CommandIo,
+): Promise<string> {
+  return options.passwordFile === undefined
+    ? await io.readPassword(`Password for ${jid}`)
+    : firstLine(readNamedFile(options.passwordFile));
+}
