@@ -17,3 +17,22 @@ export type {
 } from "./stanza.ts";
 export { isReply, isSubscription } from "./stanza.ts";
 export type { StanzaErrorCondition } from "./stanza_error.ts";
+export type {
+  NamespaceBinding,
+  ScanFailureCondition,
+  ScannedElement,
+  ScannerHandlers,
+  ScannerLimits,
+  StreamHeader,
+} from "./xml/scanner_types.ts";
+export { FrameScanner, scanFrame } from "./xml/frame_scanner.ts";
+export {
+  CLIENT_NAMESPACE,
+  COMPONENT_NAMESPACE,
+  FRAMING_NAMESPACE,
+  STREAM_NAMESPACE,
+  XML_NAMESPACE,
+} from "./xml/namespaces.ts";
+export { StreamFailure } from "./xml/scan_failure.ts";
+export { resolveScannerLimits } from "./xml/scanner_limits.ts";
+export { StreamScanner } from "./xml/stream_scanner.ts";

@@ -19,10 +19,39 @@ export interface ScannedElement {
   readonly isEmpty: boolean;
   /** Number of attributes on the root, namespace declarations included. */
   readonly attributeCount: number;
-  /** Value of an unprefixed attribute of the root, references expanded; undefined when absent. */
+  /** Value of an attribute of the root, references expanded; undefined when absent. `name` is ASCII and
+   * as written, so `xml:lang` finds that one. */
   attribute(name: string): string | undefined;
   /** Value of `xml:lang` on the root. */
   readonly lang: string | undefined;
+
+  /** Prefix that the root is written with; empty without one. */
+  readonly prefix: string;
+  /** Prefixes that the element uses and only the stream header declares; mostly empty. */
+  readonly inheritedPrefixes: readonly NamespaceBinding[];
+  /**
+   * True when the element names the content namespace below its root in a way that would not follow
+   * it onto a stream of another content namespace, so that its bytes cannot be taken as they are.
+   */
+  readonly namesContentNamespace: boolean;
+
+  /** Index of the root's unprefixed attribute `name`, or -1; an index is valid below `attributeCount`. */
+  attributeIndex(name: string): number;
+  /** Name as it is written, prefix and colon included. */
+  attributeName(index: number): string;
+  /** Value with references expanded and white space normalised. */
+  attributeValue(index: number): string;
+  /** Where the attribute begins: its name. */
+  attributeStart(index: number): number;
+  /** Ends of the value, without the quotes; the closing quote stands at `valueEnd`. */
+  valueStart(index: number): number;
+  valueEnd(index: number): number;
+}
+
+/** A prefix and the namespace it is bound to. */
+export interface NamespaceBinding {
+  readonly prefix: string;
+  readonly namespace: string;
 }
 
 /** The `<stream:stream …>` start tag (RFC 6120 §4.7), or `<open/>` for RFC 7395. */
@@ -37,6 +66,8 @@ export interface StreamHeader {
   readonly id: string | undefined;
   readonly version: string | undefined;
   readonly lang: string | undefined;
+  /** Prefixes it declares, `xmlns:p='…'`, in the order of the header. */
+  readonly prefixes: readonly NamespaceBinding[];
 }
 
 /** Bounds on what a peer may make the scanner hold; all counted before anything is allocated. */

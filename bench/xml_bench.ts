@@ -1,0 +1,71 @@
+import { SaxesParser } from "saxes";
+import { StreamScanner } from "../src/xmpp/xml/stream_scanner.ts";
+
+const ENCODER = new TextEncoder();
+const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +
+  "xmlns:stream='http://etherx.jabber.org/streams'>";
+
+/** A message of about `bytes` bytes, as a client would write it. */
+function message(bytes: number): string {
+  const before = "<message to='bob@example.com/phone' type='chat' id='b2f1c7e4-77'>";
+  const after = "<active xmlns='http://jabber.org/protocol/chatstates'/>" +
+    "<request xmlns='urn:xmpp:receipts'/></message>";
+  const words = "the quick brown fox jumps over the lazy dog, and so on; ";
+  const bodyBytes = bytes - before.length - after.length - "<body></body>".length;
+  const body = words.repeat(Math.ceil(Math.max(1, bodyBytes) / words.length)).slice(
+    0,
+    Math.max(1, bodyBytes),
+  );
+  return `${before}<body>${body}</body>${after}`;
+}
+
+function scannerAfterHeader(): StreamScanner {
+  let seen = 0;
+  const scanner = new StreamScanner({
+    streamOpened() {},
+    element(element) {
+      seen += element.end - element.start;
+    },
+    streamClosed() {},
+  });
+  scanner.push(ENCODER.encode(HEADER));
+  return scanner;
+}
+
+function saxesAfterHeader(): SaxesParser<{ xmlns: true }> {
+  const parser = new SaxesParser({ xmlns: true });
+  let seen = 0;
+  parser.on("opentag", () => seen++);
+  parser.on("text", () => seen++);
+  parser.write(HEADER);
+  return parser;
+}
+
+for (const bytes of [200, 300, 2_048, 65_536]) {
+  const text = message(bytes);
+  const one = ENCODER.encode(text);
+  const thirty = ENCODER.encode(text.repeat(30));
+  const group = `${bytes} bytes`;
+  const scanner = scannerAfterHeader();
+  Deno.bench({ name: `StreamScanner, one in a chunk, ${group}`, group, baseline: true }, () => {
+    scanner.push(one);
+  });
+  if (bytes <= 2_048) {
+    const many = scannerAfterHeader();
+    Deno.bench({ name: `StreamScanner, thirty in a chunk, ${group}`, group }, () => {
+      many.push(thirty);
+    });
+  }
+  const halves = scannerAfterHeader();
+  const first = one.subarray(0, one.length >> 1);
+  const second = one.subarray(one.length >> 1);
+  Deno.bench({ name: `StreamScanner, cut in two chunks, ${group}`, group }, () => {
+    halves.push(first);
+    halves.push(second);
+  });
+  const saxes = saxesAfterHeader();
+  const decoder = new TextDecoder();
+  Deno.bench({ name: `saxes, decoded and parsed, ${group}`, group }, () => {
+    saxes.write(decoder.decode(one));
+  });
+}

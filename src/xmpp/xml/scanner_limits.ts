@@ -1,0 +1,18 @@
+import type { ScannerLimits } from "./scanner_types.ts";
+
+const DEFAULTS: ScannerLimits = Object.freeze({
+  maxStanzaBytes: 262_144,
+  maxDepth: 64,
+  maxAttributes: 64,
+});
+
+/** Fills in the defaults; throws `RangeError` for a limit that nothing could pass. */
+export function resolveScannerLimits(limits: Partial<ScannerLimits> = {}): ScannerLimits {
+  const resolved = { ...DEFAULTS, ...limits };
+  for (const [name, value] of Object.entries(resolved)) {
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new RangeError(`Cannot use ${name} = ${value}: it must be a whole number from 1`);
+    }
+  }
+  return Object.freeze(resolved);
+}
