@@ -1,0 +1,101 @@
+import { parseArgs } from "node:util";
+
+/** What `deno task bench:e2e` may be told. */
+export interface BenchOptions {
+  readonly datacenters: number;
+  readonly pairs: number;
+  readonly inFlight: number;
+  /** Which way messages go: all from the first datacenter to the second, or half each way. */
+  readonly direction: "one-way" | "both-ways";
+  readonly messageBytes: number;
+  readonly runs: number;
+  /** Seconds of one run. */
+  readonly seconds: number;
+  readonly warmUpSeconds: number;
+  /** Messages a second, over all pairs, for the measurement of latency. */
+  readonly pacePerSecond: number;
+  /** File that the figures are written to as JSON. */
+  readonly json: string | undefined;
+  /** Exit with 1 when a floor is missed. */
+  readonly check: boolean;
+}
+
+const DEFAULTS = {
+  datacenters: "2",
+  pairs: "10",
+  "in-flight": "32",
+  direction: "one-way",
+  bytes: "300",
+  runs: "5",
+  seconds: "5",
+  "warm-up": "5",
+  rate: "2000",
+} as const;
+
+/** Shown for `--help` and after a mistake. */
+export const USAGE = `deno task bench:e2e [options]
+  --datacenters N  datacenters of one node each, 2 or more (${DEFAULTS.datacenters})
+  --pairs N        senders with one recipient each (${DEFAULTS.pairs})
+  --in-flight N    messages on their way at once for each pair (${DEFAULTS["in-flight"]})
+  --direction D    one-way: all from dc1 to dc2; both-ways: half each (${DEFAULTS.direction})
+  --bytes N        size of a message as its sender writes it (${DEFAULTS.bytes})
+  --runs N         measured runs at full load (${DEFAULTS.runs})
+  --seconds N      length of a run (${DEFAULTS.seconds})
+  --warm-up N      seconds before the first run (${DEFAULTS["warm-up"]})
+  --rate N         messages a second at which latency is measured (${DEFAULTS.rate})
+  --json FILE      write the figures there too
+  --check          exit with 1 when a floor is missed`;
+
+/** Reads the command line; undefined when help was asked for. Throws with all that is wrong. */
+export function parseBenchOptions(args: readonly string[]): BenchOptions | undefined {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      datacenters: { ...text, default: DEFAULTS.datacenters },
+      pairs: { ...text, default: DEFAULTS.pairs },
+      "in-flight": { ...text, default: DEFAULTS["in-flight"] },
+      direction: { ...text, default: DEFAULTS.direction },
+      bytes: { ...text, default: DEFAULTS.bytes },
+      runs: { ...text, default: DEFAULTS.runs },
+      seconds: { ...text, default: DEFAULTS.seconds },
+      "warm-up": { ...text, default: DEFAULTS["warm-up"] },
+      rate: { ...text, default: DEFAULTS.rate },
+      json: text,
+      check: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const problems: string[] = [];
+  const number = (name: keyof typeof DEFAULTS, min: number, max: number): number => {
+    const value = Number(values[name]);
+    if (value >= min && value <= max) return value;
+    problems.push(`--${name} must be from ${min} to ${max}: ${values[name]}`);
+    return min;
+  };
+  const whole = (name: keyof typeof DEFAULTS, min: number, max: number): number => {
+    const value = number(name, min, max);
+    if (!Number.isInteger(value)) problems.push(`--${name} must be a whole number: ${value}`);
+    return value;
+  };
+  const { direction } = values;
+  if (direction !== "one-way" && direction !== "both-ways") {
+    problems.push(`--direction must be one-way or both-ways: ${direction}`);
+  }
+  const options: BenchOptions = {
+    datacenters: whole("datacenters", 2, 9),
+    pairs: whole("pairs", 1, 1000),
+    inFlight: whole("in-flight", 1, 10_000),
+    direction: direction === "both-ways" ? "both-ways" : "one-way",
+    messageBytes: whole("bytes", 120, 65_536),
+    runs: whole("runs", 1, 1000),
+    seconds: number("seconds", 0.1, 3600),
+    warmUpSeconds: number("warm-up", 0, 3600),
+    pacePerSecond: whole("rate", 1, 1_000_000),
+    json: values.json,
+    check: values.check,
+  };
+  if (problems.length > 0) throw new RangeError(problems.join("\n"));
+  return options;
+}

@@ -1,0 +1,32 @@
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { parseBenchOptions } from "./bench_options.ts";
+
+Deno.test("parseBenchOptions() has a default for everything", () => {
+  deepStrictEqual(parseBenchOptions([]), {
+    datacenters: 2,
+    pairs: 10,
+    inFlight: 32,
+    direction: "one-way",
+    messageBytes: 300,
+    runs: 5,
+    seconds: 5,
+    warmUpSeconds: 5,
+    pacePerSecond: 2000,
+    json: undefined,
+    check: false,
+  });
+});
+
+Deno.test("parseBenchOptions() reports every mistake at once", () => {
+  const args = ["--pairs", "0", "--seconds", "x", "--direction", "up", "--runs", "1.5"];
+  throws(() => parseBenchOptions(args), (thrown: Error) => {
+    for (const name of ["--pairs", "--seconds", "--direction", "--runs"]) {
+      strictEqual(thrown.message.includes(name), true, name);
+    }
+    return thrown instanceof RangeError;
+  });
+});
+
+Deno.test("parseBenchOptions() gives nothing when help is asked for", () => {
+  strictEqual(parseBenchOptions(["--help"]), undefined);
+});

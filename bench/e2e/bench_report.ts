@@ -1,0 +1,164 @@
+import type { BaselineFigures } from "./baseline.ts";
+import type { BenchOptions } from "./bench_options.ts";
+import type { LatencySummary } from "./latency_recorder.ts";
+
+/** What one node used for the messages of one run. */
+export interface NodeFigures {
+  readonly node: string;
+  readonly role: "source" | "destination" | "both" | "bystander";
+  /** Microseconds of processor time for each message that arrived. */
+  readonly cpuUsPerMessage: number;
+  readonly residentBytes: number;
+}
+
+/** One run, at full load or at the fixed rate. */
+export interface RunFigures {
+  readonly messagesPerSecond: number;
+  readonly nodes: readonly NodeFigures[];
+  readonly loadCpuUsPerMessage: number;
+  readonly latency: LatencySummary;
+}
+
+/** The machine and the program that the figures belong to. */
+export interface BenchContext {
+  readonly date: string;
+  readonly command: string;
+  readonly commit: string;
+  readonly cores: number;
+  readonly processor: string;
+  readonly versions: Readonly<Record<string, string>>;
+}
+
+/** Everything that one call of the bench has found out. */
+export interface BenchFigures {
+  readonly context: BenchContext;
+  readonly options: BenchOptions;
+  readonly full: readonly RunFigures[];
+  readonly paced: RunFigures;
+  readonly baseline: BaselineFigures;
+}
+
+/** What must not be missed on a machine of two cores that runs the load besides. */
+export const FLOORS = { messagesPerSecond: 45_000, cpuUsPerMessage: 15 } as const;
+
+/** The figures of several runs in one: the median, with the lowest and the highest beside it. */
+export interface Spread {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? 0;
+  const median = sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
+  return { median, min: sorted[0] ?? 0, max: sorted.at(-1) ?? 0 };
+}
+
+/** The figures with what follows from them, as they go into the JSON file. */
+export function summarize(figures: BenchFigures) {
+  const rate = spreadOf(figures.full.map((run) => run.messagesPerSecond));
+  const nodes = (figures.full[0]?.nodes ?? []).map(({ node, role }, index) => ({
+    node,
+    role,
+    cpuUsPerMessage: spreadOf(figures.full.map((run) => run.nodes[index]!.cpuUsPerMessage)),
+    residentBytes: Math.max(...figures.full.map((run) => run.nodes[index]!.residentBytes)),
+  }));
+  const working = nodes.filter(({ role }) => role !== "bystander");
+  const costliest = Math.max(0, ...working.map((node) => node.cpuUsPerMessage.median));
+  const { baseline, paced } = figures;
+  const baselineCpu = baseline.senderCpuUsPerFrame + baseline.receiverCpuUsPerFrame;
+  const cpu = working.reduce((sum, node) => sum + node.cpuUsPerMessage.median, 0);
+  return {
+    ...figures,
+    summary: {
+      messagesPerSecond: rate,
+      nodes,
+      loadCpuUsPerMessage: spreadOf(figures.full.map((run) => run.loadCpuUsPerMessage)),
+      ratios: {
+        messagesToBaselineFrames: rate.median / baseline.framesPerSecond,
+        cpuToBaselineCpu: cpu / baselineCpu,
+        latencyAddedP50Us: paced.latency.p50Us - baseline.latency.p50Us,
+        latencyAddedP99Us: paced.latency.p99Us - baseline.latency.p99Us,
+        latencyAddedP999Us: paced.latency.p999Us - baseline.latency.p999Us,
+      },
+    },
+    floors: FLOORS,
+    missed: [
+      ...(rate.median < FLOORS.messagesPerSecond
+        ? [`${round(rate.median)} messages/s, floor ${FLOORS.messagesPerSecond}`]
+        : []),
+      ...(costliest >= FLOORS.cpuUsPerMessage
+        ? [`${round(costliest, 1)} µs CPU per message and node, floor ${FLOORS.cpuUsPerMessage}`]
+        : []),
+    ],
+  };
+}
+
+/** The same as a table for people, in Markdown so that it can be pasted. */
+export function formatReport(report: ReturnType<typeof summarize>): string {
+  const { summary, context, options, baseline, paced } = report;
+  const rows: [string, string][] = [
+    ["messages/s between datacenters", showSpread(summary.messagesPerSecond, 0)],
+    ...summary.nodes.map(({ node, role, cpuUsPerMessage, residentBytes }): [string, string] => [
+      `CPU µs per message, ${node} (${role})`,
+      `${showSpread(cpuUsPerMessage, 1)}, ${round(residentBytes / 1e6)} MB`,
+    ]),
+    ["CPU µs per message, load generator", showSpread(summary.loadCpuUsPerMessage, 1)],
+    ["latency at full load", showLatency(report.full.at(-1)!.latency)],
+    [`latency at ${round(paced.messagesPerSecond)} messages/s`, showLatency(paced.latency)],
+    ["raw TLS frames/s", round(baseline.framesPerSecond)],
+    [
+      "raw TLS CPU µs per frame, both ends",
+      round(baseline.senderCpuUsPerFrame + baseline.receiverCpuUsPerFrame, 2),
+    ],
+    [`raw TLS latency at ${options.pacePerSecond} frames/s`, showLatency(baseline.latency)],
+    ["messages to raw frames", round(summary.ratios.messagesToBaselineFrames, 4)],
+    ["CPU to raw CPU, both ends", round(summary.ratios.cpuToBaselineCpu, 1)],
+    [
+      "latency added, p50 / p99 / p99.9",
+      [
+        summary.ratios.latencyAddedP50Us,
+        summary.ratios.latencyAddedP99Us,
+        summary.ratios.latencyAddedP999Us,
+      ].map(showUs).join(" / "),
+    ],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  const versions = Object.entries(context.versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    `${context.date}, commit ${context.commit}: ${context.command}`,
+    `${context.cores} × ${context.processor}; ${versions.join(", ")}`,
+    `${options.datacenters} datacenters, ${options.pairs} pairs ${options.direction}, ` +
+    `${options.inFlight} in flight each, ${options.messageBytes}-byte messages, ` +
+    `${options.runs} × ${options.seconds} s: median (lowest – highest)`,
+    "",
+    `| ${"".padEnd(width)} | |`,
+    `| ${"-".repeat(width)} | --- |`,
+    ...rows.map(([name, value]) => `| ${name.padEnd(width)} | ${value} |`),
+    "",
+    report.missed.length === 0 ? "Every floor is kept." : `Missed: ${report.missed.join("; ")}`,
+  ].join("\n");
+}
+
+function showSpread({ median, min, max }: Spread, digits: number): string {
+  return `${round(median, digits)} (${round(min, digits)} – ${round(max, digits)})`;
+}
+
+function showLatency({ p50Us, p99Us, p999Us, maxUs }: LatencySummary): string {
+  return `p50 ${showUs(p50Us)}, p99 ${showUs(p99Us)}, p99.9 ${showUs(p999Us)}, max ${
+    showUs(maxUs)
+  }`;
+}
+
+function showUs(us: number): string {
+  return us >= 10_000 ? `${round(us / 1000, 1)} ms` : `${round(us)} µs`;
+}
+
+function round(value: number, digits = 0): string {
+  return value.toLocaleString("en-US", {
+    maximumFractionDigits: digits,
+    minimumFractionDigits: digits,
+  }).replaceAll(",", " ");
+}

@@ -1,0 +1,80 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import type { BenchFigures, RunFigures } from "./bench_report.ts";
+import { formatReport, spreadOf, summarize } from "./bench_report.ts";
+
+const LATENCY = { count: 10, p50Us: 400, p99Us: 900, p999Us: 1200, maxUs: 20_000 };
+
+function run(messagesPerSecond: number, cpuUs: readonly [number, number]): RunFigures {
+  return {
+    messagesPerSecond,
+    nodes: [
+      { node: "node1@dc1", role: "source", cpuUsPerMessage: cpuUs[0], residentBytes: 1e8 },
+      { node: "node1@dc2", role: "destination", cpuUsPerMessage: cpuUs[1], residentBytes: 2e8 },
+      { node: "node1@dc3", role: "bystander", cpuUsPerMessage: 99, residentBytes: 5e7 },
+    ],
+    loadCpuUsPerMessage: 2,
+    latency: LATENCY,
+  };
+}
+
+function figures(full: readonly RunFigures[]): BenchFigures {
+  return {
+    context: {
+      date: "2026-01-02",
+      command: "deno task bench:e2e",
+      commit: "abcdef0",
+      cores: 2,
+      processor: "Processor",
+      versions: { deno: "2.9.6" },
+    },
+    options: {
+      datacenters: 3,
+      pairs: 10,
+      inFlight: 32,
+      direction: "one-way",
+      messageBytes: 300,
+      runs: full.length,
+      seconds: 5,
+      warmUpSeconds: 5,
+      pacePerSecond: 2000,
+      json: undefined,
+      check: false,
+    },
+    full,
+    paced: run(2000, [20, 20]),
+    baseline: {
+      framesPerSecond: 2_000_000,
+      senderCpuUsPerFrame: 0.2,
+      receiverCpuUsPerFrame: 0.3,
+      latency: { ...LATENCY, p50Us: 100 },
+    },
+  };
+}
+
+Deno.test("spreadOf() takes the middle of an odd number and the mean of the two of an even one", () => {
+  deepStrictEqual(spreadOf([3, 1, 2]), { median: 2, min: 1, max: 3 });
+  deepStrictEqual(spreadOf([4, 1, 2, 3]), { median: 2.5, min: 1, max: 4 });
+});
+
+Deno.test("summarize() keeps the floors by the median of the runs, bystanders apart", () => {
+  const kept = [run(44_000, [10, 14]), run(46_000, [10, 14]), run(50_000, [10, 16])];
+  deepStrictEqual(summarize(figures(kept)).missed, []);
+});
+
+Deno.test("summarize() misses the floors at 44 999 messages/s and at 15 µs", () => {
+  strictEqual(summarize(figures([run(44_999, [10, 14.9])])).missed.length, 1);
+  strictEqual(summarize(figures([run(45_000, [10, 15])])).missed.length, 1);
+  strictEqual(summarize(figures([run(45_000, [10, 14.9])])).missed.length, 0);
+});
+
+Deno.test("summarize() compares with the baseline of the same run", () => {
+  const { ratios } = summarize(figures([run(50_000, [10, 15])])).summary;
+  strictEqual(ratios.messagesToBaselineFrames, 0.025);
+  strictEqual(ratios.cpuToBaselineCpu, 50);
+  strictEqual(ratios.latencyAddedP50Us, 300);
+});
+
+Deno.test("formatReport() says which floors are missed and with what", () => {
+  match(formatReport(summarize(figures([run(1000, [10, 14])]))), /^Missed: 1 000 messages\/s/m);
+  match(formatReport(summarize(figures([run(50_000, [10, 14])]))), /^Every floor is kept\.$/m);
+});

@@ -1,0 +1,14 @@
+/** Whole lines of a byte stream, parsed as JSON. The other end is a process of our own. */
+export async function* readJsonLines<T>(stream: ReadableStream<Uint8Array>): AsyncGenerator<T> {
+  let rest = "";
+  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line) as T; // what both ends agree on
+  }
+}
+
+/** `value` as one line. */
+export function jsonLine(value: unknown): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+}
