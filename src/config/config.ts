@@ -66,13 +66,17 @@ export interface LimitsConfig {
   readonly maxAttributes: number;
   readonly authenticationTimeoutMs: number;
   readonly maxUnauthenticated: number;
+  readonly maxUnauthenticatedBytes: number;
   readonly maxConnectionsPerAddress: number;
   readonly saslAttempts: number;
   readonly maxPendingBytes: number;
+  readonly slowReaderTimeoutMs: number;
+  readonly keepaliveIntervalMs: number;
   readonly linkMaxFrameBytes: number;
   readonly linkHandshakeTimeoutMs: number;
   readonly linkMaxUnauthenticated: number;
   readonly linkSilenceTimeoutMs: number;
+  readonly linkCreditBytes: number;
   readonly laneMaxBytes: number;
   readonly laneMaxItems: number;
 }
@@ -97,7 +101,7 @@ export interface ConnectionsConfig {
   readonly tls: LinkTlsConfig | undefined;
 }
 
-/** `modules.mod_global_distrib.redis`. */
+/** `modules.mod_global_distrib.redis`; `host` is the path of a Unix socket when it begins with `/`. */
 export interface RedisConfig extends HostPort {
   readonly password: Secret | undefined;
   readonly poolSize: number;

@@ -139,18 +139,27 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     maxStanzaBytes: limits.max_stanza_bytes,
     maxDepth: limits.max_depth,
     maxAttributes: limits.max_attributes,
-    authenticationTimeoutMs: limits.authentication_timeout * 1000,
+    authenticationTimeoutMs: toMs(limits.authentication_timeout),
     maxUnauthenticated: limits.max_unauthenticated,
+    maxUnauthenticatedBytes: limits.max_unauthenticated_bytes,
     maxConnectionsPerAddress: limits.max_connections_per_address,
     saslAttempts: limits.sasl_attempts,
     maxPendingBytes: limits.max_pending_bytes,
+    slowReaderTimeoutMs: toMs(limits.slow_reader_timeout),
+    keepaliveIntervalMs: toMs(limits.keepalive_interval),
     linkMaxFrameBytes: limits.link_max_frame_bytes,
-    linkHandshakeTimeoutMs: limits.link_handshake_timeout * 1000,
+    linkHandshakeTimeoutMs: toMs(limits.link_handshake_timeout),
     linkMaxUnauthenticated: limits.link_max_unauthenticated,
-    linkSilenceTimeoutMs: limits.link_silence_timeout * 1000,
+    linkSilenceTimeoutMs: toMs(limits.link_silence_timeout),
+    linkCreditBytes: limits.link_credit_bytes,
     laneMaxBytes: limits.lane_max_bytes,
     laneMaxItems: limits.lane_max_items,
   };
+}
+
+/** Whole milliseconds, which is what every timer takes. */
+function toMs(seconds: number): number {
+  return Math.round(seconds * 1000);
 }
 
 /** For each host the tables under `modules`, those of its `host_config` in their place. */

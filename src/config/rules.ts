@@ -181,8 +181,8 @@ function adminIsGuarded(file: PartialFile): Mistake[] {
 function stanzasFitFrames(file: PartialFile): Mistake[] {
   const limits = file.limits;
   const stanzaBytes = limits?.max_stanza_bytes ?? 262_144;
-  const frameBytes = limits?.link_max_frame_bytes ?? 1_048_576;
-  const laneBytes = limits?.lane_max_bytes ?? 67_108_864;
+  const frameBytes = limits?.link_max_frame_bytes ?? 524_288;
+  const laneBytes = limits?.lane_max_bytes ?? 16_777_216;
   const mistakes: Mistake[] = [];
   const leastFrame = stanzaBytes + FRAME_OVERHEAD_BYTES;
   if (frameBytes < leastFrame) {

@@ -1,42 +1,56 @@
 import { z } from "zod";
-import { atLeast, fractionalSeconds } from "./schema_words.ts";
+import { integer, secondsBetween } from "./schema_words.ts";
 
-/** `[limits]`. */
+/** `[limits]`. Ranges are those of the parts that keep them. */
 export const LIMITS = z.strictObject({
-  max_stanza_bytes: atLeast(1024).default(262_144).describe(
+  max_stanza_bytes: integer(10_000, 16_777_216).default(262_144).describe(
     "bytes of one stanza or stream header from a client or component",
   ),
-  max_depth: atLeast(4).default(64).describe("nesting of elements in one stanza"),
-  max_attributes: atLeast(8).default(64).describe(
+  max_depth: integer(8, 1000).default(64).describe("nesting of elements in one stanza"),
+  max_attributes: integer(16, 1000).default(64).describe(
     "attributes of one element, namespace declarations included",
   ),
-  authentication_timeout: fractionalSeconds().default(30).describe(
-    "seconds that a client or component may take to authenticate",
+  authentication_timeout: secondsBetween(0.1, 3600).default(30).describe(
+    "from the connection of a client to its bound resource, or of a component to its handshake",
   ),
-  max_unauthenticated: atLeast(1).default(1000).describe(
+  max_unauthenticated: integer(1, 1_000_000).default(1000).describe(
     "connections of clients and components that have not authenticated, at once",
   ),
-  max_connections_per_address: atLeast(1).default(1000).describe(
+  max_unauthenticated_bytes: integer(1024, 16_777_216).default(32_768).describe(
+    "bytes that a client or component may send before it has authenticated",
+  ),
+  max_connections_per_address: integer(1, 1_000_000).default(1000).describe(
     "connections of clients from one IP address, at once; loopback is not counted",
   ),
-  sasl_attempts: atLeast(1).default(3).describe("failed logins before the stream is closed"),
-  max_pending_bytes: atLeast(4096).default(1_048_576).describe(
-    "bytes queued to one client or component that reads slowly, before it is disconnected",
+  sasl_attempts: integer(1, 100).default(3).describe("failed logins before the stream is closed"),
+  max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
+    "bytes that may wait for a client or component that reads slowly; a stanza past it is refused",
   ),
-  link_max_frame_bytes: atLeast(4096).default(1_048_576).describe("bytes of one frame on a link"),
-  link_handshake_timeout: fractionalSeconds().default(10).describe(
-    "seconds that a peer may take for TLS and HELLO",
+  slow_reader_timeout: secondsBetween(0.01, 3600).default(30).describe(
+    "after this long with stanzas refused for want of reading, a connection is cut",
   ),
-  link_max_unauthenticated: atLeast(1).default(128).describe(
-    "incoming links that have not completed HELLO, at once",
+  keepalive_interval: secondsBetween(0.1, 86_400).default(150).describe(
+    "after this long without anything sent to a client, a space is",
   ),
-  link_silence_timeout: fractionalSeconds().default(15).describe(
-    "seconds without a frame after which a link is dead",
+  link_max_frame_bytes: integer(16_384, 134_217_728).default(524_288).describe(
+    "bytes of one frame on a link; above `max_stanza_bytes`",
   ),
-  lane_max_bytes: atLeast(65_536).default(67_108_864).describe(
+  link_handshake_timeout: secondsBetween(0.01, 3600).default(10).describe(
+    "from the connection of a peer to its HELLO",
+  ),
+  link_max_unauthenticated: integer(1, 1_000_000).default(128).describe(
+    "incoming links without HELLO, at once",
+  ),
+  link_silence_timeout: secondsBetween(0.01, 3600).default(15).describe(
+    "after this long without a frame a link is dead",
+  ),
+  link_credit_bytes: integer(16_384, 1_073_741_824).default(4_194_304).describe(
+    "bytes that a peer may have on the way to this node",
+  ),
+  lane_max_bytes: integer(131_072, Number.MAX_SAFE_INTEGER).default(16_777_216).describe(
     "bytes that one lane keeps until they are settled",
   ),
-  lane_max_items: atLeast(16).default(100_000).describe(
+  lane_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(65_536).describe(
     "stanzas that one lane keeps until they are settled",
   ),
 });

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import {
   absent,
-  atLeast,
   domain,
   filePath,
-  hostName,
+  integer,
   listenAddress,
   milliseconds,
   remoteAddress,
@@ -41,7 +40,7 @@ const CONNECTIONS = z.strictObject({
     "`endpoints`",
     "what other datacenters are told to connect to, where it differs from `endpoints`",
   ),
-  connections_per_endpoint: atLeast(1).default(1).describe(
+  connections_per_endpoint: integer(1, 1000).default(1).describe(
     "links opened to each endpoint of another datacenter",
   ),
   endpoint_refresh_interval: seconds().default(60).describe(
@@ -62,11 +61,15 @@ const CONNECTIONS = z.strictObject({
   tls_opts: TLS_OPTS.describe("certificate of this datacenter for its links, and whom it trusts"),
 });
 
+const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
+  allowed: "a host name, an IP address or the absolute path of a Unix socket",
+});
+
 const REDIS = z.strictObject({
-  server: hostName().default("127.0.0.1").describe("host name or IP address of Redis"),
+  server: REDIS_SERVER.default("127.0.0.1").describe("where Redis is"),
   port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
   password: secret().default("").describe("its password; empty for none"),
-  pool_size: atLeast(1).default(1).describe("connections to Redis"),
+  pool_size: integer(1, 64).default(1).describe("connections to Redis"),
   replication: z.enum(["builtin", "external"]).default("builtin").describe(
     "who carries the session table between datacenters: the nodes themselves, or something under Redis",
   ),
@@ -82,16 +85,16 @@ const CACHE = z.strictObject({
     "how long a domain's host is remembered",
   ),
   jid_lifetime_seconds: seconds(0).default(5).describe("how long a JID's host is remembered"),
-  max_jids: atLeast(1).default(10_000).describe("JIDs remembered at once"),
+  max_jids: integer(1, 100_000_000).default(10_000).describe("JIDs remembered at once"),
 });
 
 const BOUNCE_TABLE = z.strictObject({
   resend_after_ms: milliseconds().default(200).describe(
     "wait before the first retry; it doubles with each further one",
   ),
-  max_retries: atLeast(0).default(4).describe("retries before the sender gets an error"),
-  max_items: atLeast(1).default(10_000).describe("stanzas held at once"),
-  max_bytes: atLeast(1024).default(67_108_864).describe("bytes held at once"),
+  max_retries: integer(0).default(4).describe("retries before the sender gets an error"),
+  max_items: integer(1).default(100_000).describe("stanzas held at once"),
+  max_bytes: integer(1024).default(67_108_864).describe("bytes held at once"),
 });
 
 const BOUNCE = withWords(z.union([z.literal(false), BOUNCE_TABLE]), {
@@ -104,7 +107,7 @@ export const MOD_GLOBAL_DISTRIB = z.strictObject({
   local_host: domain().describe(
     "the domain that names this datacenter; one of `hosts`, and of no other datacenter",
   ),
-  message_ttl: atLeast(0).default(4).describe("datacenters that a stanza may be forwarded through"),
+  message_ttl: integer(0).default(4).describe("datacenters that a stanza may be forwarded through"),
   hosts_refresh_interval: milliseconds().default(3000).describe(
     "how often the list of datacenters is read and connections to new ones are opened",
   ),

@@ -80,10 +80,10 @@ export function seconds(least = 1): z.ZodInt {
   return withWords(schema, { allowed: `a whole number of seconds, ${least} or more` });
 }
 
-/** Seconds with or without a fraction, above zero. */
-export function fractionalSeconds(): z.ZodNumber {
-  const schema = z.number().gt(0).max(86_400);
-  return withWords(schema, { allowed: "a number of seconds above 0, at most 86400" });
+/** Seconds with or without a fraction; milliseconds are the finest. */
+export function secondsBetween(least: number, most: number): z.ZodNumber {
+  const schema = z.number().min(least).max(most);
+  return withWords(schema, { allowed: `a number of seconds from ${least} to ${most}` });
 }
 
 /** A whole number of milliseconds, at least `least`. */
@@ -92,9 +92,9 @@ export function milliseconds(least = 1): z.ZodInt {
   return withWords(schema, { allowed: `a whole number of milliseconds, ${least} to 86400000` });
 }
 
-/** A count or size, at least `least`. */
-export function atLeast(least: number): z.ZodInt {
-  return withWords(z.int().min(least), { allowed: `an integer, ${least} or more` });
+/** A count or size. */
+export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): z.ZodInt {
+  return z.int().min(least).max(most);
 }
 
 /** A secret in the file, in the environment, or in a file of its own. */
