@@ -1,0 +1,2 @@
+export type { Direction, Target } from "./link_proxy.ts";
+export { LinkProxy } from "./link_proxy.ts";
