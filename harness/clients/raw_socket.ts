@@ -45,7 +45,13 @@ export class RawSocket implements AsyncDisposable {
     });
     connection.setNoDelay();
     const socket = new RawSocket(connection);
-    if (options.tls !== undefined) await socket.startTls(options.tls);
+    if (options.tls === undefined) return socket;
+    try {
+      await socket.startTls(options.tls);
+    } catch (thrown) {
+      await socket.close();
+      throw thrown;
+    }
     return socket;
   }
 
