@@ -3,7 +3,7 @@ import { LISTEN } from "./schema_listen.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
 import { OUTGOING_POOLS } from "./schema_pools.ts";
-import { absent, domain, filePath, remoteAddress, withWords } from "./schema_words.ts";
+import { absent, addresses, domain, filePath, remoteAddress, withWords } from "./schema_words.ts";
 
 const AUTH = z.strictObject({
   backend: z.enum(["internal"]).default("internal").describe(
@@ -65,12 +65,9 @@ export const FILE_SCHEMA = z.strictObject({
   outgoing_pools: OUTGOING_POOLS.prefault({}).describe(
     "connections to databases, by kind and name",
   ),
-  global_distrib_addr: z.record(
-    domain(),
-    withWords(z.array(remoteAddress()).min(1), {
-      allowed: "a list of at least one { host, port }",
-    }),
-  ).default({}).describe(
+  global_distrib_addr: withWords(z.record(domain(), addresses(remoteAddress(), 1)), {
+    allowed: "a table of lists of { host, port }",
+  }).default({}).describe(
     "by a remote local host: endpoints used instead of those that it advertises",
   ),
 });

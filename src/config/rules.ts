@@ -2,6 +2,9 @@ import { joinWords } from "./schema_walk.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { nearestKey } from "./nearest_key.ts";
 import type { PartialFile } from "./partial_file.ts";
+import { LIMITS } from "./schema_limits.ts";
+import { ADMIN, C2S } from "./schema_listen.ts";
+import { REDIS } from "./schema_modules.ts";
 import type { Mistake } from "./shape_findings.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 
@@ -10,7 +13,10 @@ export const FRAME_OVERHEAD_BYTES = 8192;
 
 type Rule = (file: PartialFile) => readonly Mistake[];
 
-/** `design.md` §3: what one option demands of another. Each rule skips what is missing or wrong. */
+/**
+ * What one option demands of another. Each rule skips what is missing or of a wrong shape, and asks
+ * the schema for defaults.
+ */
 const RULES: readonly Rule[] = [
   hostsAreDistinct,
   distributedHostsAreServed,
@@ -105,8 +111,7 @@ function offlineStaysOffDistributedHosts(file: PartialFile): Mistake[] {
 
 function refreshPrecedesExpiry(file: PartialFile): Mistake[] {
   const redis = file.modules?.mod_global_distrib?.redis;
-  const refreshAfter = redis?.refresh_after ?? 60;
-  const expireAfter = redis?.expire_after ?? 120;
+  const { refresh_after: refreshAfter, expire_after: expireAfter } = REDIS.parse(redis ?? {});
   if (refreshAfter < expireAfter) return [];
   const key = redis?.refresh_after === undefined ? "expire_after" : "refresh_after";
   const problem = key === "refresh_after"
@@ -133,7 +138,7 @@ function clientPortsAreEncrypted(file: PartialFile): Mistake[] {
         mistakes.push({ path: [...path, key], problem: 'not allowed with mode "none"' });
       }
     }
-    const host = listener.host ?? "0.0.0.0";
+    const host = C2S.shape.host.parse(listener.host);
     if (!isLoopbackHost(host) && listener.allow_plaintext !== true) {
       mistakes.push({
         path: [...path, "mode"],
@@ -164,7 +169,8 @@ function componentDomainsAreDistinct(file: PartialFile): Mistake[] {
 }
 
 function adminIsGuarded(file: PartialFile): Mistake[] {
-  const { host = "127.0.0.1", token } = file.listen?.admin ?? {};
+  const host = ADMIN.shape.host.parse(file.listen?.admin?.host);
+  const token = file.listen?.admin?.token;
   if (token === "") {
     return [{
       path: ["listen", "admin", "token"],
@@ -179,10 +185,11 @@ function adminIsGuarded(file: PartialFile): Mistake[] {
 }
 
 function stanzasFitFrames(file: PartialFile): Mistake[] {
-  const limits = file.limits;
-  const stanzaBytes = limits?.max_stanza_bytes ?? 262_144;
-  const frameBytes = limits?.link_max_frame_bytes ?? 524_288;
-  const laneBytes = limits?.lane_max_bytes ?? 16_777_216;
+  const {
+    max_stanza_bytes: stanzaBytes,
+    link_max_frame_bytes: frameBytes,
+    lane_max_bytes: laneBytes,
+  } = LIMITS.parse(file.limits ?? {});
   const mistakes: Mistake[] = [];
   const leastFrame = stanzaBytes + FRAME_OVERHEAD_BYTES;
   if (frameBytes < leastFrame) {

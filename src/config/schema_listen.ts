@@ -23,7 +23,8 @@ const COMPONENT_TLS = withWords(
   { allowed: 'a table such as { certfile = "…", keyfile = "…" }' },
 );
 
-const C2S = z.strictObject({
+/** One `[[listen.c2s]]`. */
+export const C2S = z.strictObject({
   host: hostName().default("0.0.0.0").describe("host name or IP address to listen on"),
   port: listenPort().default(5222).describe("TCP port; 0 takes a free one"),
   tls: C2S_TLS.describe("how the port is secured"),
@@ -55,7 +56,8 @@ const COMPONENT = z.strictObject({
   }).describe("domains that may connect here"),
 });
 
-const ADMIN = z.strictObject({
+/** `[listen.admin]`. */
+export const ADMIN = z.strictObject({
   host: hostName().default("127.0.0.1").describe("host name or IP address to listen on"),
   port: listenPort().default(8088).describe("TCP port; 0 takes a free one"),
   token: secret().optional().describe("bearer token that requests must carry; needed off loopback"),

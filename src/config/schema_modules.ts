@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   absent,
+  addresses,
   domain,
   filePath,
   integer,
@@ -30,13 +31,13 @@ const TLS_OPTS = withWords(
 
 const CONNECTIONS = z.strictObject({
   endpoints: absent(
-    z.array(listenAddress()),
+    addresses(listenAddress()),
     "`[{ host = local_host, port = 5555 }]`",
     "where links from other datacenters are accepted; may be empty; a host name is resolved once, at " +
       "start, and the resolved address is what is listened on and shared",
   ),
   advertised_endpoints: absent(
-    z.array(remoteAddress()),
+    addresses(remoteAddress()),
     "`endpoints`",
     "what other datacenters are told to connect to, where it differs from `endpoints`",
   ),
@@ -52,7 +53,7 @@ const CONNECTIONS = z.strictObject({
   disabled_gc_interval: seconds().default(60).describe(
     "how often disabled endpoints whose connections are dead are closed entirely",
   ),
-  seeds: z.array(remoteAddress()).default([]).describe(
+  seeds: addresses(remoteAddress()).default([]).describe(
     "nodes in other datacenters from which the rest of the mesh is learned",
   ),
   cluster: listenAddress().default({ host: "127.0.0.1", port: 0 }).describe(
@@ -65,7 +66,8 @@ const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
   allowed: "a host name, an IP address or the absolute path of a Unix socket",
 });
 
-const REDIS = z.strictObject({
+/** `modules.mod_global_distrib.redis`. */
+export const REDIS = z.strictObject({
   server: REDIS_SERVER.default("127.0.0.1").describe("where Redis is"),
   port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
   password: secret().default("").describe("its password; empty for none"),

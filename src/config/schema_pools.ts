@@ -1,8 +1,11 @@
 import { z } from "zod";
+import { withWords } from "./schema_words.ts";
 
 /** Options of a pool belong to its backend; here only the shape `outgoing_pools.KIND.NAME` is fixed. */
 function pools(product: string) {
-  return z.record(z.string().min(1), z.looseObject({})).optional().describe(`pools to ${product}`);
+  return withWords(z.record(z.string().min(1), z.looseObject({})), {
+    allowed: "a table of pools by name",
+  }).optional().describe(`pools to ${product}`);
 }
 
 /** `[outgoing_pools]`. */

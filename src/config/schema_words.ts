@@ -7,6 +7,8 @@ export interface SchemaWords {
   readonly allowed?: string;
   /** Default that depends on other options. */
   readonly defaultText?: string;
+  /** True when `allowed` says all, so that the reference page need not list the parts. */
+  readonly isWhole?: boolean;
 }
 
 const REGISTRY = z.registry<SchemaWords>();
@@ -50,18 +52,27 @@ export function filePath(): z.ZodString {
 
 /** Where to listen: host name or address, and a port that may be 0. */
 export function listenAddress() {
-  return z.strictObject({
+  const schema = z.strictObject({
     host: hostName().describe("host name or IP address to listen on"),
     port: listenPort().describe("TCP port; 0 takes a free one"),
   });
+  return withWords(schema, { allowed: "a table { host, port }", isWhole: true });
 }
 
 /** Where to connect to. */
 export function remoteAddress() {
-  return z.strictObject({
+  const schema = z.strictObject({
     host: hostName().describe("host name or IP address to connect to"),
     port: z.int().min(1).max(65535).describe("TCP port"),
   });
+  return withWords(schema, { allowed: "a table { host, port }", isWhole: true });
+}
+
+/** A list of addresses. */
+export function addresses<T extends z.ZodType>(address: T, least = 0): z.ZodArray<T> {
+  const schema = z.array(address).min(least);
+  const allowed = `a list of ${least === 0 ? "" : `at least ${least} of `}{ host, port }`;
+  return withWords(schema, { allowed, isWhole: true });
 }
 
 /** A host name or IP address, without port or brackets. */
@@ -106,7 +117,10 @@ export function secret() {
       file: filePath().describe("file that holds it; a final newline is left out"),
     }),
   ]);
-  return withWords(schema, { allowed: 'a string, { env = "NAME" } or { file = "PATH" }' });
+  return withWords(schema, {
+    allowed: 'a string, { env = "NAME" } or { file = "PATH" }',
+    isWhole: true,
+  });
 }
 
 export type SecretInput = z.infer<ReturnType<typeof secret>>;
