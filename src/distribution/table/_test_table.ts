@@ -1,0 +1,132 @@
+import { setImmediate } from "node:timers/promises";
+import { ManualClock } from "../../base/mod.ts";
+import type { Counter, MetricDeclaration, Metrics } from "../../observe/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { BareJid, FullJid } from "../../xmpp/mod.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
+import type { KeyRule } from "./key_rule.ts";
+import type { CacheOptions, RedisOptions } from "./options.ts";
+import { SessionTable } from "./session_table.ts";
+
+/** Metrics that tests read back by name. */
+export class TestMetrics implements Metrics {
+  readonly counters = new Map<string, { value: number } & Counter>();
+  readonly gauges = new Map<string, () => number>();
+  readonly observed = new Map<string, number[]>();
+
+  counter(declaration: MetricDeclaration): Counter {
+    const counter = {
+      value: 0,
+      inc(by = 1) {
+        this.value += by;
+      },
+    };
+    this.counters.set(declaration.name, counter);
+    return counter;
+  }
+
+  gauge(declaration: MetricDeclaration, read?: () => number) {
+    if (read !== undefined) this.gauges.set(declaration.name, read);
+    return { set() {}, add() {}, value: 0 };
+  }
+
+  histogram(declaration: MetricDeclaration) {
+    return this.histogramUs(declaration);
+  }
+
+  histogramUs(declaration: MetricDeclaration) {
+    const values: number[] = [];
+    this.observed.set(declaration.name, values);
+    return {
+      observe(value: number) {
+        values.push(value);
+      },
+    };
+  }
+
+  /** Value of a counter or gauge. */
+  value(name: string): number {
+    return this.counters.get(name)?.value ?? this.gauges.get(name)?.() ?? NaN;
+  }
+}
+
+export function fullJid(localpart: string, resourcepart: string): FullJid {
+  return new FullJid(bareJid(localpart), resourcepart);
+}
+
+export function bareJid(localpart: string): BareJid {
+  return new BareJid(localpart, "example.com");
+}
+
+export function domainJid(domain: string): BareJid {
+  return new BareJid("", domain);
+}
+
+/** What a test may choose about a table. */
+export interface TestTableOptions {
+  readonly host?: string;
+  readonly node?: string;
+  readonly incarnation?: number;
+  readonly redis?: RedisOptions;
+  readonly cache?: CacheOptions;
+  readonly rule?: KeyRule;
+  readonly onSuperseded?: () => void;
+}
+
+/** A table on a `MemoryRedis` of its own or shared, under a clock that the test moves. */
+export class TestTable {
+  readonly metrics = new TestMetrics();
+  readonly logger = new MemoryLogger();
+  readonly commands: MemoryRedisCommands;
+  readonly table: SessionTable;
+  readonly clock: ManualClock;
+  readonly redis: MemoryRedis;
+
+  constructor(
+    options: TestTableOptions = {},
+    clock = new ManualClock(),
+    redis = new MemoryRedis(clock),
+  ) {
+    this.clock = clock;
+    this.redis = redis;
+    this.commands = new MemoryRedisCommands(redis, clock);
+    const localHost = options.host ?? "dc1.example.com";
+    this.table = new SessionTable({
+      globalHost: "example.com",
+      localHost,
+      nodeName: options.node ?? `node1@${localHost}`,
+      incarnation: options.incarnation ?? 0xa1,
+      ...(options.redis === undefined ? {} : { redis: options.redis }),
+      ...(options.cache === undefined ? {} : { cache: options.cache }),
+    }, {
+      metrics: this.metrics,
+      clock,
+      logger: this.logger,
+      redis: this.commands,
+      ...(options.rule === undefined ? {} : { keyRule: options.rule }),
+      ...(options.onSuperseded === undefined ? {} : { onSuperseded: options.onSuperseded }),
+    });
+  }
+
+  /** Starts a table on a Redis of its own. */
+  static async started(options: TestTableOptions = {}): Promise<TestTable> {
+    const test = new TestTable(options);
+    await test.table.start();
+    return test;
+  }
+
+  /** Keys that are not ours alone: those of the table that other programs may read, too. */
+  publicKeys(): Record<string, string | string[]> {
+    return Object.fromEntries(
+      Object.entries(this.redis.dump()).filter(([key]) => !key.startsWith("causeway:")),
+    );
+  }
+}
+
+/** Moves `clock` on, letting everything that became possible happen after each step. */
+export async function advance(clock: ManualClock, byMs: number, stepMs = 20): Promise<void> {
+  for (let moved = 0; moved < byMs; moved += stepMs) {
+    clock.advance(Math.min(stepMs, byMs - moved));
+    await setImmediate();
+  }
+}

@@ -1,0 +1,235 @@
+import type { Account, OwnSession } from "./account.ts";
+import type { Claim } from "./claims.ts";
+import { formatClaim, isHost, newestClaim, tryParseClaim } from "./claims.ts";
+import type { KeyDecision, KeyRule } from "./key_rule.ts";
+import { claimsKey, fullJidKey } from "./keys.ts";
+import type { RedisCommand, RedisReply } from "./redis_commands.ts";
+import { RedisErrorReply } from "./redis_commands.ts";
+
+/** What the table says about one account at one moment. */
+export interface AccountView {
+  /** Every claim that could be read, live and dead, also ours. */
+  readonly claims: readonly Claim[];
+  /** Value of each key of the account; null when there is none. */
+  readonly values: ReadonlyMap<string, string | null>;
+  /** Values that were not what the table writes. */
+  readonly garbage: number;
+}
+
+/** What a plan needs besides the account and the view. */
+export interface PlanContext {
+  readonly localHost: string;
+  readonly nodeName: string;
+  readonly expireSeconds: string;
+  readonly nowMs: number;
+  readonly nowUs: number;
+  /** Draws an epoch above `known`. */
+  nextEpoch(known: number): number;
+  /** True for a claim of this very process. */
+  isOwn(claim: Claim): boolean;
+  /** True while the node that made the claim holds its lease. */
+  isLive(claim: Claim): boolean;
+  readonly rule: KeyRule;
+}
+
+/** What a plan found out besides the commands to send. */
+export interface PlanResult {
+  /** Keys that named another host than they should have, and are put right. */
+  readonly repaired: number;
+  /** Keys that changed hands other than by a login here, to drop from the cache. */
+  readonly changedKeys: readonly string[];
+}
+
+/** Age at which a claim whose node is gone is swept out of the hash. */
+const DEAD_CLAIM_US = 3_600_000_000;
+
+/** The resourceparts whose keys concern us, with the account's own key as "". */
+function concernedResources(account: Account): Set<string> {
+  const resources = new Set([""]);
+  for (const session of account.sessions) resources.add(session.resourcepart);
+  for (const session of account.closed) resources.add(session.resourcepart);
+  return resources;
+}
+
+function keyOf(account: Account, resourcepart: string): string {
+  return resourcepart === "" ? account.name : fullJidKey(account.name, resourcepart);
+}
+
+/** Adds the commands that read what `viewAccount` wants to see; returns their number. */
+export function readAccount(account: Account, into: RedisCommand[]): number {
+  const before = into.length;
+  into.push(["HGETALL", claimsKey(account.name)]);
+  for (const resource of concernedResources(account)) into.push(["GET", keyOf(account, resource)]);
+  return into.length - before;
+}
+
+/** Makes sense of the replies from `at` on. Sessions may have come since: their keys are not in it. */
+export function viewAccount(
+  commands: readonly RedisCommand[],
+  replies: readonly RedisReply[],
+  range: { readonly at: number; readonly count: number },
+): AccountView {
+  const claims: Claim[] = [];
+  const values = new Map<string, string | null>();
+  let garbage = 0;
+  const hash = replies[range.at];
+  if (Array.isArray(hash)) {
+    for (let i = 0; i + 1 < hash.length; i += 2) {
+      const claim = tryParseClaim(hash[i], hash[i + 1]);
+      if (claim === undefined) garbage++;
+      else claims.push(claim);
+    }
+  } else if (hash instanceof RedisErrorReply) garbage++;
+  for (let i = range.at + 1; i < range.at + range.count; i++) {
+    const reply = replies[i];
+    if (reply === null || isHost(reply)) values.set(commands[i]![1], reply as string | null);
+    else {
+      garbage++;
+      // it is in the way of ours: what nobody claims is taken over at the second look
+      values.set(commands[i]![1], typeof reply === "string" ? reply : "");
+    }
+  }
+  return { claims, values, garbage };
+}
+
+/**
+ * Adds the commands that make the table say what it should about `account`, and marks what they
+ * announce. Pure but for the account: all it knows of the world is in `view` and `context`.
+ */
+export function planAccount(
+  account: Account,
+  view: AccountView,
+  context: PlanContext,
+  into: RedisCommand[],
+): PlanResult {
+  const own = new Map(account.sessions.map((session) => [session.id, session]));
+  const closedIds = new Set(account.closed.map((session) => session.id));
+  const foreign = view.claims.filter((claim) => !own.has(claim.id) && !closedIds.has(claim.id));
+  drawEpochs(account, view.claims, context);
+  const ours = account.sessions.map((session) => ownClaim(session, context));
+  const live = [
+    ...ours,
+    ...foreign.filter((claim) => !context.isOwn(claim) && context.isLive(claim)),
+  ];
+
+  withdrawClaims(account, foreign, context, into);
+  if (ours.length > 0) {
+    const fields = ours.flatMap((claim) => [claim.id, formatClaim(claim)]);
+    into.push(["HSET", claimsKey(account.name), ...fields]);
+    into.push(["EXPIRE", claimsKey(account.name), context.expireSeconds]);
+  }
+
+  let repaired = 0;
+  const changedKeys: string[] = [];
+  for (const resource of concernedResources(account)) {
+    const key = keyOf(account, resource);
+    const current = view.values.get(key);
+    if (current === undefined) continue; // came while we read: the next pass sees to it
+    const concerned = resource === ""
+      ? live
+      : live.filter((claim) => claim.resourcepart === resource);
+    const newest = newestClaim(concerned);
+    const isLogin = account.sessions.some((session) =>
+      !session.isAnnounced && (resource === "" || session.resourcepart === resource)
+    );
+    const decision = context.rule({
+      current,
+      localHost: context.localHost,
+      newest,
+      isOurs: newest !== undefined && own.has(newest.id),
+      isLogin,
+      isLogout: account.closed.some((session) =>
+        resource === "" || session.resourcepart === resource
+      ),
+      isClaimed: foreign.some((claim) =>
+        claim.host === current && (resource === "" || claim.resourcepart === resource)
+      ),
+      isSuspect: account.suspects.get(key) === current,
+      handedTo: account.handedTo.get(key),
+    });
+    note(account, key, current, decision, context.localHost);
+    const command = commandFor(key, decision, context.expireSeconds);
+    if (command !== undefined) into.push(command);
+    if (decision.kind === "set" && decision.host !== current) {
+      if (!isLogin || decision.host !== context.localHost) changedKeys.push(key);
+      if (current !== null) repaired++;
+    } else if (decision.kind === "delete") changedKeys.push(key);
+  }
+  return { repaired, changedKeys };
+}
+
+/** Settles the epochs that are missing: the moment of the login, or above all that is known. */
+export function drawEpochs(
+  account: Account,
+  known: readonly Claim[],
+  context: Pick<PlanContext, "nextEpoch">,
+): void {
+  if (account.sessions.every((session) => session.epoch > 0)) return;
+  let newest = known.reduce((epoch, claim) => Math.max(epoch, claim.epoch), 0);
+  for (const session of account.sessions) newest = Math.max(newest, session.epoch);
+  for (const session of account.sessions) {
+    if (session.epoch > 0) continue;
+    session.epoch = session.openedUs > newest ? session.openedUs : context.nextEpoch(newest);
+    newest = session.epoch;
+  }
+}
+
+function ownClaim(session: OwnSession, context: PlanContext): Claim {
+  return {
+    id: session.id,
+    epoch: session.epoch,
+    host: context.localHost,
+    node: context.nodeName,
+    resourcepart: session.resourcepart,
+  };
+}
+
+function withdrawClaims(
+  account: Account,
+  foreign: readonly Claim[],
+  context: PlanContext,
+  into: RedisCommand[],
+): void {
+  const ids = account.closed.filter((session) => !session.isWithdrawn).map(({ id }) => id);
+  for (const claim of foreign) {
+    const isDead = context.nowUs - claim.epoch > DEAD_CLAIM_US && !context.isLive(claim);
+    // of ours without a session: its removal was lost on the way
+    if (isDead || context.isOwn(claim)) ids.push(claim.id);
+  }
+  if (ids.length > 0) into.push(["HDEL", claimsKey(account.name), ...ids]);
+}
+
+/** Remembers what the next look at the key has to know. */
+function note(
+  account: Account,
+  key: string,
+  current: string | null,
+  decision: KeyDecision,
+  localHost: string,
+): void {
+  if (decision.kind === "suspect" && current !== null) account.suspects.set(key, current);
+  else account.suspects.delete(key);
+  const hasHost = decision.kind === "set" || decision.kind === "set-absent";
+  if (hasHost && decision.host !== localHost) account.handedTo.set(key, decision.host);
+  else if (hasHost || decision.kind === "delete") account.handedTo.delete(key);
+}
+
+function commandFor(
+  key: string,
+  decision: KeyDecision,
+  expireSeconds: string,
+): RedisCommand | undefined {
+  switch (decision.kind) {
+    case "set":
+      return ["SET", key, decision.host, "EX", expireSeconds];
+    case "set-absent":
+      return ["SET", key, decision.host, "EX", expireSeconds, "NX"];
+    case "delete":
+      return ["DEL", key];
+    case "suspect":
+    case "leave":
+      return undefined;
+    default:
+      return decision satisfies never;
+  }
+}

@@ -1,0 +1,77 @@
+import { MAX_EPOCH } from "./hybrid_clock.ts";
+
+/** One login, as it lies in the claims of its account. A component is a login on its domain. */
+export interface Claim {
+  /** `<incarnation in hexadecimal>-<running number>`, unique for ever. */
+  readonly id: string;
+  /** Microseconds of the hybrid clock; the newest claim wins. */
+  readonly epoch: number;
+  readonly host: string;
+  readonly node: string;
+  /** Empty for a component. */
+  readonly resourcepart: string;
+}
+
+/** Names a session of the process `incarnation`. */
+export function claimId(incarnation: number, sequence: number): string {
+  return `${incarnation.toString(16)}-${sequence}`;
+}
+
+/** The incarnation in a claim's id. */
+export function incarnationOf(id: string): number {
+  return parseInt(id, 16); // stops at the dash
+}
+
+/** A claim's value in Redis: a JSON array, so that any node name and resource can stand in it. */
+export function formatClaim(claim: Claim): string {
+  return JSON.stringify([claim.epoch, claim.host, claim.node, claim.resourcepart]);
+}
+
+const ID = /^[0-9a-f]{1,13}-\d{1,16}$/;
+
+/** Reads a claim; undefined when anything about it is not as `formatClaim` writes it. */
+export function tryParseClaim(id: string, value: string): Claim | undefined {
+  if (!ID.test(id) || value.length > 8192) return undefined;
+  const fields = tryParseArray(value);
+  if (fields === undefined || fields.length !== 4) return undefined;
+  const [epoch, host, node, resourcepart] = fields;
+  if (!isEpoch(epoch) || !isHost(host) || typeof node !== "string" || node === "") return undefined;
+  if (typeof resourcepart !== "string") return undefined;
+  return { id, epoch, host, node, resourcepart };
+}
+
+/** A JSON array, or undefined for anything else. */
+export function tryParseArray(text: string): readonly unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined; // not JSON: whoever wrote it, it is not ours
+  }
+}
+
+/** True for what can be an epoch. */
+export function isEpoch(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) <= MAX_EPOCH;
+}
+
+const HOST = /^[^\s/@#{}"<>&'\p{Cc}]{1,1023}$/u;
+
+/** True for what can be a local host: the same bytes that a JID's domainpart may have. */
+export function isHost(value: unknown): value is string {
+  return typeof value === "string" && HOST.test(value);
+}
+
+/** True when `left` is newer than `right`; the id decides between equal epochs, alike everywhere. */
+export function isNewer(left: Claim, right: Claim): boolean {
+  return left.epoch !== right.epoch ? left.epoch > right.epoch : left.id > right.id;
+}
+
+/** The newest of `claims`. */
+export function newestClaim(claims: Iterable<Claim>): Claim | undefined {
+  let newest: Claim | undefined;
+  for (const claim of claims) {
+    if (newest === undefined || isNewer(claim, newest)) newest = claim;
+  }
+  return newest;
+}

@@ -1,0 +1,32 @@
+import type { Clock } from "../../base/mod.ts";
+
+/** Microseconds by which an epoch may be ahead of our wall clock and still move our own epochs. */
+export const MAX_EPOCH_AHEAD_US = 60_000_000;
+
+/** Epochs above this are garbage: adding to them would leave the safe integers. */
+export const MAX_EPOCH = Number.MAX_SAFE_INTEGER - 2 ** 32;
+
+/**
+ * A hybrid logical clock: epochs are wall-clock microseconds that never repeat or go back in one
+ * process, and exceed what it has seen (`design.md` §4, claims).
+ */
+export class HybridClock {
+  readonly #clock: Clock;
+  #lastUs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * An epoch above `knownUs` and all before. An epoch more than 60 s ahead is exceeded for this one
+   * call only: a clock gone wrong elsewhere must not drag ours, and all of its logins, along.
+   */
+  next(knownUs = 0): number {
+    const wallUs = this.#clock.wallUs();
+    const epoch = Math.max(wallUs, this.#lastUs + 1, knownUs + 1);
+    if (epoch <= wallUs + MAX_EPOCH_AHEAD_US) this.#lastUs = epoch;
+    else this.#lastUs = Math.max(wallUs, this.#lastUs + 1);
+    return epoch;
+  }
+}

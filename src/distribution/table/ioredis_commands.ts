@@ -1,0 +1,160 @@
+import { Redis } from "ioredis";
+import { CausewayError, describeError } from "../../base/mod.ts";
+import { orderingPart } from "./keys.ts";
+import type { RedisOptions } from "./options.ts";
+import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
+import { RedisErrorReply } from "./redis_commands.ts";
+
+/**
+ * Redis through ioredis: a pool of connections, each with its own reconnecting.
+ *
+ * Connecting sends AUTH when there is a password, and nothing else: RESP2 needs no HELLO, database 0
+ * no SELECT, and CLIENT and INFO are left out, for a proxy may reject them. Nothing is queued while
+ * there is no connection, and nothing is sent twice.
+ */
+export class IoredisCommands implements RedisCommands {
+  readonly #options: Required<RedisOptions>;
+  #pool: readonly Redis[] = [];
+  #events: RedisEvents | undefined;
+  #isUp = false;
+  #refusal: string | undefined;
+
+  constructor(options: Required<RedisOptions>) {
+    this.#options = options;
+  }
+
+  get refusal(): string | undefined {
+    return this.#refusal;
+  }
+
+  connect(events: RedisEvents): void {
+    this.#events = events;
+    this.#pool = Array.from({ length: this.#options.poolSize }, () => this.#open());
+  }
+
+  async run(commands: readonly RedisCommand[]): Promise<readonly RedisReply[]> {
+    if (commands.length === 0) return [];
+    if (!this.#isUp) throw downError("there is no connection");
+    if (this.#pool.length === 1) return await runOn(this.#pool[0]!, commands);
+    return await this.#runOnPool(commands);
+  }
+
+  async close(): Promise<void> {
+    this.#events = undefined;
+    this.#isUp = false;
+    const pool = this.#pool;
+    this.#pool = [];
+    await Promise.all(pool.map((redis) => closeOne(redis)));
+  }
+
+  /** Splits by key, so that the commands on one key stay on one connection and in order. */
+  async #runOnPool(commands: readonly RedisCommand[]): Promise<readonly RedisReply[]> {
+    const parts = this.#pool.map((): { at: number[]; commands: RedisCommand[] } => ({
+      at: [],
+      commands: [],
+    }));
+    commands.forEach((command, at) => {
+      const part = parts[hash(orderingPart(command[1])) % parts.length]!;
+      part.at.push(at);
+      part.commands.push(command);
+    });
+    const replies: RedisReply[] = new Array(commands.length).fill(null);
+    await Promise.all(parts.map(async (part, i) => {
+      if (part.commands.length === 0) return;
+      const answers = await runOn(this.#pool[i]!, part.commands);
+      answers.forEach((answer, k) => replies[part.at[k]!] = answer);
+    }));
+    return replies;
+  }
+
+  #open(): Redis {
+    const { server, port, password, commandTimeoutMs, reconnectMaxMs } = this.#options;
+    const where = server.startsWith("/") ? { path: server } : { host: server, port };
+    const redis = new Redis({
+      ...where,
+      ...(password === "" ? {} : { password }),
+      protocol: 2,
+      disableClientInfo: true,
+      enableReadyCheck: false,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      autoResubscribe: false,
+      maxRetriesPerRequest: 0, // rejects what was under way when the connection broke
+      connectTimeout: commandTimeoutMs,
+      socketTimeout: commandTimeoutMs,
+      retryStrategy: (attempt) =>
+        Math.min(reconnectMaxMs, 50 * 2 ** Math.min(attempt - 1, 16)) * (0.9 + Math.random() / 5),
+    });
+    let reason = "the connection was closed";
+    redis.on("error", (error: Error) => {
+      reason = describeError(error);
+      if (/^(WRONGPASS|NOAUTH|ERR invalid password)/.test(reason)) this.#refusal = reason;
+      this.#lost(reason); // said before the first connection, too: nobody is told otherwise
+    });
+    redis.on("close", () => this.#lost(reason));
+    redis.on("ready", () => {
+      reason = "the connection was closed";
+      this.#found();
+    });
+    return redis;
+  }
+
+  #found(): void {
+    if (this.#isUp || this.#pool.some((redis) => redis.status !== "ready")) return;
+    this.#isUp = true;
+    this.#refusal = undefined;
+    this.#events?.connected();
+  }
+
+  #lost(reason: string): void {
+    if (this.#isUp) this.#isUp = false;
+    this.#events?.disconnected(reason);
+  }
+}
+
+async function runOn(
+  redis: Redis,
+  commands: readonly RedisCommand[],
+): Promise<readonly RedisReply[]> {
+  // ioredis asks for mutable arrays and only reads them
+  const results = await redis.pipeline(commands as unknown as unknown[][]).exec();
+  if (results === null) throw downError("the pipeline was dropped");
+  return results.map(([error, reply]) => error === null ? toReply(reply) : toError(error));
+}
+
+/** HGETALL comes as an object; everything else as Redis sent it. */
+function toReply(reply: unknown): RedisReply {
+  if (reply === null || typeof reply === "string" || typeof reply === "number") return reply;
+  if (Array.isArray(reply)) return reply.map(String);
+  if (typeof reply === "object") return Object.entries(reply as Record<string, string>).flat();
+  return String(reply);
+}
+
+/** What Redis answered is a reply; what broke on the way is thrown. */
+function toError(error: Error): RedisErrorReply {
+  if (error.name === "ReplyError") return new RedisErrorReply(error.message);
+  throw downError(describeError(error), error);
+}
+
+function downError(reason: string, cause?: Error): CausewayError {
+  return new CausewayError("table/redis-down", `Cannot ask Redis: ${reason}`, {
+    retryable: true,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** FNV-1a over UTF-16 units: spreads keys over connections. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
+  return value >>> 0;
+}
+
+async function closeOne(redis: Redis): Promise<void> {
+  const stream = redis.stream;
+  const isGone = stream === undefined || stream === null || stream.destroyed;
+  const ended = isGone ? undefined : new Promise<void>((resolve) => stream.once("close", resolve));
+  redis.disconnect();
+  stream?.destroy(); // a connection attempt into the void would take its whole timeout
+  await ended;
+}

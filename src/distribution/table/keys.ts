@@ -1,0 +1,56 @@
+/** Every key of the session table is built here; `docs/redis.md` lists them. */
+
+/** Local hosts of the mesh. */
+export const HOSTS_KEY = "hosts";
+
+/** Node names of one datacenter. */
+export function nodesKey(localHost: string): string {
+  return `${localHost}#{nodes}`;
+}
+
+/** Domains of the components connected to one node. */
+export function domainsKey(localHost: string, nodeName: string): string {
+  return `${localHost}#${nodeName}#{domains}`;
+}
+
+/** Those of them that are not hidden. */
+export function publicDomainsKey(localHost: string, nodeName: string): string {
+  return `${localHost}#${nodeName}#{public_domains}`;
+}
+
+/** Endpoints of one node, `<host_or_ip>#<port>`. */
+export function endpointsKey(localHost: string, nodeName: string): string {
+  return `${localHost}#${nodeName}#{endpoints}`;
+}
+
+const CLAIMS_PREFIX = "causeway:claims:";
+
+/** Hash of the claims on an account (bare JID) or a component's domain; field: session id. */
+export function claimsKey(account: string): string {
+  return CLAIMS_PREFIX + account;
+}
+
+/** Lease of a node: its incarnation and when it started. */
+export function leaseKey(localHost: string, nodeName: string): string {
+  return `causeway:node:${localHost}#${nodeName}`;
+}
+
+/** Id of a datacenter. */
+export function datacenterKey(localHost: string): string {
+  return `causeway:dc:${localHost}`;
+}
+
+/** Full JID of `account` with `resourcepart`. */
+export function fullJidKey(account: string, resourcepart: string): string {
+  return `${account}/${resourcepart}`;
+}
+
+/**
+ * The part of a key that decides on its connection: all keys of one account share one, so that its
+ * claim is never overtaken by what is written because of it.
+ */
+export function orderingPart(key: string): string {
+  const account = key.startsWith(CLAIMS_PREFIX) ? key.slice(CLAIMS_PREFIX.length) : key;
+  const slash = account.indexOf("/");
+  return slash === -1 ? account : account.slice(0, slash);
+}

@@ -1,0 +1,78 @@
+import type { Clock } from "../../base/mod.ts";
+import { isEpoch, tryParseArray } from "./claims.ts";
+import { leaseKey } from "./keys.ts";
+import type { RedisCommands, RedisReply } from "./redis_commands.ts";
+
+/** What a node's lease says: the process that holds the name, and when it started. */
+export interface Lease {
+  readonly incarnation: number;
+  /** Microseconds; the newer of two processes with one name wins. */
+  readonly startedUs: number;
+}
+
+/** A lease's value in Redis. */
+export function formatLease(lease: Lease): string {
+  return JSON.stringify([lease.incarnation, lease.startedUs]);
+}
+
+/** Reads a lease; undefined for anything that `formatLease` does not write. */
+export function tryParseLease(reply: RedisReply): Lease | undefined {
+  if (typeof reply !== "string" || reply.length > 64) return undefined;
+  const fields = tryParseArray(reply);
+  if (fields === undefined || fields.length !== 2) return undefined;
+  const [incarnation, startedUs] = fields;
+  if (!Number.isSafeInteger(incarnation) || !isEpoch(startedUs)) return undefined;
+  return { incarnation: incarnation as number, startedUs };
+}
+
+/** A node, by the words that its lease key is made of. */
+export interface NodeRef {
+  readonly host: string;
+  readonly node: string;
+}
+
+interface Known {
+  readonly incarnation: number | undefined;
+  readonly readMs: number;
+}
+
+/** Leases kept in memory at once; a mesh has fewer nodes, garbage may name more. */
+const MAX_KNOWN = 10_000;
+
+/** Which nodes are alive, read from their leases and remembered for a moment. */
+export class NodeLeases {
+  readonly #redis: RedisCommands;
+  readonly #clock: Clock;
+  readonly #lifetimeMs: number;
+  readonly #known = new Map<string, Known>();
+
+  constructor(redis: RedisCommands, clock: Clock, lifetimeMs: number) {
+    this.#redis = redis;
+    this.#clock = clock;
+    this.#lifetimeMs = lifetimeMs;
+  }
+
+  /** Incarnation that holds the node's lease as last read; undefined when there is none. */
+  incarnation(node: NodeRef): number | undefined {
+    return this.#known.get(leaseKey(node.host, node.node))?.incarnation;
+  }
+
+  /** Reads the leases of `nodes` that are not freshly known. Rejects as `RedisCommands.run`. */
+  async read(nodes: Iterable<NodeRef>): Promise<void> {
+    const nowMs = this.#clock.monotonicMs();
+    const keys = new Set<string>();
+    for (const { host, node } of nodes) {
+      const key = leaseKey(host, node);
+      const known = this.#known.get(key);
+      if (known === undefined || nowMs - known.readMs >= this.#lifetimeMs) keys.add(key);
+    }
+    if (keys.size === 0) return;
+    const asked = [...keys];
+    const replies = await this.#redis.run(asked.map((key) => ["GET", key]));
+    if (this.#known.size + asked.length > MAX_KNOWN) this.#known.clear();
+    asked.forEach((key, i) => {
+      const incarnation = tryParseLease(replies[i] ?? null)?.incarnation;
+      this.#known.set(key, { incarnation, readMs: nowMs });
+    });
+  }
+}

@@ -1,0 +1,109 @@
+import { CausewayError } from "../../base/mod.ts";
+
+/** Where Redis is and how entries live in it. Durations in milliseconds. */
+export interface TableOptions {
+  /** The domain that all datacenters share. */
+  readonly globalHost: string;
+  /** The domain that names this datacenter: what our entries say. */
+  readonly localHost: string;
+  /** Name of this node, unique in its datacenter. */
+  readonly nodeName: string;
+  /** Drawn once by the process, `randomIncarnation()`. */
+  readonly incarnation: number;
+  readonly redis?: RedisOptions;
+  readonly cache?: CacheOptions;
+}
+
+/** `modules.mod_global_distrib.redis`. */
+export interface RedisOptions {
+  /** Name or address, or the path of a Unix socket when it begins with `/`. @default "127.0.0.1" */
+  readonly server?: string;
+  /** 1 to 65535. @default 8102 */
+  readonly port?: number;
+  /** Empty for none. @default "" */
+  readonly password?: string;
+  /** Connections; the commands on one key always take the same one; 1 to 64. @default 1 */
+  readonly poolSize?: number;
+  /** Life of an entry that nobody renews; whole seconds, at least 1 000. @default 120_000 */
+  readonly expireAfterMs?: number;
+  /** Within this time each entry of ours is renewed once; below `expireAfterMs`. @default 60_000 */
+  readonly refreshAfterMs?: number;
+  /** Silence of Redis, with commands under way, after which the connection is given up; 100 to 60_000. @default 5_000 */
+  readonly commandTimeoutMs?: number;
+  /** Longest wait between attempts to connect; 50 to 60_000. @default 2_000 */
+  readonly reconnectMaxMs?: number;
+  /** When a login or logout is read back and repaired. @default [1_000, 5_000] */
+  readonly readBackMs?: readonly number[];
+  /** Time for `close` to withdraw what is ours; the rest expires. @default 5_000 */
+  readonly withdrawMs?: number;
+}
+
+/** `modules.mod_global_distrib.cache`. */
+export interface CacheOptions {
+  /** Whether it is remembered that nobody knows an address. @default true */
+  readonly cacheMissed?: boolean;
+  /** How long a domain's host is taken as true; at least 0. @default 600_000 */
+  readonly domainLifetimeMs?: number;
+  /** How long a JID's host, and any miss, is taken as true; at least 0. @default 5_000 */
+  readonly jidLifetimeMs?: number;
+  /** JIDs kept; the least recently used go first; at least 1. As many domains besides. @default 10_000 */
+  readonly maxJids?: number;
+}
+
+/** Options with their defaults in. */
+export interface ResolvedTable extends Required<TableOptions> {
+  readonly redis: Required<RedisOptions>;
+  readonly cache: Required<CacheOptions>;
+}
+
+const REDIS: Required<RedisOptions> = {
+  server: "127.0.0.1",
+  port: 8102,
+  password: "",
+  poolSize: 1,
+  expireAfterMs: 120_000,
+  refreshAfterMs: 60_000,
+  commandTimeoutMs: 5_000,
+  reconnectMaxMs: 2_000,
+  readBackMs: [1_000, 5_000],
+  withdrawMs: 5_000,
+};
+
+const CACHE: Required<CacheOptions> = {
+  cacheMissed: true,
+  domainLifetimeMs: 600_000,
+  jidLifetimeMs: 5_000,
+  maxJids: 10_000,
+};
+
+/**
+ * Fills in the defaults.
+ * @throws RangeError on a value out of its range; CausewayError `table/refresh-not-below-expire`
+ */
+export function resolveTable(options: TableOptions): ResolvedTable {
+  const redis = { ...REDIS, ...options.redis };
+  const cache = { ...CACHE, ...options.cache };
+  checkRange("redis.port", redis.port, 1, 65_535);
+  checkRange("redis.poolSize", redis.poolSize, 1, 64);
+  checkRange("redis.expireAfterMs", redis.expireAfterMs, 1_000, 2 ** 40);
+  checkRange("redis.refreshAfterMs", redis.refreshAfterMs, 100, 2 ** 31 - 1);
+  checkRange("redis.commandTimeoutMs", redis.commandTimeoutMs, 100, 60_000);
+  checkRange("redis.reconnectMaxMs", redis.reconnectMaxMs, 50, 60_000);
+  checkRange("cache.domainLifetimeMs", cache.domainLifetimeMs, 0, 2 ** 40);
+  checkRange("cache.jidLifetimeMs", cache.jidLifetimeMs, 0, 2 ** 40);
+  checkRange("cache.maxJids", cache.maxJids, 1, 100_000_000);
+  if (redis.refreshAfterMs >= redis.expireAfterMs) {
+    throw new CausewayError(
+      "table/refresh-not-below-expire",
+      `Cannot refresh entries every ${redis.refreshAfterMs} ms: they expire after ${redis.expireAfterMs} ms`,
+    );
+  }
+  return Object.freeze({ ...options, redis: Object.freeze(redis), cache: Object.freeze(cache) });
+}
+
+function checkRange(name: string, value: number, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  throw new RangeError(
+    `Cannot use ${name} = ${value}: it must be a whole number from ${least} to ${most}`,
+  );
+}

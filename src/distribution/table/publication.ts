@@ -1,0 +1,158 @@
+import { randomHex } from "../../base/mod.ts";
+import type { EndpointAddress } from "./directory.ts";
+import { formatEndpoint } from "./directory.ts";
+import {
+  datacenterKey,
+  domainsKey,
+  endpointsKey,
+  HOSTS_KEY,
+  leaseKey,
+  nodesKey,
+  publicDomainsKey,
+} from "./keys.ts";
+import type { HybridClock } from "./hybrid_clock.ts";
+import type { Lease } from "./node_leases.ts";
+import { formatLease, tryParseLease } from "./node_leases.ts";
+import type { ResolvedTable } from "./options.ts";
+import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
+import { RedisErrorReply } from "./redis_commands.ts";
+
+/** Least life of a datacenter's id that nobody renews: it outlasts a night of repairs. */
+const DATACENTER_ID_SECONDS = 7 * 86_400;
+
+/**
+ * What this node says of itself: its lease, its endpoints and domains, its name and host, and the
+ * id of its datacenter. Written again at every heartbeat, with what a former process of the same
+ * name left behind removed.
+ */
+export class Publication {
+  /** Random hexadecimal that all nodes of the datacenter share; provisional until Redis was reached. */
+  datacenterId: string = randomHex(16);
+  /** True once a newer process has taken our name: nothing is written any more. */
+  isSuperseded = false;
+  readonly #redis: RedisCommands;
+  readonly #options: ResolvedTable;
+  readonly #epochs: HybridClock;
+  readonly #domains = new Map<string, boolean>();
+  #endpoints: readonly string[] = [];
+  #startedUs = 0;
+
+  constructor(redis: RedisCommands, options: ResolvedTable, epochs: HybridClock) {
+    this.#redis = redis;
+    this.#options = options;
+    this.#epochs = epochs;
+  }
+
+  setEndpoints(endpoints: readonly EndpointAddress[]): void {
+    this.#endpoints = endpoints.map(formatEndpoint);
+  }
+
+  setDomain(domain: string, isHidden: boolean): void {
+    this.#domains.set(domain, isHidden);
+  }
+
+  removeDomain(domain: string): void {
+    this.#domains.delete(domain);
+  }
+
+  /** Domains of the components on this node. */
+  get domains(): ReadonlySet<string> {
+    return new Set(this.#domains.keys());
+  }
+
+  /**
+   * Renews all that this node publishes, unless a newer process of its name lives.
+   * @returns false when it was superseded
+   * @throws what `RedisCommands.run` throws, or an `Error` with what Redis answered
+   */
+  async beat(): Promise<boolean> {
+    if (this.isSuperseded) return false;
+    const { localHost, nodeName, incarnation } = this.#options;
+    const sets = this.#sets();
+    const [leaseReply, ...members] = check(
+      await this.#redis.run([
+        ["GET", leaseKey(localHost, nodeName)],
+        ...sets.map(({ key }): RedisCommand => ["SMEMBERS", key]),
+      ]),
+    );
+    const other = tryParseLease(leaseReply!);
+    if (other !== undefined && other.incarnation !== incarnation && this.#isOlderThan(other)) {
+      this.isSuperseded = true;
+      return false;
+    }
+    this.#startedUs ||= this.#epochs.next(other?.startedUs);
+    const lease = formatLease({ incarnation, startedUs: this.#startedUs });
+    const expire = String(Math.ceil(this.#options.redis.expireAfterMs / 1000));
+    const dcKey = datacenterKey(localHost);
+    const dcExpire = String(Math.max(Number(expire), DATACENTER_ID_SECONDS));
+    const writes: RedisCommand[] = [
+      ["SET", leaseKey(localHost, nodeName), lease, "EX", expire],
+      ["SET", dcKey, this.datacenterId, "EX", dcExpire, "NX"],
+      ["EXPIRE", dcKey, dcExpire],
+      ["GET", dcKey],
+      ["SADD", nodesKey(localHost), nodeName],
+      ["EXPIRE", nodesKey(localHost), expire],
+      ["SADD", HOSTS_KEY, localHost],
+      ["EXPIRE", HOSTS_KEY, expire],
+    ];
+    sets.forEach(({ key, wanted }, i) => {
+      const found = members[i];
+      const extra = Array.isArray(found) ? found.filter((member) => !wanted.includes(member)) : [];
+      if (extra.length > 0) writes.push(["SREM", key, ...extra]);
+      if (wanted.length > 0) writes.push(["SADD", key, ...wanted], ["EXPIRE", key, expire]);
+    });
+    const replies = check(await this.#redis.run(writes));
+    const id = replies[3];
+    if (typeof id === "string" && /^[0-9a-f]{8,64}$/.test(id)) this.datacenterId = id;
+    return true;
+  }
+
+  /** Removes what this node published; `isLastNode` when its datacenter has no other. */
+  async withdraw(isLastNode: boolean): Promise<void> {
+    if (this.isSuperseded) return; // the name and all that hangs on it are another's now
+    const { localHost, nodeName } = this.#options;
+    const commands: RedisCommand[] = [
+      ["SREM", nodesKey(localHost), nodeName],
+      ...this.#sets().map(({ key }): RedisCommand => ["DEL", key]),
+      ["DEL", leaseKey(localHost, nodeName)],
+    ];
+    if (isLastNode) commands.push(["SREM", HOSTS_KEY, localHost]);
+    check(await this.#redis.run(commands));
+  }
+
+  #isOlderThan(other: Lease): boolean {
+    if (this.#startedUs === 0) return false; // we have just started: whoever was before us is older
+    if (other.startedUs !== this.#startedUs) return other.startedUs > this.#startedUs;
+    return other.incarnation > this.#options.incarnation;
+  }
+
+  #sets(): { readonly key: string; readonly wanted: readonly string[] }[] {
+    const { localHost, nodeName } = this.#options;
+    const open = [...this.#domains].filter(([, isHidden]) => !isHidden).map(([domain]) => domain);
+    return [
+      { key: domainsKey(localHost, nodeName), wanted: [...this.#domains.keys()] },
+      { key: publicDomainsKey(localHost, nodeName), wanted: open },
+      { key: endpointsKey(localHost, nodeName), wanted: this.#endpoints },
+    ];
+  }
+}
+
+/** Throws what says that Redis does not work; a key of a wrong type is only in the way. */
+function check(replies: readonly RedisReply[]): readonly RedisReply[] {
+  for (const reply of replies) {
+    if (reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE") {
+      throw new RedisRefusal(reply);
+    }
+  }
+  return replies;
+}
+
+/** Redis is there and refuses what it is asked. */
+export class RedisRefusal extends Error {
+  readonly kind: string;
+
+  constructor(reply: RedisErrorReply) {
+    super(reply.message);
+    this.kind = reply.kind;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Account } from "./account.ts";
+
+interface Due {
+  readonly account: Account;
+  readonly dueMs: number;
+}
+
+/** Accounts that were just written and will be looked at again, in the order of their times. */
+export class ReadBackQueue {
+  readonly #delaysMs: readonly number[];
+  readonly #queues: Due[][];
+  readonly #heads: number[];
+
+  constructor(delaysMs: readonly number[]) {
+    this.#delaysMs = delaysMs;
+    this.#queues = delaysMs.map(() => []);
+    this.#heads = delaysMs.map(() => 0);
+  }
+
+  /** Remembers `account` for one look after each delay. */
+  add(account: Account, nowMs: number): void {
+    this.#delaysMs.forEach((delayMs, i) => {
+      this.#queues[i]!.push({ account, dueMs: nowMs + delayMs });
+    });
+  }
+
+  /** Takes out what is due; an account that changed again meanwhile is there twice, and looked at once. */
+  take(nowMs: number): ReadonlySet<Account> {
+    const due = new Set<Account>();
+    this.#queues.forEach((queue, i) => {
+      let head = this.#heads[i]!;
+      while (head < queue.length && queue[head]!.dueMs <= nowMs) due.add(queue[head++]!.account);
+      // shifting one by one would cost the length of the queue each time
+      if (head > 1_024 && head * 2 > queue.length) {
+        queue.splice(0, head);
+        head = 0;
+      }
+      this.#heads[i] = head;
+    });
+    return due;
+  }
+}

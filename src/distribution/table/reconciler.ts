@@ -1,0 +1,226 @@
+import type { Clock } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Account } from "./account.ts";
+import type { AccountView, PlanContext } from "./account_plan.ts";
+import { drawEpochs, planAccount, readAccount, viewAccount } from "./account_plan.ts";
+import type { Claim } from "./claims.ts";
+import { incarnationOf } from "./claims.ts";
+import type { HybridClock } from "./hybrid_clock.ts";
+import type { KeyRule } from "./key_rule.ts";
+import type { NodeLeases } from "./node_leases.ts";
+import type { ResolvedTable } from "./options.ts";
+import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
+import { RedisErrorReply } from "./redis_commands.ts";
+import type { TableMetrics } from "./table_metrics.ts";
+
+/** Accounts in one pipeline: enough that a round trip costs little, few enough to be no burst. */
+export const BATCH_ACCOUNTS = 256;
+
+/** What the reconciler needs. */
+export interface ReconcilerDependencies {
+  readonly redis: RedisCommands;
+  readonly clock: Clock;
+  readonly epochs: HybridClock;
+  readonly leases: NodeLeases;
+  readonly metrics: TableMetrics;
+  readonly options: ResolvedTable;
+  readonly rule: KeyRule;
+  /** The account was written for the first time since sessions came or went. */
+  written(account: Account): void;
+  /** Nothing of the account is left to see to. */
+  emptied(account: Account): void;
+  /** The value of a key is not what the cache may have. */
+  changed(key: string): void;
+  /** Redis refused, or could not be asked. */
+  failed(reason: string): void;
+}
+
+interface Request {
+  readonly done: Promise<void>;
+  resolve(): void;
+}
+
+/**
+ * Makes the table say what it should about accounts: reads claims and keys, decides (`key_rule.ts`),
+ * writes. Logins and logouts, renewal and repair are this one operation, so that whatever raced or
+ * was lost is put right by the next pass. One batch at most works on an account at a time.
+ */
+export class Reconciler {
+  readonly #deps: ReconcilerDependencies;
+  readonly #requests = new Map<Account, Request>();
+  #isDraining = false;
+
+  constructor(deps: ReconcilerDependencies) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Asks for a pass that begins after this call; many requests share one. Resolves when the pass is
+   * over, be it that Redis was not there: renewal goes on trying.
+   */
+  request(account: Account): Promise<void> {
+    const waiting = this.#requests.get(account);
+    if (waiting !== undefined) return waiting.done;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#requests.set(account, { done: promise, resolve });
+    this.#kick();
+    return promise;
+  }
+
+  /** Renews `accounts`, except those that are being written anyway. Never rejects. */
+  async refresh(accounts: Iterable<Account>): Promise<void> {
+    let batch: Account[] = [];
+    for (const account of accounts) {
+      if (account.isBusy || this.#requests.has(account) || account.isEmpty) continue;
+      account.isBusy = true;
+      batch.push(account);
+      if (batch.length < BATCH_ACCOUNTS) continue;
+      await this.#pass(batch);
+      batch = [];
+    }
+    if (batch.length > 0) await this.#pass(batch);
+  }
+
+  /**
+   * Lets go of logouts that could not be written while Redis was away for longer than entries live:
+   * what they would remove has expired.
+   */
+  dropExpired(accounts: Iterable<Account>): void {
+    const { clock, options } = this.#deps;
+    const beforeMs = clock.monotonicMs() - options.redis.expireAfterMs;
+    for (const account of accounts) {
+      if (account.isBusy) continue;
+      for (let i = account.closed.length - 1; i >= 0; i--) {
+        if (account.closed[i]!.closedMs < beforeMs) account.closed.splice(i, 1);
+      }
+      if (account.isEmpty) this.#deps.emptied(account);
+    }
+  }
+
+  #kick(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    queueMicrotask(() => void this.#drain()); // never rejects
+  }
+
+  async #drain(): Promise<void> {
+    for (;;) {
+      const batch: Account[] = [];
+      const requests: Request[] = [];
+      for (const [account, request] of this.#requests) {
+        if (account.isBusy) continue; // the pass that holds it kicks us when it is through
+        account.isBusy = true;
+        this.#requests.delete(account);
+        batch.push(account);
+        requests.push(request);
+        if (batch.length === BATCH_ACCOUNTS) break;
+      }
+      if (batch.length === 0) break;
+      await this.#pass(batch);
+      for (const request of requests) request.resolve();
+    }
+    this.#isDraining = false;
+  }
+
+  /** Works on accounts that the caller has marked busy. */
+  async #pass(batch: readonly Account[]): Promise<void> {
+    try {
+      await this.#reconcile(batch);
+    } catch (thrown) {
+      this.#deps.failed(describeError(thrown));
+      const { epochs } = this.#deps;
+      // a login counts from when it happened, not from when Redis came back
+      const context = { nextEpoch: (known: number) => epochs.next(known) };
+      for (const account of batch) drawEpochs(account, [], context);
+    } finally {
+      for (const account of batch) account.isBusy = false;
+      if (this.#requests.size > 0) this.#kick();
+    }
+  }
+
+  async #reconcile(batch: readonly Account[]): Promise<void> {
+    const { redis, metrics } = this.#deps;
+    const reads: RedisCommand[] = [];
+    const ranges = batch.map((account) => {
+      const at = reads.length;
+      return { at, count: readAccount(account, reads) };
+    });
+    const replies = await redis.run(reads);
+    this.#check(replies);
+    const views = ranges.map((range) => viewAccount(reads, replies, range));
+    await this.#readLeases(views);
+
+    const context = this.#context();
+    const writes: RedisCommand[] = [];
+    const after: (() => void)[] = [];
+    batch.forEach((account, i) => {
+      const view = views[i]!;
+      metrics.garbage.inc(view.garbage);
+      // taken before the writes leave: a session that comes later is announced by the next pass
+      const sessions = account.sessions.filter((session) => hasKey(view, account, session));
+      const closed = [...account.closed];
+      const isFirst = sessions.some((session) => !session.isAnnounced) ||
+        closed.some((session) => !session.isWithdrawn);
+      const plan = planAccount(account, view, context, writes);
+      metrics.repairs.inc(isFirst ? 0 : plan.repaired);
+      after.push(() => {
+        for (const session of sessions) session.isAnnounced = true;
+        for (const session of closed) session.isWithdrawn = true;
+        for (const key of plan.changedKeys) this.#deps.changed(key);
+        if (isFirst) this.#deps.written(account);
+        this.#dropClosed(account, context.nowMs);
+      });
+    });
+    this.#check(await redis.run(writes));
+    for (const settle of after) settle();
+  }
+
+  /** Closed sessions are looked at until the last reading back is over. */
+  #dropClosed(account: Account, nowMs: number): void {
+    const keepMs = Math.max(0, ...this.#deps.options.redis.readBackMs);
+    for (let i = account.closed.length - 1; i >= 0; i--) {
+      const session = account.closed[i]!;
+      if (session.isWithdrawn && nowMs - session.closedMs >= keepMs) account.closed.splice(i, 1);
+    }
+    if (account.isEmpty) this.#deps.emptied(account);
+  }
+
+  async #readLeases(views: readonly AccountView[]): Promise<void> {
+    const { options, leases } = this.#deps;
+    const foreign: Claim[] = [];
+    for (const view of views) {
+      for (const claim of view.claims) {
+        if (incarnationOf(claim.id) !== options.incarnation) foreign.push(claim);
+      }
+    }
+    if (foreign.length > 0) await leases.read(foreign);
+  }
+
+  #context(): PlanContext {
+    const { options, clock, epochs, leases, rule } = this.#deps;
+    return {
+      localHost: options.localHost,
+      nodeName: options.nodeName,
+      expireSeconds: String(Math.ceil(options.redis.expireAfterMs / 1000)),
+      nowMs: clock.monotonicMs(),
+      nowUs: clock.wallUs(),
+      nextEpoch: (known) => epochs.next(known),
+      isOwn: (claim) => incarnationOf(claim.id) === options.incarnation,
+      isLive: (claim) => leases.incarnation(claim) === incarnationOf(claim.id),
+      rule,
+    };
+  }
+
+  /** Throws what says that Redis does not work; values of a wrong type are only garbage. */
+  #check(replies: readonly RedisReply[]): void {
+    for (const reply of replies) {
+      if (!(reply instanceof RedisErrorReply)) continue;
+      if (reply.kind === "WRONGTYPE") this.#deps.metrics.garbage.inc();
+      else throw new Error(reply.message);
+    }
+  }
+}
+
+function hasKey(view: AccountView, account: Account, session: { resourcepart: string }): boolean {
+  return session.resourcepart === "" || view.values.has(`${account.name}/${session.resourcepart}`);
+}

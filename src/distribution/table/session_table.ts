@@ -1,0 +1,491 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { CausewayError, describeError, SystemClock } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import { Account } from "./account.ts";
+import { claimId } from "./claims.ts";
+import type { EndpointAddress, PublicDomain } from "./directory.ts";
+import { Directory } from "./directory.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import { HybridClock } from "./hybrid_clock.ts";
+import { IoredisCommands } from "./ioredis_commands.ts";
+import type { KeyRule } from "./key_rule.ts";
+import { decideKey } from "./key_rule.ts";
+import { LocationCache } from "./location_cache.ts";
+import { LocationLookup } from "./location_lookup.ts";
+import { NodeLeases } from "./node_leases.ts";
+import type { ResolvedTable, TableOptions } from "./options.ts";
+import { resolveTable } from "./options.ts";
+import { Publication, RedisRefusal } from "./publication.ts";
+import { ReadBackQueue } from "./read_back_queue.ts";
+import { Reconciler } from "./reconciler.ts";
+import type { RedisCommands } from "./redis_commands.ts";
+import { RefreshWheel } from "./refresh_wheel.ts";
+import { TableMetrics } from "./table_metrics.ts";
+
+/** What a session table is given. */
+export interface TableDependencies {
+  readonly metrics: Metrics;
+  /** @default the machine's */
+  readonly clock?: Clock;
+  /** @default a logger that keeps nothing */
+  readonly logger?: Logger;
+  /** A newer process with this node's name lives: this one should end, exit code 2. Called once. */
+  readonly onSuperseded?: () => void;
+  /** @default a pool of real connections */
+  readonly redis?: RedisCommands;
+  /** Decides on the value of keys; replaced only to show what happens without. @default decideKey */
+  readonly keyRule?: KeyRule;
+}
+
+/** What the admin API shows of a session table. */
+export interface TableSnapshot {
+  readonly status: "up" | "degraded";
+  /** Why it is degraded; undefined while it is up. */
+  readonly reason: string | undefined;
+  readonly datacenterId: string;
+  /** Sessions and component domains of this node. */
+  readonly entries: number;
+  readonly cached: number;
+}
+
+/** A heartbeat comes this often while all is well: with the defaults eight in an entry's life. */
+const BEATS_PER_REFRESH = 4;
+/** While Redis refuses, it is tried again this often. */
+const PROBE_MS = 1_000;
+
+/**
+ * Where users and components are: the table in Redis that all datacenters share, its cache, and this
+ * node's part of it (`design.md` §4, `docs/redis.md`).
+ *
+ * None of its promises rejects because Redis is away: lookups then answer from what is known, and
+ * what could not be written is written when Redis is back.
+ */
+export class SessionTable {
+  readonly #options: ResolvedTable;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #onSuperseded: () => void;
+  readonly #redis: RedisCommands;
+  readonly #epochs: HybridClock;
+  readonly #metrics: TableMetrics;
+  readonly #cache: LocationCache;
+  readonly #lookup: LocationLookup;
+  readonly #leases: NodeLeases;
+  readonly #directory: Directory;
+  readonly #publication: Publication;
+  readonly #housekeeping: Housekeeping;
+  readonly #reconciler: Reconciler;
+  readonly #wheel: RefreshWheel;
+  readonly #readBack: ReadBackQueue;
+  readonly #accounts = new Map<string, Account>();
+  readonly #lastEndpoints = new Map<string, readonly EndpointAddress[]>();
+  #lastHosts: readonly string[];
+  #lastPublicDomains: readonly PublicDomain[] = [];
+  #status: "up" | "degraded" = "degraded";
+  #reason: string | undefined = "not yet connected";
+  #phase: "new" | "running" | "closed" = "new";
+  #sequence = 0;
+  #entries = 0;
+  #ticksDue = 0;
+  #isTurning = false;
+  #nextBeatMs = 0;
+  #cancelTick: CancelTimer = () => {};
+  #beats: Promise<void> = Promise.resolve();
+  #isRestoring = false;
+  #firstAttempt = Promise.withResolvers<void>();
+
+  /** @throws RangeError or CausewayError `table/…` on options that cannot be */
+  constructor(options: TableOptions, deps: TableDependencies) {
+    this.#options = resolveTable(options);
+    const { redis: redisOptions, cache: cacheOptions, localHost } = this.#options;
+    this.#clock = deps.clock ?? new SystemClock();
+    this.#logger = deps.logger ?? SILENT_LOGGER;
+    this.#onSuperseded = deps.onSuperseded ?? (() => {});
+    this.#redis = deps.redis ?? new IoredisCommands(redisOptions);
+    this.#lastHosts = [localHost];
+    this.#epochs = new HybridClock(this.#clock);
+    this.#cache = new LocationCache(this.#clock, cacheOptions);
+    this.#metrics = new TableMetrics(deps.metrics, {
+      isUp: () => this.#status === "up",
+      entries: () => this.#entries,
+      cached: () => this.#cache.size,
+    });
+    const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / BEATS_PER_REFRESH);
+    this.#leases = new NodeLeases(this.#redis, this.#clock, leaseLifetimeMs);
+    const common = {
+      redis: this.#redis,
+      clock: this.#clock,
+      leases: this.#leases,
+      metrics: this.#metrics,
+      failed: (reason: string) => this.#degrade(reason),
+    };
+    this.#lookup = new LocationLookup({
+      ...common,
+      cache: this.#cache,
+      localHost,
+      isOwn: (jid) => this.#isOwn(jid),
+    });
+    this.#directory = new Directory(
+      this.#redis,
+      this.#leases,
+      (count) => this.#metrics.garbage.inc(count),
+    );
+    this.#publication = new Publication(this.#redis, this.#options, this.#epochs);
+    this.#housekeeping = new Housekeeping(this.#redis, this.#leases, this.#clock, this.#options);
+    this.#wheel = new RefreshWheel(redisOptions.refreshAfterMs);
+    this.#readBack = new ReadBackQueue(redisOptions.readBackMs);
+    this.#reconciler = new Reconciler({
+      ...common,
+      epochs: this.#epochs,
+      options: this.#options,
+      rule: deps.keyRule ?? decideKey,
+      written: (account) => this.#readBack.add(account, this.#clock.monotonicMs()),
+      emptied: (account) => this.#dropAccount(account),
+      changed: (key) => this.#cache.forgetKey(key),
+    });
+  }
+
+  /** `degraded`: Redis is away or refuses, and what was not known before stays unknown. */
+  get status(): "up" | "degraded" {
+    return this.#status;
+  }
+
+  /** Id that the nodes of this datacenter share; provisional until Redis was reached once. */
+  get datacenterId(): string {
+    return this.#publication.datacenterId;
+  }
+
+  snapshot(): TableSnapshot {
+    return {
+      status: this.#status,
+      reason: this.#reason,
+      datacenterId: this.datacenterId,
+      entries: this.#entries,
+      cached: this.#cache.size,
+    };
+  }
+
+  /**
+   * Connects, publishes this node, and begins to renew what is ours. Resolves when the first attempt
+   * has succeeded or failed: Redis may come later.
+   * @throws CausewayError `table/redis-auth` when Redis is there and refuses the password
+   */
+  async start(): Promise<void> {
+    if (this.#phase !== "new") throw new TypeError("A session table can be started once");
+    this.#phase = "running";
+    this.#redis.connect({
+      connected: () => this.#spawn(this.#beat()),
+      disconnected: (reason) => {
+        this.#degrade(reason);
+        this.#firstAttempt.resolve();
+      },
+    });
+    const cancel = this.#clock.after(
+      this.#options.redis.commandTimeoutMs,
+      () => this.#firstAttempt.resolve(),
+    );
+    await this.#firstAttempt.promise;
+    cancel();
+    const refusal = this.#redis.refusal ?? this.#refusedBeat;
+    if (refusal !== undefined) {
+      await this.close();
+      throw new CausewayError(
+        "table/redis-auth",
+        `Cannot log in to Redis at ${this.#address}: ${refusal}`,
+      );
+    }
+    if (this.#phase === "running") this.#scheduleTick();
+  }
+
+  // ---- lookups -----------------------------------------------------------------------------
+
+  /** Local host from memory alone; null for a remembered miss, undefined when Redis must be asked. */
+  cached(jid: Jid): string | null | undefined {
+    const host = this.#cache.cached(jid);
+    if (host !== undefined) this.#metrics.fetches.inc();
+    return host;
+  }
+
+  /** Local host of `jid`, from the cache or Redis; undefined when nobody knows it. Never rejects. */
+  locate(jid: Jid): Promise<string | undefined> {
+    const host = this.cached(jid);
+    return host === undefined ? this.#lookup.locate(jid) : Promise.resolve(host ?? undefined);
+  }
+
+  /** Remembers that `jid` was seen writing from `host`, where cache and table know nothing of it. */
+  learn(jid: Jid, host: string): void {
+    const known = this.#cache.cached(jid);
+    if (typeof known === "string") return;
+    if (known === undefined) this.#lookup.learn(jid, host);
+    else if (!this.#isOwn(jid)) this.#cache.putLearned(jid, host);
+  }
+
+  /** Drops what memory holds on `jid`, and on its bare JID, so that the next lookup asks Redis. */
+  forget(jid: Jid): void {
+    this.#cache.forget(jid);
+  }
+
+  // ---- own sessions and components ---------------------------------------------------------
+
+  /**
+   * Claims `jid` for this datacenter. Resolves when it is written, or could not be because Redis is
+   * away. A session that takes over another's full JID is opened before or after that one closes.
+   */
+  sessionOpened(jid: FullJid): Promise<void> {
+    this.#cache.putJid(jid.text, this.#options.localHost);
+    this.#cache.putJid(jid.bare.text, this.#options.localHost);
+    return this.#open(jid.bare.text, jid.resourcepart);
+  }
+
+  /** Withdraws the claim of the oldest session of this node with that full JID, and nothing else. */
+  sessionClosed(jid: FullJid): Promise<void> {
+    this.#cache.forget(jid);
+    return this.#close(jid.bare.text, jid.resourcepart);
+  }
+
+  /** Claims a component's domain for this datacenter; one that is hidden is not listed to users. */
+  async domainAdded(domain: string, options: { readonly hidden: boolean }): Promise<void> {
+    this.#publication.setDomain(domain, options.hidden);
+    this.#cache.putDomain(domain, this.#options.localHost);
+    const hasClaim = this.#accounts.get(domain)?.sessions.length;
+    const claimed = hasClaim ? Promise.resolve() : this.#open(domain, "");
+    await Promise.all([claimed, this.#beat()]);
+  }
+
+  /** Withdraws a component's domain. */
+  async domainRemoved(domain: string): Promise<void> {
+    this.#publication.removeDomain(domain);
+    this.#cache.forgetKey(domain);
+    await Promise.all([this.#close(domain, ""), this.#beat()]);
+  }
+
+  /** Says where this node accepts links; replaces what was said before. */
+  async publishEndpoints(endpoints: readonly EndpointAddress[]): Promise<void> {
+    this.#publication.setEndpoints(endpoints);
+    await this.#beat();
+  }
+
+  // ---- the mesh ----------------------------------------------------------------------------
+
+  /** Endpoints of the live nodes of `host`; what was last known while Redis is away. */
+  async endpoints(host: string): Promise<readonly EndpointAddress[]> {
+    const endpoints = await this.#askOr(() => this.#directory.endpoints(host), undefined);
+    if (endpoints !== undefined) this.#lastEndpoints.set(host, endpoints);
+    return endpoints ?? this.#lastEndpoints.get(host) ?? [];
+  }
+
+  /** Local hosts that have a live node, this one always; what was last known while Redis is away. */
+  async hosts(): Promise<readonly string[]> {
+    const hosts = await this.#askOr(() => this.#directory.hosts(), this.#lastHosts);
+    const { localHost } = this.#options;
+    this.#lastHosts = hosts.includes(localHost) ? hosts : [localHost, ...hosts];
+    return this.#lastHosts;
+  }
+
+  /** Components of all datacenters that are not hidden; what was last known while Redis is away. */
+  async publicDomains(): Promise<readonly PublicDomain[]> {
+    this.#lastPublicDomains = await this.#askOr(
+      () => this.#directory.publicDomains(),
+      this.#lastPublicDomains,
+    );
+    return this.#lastPublicDomains;
+  }
+
+  /** Withdraws what is ours, as far as `withdrawMs` reaches, and disconnects. */
+  async close(): Promise<void> {
+    if (this.#phase === "closed") return;
+    this.#phase = "closed";
+    this.#cancelTick();
+    this.#firstAttempt.resolve();
+    if (this.#status === "up") {
+      const late = Promise.withResolvers<void>();
+      const cancel = this.#clock.after(this.#options.redis.withdrawMs, () => late.resolve());
+      await Promise.race([this.#withdraw(), late.promise]);
+      cancel();
+    }
+    await this.#redis.close();
+    await this.#beats;
+  }
+
+  // ---- inside ------------------------------------------------------------------------------
+
+  get #address(): string {
+    const { server, port } = this.#options.redis;
+    return server.startsWith("/") ? server : `${server}:${port}`;
+  }
+
+  #isOwn(jid: Jid): boolean {
+    const name = jid.localpart === "" ? jid.domainpart : jid.bare.text;
+    const sessions = this.#accounts.get(name)?.sessions;
+    if (sessions === undefined || sessions.length === 0) return false;
+    if (jid.localpart === "" || jid === jid.bare) return true;
+    const { resourcepart } = jid as FullJid; // only a bare JID is its own `bare`
+    return sessions.some((session) => session.resourcepart === resourcepart);
+  }
+
+  #open(name: string, resourcepart: string): Promise<void> {
+    let account = this.#accounts.get(name);
+    if (account === undefined) {
+      account = new Account(name);
+      this.#accounts.set(name, account);
+      this.#wheel.add(account);
+    }
+    const id = claimId(this.#options.incarnation, ++this.#sequence);
+    const openedUs = this.#epochs.next();
+    account.sessions.push({ id, resourcepart, openedUs, epoch: 0, isAnnounced: false });
+    this.#entries++;
+    return this.#reconciler.request(account);
+  }
+
+  #close(name: string, resourcepart: string): Promise<void> {
+    const account = this.#accounts.get(name);
+    const at = account?.sessions.findIndex((session) => session.resourcepart === resourcepart);
+    if (account === undefined || at === undefined || at === -1) return Promise.resolve();
+    this.#retire(account, at);
+    return this.#reconciler.request(account);
+  }
+
+  #retire(account: Account, at: number): void {
+    const [session] = account.sessions.splice(at, 1);
+    this.#entries--;
+    account.closed.push({
+      id: session!.id,
+      resourcepart: session!.resourcepart,
+      closedMs: this.#clock.monotonicMs(),
+      isWithdrawn: false,
+    });
+  }
+
+  #dropAccount(account: Account): void {
+    this.#wheel.remove(account);
+    this.#accounts.delete(account.name);
+  }
+
+  #scheduleTick(): void {
+    this.#cancelTick = this.#clock.after(this.#wheel.tickMs, () => {
+      this.#scheduleTick();
+      this.#ticksDue++;
+      this.#spawn(this.#turn());
+    });
+  }
+
+  /** One step of all that recurs. A slow Redis makes steps late, never many at once. */
+  async #turn(): Promise<void> {
+    if (this.#isTurning) return;
+    this.#isTurning = true;
+    try {
+      if (this.#clock.monotonicMs() >= this.#nextBeatMs) await this.#beat();
+      while (this.#ticksDue > 0 && this.#phase === "running") {
+        this.#ticksDue--;
+        const accounts = this.#wheel.tick();
+        if (this.#status === "up") await this.#reconciler.refresh(accounts);
+        else this.#reconciler.dropExpired(accounts);
+      }
+      const due = this.#readBack.take(this.#clock.monotonicMs());
+      if (due.size > 0 && this.#status === "up") await this.#reconciler.refresh(due);
+    } finally {
+      this.#isTurning = false;
+    }
+  }
+
+  /** Writes the lease and what hangs on it; one at a time. Never rejects. */
+  #beat(): Promise<void> {
+    this.#beats = this.#beats.then(() => this.#beatOnce());
+    return this.#beats;
+  }
+
+  async #beatOnce(): Promise<void> {
+    if (this.#phase !== "running" || this.#publication.isSuperseded) return;
+    try {
+      const isOurs = await this.#publication.beat();
+      this.#delayBeat(this.#options.redis.refreshAfterMs / BEATS_PER_REFRESH);
+      if (!isOurs) this.#supersede();
+      else {
+        this.#restore();
+        await this.#housekeeping.prune();
+      }
+    } catch (thrown) {
+      if (thrown instanceof RedisRefusal && /^(NOAUTH|WRONGPASS)$/.test(thrown.kind)) {
+        this.#refusedBeat = thrown.message;
+      }
+      this.#delayBeat(PROBE_MS);
+      this.#degrade(describeError(thrown));
+    }
+    this.#firstAttempt.resolve();
+  }
+
+  #refusedBeat: string | undefined;
+
+  #delayBeat(byMs: number): void {
+    this.#nextBeatMs = this.#clock.monotonicMs() + byMs;
+  }
+
+  #supersede(): void {
+    const { nodeName, localHost } = this.#options;
+    this.#logger.error("table.superseded", { node: nodeName, host: localHost });
+    this.#onSuperseded();
+  }
+
+  #degrade(reason: string): void {
+    if (this.#phase === "closed") return;
+    this.#metrics.errors.inc();
+    const isNews = this.#status === "up" || this.#reason === "not yet connected";
+    this.#status = "degraded";
+    this.#reason = reason;
+    this.#cache.isDegraded = true;
+    if (!isNews) return;
+    this.#delayBeat(PROBE_MS);
+    this.#logger.warn("redis.down", { address: this.#address, reason });
+  }
+
+  /** Redis takes writes again: everything of ours is written at once. */
+  #restore(): void {
+    if (this.#status === "up") return;
+    this.#status = "up";
+    this.#reason = undefined;
+    this.#refusedBeat = undefined;
+    this.#cache.isDegraded = false;
+    this.#logger.info("redis.up", { address: this.#address, entries: this.#entries });
+    if (this.#accounts.size > 0) this.#spawn(this.#refreshAll());
+  }
+
+  async #refreshAll(): Promise<void> {
+    if (this.#isRestoring) return;
+    this.#isRestoring = true;
+    await this.#reconciler.refresh(this.#accounts.values());
+    this.#isRestoring = false;
+  }
+
+  /** For promises that never reject: a failure in one is a bug, and must be seen. */
+  #spawn(task: Promise<void>): void {
+    task.catch((thrown) => this.#logger.error("table.bug", { error: String(thrown) }));
+  }
+
+  async #askOr<T>(ask: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await ask();
+    } catch (thrown) {
+      this.#degrade(describeError(thrown));
+      return otherwise;
+    }
+  }
+
+  async #withdraw(): Promise<void> {
+    for (const account of this.#accounts.values()) {
+      while (account.sessions.length > 0) this.#retire(account, 0);
+    }
+    await this.#reconciler.refresh(this.#accounts.values());
+    const left = [...this.#accounts.values()].filter((account) =>
+      account.closed.some((session) => !session.isWithdrawn)
+    );
+    await Promise.all(left.map((account) => this.#reconciler.request(account)));
+    await this.#beats;
+    try {
+      await this.#publication.withdraw(await this.#housekeeping.isLastNode());
+    } catch (thrown) {
+      this.#logger.warn("table.withdraw-failed", { reason: describeError(thrown) });
+    }
+  }
+}

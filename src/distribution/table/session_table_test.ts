@@ -1,0 +1,491 @@
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryRedis } from "./_memory_redis.ts";
+import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
+
+const HERE = "dc1.example.com";
+const THERE = "dc2.example.com";
+const PHONE = fullJid("bob", "phone");
+const LAPTOP = fullJid("bob", "laptop");
+
+Deno.test("SessionTable.start() publishes node, host, lease and datacenter id", async () => {
+  const { table, redis } = await TestTable.started();
+  const dump = redis.dump();
+  assert.deepEqual(dump["hosts"], [HERE]);
+  assert.deepEqual(dump[`${HERE}#{nodes}`], [`node1@${HERE}`]);
+  assert.match(String(dump[`causeway:node:${HERE}#node1@${HERE}`]), /^\[161,\d+\]$/);
+  assert.equal(dump[`causeway:dc:${HERE}`], table.datacenterId);
+  await table.close();
+});
+
+Deno.test("SessionTable.sessionOpened() writes full and bare JID, which expire", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  assert.equal(test.redis.dump()["bob@example.com/phone"], HERE);
+  assert.equal(test.redis.dump()["bob@example.com"], HERE);
+  for (const key of Object.keys(test.redis.dump())) {
+    const ttlMs = test.redis.ttlMs(key)!;
+    assert.ok(ttlMs >= 119_000, key);
+    assert.ok(ttlMs <= (key.startsWith("causeway:dc:") ? 7 * 86_400_000 : 120_000), key);
+  }
+  await test.table.close();
+});
+
+Deno.test("SessionTable.sessionClosed() removes that session's keys and gives the bare JID back", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  await test.table.sessionOpened(LAPTOP);
+  await test.table.sessionClosed(LAPTOP);
+  assert.equal(test.redis.dump()["bob@example.com/laptop"], undefined);
+  assert.equal(test.redis.dump()["bob@example.com/phone"], HERE);
+  assert.equal(test.redis.dump()["bob@example.com"], HERE);
+  await test.table.sessionClosed(PHONE);
+  const left = Object.keys(test.redis.dump()).filter((key) => key.includes("bob"));
+  assert.deepEqual(left, []);
+  await test.table.close();
+});
+
+Deno.test("SessionTable.sessionClosed() gives the bare JID to the newest login of another datacenter", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const [one, two, three] = ["dc1", "dc2", "dc3"].map((dc, i) =>
+    new TestTable({ host: `${dc}.example.com`, incarnation: i + 1 }, clock, redis)
+  ) as [TestTable, TestTable, TestTable];
+  for (const each of [one, two, three]) await each.table.start();
+  await two.table.sessionOpened(fullJid("bob", "old"));
+  clock.advance(5);
+  await three.table.sessionOpened(fullJid("bob", "middle"));
+  clock.advance(5);
+  await one.table.sessionOpened(PHONE);
+  assert.equal(redis.dump()["bob@example.com"], HERE);
+  await one.table.sessionClosed(PHONE);
+  assert.equal(redis.dump()["bob@example.com"], "dc3.example.com");
+  assert.equal(redis.dump()["bob@example.com/phone"], undefined);
+  assert.equal(redis.dump()["bob@example.com/old"], THERE);
+  for (const each of [one, two, three]) await each.table.close();
+});
+
+Deno.test("SessionTable.sessionClosed() of an old login leaves a full JID that moved away alone", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const two = new TestTable({ host: THERE, incarnation: 2 }, clock, redis);
+  await one.table.start();
+  await two.table.start();
+  await one.table.sessionOpened(PHONE);
+  clock.advance(5);
+  await two.table.sessionOpened(PHONE);
+  await one.table.sessionClosed(PHONE);
+  assert.equal(redis.dump()["bob@example.com/phone"], THERE);
+  assert.equal(redis.dump()["bob@example.com"], THERE);
+  await one.table.close();
+  await two.table.close();
+});
+
+Deno.test("SessionTable renews its entries within refreshAfterMs and loses none while time passes", async () => {
+  const redis = { refreshAfterMs: 1_000, expireAfterMs: 3_000 };
+  const test = await TestTable.started({ redis });
+  for (let i = 0; i < 50; i++) await test.table.sessionOpened(fullJid(`user${i}`, "r"));
+  let least = Infinity;
+  for (let round = 0; round < 50; round++) {
+    await advance(test.clock, 200);
+    for (let i = 0; i < 50; i++) {
+      least = Math.min(least, test.redis.ttlMs(`user${i}@example.com/r`) ?? 0);
+    }
+  }
+  assert.ok(least >= 1_900, `an entry was down to ${least} ms`);
+  await test.table.close();
+});
+
+Deno.test("SessionTable spreads the renewal of sessions that came in a burst", async () => {
+  const test = await TestTable.started({ redis: { readBackMs: [] } });
+  await Promise.all(
+    Array.from({ length: 6_000 }, (_, i) => test.table.sessionOpened(fullJid(`user${i}`, "r"))),
+  );
+  const perSecond: number[] = [];
+  for (let second = 0; second < 60; second++) {
+    const before = test.redis.commands;
+    await advance(test.clock, 1_000, 100);
+    perSecond.push(test.redis.commands - before);
+  }
+  // 100 accounts a second at 7 commands, and a heartbeat now and then
+  assert.ok(Math.min(...perSecond) >= 600, `least ${Math.min(...perSecond)}`);
+  assert.ok(Math.max(...perSecond) <= 800, `most ${Math.max(...perSecond)}`);
+  await test.table.close();
+});
+
+Deno.test("SessionTable writes entries that vanished again, within one refresh", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  test.redis.flush();
+  await advance(test.clock, 60_200, 100);
+  assert.equal(test.redis.dump()["bob@example.com"], HERE);
+  assert.equal(test.redis.dump()["bob@example.com/phone"], HERE);
+  assert.deepEqual(test.redis.dump()["hosts"], [HERE]);
+  await test.table.close();
+});
+
+Deno.test("SessionTable leaves an entry of another datacenter alone when it refreshes", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const two = new TestTable({ host: THERE, incarnation: 2 }, clock, redis);
+  await one.table.start();
+  await two.table.start();
+  await one.table.sessionOpened(PHONE);
+  clock.advance(5);
+  await two.table.sessionOpened(PHONE);
+  for (let i = 0; i < 13; i++) {
+    await advance(clock, 10_000, 100);
+    assert.equal(redis.dump()["bob@example.com/phone"], THERE);
+    assert.equal(redis.dump()["bob@example.com"], THERE);
+  }
+  await one.table.close();
+  await two.table.close();
+});
+
+Deno.test("SessionTable takes over from a datacenter whose lease is gone", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const two = new TestTable({ host: THERE, incarnation: 2 }, clock, redis);
+  await one.table.start();
+  await two.table.start();
+  await one.table.sessionOpened(PHONE);
+  clock.advance(5);
+  await two.table.sessionOpened(LAPTOP);
+  two.commands.setUp(false); // as if it were killed: nothing is withdrawn
+  await advance(clock, 181_000, 100);
+  assert.equal(redis.dump()["bob@example.com"], HERE);
+  assert.deepEqual(await one.table.hosts(), [HERE]);
+  await one.table.close();
+  await two.table.close();
+});
+
+Deno.test("SessionTable.locate() asks for the full JID, then the bare one, and remembers", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", "eve@example.com", THERE]);
+  test.redis.apply(["SET", "eve@example.com/desk", "dc3.example.com"]);
+  const desk = fullJid("eve", "desk");
+  const other = fullJid("eve", "other");
+  assert.equal(test.table.cached(desk), undefined);
+  assert.equal(await test.table.locate(desk), "dc3.example.com");
+  assert.equal(await test.table.locate(other), THERE);
+  assert.equal(test.table.cached(desk), "dc3.example.com");
+  assert.equal(test.table.cached(other), THERE);
+  assert.equal(test.table.cached(bareJid("eve")), THERE);
+  await test.table.close();
+});
+
+Deno.test("SessionTable.locate() asks Redis once for many concurrent lookups", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", "eve@example.com", THERE]);
+  const before = test.redis.commands;
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => test.table.locate(fullJid("eve", "x"))),
+  );
+  assert.deepEqual(new Set(answers), new Set([THERE]));
+  assert.equal(test.redis.commands - before, 2);
+  assert.equal(test.metrics.value("mod_global_distrib_mapping_cache_misses_total"), 1);
+  assert.equal(test.metrics.value("mod_global_distrib_mapping_fetches_total"), 1);
+  await test.table.locate(fullJid("eve", "x"));
+  assert.equal(test.metrics.value("mod_global_distrib_mapping_cache_misses_total"), 1);
+  assert.equal(test.metrics.value("mod_global_distrib_mapping_fetches_total"), 2);
+  assert.equal(
+    test.metrics.observed.get("mod_global_distrib_mapping_fetch_time_seconds")!.length,
+    1,
+  );
+  await test.table.close();
+});
+
+Deno.test("SessionTable.cached() keeps JIDs and misses for jidLifetimeMs and domains for domainLifetimeMs", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", "eve@example.com", THERE]);
+  test.redis.apply(["SET", "echo.example.com", THERE]);
+  const nobody = bareJid("nobody");
+  for (
+    const jid of [bareJid("eve"), nobody, domainJid("echo.example.com"), domainJid("no.example")]
+  ) {
+    await test.table.locate(jid);
+  }
+  await advance(test.clock, 4_999, 4_999);
+  assert.equal(test.table.cached(bareJid("eve")), THERE);
+  assert.equal(test.table.cached(nobody), null);
+  assert.equal(test.table.cached(domainJid("no.example")), null);
+  await advance(test.clock, 1);
+  assert.equal(test.table.cached(bareJid("eve")), undefined);
+  assert.equal(test.table.cached(nobody), undefined);
+  assert.equal(test.table.cached(domainJid("no.example")), undefined);
+  assert.equal(test.table.cached(domainJid("echo.example.com")), THERE);
+  await advance(test.clock, 595_000, 5_000);
+  assert.equal(test.table.cached(domainJid("echo.example.com")), undefined);
+  await test.table.close();
+});
+
+Deno.test("SessionTable.cached() remembers no misses when cacheMissed is off", async () => {
+  const test = await TestTable.started({ cache: { cacheMissed: false } });
+  assert.equal(await test.table.locate(bareJid("nobody")), undefined);
+  assert.equal(test.table.cached(bareJid("nobody")), undefined);
+  await test.table.close();
+});
+
+Deno.test("SessionTable keeps maxJids in its cache and not one more", async () => {
+  const test = await TestTable.started({ cache: { maxJids: 3 } });
+  for (let i = 0; i < 4; i++) {
+    test.redis.apply(["SET", `user${i}@example.com`, THERE]);
+    await test.table.locate(bareJid(`user${i}`));
+  }
+  assert.equal(test.table.snapshot().cached, 3);
+  assert.equal(test.table.cached(bareJid("user0")), undefined);
+  assert.equal(test.table.cached(bareJid("user1")), THERE);
+  await test.table.close();
+});
+
+Deno.test("SessionTable.learn() fills the cache only where cache and table know nothing", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", "eve@example.com/desk", "dc3.example.com"]);
+  const before = JSON.stringify(test.redis.dump());
+  test.table.learn(fullJid("eve", "desk"), THERE);
+  test.table.learn(fullJid("new", "desk"), THERE);
+  // asked while the table is still being asked: joins, and gets what was learned
+  assert.equal(await test.table.locate(fullJid("new", "desk")), THERE);
+  assert.equal(test.table.cached(fullJid("new", "desk")), THERE);
+  assert.equal(test.table.cached(fullJid("eve", "desk")), "dc3.example.com");
+  test.table.learn(fullJid("eve", "desk"), THERE);
+  assert.equal(test.table.cached(fullJid("eve", "desk")), "dc3.example.com");
+  assert.equal(await test.table.locate(bareJid("nobody")), undefined);
+  test.table.learn(bareJid("nobody"), THERE);
+  assert.equal(test.table.cached(bareJid("nobody")), THERE);
+  assert.equal(JSON.stringify(test.redis.dump()), before);
+  await test.table.close();
+});
+
+Deno.test("SessionTable.forget() makes the next lookup ask Redis", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", "eve@example.com", THERE]);
+  await test.table.locate(fullJid("eve", "x"));
+  test.redis.apply(["SET", "eve@example.com", "dc3.example.com"]);
+  test.table.forget(fullJid("eve", "x"));
+  assert.equal(test.table.cached(fullJid("eve", "x")), undefined);
+  assert.equal(await test.table.locate(fullJid("eve", "x")), "dc3.example.com");
+  await test.table.close();
+});
+
+Deno.test("SessionTable answers from old entries and its own sessions while Redis is away", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", "eve@example.com", THERE]);
+  await test.table.locate(bareJid("eve"));
+  await test.table.locate(bareJid("nobody"));
+  await test.table.sessionOpened(PHONE);
+  test.commands.setUp(false);
+  assert.equal(test.table.status, "degraded");
+  await advance(test.clock, 20_000, 1_000);
+  assert.equal(test.table.cached(bareJid("eve")), THERE);
+  assert.equal(await test.table.locate(bareJid("eve")), THERE);
+  assert.equal(await test.table.locate(fullJid("eve", "any")), THERE);
+  assert.equal(await test.table.locate(bareJid("nobody")), undefined);
+  assert.equal(await test.table.locate(bareJid("bob")), HERE);
+  assert.equal(await test.table.locate(PHONE), HERE);
+  assert.equal(await test.table.locate(bareJid("stranger")), undefined);
+  assert.equal(test.logger.named("redis.down").length, 1);
+  await test.table.close();
+});
+
+Deno.test("SessionTable writes all that is its own at once when Redis is back", async () => {
+  const test = await TestTable.started();
+  for (let i = 0; i < 600; i++) await test.table.sessionOpened(fullJid(`user${i}`, "r"));
+  test.commands.setUp(false);
+  test.redis.flush();
+  await test.table.sessionOpened(PHONE); // given up, not hung
+  await test.table.sessionClosed(fullJid("user0", "r"));
+  test.commands.setUp(true);
+  for (let i = 0; i < 20; i++) await setImmediate();
+  assert.equal(test.table.status, "up");
+  const users = Object.entries(test.redis.dump()).filter(([key]) => key.endsWith("/r"));
+  assert.equal(users.length, 599);
+  assert.equal(test.redis.dump()["bob@example.com/phone"], HERE);
+  assert.equal(test.logger.named("redis.up").length, 2);
+  await test.table.close();
+});
+
+Deno.test("SessionTable is degraded while Redis refuses writes, and heals by itself", async () => {
+  for (const error of ["OOM command not allowed", "READONLY You can't write", "LOADING Redis"]) {
+    const test = await TestTable.started();
+    test.redis.writeError = error;
+    await test.table.sessionOpened(PHONE);
+    assert.equal(test.table.status, "degraded");
+    assert.equal(test.table.snapshot().reason, error);
+    assert.equal(test.metrics.value("causeway_redis_up"), 0);
+    test.redis.writeError = undefined;
+    await advance(test.clock, 1_200, 100);
+    assert.equal(test.table.status, "up");
+    assert.equal(test.redis.dump()["bob@example.com"], HERE);
+    await test.table.close();
+  }
+});
+
+Deno.test("SessionTable.domainAdded() publishes the domain, and hidden ones to nobody", async () => {
+  const test = await TestTable.started();
+  await test.table.domainAdded("echo.example.com", { hidden: false });
+  await test.table.domainAdded("secret.example.com", { hidden: true });
+  const dump = test.redis.dump();
+  assert.equal(dump["echo.example.com"], HERE);
+  assert.equal(dump["secret.example.com"], HERE);
+  assert.deepEqual(dump[`${HERE}#node1@${HERE}#{domains}`], [
+    "echo.example.com",
+    "secret.example.com",
+  ]);
+  assert.deepEqual(dump[`${HERE}#node1@${HERE}#{public_domains}`], ["echo.example.com"]);
+  assert.deepEqual(await test.table.publicDomains(), [{ domain: "echo.example.com", host: HERE }]);
+  await test.table.domainRemoved("echo.example.com");
+  assert.equal(test.redis.dump()["echo.example.com"], undefined);
+  assert.deepEqual(await test.table.publicDomains(), []);
+  await test.table.close();
+});
+
+Deno.test("SessionTable.locate() prefers the component of its own datacenter", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const sibling = new TestTable({ incarnation: 2, node: "node2" }, clock, redis);
+  const two = new TestTable({ host: THERE, incarnation: 3 }, clock, redis);
+  const three = new TestTable({ host: "dc3.example.com", incarnation: 4 }, clock, redis);
+  const all = [one, sibling, two, three];
+  for (const each of all) await each.table.start();
+  const echo = domainJid("echo.example.com");
+  await one.table.domainAdded("echo.example.com", { hidden: false });
+  clock.advance(5);
+  await two.table.domainAdded("echo.example.com", { hidden: false });
+  assert.equal(await one.table.locate(echo), HERE);
+  assert.equal(await sibling.table.locate(echo), HERE);
+  assert.equal(await two.table.locate(echo), THERE);
+  assert.equal(await three.table.locate(echo), THERE);
+  await two.table.domainRemoved("echo.example.com");
+  three.table.forget(echo);
+  assert.equal(await three.table.locate(echo), HERE);
+  for (const each of all) await each.table.close();
+});
+
+Deno.test("SessionTable.endpoints() counts nodes that have a lease, and none for a host without", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const two = new TestTable({ incarnation: 2, node: "node2" }, clock, redis);
+  await one.table.start();
+  await two.table.start();
+  await one.table.publishEndpoints([{ host: "127.0.0.1", port: 5555 }]);
+  await two.table.publishEndpoints([{ host: "::1", port: 5556 }, { host: "a.example", port: 1 }]);
+  assert.deepEqual(await one.table.endpoints(HERE), [
+    { host: "127.0.0.1", port: 5555 },
+    { host: "::1", port: 5556 },
+    { host: "a.example", port: 1 },
+  ]);
+  assert.deepEqual(await one.table.endpoints("dc9.example.com"), []);
+  redis.apply(["DEL", `causeway:node:${HERE}#node2`]);
+  two.commands.setUp(false);
+  await advance(clock, 6_000, 500);
+  assert.deepEqual(await one.table.endpoints(HERE), [{ host: "127.0.0.1", port: 5555 }]);
+  await advance(clock, 20_000, 500);
+  assert.deepEqual(redis.dump()[`${HERE}#{nodes}`], [`node1@${HERE}`]);
+  one.commands.setUp(false);
+  assert.deepEqual(await one.table.endpoints(HERE), [{ host: "127.0.0.1", port: 5555 }]);
+  await one.table.close();
+  await two.table.close();
+});
+
+Deno.test("SessionTable removes what a former process of its name left in its sets", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  redis.apply(["SADD", `${HERE}#node1@${HERE}#{endpoints}`, "127.0.0.1#1"]);
+  redis.apply(["SADD", `${HERE}#node1@${HERE}#{domains}`, "old.example.com"]);
+  const test = new TestTable({}, clock, redis);
+  await test.table.start();
+  await test.table.publishEndpoints([{ host: "127.0.0.1", port: 2 }]);
+  assert.deepEqual(redis.dump()[`${HERE}#node1@${HERE}#{endpoints}`], ["127.0.0.1#2"]);
+  assert.equal(redis.dump()[`${HERE}#node1@${HERE}#{domains}`], undefined);
+  await test.table.close();
+});
+
+Deno.test("SessionTable tells the older of two processes with one name that it is superseded", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const told: string[] = [];
+  const older = new TestTable(
+    { incarnation: 9, onSuperseded: () => told.push("older") },
+    clock,
+    redis,
+  );
+  await older.table.start();
+  await advance(clock, 1_000);
+  const newer = new TestTable(
+    { incarnation: 3, onSuperseded: () => told.push("newer") },
+    clock,
+    redis,
+  );
+  await newer.table.start();
+  await newer.table.publishEndpoints([{ host: "127.0.0.1", port: 7 }]);
+  await advance(clock, 40_000, 100);
+  assert.deepEqual(told, ["older"]);
+  await older.table.close();
+  assert.match(String(redis.dump()[`causeway:node:${HERE}#node1@${HERE}`]), /^\[3,/);
+  assert.deepEqual(await newer.table.endpoints(HERE), [{ host: "127.0.0.1", port: 7 }]);
+  await newer.table.close();
+});
+
+Deno.test("SessionTable.close() withdraws all that is its own", async () => {
+  const test = await TestTable.started();
+  await test.table.publishEndpoints([{ host: "127.0.0.1", port: 2 }]);
+  await test.table.domainAdded("echo.example.com", { hidden: false });
+  for (let i = 0; i < 300; i++) await test.table.sessionOpened(fullJid(`user${i}`, "r"));
+  await test.table.close();
+  assert.deepEqual(Object.keys(test.redis.dump()), [`causeway:dc:${HERE}`]);
+  assert.equal(test.clock.pendingTimers, 0);
+});
+
+Deno.test("SessionTable ignores and counts garbage in Redis, and writes over what is in its way", async () => {
+  const test = await TestTable.started();
+  const garbage = () => test.metrics.value("causeway_table_garbage_total");
+  test.redis.apply(["SET", "eve@example.com", "not a host"]);
+  test.redis.apply(["SADD", "list@example.com", "x"]);
+  test.redis.apply(["SET", "causeway:claims:bob@example.com", "a string"]);
+  test.redis.apply(["SADD", "bob@example.com", "a set"]);
+  test.redis.apply([
+    "HSET",
+    "causeway:claims:eve@example.com",
+    ...["a1-7", "{", "zz", "[1]", "a2-1", '[9e15,"dc2.example.com","n","r"]'],
+    ...["a3-1", '["5","dc2.example.com","n","r"]', "a4-1", '[5,"two words","n","r"]'],
+  ]);
+  assert.equal(await test.table.locate(bareJid("eve")), undefined);
+  assert.equal(await test.table.locate(bareJid("list")), undefined);
+  assert.equal(garbage(), 2);
+  await test.table.sessionOpened(fullJid("eve", "r"));
+  assert.equal(test.redis.dump()["eve@example.com"], HERE);
+  assert.ok(garbage() >= 7, `${garbage()}`);
+  await test.table.sessionOpened(PHONE);
+  assert.equal(test.redis.dump()["bob@example.com"], HERE);
+  test.redis.apply(["SADD", "hosts", "two words", "dc2.example.com"]);
+  test.redis.apply(["SADD", "dc2.example.com#{nodes}", "n"]);
+  test.redis.apply(["SET", "causeway:node:dc2.example.com#n", "[1]"]);
+  assert.deepEqual(await test.table.hosts(), [HERE]);
+  assert.equal(test.table.status, "up");
+  await test.table.close();
+});
+
+Deno.test("SessionTable: a node whose clock is five minutes ahead wins no later argument", async () => {
+  const redisClock = new ManualClock();
+  const redis = new MemoryRedis(redisClock);
+  const fast = new TestTable({ incarnation: 1 }, new ManualClock(1_700_000_300_000), redis);
+  const right = new TestTable({ host: THERE, incarnation: 2 }, new ManualClock(), redis);
+  await fast.table.start();
+  await right.table.start();
+  await fast.table.sessionOpened(PHONE);
+  await right.table.sessionOpened(LAPTOP);
+  assert.equal(redis.dump()["bob@example.com"], THERE);
+  // its far epoch has not moved the clock of the other: a third login there is an ordinary one
+  await right.table.sessionOpened(fullJid("eve", "r"));
+  const eve = JSON.parse((redis.dump()["causeway:claims:eve@example.com"] as string[])[0]!);
+  assert.ok(eve[0] < 1_700_000_001_000_000, `${eve[0]}`);
+  await fast.table.close();
+  await right.table.close();
+});
