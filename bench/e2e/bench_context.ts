@@ -1,0 +1,44 @@
+import { fileURLToPath } from "node:url";
+import type { BenchContext } from "./bench_report.ts";
+
+/** Says what machine, program and commit the figures of this process belong to. */
+export async function benchContext(args: readonly string[]): Promise<BenchContext> {
+  return {
+    date: new Date().toISOString().slice(0, 16).replace("T", " "),
+    command: ["deno task bench:e2e", ...args].join(" "),
+    commit: await commit(),
+    cores: navigator.hardwareConcurrency,
+    processor: await processor(),
+    versions: { deno: Deno.version.deno, v8: Deno.version.v8, redis: await redis() },
+  };
+}
+
+/** The commit that is checked out, marked when files that are not in it may take part. */
+async function commit(): Promise<string> {
+  const hash = await firstLine("git", ["rev-parse", "--short", "HEAD"]);
+  const changed = await firstLine("git", ["status", "--porcelain", "--", "src", "deno.json"]);
+  if (hash === "") return "unknown";
+  return changed === "" ? hash : `${hash} (changed)`;
+}
+
+async function processor(): Promise<string> {
+  const cpuinfo = await Deno.readTextFile("/proc/cpuinfo");
+  return /^model name\s*:\s*(.+)$/m.exec(cpuinfo)?.[1] ?? "unknown processor";
+}
+
+async function redis(): Promise<string> {
+  const line = await firstLine("redis-server", ["--version"]);
+  return /\bv=(\S+)/.exec(line)?.[1] ?? "none";
+}
+
+/** What the program says first; empty when it is not there: a figure without it is still a figure. */
+async function firstLine(program: string, args: readonly string[]): Promise<string> {
+  const cwd = fileURLToPath(new URL("../../", import.meta.url));
+  try {
+    const { stdout } = await new Deno.Command(program, { args: [...args], cwd, stderr: "null" })
+      .output();
+    return new TextDecoder().decode(stdout).split("\n")[0] ?? "";
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,116 @@
+import { BenchChild } from "./bench_child.ts";
+import type { BenchOptions } from "./bench_options.ts";
+import type { NodeFigures, RunFigures } from "./bench_report.ts";
+import type { ClientPlan, LoadCommand, LoadEvent, LoadPlan, PairPlan } from "./load_protocol.ts";
+import { processUsage } from "./process_usage.ts";
+
+/** One node as the bench sees it. */
+export interface MeasuredNode {
+  readonly name: string;
+  readonly pid: number;
+  /** Where clients log in without TLS. */
+  readonly c2s: { readonly host: string; readonly port: number };
+}
+
+/** What the load runs against: one node for each datacenter, accounts at hand. */
+export interface MeasuredCluster {
+  readonly domain: string;
+  readonly nodes: readonly MeasuredNode[];
+  /** The name and password of an account of its own for each client, known at every node. */
+  readonly account: (index: number) => { readonly localpart: string; readonly password: string };
+}
+
+export interface ClusterFigures {
+  readonly full: readonly RunFigures[];
+  readonly paced: RunFigures;
+}
+
+type Load = BenchChild<LoadCommand, LoadEvent>;
+
+/** Runs the load through the first two datacenters; the others only stand by. */
+export async function measureCluster(
+  cluster: MeasuredCluster,
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<ClusterFigures> {
+  const plan: LoadPlan = {
+    pairs: planPairs(cluster, options),
+    inFlight: options.inFlight,
+    messageBytes: options.messageBytes,
+  };
+  await using load: Load = BenchChild.start("./load_process.ts", plan);
+  await load.expect("ready");
+  const measureMs = options.seconds * 1000;
+  const full: RunFigures[] = [];
+  for (let run = 1; run <= options.runs; run++) {
+    const warmUpMs = run === 1 ? options.warmUpSeconds * 1000 : SETTLE_MS;
+    const figures = await measureRun(cluster, load, options, {
+      do: "saturate",
+      warmUpMs,
+      measureMs,
+    });
+    full.push(figures);
+    progress(`run ${run} of ${options.runs}: ${Math.round(figures.messagesPerSecond)} messages/s`);
+  }
+  const perSecond = options.pacePerSecond;
+  const command = { do: "pace", perSecond, warmUpMs: SETTLE_MS, measureMs } as const;
+  const paced = await measureRun(cluster, load, options, command);
+  progress(`at ${perSecond} messages/s: p99 ${paced.latency.p99Us} µs`);
+  return { full, paced };
+}
+
+/** Milliseconds before a later run is measured: the load starts anew each time. */
+const SETTLE_MS = 500;
+
+function planPairs(cluster: MeasuredCluster, options: BenchOptions): PairPlan[] {
+  const client = (node: MeasuredNode, index: number): ClientPlan => ({
+    ...node.c2s,
+    domain: cluster.domain,
+    ...cluster.account(index),
+    resource: "bench",
+  });
+  const [first, second] = cluster.nodes;
+  if (first === undefined || second === undefined) throw new TypeError("Two nodes are needed");
+  return Array.from({ length: options.pairs }, (_, index) => {
+    const isBack = options.direction === "both-ways" && index % 2 === 1;
+    return {
+      sender: client(isBack ? second : first, 2 * index),
+      recipient: client(isBack ? first : second, 2 * index + 1),
+    };
+  });
+}
+
+async function measureRun(
+  cluster: MeasuredCluster,
+  load: Load,
+  options: BenchOptions,
+  command: LoadCommand,
+): Promise<RunFigures> {
+  const pids = [load.pid, ...cluster.nodes.map(({ pid }) => pid)];
+  await load.send(command);
+  await load.expect("begin");
+  const before = await Promise.all(pids.map(processUsage));
+  const { result } = await load.expect("end");
+  const after = await Promise.all(pids.map(processUsage));
+  await load.expect("drained");
+  if (result.received === 0) throw new Error("No message arrived");
+  const cpuUsPerMessage = (index: number) =>
+    (after[index]!.cpuUs - before[index]!.cpuUs) / result.received;
+  return {
+    messagesPerSecond: result.received / result.elapsedMs * 1000,
+    nodes: cluster.nodes.map((node, index): NodeFigures => ({
+      node: node.name,
+      role: roleOf(index, options),
+      cpuUsPerMessage: cpuUsPerMessage(index + 1),
+      residentBytes: after[index + 1]!.residentBytes,
+    })),
+    loadCpuUsPerMessage: cpuUsPerMessage(0),
+    latency: result.latency,
+  };
+}
+
+function roleOf(index: number, options: BenchOptions): NodeFigures["role"] {
+  if (index > 1) return "bystander";
+  if (options.direction === "both-ways") return "both";
+  return index === 0 ? "source" : "destination";
+}

@@ -1,0 +1,68 @@
+/**
+ * `deno task bench:e2e`: messages between datacenters through a whole cluster of node processes, with
+ * a raw TLS stream on the same machine beside it.
+ */
+import { withCluster } from "../../harness/cluster/mod.ts";
+import { measureBaseline } from "./baseline.ts";
+import { benchContext } from "./bench_context.ts";
+import type { BenchOptions } from "./bench_options.ts";
+import { parseBenchOptions, USAGE } from "./bench_options.ts";
+import { formatReport, summarize } from "./bench_report.ts";
+import type { ClusterFigures, MeasuredCluster } from "./cluster_measurement.ts";
+import { measureCluster } from "./cluster_measurement.ts";
+
+const PASSWORD = "bench";
+const EXIT_MISSED = 1;
+const EXIT_USAGE = 2;
+
+/** Runs the bench and says how to exit. */
+async function main(args: readonly string[]): Promise<number> {
+  let options: BenchOptions | undefined;
+  try {
+    options = parseBenchOptions(args);
+  } catch (thrown) {
+    console.error(`${(thrown as Error).message}\n\n${USAGE}`); // parseArgs throws errors only
+    return EXIT_USAGE;
+  }
+  if (options === undefined) {
+    console.log(USAGE);
+    return 0;
+  }
+  const baseline = await measureBaseline({
+    frameBytes: options.messageBytes,
+    warmUpMs: 500,
+    measureMs: options.seconds * 1000,
+    pacePerSecond: options.pacePerSecond,
+  });
+  console.error(`raw TLS: ${Math.round(baseline.framesPerSecond)} frames/s`);
+  const figures = await runCluster(options);
+  const context = await benchContext(args);
+  const report = summarize({ context, options, ...figures, baseline });
+  if (options.json !== undefined) {
+    await Deno.writeTextFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  }
+  console.log(formatReport(report));
+  return options.check && report.missed.length > 0 ? EXIT_MISSED : 0;
+}
+
+/** Starts the datacenters, with accounts for every client at each, and measures. */
+function runCluster(options: BenchOptions): Promise<ClusterFigures> {
+  const account = (index: number) => ({ localpart: `bench${index}`, password: PASSWORD });
+  const users = Array.from({ length: 2 * options.pairs }, (_, index) => account(index));
+  const { datacenters } = options;
+  // Straight from node to node: the harness's own proxies would be measured too.
+  return withCluster({ datacenters, users, links: "direct", components: [] }, (cluster) => {
+    const measured: MeasuredCluster = {
+      domain: cluster.globalHost,
+      nodes: cluster.datacenters.map((datacenter) => ({
+        name: datacenter.name,
+        pid: datacenter.node.pid,
+        c2s: datacenter.clientAddress("none"),
+      })),
+      account,
+    };
+    return measureCluster(measured, options, (text) => console.error(text));
+  });
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));
