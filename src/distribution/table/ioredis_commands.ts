@@ -2,7 +2,13 @@ import { Redis } from "ioredis";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import { orderingPart } from "./keys.ts";
 import type { RedisOptions } from "./options.ts";
-import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
+import type {
+  RedisCommand,
+  RedisCommands,
+  RedisEvents,
+  RedisReply,
+  RedisVerb,
+} from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
 /**
@@ -112,12 +118,27 @@ export class IoredisCommands implements RedisCommands {
   }
 }
 
+/** ioredis names its methods in lower case. */
+const METHODS: Readonly<Record<RedisVerb, string>> = {
+  GET: "get",
+  SET: "set",
+  DEL: "del",
+  EXPIRE: "expire",
+  HGETALL: "hgetall",
+  HSET: "hset",
+  HDEL: "hdel",
+  SADD: "sadd",
+  SREM: "srem",
+  SMEMBERS: "smembers",
+  SUNION: "sunion",
+};
+
 async function runOn(
   redis: Redis,
   commands: readonly RedisCommand[],
 ): Promise<readonly RedisReply[]> {
-  // ioredis asks for mutable arrays and only reads them
-  const results = await redis.pipeline(commands as unknown as unknown[][]).exec();
+  const batch = commands.map(([verb, ...args]) => [METHODS[verb], ...args]);
+  const results = await redis.pipeline(batch).exec();
   if (results === null) throw downError("the pipeline was dropped");
   return results.map(([error, reply]) => error === null ? toReply(reply) : toError(error));
 }
