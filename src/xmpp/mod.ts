@@ -16,7 +16,17 @@ export type {
   StanzaType,
 } from "./stanza.ts";
 export { isReply, isSubscription } from "./stanza.ts";
-export type { StanzaErrorCondition } from "./stanza_error.ts";
+export type { StanzaErrorCondition, StanzaErrorType } from "./stanza_error.ts";
+export { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "./stanza_error.ts";
+export type { ErrorReplyOptions } from "./error_reply.ts";
+export { errorReply } from "./error_reply.ts";
+export { stanzaId } from "./stanza_attributes.ts";
+export type { BuildOptions } from "./stanza_builder.ts";
+export { buildStanza, stanzaElement } from "./stanza_builder.ts";
+export type { StanzaContext } from "./stanza_parser.ts";
+export { jidAttribute, RefusedStanza, stanzaFrom, stanzaKind } from "./stanza_parser.ts";
+export type { StreamErrorCondition } from "./stream_error.ts";
+export { STREAM_ERROR_NAMESPACE, streamError, streamErrorContent } from "./stream_error.ts";
 export type {
   NamespaceBinding,
   ScanFailureCondition,
@@ -34,5 +44,12 @@ export {
   XML_NAMESPACE,
 } from "./xml/namespaces.ts";
 export { StreamFailure } from "./xml/scan_failure.ts";
+export { encodeAttribute, escapeText, escapeValue } from "./xml/escape.ts";
+export { parseElement } from "./xml/parse_element.ts";
+export { serialize } from "./xml/serialize.ts";
+export type { StampOptions } from "./xml/stamp.ts";
+export { frameStanza, stampStanza } from "./xml/stamp.ts";
+export type { XmlAttributes, XmlNode } from "./xml/xml_element.ts";
+export { element, XmlElement } from "./xml/xml_element.ts";
 export { resolveScannerLimits } from "./xml/scanner_limits.ts";
 export { StreamScanner } from "./xml/stream_scanner.ts";

@@ -22,3 +22,35 @@ export type StanzaErrorCondition =
   | "subscription-required"
   | "undefined-condition"
   | "unexpected-request";
+
+/** RFC 6120 §8.3.2: what the sender of a stanza can do about its error. */
+export type StanzaErrorType = "auth" | "cancel" | "continue" | "modify" | "wait";
+
+/** The type that RFC 6120 §8.3.3 recommends for each condition. */
+export const STANZA_ERROR_TYPES: Readonly<Record<StanzaErrorCondition, StanzaErrorType>> = {
+  "bad-request": "modify",
+  "conflict": "cancel",
+  "feature-not-implemented": "cancel",
+  "forbidden": "auth",
+  "gone": "cancel",
+  "internal-server-error": "cancel",
+  "item-not-found": "cancel",
+  "jid-malformed": "modify",
+  "not-acceptable": "modify",
+  "not-allowed": "cancel",
+  "not-authorized": "auth",
+  "policy-violation": "modify",
+  "recipient-unavailable": "wait",
+  "redirect": "modify",
+  "registration-required": "auth",
+  "remote-server-not-found": "cancel",
+  "remote-server-timeout": "wait",
+  "resource-constraint": "wait",
+  "service-unavailable": "cancel",
+  "subscription-required": "auth",
+  "undefined-condition": "cancel",
+  "unexpected-request": "wait",
+};
+
+/** RFC 6120 §8.3.3. */
+export const STANZA_ERROR_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-stanzas";

@@ -169,6 +169,7 @@ export class ElementScanner {
     const view = this.#view;
     const inForce = TAG.xmlnsIndex === -1 ? scope.contentNamespace : defaultNamespace(bytes, TAG);
     view.open(bytes, base, TAG, tagEnd);
+    view.outerNamespace = scope.contentNamespace;
     view.namespace = view.prefix === "" ? inForce : scope.resolve(view.prefix);
     return scope.isContent(inForce);
   }

@@ -16,6 +16,7 @@ export class ScannedElementView implements ScannedElement {
   name = "";
   namespace = "";
   prefix = "";
+  outerNamespace = "";
   isEmpty = false;
   attributeCount = 0;
   inheritedPrefixes: readonly NamespaceBinding[] = [];

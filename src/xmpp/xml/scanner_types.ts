@@ -27,6 +27,8 @@ export interface ScannedElement {
 
   /** Prefix that the root is written with; empty without one. */
   readonly prefix: string;
+  /** Default namespace in force around the element: the stream's content namespace, else empty. */
+  readonly outerNamespace: string;
   /** Prefixes that the element uses and only the stream header declares; mostly empty. */
   readonly inheritedPrefixes: readonly NamespaceBinding[];
   /**

@@ -1,0 +1,37 @@
+import type { Stanza } from "./stanza.ts";
+import { isText } from "./xml/ascii_interner.ts";
+import { decodeValue } from "./xml/attribute_value.ts";
+import { StreamFailure } from "./xml/scan_failure.ts";
+import { SPAN, TagScanner } from "./xml/tag_scanner.ts";
+
+/** Scratch: nothing in it is read after the call that filled it. */
+const TAG = new TagScanner();
+const DECODER = new TextDecoder();
+
+/** The stanza's `id`; undefined when it has none. */
+export function stanzaId(stanza: Stanza): string | undefined {
+  const at = findAttribute(stanza.bytes, "id");
+  return at === -1 ? undefined : decodeValue(stanza.bytes, TAG.spans[at + 3]!, TAG.spans[at + 4]!);
+}
+
+/** The stanza's `id` as it is written, quotes included. */
+export function writtenId(stanza: Stanza): string | undefined {
+  const at = findAttribute(stanza.bytes, "id");
+  if (at === -1) return undefined;
+  return DECODER.decode(stanza.bytes.subarray(TAG.spans[at + 3]! - 1, TAG.spans[at + 4]! + 1));
+}
+
+/** Where in `TAG.spans` the root's attribute stands, or -1. */
+function findAttribute(bytes: Uint8Array, name: string): number {
+  try {
+    if (TAG.scan(bytes, 1, bytes.length, Number.MAX_SAFE_INTEGER) === -1) return -1;
+  } catch (thrown) {
+    // Bytes from another node may be anything; what cannot be read has no attribute.
+    if (thrown instanceof StreamFailure) return -1;
+    throw thrown;
+  }
+  for (let at = 0; at < TAG.count * SPAN; at += SPAN) {
+    if (isText(bytes, TAG.spans[at]!, TAG.spans[at + 1]!, name)) return at;
+  }
+  return -1;
+}

@@ -1,0 +1,147 @@
+import type { SlabAllocator } from "../../base/mod.ts";
+import { encodeAttribute } from "./escape.ts";
+import { CLIENT_NAMESPACE, STREAM_NAMESPACE } from "./namespaces.ts";
+import { parseElement } from "./parse_element.ts";
+import { failScan } from "./scan_failure.ts";
+import type { ScannedElement } from "./scanner_types.ts";
+import { serialize } from "./serialize.ts";
+import { XmlElement, type XmlNode } from "./xml_element.ts";
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
+const FRAMED_XMLNS = encodeAttribute("xmlns", CLIENT_NAMESPACE);
+
+/** What the server adds to a stanza; each attribute as `encodeAttribute` makes it. */
+export interface StampOptions {
+  /** Where the result is kept. */
+  readonly slab: SlabAllocator;
+  /** Takes the place of the peer's `from`; without it the peer's stays. */
+  readonly from?: Uint8Array | undefined;
+  /** For a stanza that has no `to`. */
+  readonly to?: Uint8Array | undefined;
+  /** Takes the place of the peer's `to`, whatever it was. @default false */
+  readonly replacesTo?: boolean;
+  /** `xml:lang` of the stream, for a stanza that has none (RFC 6120 §8.1.5). */
+  readonly lang?: Uint8Array | undefined;
+}
+
+/**
+ * The self-contained bytes of a stanza (see `Stanza`): without the content namespace, with what the
+ * server stamps on it and every prefix declared that only the stream header knew.
+ *
+ * @throws StreamFailure `bad-namespace-prefix` where the stanza uses the stream's own prefix
+ */
+export function stampStanza(element: ScannedElement, options: StampOptions): Uint8Array {
+  for (const binding of element.inheritedPrefixes) {
+    if (binding.namespace === STREAM_NAMESPACE) {
+      failScan("bad-namespace-prefix", "the stream's own namespace inside a stanza");
+    }
+  }
+  if (element.prefix !== "" || element.namesContentNamespace) return stampTree(element, options);
+
+  const inserted = insertions(element, options);
+  for (const { prefix, namespace } of element.inheritedPrefixes) {
+    inserted.push(encodeAttribute(`xmlns:${prefix}`, namespace));
+  }
+  const removedFrom = options.from === undefined ? -1 : element.attributeIndex("from");
+  const removedTo = options.replacesTo === true ? element.attributeIndex("to") : -1;
+  const removedXmlns = element.attributeIndex("xmlns");
+  let length = element.end - element.start;
+  for (const piece of inserted) length += piece.length;
+  for (let i = 0; i < element.attributeCount; i++) {
+    if (i !== removedFrom && i !== removedXmlns && i !== removedTo) continue;
+    length -= removedEnd(element, i) - removedStart(element, i);
+  }
+
+  const out = options.slab.allocate(length);
+  const { buffer } = element;
+  let at = copy(out, 0, buffer, element.start, element.nameEnd);
+  for (const piece of inserted) {
+    out.set(piece, at);
+    at += piece.length;
+  }
+  let from = element.nameEnd;
+  for (let i = 0; i < element.attributeCount; i++) {
+    if (i !== removedFrom && i !== removedXmlns && i !== removedTo) continue;
+    at = copy(out, at, buffer, from, removedStart(element, i));
+    from = removedEnd(element, i);
+  }
+  copy(out, at, buffer, from, element.end);
+  return out;
+}
+
+/** A self-contained stanza as an RFC 7395 message: with its namespace declared (§3.3.3). */
+export function frameStanza(bytes: Uint8Array): Uint8Array {
+  let nameEnd = 1;
+  while (bytes[nameEnd]! > 0x60 && bytes[nameEnd]! < 0x7b) nameEnd++;
+  const framed = new Uint8Array(bytes.length + FRAMED_XMLNS.length);
+  copy(framed, 0, bytes, 0, nameEnd);
+  framed.set(FRAMED_XMLNS, nameEnd);
+  copy(framed, nameEnd + FRAMED_XMLNS.length, bytes, nameEnd, bytes.length);
+  return framed;
+}
+
+/** What goes behind the root's name; mostly one piece. */
+function insertions(element: ScannedElement, options: StampOptions): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  if (options.from !== undefined) pieces.push(options.from);
+  if (
+    options.to !== undefined &&
+    (options.replacesTo === true || element.attributeIndex("to") === -1)
+  ) {
+    pieces.push(options.to);
+  }
+  if (options.lang !== undefined && element.attributeIndex("xml:lang") === -1) {
+    pieces.push(options.lang);
+  }
+  return pieces;
+}
+
+/** The white space before an attribute goes with it. */
+function removedStart(element: ScannedElement, index: number): number {
+  return element.attributeStart(index) - 1;
+}
+
+function removedEnd(element: ScannedElement, index: number): number {
+  return element.valueEnd(index) + 1;
+}
+
+function copy(
+  to: Uint8Array,
+  at: number,
+  from: Uint8Array,
+  start: number,
+  end: number,
+): number {
+  to.set(from.subarray(start, end), at);
+  return at + end - start;
+}
+
+/**
+ * The long way, for a stanza that names the content namespace by a prefix or below its root: every
+ * element in it loses its declaration where it can inherit, and says `jabber:client` where it cannot.
+ */
+function stampTree(element: ScannedElement, options: StampOptions): Uint8Array {
+  const tree = parseElement(
+    element.buffer.slice(element.start, element.end),
+    element.outerNamespace,
+    element.inheritedPrefixes,
+  );
+  const attributes: Record<string, string> = { ...tree.attributes };
+  if (options.from !== undefined) delete attributes["from"];
+  if (options.replacesTo === true) delete attributes["to"];
+  const text = serialize(renamed(tree.withAttributes(attributes), tree.namespace));
+  const stamped = insertions(element, options).map((piece) => DECODER.decode(piece)).join("");
+  return options.slab.copy(
+    ENCODER.encode(`<${tree.name}${stamped}${text.slice(tree.name.length + 1)}`),
+  );
+}
+
+/** Elements of the stream's content namespace under its common name. */
+function renamed(element: XmlElement, contentNamespace: string): XmlElement {
+  const children: XmlNode[] = element.children.map((child) =>
+    typeof child === "string" ? child : renamed(child, contentNamespace)
+  );
+  const namespace = element.namespace === contentNamespace ? CLIENT_NAMESPACE : element.namespace;
+  return new XmlElement(element.name, namespace, element.attributes, children);
+}

@@ -1,0 +1,92 @@
+import { CLIENT_NAMESPACE } from "./namespaces.ts";
+
+/** A child of an element: another element, or text. */
+export type XmlNode = XmlElement | string;
+
+/**
+ * Attributes by name. Those without a namespace stand under their local name, `xml:lang` and its like
+ * as they are written, any other under `{namespace}local`.
+ */
+export type XmlAttributes = Readonly<Record<string, string>>;
+
+/**
+ * One element of a small tree, for what the server itself reads and answers; stanzas that pass
+ * through are never made into one. Nobody changes it.
+ */
+export class XmlElement {
+  readonly name: string;
+  readonly attributes: XmlAttributes;
+  readonly children: readonly XmlNode[];
+  readonly #namespace: string | undefined;
+
+  /** Without a `namespace` it takes that of the element it is put into, `jabber:client` on top. */
+  constructor(
+    name: string,
+    namespace: string | undefined,
+    attributes: XmlAttributes = {},
+    children: readonly XmlNode[] = [],
+  ) {
+    this.name = name;
+    this.#namespace = namespace;
+    this.attributes = attributes;
+    this.children = namespace === undefined
+      ? children
+      : children.map((child) => typeof child === "string" ? child : child.#within(namespace));
+  }
+
+  get namespace(): string {
+    return this.#namespace ?? CLIENT_NAMESPACE;
+  }
+
+  /** Child elements, text left out. */
+  get elements(): XmlElement[] {
+    return this.children.filter((child) => child instanceof XmlElement);
+  }
+
+  /** The text directly inside, joined. */
+  get text(): string {
+    return this.children.filter((child) => typeof child === "string").join("");
+  }
+
+  /** An attribute's value, named as in `XmlAttributes`. */
+  attribute(name: string): string | undefined {
+    return Object.hasOwn(this.attributes, name) ? this.attributes[name] : undefined;
+  }
+
+  /** The first child element of that name, in this element's namespace unless another is given. */
+  child(name: string, namespace: string = this.namespace): XmlElement | undefined {
+    return this.elements.find((each) => each.name === name && each.namespace === namespace);
+  }
+
+  /** The same element with other attributes. */
+  withAttributes(attributes: XmlAttributes): XmlElement {
+    return new XmlElement(this.name, this.#namespace, attributes, this.children);
+  }
+
+  #within(namespace: string): XmlElement {
+    return this.#namespace === undefined
+      ? new XmlElement(this.name, namespace, this.attributes, this.children)
+      : this;
+  }
+}
+
+/**
+ * Builds an element. The attribute `xmlns` gives its namespace; without it, it takes that of the
+ * element it is put into. Attributes and children that are undefined are left out.
+ */
+export function element(
+  name: string,
+  attributes: Readonly<Record<string, string | undefined>> = {},
+  ...children: readonly (XmlNode | undefined)[]
+): XmlElement {
+  const kept: Record<string, string> = {};
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined && key !== "xmlns") kept[key] = value;
+  }
+  return new XmlElement(
+    name,
+    attributes["xmlns"],
+    kept,
+    children.filter((child) => child !== undefined),
+  );
+}
