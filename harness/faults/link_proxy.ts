@@ -124,8 +124,10 @@ export class LinkProxy implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    const listening = this.#listening;
+    this.#listening = undefined;
     for (const bridge of [...this.#bridges]) this.#end(bridge);
-    await this.#listening?.close();
+    await listening?.close();
   }
 
   #change(change: Partial<PipeConditions>, direction: Direction | undefined): void {

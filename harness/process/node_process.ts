@@ -6,37 +6,40 @@ import type { Run } from "./run.ts";
 import { causewayCommand, type Command, PROJECT_DIRECTORY } from "./serve_command.ts";
 
 /** A configuration as the TOML file will hold it. */
-export type NodeConfiguration = Record<string, unknown>;
+export type NodeConfiguration = object;
 
 /** What makes a node. */
-export interface NodeProcessOptions {
+export interface NodeProcessOptions<Configuration extends NodeConfiguration = NodeConfiguration> {
   /** Short name for files and messages, such as `dc1-node1`. */
   readonly name: string;
   readonly run: Run;
-  readonly configuration: NodeConfiguration;
+  readonly configuration: Configuration;
   /** Added to the node's environment. */
   readonly env?: Readonly<Record<string, string>>;
   /** Milliseconds within which it has to be ready. @default 20000 */
   readonly readyWithinMs?: number;
   /** The program, given the path of the configuration file. @default the task `serve` */
   readonly command?: (configFile: string) => Command;
+  /** Told of each successful start, before `start()` resolves. */
+  readonly started?: (ready: ReadyLine) => void;
 }
 
 /** `paused` is SIGSTOP: sockets stay open and nobody answers. */
 export type NodeState = "stopped" | "running" | "paused";
 
 /** One Causeway process: started, ended and held as often as wanted, always with the same files. */
-export class NodeProcess implements AsyncDisposable {
+export class NodeProcess<Configuration extends NodeConfiguration = NodeConfiguration>
+  implements AsyncDisposable {
   readonly name: string;
   /** Written to the file at each start: change it and `restart()`. */
-  configuration: NodeConfiguration;
+  configuration: Configuration;
   readonly env: Record<string, string>;
   readonly configFile: string;
-  readonly #options: NodeProcessOptions;
+  readonly #options: NodeProcessOptions<Configuration>;
   #child: Child | undefined;
   #ready: ReadyLine | undefined;
 
-  constructor(options: NodeProcessOptions) {
+  constructor(options: NodeProcessOptions<Configuration>) {
     this.#options = options;
     this.name = options.name;
     this.configuration = options.configuration;
@@ -76,6 +79,11 @@ export class NodeProcess implements AsyncDisposable {
     return `--- ${this.name} (${state}) ---\n${this.#child?.log.tail(count) ?? "never started"}`;
   }
 
+  /** Writes the configuration file as the next start would. */
+  async writeConfiguration(): Promise<void> {
+    await Deno.writeTextFile(this.configFile, stringify(this.configuration));
+  }
+
   /**
    * Writes the configuration and starts the process.
    * @returns its ready line
@@ -83,7 +91,7 @@ export class NodeProcess implements AsyncDisposable {
    */
   async start(): Promise<ReadyLine> {
     if (this.state !== "stopped") throw new Error(`Cannot start ${this.name}: it is ${this.state}`);
-    await Deno.writeTextFile(this.configFile, stringify(this.configuration));
+    await this.writeConfiguration();
     const command = this.#options.command?.(this.configFile) ??
       causewayCommand(["serve", "--config", this.configFile]);
     const child = new Child({
@@ -99,7 +107,10 @@ export class NodeProcess implements AsyncDisposable {
       if (this.#child === child) this.#ready = undefined;
     });
     try {
-      return this.#ready = await readiness(child, this.#options.readyWithinMs ?? 20_000);
+      const ready = await readiness(child, this.#options.readyWithinMs ?? 20_000);
+      this.#ready = ready;
+      this.#options.started?.(ready);
+      return ready;
     } catch (thrown) {
       await child.kill();
       throw new Error(`Cannot start ${this.name}\n${this.tail()}`, { cause: thrown });

@@ -7,8 +7,8 @@ import { Run } from "./run.ts";
 const READY = `console.log('ready {"node":"n1@dc1","c2s":["127.0.0.1:4001"]}');`;
 
 /** A node whose program is `code`; it gets the configuration's path as its only argument. */
-function fakeNode(run: Run, code: string, readyWithinMs = 10_000): NodeProcess {
-  return new NodeProcess({
+function fakeNode(run: Run, code: string, readyWithinMs = 10_000) {
+  return new NodeProcess<Record<string, unknown>>({
     name: "dc1-node1",
     run,
     configuration: { hosts: ["example.com"], modules: { m: { port: 5 } } },

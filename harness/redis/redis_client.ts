@@ -57,7 +57,7 @@ export class RedisClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     const socket = this.#socket;
-    if (socket === undefined) return;
+    if (socket === undefined || socket.closed) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     socket.once("close", () => resolve());
     socket.destroy();

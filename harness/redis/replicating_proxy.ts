@@ -66,7 +66,9 @@ export class ReplicatingProxy implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#listening?.close();
+    const listening = this.#listening;
+    this.#listening = undefined;
+    await listening?.close();
     await Promise.all([...this.#lanes.values()].map((lane) => lane[Symbol.asyncDispose]()));
   }
 

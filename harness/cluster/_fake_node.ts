@@ -1,0 +1,48 @@
+/**
+ * Stands in for a node where only the harness is tested: reads its configuration, listens on what it
+ * says, and answers `NAME:TEXT` on its link port. `FAKE_EXIT` makes it end instead.
+ */
+import { parse } from "smol-toml";
+import type { CausewayConfiguration } from "./causeway_configuration.ts";
+
+const text = Deno.readTextFileSync(Deno.args[0]!);
+// Written by the harness itself a moment ago.
+const configuration = parse(text) as unknown as CausewayConfiguration;
+if (Deno.env.get("FAKE_EXIT") === configuration.node_name) {
+  console.error("fake: told to fail");
+  Deno.exit(2);
+}
+
+const listen = (port: unknown) => Deno.listen({ hostname: "127.0.0.1", port: Number(port) });
+const addressOf = (listener: Deno.TcpListener) => `127.0.0.1:${listener.addr.port}`;
+
+const c2s = configuration.listen.c2s.map(({ port }) => listen(port));
+const component = configuration.listen.component.map(({ port }) => listen(port));
+const endpoints = configuration.modules.mod_global_distrib.connections.endpoints;
+const links = endpoints.map(({ port }) => listen(port));
+const admin = listen(configuration.listen.admin["port"]);
+
+for (const listener of links) void answer(listener);
+console.log(
+  "ready " + JSON.stringify({
+    node: configuration.node_name,
+    c2s: c2s.map(addressOf),
+    component: component.map(addressOf),
+    links: links.map(addressOf),
+    admin: addressOf(admin),
+  }),
+);
+
+async function answer(listener: Deno.TcpListener): Promise<void> {
+  for await (const connection of listener) void answerOne(connection);
+}
+
+async function answerOne(connection: Deno.TcpConn): Promise<void> {
+  const buffer = new Uint8Array(1024);
+  for (;;) {
+    const length = await connection.read(buffer).catch(() => null);
+    if (length === null) return;
+    const said = new TextDecoder().decode(buffer.subarray(0, length));
+    await connection.write(new TextEncoder().encode(`${configuration.node_name}:${said}`));
+  }
+}

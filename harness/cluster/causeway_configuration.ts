@@ -1,0 +1,121 @@
+import type { CertificateFiles } from "../certificates.ts";
+import type { Target } from "../faults/mod.ts";
+import type { RedisAddress } from "../redis/mod.ts";
+
+/** A domain that an external component may serve. */
+export interface ComponentAccount {
+  readonly name: string;
+  readonly secret: string;
+  readonly hidden?: boolean;
+}
+
+/** How clients reach a node; the order is that of its listeners. */
+export const CLIENT_SECURITIES = ["starttls", "direct", "none"] as const;
+export type Security = typeof CLIENT_SECURITIES[number];
+
+/** Ports that a node is to listen on; 0 takes a free one. */
+export interface NodePorts {
+  readonly starttls: number;
+  readonly direct: number;
+  readonly none: number;
+  readonly component: number;
+  readonly links: number;
+  readonly admin: number;
+}
+
+export const FREE_PORTS: NodePorts = {
+  starttls: 0,
+  direct: 0,
+  none: 0,
+  component: 0,
+  links: 0,
+  admin: 0,
+};
+
+/** `modules.mod_global_distrib` as the harness writes it; a test adds what it needs. */
+export interface DistributionConfiguration {
+  global_host: string;
+  local_host: string;
+  connections: {
+    endpoints: Target[];
+    tls_opts: { certfile: string; keyfile: string; cafile: string } | false;
+    [option: string]: unknown;
+  };
+  redis: { server: string; port: number; password: string; [option: string]: unknown };
+  [option: string]: unknown;
+}
+
+/** A node's configuration file, typed as far as the harness fills it in. */
+export interface CausewayConfiguration {
+  hosts: string[];
+  node_name: string;
+  listen: {
+    c2s: Record<string, unknown>[];
+    component: Record<string, unknown>[];
+    admin: Record<string, unknown>;
+    [kind: string]: unknown;
+  };
+  storage: { internal: { path: string } };
+  modules: { mod_global_distrib: DistributionConfiguration; [module: string]: unknown };
+  global_distrib_addr: Record<string, Target[]>;
+  [section: string]: unknown;
+}
+
+/** What a configuration is made from. */
+export interface ConfigurationFacts {
+  readonly globalHost: string;
+  readonly localHost: string;
+  readonly nodeName: string;
+  readonly ports: NodePorts;
+  readonly components: readonly ComponentAccount[];
+  readonly certificate: CertificateFiles;
+  readonly cafile: string;
+  readonly storePath: string;
+  readonly redis: RedisAddress;
+  readonly replication: "builtin" | "external";
+  /** Addresses to use instead of the advertised ones, by remote local host. */
+  readonly addresses: Readonly<Record<string, readonly Target[]>>;
+}
+
+/** The configuration of one node on loopback. */
+export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfiguration {
+  const { ports, certificate, redis } = facts;
+  const host = "127.0.0.1";
+  return {
+    hosts: [facts.globalHost, facts.localHost],
+    node_name: facts.nodeName,
+    listen: {
+      c2s: CLIENT_SECURITIES.map((mode) => ({
+        host,
+        port: ports[mode],
+        tls: mode === "none" ? { mode } : { mode, ...certificate },
+      })),
+      component: facts.components.length === 0 ? [] : [{
+        host,
+        port: ports.component,
+        domains: facts.components.map((component) => ({ ...component })),
+      }],
+      admin: { host, port: ports.admin },
+    },
+    storage: { internal: { path: facts.storePath } },
+    modules: {
+      mod_global_distrib: {
+        global_host: facts.globalHost,
+        local_host: facts.localHost,
+        connections: {
+          endpoints: [{ host, port: ports.links }],
+          tls_opts: { ...certificate, cafile: facts.cafile },
+        },
+        redis: {
+          server: redis.host,
+          port: redis.port,
+          password: redis.password,
+          replication: facts.replication,
+        },
+      },
+    },
+    global_distrib_addr: Object.fromEntries(
+      Object.entries(facts.addresses).map(([localHost, list]) => [localHost, [...list]]),
+    ),
+  };
+}

@@ -1,0 +1,112 @@
+import type { RedisChoice } from "../redis/mod.ts";
+import type { Command } from "../process/mod.ts";
+import {
+  type CausewayConfiguration,
+  type ComponentAccount,
+  FREE_PORTS,
+  type NodePorts,
+} from "./causeway_configuration.ts";
+
+/** An account at the global host; every datacenter knows it. */
+export interface ClusterUser {
+  readonly localpart: string;
+  readonly password: string;
+}
+
+/** Which node something is about; both count from 0. */
+export interface NodePlace {
+  readonly datacenter: number;
+  readonly node: number;
+  /** `dc1` */
+  readonly name: string;
+  readonly localHost: string;
+}
+
+/** What a cluster is to be; everything has a default. */
+export interface ClusterOptions {
+  /** How many; called `dc1`, `dc2` …; 1 to 9. @default 3 */
+  readonly datacenters?: number;
+  /** Nodes in each; this version knows 1. @default 1 */
+  readonly nodes?: number;
+  /** @default "auto" */
+  readonly redis?: RedisChoice;
+  /** Password of every Redis. @default "" */
+  readonly redisPassword?: string;
+  /** Who carries the session table between datacenters. @default "external" */
+  readonly replication?: "external" | "builtin";
+  /** @default "example.com" */
+  readonly globalHost?: string;
+  /** @default alice, bob and carol */
+  readonly users?: readonly ClusterUser[];
+  /** Domains that may connect to any datacenter. @default echo, rooms and a hidden one */
+  readonly components?: readonly ComponentAccount[];
+  /** `proxied`: links run through `LinkProxy`; `direct`: endpoints come from Redis alone. @default "proxied" */
+  readonly links?: "proxied" | "direct";
+  /** @default free ones */
+  readonly ports?: (place: NodePlace) => NodePorts;
+  /** The last word on a node's configuration before its first start. */
+  readonly configure?: (configuration: CausewayConfiguration, place: NodePlace) => void;
+  /** Added to a node's environment. */
+  readonly env?: (place: NodePlace) => Readonly<Record<string, string>>;
+  /** The program of a node, given its configuration file. @default the task `serve` */
+  readonly command?: (configFile: string) => Command;
+  /** Fills the built-in store of a node before its first start. @default `causeway users import` */
+  readonly addUsers?: (users: UserImport) => Promise<void>;
+  /** Milliseconds within which a node has to be ready. @default 20000 */
+  readonly readyWithinMs?: number;
+}
+
+/** What `addUsers` is given. */
+export interface UserImport {
+  readonly configFile: string;
+  /** An object on each line: `{"jid": "alice@example.com", "password": "…"}`. */
+  readonly listFile: string;
+}
+
+/** `ClusterOptions` with every default filled in, except what stays absent. */
+export type ResolvedClusterOptions =
+  & Required<Omit<ClusterOptions, "configure" | "env" | "command" | "addUsers">>
+  & Pick<ClusterOptions, "configure" | "env" | "command" | "addUsers">;
+
+export const DEFAULT_USERS: readonly ClusterUser[] = [
+  { localpart: "alice", password: "secret" },
+  { localpart: "bob", password: "secret" },
+  { localpart: "carol", password: "secret" },
+];
+
+const MAX_DATACENTERS = 9;
+
+/** @throws {RangeError} for what this version cannot do */
+export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterOptions {
+  const globalHost = options.globalHost ?? "example.com";
+  const datacenters = options.datacenters ?? 3;
+  const nodes = options.nodes ?? 1;
+  if (!Number.isInteger(datacenters) || datacenters < 1 || datacenters > MAX_DATACENTERS) {
+    throw new RangeError(
+      `Cannot start ${datacenters} datacenters: a whole number from 1 to ${MAX_DATACENTERS} is possible`,
+    );
+  }
+  if (nodes !== 1) {
+    throw new RangeError(
+      `Cannot start ${nodes} nodes in a datacenter: this version of Causeway runs one node in each`,
+    );
+  }
+  return {
+    ...options,
+    globalHost,
+    datacenters,
+    nodes,
+    redis: options.redis ?? "auto",
+    redisPassword: options.redisPassword ?? "",
+    replication: options.replication ?? "external",
+    users: options.users ?? DEFAULT_USERS,
+    components: options.components ?? [
+      { name: `echo.${globalHost}`, secret: "secret" },
+      { name: `rooms.${globalHost}`, secret: "secret" },
+      { name: `hidden.${globalHost}`, secret: "secret", hidden: true },
+    ],
+    links: options.links ?? "proxied",
+    ports: options.ports ?? (() => FREE_PORTS),
+    readyWithinMs: options.readyWithinMs ?? 20_000,
+  };
+}

@@ -1,0 +1,119 @@
+import type { Address, NodeProcess } from "../process/mod.ts";
+import { RedisClient, type RedisServer, type ReplicatingProxy } from "../redis/mod.ts";
+import {
+  type CausewayConfiguration,
+  CLIENT_SECURITIES,
+  type Security,
+} from "./causeway_configuration.ts";
+
+export type CausewayNode = NodeProcess<CausewayConfiguration>;
+
+/** What a datacenter is made of. */
+export interface DatacenterParts {
+  /** `dc1` */
+  readonly name: string;
+  /** `dc1.example.com` */
+  readonly localHost: string;
+  readonly nodes: readonly CausewayNode[];
+  readonly redis: RedisServer;
+  /** In front of the Redis, where replication is external. */
+  readonly replicator: ReplicatingProxy | undefined;
+}
+
+/** All that has one local host: its nodes and its Redis. */
+export class Datacenter implements AsyncDisposable {
+  readonly name: string;
+  readonly localHost: string;
+  readonly nodes: readonly CausewayNode[];
+  readonly redis: RedisServer;
+  readonly #replicator: ReplicatingProxy | undefined;
+  #redisClient: RedisClient | undefined;
+
+  constructor(parts: DatacenterParts) {
+    this.name = parts.name;
+    this.localHost = parts.localHost;
+    this.nodes = parts.nodes;
+    this.redis = parts.redis;
+    this.#replicator = parts.replicator;
+  }
+
+  /** Its first node; the only one, where one is enough. */
+  get node(): CausewayNode {
+    return this.nodes[0]!; // a datacenter without nodes cannot be configured
+  }
+
+  /** The replicating proxy in front of its Redis. @throws where the nodes replicate by themselves */
+  get replicator(): ReplicatingProxy {
+    if (this.#replicator === undefined) throw new Error(`${this.name} has no replicating proxy`);
+    return this.#replicator;
+  }
+
+  get hasReplicator(): boolean {
+    return this.#replicator !== undefined;
+  }
+
+  /** A client of its Redis itself, past any proxy, for looking and for planting. */
+  get redisClient(): RedisClient {
+    return this.#redisClient ??= new RedisClient(this.redis.address);
+  }
+
+  /** Where clients log in. */
+  clientAddress(security: Security, node = this.node): Address {
+    return listener(node, "c2s", CLIENT_SECURITIES.indexOf(security));
+  }
+
+  /** Where external components connect. */
+  componentAddress(node = this.node): Address {
+    return listener(node, "component", 0);
+  }
+
+  /** A URL of the admin API, such as that of `/ready`. */
+  adminUrl(path: string, node = this.node): URL {
+    const admin = node.ready.admin;
+    if (admin === undefined) throw new Error(`${node.name} has no admin listener`);
+    return new URL(path, `http://${admin.host}:${admin.port}`);
+  }
+
+  /** Starts those nodes that do not run. */
+  async start(): Promise<void> {
+    const stopped = this.nodes.filter((node) => node.state === "stopped");
+    await Promise.all(stopped.map((node) => node.start()));
+  }
+
+  /** SIGTERM to every node, and waits. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#living().map((node) => node.stop()));
+  }
+
+  /** SIGKILL to every node. */
+  async kill(): Promise<void> {
+    await Promise.all(this.#living().map((node) => node.kill()));
+  }
+
+  /** SIGSTOP to every node. */
+  pause(): void {
+    for (const node of this.#living()) node.pause();
+  }
+
+  /** SIGCONT to every node. */
+  resume(): void {
+    for (const node of this.#living()) node.resume();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node[Symbol.asyncDispose]()));
+    await this.#redisClient?.[Symbol.asyncDispose]();
+    await this.#replicator?.[Symbol.asyncDispose]();
+    await this.redis[Symbol.asyncDispose]();
+  }
+
+  #living(): readonly CausewayNode[] {
+    return this.nodes.filter((node) => node.state !== "stopped");
+  }
+}
+
+function listener(node: CausewayNode, kind: "c2s" | "component", index: number): Address {
+  const address = node.ready[kind][index];
+  if (address === undefined) throw new Error(`${node.name} has no ${kind} listener ${index}`);
+  return address;
+}
