@@ -1,0 +1,46 @@
+import { element } from "../xmpp/mod.ts";
+import type { IqAnswer, IqRequest, IqService, IqTarget } from "./iq_service.ts";
+
+/** Namespace of queries for identity and features. */
+export const DISCO_INFO = "http://jabber.org/protocol/disco#info";
+
+interface Identity {
+  readonly category: string;
+  readonly type: string;
+  readonly name?: string;
+}
+
+/** Tells what the server, or an account on it, is and can do (XEP-0030 §3). */
+export class DiscoInfo implements IqService {
+  readonly namespace = DISCO_INFO;
+  readonly name = "query";
+  readonly type = "get";
+  readonly targets = ["host", "account"] as const;
+  readonly features = [DISCO_INFO];
+  readonly #services: readonly IqService[];
+  readonly #identities: Readonly<Record<IqTarget, Identity>>;
+
+  /** `others` are the services whose features it lists beside its own. */
+  constructor(others: readonly IqService[], softwareName: string) {
+    this.#services = [this, ...others];
+    this.#identities = {
+      host: { category: "server", type: "im", name: softwareName },
+      account: { category: "account", type: "registered" },
+    };
+  }
+
+  answer(request: IqRequest): IqAnswer {
+    // XEP-0030 §3.2: there are no nodes here.
+    if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
+    const features = new Set<string>();
+    for (const service of this.#services) {
+      if (!service.targets.includes(request.target)) continue;
+      for (const feature of service.features) features.add(feature);
+    }
+    const children = [
+      element("identity", { ...this.#identities[request.target] }),
+      ...[...features].sort().map((name) => element("feature", { var: name })),
+    ];
+    return { payload: element("query", { xmlns: DISCO_INFO }, ...children) };
+  }
+}

@@ -1,0 +1,46 @@
+import { element } from "../xmpp/mod.ts";
+import type { IqAnswer, IqRequest, IqService } from "./iq_service.ts";
+
+/** Namespace of queries for what is connected to an address. */
+export const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
+
+/** A component that may be told of, and the datacenter it is connected to. */
+export interface PublicDomain {
+  readonly domain: string;
+  readonly host: string;
+}
+
+/** Asks for the components of all datacenters, without the hidden ones. */
+export type PublicDomains = () => Promise<readonly PublicDomain[]>;
+
+/**
+ * Lists the components of all datacenters (XEP-0030 §4), each once however often it is connected.
+ * An account has no items.
+ */
+export class DiscoItems implements IqService {
+  readonly namespace = DISCO_ITEMS;
+  readonly name = "query";
+  readonly type = "get";
+  readonly targets = ["host", "account"] as const;
+  readonly features = [DISCO_ITEMS];
+  readonly #publicDomains: PublicDomains;
+
+  constructor(publicDomains: PublicDomains) {
+    this.#publicDomains = publicDomains;
+  }
+
+  answer(request: IqRequest): IqAnswer | Promise<IqAnswer> {
+    if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
+    return request.target === "host" ? this.#listDomains() : answerWith([]);
+  }
+
+  async #listDomains(): Promise<IqAnswer> {
+    const domains = await this.#publicDomains();
+    return answerWith([...new Set(domains.map(({ domain }) => domain))].sort());
+  }
+}
+
+function answerWith(jids: readonly string[]): IqAnswer {
+  const items = jids.map((jid) => element("item", { jid }));
+  return { payload: element("query", { xmlns: DISCO_ITEMS }, ...items) };
+}

@@ -1,0 +1,201 @@
+import type { Clock } from "../base/mod.ts";
+import { describeError, SystemClock } from "../base/mod.ts";
+import type { Logger, Metrics } from "../observe/mod.ts";
+import { SILENT_LOGGER } from "../observe/mod.ts";
+import type { Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
+import { buildStanza, element, errorReply, stanzaElement } from "../xmpp/mod.ts";
+import { DiscoInfo } from "./disco_info.ts";
+import type { PublicDomains } from "./disco_items.ts";
+import { DiscoItems } from "./disco_items.ts";
+import { EntityTime } from "./entity_time.ts";
+import type { IqAnswer, IqRequest, IqService, IqTarget } from "./iq_service.ts";
+import { Ping } from "./ping.ts";
+import type { IgnoredKind } from "./service_metrics.ts";
+import { ServiceMetrics } from "./service_metrics.ts";
+import type { Software } from "./software_version.ts";
+import { SoftwareVersion } from "./software_version.ts";
+
+/** Requests that may wait for their answer at once, unless configured. */
+export const DEFAULT_MAX_PENDING_REQUESTS = 1000;
+
+/** What the services of a datacenter need. */
+export interface HostServicesOptions {
+  /** What disco and software version tell. */
+  readonly software: Software;
+  readonly publicDomains: PublicDomains;
+  /**
+   * Takes the answer to `request`, a stanza for which `handle` said `delivered`; called exactly
+   * once for each, inside `handle` or later.
+   */
+  readonly reply: (answer: Stanza, request: Stanza) => void;
+  readonly metrics: Metrics;
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  /** Services beside the built-in ones. @default [] */
+  readonly services?: readonly IqService[];
+  /** Requests that may wait for their answer at once; at least 1. @default 1000 */
+  readonly maxPendingRequests?: number;
+}
+
+/**
+ * What became of a stanza: `delivered` when an answer goes to `reply`, `ignored` when there is
+ * nothing to say, else the error that its sender is to get.
+ */
+export type ServiceOutcome = "delivered" | "ignored" | StanzaErrorCondition;
+
+/**
+ * Answers for the hosts of this datacenter and, where a server speaks for its users, for the bare
+ * JIDs of accounts (RFC 6120 §10.5.3, RFC 6121 §8.5.1 and §8.5.2.1.3).
+ *
+ * What is addressed to an account is answered to its owner alone: whether an account exists is not
+ * for others to learn (XEP-0030 §8).
+ */
+export class HostServices {
+  readonly #services = new Map<string, IqService>();
+  readonly #pending = new Set<Promise<void>>();
+  readonly #reply: HostServicesOptions["reply"];
+  readonly #metrics: ServiceMetrics;
+  readonly #logger: Logger;
+  readonly #maxPending: number;
+
+  constructor(options: HostServicesOptions) {
+    const others = [
+      new DiscoItems(options.publicDomains),
+      new Ping(),
+      new SoftwareVersion(options.software),
+      new EntityTime(options.clock ?? new SystemClock()),
+      ...options.services ?? [],
+    ];
+    for (const service of [new DiscoInfo(others, options.software.name), ...others]) {
+      const key = serviceKey(service.type, service.name, service.namespace);
+      if (this.#services.has(key)) throw new TypeError(`Cannot have two services for ${key}`);
+      this.#services.set(key, service);
+    }
+    this.#reply = options.reply;
+    this.#metrics = new ServiceMetrics(options.metrics);
+    this.#logger = options.logger ?? SILENT_LOGGER;
+    this.#maxPending = options.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS;
+    if (!Number.isInteger(this.#maxPending) || this.#maxPending < 1) {
+      throw new RangeError(
+        `Cannot set maxPendingRequests to ${this.#maxPending}: it must be an integer of at least 1`,
+      );
+    }
+  }
+
+  /** Requests that wait for their answer. */
+  get pendingRequests(): number {
+    return this.#pending.size;
+  }
+
+  /** Takes a stanza for a host, or an IQ for the bare JID of an account. Never throws. */
+  handle(stanza: Stanza): ServiceOutcome {
+    switch (stanza.kind) {
+      case "presence":
+        return this.#ignore("presence");
+      case "message":
+        return stanza.type === "error" ? this.#ignore("message-error") : this.#refuse();
+      case "iq":
+        // Nothing here asks for anything, so no answer can be for us.
+        if (stanza.type === "result" || stanza.type === "error") return this.#ignore("iq-reply");
+        return this.#handleRequest(stanza, stanza.type === "set" ? "set" : "get");
+      default:
+        return stanza.kind satisfies never;
+    }
+  }
+
+  /** Waits until every request that was taken has its answer. */
+  async close(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
+
+  #handleRequest(stanza: Stanza, type: "get" | "set"): ServiceOutcome {
+    const target: IqTarget = stanza.to.localpart === "" ? "host" : "account";
+    if (target === "account" && stanza.from.bare.text !== stanza.to.text) return this.#refuse();
+    const request = this.#tryParse(stanza, target);
+    if (request === undefined) return this.#count("bad-request");
+    const { payload } = request;
+    const service = this.#services.get(serviceKey(type, payload.name, payload.namespace));
+    if (service === undefined || !service.targets.includes(target)) return this.#refuse();
+    if (this.#pending.size >= this.#maxPending) return this.#count("resource-constraint");
+    this.#ask(service, request);
+    return "delivered";
+  }
+
+  #ask(service: IqService, request: IqRequest): void {
+    let answer;
+    try {
+      answer = service.answer(request);
+    } catch (thrown) {
+      return this.#fail(request, service, thrown);
+    }
+    if (answer instanceof Promise) this.#wait(request, service, answer);
+    else this.#finish(request, answer);
+  }
+
+  /** Undefined unless the IQ holds exactly one element (RFC 6120 §8.2.3). */
+  #tryParse(stanza: Stanza, target: IqTarget): IqRequest | undefined {
+    try {
+      const iq = stanzaElement(stanza);
+      const [payload, ...surplus] = iq.elements;
+      if (payload === undefined || surplus.length > 0) return undefined;
+      return { stanza, id: iq.attribute("id"), target, payload };
+    } catch (thrown) {
+      // Our own streams let nothing like this through; another datacenter's might.
+      this.#logger.warn("services.unreadable", { error: describeError(thrown) });
+      return undefined;
+    }
+  }
+
+  /** Answers later; `close` waits for it. */
+  #wait(request: IqRequest, service: IqService, answering: Promise<IqAnswer>): void {
+    const task = answering
+      .then(
+        (answer) => this.#finish(request, answer),
+        (thrown) => this.#fail(request, service, thrown),
+      )
+      .catch((thrown) => this.#logger.error("services.lost", { error: describeError(thrown) }))
+      .finally(() => this.#pending.delete(task));
+    this.#pending.add(task);
+  }
+
+  #finish(request: IqRequest, answer: IqAnswer): void {
+    if (answer !== "empty" && "error" in answer) return this.#answerError(request, answer.error);
+    const { stanza, id } = request;
+    const payload = answer === "empty" ? undefined : answer.payload;
+    const iq = element("iq", { id, type: "result" }, payload);
+    const result = buildStanza(iq, { from: stanza.to, to: stanza.from });
+    this.#metrics.answered.inc();
+    this.#reply(result, stanza);
+  }
+
+  #fail(request: IqRequest, service: IqService, thrown: unknown): void {
+    const { namespace } = service;
+    this.#logger.error("services.failed", { namespace, error: describeError(thrown) });
+    this.#answerError(request, "internal-server-error");
+  }
+
+  #answerError({ stanza }: IqRequest, condition: StanzaErrorCondition): void {
+    const error = errorReply(stanza, condition);
+    if (error === undefined) throw new TypeError("A request can always be answered with an error");
+    this.#metrics.refused.inc();
+    this.#reply(error, stanza);
+  }
+
+  #refuse(): StanzaErrorCondition {
+    return this.#count("service-unavailable");
+  }
+
+  #count(condition: StanzaErrorCondition): StanzaErrorCondition {
+    this.#metrics.refused.inc();
+    return condition;
+  }
+
+  #ignore(what: IgnoredKind): "ignored" {
+    this.#metrics.ignored[what].inc();
+    return "ignored";
+  }
+}
+
+function serviceKey(type: string, name: string, namespace: string): string {
+  return `${type} {${namespace}}${name}`;
+}

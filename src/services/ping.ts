@@ -1,0 +1,16 @@
+import type { IqAnswer, IqService } from "./iq_service.ts";
+
+const NAMESPACE = "urn:xmpp:ping";
+
+/** Says that the server is there (XEP-0199). */
+export class Ping implements IqService {
+  readonly namespace = NAMESPACE;
+  readonly name = "ping";
+  readonly type = "get";
+  readonly targets = ["host", "account"] as const;
+  readonly features = [NAMESPACE];
+
+  answer(): IqAnswer {
+    return "empty";
+  }
+}

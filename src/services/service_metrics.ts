@@ -1,0 +1,35 @@
+import type { Counter, Metrics } from "../observe/mod.ts";
+
+/** Stanzas for a host that need no answer. */
+export type IgnoredKind = "presence" | "iq-reply" | "message-error";
+
+/** What the services count. */
+export class ServiceMetrics {
+  /** Requests that got a result. */
+  readonly answered: Counter;
+  /** Stanzas that got an error. */
+  readonly refused: Counter;
+  readonly ignored: Readonly<Record<IgnoredKind, Counter>>;
+
+  constructor(metrics: Metrics) {
+    const handled = (outcome: string) =>
+      metrics.counter({
+        name: "causeway_services_stanzas_total",
+        help: "What became of stanzas addressed to a host or an account of this datacenter",
+        labels: { outcome },
+      });
+    const ignored = (kind: IgnoredKind) =>
+      metrics.counter({
+        name: "causeway_services_ignored_total",
+        help: "Which stanzas addressed to a host were dropped as needing no answer",
+        labels: { kind },
+      });
+    this.answered = handled("answered");
+    this.refused = handled("refused");
+    this.ignored = {
+      presence: ignored("presence"),
+      "iq-reply": ignored("iq-reply"),
+      "message-error": ignored("message-error"),
+    };
+  }
+}
