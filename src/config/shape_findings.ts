@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { describeValue, valueAt } from "./key_path.ts";
 import { nearestKey } from "./nearest_key.ts";
-import { branchesOf, describeAllowed, schemaAt, shapeOf, unwrap } from "./schema_walk.ts";
+import {
+  branchesOf,
+  describeAllowed,
+  joinWords,
+  schemaAt,
+  shapeOf,
+  unwrap,
+} from "./schema_walk.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
 /** A mistake before its line is known. */
@@ -50,7 +57,7 @@ function describeIssue(
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => ({
       path: [...path, key],
-      problem: describeUnknownKey(key, knownKeys(schema)),
+      problem: describeUnknownKey(key, knownKeys(schema), value),
     }));
   }
   if (issue.code === "invalid_key") {
@@ -69,7 +76,11 @@ function describeIssue(
   return [{ path, problem: `expected ${allowed}, found ${found}` }];
 }
 
-function describeUnknownKey(key: string, allowed: readonly string[]): string {
+function describeUnknownKey(key: string, allowed: readonly string[], table: unknown): string {
+  if (allowed.includes(key)) {
+    const others = Object.keys(table ?? {}).filter((other) => other !== key);
+    return `not allowed together with ${joinWords(others)}`;
+  }
   const elsewhere = MISPLACED.get(key);
   if (elsewhere !== undefined) return elsewhere;
   if (allowed.length === 0) return "unknown key; no keys are allowed here";

@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse, SOUND } from "./_test_config.ts";
+import { ConfigError } from "./config_error.ts";
+import { loadConfig } from "./load_config.ts";
+
+const FIXTURES = new URL("../../fixtures/config/", import.meta.url);
+
+Deno.test("parseConfig() fills in every default", () => {
+  const config = parse(readFileSync(new URL("minimal.toml", FIXTURES), "utf8"));
+  assert.deepEqual(config, {
+    file: "/etc/causeway/c.toml",
+    hosts: ["example.com", "dc1.example.com"],
+    nodeName: "box@dc1.example.com",
+    listen: {
+      c2s: [],
+      component: [],
+      admin: { host: "127.0.0.1", port: 8088, token: undefined },
+    },
+    auth: {
+      backend: "internal",
+      mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
+      scramIterations: 10_000,
+    },
+    storage: { internal: { path: "/etc/causeway/causeway.sqlite" } },
+    log: { level: "info", format: "text" },
+    limits: {
+      maxStanzaBytes: 262_144,
+      maxDepth: 64,
+      maxAttributes: 64,
+      authenticationTimeoutMs: 30_000,
+      maxUnauthenticated: 1000,
+      maxUnauthenticatedBytes: 32_768,
+      maxConnectionsPerAddress: 1000,
+      saslAttempts: 3,
+      maxPendingBytes: 1_048_576,
+      slowReaderTimeoutMs: 30_000,
+      keepaliveIntervalMs: 150_000,
+      linkMaxFrameBytes: 524_288,
+      linkHandshakeTimeoutMs: 10_000,
+      linkMaxUnauthenticated: 128,
+      linkSilenceTimeoutMs: 15_000,
+      linkCreditBytes: 4_194_304,
+      laneMaxBytes: 16_777_216,
+      laneMaxItems: 65_536,
+    },
+    globalDistrib: {
+      globalHost: "example.com",
+      localHost: "dc1.example.com",
+      messageTtl: 4,
+      hostsRefreshIntervalMs: 3000,
+      connections: {
+        endpoints: [{ host: "dc1.example.com", port: 5555 }],
+        advertisedEndpoints: undefined,
+        connectionsPerEndpoint: 1,
+        endpointRefreshIntervalMs: 60_000,
+        endpointRefreshIntervalWhenEmptyMs: 3000,
+        disabledGcIntervalMs: 60_000,
+        seeds: [],
+        cluster: { host: "127.0.0.1", port: 0 },
+        tls: undefined,
+      },
+      redis: {
+        host: "127.0.0.1",
+        port: 8102,
+        password: undefined,
+        poolSize: 1,
+        replication: "external",
+        expireAfterMs: 120_000,
+        refreshAfterMs: 60_000,
+      },
+      cache: {
+        cachesMissed: true,
+        domainLifetimeMs: 600_000,
+        jidLifetimeMs: 5000,
+        maxJids: 10_000,
+      },
+      bounce: { resendAfterMs: 200, maxRetries: 4, maxItems: 100_000, maxBytes: 67_108_864 },
+    },
+    modules: new Map([
+      ["example.com", { disco: { usersCanSeeHiddenServices: false } }],
+      ["dc1.example.com", { disco: { usersCanSeeHiddenServices: false } }],
+    ]),
+    globalDistribAddr: new Map(),
+    notes: [{
+      path: "storage.internal",
+      text:
+        "accounts of a globally distributed host are kept in the built-in store, which is for " +
+        "trying out: other nodes and datacenters do not see them",
+    }],
+  });
+});
+
+Deno.test("parseConfig() turns what is written into milliseconds, absolute paths and normal names", () => {
+  const config = parse(`${SOUND}
+hosts_refresh_interval = 250
+connections.endpoint_refresh_interval = 2
+connections.endpoint_refresh_interval_when_empty = 1
+connections.disabled_gc_interval = 7
+connections.endpoints = []
+connections.advertised_endpoints = [{ host = "198.51.100.1", port = 1 }]
+connections.seeds = [{ host = "::1", port = 65535 }]
+connections.cluster = { host = "10.0.0.1", port = 0 }
+redis.server = "/run/redis.sock"
+redis.expire_after = 3
+redis.refresh_after = 1
+cache = { cache_missed = false, domain_lifetime_seconds = 0, jid_lifetime_seconds = 1, max_jids = 1 }
+bounce = false
+[limits]
+authentication_timeout = 0.25
+link_silence_timeout = 0.1
+[[listen.c2s]]
+port = 0
+tls = { mode = "direct", certfile = "tls/cert.pem" }
+[storage.internal]
+path = "../data/store.sqlite"
+[global_distrib_addr]
+"DC2.example.com" = [{ host = "127.0.0.1", port = 6555 }]
+`);
+  const { connections, redis, cache, bounce, hostsRefreshIntervalMs } = config.globalDistrib;
+  assert.equal(hostsRefreshIntervalMs, 250);
+  assert.deepEqual(connections, {
+    endpoints: [],
+    advertisedEndpoints: [{ host: "198.51.100.1", port: 1 }],
+    connectionsPerEndpoint: 1,
+    endpointRefreshIntervalMs: 2000,
+    endpointRefreshIntervalWhenEmptyMs: 1000,
+    disabledGcIntervalMs: 7000,
+    seeds: [{ host: "::1", port: 65535 }],
+    cluster: { host: "10.0.0.1", port: 0 },
+    tls: undefined,
+  });
+  assert.equal(redis.host, "/run/redis.sock");
+  assert.deepEqual([redis.expireAfterMs, redis.refreshAfterMs], [3000, 1000]);
+  assert.deepEqual(cache, {
+    cachesMissed: false,
+    domainLifetimeMs: 0,
+    jidLifetimeMs: 1000,
+    maxJids: 1,
+  });
+  assert.equal(bounce, undefined);
+  assert.equal(config.limits.authenticationTimeoutMs, 250);
+  assert.equal(config.limits.linkSilenceTimeoutMs, 100);
+  assert.deepEqual(config.listen.c2s, [{
+    host: "0.0.0.0",
+    port: 0,
+    tls: {
+      mode: "direct",
+      certfile: "/etc/causeway/tls/cert.pem",
+      keyfile: "/etc/causeway/tls/cert.pem",
+    },
+    allowPlaintext: false,
+  }]);
+  assert.equal(config.storage.internal.path, "/etc/data/store.sqlite");
+  assert.deepEqual([...config.globalDistribAddr.keys()], ["dc2.example.com"]);
+});
+
+Deno.test("parseConfig() takes tls_opts with and without a key of its own", () => {
+  const tlsOf = (table: string) =>
+    parse(SOUND.replace("tls_opts = false", `tls_opts = ${table}`)).globalDistrib.connections.tls;
+  assert.deepEqual(tlsOf('{ certfile = "/c.pem", keyfile = "k.pem", cafile = "ca.pem" }'), {
+    certfile: "/c.pem",
+    keyfile: "/etc/causeway/k.pem",
+    cafile: "/etc/causeway/ca.pem",
+  });
+  assert.equal(tlsOf('{ certfile = "/c.pem", cafile = "ca.pem" }')?.keyfile, "/c.pem");
+});
+
+Deno.test("parseConfig() takes secrets from the text, the environment and files, and shows none", () => {
+  const config = parse(`${SOUND}redis.password = { env = "SET" }
+[listen.admin]
+token = { file = "token" }
+[[listen.component]]
+domains = [{ name = "Echo.example.com", secret = "plain", hidden = true }]
+`);
+  assert.equal(config.globalDistrib.redis.password?.reveal(), "from the environment");
+  assert.equal(config.listen.admin.token?.reveal(), "/etc/causeway/token");
+  const domain = config.listen.component[0]?.domains[0];
+  assert.equal(domain?.name, "echo.example.com");
+  assert.equal(domain?.isHidden, true);
+  assert.equal(domain?.secret.reveal(), "plain");
+  const shown = `${JSON.stringify(config)} ${
+    Deno.inspect(config, { depth: 20 })
+  } ${domain?.secret}`;
+  for (const secret of ["from the environment", "/etc/causeway/token", 'plain"']) {
+    assert.ok(!shown.includes(secret), secret);
+  }
+});
+
+Deno.test("parseConfig() lets a module of host_config replace that of the top level", () => {
+  const { modules } = parse(`${SOUND}
+[modules.mod_disco]
+users_can_see_hidden_services = true
+[host_config."DC1.example.com".modules.mod_disco]
+[host_config."example.com".modules.mod_ping]
+`);
+  assert.equal(modules.get("example.com")?.disco.usersCanSeeHiddenServices, true);
+  assert.equal(modules.get("dc1.example.com")?.disco.usersCanSeeHiddenServices, false);
+});
+
+Deno.test("parseConfig() notes pools that nothing refers to", () => {
+  const { notes } = parse(`${SOUND}[outgoing_pools.rdbms.default]\nworkers = 5\n`);
+  assert.deepEqual(notes.map(({ path }) => path), [
+    "storage.internal",
+    "outgoing_pools.rdbms.default",
+  ]);
+});
+
+Deno.test("parseConfig() gives a configuration that nobody can change", () => {
+  const config = parse(`${SOUND}[global_distrib_addr]\n"a.net" = [{ host = "a", port = 1 }]\n`);
+  const seen = new Set<unknown>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null || seen.has(value)) return;
+    seen.add(value);
+    assert.ok(Object.isFrozen(value), Deno.inspect(value));
+    for (const inner of value instanceof Map ? value.values() : Object.values(value)) visit(inner);
+  };
+  visit(config);
+  assert.ok(seen.size > 15);
+});
+
+Deno.test("loadConfig() reads a file with its surroundings, and says when it cannot", async () => {
+  const directory = await Deno.makeTempDir({ prefix: "causeway-config-" });
+  try {
+    const file = join(directory, "c.toml");
+    const problem = `cannot read the file: ENOENT: no such file or directory, open '${file}'`;
+    assert.throws(() => loadConfig(file), (thrown) => {
+      assert.ok(thrown instanceof ConfigError);
+      assert.deepEqual(thrown.findings, [{ file, line: undefined, path: "", problem }]);
+      assert.equal(thrown.message, `${file}: ${problem}`);
+      return true;
+    });
+    await Deno.writeTextFile(join(directory, "password"), "hunter2\r\n");
+    await Deno.writeTextFile(file, `${SOUND}redis.password = { file = "password" }\n`);
+    assert.equal(loadConfig(file).globalDistrib.redis.password?.reveal(), "hunter2");
+    assert.equal(loadConfig(file).storage.internal.path, join(directory, "causeway.sqlite"));
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});

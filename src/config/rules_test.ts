@@ -1,0 +1,293 @@
+import assert from "node:assert/strict";
+import { findingsIn, SOUND } from "./_test_config.ts";
+
+interface Case {
+  readonly what: string;
+  readonly text: string;
+  readonly expected: readonly string[];
+}
+
+/** `SOUND` with one thing replaced. */
+function edited(from: string, to: string): string {
+  assert.ok(SOUND.includes(from), from);
+  return SOUND.replace(from, to);
+}
+
+function appended(text: string): string {
+  return `${SOUND}${text}`;
+}
+
+const MODULE = "modules.mod_global_distrib";
+
+const CASES: readonly Case[] = [
+  { what: "a sound file", text: SOUND, expected: [] },
+  {
+    what: "a host that is listed twice",
+    text: edited('"dc1.example.com"]', '"dc1.example.com", "EXAMPLE.com"]'),
+    expected: ['1: hosts[2]: "EXAMPLE.com" is listed twice'],
+  },
+  {
+    what: "a global host that is not served",
+    text: edited('global_host = "example.com"', 'global_host = "exmaple.com"'),
+    expected: [
+      `5: ${MODULE}.global_host: expected one of hosts ("example.com" or "dc1.example.com"), ` +
+      'found "exmaple.com", did you mean "example.com"?',
+    ],
+  },
+  {
+    what: "a local host that is not served",
+    text: edited('local_host = "dc1.example.com"', 'local_host = "elsewhere.net"'),
+    expected: [
+      `6: ${MODULE}.local_host: expected one of hosts ("example.com" or "dc1.example.com"), ` +
+      'found "elsewhere.net"',
+    ],
+  },
+  {
+    what: "a host written in another case",
+    text: edited('global_host = "example.com"', 'global_host = "Example.COM"'),
+    expected: [],
+  },
+  {
+    what: "one host as global and local",
+    text: edited('local_host = "dc1.example.com"', 'local_host = "example.com"'),
+    expected: [
+      `6: ${MODULE}.local_host: expected a domain of this datacenter alone, ` +
+      'found the global host "example.com"',
+    ],
+  },
+  {
+    what: "the module under host_config",
+    text: appended('[host_config."example.com".modules.mod_global_distrib]\nmessage_ttl = 1\n'),
+    expected: [
+      '9: host_config."example.com".modules.mod_global_distrib: not allowed in host_config: the ' +
+      "module stands only under the top-level modules, as [modules.mod_global_distrib]",
+    ],
+  },
+  {
+    what: "host_config of a host that is not served",
+    text: appended('[host_config."dc2.example.com".modules.mod_ping]\n'),
+    expected: [
+      '9: host_config."dc2.example.com": expected one of hosts ("example.com" or ' +
+      '"dc1.example.com"), found "dc2.example.com", did you mean "dc1.example.com"?',
+    ],
+  },
+  {
+    what: "mod_offline on every host",
+    text: appended("[modules.mod_offline]\n"),
+    expected: [
+      "9: modules.mod_offline: not allowed: here it is active on every host, and mod_offline must " +
+      "not be active on the global host or the local host; name the other hosts it is for, as " +
+      '[host_config."HOST".modules.mod_offline]',
+    ],
+  },
+  {
+    what: "mod_offline on the global host",
+    text: appended('[host_config."example.com".modules.mod_offline]\n'),
+    expected: [
+      '9: host_config."example.com".modules.mod_offline: not allowed: mod_offline must not be ' +
+      'active on the global host "example.com"',
+    ],
+  },
+  {
+    what: "mod_offline on the local host",
+    text: appended('[host_config."DC1.example.com".modules.mod_offline]\n'),
+    expected: [
+      '9: host_config."DC1.example.com".modules.mod_offline: not allowed: mod_offline must not be ' +
+      'active on the local host "DC1.example.com"',
+    ],
+  },
+  {
+    what: "a refresh as late as expiry",
+    text: appended("redis.refresh_after = 30\nredis.expire_after = 30\n"),
+    expected: [`9: ${MODULE}.redis.refresh_after: expected less than expire_after (30), found 30`],
+  },
+  {
+    what: "a refresh just before expiry",
+    text: appended("redis.refresh_after = 29\nredis.expire_after = 30\n"),
+    expected: [],
+  },
+  {
+    what: "a refresh later than the default expiry",
+    text: appended("redis.refresh_after = 121\n"),
+    expected: [
+      `9: ${MODULE}.redis.refresh_after: expected less than expire_after (120), found 121`,
+    ],
+  },
+  {
+    what: "an expiry before the default refresh",
+    text: appended("redis.expire_after = 60\n"),
+    expected: [`9: ${MODULE}.redis.expire_after: expected more than refresh_after (60), found 60`],
+  },
+  {
+    what: "no tls_opts",
+    text: edited("connections.tls_opts = false\n", "connections.seeds = []\n"),
+    expected: [
+      `7: ${MODULE}.connections.tls_opts: missing; expected a table with certfile and cafile ` +
+      "(and keyfile), or false for plain TCP",
+    ],
+  },
+  {
+    what: "no connections at all",
+    text: edited("connections.tls_opts = false\n", ""),
+    expected: [`4: ${MODULE}.connections: missing; expected a table`],
+  },
+  {
+    what: "tls_opts = true",
+    text: edited("tls_opts = false", "tls_opts = true"),
+    expected: [
+      `7: ${MODULE}.connections.tls_opts: expected a table with certfile and cafile ` +
+      "(and keyfile), or false for plain TCP, found true",
+    ],
+  },
+  {
+    what: "tls_opts without its CA",
+    text: edited("tls_opts = false", 'tls_opts = { certfile = "a.pem" }'),
+    expected: [`7: ${MODULE}.connections.tls_opts.cafile: missing; expected a file path`],
+  },
+  {
+    what: "clients in the clear off loopback",
+    text: appended('[[listen.c2s]]\nhost = "192.0.2.1"\ntls = { mode = "none" }\n'),
+    expected: [
+      '11: listen.c2s[0].tls.mode: "none" is refused on 192.0.2.1, which is not loopback: ' +
+      'expected "starttls" or "direct", or allow_plaintext = true beside tls',
+    ],
+  },
+  {
+    what: "clients in the clear on every address by default",
+    text: appended('[[listen.c2s]]\ntls = { mode = "none" }\n'),
+    expected: [
+      '10: listen.c2s[0].tls.mode: "none" is refused on 0.0.0.0, which is not loopback: ' +
+      'expected "starttls" or "direct", or allow_plaintext = true beside tls',
+    ],
+  },
+  {
+    what: "clients in the clear off loopback, allowed",
+    text: appended('[[listen.c2s]]\nallow_plaintext = true\ntls = { mode = "none" }\n'),
+    expected: [],
+  },
+  ...["127.0.0.1", "127.9.9.9", "::1", "localhost"].map((host) => ({
+    what: `clients in the clear on ${host}`,
+    text: appended(`[[listen.c2s]]\nhost = "${host}"\ntls = { mode = "none" }\n`),
+    expected: [],
+  })),
+  {
+    what: "TLS without a certificate",
+    text: appended('[[listen.c2s]]\ntls = { mode = "starttls" }\n'),
+    expected: ['10: listen.c2s[0].tls.certfile: missing; mode "starttls" needs a file path'],
+  },
+  {
+    what: "a certificate without TLS",
+    text: appended(
+      '[[listen.c2s]]\nhost = "::1"\n[listen.c2s.tls]\nmode = "none"\nkeyfile = "k.pem"\n',
+    ),
+    expected: ['13: listen.c2s[0].tls.keyfile: not allowed with mode "none"'],
+  },
+  {
+    what: "clients without any word on TLS",
+    text: appended("[[listen.c2s]]\nport = 0\n"),
+    expected: [
+      "9: listen.c2s[0].tls: missing; expected a table such as " +
+      '{ mode = "starttls", certfile = "…", keyfile = "…" }',
+    ],
+  },
+  {
+    what: "a component with the domain of a host",
+    text: appended('[[listen.component]]\ndomains = [{ name = "example.com", secret = "s" }]\n'),
+    expected: [
+      '10: listen.component[0].domains[0].name: "example.com" is one of hosts, and is served here ' +
+      "itself",
+    ],
+  },
+  {
+    what: "a component's domain on two ports",
+    text: appended(
+      '[[listen.component]]\ndomains = [{ name = "echo.example.com", secret = "s" }]\n'.repeat(2),
+    ),
+    expected: ['12: listen.component[1].domains[0].name: "echo.example.com" is listed twice'],
+  },
+  {
+    what: "a component port without domains",
+    text: appended("[[listen.component]]\ndomains = []\n"),
+    expected: [
+      "10: listen.component[0].domains: expected a list of at least one { name, secret }, " +
+      "found an empty list",
+    ],
+  },
+  {
+    what: "admin off loopback without a token",
+    text: appended('[listen.admin]\nhost = "0.0.0.0"\n'),
+    expected: [
+      "9: listen.admin.token: missing; the admin port on 0.0.0.0, which is not loopback, " +
+      "needs a token",
+    ],
+  },
+  {
+    what: "admin off loopback with a token",
+    text: appended('[listen.admin]\nhost = "0.0.0.0"\ntoken = "t"\n'),
+    expected: [],
+  },
+  {
+    what: "an empty admin token",
+    text: appended('[listen.admin]\nhost = "0.0.0.0"\ntoken = ""\n'),
+    expected: ["11: listen.admin.token: expected a token, found an empty string"],
+  },
+  {
+    what: "a frame one byte too small for a stanza",
+    text: appended("[limits]\nmax_stanza_bytes = 100000\nlink_max_frame_bytes = 108191\n"),
+    expected: [
+      "11: limits.link_max_frame_bytes: expected 108192 or more, so that a stanza of " +
+      "max_stanza_bytes (100000) fits a frame, found 108191",
+    ],
+  },
+  {
+    what: "a frame just large enough for a stanza",
+    text: appended("[limits]\nmax_stanza_bytes = 100000\nlink_max_frame_bytes = 108192\n"),
+    expected: [],
+  },
+  {
+    what: "a lane smaller than a frame",
+    text: appended("[limits]\nlane_max_bytes = 524287\n"),
+    expected: [
+      "10: limits.lane_max_bytes: expected link_max_frame_bytes (524288) or more, found 524287",
+    ],
+  },
+  {
+    what: "builtin replication, which is the default",
+    text: edited('redis.replication = "external"', "redis.port = 8102"),
+    expected: [
+      `8: ${MODULE}.redis.replication: "builtin" (the default) is not served by this version; it ` +
+      'needs replication = "external" and a Redis that is replicated between the datacenters',
+    ],
+  },
+  {
+    what: "builtin replication by name",
+    text: edited('"external"', '"builtin"'),
+    expected: [
+      `8: ${MODULE}.redis.replication: "builtin" (the default) is not served by this version; it ` +
+      'needs replication = "external" and a Redis that is replicated between the datacenters',
+    ],
+  },
+  {
+    what: "a WebSocket port",
+    text: appended("[[listen.websocket]]\nport = 5280\n"),
+    expected: [
+      "9: listen.websocket[0]: WebSocket clients are not served by this version; remove the table",
+    ],
+  },
+  {
+    what: "offline storage on a third host",
+    text: edited('"dc1.example.com"]', '"dc1.example.com", "other.net"]') +
+      '[host_config."other.net".modules.mod_offline]\n',
+    expected: [
+      '9: host_config."other.net".modules.mod_offline: offline storage is not served by this ' +
+      "version; remove the table",
+    ],
+  },
+];
+
+for (const { what, text, expected } of CASES) {
+  const behaviour = expected.length === 0 ? "accepts" : "reports";
+  Deno.test(`parseConfig() ${behaviour} ${what}`, () => {
+    assert.deepEqual(findingsIn(text), expected);
+  });
+}
