@@ -1,3 +1,5 @@
+import { setImmediate } from "node:timers";
+
 /** Something with bytes to write at the end of this event-loop turn. */
 export interface Flushable {
   flush(): void;
@@ -8,15 +10,15 @@ let flushing: Flushable[] = [];
 let isScheduled = false;
 
 /**
- * Flushes `target` once, after what runs now. One schedule serves all connections of the process,
- * so that a turn in which a thousand of them were written to costs one callback. The caller makes
- * sure that it is in the schedule once only.
+ * Flushes `target` once, at the end of this event-loop turn. One schedule serves all connections of
+ * the process, so that a turn in which a thousand of them were written to costs one callback. The
+ * caller makes sure that it is in the schedule once only.
  */
 export function scheduleFlush(target: Flushable): void {
   waiting.push(target);
   if (isScheduled) return;
   isScheduled = true;
-  queueMicrotask(flushAll);
+  setImmediate(flushAll);
 }
 
 function flushAll(): void {
