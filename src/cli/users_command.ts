@@ -78,7 +78,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
         { replacesExisting: options.update === true },
       );
       for (const failure of failures) io.error(`causeway: ${failure}`);
-      io.out(`imported ${imported} accounts`);
+      io.out(`accounts imported: ${imported}`);
       if (failures.length > 0) done(1);
     });
 

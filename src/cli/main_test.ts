@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { InternalStore } from "../storage/mod.ts";
+import { CommandFixture, SOUND } from "./_test_command.ts";
+
+Deno.test("causeway check accepts a sound file and tells its notes", async () => {
+  await using fixture = await CommandFixture.make();
+  assert.deepEqual(await fixture.run(["check", "--config", "causeway.toml"]), {
+    code: 0,
+    out:
+      "causeway.toml: storage.internal: note: accounts of a globally distributed host are kept " +
+      "in the built-in store, which is for trying out: other nodes and datacenters do not see " +
+      "them\ncauseway.toml: ok\n",
+    error: "",
+  });
+});
+
+Deno.test("causeway check prints one line for each mistake and exits with 2", async () => {
+  await using fixture = await CommandFixture.make(
+    SOUND.replace("hosts =", "hots =").replace("tls_opts = false", "tls_opts = 1"),
+  );
+  assert.deepEqual(await fixture.run(["check", "--config", "causeway.toml"]), {
+    code: 2,
+    out: "",
+    error: "causeway.toml: hosts: missing; expected a list of at least one domain\n" +
+      "causeway.toml:1: hots: unknown key, did you mean hosts? allowed here: hosts, node_name, " +
+      "listen, auth, storage, log, limits, modules, host_config, outgoing_pools, " +
+      "global_distrib_addr\n" +
+      "causeway.toml:7: modules.mod_global_distrib.connections.tls_opts: expected a table with " +
+      "certfile and cafile (and keyfile), or false for plain TCP, found 1\n",
+  });
+});
+
+Deno.test("every command that takes a configuration exits with 2 on a bad one, and does nothing", async () => {
+  await using fixture = await CommandFixture.make("hosts = 1\n");
+  for (
+    const args of [
+      ["serve"],
+      ["check"],
+      ["users", "add", "alice@example.com"],
+      ["users", "remove", "alice@example.com"],
+      ["users", "passwd", "alice@example.com"],
+      ["users", "list"],
+      ["users", "import"],
+    ]
+  ) {
+    const outcome = await fixture.run([...args, "--config", "causeway.toml"], "secret\n");
+    assert.deepEqual([outcome.code, outcome.out], [2, ""], args.join(" "));
+    assert.match(
+      outcome.error,
+      /^causeway\.toml:1: hosts: expected a list of at least one domain/m,
+    );
+  }
+  assert.deepEqual(Array.from(Deno.readDirSync(fixture.directory), ({ name }) => name), [
+    "causeway.toml",
+  ]);
+});
+
+Deno.test("causeway says in one line which configuration file it cannot read", async () => {
+  await using fixture = await CommandFixture.make();
+  assert.deepEqual(await fixture.run(["check", "--config", "missing.toml"]), {
+    code: 2,
+    out: "",
+    error: "missing.toml: cannot read the file: ENOENT: no such file or directory, open " +
+      "'missing.toml'\n",
+  });
+});
+
+Deno.test("causeway refuses what it does not know in one line", async () => {
+  await using fixture = await CommandFixture.make();
+  assert.deepEqual(await fixture.run(["srve"]), {
+    code: 1,
+    out: "",
+    error: "causeway: unknown command 'srve'\n(Did you mean serve?)\n",
+  });
+  assert.deepEqual(await fixture.run(["check"]), {
+    code: 1,
+    out: "",
+    error: "causeway: required option '--config <FILE>' not specified\n",
+  });
+});
+
+Deno.test("causeway config schema prints a JSON Schema, version the version, --help the commands", async () => {
+  await using fixture = await CommandFixture.make();
+  const schema = await fixture.run(["config", "schema"]);
+  assert.equal(schema.code, 0);
+  assert.equal(JSON.parse(schema.out).title, "Causeway configuration");
+  assert.match((await fixture.run(["version"])).out, /^\d+\.\d+\.\d+\n$/);
+  const help = await fixture.run(["--help"]);
+  assert.equal(help.code, 0);
+  for (const command of ["serve", "check", "config", "users", "version"]) {
+    assert.match(help.out, new RegExp(`^  ${command}\\b`, "m"));
+  }
+});
+
+Deno.test("causeway users adds, lists, changes and removes accounts", async () => {
+  await using fixture = await CommandFixture.make();
+  const run = async (args: readonly string[], input = "") => {
+    const { code, out, error } = await fixture.run(
+      ["users", ...args, "--config", "causeway.toml"],
+      input,
+    );
+    return { code, said: out + error };
+  };
+  const credentials = async (domain: string) => {
+    using store = new InternalStore({ path: join(fixture.directory, "causeway.sqlite") });
+    return await store.users(domain).credentials("alice");
+  };
+  const silent = { code: 0, said: "" };
+
+  assert.deepEqual(await run(["add", "Alice@Example.com"], "secret\n"), silent);
+  const first = await credentials("example.com");
+  assert.equal(first?.sha256.iterations, 10_000);
+  assert.deepEqual(await run(["add", "alice@example.com"], "other\n"), {
+    code: 1,
+    said: "causeway: Cannot add alice@example.com: the account exists\n",
+  });
+  assert.deepEqual(await credentials("example.com"), first);
+
+  await Deno.writeTextFile(join(fixture.directory, "pw"), "from a file\n");
+  assert.deepEqual(await run(["add", "alice@dc1.example.com", "--password-file", "pw"]), silent);
+  assert.deepEqual(await run(["list"]), {
+    code: 0,
+    said: "alice@example.com\nalice@dc1.example.com\n",
+  });
+
+  assert.deepEqual(await run(["passwd", "alice@example.com"], "new\n"), silent);
+  assert.notDeepEqual(await credentials("example.com"), first);
+  assert.deepEqual(await run(["passwd", "bob@example.com"], "new\n"), {
+    code: 1,
+    said: "causeway: Cannot find bob@example.com: there is no such account\n",
+  });
+
+  assert.deepEqual(await run(["remove", "alice@example.com"]), silent);
+  assert.deepEqual(await run(["remove", "alice@example.com"]), {
+    code: 1,
+    said: "causeway: Cannot find alice@example.com: there is no such account\n",
+  });
+  assert.deepEqual(await run(["list"]), { code: 0, said: "alice@dc1.example.com\n" });
+});
+
+Deno.test("causeway users refuses addresses and passwords that cannot be used", async () => {
+  await using fixture = await CommandFixture.make();
+  const add = (jid: string, input: string) =>
+    fixture.run(["users", "add", jid, "--config", "causeway.toml"], input);
+  const cases: readonly (readonly [string, string, string])[] = [
+    ["alice", "x\n", 'Cannot use "alice" as an account: expected localpart@domain'],
+    ["alice@example.com/home", "x\n", "expected localpart@domain"],
+    [
+      "alice@example.net",
+      "x\n",
+      "Cannot use alice@example.net as an account: example.net is not one of hosts " +
+      "(example.com, dc1.example.com)",
+    ],
+    ["alice@example.com", "\n", "Cannot use the password"],
+    ["alice@example.com", "", "Cannot use the password"],
+  ];
+  for (const [jid, input, message] of cases) {
+    const { code, out, error } = await add(jid, input);
+    assert.deepEqual([code, out], [1, ""], jid);
+    assert.ok(error.startsWith("causeway: ") && error.includes(message), error);
+    assert.equal(error.trimEnd().split("\n").length, 1, error);
+  }
+});
+
+Deno.test("causeway users import takes CSV and JSON from a file or standard input", async () => {
+  await using fixture = await CommandFixture.make();
+  const run = (args: readonly string[], input = "") =>
+    fixture.run(["users", ...args, "--config", "causeway.toml"], input);
+  const csv = "jid,password\n" +
+    Array.from({ length: 40 }, (_, i) => `u${String(i).padStart(2, "0")}@example.com,p${i}\n`).join(
+      "",
+    );
+  assert.deepEqual(await run(["import"], csv), {
+    code: 0,
+    out: "accounts imported: 40\n",
+    error: "",
+  });
+  const list = join(fixture.directory, "list");
+  await Deno.writeTextFile(
+    list,
+    '{"jid":"new@example.com","password":"x"}\n{"jid":"u07@example.com","password":"y"}\n' +
+      '{"jid":"bad@example.com","password":""}\n',
+  );
+  const again = await run(["import", "list"]);
+  assert.equal(again.code, 1);
+  assert.equal(again.out, "accounts imported: 1\n");
+  assert.match(
+    again.error,
+    /^causeway: line 2: Cannot add u07@example\.com: the account exists\ncauseway: line 3: Cannot use the password.*\n$/,
+  );
+  const update = await run(["import", "--update", "--format", "json", "list"]);
+  assert.equal(update.out, "accounts imported: 2\n");
+  assert.equal((await run(["list"])).out.split("\n").length, 42);
+});
+
+Deno.test("causeway users import adds nobody when an address in the list cannot be", async () => {
+  await using fixture = await CommandFixture.make();
+  const outcome = await fixture.run(
+    ["users", "import", "--config", "causeway.toml"],
+    "alice@example.com,a\nbob@elsewhere.net,b\nALICE@example.com,c\n",
+  );
+  assert.deepEqual(outcome, {
+    code: 1,
+    out: "",
+    error:
+      "causeway: line 2: Cannot use bob@elsewhere.net as an account: elsewhere.net is not one " +
+      "of hosts (example.com, dc1.example.com)\n" +
+      "causeway: line 3: alice@example.com stands in line 1 already\n",
+  });
+  const list = await fixture.run(["users", "list", "--config", "causeway.toml"]);
+  assert.equal(list.out, "");
+});
+
+Deno.test("causeway users says in one line what is wrong with the store", async () => {
+  await using fixture = await CommandFixture.make();
+  await Deno.writeTextFile(
+    join(fixture.directory, "causeway.sqlite"),
+    "not a database ".repeat(500),
+  );
+  const { code, out, error } = await fixture.run(["users", "list", "--config", "causeway.toml"]);
+  assert.deepEqual([code, out], [1, ""]);
+  assert.match(error, /^causeway: Cannot open the built-in store \S+: it is not a database\n$/);
+});
