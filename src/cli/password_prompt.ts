@@ -49,11 +49,11 @@ async function readUnseen(prompt: string, keys: KeyReader, terminal: Terminal): 
   for (;;) {
     const key = await keys.next();
     if (key === undefined || key === INTERRUPT || (key === END_OF_INPUT && typed.length === 0)) {
-      terminal.write("\r\n");
+      terminal.write("\n");
       throw new CausewayError("cli/interrupted", "Cannot take the password: interrupted");
     }
     if (key === "\r" || key === "\n" || key === END_OF_INPUT) {
-      terminal.write("\r\n");
+      terminal.write("\n");
       return typed.join("");
     }
     if (key === "\x7f" || key === "\b") typed.pop();

@@ -31,7 +31,7 @@ class FakeTerminal implements Terminal {
 Deno.test("promptPassword() asks twice, shows nothing of what is typed, and resets the terminal", async () => {
   const terminal = new FakeTerminal("sec", "ret", "\r", "secret\r");
   assert.equal(await promptPassword("Password", terminal), "secret");
-  assert.equal(terminal.shown, "Password: \r\nAgain: \r\n");
+  assert.equal(terminal.shown, "Password: \nAgain: \n");
   assert.deepEqual(terminal.modes, [true, false]);
 });
 
