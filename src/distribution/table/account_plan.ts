@@ -38,6 +38,8 @@ export interface PlanResult {
   readonly repaired: number;
   /** Keys that changed hands other than by a login here, to drop from the cache. */
   readonly changedKeys: readonly string[];
+  /** A key names a host without a claim: it wants another look soon. */
+  readonly isDoubtful: boolean;
 }
 
 /** Age at which a claim whose node is gone is swept out of the hash. */
@@ -141,6 +143,9 @@ export function planAccount(
       isLogout: account.closed.some((session) =>
         resource === "" || session.resourcepart === resource
       ),
+      isFirstLogout: account.closed.some((session) =>
+        !session.isWithdrawn && (resource === "" || session.resourcepart === resource)
+      ),
       isClaimed: foreign.some((claim) =>
         claim.host === current && (resource === "" || claim.resourcepart === resource)
       ),
@@ -155,7 +160,7 @@ export function planAccount(
       if (current !== null) repaired++;
     } else if (decision.kind === "delete") changedKeys.push(key);
   }
-  return { repaired, changedKeys };
+  return { repaired, changedKeys, isDoubtful: account.suspects.size > 0 };
 }
 
 /** Settles the epochs that are missing: the moment of the login, or above all that is known. */
@@ -211,7 +216,7 @@ function note(
   else account.suspects.delete(key);
   const hasHost = decision.kind === "set" || decision.kind === "set-absent";
   if (hasHost && decision.host !== localHost) account.handedTo.set(key, decision.host);
-  else if (hasHost || decision.kind === "delete") account.handedTo.delete(key);
+  else if (hasHost) account.handedTo.delete(key);
 }
 
 function commandFor(

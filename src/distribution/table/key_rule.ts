@@ -11,8 +11,10 @@ export interface KeyFacts {
   readonly isOurs: boolean;
   /** True when the session has just logged in: its host was never written. */
   readonly isLogin: boolean;
-  /** True when a session of ours with this key has closed. */
+  /** True when a session of ours with this key has closed a short while ago. */
   readonly isLogout: boolean;
+  /** True when that has not been written yet. */
+  readonly isFirstLogout: boolean;
   /** True when the host that `current` names has any claim on the key, live or dead. */
   readonly isClaimed: boolean;
   /** True when `current` was found without a claim at an earlier look, too. */
@@ -48,30 +50,38 @@ const LEAVE: KeyDecision = { kind: "leave" };
  * | ours | us | written again: an EXPIRE alone would keep a wrong value alive in a datacenter where an older write came in last, and would not fill a Redis that lost its data |
  * | ours | another's, which has a claim | ours: its claim is older or dead |
  * | ours | another's, without a claim | left alone; if it is still so at the next look, ours |
- * | another's | us, or where our session has closed and nothing is there | given to it |
+ * | ours | another's, to which we gave it | ours: that one closed, too |
+ * | another's, and a session of ours has closed | us, whom we gave it to, or nothing; it, too, when we close: elsewhere the key may still name us | given to it |
  * | another's | anything else | left alone, its owner sees to it |
- * | none, and a session of ours has closed | us, or whom we gave it to | deleted |
+ * | none, and a session of ours has closed | us, or whom we gave it to; nothing, too, when we close | deleted |
  */
 export function decideKey(facts: KeyFacts): KeyDecision {
   const { current, localHost, newest } = facts;
   if (newest === undefined) {
     const isOurWriting = current === localHost || current === facts.handedTo;
-    return facts.isLogout && current !== null && isOurWriting ? { kind: "delete" } : LEAVE;
+    // also where it is gone already: elsewhere, what we wrote may come in after what removed it
+    const isToGo = current === null
+      ? facts.isFirstLogout || (facts.isLogout && facts.handedTo !== undefined)
+      : facts.isLogout && isOurWriting;
+    return isToGo ? { kind: "delete" } : LEAVE;
   }
   if (!facts.isOurs) {
     if (newest.host === localHost) {
       // another node of this datacenter renews it; only a key that closing left wrong is put right
       return facts.isLogout && current === null ? { kind: "set-absent", host: localHost } : LEAVE;
     }
-    if (current === localHost) return { kind: "set", host: newest.host };
-    if (facts.isLogout && current === null) return { kind: "set-absent", host: newest.host };
-    const isMisplaced = current !== null && current !== newest.host && current === facts.handedTo;
-    return isMisplaced ? { kind: "set", host: newest.host } : LEAVE;
+    if (!facts.isLogout) return LEAVE;
+    if (current === null) return { kind: "set-absent", host: newest.host };
+    const isOurWriting = current === localHost || current === facts.handedTo;
+    const isWritten = current === newest.host && !facts.isFirstLogout;
+    return !isWritten && (isOurWriting || current === newest.host)
+      ? { kind: "set", host: newest.host }
+      : LEAVE;
   }
   if (facts.isLogin) return { kind: "set", host: localHost };
   if (current === null) return { kind: "set-absent", host: localHost };
-  if (current === localHost || facts.isClaimed || facts.isSuspect) {
-    return { kind: "set", host: localHost };
-  }
-  return { kind: "suspect" };
+  const isTakenBack = facts.isClaimed || facts.isSuspect || current === facts.handedTo;
+  return current === localHost || isTakenBack
+    ? { kind: "set", host: localHost }
+    : { kind: "suspect" };
 }

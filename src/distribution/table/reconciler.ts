@@ -25,8 +25,8 @@ export interface ReconcilerDependencies {
   readonly metrics: TableMetrics;
   readonly options: ResolvedTable;
   readonly rule: KeyRule;
-  /** The account was written for the first time since sessions came or went. */
-  written(account: Account): void;
+  /** The account has changed, or is not as it should be: it wants to be read back. */
+  lookAgain(account: Account): void;
   /** Nothing of the account is left to see to. */
   emptied(account: Account): void;
   /** The value of a key is not what the cache may have. */
@@ -167,7 +167,7 @@ export class Reconciler {
         for (const session of sessions) session.isAnnounced = true;
         for (const session of closed) session.isWithdrawn = true;
         for (const key of plan.changedKeys) this.#deps.changed(key);
-        if (isFirst) this.#deps.written(account);
+        if (isFirst || plan.isDoubtful) this.#deps.lookAgain(account);
         this.#dropClosed(account, context.nowMs);
       });
     });

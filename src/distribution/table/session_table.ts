@@ -141,7 +141,7 @@ export class SessionTable {
       epochs: this.#epochs,
       options: this.#options,
       rule: deps.keyRule ?? decideKey,
-      written: (account) => this.#readBack.add(account, this.#clock.monotonicMs()),
+      lookAgain: (account) => this.#readBack.add(account, this.#clock.monotonicMs()),
       emptied: (account) => this.#dropAccount(account),
       changed: (key) => this.#cache.forgetKey(key),
     });

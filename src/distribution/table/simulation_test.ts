@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { SimulationStep } from "./_simulation.ts";
+import { Simulation } from "./_simulation.ts";
+import type { KeyRule } from "./key_rule.ts";
+import { decideKey } from "./key_rule.ts";
+
+/** What the table would do without claims: every refresh writes what this node believes. */
+const blindRule: KeyRule = ({ isLogout, isOurs, localHost, newest, current }) => {
+  if (isOurs || newest !== undefined) return { kind: "set", host: localHost };
+  return isLogout && current !== null ? { kind: "delete" } : { kind: "leave" };
+};
+
+function steps(actions: readonly SimulationStep["action"][], maxPauseMs: number) {
+  const step: fc.Arbitrary<SimulationStep> = fc.record({
+    pauseMs: fc.integer({ min: 2, max: maxPauseMs }),
+    datacenter: fc.nat(2),
+    action: fc.constantFrom(...actions),
+    user: fc.nat(1),
+    resource: fc.nat(1),
+  });
+  return fc.array(step, { minLength: 1, maxLength: 12 });
+}
+
+const INTERLEAVINGS = fc.record({
+  seed: fc.nat(),
+  datacenters: fc.integer({ min: 2, max: 3 }),
+  steps: steps(["login", "login", "logout"], 400),
+});
+
+async function explore(
+  runs: fc.Arbitrary<{ seed: number; datacenters: number; steps: SimulationStep[] }>,
+  options: { readonly rule: KeyRule; readonly numRuns: number; readonly seed?: number },
+): Promise<void> {
+  const property = fc.asyncProperty(runs, async (run) => {
+    assert.deepEqual(await Simulation.run({ ...run, rule: options.rule }), []);
+  });
+  const seed = options.seed === undefined ? {} : { seed: options.seed };
+  await fc.assert(property, { numRuns: options.numRuns, ...seed });
+}
+
+Deno.test("all tables name the newest login within one refresh of the last change", async () => {
+  await explore(INTERLEAVINGS, {
+    rule: decideKey,
+    numRuns: Number(Deno.env.get("SIM_RUNS") ?? 150),
+  });
+});
+
+Deno.test("blind rewriting instead of claims does not bring the tables together", async () => {
+  await assert.rejects(explore(INTERLEAVINGS, { rule: blindRule, numRuns: 100, seed: 1 }));
+});
+
+Deno.test("all tables name the newest login within one refresh of the last healed split or flush", async () => {
+  const runs = fc.record({
+    seed: fc.nat(),
+    datacenters: fc.integer({ min: 2, max: 3 }),
+    steps: steps(["login", "login", "logout", "split", "heal", "flush"], 1_500),
+  });
+  await explore(runs, { rule: decideKey, numRuns: Number(Deno.env.get("SIM_RUNS") ?? 60) });
+});
