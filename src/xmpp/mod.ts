@@ -53,3 +53,42 @@ export type { XmlAttributes, XmlNode } from "./xml/xml_element.ts";
 export { element, XmlElement } from "./xml/xml_element.ts";
 export { resolveScannerLimits } from "./xml/scanner_limits.ts";
 export { StreamScanner } from "./xml/stream_scanner.ts";
+export type {
+  CredentialSource,
+  SaslCondition,
+  SaslMechanism,
+  ScramCredentials,
+  ScramHash,
+  ScramSecret,
+} from "./sasl/mod.ts";
+export { DEFAULT_SCRAM_ITERATIONS, deriveScramCredentials, SASL_MECHANISMS } from "./sasl/mod.ts";
+export type {
+  AdmissionLimits,
+  DeliveryOutcome,
+  ResolvedStreamLimits,
+  ResponseHeader,
+  StanzaSink,
+  StanzaSource,
+  StreamLimits,
+  StreamTransport,
+  TransportHandlers,
+  TransportLimit,
+} from "./stream/mod.ts";
+export {
+  resolveStreamLimits,
+  STREAM_LIMIT_RANGES,
+  StreamAdmission,
+  TcpTransport,
+} from "./stream/mod.ts";
+export type {
+  C2sListenerOptions,
+  LocalSession,
+  SessionHooks,
+  SessionRegistryOptions,
+} from "./c2s/mod.ts";
+export {
+  C2sListener,
+  DEFAULT_MAX_DIRECTED_PRESENCE,
+  DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
+  SessionRegistry,
+} from "./c2s/mod.ts";

@@ -2,6 +2,9 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { ScramCredentials, ScramHash, ScramSecret } from "./credentials.ts";
 import { HASH_BYTES, SCRAM_SALT_BYTES } from "./derive_credentials.ts";
 
+/** One for the process, so that an account that is not there looks alike on every port. */
+const PROCESS_KEY: Uint8Array = randomBytes(32);
+
 /**
  * Credentials for accounts that do not exist, so that asking for one looks like asking for any other
  * (RFC 5802 §9): same name, same salt, as long as the process lives; keys that no password has.
@@ -11,7 +14,7 @@ export class FakeCredentials {
   readonly #iterations: number;
 
   /** @param iterations those that real accounts are made with, else the difference shows */
-  constructor(iterations: number, key: Uint8Array = randomBytes(32)) {
+  constructor(iterations: number, key: Uint8Array = PROCESS_KEY) {
     this.#iterations = iterations;
     this.#key = key;
   }

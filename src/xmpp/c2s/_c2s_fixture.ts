@@ -1,0 +1,152 @@
+import { Buffer } from "node:buffer";
+import type { Clock } from "../../base/mod.ts";
+import { ManualClock } from "../../base/mod.ts";
+import type { Connection, MemoryPairOptions } from "../../net/mod.ts";
+import { memoryConnectionPair } from "../../net/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { errorReply } from "../error_reply.ts";
+import type { FullJid } from "../jid.ts";
+import type { CredentialSource, ScramCredentials } from "../sasl/mod.ts";
+import { deriveScramCredentials } from "../sasl/mod.ts";
+import type { Stanza } from "../stanza.ts";
+import { MemoryMetrics } from "../stream/_memory_metrics.ts";
+import { RawPeer } from "../stream/_raw_peer.ts";
+import type { StanzaSource } from "../stream/stanza_sink.ts";
+import type { C2sListenerOptions } from "./c2s_listener.ts";
+import { C2sListener } from "./c2s_listener.ts";
+import type { SessionHooks } from "./local_session.ts";
+import { SessionRegistry } from "./session_registry.ts";
+
+const ITERATIONS = 16;
+const USERS = ["alice", "bob", "carol"];
+
+/** Every user's password is their name, turned around. */
+export function passwordOf(user: string): string {
+  return [...user].reverse().join("");
+}
+
+const CREDENTIALS = new Map<string, ScramCredentials>(
+  await Promise.all(
+    USERS.map(async (user) =>
+      [user, await deriveScramCredentials(passwordOf(user), ITERATIONS)] as const
+    ),
+  ),
+);
+
+const ACCOUNTS: CredentialSource = {
+  credentials: (localpart) => Promise.resolve(CREDENTIALS.get(localpart)),
+};
+
+export type FixtureOptions = Partial<C2sListenerOptions> & {
+  readonly hooks?: SessionHooks;
+  readonly maxSessionsPerAccount?: number;
+};
+
+/** A listener with accounts, whose sink delivers to its own sessions and answers what finds none. */
+export class C2sFixture implements AsyncDisposable {
+  readonly clock: Clock & { advance?(byMs: number): void };
+  readonly metrics = new MemoryMetrics();
+  readonly log = new MemoryLogger();
+  readonly opened: string[] = [];
+  readonly closed: string[] = [];
+  /** Everything that sessions gave to the sink. */
+  readonly accepted: Stanza[] = [];
+  readonly sources: StanzaSource[] = [];
+  readonly registry: SessionRegistry;
+  readonly listener: C2sListener;
+  readonly #peers: RawPeer[] = [];
+
+  constructor(options: FixtureOptions = {}) {
+    const { hooks, maxSessionsPerAccount, ...listenerOptions } = options;
+    this.clock = options.clock ?? new ManualClock();
+    this.registry = new SessionRegistry({
+      hooks: hooks ?? {
+        opened: (jid: FullJid) => this.#note(this.opened, jid),
+        closed: (jid: FullJid) => this.#note(this.closed, jid),
+      },
+      accountIq: () => "service-unavailable",
+      ...(maxSessionsPerAccount === undefined ? {} : { maxSessionsPerAccount }),
+    });
+    this.listener = new C2sListener({
+      hosts: new Map([["example.com", ACCOUNTS]]),
+      registry: this.registry,
+      sink: { accept: (stanza, source) => this.#accept(stanza, source) },
+      metrics: this.metrics,
+      log: this.log,
+      clock: this.clock,
+      scramIterations: ITERATIONS,
+      ...listenerOptions,
+    });
+  }
+
+  /** A client's end of a connection in memory; encrypted unless told otherwise. */
+  connect(options: MemoryPairOptions = {}): RawPeer {
+    const [client, server] = memoryConnectionPair({ isEncrypted: true, ...options });
+    this.listener.accept(server);
+    return this.play(client);
+  }
+
+  play(connection: Connection): RawPeer {
+    const peer = new RawPeer(connection);
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  /** A client that has logged in and bound; has sent no presence. */
+  async login(user: string, resource: string, options: MemoryPairOptions = {}): Promise<RawPeer> {
+    const peer = this.connect(options);
+    await authenticate(peer, user);
+    await bind(peer, resource);
+    return peer;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.listener.close();
+    for (const peer of this.#peers) if (!peer.isClosed) peer.close();
+    await Promise.all(this.#peers.map((peer) => peer.expectClosed()));
+  }
+
+  #note(list: string[], jid: FullJid): Promise<void> {
+    list.push(jid.text);
+    return Promise.resolve();
+  }
+
+  #accept(stanza: Stanza, source: StanzaSource): void {
+    this.accepted.push(stanza);
+    this.sources.push(source);
+    const outcome = this.registry.deliver(stanza);
+    if (outcome === "delivered" || outcome === "ignored") return;
+    const condition = outcome === "no-session" ? "service-unavailable" : outcome;
+    const reply = errorReply(stanza, condition);
+    if (reply !== undefined) this.registry.deliver(reply);
+  }
+}
+
+export const HEADER = "<?xml version='1.0'?><stream:stream to='example.com' version='1.0' " +
+  "xml:lang='en' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
+
+export const SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
+
+export function plainOf(user: string, password = passwordOf(user), authzid = ""): string {
+  const text = Buffer.from(`${authzid}\0${user}\0${password}`).toString("base64");
+  return `<auth xmlns='${SASL}' mechanism='PLAIN'>${text}</auth>`;
+}
+
+/** Opens a stream, logs in by PLAIN, and opens the stream that follows. */
+export async function authenticate(peer: RawPeer, user: string): Promise<void> {
+  peer.send(HEADER);
+  await peer.expect("</stream:features>");
+  await peer.exchange(plainOf(user), `<success xmlns='${SASL}'/>`);
+  peer.send(HEADER);
+  await peer.expect("</stream:features>");
+}
+
+/** Binds; gives the full JID. */
+export async function bind(peer: RawPeer, resource?: string): Promise<string> {
+  const child = resource === undefined ? "" : `<resource>${resource}</resource>`;
+  const match = await peer.exchange(
+    `<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>${child}</bind></iq>`,
+    /<iq type='result' id='b1'><bind [^>]*><jid>([^<]*)<\/jid><\/bind><\/iq>/,
+  );
+  return match[1]!;
+}

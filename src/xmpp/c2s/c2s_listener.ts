@@ -1,0 +1,144 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { CausewayError, SystemClock } from "../../base/mod.ts";
+import type { Connection } from "../../net/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { CredentialSource, SaslMechanism } from "../sasl/mod.ts";
+import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StanzaSink } from "../stream/stanza_sink.ts";
+import { StreamAdmission } from "../stream/stream_admission.ts";
+import type { StreamLimits } from "../stream/stream_limits.ts";
+import { resolveStreamLimits } from "../stream/stream_limits.ts";
+import { StreamMetrics } from "../stream/stream_metrics.ts";
+import type { StreamTransport } from "../stream/stream_transport.ts";
+import { TcpTransport } from "../stream/tcp_transport.ts";
+import type { C2sContext } from "./c2s_context.ts";
+import { C2sStream } from "./c2s_stream.ts";
+import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
+import type { SessionRegistry } from "./session_registry.ts";
+
+/** What a listener for clients is given. */
+export interface C2sListenerOptions {
+  /** Domains that users log in to, normalised, and where their accounts are. */
+  readonly hosts: ReadonlyMap<string, CredentialSource>;
+  readonly registry: SessionRegistry;
+  readonly sink: StanzaSink;
+  readonly metrics: Metrics;
+  /** @default SILENT_LOGGER */
+  readonly log?: Logger;
+  /** @default the machine's */
+  readonly clock?: Clock;
+  /** In the order in which they are offered. @default all */
+  readonly mechanisms?: readonly SaslMechanism[];
+  /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
+  readonly allowPlaintext?: boolean;
+  /** PBKDF2 rounds that accounts are made with; shown for accounts that do not exist. @default 10000 */
+  readonly scramIterations?: number;
+  readonly limits?: StreamLimits;
+  /** Entities that a session's directed presence is remembered for; 1 to 100 000. @default 1000 */
+  readonly maxDirectedPresence?: number;
+  /** Shared by the listeners of a process. @default one of its own */
+  readonly admission?: StreamAdmission;
+}
+
+/** Turns connections of clients into streams, and streams into sessions of a registry. */
+export class C2sListener {
+  readonly #context: C2sContext;
+  readonly #admission: StreamAdmission;
+  readonly #streams = new Set<C2sStream>();
+  #cancelSweep: CancelTimer | undefined;
+  #isClosed = false;
+
+  constructor(options: C2sListenerOptions) {
+    const maxDirected = options.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE;
+    if (!Number.isInteger(maxDirected) || maxDirected < 1 || maxDirected > 100_000) {
+      throw new RangeError(
+        `Cannot set maxDirectedPresence to ${maxDirected}: it must be an integer from 1 to 100000`,
+      );
+    }
+    this.#admission = options.admission ?? new StreamAdmission();
+    this.#context = {
+      hosts: options.hosts,
+      mechanisms: options.mechanisms ?? SASL_MECHANISMS,
+      allowPlaintext: options.allowPlaintext ?? false,
+      registry: options.registry,
+      sink: options.sink,
+      fake: new FakeCredentials(options.scramIterations ?? DEFAULT_SCRAM_ITERATIONS),
+      limits: resolveStreamLimits(options.limits),
+      maxDirectedPresence: maxDirected,
+      clock: options.clock ?? new SystemClock(),
+      metrics: new StreamMetrics(options.metrics, "c2s"),
+      log: options.log ?? SILENT_LOGGER,
+    };
+    this.#context.metrics.watchSessions(() => options.registry.count);
+    this.#sweepLater();
+  }
+
+  /** Streams that are open, those not yet authenticated included. */
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  /** Takes over a connection that was accepted; nobody else may use it afterwards. */
+  accept(connection: Connection): void {
+    this.acceptTransport(new TcpTransport(connection, this.#context.limits));
+  }
+
+  /** As `accept`, for a stream that something else than TCP carries. */
+  acceptTransport(transport: StreamTransport): void {
+    if (this.#isClosed) {
+      return turnAway(transport, new CausewayError("c2s/closing", "Cannot accept: closing"));
+    }
+    const ticket = this.#admission.admit(transport);
+    if (typeof ticket === "string") {
+      this.#context.metrics.limitHit(ticket);
+      return turnAway(
+        transport,
+        new CausewayError("c2s/too-many-streams", `Cannot accept: ${ticket}`),
+      );
+    }
+    const stream = new C2sStream(transport, this.#context, {
+      authenticated: () => ticket.authenticated(),
+      closed: (closed) => {
+        ticket.left();
+        this.#streams.delete(closed);
+      },
+    });
+    this.#streams.add(stream);
+    stream.start();
+  }
+
+  /** Ends all streams, bound or not, and accepts no more; resolves when the registry has been told. */
+  async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelSweep?.();
+    for (const stream of [...this.#streams]) stream.fail(condition);
+    await this.#context.registry.settled();
+  }
+
+  /** One timer for all streams, as one for each would cost more than what it watches over. */
+  #sweepLater(): void {
+    const { clock, limits } = this.#context;
+    this.#cancelSweep = clock.after(limits.keepaliveIntervalMs, () => {
+      for (const stream of this.#streams) stream.keepAlive();
+      this.#sweepLater();
+    });
+  }
+}
+
+/** Ends a connection that gets no stream. */
+function turnAway(transport: StreamTransport, reason: CausewayError): void {
+  const nothing = () => {};
+  transport.start({
+    header: nothing,
+    element: nothing,
+    footer: nothing,
+    failed: nothing,
+    broken: nothing,
+    secured: nothing,
+    drained: nothing,
+    closed: nothing,
+  });
+  transport.destroy(reason);
+}

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+
+Deno.test("C2sListener takes a client from its first byte to its end", async () => {
+  await using fixture = new C2sFixture();
+  const alice = fixture.connect();
+  alice.send(HEADER);
+  await alice.expectNext(
+    /<\?xml version='1\.0'\?><stream:stream xmlns='jabber:client' xmlns:stream='http:\/\/etherx\.jabber\.org\/streams' from='example\.com' id='[0-9a-f]{24}' version='1\.0' xml:lang='en'>/,
+  );
+  await alice.expectNext(
+    `<stream:features><mechanisms xmlns='${SASL}'><mechanism>SCRAM-SHA-256</mechanism>` +
+      "<mechanism>SCRAM-SHA-1</mechanism><mechanism>PLAIN</mechanism></mechanisms>" +
+      "</stream:features>",
+  );
+  await alice.exchange(plainOf("alice"), `<success xmlns='${SASL}'/>`);
+  alice.send(HEADER);
+  await alice.expect(
+    "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>" +
+      "<session xmlns='urn:ietf:params:xml:ns:xmpp-session'><optional/></session>" +
+      "</stream:features>",
+  );
+  assert.equal(await bind(alice, "home"), "alice@example.com/home");
+  assert.deepEqual(fixture.opened, ["alice@example.com/home"]);
+  await alice.exchange("</stream:stream>", "</stream:stream>");
+  await alice.expectClosed();
+  await fixture.registry.settled();
+  assert.deepEqual(fixture.closed, ["alice@example.com/home"]);
+  assert.equal(fixture.metrics.value("xmpp_streams_opened_total", { edge: "c2s" }), 1);
+  assert.equal(
+    fixture.metrics.value("xmpp_streams_closed_total", { edge: "c2s", condition: "none" }),
+    1,
+  );
+});
+
+Deno.test("C2sListener takes a conversation in pieces of one byte", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home", { chunkBytes: 1 });
+  await alice.exchange(
+    "<message to='alice@example.com/home' id='m'><body>ä &amp; ü</body></message>",
+    "<message from='alice@example.com/home' xml:lang='en' to='alice@example.com/home' id='m'>" +
+      "<body>ä &amp; ü</body></message>",
+  );
+});
+
+Deno.test("C2sListener takes a login that is pipelined", async () => {
+  await using fixture = new C2sFixture();
+  const alice = fixture.connect();
+  alice.send(
+    HEADER + plainOf("alice") + HEADER +
+      "<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>" +
+      "<message to='alice@example.com' id='m1'/>",
+  );
+  await alice.expect(`<success xmlns='${SASL}'/>`);
+  await alice.expect(/<jid>alice@example\.com\/[0-9a-f]{16}<\/jid>/);
+  await alice.expect("service-unavailable");
+  assert.equal(fixture.accepted.length, 1);
+});

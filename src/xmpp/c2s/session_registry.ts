@@ -1,0 +1,231 @@
+import { FullJid } from "../jid.ts";
+import type { Stanza } from "../stanza.ts";
+import { isSubscription } from "../stanza.ts";
+import type { StanzaErrorCondition } from "../stanza_error.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
+import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
+import { Turns } from "../stream/turns.ts";
+import type { LocalSession, SessionHooks } from "./local_session.ts";
+
+/** What a registry is given. */
+export interface SessionRegistryOptions {
+  readonly hooks: SessionHooks;
+  /**
+   * Answers IQ requests to a bare JID on behalf of the account (RFC 6121 §8.5.2.1.3). Asked only while
+   * the account has a session here.
+   */
+  accountIq(stanza: Stanza): DeliveryOutcome;
+  /** Sessions of one account at once; 1 to 10 000. @default 50 */
+  readonly maxSessionsPerAccount?: number;
+}
+
+/** Sessions of one account at once, unless configured. */
+export const DEFAULT_MAX_SESSIONS_PER_ACCOUNT = 50;
+
+/** The sessions that are connected to this process, and delivery to them. */
+export class SessionRegistry {
+  readonly #hooks: SessionHooks;
+  readonly #accountIq: (stanza: Stanza) => DeliveryOutcome;
+  readonly #maxPerAccount: number;
+  readonly #byFullJid = new Map<string, LocalSession>();
+  readonly #byBareJid = new Map<string, LocalSession[]>();
+  /** Steps for one JID or domain run one after another. */
+  readonly #turns = new Turns();
+
+  constructor(options: SessionRegistryOptions) {
+    const max = options.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
+    if (!Number.isInteger(max) || max < 1 || max > 10_000) {
+      throw new RangeError(
+        `Cannot set maxSessionsPerAccount to ${max}: it must be an integer from 1 to 10000`,
+      );
+    }
+    this.#hooks = options.hooks;
+    this.#accountIq = options.accountIq;
+    this.#maxPerAccount = max;
+  }
+
+  /** Sessions connected here. */
+  get count(): number {
+    return this.#byFullJid.size;
+  }
+
+  /** All sessions, in the order in which they came. */
+  sessions(): IterableIterator<LocalSession> {
+    return this.#byFullJid.values();
+  }
+
+  find(jid: FullJid): LocalSession | undefined {
+    return this.#byFullJid.get(jid.text);
+  }
+
+  /** The sessions of an account, in the order in which they came; not to be kept. */
+  ofAccount(bareJid: string): readonly LocalSession[] {
+    return this.#byBareJid.get(bareJid) ?? [];
+  }
+
+  /**
+   * Makes `session` reachable, taking the place of one with the same full JID, which is ended with
+   * `conflict` (RFC 6120 §7.7.2.2).
+   *
+   * @returns "opened", or why not: the condition that answers the bind request
+   */
+  open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
+    return this.#turns.run(session.jid.text, async () => {
+      const older = this.#byFullJid.get(session.jid.text);
+      if (older === undefined && this.#isAccountFull(session)) return "resource-constraint";
+      if (older !== undefined) {
+        // Forgotten first, so that what its own end does about it finds nothing left to do.
+        this.#remove(older);
+        older.end("conflict");
+        await this.#hooks.closed(session.jid);
+      }
+      if (!session.isOpen) return "gone";
+      await this.#hooks.opened(session.jid);
+      if (session.isOpen && !this.#isAccountFull(session)) {
+        this.#add(session);
+        session.opened();
+        return "opened";
+      }
+      await this.#hooks.closed(session.jid);
+      return session.isOpen ? "resource-constraint" : "gone";
+    });
+  }
+
+  /** Forgets `session`; nothing happens when another has taken its place. */
+  async close(session: LocalSession): Promise<void> {
+    if (!this.#remove(session)) return;
+    await this.#turns.run(session.jid.text, () => this.#hooks.closed(session.jid));
+  }
+
+  /** Ends all streams, and waits until everyone has been told that the sessions are gone. */
+  async closeAll(condition: StreamErrorCondition): Promise<void> {
+    for (const session of [...this.#byFullJid.values()]) session.end(condition);
+    await this.settled();
+  }
+
+  /** Waits until the hooks have been told of all that has happened so far. */
+  settled(): Promise<void> {
+    return this.#turns.settled();
+  }
+
+  /**
+   * Delivers to the sessions here by RFC 6121 §8.5.
+   *
+   * "no-session" says that somebody elsewhere may do better: no session of the account is here, or the
+   * addressed full JID is not, and RFC 6121 knows no other resource here to give the stanza to
+   * (requests, groupchat, headlines; chat and normal without an available resource).
+   * "ignored" is what §8.5 wants to vanish: errors to a bare JID, results and presence to nobody.
+   */
+  deliver(stanza: Stanza): DeliveryOutcome {
+    const { to } = stanza;
+    if (to instanceof FullJid) {
+      const session = this.#byFullJid.get(to.text);
+      if (session === undefined) return this.#deliverToMissing(stanza);
+      if (stanza.kind !== "presence" || !isForServer(stanza)) return give(session, stanza);
+    }
+    const sessions = this.#byBareJid.get(to.bare.text);
+    return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza);
+  }
+
+  /** RFC 6121 §8.5.3.2: the full JID is not here. */
+  #deliverToMissing(stanza: Stanza): DeliveryOutcome {
+    const sessions = this.#byBareJid.get(stanza.to.bare.text);
+    if (sessions === undefined) return "no-session";
+    switch (stanza.kind) {
+      case "message":
+        if (stanza.type === "error") return "ignored";
+        return stanza.type === "chat" || stanza.type === "normal"
+          ? deliverToMostAvailable(sessions, stanza, "no-session")
+          : "no-session";
+      case "presence":
+        return isForServer(stanza) ? this.#deliverToBare(sessions, stanza) : "ignored";
+      case "iq":
+        return stanza.type === "get" || stanza.type === "set" ? "no-session" : "ignored";
+      default:
+        return stanza.kind satisfies never;
+    }
+  }
+
+  /** RFC 6121 §8.5.2: the account as such. */
+  #deliverToBare(sessions: readonly LocalSession[], stanza: Stanza): DeliveryOutcome {
+    switch (stanza.kind) {
+      case "message":
+        switch (stanza.type) {
+          case "error":
+            return "ignored";
+          case "groupchat":
+            return "service-unavailable";
+          case "headline":
+            return deliverToAll(sessions, stanza, 0);
+          default:
+            return deliverToMostAvailable(sessions, stanza, "service-unavailable");
+        }
+      case "presence":
+        // Probes and errors concern the server: without rosters it has nothing to say to them.
+        return stanza.type === "probe" || stanza.type === "error"
+          ? "ignored"
+          : deliverToAll(sessions, stanza, -128);
+      case "iq":
+        return stanza.type === "get" || stanza.type === "set" ? this.#accountIq(stanza) : "ignored";
+      default:
+        return stanza.kind satisfies never;
+    }
+  }
+
+  #isAccountFull(session: LocalSession): boolean {
+    return this.ofAccount(session.jid.bare.text).length >= this.#maxPerAccount;
+  }
+
+  #add(session: LocalSession): void {
+    this.#byFullJid.set(session.jid.text, session);
+    const account = this.#byBareJid.get(session.jid.bare.text);
+    if (account === undefined) this.#byBareJid.set(session.jid.bare.text, [session]);
+    else account.push(session);
+  }
+
+  #remove(session: LocalSession): boolean {
+    if (this.#byFullJid.get(session.jid.text) !== session) return false;
+    this.#byFullJid.delete(session.jid.text);
+    const left = this.ofAccount(session.jid.bare.text).filter((other) => other !== session);
+    if (left.length === 0) this.#byBareJid.delete(session.jid.bare.text);
+    else this.#byBareJid.set(session.jid.bare.text, left);
+    return true;
+  }
+}
+
+/** RFC 6121 §8.5.3.1 leaves these to the server also at a full JID that exists. */
+function isForServer(stanza: Stanza): boolean {
+  return isSubscription(stanza) || stanza.type === "probe";
+}
+
+function give(session: LocalSession, stanza: Stanza): DeliveryOutcome {
+  return session.send(stanza) ? "delivered" : "resource-constraint";
+}
+
+/** To every available resource of at least that priority; nobody is no fault. */
+function deliverToAll(
+  sessions: readonly LocalSession[],
+  stanza: Stanza,
+  minPriority: number,
+): DeliveryOutcome {
+  let outcome: DeliveryOutcome = "ignored";
+  for (const session of sessions) {
+    if (session.priority === undefined || session.priority < minPriority) continue;
+    if (session.send(stanza)) outcome = "delivered";
+    else if (outcome === "ignored") outcome = "resource-constraint";
+  }
+  return outcome;
+}
+
+/** RFC 6121 §8.5.2.1.1: to the highest non-negative priority, all of them if several share it. */
+function deliverToMostAvailable(
+  sessions: readonly LocalSession[],
+  stanza: Stanza,
+  otherwise: DeliveryOutcome,
+): DeliveryOutcome {
+  let highest = -1;
+  for (const session of sessions) {
+    if (session.priority !== undefined && session.priority > highest) highest = session.priority;
+  }
+  return highest < 0 ? otherwise : deliverToAll(sessions, stanza, highest);
+}

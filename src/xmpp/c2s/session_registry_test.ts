@@ -1,0 +1,291 @@
+import assert from "node:assert/strict";
+import { FullJid } from "../jid.ts";
+import { parseJid } from "../jid_parser.ts";
+import type { Stanza, StanzaKind, StanzaType } from "../stanza.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
+import type { LocalSession } from "./local_session.ts";
+import { SessionRegistry } from "./session_registry.ts";
+
+class FakeSession implements LocalSession {
+  readonly jid: FullJid;
+  priority: number | undefined;
+  lastPresence = undefined;
+  isOpen = true;
+  isFull = false;
+  ended: StreamErrorCondition | undefined;
+  readonly received: Stanza[] = [];
+
+  constructor(jid: string, priority?: number) {
+    const parsed = parseJid(jid);
+    assert(parsed instanceof FullJid);
+    this.jid = parsed;
+    this.priority = priority;
+  }
+
+  opened(): void {
+    this.received.length = 0;
+  }
+
+  send(stanza: Stanza): boolean {
+    if (this.isFull) return false;
+    this.received.push(stanza);
+    return true;
+  }
+
+  end(condition: StreamErrorCondition): void {
+    this.ended = condition;
+    this.isOpen = false;
+  }
+}
+
+/** Hooks that note what they are told, and take as long as the test wants. */
+class NotedHooks {
+  readonly calls: string[] = [];
+  gate: Promise<void> = Promise.resolve();
+
+  async opened(jid: FullJid): Promise<void> {
+    this.calls.push(`opening ${jid.resourcepart}`);
+    await this.gate;
+    this.calls.push(`opened ${jid.resourcepart}`);
+  }
+
+  async closed(jid: FullJid): Promise<void> {
+    this.calls.push(`closing ${jid.resourcepart}`);
+    await this.gate;
+    this.calls.push(`closed ${jid.resourcepart}`);
+  }
+}
+
+function registryWith(hooks = new NotedHooks(), maxSessionsPerAccount?: number) {
+  const asked: Stanza[] = [];
+  const registry = new SessionRegistry({
+    hooks,
+    accountIq: (stanza) => {
+      asked.push(stanza);
+      return "delivered";
+    },
+    ...(maxSessionsPerAccount === undefined ? {} : { maxSessionsPerAccount }),
+  });
+  return { registry, hooks, asked };
+}
+
+function stanzaTo(to: string, kind: StanzaKind, type: StanzaType): Stanza {
+  return {
+    kind,
+    type,
+    from: parseJid("bob@example.com/x"),
+    to: parseJid(to),
+    bytes: new Uint8Array(0),
+  };
+}
+
+const BARE = "alice@example.com";
+const GONE = "alice@example.com/gone";
+
+/** high and twin have priority 5, low 1, away −1; idle never sent presence. */
+const TABLE: readonly (readonly [
+  to: string,
+  kind: StanzaKind,
+  type: StanzaType,
+  outcome: string,
+  receivers: string,
+])[] = [
+  [BARE, "message", "normal", "delivered", "high twin"],
+  [BARE, "message", "chat", "delivered", "high twin"],
+  [BARE, "message", "headline", "delivered", "high twin low"],
+  [BARE, "message", "groupchat", "service-unavailable", ""],
+  [BARE, "message", "error", "ignored", ""],
+  [BARE, "presence", "available", "delivered", "high twin low away"],
+  [BARE, "presence", "unavailable", "delivered", "high twin low away"],
+  [BARE, "presence", "subscribe", "delivered", "high twin low away"],
+  [BARE, "presence", "subscribed", "delivered", "high twin low away"],
+  [BARE, "presence", "unsubscribe", "delivered", "high twin low away"],
+  [BARE, "presence", "unsubscribed", "delivered", "high twin low away"],
+  [BARE, "presence", "probe", "ignored", ""],
+  [BARE, "presence", "error", "ignored", ""],
+  [BARE, "iq", "get", "delivered", "account"],
+  [BARE, "iq", "set", "delivered", "account"],
+  [BARE, "iq", "result", "ignored", ""],
+  [BARE, "iq", "error", "ignored", ""],
+  ...(["low", "away", "idle"] as const).flatMap((resource) =>
+    ([
+      ["message", "normal"],
+      ["message", "chat"],
+      ["message", "headline"],
+      ["message", "groupchat"],
+      ["message", "error"],
+      ["presence", "available"],
+      ["presence", "unavailable"],
+      ["presence", "error"],
+      ["iq", "get"],
+      ["iq", "set"],
+      ["iq", "result"],
+      ["iq", "error"],
+    ] as const).map(([kind, type]) =>
+      [`${BARE}/${resource}`, kind, type, "delivered", resource] as const
+    )
+  ),
+  [`${BARE}/low`, "presence", "subscribe", "delivered", "high twin low away"],
+  [`${BARE}/low`, "presence", "probe", "ignored", ""],
+  [GONE, "message", "normal", "delivered", "high twin"],
+  [GONE, "message", "chat", "delivered", "high twin"],
+  [GONE, "message", "headline", "no-session", ""],
+  [GONE, "message", "groupchat", "no-session", ""],
+  [GONE, "message", "error", "ignored", ""],
+  [GONE, "presence", "available", "ignored", ""],
+  [GONE, "presence", "unavailable", "ignored", ""],
+  [GONE, "presence", "subscribe", "delivered", "high twin low away"],
+  [GONE, "presence", "probe", "ignored", ""],
+  [GONE, "iq", "get", "no-session", ""],
+  [GONE, "iq", "set", "no-session", ""],
+  [GONE, "iq", "result", "ignored", ""],
+  [GONE, "iq", "error", "ignored", ""],
+  ["carol@example.com", "message", "chat", "no-session", ""],
+  ["carol@example.com", "iq", "get", "no-session", ""],
+  ["carol@example.com/x", "message", "chat", "no-session", ""],
+  ["carol@example.com/x", "message", "error", "no-session", ""],
+];
+
+for (const [to, kind, type, outcome, receivers] of TABLE) {
+  Deno.test(`SessionRegistry.deliver() gives ${kind} ${type} for ${to} to [${receivers}]`, async () => {
+    const { registry, asked } = registryWith();
+    const sessions = [
+      new FakeSession(`${BARE}/high`, 5),
+      new FakeSession(`${BARE}/twin`, 5),
+      new FakeSession(`${BARE}/low`, 1),
+      new FakeSession(`${BARE}/away`, -1),
+      new FakeSession(`${BARE}/idle`),
+    ];
+    for (const session of sessions) assert.equal(await registry.open(session), "opened");
+    assert.equal(registry.deliver(stanzaTo(to, kind, type)), outcome);
+    const reached = sessions.filter((session) => session.received.length > 0)
+      .map((session) => session.jid.resourcepart);
+    if (asked.length > 0) reached.push("account");
+    assert.equal(reached.join(" "), receivers);
+  });
+}
+
+Deno.test("SessionRegistry.deliver() has no resource to give to when none is available", async () => {
+  const { registry } = registryWith();
+  await registry.open(new FakeSession(`${BARE}/idle`));
+  await registry.open(new FakeSession(`${BARE}/away`, -1));
+  assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "service-unavailable");
+  assert.equal(registry.deliver(stanzaTo(GONE, "message", "chat")), "no-session");
+  assert.equal(registry.deliver(stanzaTo(BARE, "message", "headline")), "ignored");
+});
+
+Deno.test("SessionRegistry.deliver() refuses for a session that does not read", async () => {
+  const { registry } = registryWith();
+  const session = new FakeSession(`${BARE}/a`, 0);
+  await registry.open(session);
+  session.isFull = true;
+  assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "resource-constraint");
+  assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "resource-constraint");
+});
+
+Deno.test("SessionRegistry.open() ends the older session, and tells the hooks one after another", async () => {
+  const { registry, hooks } = registryWith();
+  const [older, newer] = [new FakeSession(`${BARE}/a`), new FakeSession(`${BARE}/a`)];
+  assert.equal(await registry.open(older), "opened");
+  assert.equal(await registry.open(newer), "opened");
+  await registry.close(older);
+  assert.equal(older.ended, "conflict");
+  assert.equal(newer.ended, undefined);
+  assert.equal(registry.find(newer.jid), newer);
+  assert.equal(registry.count, 1);
+  assert.deepEqual(hooks.calls, [
+    "opening a",
+    "opened a",
+    "closing a",
+    "closed a",
+    "opening a",
+    "opened a",
+  ]);
+});
+
+Deno.test("SessionRegistry.open() lets the last of many at once win", async () => {
+  const { registry, hooks } = registryWith();
+  const all = Array.from({ length: 4 }, () => new FakeSession(`${BARE}/a`));
+  await Promise.all(all.map((session) => registry.open(session)));
+  assert.equal(registry.find(all[3]!.jid), all[3]);
+  assert.deepEqual(all.map((session) => session.ended), [
+    "conflict",
+    "conflict",
+    "conflict",
+    undefined,
+  ]);
+  const steps = hooks.calls.map((call) => call.split(" ")[0]);
+  for (let i = 0; i < steps.length; i += 2) {
+    assert.equal(steps[i + 1], steps[i] === "opening" ? "opened" : "closed");
+  }
+  assert.equal(steps.at(-1), "opened");
+});
+
+Deno.test("SessionRegistry.open() does not reach a session before the hook has resolved", async () => {
+  const hooks = new NotedHooks();
+  const gate = Promise.withResolvers<void>();
+  hooks.gate = gate.promise;
+  const { registry } = registryWith(hooks);
+  const session = new FakeSession(`${BARE}/a`, 0);
+  const opening = registry.open(session);
+  assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "no-session");
+  gate.resolve();
+  assert.equal(await opening, "opened");
+  assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "delivered");
+});
+
+Deno.test("SessionRegistry.open() takes back what a client that left meanwhile had opened", async () => {
+  const hooks = new NotedHooks();
+  const gate = Promise.withResolvers<void>();
+  hooks.gate = gate.promise;
+  const { registry } = registryWith(hooks);
+  const session = new FakeSession(`${BARE}/a`, 0);
+  const opening = registry.open(session);
+  session.isOpen = false;
+  gate.resolve();
+  assert.equal(await opening, "gone");
+  assert.equal(registry.count, 0);
+  assert.equal(hooks.calls.at(-1), "closed a");
+});
+
+Deno.test("SessionRegistry.open() takes maxSessionsPerAccount sessions and not one more", async () => {
+  const { registry, hooks } = registryWith(new NotedHooks(), 2);
+  const results = await Promise.all(
+    ["a", "b", "c"].map((resource) => registry.open(new FakeSession(`${BARE}/${resource}`))),
+  );
+  assert.deepEqual(results.toSorted(), ["opened", "opened", "resource-constraint"]);
+  assert.equal(await registry.open(new FakeSession(`${BARE}/d`)), "resource-constraint");
+  assert.equal(await registry.open(new FakeSession(`${BARE}/a`)), "opened");
+  assert.equal(await registry.open(new FakeSession("bob@example.com/a")), "opened");
+  const balance = hooks.calls.filter((call) => call.startsWith("opened")).length -
+    hooks.calls.filter((call) => call.startsWith("closed")).length;
+  assert.equal(balance, registry.count);
+});
+
+Deno.test("SessionRegistry refuses a bound on sessions that is out of range", () => {
+  assert.throws(() => registryWith(new NotedHooks(), 0), RangeError);
+  assert.throws(() => registryWith(new NotedHooks(), 10_001), RangeError);
+});
+
+Deno.test("SessionRegistry.closeAll() ends everyone and waits for the hooks", async () => {
+  const { registry, hooks } = registryWith();
+  const sessions = ["a", "b"].map((resource) => new FakeSession(`${BARE}/${resource}`));
+  for (const session of sessions) {
+    await registry.open(session);
+    const end = session.end.bind(session);
+    session.end = (condition) => {
+      end(condition);
+      void registry.close(session);
+    };
+  }
+  await registry.closeAll("system-shutdown");
+  assert.deepEqual(sessions.map((session) => session.ended), [
+    "system-shutdown",
+    "system-shutdown",
+  ]);
+  assert.equal(registry.count, 0);
+  assert.deepEqual(hooks.calls.filter((call) => call.startsWith("closed")).toSorted(), [
+    "closed a",
+    "closed b",
+  ]);
+});

@@ -1,0 +1,12 @@
+export type { DeliveryOutcome, StanzaSink, StanzaSource } from "./stanza_sink.ts";
+export type { AdmissionLimits } from "./stream_admission.ts";
+export { StreamAdmission } from "./stream_admission.ts";
+export type { ResolvedStreamLimits, StreamLimits } from "./stream_limits.ts";
+export { resolveStreamLimits, STREAM_LIMIT_RANGES } from "./stream_limits.ts";
+export type {
+  ResponseHeader,
+  StreamTransport,
+  TransportHandlers,
+  TransportLimit,
+} from "./stream_transport.ts";
+export { TcpTransport } from "./tcp_transport.ts";

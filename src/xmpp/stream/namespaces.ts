@@ -1,0 +1,10 @@
+export { CLIENT_NAMESPACE, COMPONENT_NAMESPACE, STREAM_NAMESPACE } from "../xml/namespaces.ts";
+
+/** RFC 6120 §5. */
+export const TLS_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-tls";
+/** RFC 6120 §6. */
+export const SASL_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-sasl";
+/** RFC 6120 §7. */
+export const BIND_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-bind";
+/** RFC 3921 §3, which RFC 6121 dropped and clients still ask for. */
+export const SESSION_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-session";

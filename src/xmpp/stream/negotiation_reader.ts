@@ -1,0 +1,63 @@
+import { stanzaKind } from "../stanza_parser.ts";
+import { parseElement } from "../xml/parse_element.ts";
+import type { ScannedElement } from "../xml/scanner_types.ts";
+import type { XmlElement } from "../xml/xml_element.ts";
+import { BIND_NAMESPACE, CLIENT_NAMESPACE, SASL_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
+import type { NegotiationEvent } from "./negotiation_state.ts";
+
+/** What an element that came in before a resource was bound means. */
+export function readNegotiationEvent(element: ScannedElement): NegotiationEvent {
+  switch (element.namespace) {
+    case TLS_NAMESPACE:
+      return element.name === "starttls" ? { kind: "starttls" } : { kind: "foreign" };
+    case SASL_NAMESPACE:
+      return readSasl(element);
+    case CLIENT_NAMESPACE:
+      return element.name === "iq" && element.attribute("type") === "set"
+        ? readBind(treeOf(element))
+        : { kind: stanzaKind(element) === undefined ? "foreign" : "stanza" };
+    default:
+      return { kind: "foreign" };
+  }
+}
+
+/** The element as a tree; for the few that the edge itself understands. */
+export function treeOf(element: ScannedElement): XmlElement {
+  return parseElement(
+    element.buffer.slice(element.start, element.end),
+    element.namespace,
+    element.inheritedPrefixes,
+  );
+}
+
+function readSasl(element: ScannedElement): NegotiationEvent {
+  switch (element.name) {
+    case "auth": {
+      const text = treeOf(element).text;
+      // RFC 6120 §6.4.2: no text is no initial response; an empty one is written "=".
+      return {
+        kind: "auth",
+        mechanism: element.attribute("mechanism"),
+        text: text === "" ? undefined : text,
+      };
+    }
+    case "response":
+      return { kind: "response", text: treeOf(element).text };
+    case "abort":
+      return { kind: "abort" };
+    default:
+      return { kind: "foreign" };
+  }
+}
+
+/** RFC 6120 §7.6, §7.7; an empty resource is as good as none. */
+function readBind(iq: XmlElement): NegotiationEvent {
+  const bind = iq.child("bind", BIND_NAMESPACE);
+  if (bind === undefined) return { kind: "stanza" };
+  const resource = bind.child("resource")?.text;
+  return {
+    kind: "bind",
+    iqId: iq.attribute("id") ?? "",
+    resource: resource === "" ? undefined : resource,
+  };
+}

@@ -1,0 +1,383 @@
+import type { BareJid, FullJid } from "../jid.ts";
+import { tryParseJid } from "../jid_parser.ts";
+import type { SaslCondition, SaslMechanism, SaslReply } from "../sasl/mod.ts";
+import type { StanzaErrorCondition } from "../stanza_error.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StreamHeader } from "../xml/scanner_types.ts";
+import { CLIENT_NAMESPACE } from "./namespaces.ts";
+import { checkStreamHeader } from "./stream_header.ts";
+
+// A client's stream from its first byte to its end (RFC 6120 §4 to §7):
+//
+//   opening --header--> offering --starttls--> securing --secured--> opening
+//                          |  ^
+//                        auth |failure
+//                          v  |
+//                     authenticating --success--> reopening --header--> binding
+//                                                                         |
+//   closed <--end, error, timeout-- bound <--registered-- registering <--bind
+//
+// While the server works (authenticating with `isWaiting`, registering) input is held back, so that
+// what a client pipelines is read in its turn.
+
+/** Where a stream stands. */
+export type NegotiationState =
+  | { readonly kind: "opening" }
+  | { readonly kind: "securing" }
+  | { readonly kind: "offering"; readonly host: string; readonly failures: number }
+  | {
+    readonly kind: "authenticating";
+    readonly host: string;
+    readonly failures: number;
+    readonly mechanism: SaslMechanism;
+    /** True while the server works on the client's last message. */
+    readonly isWaiting: boolean;
+  }
+  | { readonly kind: "reopening"; readonly account: BareJid }
+  | { readonly kind: "binding"; readonly account: BareJid }
+  | { readonly kind: "registering"; readonly account: BareJid; readonly iqId: string }
+  | { readonly kind: "bound"; readonly jid: FullJid }
+  | { readonly kind: "closed" };
+
+/** What can happen to a stream. */
+export type NegotiationEvent =
+  | { readonly kind: "header"; readonly header: StreamHeader }
+  | { readonly kind: "starttls" }
+  | {
+    readonly kind: "auth";
+    readonly mechanism: string | undefined;
+    readonly text: string | undefined;
+  }
+  | { readonly kind: "response"; readonly text: string }
+  | { readonly kind: "abort" }
+  /** `resource` is undefined when the server is to choose. */
+  | { readonly kind: "bind"; readonly iqId: string; readonly resource: string | undefined }
+  /** A message, presence or iq that is not a bind request. */
+  | { readonly kind: "stanza" }
+  /** Anything else at the top level. */
+  | { readonly kind: "foreign" }
+  /** The exchange answered what `authenticate` or `respond` gave it. */
+  | { readonly kind: "sasl"; readonly reply: SaslReply }
+  | { readonly kind: "secured" }
+  | { readonly kind: "registered"; readonly jid: FullJid }
+  | { readonly kind: "refused"; readonly condition: StanzaErrorCondition }
+  /** The peer ended its stream. */
+  | { readonly kind: "footer" }
+  /** The peer broke a rule, ran out of time, or the server ends the stream. */
+  | { readonly kind: "fail"; readonly condition: StreamErrorCondition };
+
+/** Features offered after a header (RFC 6120 §4.3.2). */
+export interface OfferedFeatures {
+  readonly startTls: "required" | "optional" | "none";
+  readonly mechanisms: readonly SaslMechanism[];
+  readonly isBindable: boolean;
+}
+
+/** What the shell has to do, in order. */
+export type NegotiationAction =
+  | { readonly kind: "send-header"; readonly host: string | undefined }
+  | { readonly kind: "send-features"; readonly features: OfferedFeatures }
+  | { readonly kind: "proceed" }
+  | { readonly kind: "tls-failure" }
+  | {
+    readonly kind: "authenticate";
+    readonly host: string;
+    readonly mechanism: SaslMechanism;
+    readonly text: string | undefined;
+  }
+  | { readonly kind: "respond"; readonly text: string }
+  | { readonly kind: "challenge"; readonly text: string }
+  | { readonly kind: "success"; readonly text: string | undefined }
+  | {
+    readonly kind: "sasl-failure";
+    readonly condition: SaslCondition;
+    /** Undefined for a mechanism that does not exist. */
+    readonly mechanism: SaslMechanism | undefined;
+  }
+  /** The next input is a new stream header. */
+  | { readonly kind: "restart" }
+  | { readonly kind: "register"; readonly account: BareJid; readonly resource: string | undefined }
+  | { readonly kind: "bind-result"; readonly iqId: string; readonly jid: FullJid }
+  | {
+    readonly kind: "bind-error";
+    readonly iqId: string;
+    readonly condition: StanzaErrorCondition;
+  }
+  /** Hold input back, or take it again. */
+  | { readonly kind: "hold" }
+  | { readonly kind: "release" }
+  | { readonly kind: "stream-error"; readonly condition: StreamErrorCondition }
+  /** Send the end of the stream and close the connection. */
+  | { readonly kind: "end" };
+
+/** What is true of the connection and the listener, now. */
+export interface NegotiationTerms {
+  readonly startTls: "required" | "optional" | "none";
+  /** Mechanisms that may be used on the connection as it is; none while TLS is required. */
+  readonly mechanisms: readonly SaslMechanism[];
+  /** Mechanisms that may be used only once the connection is encrypted. */
+  readonly withheld: readonly SaslMechanism[];
+  /** Failed attempts after which the stream is ended. */
+  readonly maxAuthFailures: number;
+  hosts(domain: string): boolean;
+}
+
+/** A new state and what to do about it. */
+export interface NegotiationStep {
+  readonly state: NegotiationState;
+  readonly actions: readonly NegotiationAction[];
+}
+
+const CLOSED: NegotiationState = { kind: "closed" };
+
+/** Advances one stream by one event. Pure: no clock, no connection, no logging. */
+export function stepNegotiation(
+  state: NegotiationState,
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  if (state.kind === "closed") return { state, actions: [] }; // late input is normal at the end
+  if (event.kind === "fail") return fail(state, event.condition);
+  if (event.kind === "footer") return { state: CLOSED, actions: [{ kind: "end" }] };
+  switch (state.kind) {
+    case "opening":
+    case "reopening":
+      return event.kind === "header"
+        ? opened(state, event.header, terms)
+        : fail(state, "bad-format");
+    case "securing":
+      // Nothing but the handshake may follow <proceed/>; the transport reports pipelined bytes.
+      return event.kind === "secured"
+        ? { state: { kind: "opening" }, actions: [{ kind: "restart" }] }
+        : fail(state, "policy-violation");
+    case "offering":
+      return offering(state, event, terms);
+    case "authenticating":
+      return authenticating(state, event, terms);
+    case "binding":
+      if (event.kind !== "bind") return fail(state, unexpected(event));
+      return {
+        state: { kind: "registering", account: state.account, iqId: event.iqId },
+        actions: [
+          { kind: "hold" },
+          { kind: "register", account: state.account, resource: event.resource },
+        ],
+      };
+    case "registering":
+      return registering(state, event);
+    case "bound":
+      return event.kind === "stanza" ? { state, actions: [] } : fail(state, unexpected(event));
+    default:
+      return state satisfies never;
+  }
+}
+
+function opened(
+  state: NegotiationState & { kind: "opening" | "reopening" },
+  header: StreamHeader,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  const account = state.kind === "reopening" ? state.account : undefined;
+  const checked = checkStreamHeader(header, {
+    contentNamespace: CLIENT_NAMESPACE,
+    hasVersion: true,
+    hosts: (domain) => account === undefined ? terms.hosts(domain) : domain === account.domainpart,
+  });
+  if (!checked.ok) return fail(state, checked.condition);
+  const sendHeader: NegotiationAction = { kind: "send-header", host: checked.host };
+  const failAfterHeader = (condition: StreamErrorCondition): NegotiationStep => ({
+    state: CLOSED,
+    actions: [sendHeader, { kind: "stream-error", condition }, { kind: "end" }],
+  });
+  if (account !== undefined) {
+    // RFC 6120 §4.7.1: whoever names itself after authentication names the account.
+    if (header.from !== undefined && tryParseJid(header.from)?.bare.text !== account.text) {
+      return failAfterHeader("invalid-from");
+    }
+    return {
+      state: { kind: "binding", account },
+      actions: [sendHeader, {
+        kind: "send-features",
+        features: { startTls: "none", mechanisms: [], isBindable: true },
+      }],
+    };
+  }
+  if (terms.startTls === "none" && terms.mechanisms.length === 0) {
+    return failAfterHeader("policy-violation");
+  }
+  return {
+    state: { kind: "offering", host: checked.host, failures: 0 },
+    actions: [sendHeader, {
+      kind: "send-features",
+      features: { startTls: terms.startTls, mechanisms: terms.mechanisms, isBindable: false },
+    }],
+  };
+}
+
+function offering(
+  state: NegotiationState & { kind: "offering" },
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  switch (event.kind) {
+    case "starttls":
+      return terms.startTls === "none"
+        ? { state: CLOSED, actions: [{ kind: "tls-failure" }, { kind: "end" }] }
+        : { state: { kind: "securing" }, actions: [{ kind: "proceed" }] };
+    case "auth": {
+      const mechanism = terms.mechanisms.find((offered) => offered === event.mechanism);
+      if (mechanism === undefined) {
+        const isWithheld = terms.withheld.some((withheld) => withheld === event.mechanism);
+        const condition = isWithheld ? "encryption-required" : "invalid-mechanism";
+        return failedAttempt({ ...state, mechanism: undefined }, condition, terms);
+      }
+      return {
+        state: {
+          kind: "authenticating",
+          host: state.host,
+          failures: state.failures,
+          mechanism,
+          isWaiting: true,
+        },
+        actions: [
+          { kind: "hold" },
+          { kind: "authenticate", host: state.host, mechanism, text: event.text },
+        ],
+      };
+    }
+    case "response":
+    case "abort":
+      return failedAttempt(
+        { ...state, mechanism: undefined },
+        event.kind === "abort" ? "aborted" : "malformed-request",
+        terms,
+      );
+    default:
+      return fail(state, unexpected(event));
+  }
+}
+
+function authenticating(
+  state: NegotiationState & { kind: "authenticating" },
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  if (state.isWaiting) {
+    if (event.kind !== "sasl") return fail(state, "policy-violation");
+    const { reply } = event;
+    switch (reply.kind) {
+      case "challenge":
+        return {
+          state: { ...state, isWaiting: false },
+          actions: [{ kind: "challenge", text: reply.text }, { kind: "release" }],
+        };
+      case "success":
+        return {
+          state: { kind: "reopening", account: reply.account },
+          actions: [
+            { kind: "success", text: reply.text },
+            { kind: "restart" },
+            { kind: "release" },
+          ],
+        };
+      case "failure": {
+        const step = failedAttempt(state, reply.condition, terms);
+        return { state: step.state, actions: [...step.actions, { kind: "release" }] };
+      }
+      default:
+        return reply satisfies never;
+    }
+  }
+  switch (event.kind) {
+    case "response":
+      return {
+        state: { ...state, isWaiting: true },
+        actions: [{ kind: "hold" }, { kind: "respond", text: event.text }],
+      };
+    case "abort":
+      return failedAttempt(state, "aborted", terms);
+    case "auth":
+      return failedAttempt(state, "malformed-request", terms);
+    default:
+      return fail(state, unexpected(event));
+  }
+}
+
+function registering(
+  state: NegotiationState & { kind: "registering" },
+  event: NegotiationEvent,
+): NegotiationStep {
+  switch (event.kind) {
+    case "registered":
+      return {
+        state: { kind: "bound", jid: event.jid },
+        actions: [{ kind: "bind-result", iqId: state.iqId, jid: event.jid }, { kind: "release" }],
+      };
+    case "refused":
+      return {
+        state: { kind: "binding", account: state.account },
+        actions: [
+          { kind: "bind-error", iqId: state.iqId, condition: event.condition },
+          { kind: "release" },
+        ],
+      };
+    default:
+      return fail(state, "policy-violation");
+  }
+}
+
+/** RFC 6120 §6.4.5: a client may try again, but not for ever. */
+function failedAttempt(
+  state: {
+    readonly host: string;
+    readonly failures: number;
+    readonly mechanism: SaslMechanism | undefined;
+  },
+  condition: SaslCondition,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  const failures = state.failures + 1;
+  const failure: NegotiationAction = {
+    kind: "sasl-failure",
+    condition,
+    mechanism: state.mechanism,
+  };
+  if (failures >= terms.maxAuthFailures) {
+    return {
+      state: CLOSED,
+      actions: [failure, { kind: "stream-error", condition: "policy-violation" }, { kind: "end" }],
+    };
+  }
+  return { state: { kind: "offering", host: state.host, failures }, actions: [failure] };
+}
+
+/** Ends the stream with an error; before our own header is out, that goes first (§4.9.1.2). */
+function fail(state: NegotiationState, condition: StreamErrorCondition): NegotiationStep {
+  const error: NegotiationAction = { kind: "stream-error", condition };
+  switch (state.kind) {
+    case "opening":
+    case "reopening":
+      return {
+        state: CLOSED,
+        actions: [{ kind: "send-header", host: undefined }, error, { kind: "end" }],
+      };
+    case "securing":
+      // In the middle of a handshake nothing can be said.
+      return { state: CLOSED, actions: [{ kind: "end" }] };
+    default:
+      return { state: CLOSED, actions: [error, { kind: "end" }] };
+  }
+}
+
+/** RFC 6120 §4.9.3: the condition for an element that does not belong where it stands. */
+function unexpected(event: NegotiationEvent): StreamErrorCondition {
+  switch (event.kind) {
+    case "stanza":
+    case "bind":
+      return "not-authorized";
+    case "header":
+      return "bad-format";
+    default:
+      return "unsupported-stanza-type";
+  }
+}

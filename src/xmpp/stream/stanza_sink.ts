@@ -1,0 +1,27 @@
+import type { Jid } from "../jid.ts";
+import type { Stanza } from "../stanza.ts";
+
+/** The stream that a stanza came from, as far as whoever routes may touch it. */
+export interface StanzaSource {
+  /** Full JID of a client, domain of a component. */
+  readonly jid: Jid;
+  /**
+   * Stops reading from this stream until `resume`; what was already read, one chunk at most, still
+   * arrives. A switch, not a counter: whoever has several reasons counts them.
+   */
+  pause(): void;
+  resume(): void;
+}
+
+/** Where the stanzas of all streams go. */
+export interface StanzaSink {
+  /** Takes `stanza` over; `from` is stamped and checked. Called in the order of the stream. */
+  accept(stanza: Stanza, source: StanzaSource): void;
+}
+
+/** What became of a stanza that was to be delivered to a session or component. */
+export type DeliveryOutcome =
+  | "delivered"
+  | "no-session"
+  | "ignored"
+  | import("../stanza_error.ts").StanzaErrorCondition;

@@ -1,0 +1,6 @@
+import { randomHex } from "../../base/mod.ts";
+
+/** A stream id (RFC 6120 §4.7.3): unpredictable, as XEP-0114 makes it part of a proof. */
+export function newStreamId(): string {
+  return randomHex(12);
+}

@@ -1,0 +1,79 @@
+import type { ScannerLimits } from "../xml/scanner_types.ts";
+
+/** Bounds on one stream, client's or component's. */
+export interface StreamLimits {
+  /** Bytes of one stanza or stream header; 10 000 (RFC 6120 §13.12) to 16 777 216. @default 262144 */
+  readonly maxStanzaBytes?: number;
+  /** Depth of nesting below the stream; 8 to 1 000. @default 64 */
+  readonly maxDepth?: number;
+  /** Attributes on one element; 16 to 1 000. @default 64 */
+  readonly maxAttributes?: number;
+  /** Milliseconds from the connection to the bound resource or handshake; 100 to 3 600 000. @default 30000 */
+  readonly negotiationTimeoutMs?: number;
+  /** Bytes that a peer may send before it is authenticated; 1 024 to 16 777 216. @default 32768 */
+  readonly maxUnauthenticatedBytes?: number;
+  /** Failed attempts to authenticate on one stream before it ends; 1 to 100. @default 3 */
+  readonly maxAuthFailures?: number;
+  /**
+   * Bytes that may wait for a peer that reads slowly; a stanza past it is refused with
+   * `resource-constraint`. 16 384 to 1 073 741 824. @default 1048576
+   */
+  readonly maxPendingBytes?: number;
+  /**
+   * Milliseconds after which a peer that has stanzas refused for want of reading is cut off;
+   * 10 to 3 600 000. @default 30000
+   */
+  readonly slowReaderMs?: number;
+  /** Milliseconds of silence after which whitespace is sent; 100 to 86 400 000. @default 150000 */
+  readonly keepaliveIntervalMs?: number;
+}
+
+/** All limits, resolved. */
+export type ResolvedStreamLimits = Required<StreamLimits>;
+
+interface Range {
+  readonly byDefault: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Defaults and ranges of every limit, for whoever checks a configuration. */
+export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = {
+  maxStanzaBytes: { byDefault: 262_144, min: 10_000, max: 16_777_216 },
+  maxDepth: { byDefault: 64, min: 8, max: 1_000 },
+  maxAttributes: { byDefault: 64, min: 16, max: 1_000 },
+  negotiationTimeoutMs: { byDefault: 30_000, min: 100, max: 3_600_000 },
+  maxUnauthenticatedBytes: { byDefault: 32_768, min: 1_024, max: 16_777_216 },
+  maxAuthFailures: { byDefault: 3, min: 1, max: 100 },
+  maxPendingBytes: { byDefault: 1_048_576, min: 16_384, max: 1_073_741_824 },
+  slowReaderMs: { byDefault: 30_000, min: 10, max: 3_600_000 },
+  keepaliveIntervalMs: { byDefault: 150_000, min: 100, max: 86_400_000 },
+};
+
+/**
+ * Fills in defaults.
+ * @throws RangeError for a value that is no integer in its range
+ */
+export function resolveStreamLimits(limits: StreamLimits = {}): ResolvedStreamLimits {
+  const resolved: Record<string, number> = {};
+  for (const [name, range] of Object.entries(STREAM_LIMIT_RANGES)) {
+    const value = limits[name as keyof StreamLimits] ?? range.byDefault;
+    if (!Number.isInteger(value) || value < range.min || value > range.max) {
+      throw new RangeError(
+        `Cannot set ${name} to ${value}: it must be an integer from ${range.min} to ${range.max}`,
+      );
+    }
+    resolved[name] = value;
+  }
+  // The loop has set every key of the record of ranges, which are the keys of the interface.
+  return Object.freeze(resolved) as unknown as ResolvedStreamLimits;
+}
+
+/** The part that the scanner keeps. */
+export function scannerLimits(limits: ResolvedStreamLimits): ScannerLimits {
+  return {
+    maxStanzaBytes: limits.maxStanzaBytes,
+    maxDepth: limits.maxDepth,
+    maxAttributes: limits.maxAttributes,
+  };
+}

@@ -1,0 +1,102 @@
+import type { Counter, Metrics } from "../../observe/mod.ts";
+import type { StanzaKind } from "../stanza.ts";
+
+/** Which edge a stream is on; the metrics' label `edge`. */
+export type StreamEdge = "c2s" | "component";
+
+/** Limits of the edge; the metrics' label `limit`. */
+export type StreamLimitName =
+  | "stanza-bounds"
+  | "unauthenticated-bytes"
+  | "pipelined-starttls"
+  | "negotiation-time"
+  | "auth-failures"
+  | "pending-bytes"
+  | "slow-reader"
+  | "directed-presence"
+  | "sessions-per-account"
+  | "unauthenticated-streams"
+  | "streams-per-address";
+
+type ByKind = Readonly<Record<StanzaKind, Counter>>;
+
+/** What the streams of one edge count; children are bound here, once. */
+export class StreamMetrics {
+  readonly opened: Counter;
+  /** Stanzas read from peers, by kind. */
+  readonly received: ByKind;
+  /** Stanzas written to peers, by kind. */
+  readonly sent: ByKind;
+  readonly #metrics: Metrics;
+  readonly #edge: StreamEdge;
+
+  constructor(metrics: Metrics, edge: StreamEdge) {
+    this.#metrics = metrics;
+    this.#edge = edge;
+    this.opened = metrics.counter({
+      name: "xmpp_streams_opened_total",
+      help: "Streams that a peer connected for",
+      labels: { edge },
+    });
+    this.received = byKind((kind) =>
+      metrics.counter({
+        name: "xmpp_stanzas_received_total",
+        help: "Stanzas read from peers",
+        labels: { edge, kind },
+      })
+    );
+    this.sent = byKind((kind) =>
+      metrics.counter({
+        name: "xmpp_stanzas_sent_total",
+        help: "Stanzas written to peers",
+        labels: { edge, kind },
+      })
+    );
+  }
+
+  /** Shows `read()` as the number of sessions or components connected here. */
+  watchSessions(read: () => number): void {
+    this.#metrics.gauge({
+      name: "xmpp_sessions",
+      help: "Sessions and components connected to this node",
+      labels: { edge: this.#edge },
+    }, read);
+  }
+
+  /** A stream is over; `condition` is its stream error, `none` after an orderly end. */
+  closed(condition: string): void {
+    this.#metrics.counter({
+      name: "xmpp_streams_closed_total",
+      help: "Streams that ended, by the stream error that ended them",
+      labels: { edge: this.#edge, condition },
+    }).inc();
+  }
+
+  authSucceeded(mechanism: string): void {
+    this.#metrics.counter({
+      name: "xmpp_auth_successes_total",
+      help: "Authentications that succeeded",
+      labels: { edge: this.#edge, mechanism },
+    }).inc();
+  }
+
+  authFailed(mechanism: string, condition: string): void {
+    this.#metrics.counter({
+      name: "xmpp_auth_failures_total",
+      help: "Authentications that failed, by the reason given to the peer",
+      labels: { edge: this.#edge, mechanism, condition },
+    }).inc();
+  }
+
+  limitHit(limit: StreamLimitName): void {
+    this.#metrics.counter({
+      name: "xmpp_limit_hits_total",
+      help: "Times that a peer ran into a limit",
+      labels: { edge: this.#edge, limit },
+    }).inc();
+  }
+}
+
+function byKind(bind: (kind: StanzaKind) => Counter): ByKind {
+  return { message: bind("message"), presence: bind("presence"), iq: bind("iq") };
+}

@@ -1,0 +1,215 @@
+import type { CausewayError } from "../../base/mod.ts";
+import type { Connection } from "../../net/mod.ts";
+import { StreamFailure } from "../xml/scan_failure.ts";
+import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
+import { StreamScanner } from "../xml/stream_scanner.ts";
+import { STREAM_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
+import type { ResolvedStreamLimits } from "./stream_limits.ts";
+import { scannerLimits } from "./stream_limits.ts";
+import type { ResponseHeader, StreamTransport, TransportHandlers } from "./stream_transport.ts";
+import { escapeValue } from "../xml/escape.ts";
+
+const UTF8 = new TextEncoder();
+const SPACE = UTF8.encode(" ");
+const FOOTER = UTF8.encode("</stream:stream>");
+const PROCEED = UTF8.encode(`<proceed xmlns='${TLS_NAMESPACE}'/>`);
+
+/** A stream over TCP or TLS: one XML document in each direction (RFC 6120 §4). */
+export class TcpTransport implements StreamTransport {
+  readonly #connection: Connection;
+  readonly #maxUnauthenticatedBytes: number;
+  readonly #scanner: StreamScanner;
+  #handlers: TransportHandlers | undefined;
+  /** Counts while below the limit matter; −1 once the peer is trusted. */
+  #unauthenticatedBytes = 0;
+  #isHeaderSent = false;
+  #isHeld = false;
+  #isPaused = false;
+  #isTlsWanted = false;
+  /** True from our end or a failure on: what still comes in is not looked at. */
+  #isOver = false;
+
+  constructor(connection: Connection, limits: ResolvedStreamLimits) {
+    this.#connection = connection;
+    this.#maxUnauthenticatedBytes = limits.maxUnauthenticatedBytes;
+    this.#scanner = new StreamScanner({
+      streamOpened: (header: StreamHeader) => this.#handlers!.header(header),
+      element: (element: ScannedElement) => {
+        // An element that ended the stream may lie in one chunk with others.
+        if (!this.#isOver) this.#handlers!.element(element);
+      },
+      streamClosed: () => {
+        if (!this.#isOver) this.#handlers!.footer();
+      },
+    }, scannerLimits(limits));
+  }
+
+  get remoteAddress(): string {
+    return this.#connection.remoteAddress;
+  }
+
+  get isEncrypted(): boolean {
+    return this.#connection.isEncrypted;
+  }
+
+  get isLoopback(): boolean {
+    return this.#connection.isLoopback;
+  }
+
+  get canStartTls(): boolean {
+    return !this.#connection.isEncrypted && this.#connection.startTls !== undefined;
+  }
+
+  get pendingBytes(): number {
+    return this.#connection.pendingBytes;
+  }
+
+  start(handlers: TransportHandlers): void {
+    this.#handlers = handlers;
+    this.#connection.start({
+      data: (chunk) => this.#data(chunk),
+      drained: () => handlers.drained(),
+      secured: () => handlers.secured(),
+      closed: (error) => {
+        this.#isOver = true;
+        handlers.closed(error);
+      },
+    });
+  }
+
+  sendHeader(header: ResponseHeader): void {
+    const attributes = [
+      ["xmlns", header.contentNamespace],
+      ["xmlns:stream", STREAM_NAMESPACE],
+      ["from", header.from],
+      ["to", header.to],
+      ["id", header.id],
+      ["version", header.hasVersion ? "1.0" : undefined],
+      ["xml:lang", header.hasVersion ? "en" : undefined],
+    ] as const;
+    const text = attributes.map(([name, value]) =>
+      value === undefined ? "" : ` ${name}='${escapeValue(value)}'`
+    ).join("");
+    this.#isHeaderSent = true;
+    this.#connection.send(UTF8.encode(`<?xml version='1.0'?><stream:stream${text}>`));
+  }
+
+  sendStreamElement(name: "features" | "error", content: string): void {
+    this.#connection.send(
+      UTF8.encode(
+        content === "" ? `<stream:${name}/>` : `<stream:${name}>${content}</stream:${name}>`,
+      ),
+    );
+  }
+
+  sendNonza(xml: string): void {
+    this.#connection.send(UTF8.encode(xml));
+  }
+
+  sendStanza(bytes: Uint8Array): void {
+    this.#connection.send(bytes);
+  }
+
+  sendKeepalive(): void {
+    this.#connection.send(SPACE);
+  }
+
+  restart(): void {
+    // What came in behind the last element belongs to the new stream.
+    const rest = this.#scanner.remainder;
+    this.#scanner.reset();
+    this.#isHeaderSent = false;
+    if (!this.#isHeld) return;
+    this.#scanner.stop();
+    if (rest.length > 0) this.#scanner.push(rest);
+  }
+
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#scanner.stop();
+    this.#connection.pause();
+  }
+
+  release(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    if (!this.#isPaused) this.#connection.resume();
+    if (!this.#isOver) this.#scan(undefined);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (!this.#isHeld) this.#connection.resume();
+  }
+
+  trust(): void {
+    this.#unauthenticatedBytes = -1;
+  }
+
+  startTls(): void {
+    // Whether the peer waits is known only when the chunk has been scanned.
+    this.#isTlsWanted = true;
+    this.#scanner.stop();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    if (this.#isHeaderSent) this.#connection.send(FOOTER);
+    this.#connection.close();
+  }
+
+  destroy(reason: CausewayError): void {
+    this.#isOver = true;
+    this.#connection.destroy(reason);
+  }
+
+  #data(chunk: Uint8Array): void {
+    if (this.#isOver) return;
+    if (this.#unauthenticatedBytes >= 0) {
+      this.#unauthenticatedBytes += chunk.length;
+      if (this.#unauthenticatedBytes > this.#maxUnauthenticatedBytes) {
+        this.#handlers!.failed("policy-violation", "unauthenticated-bytes");
+        return;
+      }
+    }
+    this.#scan(chunk);
+  }
+
+  /** Scans a chunk, or what was held back, and begins TLS when an element asked for it. */
+  #scan(chunk: Uint8Array | undefined): void {
+    try {
+      if (chunk === undefined) this.#scanner.resume();
+      else this.#scanner.push(chunk);
+    } catch (thrown) {
+      if (this.#isOver) return; // garbage behind the end changes nothing
+      if (!(thrown instanceof StreamFailure)) {
+        // A bug of ours met by one peer's bytes ends that peer's stream and no other's.
+        this.#handlers!.broken(thrown);
+        return;
+      }
+      this.#handlers!.failed(
+        thrown.condition,
+        thrown.condition === "policy-violation" ? "stanza-bounds" : undefined,
+      );
+      return;
+    }
+    if (this.#isTlsWanted && !this.#isOver) this.#beginTls();
+  }
+
+  #beginTls(): void {
+    this.#isTlsWanted = false;
+    if (this.#scanner.remainder.length > 0) {
+      // Taken as encrypted, these bytes would let anyone on the way speak for the client.
+      this.#handlers!.failed("policy-violation", "pipelined-starttls");
+      return;
+    }
+    this.#connection.send(PROCEED);
+    this.#connection.startTls!();
+  }
+}
