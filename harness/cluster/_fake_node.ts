@@ -1,9 +1,17 @@
 /**
  * Stands in for a node where only the harness is tested: reads its configuration, listens on what it
- * says, and answers `NAME:TEXT` on its link port. `FAKE_EXIT` makes it end instead.
+ * says, answers `NAME:TEXT` on its link port and a few figures on its admin port. `FAKE_EXIT` makes it
+ * end instead.
  */
 import { parse } from "smol-toml";
 import type { CausewayConfiguration } from "./causeway_configuration.ts";
+
+const METRICS = `# HELP xmpp_sessions How many?
+xmpp_sessions{edge="c2s"} 3
+mod_global_distrib_links_open{host="a"} 1
+mod_global_distrib_links_open{host="b"} 1
+causeway_redis_up 1
+`;
 
 const text = Deno.readTextFileSync(Deno.args[0]!);
 // Written by the harness itself a moment ago.
@@ -20,7 +28,11 @@ const c2s = configuration.listen.c2s.map(({ port }) => listen(port));
 const component = configuration.listen.component.map(({ port }) => listen(port));
 const endpoints = configuration.modules.mod_global_distrib.connections.endpoints;
 const links = endpoints.map(({ port }) => listen(port));
-const admin = listen(configuration.listen.admin["port"]);
+const admin = Deno.serve({
+  hostname: "127.0.0.1",
+  port: Number(configuration.listen.admin["port"]),
+  onListen() {},
+}, ({ url }) => new Response(new URL(url).pathname === "/metrics" ? METRICS : "ok"));
 
 for (const listener of links) void answer(listener);
 console.log(
@@ -29,7 +41,7 @@ console.log(
     c2s: c2s.map(addressOf),
     component: component.map(addressOf),
     links: links.map(addressOf),
-    admin: addressOf(admin),
+    admin: `127.0.0.1:${admin.addr.port}`,
   }),
 );
 

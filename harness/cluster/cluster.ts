@@ -59,10 +59,12 @@ export class Cluster implements AsyncDisposable {
     const cluster = new Cluster(resolved, { run, authority, mesh });
     try {
       await cluster.#build();
+      resolved.signal?.throwIfAborted();
       await Promise.all(cluster.#datacenters.map((datacenter) => datacenter.start()));
+      resolved.signal?.throwIfAborted();
       return cluster;
     } catch (thrown) {
-      await cluster.keep();
+      if (!resolved.signal?.aborted) await cluster.keep();
       await cluster[Symbol.asyncDispose]();
       throw new Error(`Cannot start the cluster; its files are in ${run.directory}`, {
         cause: thrown,
@@ -247,19 +249,27 @@ export class Cluster implements AsyncDisposable {
 
 /**
  * Starts a cluster, runs `body` on it and ends it. When `body` throws, the cluster's directory is
- * kept, and named on standard error.
+ * kept, and named on standard error. When the options' signal comes, it does not wait for `body`.
  */
 export async function withCluster<T>(
   options: ClusterOptions,
   body: (cluster: Cluster) => Promise<T>,
 ): Promise<T> {
   await using cluster = await Cluster.start(options);
+  const { signal } = options;
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal?.reason);
+  signal?.addEventListener("abort", abort, { once: true });
   try {
-    return await body(cluster);
+    return await Promise.race([body(cluster), aborted]);
   } catch (thrown) {
-    await cluster.keep();
-    console.error(`The files of the failed run are in ${cluster.run.directory}`);
+    if (!signal?.aborted) {
+      await cluster.keep();
+      console.error(`The files of the failed run are in ${cluster.run.directory}`);
+    }
     throw thrown;
+  } finally {
+    signal?.removeEventListener("abort", abort);
   }
 }
 

@@ -54,6 +54,8 @@ export interface ClusterOptions {
   readonly addUsers?: (users: UserImport) => Promise<void>;
   /** Milliseconds within which a node has to be ready. @default 20000 */
   readonly readyWithinMs?: number;
+  /** Gives up a start, or a run by `withCluster`; then nothing is kept of it. */
+  readonly signal?: AbortSignal;
 }
 
 /** What `addUsers` is given. */
@@ -65,8 +67,10 @@ export interface UserImport {
 
 /** `ClusterOptions` with every default filled in, except what stays absent. */
 export type ResolvedClusterOptions =
-  & Required<Omit<ClusterOptions, "configure" | "env" | "command" | "addUsers">>
-  & Pick<ClusterOptions, "configure" | "env" | "command" | "addUsers">;
+  & Required<Omit<ClusterOptions, WithoutDefault>>
+  & Pick<ClusterOptions, WithoutDefault>;
+
+type WithoutDefault = "configure" | "env" | "command" | "addUsers" | "signal";
 
 export const DEFAULT_USERS: readonly ClusterUser[] = [
   { localpart: "alice", password: "secret" },

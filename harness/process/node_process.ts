@@ -38,6 +38,7 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
   readonly #options: NodeProcessOptions<Configuration>;
   #child: Child | undefined;
   #ready: ReadyLine | undefined;
+  #starting: Promise<ReadyLine> | undefined;
 
   constructor(options: NodeProcessOptions<Configuration>) {
     this.#options = options;
@@ -89,32 +90,8 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
    * @returns its ready line
    * @throws when it ends, or says nothing in time; the message has the end of its log
    */
-  async start(): Promise<ReadyLine> {
-    if (this.state !== "stopped") throw new Error(`Cannot start ${this.name}: it is ${this.state}`);
-    await this.writeConfiguration();
-    const command = this.#options.command?.(this.configFile) ??
-      causewayCommand(["serve", "--config", this.configFile]);
-    const child = new Child({
-      name: this.name,
-      ...command,
-      cwd: PROJECT_DIRECTORY,
-      env: this.env,
-      logFile: this.#options.run.path(`${this.name}.log`),
-      run: this.#options.run,
-    });
-    this.#child = child;
-    void child.exited.then(() => {
-      if (this.#child === child) this.#ready = undefined;
-    });
-    try {
-      const ready = await readiness(child, this.#options.readyWithinMs ?? 20_000);
-      this.#ready = ready;
-      this.#options.started?.(ready);
-      return ready;
-    } catch (thrown) {
-      await child.kill();
-      throw new Error(`Cannot start ${this.name}\n${this.tail()}`, { cause: thrown });
-    }
+  start(): Promise<ReadyLine> {
+    return this.#starting = this.#start();
   }
 
   /** SIGTERM: it drains and ends; SIGKILL when it does not within `withinMs`. */
@@ -150,6 +127,35 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#child?.stop();
+    await this.#starting?.catch(() => {}); // told to whoever called `start()`
+  }
+
+  async #start(): Promise<ReadyLine> {
+    if (this.state !== "stopped") throw new Error(`Cannot start ${this.name}: it is ${this.state}`);
+    await this.writeConfiguration();
+    const command = this.#options.command?.(this.configFile) ??
+      causewayCommand(["serve", "--config", this.configFile]);
+    const child = new Child({
+      name: this.name,
+      ...command,
+      cwd: PROJECT_DIRECTORY,
+      env: this.env,
+      logFile: this.#options.run.path(`${this.name}.log`),
+      run: this.#options.run,
+    });
+    this.#child = child;
+    void child.exited.then(() => {
+      if (this.#child === child) this.#ready = undefined;
+    });
+    try {
+      const ready = await readiness(child, this.#options.readyWithinMs ?? 20_000);
+      this.#ready = ready;
+      this.#options.started?.(ready);
+      return ready;
+    } catch (thrown) {
+      await child.kill();
+      throw new Error(`Cannot start ${this.name}\n${this.tail()}`, { cause: thrown });
+    }
   }
 
   #startedChild(): Child {

@@ -1,0 +1,92 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { REDIS_CHOICES, type RedisChoice } from "../redis/mod.ts";
+
+/** What `deno task cluster` was told to do. */
+export interface ClusterCommand {
+  readonly datacenters: number;
+  readonly nodes: number;
+  readonly redis: RedisChoice;
+  readonly replication: "external" | "builtin";
+  /** Name of a scenario to run instead of staying up. */
+  readonly scenario: string | undefined;
+  readonly list: boolean;
+  readonly json: boolean;
+}
+
+/** Why there is nothing to do: help was asked for, or an option is wrong; all has been said already. */
+export interface ParsingEnd {
+  readonly exitCode: number;
+}
+
+/** Where messages for people go. */
+export interface CommandOutput {
+  out(text: string): void;
+  error(text: string): void;
+}
+
+/** Reads the command line of `deno task cluster`. */
+export function parseClusterCommand(
+  args: readonly string[],
+  output: CommandOutput,
+): ClusterCommand | ParsingEnd {
+  const program = new Command("deno task cluster")
+    .description(
+      "Starts datacenters on this machine that share one XMPP domain, and says how to log in.\n" +
+        "Ctrl-C ends it and leaves nothing behind.",
+    )
+    .addOption(count("--datacenters <N>", "datacenters, called dc1, dc2 …", 3))
+    .addOption(count("--nodes <M>", "Causeway processes in each", 1))
+    .addOption(
+      new Option(
+        "--redis <KIND>",
+        "where each datacenter's Redis comes from; auto: the first that works",
+      )
+        .choices(REDIS_CHOICES).default("auto"),
+    )
+    .addOption(
+      new Option("--replication <WHO>", "who carries the session table between datacenters")
+        .choices(["external", "builtin"]).default("external"),
+    )
+    .option("--check", "check that it works and exit: 0 if it does, 1 if not")
+    .addOption(new Option("--scenario <NAME>", "run one scenario and exit").conflicts("check"))
+    .option("--list", "list the scenarios")
+    .option("--json", "write JSON, an object on each line")
+    .allowExcessArguments(false)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => output.out(text),
+      writeErr: (text) => output.error(text),
+    });
+  try {
+    program.parse(args, { from: "user" });
+  } catch (thrown) {
+    if (!(thrown instanceof CommanderError)) throw thrown;
+    return { exitCode: thrown.exitCode === 0 ? 0 : 2 };
+  }
+  const options = program.opts<{
+    datacenters: number;
+    nodes: number;
+    redis: RedisChoice;
+    replication: "external" | "builtin";
+    check?: true;
+    scenario?: string;
+    list?: true;
+    json?: true;
+  }>();
+  return {
+    datacenters: options.datacenters,
+    nodes: options.nodes,
+    redis: options.redis,
+    replication: options.replication,
+    scenario: options.check ? "self-check" : options.scenario,
+    list: options.list ?? false,
+    json: options.json ?? false,
+  };
+}
+
+function count(flags: string, description: string, standard: number): Option {
+  return new Option(flags, description).default(standard).argParser((text) => {
+    if (!/^\d+$/.test(text)) throw new InvalidArgumentError("It has to be a whole number.");
+    return Number(text);
+  });
+}

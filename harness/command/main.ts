@@ -1,0 +1,123 @@
+import { Cluster, type ClusterOptions, DEFAULT_USERS } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { describeCluster, loginCard, type Palette, palette, showLive } from "../screen/mod.ts";
+import { type ClusterCommand, parseClusterCommand } from "./cluster_command.ts";
+import { friendlyPorts } from "./friendly_ports.ts";
+import { fullMessage, runScenario } from "./run_scenario.ts";
+import { Termination } from "./termination.ts";
+
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+const EXIT_INTERRUPTED = 130;
+
+/** Users beyond the default three, so that each datacenter of the largest cluster has one. */
+const MORE_USERS = ["dave", "erin", "frank", "grace", "heidi", "ivan"];
+
+/** Terminal or not, and the scenarios to choose from. */
+export interface ClusterMainOptions {
+  readonly scenarios: readonly Scenario[];
+  readonly isTerminal: boolean;
+  readonly isColoured: boolean;
+  /** What every cluster is, where the command line does not say otherwise. */
+  readonly cluster?: ClusterOptions;
+}
+
+/** `deno task cluster`. Gives the exit code. */
+export async function clusterMain(
+  args: readonly string[],
+  { scenarios, isTerminal, isColoured, cluster }: ClusterMainOptions,
+): Promise<number> {
+  const command = parseClusterCommand(args, { out: write, error: writeError });
+  if ("exitCode" in command) return command.exitCode;
+  if (command.list) return list(scenarios, command.json);
+  const paint = palette(isColoured);
+  const options = { ...cluster, ...clusterOptions(command) };
+  if (command.scenario !== undefined) {
+    const scenario = scenarios.find(({ name }) => name === command.scenario);
+    if (scenario !== undefined) return await play(scenario, options, command.json, paint);
+    const names = scenarios.map(({ name }) => name).join(", ");
+    writeError(`There is no scenario "${command.scenario}"; there are: ${names}\n`);
+    return EXIT_USAGE;
+  }
+  return await stayUp(options, command.json, { isTerminal, paint });
+}
+
+function list(scenarios: readonly Scenario[], isJson: boolean): number {
+  const width = Math.max(...scenarios.map(({ name }) => name.length));
+  for (const { name, summary } of scenarios) {
+    write(
+      isJson ? JSON.stringify({ name, summary }) + "\n" : `${name.padEnd(width)}  ${summary}\n`,
+    );
+  }
+  return 0;
+}
+
+function clusterOptions(command: ClusterCommand): ClusterOptions {
+  const more = MORE_USERS.map((localpart) => ({ localpart, password: "secret" }));
+  const users = [...DEFAULT_USERS, ...more];
+  return {
+    datacenters: command.datacenters,
+    nodes: command.nodes,
+    redis: command.redis,
+    replication: command.replication,
+    users: users.slice(0, Math.max(DEFAULT_USERS.length, command.datacenters)),
+  };
+}
+
+async function play(
+  scenario: Scenario,
+  options: ClusterOptions,
+  isJson: boolean,
+  paint: Palette,
+): Promise<number> {
+  using termination = new Termination();
+  if (!isJson) write(`${paint.bold(scenario.name)}: ${scenario.summary}\n`);
+  const result = await runScenario(
+    scenario,
+    { ...options, signal: termination.signal },
+    (line) => isJson || write(`  ${paint.green("✓")} ${line}\n`),
+  );
+  if (termination.signal.aborted) return EXIT_INTERRUPTED;
+  if (isJson) write(JSON.stringify(result) + "\n");
+  else if (result.ok) write(paint.green(`passed in ${result.seconds} s\n`));
+  else {
+    writeError(`  ${paint.red("✗")} ${result.error}\n`);
+    write(paint.red(`failed after ${result.seconds} s\n`));
+  }
+  return result.ok ? 0 : EXIT_FAILED;
+}
+
+async function stayUp(
+  options: ClusterOptions,
+  isJson: boolean,
+  { isTerminal, paint }: { readonly isTerminal: boolean; readonly paint: Palette },
+): Promise<number> {
+  using termination = new Termination();
+  const { signal } = termination;
+  if (isTerminal && !isJson) write(paint.dim("Starting …"));
+  try {
+    await using cluster = await Cluster.start({ ...options, ports: friendlyPorts, signal });
+    const description = describeCluster(cluster);
+    if (isJson) write(JSON.stringify(description) + "\n");
+    else {
+      if (isTerminal) write("\r\x1b[2K");
+      write(loginCard(description, paint).map((line) => line + "\n").join("") + "\n");
+    }
+    const format = isJson ? "json" : isTerminal ? "redraw" : "lines";
+    await showLive(cluster, { format, paint, signal, write });
+    if (!isJson) write(paint.dim("\nEnding …\n"));
+    return 0;
+  } catch (thrown) {
+    if (signal.aborted) return EXIT_INTERRUPTED;
+    writeError(`${isTerminal && !isJson ? "\r\x1b[2K" : ""}${fullMessage(thrown)}\n`);
+    return thrown instanceof RangeError ? EXIT_USAGE : EXIT_FAILED;
+  }
+}
+
+function write(text: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(text));
+}
+
+function writeError(text: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(text));
+}

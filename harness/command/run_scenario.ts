@@ -1,0 +1,52 @@
+import { type ClusterOptions, withCluster } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+
+/** What came of a scenario. */
+export interface ScenarioResult {
+  readonly scenario: string;
+  readonly ok: boolean;
+  readonly seconds: number;
+  /** What was seen, in order. */
+  readonly seen: readonly string[];
+  /** Why it failed, with what the cluster said. */
+  readonly error?: string;
+}
+
+/** Plays one scenario on a cluster of its own. Never rejects. */
+export async function runScenario(
+  scenario: Scenario,
+  options: ClusterOptions,
+  say: (line: string) => void = () => {},
+): Promise<ScenarioResult> {
+  const startMs = performance.now();
+  const seen: string[] = [];
+  const result = (ok: boolean) => ({
+    scenario: scenario.name,
+    ok,
+    seconds: Math.round(performance.now() - startMs) / 1000,
+    seen,
+  });
+  try {
+    await withCluster(
+      { ...scenario.options, ...options },
+      (cluster) =>
+        scenario.run(cluster, (line) => {
+          seen.push(line);
+          say(line);
+        }),
+    );
+    return result(true);
+  } catch (thrown) {
+    return { ...result(false), error: fullMessage(thrown) };
+  }
+}
+
+/** The messages of an error and of what caused it. */
+export function fullMessage(thrown: unknown): string {
+  const messages: string[] = [];
+  for (let error = thrown; error !== undefined && messages.length < 5;) {
+    messages.push(error instanceof Error ? error.message : String(error));
+    error = error instanceof Error ? error.cause : undefined;
+  }
+  return messages.join("\n");
+}

@@ -1,0 +1,58 @@
+import { XmppJsClient } from "../clients/mod.ts";
+import type { Cluster } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+
+/** What `deno task cluster --check` runs. */
+export const SELF_CHECK: Scenario = {
+  name: "self-check",
+  summary: "someone logs in at each datacenter, and everyone writes to everyone",
+  async run(cluster, say) {
+    await using stack = new AsyncDisposableStack();
+    const clients: XmppJsClient[] = [];
+    for (const [index, datacenter] of cluster.datacenters.entries()) {
+      const client = stack.use(await logIn(cluster, index));
+      await client.presence();
+      clients.push(client);
+      say(`${client.jid} is logged in at ${datacenter.name}`);
+    }
+    for (const [from, sender] of clients.entries()) {
+      for (const [to, recipient] of clients.entries()) {
+        if (from === to) continue;
+        const body = `from dc${from + 1} to dc${to + 1}`;
+        const startMs = performance.now();
+        await sender.sendMessage(bare(recipient.jid), body);
+        const message = await recipient.expectMessage(body);
+        const tookMs = (performance.now() - startMs).toFixed(1);
+        if (message.from !== sender.jid) {
+          throw new Error(`The message came from ${message.from} instead of ${sender.jid}`);
+        }
+        say(
+          `${bare(sender.jid)} (dc${from + 1}) → ${bare(recipient.jid)} (dc${
+            to + 1
+          })  ${tookMs} ms`,
+        );
+      }
+    }
+    for (const client of clients) await client.expectNothingElse();
+    say("nothing else arrived anywhere");
+  },
+};
+
+/** Logs in a user of their own at datacenter number `index`. */
+async function logIn(cluster: Cluster, index: number): Promise<XmppJsClient> {
+  const user = cluster.users[index];
+  if (user === undefined) throw new RangeError("The self-check needs a user for each datacenter");
+  const { host, port } = cluster.datacenters[index]!.clientAddress("starttls");
+  return await XmppJsClient.connect({
+    host,
+    port,
+    domain: cluster.globalHost,
+    ...user,
+    security: "starttls",
+    caFile: cluster.caFile,
+  });
+}
+
+function bare(jid: string): string {
+  return jid.split("/", 1)[0]!; // split gives at least one part
+}

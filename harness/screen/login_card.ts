@@ -1,0 +1,102 @@
+import type { Cluster } from "../cluster/mod.ts";
+import type { Address } from "../process/mod.ts";
+import type { Palette } from "./palette.ts";
+import { textTable } from "./text_table.ts";
+
+/** All that someone needs to log in, in machine-readable form. */
+export interface ClusterDescription {
+  readonly globalHost: string;
+  readonly caFile: string;
+  readonly directory: string;
+  readonly users: readonly { readonly jid: string; readonly password: string }[];
+  readonly components: readonly { readonly domain: string; readonly secret: string }[];
+  readonly datacenters: readonly {
+    readonly name: string;
+    readonly localHost: string;
+    readonly starttls: string;
+    readonly directTls: string;
+    readonly plaintext: string;
+    readonly component: string | null;
+    readonly admin: string;
+    readonly redis: string;
+  }[];
+}
+
+export function describeCluster(cluster: Cluster): ClusterDescription {
+  const { globalHost, options } = cluster;
+  return {
+    globalHost,
+    caFile: cluster.caFile,
+    directory: cluster.run.directory,
+    users: cluster.users.map(({ localpart, password }) => ({
+      jid: `${localpart}@${globalHost}`,
+      password,
+    })),
+    components: options.components.map(({ name, secret }) => ({ domain: name, secret })),
+    datacenters: cluster.datacenters.map((datacenter) => ({
+      name: datacenter.name,
+      localHost: datacenter.localHost,
+      starttls: text(datacenter.clientAddress("starttls")),
+      directTls: text(datacenter.clientAddress("direct")),
+      plaintext: text(datacenter.clientAddress("none")),
+      component: options.components.length === 0 ? null : text(datacenter.componentAddress()),
+      admin: datacenter.adminUrl("/").origin,
+      redis: datacenter.redis.description,
+    })),
+  };
+}
+
+/** How to log in, for people. */
+export function loginCard(description: ClusterDescription, paint: Palette): string[] {
+  const { datacenters, users, globalHost } = description;
+  const [userHead, ...userLines] = textTable(
+    [{ heading: "Account" }, { heading: "Password" }],
+    users.map(({ jid, password }) => [paint.cyan(jid), password]),
+  );
+  const [dcHead, ...dcLines] = textTable(
+    [
+      { heading: "" },
+      { heading: "STARTTLS" },
+      { heading: "Direct TLS" },
+      { heading: "No TLS" },
+      { heading: "Components" },
+      { heading: "Admin" },
+      { heading: "Redis" },
+    ],
+    datacenters.map((each) => [
+      paint.bold(each.name),
+      paint.cyan(each.starttls),
+      each.directTls,
+      each.plaintext,
+      each.component ?? "",
+      paint.cyan(each.admin),
+      each.redis,
+    ]),
+  );
+  const count = datacenters.length === 1 ? "1 datacenter" : `${datacenters.length} datacenters`;
+  const components = description.components.map(({ domain, secret }) => `${domain} (${secret})`);
+  return [
+    `${paint.bold("Causeway")}  ${count}, one domain: ${paint.bold(globalHost)}`,
+    "",
+    "Log in with any XMPP client: an account works at every datacenter. Give the client the",
+    `address as its server, and trust ${description.caFile}`,
+    "",
+    ...[paint.dim(userHead!), ...userLines].map(indent), // headings come first from `textTable`
+    "",
+    ...[paint.dim(dcHead!), ...dcLines].map(indent),
+    "",
+    ...(components.length === 0
+      ? []
+      : [indent(`Component domains (secret): ${components.join(", ")}`)]),
+    indent(`Files: ${description.directory}`),
+    indent("Ctrl-C ends everything and leaves nothing behind."),
+  ];
+}
+
+function indent(line: string): string {
+  return `  ${line}`;
+}
+
+function text({ host, port }: Address): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
