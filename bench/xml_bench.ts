@@ -1,5 +1,16 @@
 import { SaxesParser } from "saxes";
-import { StreamScanner } from "../src/xmpp/xml/stream_scanner.ts";
+import { SlabAllocator } from "../src/base/mod.ts";
+import {
+  encodeAttribute,
+  errorReply,
+  parseElement,
+  parseJid,
+  RefusedStanza,
+  type Stanza,
+  stanzaFrom,
+  stanzaKind,
+  StreamScanner,
+} from "../src/xmpp/mod.ts";
 
 const ENCODER = new TextEncoder();
 const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +
@@ -69,3 +80,56 @@ for (const bytes of [200, 300, 2_048, 65_536]) {
     saxes.write(decoder.decode(one));
   });
 }
+
+/** A scanner whose elements become stanzas, as on a client's stream; gives the last one. */
+function stamping(): { readonly scanner: StreamScanner; last(): Stanza } {
+  const from = parseJid("alice@example.com/laptop");
+  const context = {
+    slab: new SlabAllocator(),
+    from,
+    fromAttribute: encodeAttribute("from", from.text),
+    defaultTo: from.bare,
+    lang: encodeAttribute("xml:lang", "en"),
+  };
+  let last: Stanza | RefusedStanza | undefined;
+  const scanner = new StreamScanner({
+    streamOpened() {},
+    element(element) {
+      last = stanzaFrom(element, stanzaKind(element)!, context);
+    },
+    streamClosed() {},
+  });
+  scanner.push(ENCODER.encode(HEADER));
+  return {
+    scanner,
+    last() {
+      if (last === undefined || last instanceof RefusedStanza) throw new TypeError("no stanza");
+      return last;
+    },
+  };
+}
+
+const STANZA_GROUP = "stanza of 300 bytes";
+const stanzaBytes = ENCODER.encode(message(300));
+const stamped = stamping();
+
+Deno.bench({ name: "scan, classify, stamp", group: STANZA_GROUP, baseline: true }, () => {
+  stamped.scanner.push(stanzaBytes);
+});
+
+const stampedMany = stamping();
+const thirtyStanzas = ENCODER.encode(message(300).repeat(30));
+Deno.bench({ name: "scan, classify, stamp thirty in a chunk", group: STANZA_GROUP }, () => {
+  stampedMany.scanner.push(thirtyStanzas);
+});
+
+const answered = stamping();
+answered.scanner.push(stanzaBytes);
+const bounced = answered.last();
+Deno.bench({ name: "errorReply", group: STANZA_GROUP }, () => {
+  errorReply(bounced, "service-unavailable");
+});
+
+Deno.bench({ name: "parseElement (a tree)", group: STANZA_GROUP }, () => {
+  parseElement(bounced.bytes);
+});

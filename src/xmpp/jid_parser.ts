@@ -32,8 +32,15 @@ export function parseJid(text: string): Jid {
 export function tryParseJid(text: string): Jid | undefined {
   const seen = CACHE.get(text);
   if (seen !== undefined) return seen;
-  const jid = parse(text);
-  if (jid !== undefined) CACHE.set(text, jid);
+  const parsed = parse(text);
+  if (parsed === undefined) return undefined;
+  let jid = parsed;
+  if (jid.text !== text) {
+    // Other spellings of one JID share its object too.
+    jid = CACHE.get(jid.text) ?? jid;
+    CACHE.set(jid.text, jid);
+  }
+  CACHE.set(text, jid);
   return jid;
 }
 

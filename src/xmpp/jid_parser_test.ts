@@ -112,6 +112,7 @@ Deno.test("parseJid() throws xmpp/jid-malformed for what is no JID", () => {
 Deno.test("parseJid() gives the same object for a text seen before, and one bare JID to both", () => {
   const first = parseJid("same@example.com/one");
   assert.equal(parseJid("same@example.com/one"), first);
+  assert.equal(parseJid("SAME@example.com./one"), first);
   assert.equal(first.bare, parseJid("same@example.com"));
   assert.equal(parseJid("same@example.com/two").bare, first.bare);
 });

@@ -92,3 +92,10 @@ export {
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
   SessionRegistry,
 } from "./c2s/mod.ts";
+export type {
+  ComponentDomain,
+  ComponentHooks,
+  ComponentListenerOptions,
+  LocalComponent,
+} from "./component/mod.ts";
+export { ComponentListener, ComponentRegistry } from "./component/mod.ts";

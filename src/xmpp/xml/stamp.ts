@@ -99,7 +99,9 @@ function insertions(element: ScannedElement, options: StampOptions): Uint8Array[
 
 /** The white space before an attribute goes with it. */
 function removedStart(element: ScannedElement, index: number): number {
-  return element.attributeStart(index) - 1;
+  let start = element.attributeStart(index);
+  while (element.buffer[start - 1]! <= 0x20) start--;
+  return start;
 }
 
 function removedEnd(element: ScannedElement, index: number): number {
