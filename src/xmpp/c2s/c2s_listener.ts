@@ -6,6 +6,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { CredentialSource, SaslMechanism } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
+import { sweepKeepalive } from "../stream/keepalive_sweep.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimits } from "../stream/stream_limits.ts";
@@ -13,6 +14,7 @@ import { resolveStreamLimits } from "../stream/stream_limits.ts";
 import { StreamMetrics } from "../stream/stream_metrics.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { TcpTransport } from "../stream/tcp_transport.ts";
+import { turnAway } from "../stream/turn_away.ts";
 import type { C2sContext } from "./c2s_context.ts";
 import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
@@ -47,7 +49,7 @@ export class C2sListener {
   readonly #context: C2sContext;
   readonly #admission: StreamAdmission;
   readonly #streams = new Set<C2sStream>();
-  #cancelSweep: CancelTimer | undefined;
+  readonly #cancelSweep: CancelTimer;
   #isClosed = false;
 
   constructor(options: C2sListenerOptions) {
@@ -72,7 +74,8 @@ export class C2sListener {
       log: options.log ?? SILENT_LOGGER,
     };
     this.#context.metrics.watchSessions(() => options.registry.count);
-    this.#sweepLater();
+    const { clock, limits } = this.#context;
+    this.#cancelSweep = sweepKeepalive(clock, limits.keepaliveIntervalMs, this.#streams);
   }
 
   /** Streams that are open, those not yet authenticated included. */
@@ -112,33 +115,8 @@ export class C2sListener {
   /** Ends all streams, bound or not, and accepts no more; resolves when the registry has been told. */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
     this.#isClosed = true;
-    this.#cancelSweep?.();
+    this.#cancelSweep();
     for (const stream of [...this.#streams]) stream.fail(condition);
     await this.#context.registry.settled();
   }
-
-  /** One timer for all streams, as one for each would cost more than what it watches over. */
-  #sweepLater(): void {
-    const { clock, limits } = this.#context;
-    this.#cancelSweep = clock.after(limits.keepaliveIntervalMs, () => {
-      for (const stream of this.#streams) stream.keepAlive();
-      this.#sweepLater();
-    });
-  }
-}
-
-/** Ends a connection that gets no stream. */
-function turnAway(transport: StreamTransport, reason: CausewayError): void {
-  const nothing = () => {};
-  transport.start({
-    header: nothing,
-    element: nothing,
-    footer: nothing,
-    failed: nothing,
-    broken: nothing,
-    secured: nothing,
-    drained: nothing,
-    closed: nothing,
-  });
-  transport.destroy(reason);
 }

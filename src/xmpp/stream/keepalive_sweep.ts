@@ -1,0 +1,23 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+
+/** Something that wants to be kept alive. */
+interface Sleeper {
+  keepAlive(): void;
+}
+
+/**
+ * Calls `keepAlive` of all streams of a listener once in an interval, until the returned function is
+ * called. One timer for all: one for each would cost more than what it watches over.
+ */
+export function sweepKeepalive(
+  clock: Clock,
+  intervalMs: number,
+  streams: Iterable<Sleeper>,
+): CancelTimer {
+  let cancel = clock.after(intervalMs, sweep);
+  function sweep(): void {
+    for (const stream of streams) stream.keepAlive();
+    cancel = clock.after(intervalMs, sweep);
+  }
+  return () => cancel();
+}
