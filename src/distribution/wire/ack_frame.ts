@@ -13,7 +13,10 @@ export interface Ack {
    * lengths and types included. Never falls.
    */
   readonly creditBytes: number;
-  /** Settled numbers above `settled`, as first number and count, news since the last ACK at least. */
+  /**
+   * Numbers above `settled` that are settled too: ascending, apart from each other, and at least
+   * those that no earlier ACK on this connection has told.
+   */
   readonly ranges: readonly SettledRange[];
 }
 
@@ -72,13 +75,16 @@ export function decodeAck(buffer: Uint8Array, start: number, end: number): Ack {
     throw malformed("ACK", `${count} ranges do not fit`);
   }
   const ranges: SettledRange[] = [];
+  let last = settled;
   for (let i = 0, at = start + FIXED_BYTES; i < count; i++, at += RANGE_BYTES) {
-    const offset = readU32(buffer, at);
-    const range = { first: settled + offset, count: readU32(buffer, at + 4) };
-    if (offset === 0 || range.count === 0 || range.first + range.count - 1 > received) {
-      throw malformed("ACK", "a range is empty or settles what is not received");
+    const range = { first: settled + readU32(buffer, at), count: readU32(buffer, at + 4) };
+    // In order and apart, so that an ACK costs its reader no more than the numbers it settles.
+    if (range.first <= last || range.count === 0) {
+      throw malformed("ACK", "a range is empty or not behind the one before it");
     }
+    last = range.first + range.count - 1;
     ranges.push(range);
   }
+  if (last > received) throw malformed("ACK", "a range settles what is not received");
   return { received, settled, creditBytes, ranges };
 }

@@ -28,8 +28,8 @@ const FIRST_ASSEMBLY_BYTES = 4096;
  *
  * A frame that lies within one chunk is handed on in place; one that does not is put together in a
  * buffer that grows with what has arrived, never with what its length claims. HELLO must come first
- * and only once; until then nothing larger than a HELLO is accepted. After an error it takes
- * nothing more.
+ * and only once, unless GOODBYE comes instead; until then nothing larger is accepted. After an error
+ * it takes nothing more.
  */
 export class FrameDecoder {
   readonly #limits: FrameLimits;
@@ -178,6 +178,11 @@ export class FrameDecoder {
   /** Checks type and length of a frame; false when it is to be skipped. */
   #accept(type: number, frameBytes: number): boolean {
     if (!this.#hasHello) {
+      if (type === FRAME_TYPE.goodbye) {
+        // A peer that refuses before it has introduced itself may still say why.
+        this.#checkLength(frameBytes, MAX_CONTROL_BYTES);
+        return true;
+      }
       if (type !== FRAME_TYPE.hello) {
         throw new FrameError(
           "link/hello-expected",

@@ -204,6 +204,13 @@ Deno.test("FrameDecoder.push() names what is wrong, and then takes nothing more"
   }
 });
 
+Deno.test("FrameDecoder.push() lets a peer say GOODBYE instead of HELLO", () => {
+  const { decoder, frames } = collecting();
+  const goodbye = goodbyeFrame({ reason: "busy", detail: "" });
+  decoder.push(goodbye);
+  assert.deepEqual(frames, [goodbye.toHex()]);
+});
+
 Deno.test("FrameDecoder.stop() inside a sink ends the chunk", () => {
   let seen = 0;
   const decoder: FrameDecoder = new FrameDecoder(LIMITS, {

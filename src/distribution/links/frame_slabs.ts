@@ -1,0 +1,88 @@
+/** Bytes of one slab; a frame that needs more than a quarter of it gets a block of its own. */
+export const FRAME_SLAB_BYTES = 65_536;
+
+/** One block that encoded frames lie in, one behind the other. */
+export interface FrameSlab {
+  readonly bytes: Uint8Array;
+  used: number;
+  liveFrames: number;
+}
+
+/**
+ * Memory for encoded frames that live about equally long, counted by what is allocated.
+ *
+ * Reserve room, encode into it, commit the end, release when done: a frame costs no object. An empty
+ * slab goes back, one of them is kept for the next use.
+ */
+export class FrameSlabs {
+  readonly #maxBytes: number;
+  #current: FrameSlab | undefined;
+  #spare: FrameSlab | undefined;
+  #allocatedBytes = 0;
+  #liveBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Bytes of all blocks that hold something. */
+  get allocatedBytes(): number {
+    return this.#allocatedBytes;
+  }
+
+  /** Bytes of the frames that are held. */
+  get liveBytes(): number {
+    return this.#liveBytes;
+  }
+
+  /**
+   * A slab with `room` bytes behind `used`; undefined when that would go beyond the bound.
+   * @param isForced to go beyond it
+   */
+  reserve(room: number, isForced = false): FrameSlab | undefined {
+    const current = this.#current;
+    if (current !== undefined && current.used + room <= current.bytes.length) return current;
+    const isOwn = room > FRAME_SLAB_BYTES >> 2;
+    const blockBytes = isOwn ? room : FRAME_SLAB_BYTES;
+    if (!isForced && this.#allocatedBytes + blockBytes > this.#maxBytes) return undefined;
+    let slab: FrameSlab;
+    if (isOwn) {
+      slab = { bytes: new Uint8Array(room), used: 0, liveFrames: 0 };
+    } else {
+      slab = this.#spare ?? { bytes: new Uint8Array(FRAME_SLAB_BYTES), used: 0, liveFrames: 0 };
+      this.#spare = undefined;
+      if (current !== undefined && current.liveFrames === 0) this.#drop(current);
+      this.#current = slab;
+    }
+    this.#allocatedBytes += blockBytes;
+    return slab;
+  }
+
+  /** Counts the frame written at [`slab.used`, `end`). */
+  commit(slab: FrameSlab, end: number): void {
+    this.#liveBytes += end - slab.used;
+    slab.used = end;
+    slab.liveFrames++;
+  }
+
+  /** Lets go of one frame of `frameBytes` in `slab`. */
+  release(slab: FrameSlab, frameBytes: number): void {
+    this.#liveBytes -= frameBytes;
+    if (--slab.liveFrames > 0) return;
+    if (slab === this.#current) slab.used = 0;
+    else this.#drop(slab);
+  }
+
+  /** Begins a new slab at the next `reserve`, so that what is copied now leaves the old ones. */
+  turnOver(): void {
+    const current = this.#current;
+    this.#current = undefined;
+    if (current !== undefined && current.liveFrames === 0) this.#drop(current);
+  }
+
+  #drop(slab: FrameSlab): void {
+    this.#allocatedBytes -= slab.bytes.length;
+    slab.used = 0;
+    if (slab.bytes.length === FRAME_SLAB_BYTES) this.#spare = slab;
+  }
+}

@@ -1,0 +1,318 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Envelope } from "../mod.ts";
+import type { GoodbyeReason } from "../wire/mod.ts";
+import { EndpointPool } from "./endpoint_pool.ts";
+import type { LaneOwner, TakenEntry } from "./lane.ts";
+import { Lane } from "./lane.ts";
+import { LanePressure } from "./lane_pressure.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type { OutgoingLink, OutgoingLinkEvents } from "./outgoing_link.ts";
+import type { EndpointAddress, ReturnReason } from "./ports.ts";
+import { SenderBindings } from "./sender_bindings.ts";
+import { senderKey } from "./sender_rules.ts";
+
+/**
+ * Everything outgoing to one other datacenter: its endpoints, their links, which sender uses which
+ * lane, and what becomes of stanzas whose lane is gone.
+ */
+export class HostLinks implements OutgoingLinkEvents, LaneOwner {
+  readonly host: string;
+  readonly #shared: LinkShared;
+  readonly #override: readonly EndpointAddress[] | undefined;
+  readonly #pools = new Map<string, EndpointPool>();
+  /** Pools that are closed and whose connections have not ended yet. */
+  readonly #leaving = new Set<EndpointPool>();
+  readonly #bindings: SenderBindings;
+  readonly #pressure: LanePressure;
+  /** Holds what waits for a first endpoint; never connected. */
+  readonly #parked: Lane;
+  #openLinks = 0;
+  /** Since when nothing has been reachable though it was wanted; undefined while something is. */
+  #goneSinceMs: number | undefined;
+  #collectedMs: number;
+  #cancelRefresh: CancelTimer | undefined;
+  #refreshing: Promise<void> | undefined;
+  #isStopped = false;
+  #hasFailed = false;
+
+  constructor(
+    host: string,
+    shared: LinkShared,
+    override: readonly EndpointAddress[] | undefined,
+  ) {
+    this.host = host;
+    this.#shared = shared;
+    this.#override = override;
+    const { maxBindings, bindingIdleMs, tickMs } = shared.options;
+    const idleTicks = Math.max(1, Math.ceil(bindingIdleMs / tickMs));
+    this.#bindings = new SenderBindings({ maxBindings, idleTicks });
+    this.#pressure = new LanePressure((sender, isOver) => {
+      shared.handlers.pressure(sender, isOver);
+    });
+    this.#parked = new Lane(shared.nextLane(), shared.options, this);
+    this.#parked.isEnabled = false;
+    this.#collectedMs = shared.clock.monotonicMs();
+    shared.metrics.bindLevels(host, {
+      items: () => this.#sum((lane) => lane.items),
+      bytes: () => this.#sum((lane) => lane.allocatedBytes),
+      open: () => this.#openLinks,
+    });
+  }
+
+  /** Senders bound to a lane. */
+  get senders(): number {
+    return this.#bindings.size;
+  }
+
+  get openLinks(): number {
+    return this.#openLinks;
+  }
+
+  /** Stanzas held in all lanes. */
+  get items(): number {
+    return this.#sum((lane) => lane.items);
+  }
+
+  get pools(): Iterable<EndpointPool> {
+    return this.#pools.values();
+  }
+
+  /** Stanzas that wait for an endpoint to appear. */
+  get parkedItems(): number {
+    return this.#parked.items;
+  }
+
+  /** True when every connection has ended. */
+  get hasEnded(): boolean {
+    return [...this.#pools.values(), ...this.#leaving]
+      .every((pool) => pool.links.every((link) => link.isStopped));
+  }
+
+  /** Takes `envelope` over. A lane that is full gives it back at once. */
+  send(envelope: Envelope): void {
+    const sender = senderKey(envelope.stanza.from, this.#shared.identity.globalHost);
+    let binding = this.#bindings.get(sender);
+    if (binding === undefined) {
+      binding = this.#bindings.bind(sender, this.#chooseLane());
+    } else if (binding.held === 0 && !binding.lane.isEnabled) {
+      this.#bindings.rebind(binding, this.#chooseLane());
+    }
+    const { lane } = binding;
+    if (!lane.append(envelope, binding)) {
+      this.#giveBack(envelope, "full");
+      return;
+    }
+    if (lane.isOver) this.#pressure.note(lane, binding);
+    if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+  }
+
+  /** Learns the endpoints now, and again after the refresh interval. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refreshOnce().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  tick(nowMs: number): void {
+    this.#bindings.tick();
+    for (const pool of this.#pools.values()) pool.tick(nowMs);
+    for (const pool of this.#leaving) {
+      pool.tick(nowMs);
+      if (pool.links.every((link) => link.isStopped)) this.#leaving.delete(pool);
+    }
+    const { disabledGcIntervalMs, expireAfterMs } = this.#shared.options;
+    if (nowMs - this.#collectedMs >= disabledGcIntervalMs) {
+      this.#collectedMs = nowMs;
+      this.#collect();
+    }
+    if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
+      this.giveBackAll("expired");
+    }
+  }
+
+  /** Empties all lanes: what they hold goes back, in order. */
+  giveBackAll(reason: ReturnReason): void {
+    for (const lane of this.#lanes()) this.#giveBackTaken(lane.takeAll(), reason);
+  }
+
+  /** Says GOODBYE on all links and connects no more. */
+  stop(reason: GoodbyeReason, detail: string): void {
+    this.#isStopped = true;
+    this.#cancelRefresh?.();
+    for (const pool of this.#pools.values()) {
+      for (const link of pool.links) link.stop(reason, detail);
+    }
+  }
+
+  opened(link: OutgoingLink): void {
+    this.#openLinks++;
+    this.#goneSinceMs = undefined;
+    this.#pressure.update(link.lane);
+  }
+
+  closed(link: OutgoingLink): void {
+    this.#openLinks = 0;
+    for (const pool of this.#pools.values()) {
+      for (const { isOpen } of pool.links) this.#openLinks += isOpen ? 1 : 0;
+    }
+    if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+    this.#pressure.update(link.lane);
+    this.#rehomeHomeless();
+  }
+
+  restarted(_link: OutgoingLink, taken: readonly TakenEntry[]): void {
+    this.#giveBackTaken(taken, "peer-restarted");
+  }
+
+  levelChanged(lane: Lane): void {
+    this.#pressure.update(lane);
+  }
+
+  /** The parked lane has nowhere to send to. */
+  laneHasWork(): void {}
+
+  laneLevelChanged(lane: Lane): void {
+    this.#pressure.update(lane);
+  }
+
+  async #refreshOnce(): Promise<void> {
+    this.#cancelRefresh?.();
+    this.#cancelRefresh = undefined;
+    try {
+      const listed = this.#override ?? await this.#shared.endpoints.endpoints(this.host);
+      if (this.#isStopped) return;
+      this.#hasFailed = false;
+      this.#applyList(listed);
+    } catch (error) {
+      if (!this.#hasFailed) {
+        this.#shared.log.warn("endpoints.unknown", {
+          host: this.host,
+          error: describeError(error),
+        });
+      }
+      this.#hasFailed = true; // what was known stays: not knowing is not absence
+    }
+    if (this.#isStopped) return;
+    const { options, clock } = this.#shared;
+    // A datacenter that cannot be reached may have moved: look as often as when none is listed.
+    const delayMs = this.#openLinks > 0
+      ? options.endpointRefreshIntervalMs
+      : options.endpointRefreshIntervalWhenEmptyMs;
+    this.#cancelRefresh = clock.after(delayMs, () => {
+      this.refresh(); // never rejects
+    });
+  }
+
+  #applyList(listed: readonly EndpointAddress[]): void {
+    const wasEmpty = !this.#hasEnabled;
+    const keys = new Set<string>();
+    for (const address of listed) {
+      const key = `${address.host}#${address.port}`;
+      keys.add(key);
+      const pool = this.#pools.get(key);
+      if (pool !== undefined) {
+        pool.step({ kind: "appear" });
+        continue;
+      }
+      const options = { shared: this.#shared, events: this };
+      this.#pools.set(key, new EndpointPool(this.host, address, options));
+    }
+    for (const [key, pool] of this.#pools) {
+      if (!keys.has(key)) pool.step({ kind: "vanish" });
+    }
+    // New hope: what waits gets its full time again.
+    if (wasEmpty && this.#hasEnabled && this.#goneSinceMs !== undefined) {
+      this.#goneSinceMs = this.#shared.clock.monotonicMs();
+    }
+    this.#rehomeHomeless();
+  }
+
+  /** Closes disabled endpoints whose links are all dead. */
+  #collect(): void {
+    for (const [key, pool] of this.#pools) {
+      if (!pool.step({ kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
+      this.#pools.delete(key);
+      this.#leaving.add(pool);
+      for (const link of pool.links) {
+        this.#rehome(link.lane);
+        link.stop("endpoint-gone", "the endpoint is not listed any more");
+      }
+    }
+  }
+
+  get #hasEnabled(): boolean {
+    for (const pool of this.#pools.values()) if (pool.state === "enabled") return true;
+    return false;
+  }
+
+  /** Moves what lies in lanes that are down and not coming back, if there is a better place. */
+  #rehomeHomeless(): void {
+    if (!this.#hasEnabled) return;
+    for (const lane of this.#lanes()) {
+      if (!lane.isEnabled && !lane.isLive && lane.items > 0) this.#rehome(lane);
+    }
+  }
+
+  /** Moves all that `lane` holds to other lanes, keeping each sender's order. */
+  #rehome(lane: Lane): void {
+    const taken = lane.takeAll();
+    this.#pressure.release(lane);
+    const told = new Set<Lane>();
+    for (const { entry, wasSent } of taken) {
+      const { binding } = entry;
+      if (binding.lane === lane) this.#bindings.rebind(binding, this.#chooseLane());
+      const target = binding.lane;
+      if (wasSent && !told.has(target)) {
+        // What the peer has not read from the old connection must not come behind what follows.
+        target.noteRetired(lane.id);
+        told.add(target);
+      }
+      target.adopt(entry, wasSent);
+    }
+  }
+
+  /**
+   * The lane for a new sender: of an enabled endpoint if there is one, connected if there is one,
+   * with the fewest senders; a connected one of a disabled endpoint else; else the parked one.
+   */
+  #chooseLane(): Lane {
+    let best: Lane | undefined;
+    for (const pool of this.#pools.values()) {
+      for (const { lane } of pool.links) {
+        if (!lane.isEnabled && !lane.isLive) continue;
+        if (best === undefined || isBetter(lane, best)) best = lane;
+      }
+    }
+    return best ?? this.#parked;
+  }
+
+  #giveBackTaken(taken: readonly TakenEntry[], reason: ReturnReason): void {
+    for (const { entry, wasSent } of taken) this.#giveBack(entry.toEnvelope(wasSent), reason);
+  }
+
+  #giveBack(envelope: Envelope, reason: ReturnReason): void {
+    this.#shared.metrics.host(this.host).outgoingReturned.inc();
+    this.#shared.handlers.returned(envelope, reason);
+  }
+
+  *#lanes(): IterableIterator<Lane> {
+    yield this.#parked;
+    for (const pool of this.#pools.values()) {
+      for (const link of pool.links) yield link.lane;
+    }
+  }
+
+  #sum(read: (lane: Lane) => number): number {
+    let sum = 0;
+    for (const lane of this.#lanes()) sum += read(lane);
+    return sum;
+  }
+}
+
+function isBetter(lane: Lane, best: Lane): boolean {
+  if (lane.isEnabled !== best.isEnabled) return lane.isEnabled;
+  if (lane.isLive !== best.isLive) return lane.isLive;
+  return lane.senders < best.senders;
+}

@@ -1,0 +1,104 @@
+import type { Settler } from "../mod.ts";
+import type { Ack, SettledRange } from "../wire/mod.ts";
+import { MAX_ACK_RANGES } from "../wire/mod.ts";
+import { SettledNumbers } from "./settled_numbers.ts";
+
+/** What became of a numbered frame. */
+export type Receipt = "new" | "repeat" | "gap" | "overload";
+
+/**
+ * What this process knows of one lane of one peer process: how far it has received, and what of
+ * that is settled. Outlives the connections it is fed by.
+ */
+export class InboundLane implements Settler {
+  /** The peer's incarnation and its number for the lane. */
+  readonly process: number;
+  readonly lane: number;
+  /** The peer's local host, as its certificate named it. */
+  readonly host: string;
+  readonly #maxUnsettled: number;
+  readonly #settled: SettledNumbers;
+  #received: number;
+  #isDirty = false;
+  #wake: (() => void) | undefined;
+
+  constructor(
+    process: number,
+    lane: number,
+    options: { readonly host: string; readonly lastGone: number; readonly maxUnsettled: number },
+  ) {
+    this.process = process;
+    this.lane = lane;
+    this.host = options.host;
+    this.#maxUnsettled = options.maxUnsettled;
+    this.#received = options.lastGone;
+    this.#settled = new SettledNumbers(options.lastGone);
+  }
+
+  /** The last number received; all before it were too. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** Stanzas received whose fate is open, those above a gap in what is settled counted in. */
+  get unsettledSpan(): number {
+    return this.#received - this.#settled.upTo;
+  }
+
+  /** True when an ACK would tell something new. */
+  get isDirty(): boolean {
+    return this.#isDirty;
+  }
+
+  /**
+   * Begins on a new connection whose peer will send nothing up to `lastGone`.
+   * @param wake called when there is something to acknowledge
+   */
+  attach(lastGone: number, wake: () => void): void {
+    if (lastGone > this.#received) this.#received = lastGone;
+    this.#settled.skipTo(Math.min(lastGone, this.#received));
+    this.#settled.renew();
+    this.#isDirty = true;
+    this.#wake = wake;
+  }
+
+  detach(): void {
+    this.#wake = undefined;
+  }
+
+  /** Takes note of one number, before its stanza is handed on. */
+  receive(number: number): Receipt {
+    if (number <= this.#received) return "repeat";
+    if (number !== this.#received + 1) return "gap";
+    if (this.unsettledSpan >= this.#maxUnsettled) return "overload";
+    this.#received = number;
+    this.#touch();
+    return "new";
+  }
+
+  settle(number: number): void {
+    this.#settled.add(number);
+    this.#touch();
+  }
+
+  /** What to tell the peer now: one ACK, or several when there are many ranges. */
+  takeAcks(creditBytes: number): Ack[] {
+    this.#isDirty = false;
+    const ranges = this.#settled.takeNews();
+    const acks: Ack[] = [];
+    do {
+      acks.push(this.#ack(creditBytes, ranges.splice(0, MAX_ACK_RANGES)));
+    } while (ranges.length > 0);
+    return acks;
+  }
+
+  #ack(creditBytes: number, ranges: readonly SettledRange[]): Ack {
+    return { received: this.#received, settled: this.#settled.upTo, creditBytes, ranges };
+  }
+
+  #touch(): void {
+    if (this.#isDirty) return;
+    this.#isDirty = true;
+    this.#wake?.();
+  }
+}

@@ -1,0 +1,248 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import type { Connection } from "../../net/mod.ts";
+import { Envelope } from "../mod.ts";
+import {
+  ackFrame,
+  decodeRetire,
+  decodeStanza,
+  FRAME_TYPE,
+  FrameError,
+  helloFrame,
+  malformed,
+  OUR_VERSIONS,
+  readNumber,
+} from "../wire/mod.ts";
+import type { InboundLane } from "./inbound_lane.ts";
+import { LinkConnection } from "./link_connection.ts";
+import type { LinkConnectionOwner } from "./link_connection.ts";
+import type { HostMetrics } from "./link_metrics.ts";
+import { UNKNOWN_HOST } from "./link_metrics.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type { CloseReason, LinkPeer } from "./link_state.ts";
+import { isOrderlyEnd } from "./link_state.ts";
+import { checkSender } from "./sender_rules.ts";
+
+/** Above this what waits for the peer to read is not added to: it gets its ACK later. */
+const MAX_PENDING_BYTES = 262_144;
+
+/** Who is told of an incoming link's life. */
+export interface IncomingLinkEvents {
+  authenticated(link: IncomingLink): void;
+  ended(link: IncomingLink): void;
+}
+
+/** The accepting side of one link: takes stanzas, acknowledges them, grants credit. */
+export class IncomingLink implements LinkConnectionOwner {
+  readonly #shared: LinkShared;
+  readonly #events: IncomingLinkEvents;
+  readonly #link: LinkConnection;
+  #metrics: HostMetrics | undefined;
+  #peer: LinkPeer | undefined;
+  #lane: InboundLane | undefined;
+  #receivedBytes = 0;
+  #grantedBytes = 0;
+  #isFrozen = false;
+  #isUrgent = false;
+  #cancelAck: CancelTimer | undefined;
+  #chunkMs = -1;
+  #chunkUs = 0;
+  #hasLoggedRefusal = false;
+  readonly #acknowledge = () => this.#sendAcks();
+
+  constructor(connection: Connection, shared: LinkShared, events: IncomingLinkEvents) {
+    this.#shared = shared;
+    this.#events = events;
+    this.#link = new LinkConnection(connection, this, { shared, role: "acceptor" });
+    this.#link.start();
+  }
+
+  /** The peer's local host; undefined before HELLO. */
+  get host(): string | undefined {
+    return this.#peer?.localHost;
+  }
+
+  get nodeName(): string | undefined {
+    return this.#peer?.nodeName;
+  }
+
+  get remoteAddress(): string {
+    return this.#link.remoteAddress;
+  }
+
+  /** Stanzas from here whose fate is open. */
+  get unsettledSpan(): number {
+    return this.#lane?.unsettledSpan ?? 0;
+  }
+
+  tick(nowMs: number): void {
+    this.#link.tick(nowMs);
+  }
+
+  /** Grants no more credit, so that the peer stops sending. */
+  freeze(): void {
+    this.#isFrozen = true;
+  }
+
+  /** Tells what is settled, says GOODBYE and ends. */
+  leave(reason: "leaving" | "busy", detail: string): void {
+    if (this.#lane !== undefined && this.#link.state === "open") this.#sendAcks(true);
+    this.#link.leave(reason, detail);
+  }
+
+  opened(peer: LinkPeer): void {
+    const { inbound, identity, mesh, metrics, clock, log } = this.#shared;
+    const attachment = inbound.attach({
+      process: peer.process,
+      lane: peer.lane,
+      host: peer.localHost,
+      lastGone: peer.lastNumber,
+      wake: () => this.#wake(),
+      cut: () => this.#link.cut("superseded", "another connection took this lane"),
+    }, clock.monotonicMs());
+    if (attachment.kind === "busy") {
+      this.#link.leave("busy", "too many lanes");
+      return;
+    }
+    if (attachment.kind === "foreign") {
+      this.#link.leave("identity", "this lane belongs to another local host");
+      return;
+    }
+    this.#peer = peer;
+    this.#lane = attachment.lane;
+    this.#metrics = metrics.host(peer.localHost);
+    this.#metrics.incomingFirstPacket.inc();
+    mesh.linkOpened(peer.localHost, peer.datacenterId);
+    this.#link.send(helloFrame({
+      ...OUR_VERSIONS,
+      process: identity.process,
+      lane: peer.lane,
+      lastNumber: attachment.lane.received,
+      datacenterId: identity.datacenterId(),
+      localHost: identity.localHost,
+      nodeName: identity.nodeName,
+    }));
+    this.#sendAcks(true);
+    log.info("link.accepted", {
+      host: peer.localHost,
+      node: peer.nodeName,
+      remote: this.#link.remoteAddress,
+    });
+    this.#events.authenticated(this);
+  }
+
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void {
+    if (type === FRAME_TYPE.stanza) this.#stanza(buffer, start, end);
+    else if (type === FRAME_TYPE.retire) {
+      const lane = decodeRetire(buffer, start, end);
+      if (lane === this.#lane!.lane) throw malformed("RETIRE", "a lane cannot end itself");
+      this.#shared.inbound.retire(this.#peer!.process, lane);
+    } else throw malformed("this", `the accepting side takes none of type ${type}`);
+  }
+
+  ended(reason: CloseReason, detail: string): void {
+    this.#cancelAck?.();
+    this.#cancelAck = undefined;
+    const { metrics, log, inbound, mesh, clock } = this.#shared;
+    const isOrderly = isOrderlyEnd(reason);
+    const counted = this.#metrics ?? metrics.host(UNKNOWN_HOST);
+    (isOrderly ? counted.incomingClosed : counted.incomingErrored).inc();
+    if (!isOrderly && reason !== "lost") metrics.refused(reason).inc();
+    const fields = { host: this.host, remote: this.#link.remoteAddress, reason, detail };
+    if (this.#peer === undefined) log.warn("link.refused", fields);
+    else log.info("link.closed", { ...fields, direction: "in" });
+    if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost);
+    if (this.#lane !== undefined) inbound.detach(this.#lane, clock.monotonicMs());
+    this.#lane = undefined;
+    this.#events.ended(this);
+  }
+
+  #stanza(buffer: Uint8Array, start: number, end: number): void {
+    const lane = this.#lane!; // HELLO comes first, or the decoder refuses
+    const metrics = this.#metrics!;
+    if (this.#receivedBytes >= this.#grantedBytes) {
+      this.#link.leave("overload", `more than the ${this.#grantedBytes} bytes of credit`);
+      return;
+    }
+    this.#receivedBytes += end - start;
+    if (!this.#isUrgent && this.#isCreditLow()) {
+      this.#isUrgent = true;
+      queueMicrotask(this.#acknowledge);
+    }
+    const number = readNumber(buffer, start);
+    const receipt = lane.receive(number);
+    if (receipt !== "new") {
+      if (receipt === "repeat") metrics.incomingRepeats.inc();
+      else if (receipt === "gap") {
+        this.#link.leave("number-gap", `number ${number} follows ${lane.received}`);
+      } else this.#link.leave("overload", "too many stanzas are unsettled");
+      return;
+    }
+    const envelope = this.#decode(buffer, start, end, number);
+    if (envelope === undefined) return;
+    metrics.incomingMessages.inc();
+    const nowUs = this.#nowUs();
+    metrics.incomingTransferTime.observe(Math.max(0, nowUs - envelope.sentAtUs));
+    this.#shared.handlers.received(envelope, lane.host);
+  }
+
+  /** The stanza with its duty; undefined when it was refused, which settles it. */
+  #decode(buffer: Uint8Array, start: number, end: number, number: number): Envelope | undefined {
+    const lane = this.#lane!;
+    try {
+      const fields = decodeStanza(buffer, start, end);
+      const refusal = checkSender(fields.stanza.from, fields.origin, this.#shared.mesh);
+      if (refusal === undefined) return new Envelope(fields, lane, number);
+      this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
+      return undefined;
+    } catch (error) {
+      // It would come again on every connection: refuse it for good, then end this one.
+      if (error instanceof FrameError) this.#refuseStanza(number, "malformed", undefined);
+      throw error;
+    }
+  }
+
+  #refuseStanza(number: number, reason: string, domain: string | undefined): void {
+    this.#lane!.settle(number);
+    this.#metrics!.incomingRefused.inc();
+    if (this.#hasLoggedRefusal) return;
+    this.#hasLoggedRefusal = true; // one line for each link: a peer must not fill the log
+    this.#shared.log.warn("link.stanza-refused", { host: this.host, reason, domain });
+  }
+
+  /** Wall time, read once for each chunk. */
+  #nowUs(): number {
+    if (this.#chunkMs !== this.#link.heardMs) {
+      this.#chunkMs = this.#link.heardMs;
+      this.#chunkUs = this.#shared.clock.wallUs();
+    }
+    return this.#chunkUs;
+  }
+
+  #isCreditLow(): boolean {
+    return !this.#isFrozen &&
+      this.#grantedBytes - this.#receivedBytes <= this.#shared.options.creditBytes >> 1;
+  }
+
+  #wake(): void {
+    this.#cancelAck ??= this.#shared.clock.after(
+      this.#shared.options.ackDelayMs,
+      this.#acknowledge,
+    );
+  }
+
+  #sendAcks(isFinal = false): void {
+    this.#cancelAck?.();
+    this.#cancelAck = undefined;
+    this.#isUrgent = false;
+    const lane = this.#lane;
+    if (lane === undefined || this.#link.state !== "open") return;
+    if (!isFinal && this.#link.pendingBytes > MAX_PENDING_BYTES) {
+      this.#wake();
+      return;
+    }
+    if (!this.#isFrozen) {
+      this.#grantedBytes = this.#receivedBytes + this.#shared.options.creditBytes;
+    }
+    for (const ack of lane.takeAcks(this.#grantedBytes)) this.#link.send(ackFrame(ack));
+  }
+}

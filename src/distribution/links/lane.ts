@@ -1,0 +1,323 @@
+import type { Envelope } from "../mod.ts";
+import type { Ack } from "../wire/mod.ts";
+import {
+  encodeStanzaFrame,
+  maxStanzaFrameBytes,
+  patchMayBeRepeat,
+  patchNumber,
+} from "../wire/mod.ts";
+import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
+import { LaneEntry } from "./lane_entry.ts";
+import type { SenderBinding } from "./sender_bindings.ts";
+
+/** Bounds of one lane. */
+export interface LaneLimits {
+  readonly laneMaxBytes: number;
+  readonly laneMaxItems: number;
+  readonly laneHighWater: number;
+  readonly laneLowWater: number;
+}
+
+/** Who a lane belongs to. */
+export interface LaneOwner {
+  /** Something was appended. */
+  laneHasWork(lane: Lane): void;
+  /** `isOver` changed. */
+  laneLevelChanged(lane: Lane): void;
+}
+
+/** What was taken out of a lane. */
+export interface TakenEntry {
+  readonly entry: LaneEntry;
+  /** True when the peer may have received it. */
+  readonly wasSent: boolean;
+}
+
+/** Bytes that an entry and its place in the map cost beside the frame. */
+const ENTRY_BYTES = 256;
+
+/**
+ * The outgoing stanzas of one link, in order and numbered from 1, kept as encoded frames until the
+ * other side has settled them. Pure: it knows no connection, clock or log.
+ *
+ *     append → [next) … waiting … [sent] … on the way … [received] … there … settled → gone
+ *
+ * `resume` sets `sent` back to what the peer has received, so that what was on the way goes again.
+ */
+export class Lane {
+  readonly id: number;
+  /** Senders bound to it. */
+  senders = 0;
+  /** True while its link is up. */
+  isLive = false;
+  /** False when a sender that has a choice should not use it. */
+  isEnabled = true;
+  readonly #limits: LaneLimits;
+  readonly #owner: LaneOwner;
+  #slabs: FrameSlabs;
+  readonly #entries = new Map<number, LaneEntry>();
+  #next = 1;
+  #sent = 0;
+  #everSent = 0;
+  #received = 0;
+  #settled = 0;
+  #peer: number | undefined;
+  #isOver = false;
+  /** Lanes whose stanzas moved here, with the number up to which the peer must not miss it. */
+  readonly #retired = new Map<number, number>();
+  #untold: number[] = [];
+
+  constructor(id: number, limits: LaneLimits, owner: LaneOwner) {
+    this.id = id;
+    this.#limits = limits;
+    this.#owner = owner;
+    this.#slabs = new FrameSlabs(limits.laneMaxBytes);
+  }
+
+  /** Stanzas held. */
+  get items(): number {
+    return this.#entries.size;
+  }
+
+  /** Bytes allocated for what is held. */
+  get allocatedBytes(): number {
+    return this.#slabs.allocatedBytes + this.#entries.size * ENTRY_BYTES;
+  }
+
+  /** Stanzas that wait to be written. */
+  get waiting(): number {
+    return this.#next - 1 - this.#sent;
+  }
+
+  /** The last number written since the link came up. */
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** The last number that the peer said it has received. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** For HELLO: numbers up to this one will not be sent (again). */
+  get lastGone(): number {
+    const { value } = this.#entries.keys().next();
+    return value === undefined ? this.#next - 1 : value - 1;
+  }
+
+  /** True from the high-water mark until it has fallen below the low one. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Takes `envelope` and its duty to settle over; false when the lane is full. */
+  append(envelope: Envelope, binding: SenderBinding): boolean {
+    const room = maxStanzaFrameBytes(envelope);
+    if (this.#entries.size >= this.#limits.laneMaxItems) return false;
+    if (this.allocatedBytes + ENTRY_BYTES > this.#limits.laneMaxBytes) return false;
+    let slab = this.#slabs.reserve(room);
+    if (slab === undefined) {
+      if (!this.#compact()) return false;
+      slab = this.#slabs.reserve(room);
+      if (slab === undefined) return false;
+    }
+    const start = slab.used;
+    const number = this.#next++;
+    const end = encodeStanzaFrame(slab.bytes, start, envelope, number);
+    this.#slabs.commit(slab, end);
+    const entry = new LaneEntry(slab, start, end, binding);
+    entry.adoptDuty(envelope);
+    this.#entries.set(number, entry);
+    binding.held++;
+    if (!this.#isOver) this.#checkLevel();
+    this.#owner.laneHasWork(this);
+    return true;
+  }
+
+  /**
+   * Takes what another lane held, in order and whatever the bound: it was within that lane's.
+   * @param wasSent that lane may have sent it
+   */
+  adopt(entry: LaneEntry, wasSent: boolean): void {
+    const { slab: from, start, end } = entry;
+    const frameBytes = end - start;
+    const slab = this.#slabs.reserve(frameBytes, true)!; // never undefined when forced
+    const at = slab.used;
+    slab.bytes.set(from.bytes.subarray(start, end), at);
+    this.#slabs.commit(slab, at + frameBytes);
+    const number = this.#next++;
+    patchNumber(slab.bytes, at, number);
+    if (wasSent) patchMayBeRepeat(slab.bytes, at);
+    entry.slab = slab;
+    entry.start = at;
+    entry.end = at + frameBytes;
+    this.#entries.set(number, entry);
+    entry.binding.held++;
+    if (!this.#isOver) this.#checkLevel();
+    this.#owner.laneHasWork(this);
+  }
+
+  /** From now on the peer must be told that `lane` ends, before it gets anything moved here. */
+  noteRetired(lane: number): void {
+    this.#retired.set(lane, this.#next);
+    this.#untold.push(lane);
+  }
+
+  /** Lanes to tell the peer of now: each once on every connection until the peer has heard. */
+  takeUntold(): readonly number[] {
+    const untold = this.#untold;
+    if (untold.length > 0) this.#untold = [];
+    return untold;
+  }
+
+  /**
+   * Begins on a new connection: the process `peer` has received all up to `lastReceived`.
+   *
+   * `restarted` when it cannot know what it was sent before (another process, or one that has lost
+   * its memory): the caller takes what is held with `takeForRestart` before anything is sent.
+   * `impossible` when it claims what was never sent.
+   */
+  resume(peer: number, lastReceived: number): "resumed" | "restarted" | "impossible" {
+    const { lastGone } = this;
+    if (lastReceived > Math.max(this.#everSent, lastGone)) return "impossible";
+    const known = this.#peer;
+    this.#peer = peer;
+    const start = Math.max(lastReceived, lastGone);
+    if (known !== undefined && (known !== peer || start < this.#received)) return "restarted";
+    this.#received = start;
+    this.#sent = start;
+    this.#untold = [...this.#retired.keys()];
+    if (this.waiting > 0) this.#owner.laneHasWork(this);
+    return "resumed";
+  }
+
+  /** Empties the lane for good: its numbers are not used again. What it held, in order. */
+  takeAll(): TakenEntry[] {
+    const taken = this.#take();
+    this.#restartAt(this.#next - 1);
+    return taken;
+  }
+
+  /**
+   * Empties the lane after `resume` said `restarted`. Numbers go on behind what HELLO called gone,
+   * where the new peer expects them.
+   */
+  takeForRestart(): TakenEntry[] {
+    const { lastGone } = this;
+    const taken = this.#take();
+    this.#next = lastGone + 1;
+    this.#restartAt(lastGone);
+    this.#retired.clear();
+    return taken;
+  }
+
+  /**
+   * Writes what may be sent, in pieces as large as the slabs allow. A frame is begun while fewer
+   * than `creditBytes` have gone.
+   * @returns bytes written, and how many of the stanzas went for the first time
+   */
+  flush(creditBytes: number, write: (bytes: Uint8Array) => void): { bytes: number; fresh: number } {
+    let bytes = 0;
+    let number = this.#sent + 1;
+    let run: LaneEntry | undefined;
+    let runEnd = 0;
+    for (; number < this.#next && bytes < creditBytes; number++) {
+      const entry = this.#entries.get(number)!; // nothing above `sent` leaves one by one
+      if (run !== undefined && (run.slab !== entry.slab || runEnd !== entry.start)) {
+        write(run.slab.bytes.subarray(run.start, runEnd));
+        run = undefined;
+      }
+      run ??= entry;
+      runEnd = entry.end;
+      bytes += entry.end - entry.start;
+    }
+    if (run !== undefined) write(run.slab.bytes.subarray(run.start, runEnd));
+    this.#sent = number - 1;
+    const fresh = Math.max(0, this.#sent - this.#everSent);
+    this.#everSent += fresh;
+    return { bytes, fresh };
+  }
+
+  /** Lets go of what is settled; false when the peer acknowledges what was not sent to it. */
+  acknowledge(ack: Ack): boolean {
+    if (ack.received > this.#sent) return false;
+    if (ack.received > this.#received) this.#received = ack.received;
+    for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
+    if (ack.settled > this.#settled) this.#settled = ack.settled;
+    for (const { first, count } of ack.ranges) {
+      for (let number = first; number < first + count; number++) this.#settle(number);
+    }
+    for (const [lane, number] of this.#retired) {
+      if (number <= ack.received) this.#retired.delete(lane);
+    }
+    this.#tidy();
+    if (this.#isOver) this.#checkLevel();
+    return true;
+  }
+
+  /** The bindings of what is held; a sender comes once for each stanza. */
+  *holders(): IterableIterator<SenderBinding> {
+    for (const entry of this.#entries.values()) yield entry.binding;
+  }
+
+  #take(): TakenEntry[] {
+    const taken: TakenEntry[] = [];
+    for (const [number, entry] of this.#entries) {
+      taken.push({ entry, wasSent: number <= this.#everSent });
+      entry.binding.held--;
+    }
+    this.#entries.clear();
+    // The entries still point into the old slabs, which must not be written to again.
+    this.#slabs = new FrameSlabs(this.#limits.laneMaxBytes);
+    if (this.#isOver) this.#checkLevel();
+    return taken;
+  }
+
+  #restartAt(number: number): void {
+    this.#sent = number;
+    this.#everSent = number;
+    this.#received = number;
+    this.#settled = number;
+  }
+
+  #settle(number: number): void {
+    const entry = this.#entries.get(number);
+    if (entry === undefined) return;
+    this.#entries.delete(number);
+    this.#slabs.release(entry.slab, entry.end - entry.start);
+    entry.binding.held--;
+    entry.settle();
+  }
+
+  #checkLevel(): void {
+    const { laneMaxItems, laneMaxBytes, laneHighWater, laneLowWater } = this.#limits;
+    const mark = this.#isOver ? laneLowWater : laneHighWater;
+    const isOver = this.#entries.size > mark * laneMaxItems ||
+      this.allocatedBytes > Math.max(mark * laneMaxBytes, FRAME_SLAB_BYTES + ENTRY_BYTES);
+    if (isOver === this.#isOver) return;
+    this.#isOver = isOver;
+    this.#owner.laneLevelChanged(this);
+  }
+
+  /** A few stanzas that stay long must not keep whole slabs. */
+  #tidy(): void {
+    if (this.#slabs.allocatedBytes >= 8 * FRAME_SLAB_BYTES) this.#compact();
+  }
+
+  /** Moves what is held together when at least half of the memory is unused; false when not. */
+  #compact(): boolean {
+    if (this.#slabs.liveBytes * 2 > this.#slabs.allocatedBytes) return false;
+    this.#slabs.turnOver();
+    for (const entry of this.#entries.values()) {
+      const { slab: from, start, end } = entry;
+      const slab = this.#slabs.reserve(end - start, true)!; // never undefined when forced
+      entry.slab = slab;
+      entry.start = slab.used;
+      entry.end = slab.used + end - start;
+      slab.bytes.set(from.bytes.subarray(start, end), entry.start);
+      this.#slabs.commit(slab, entry.end);
+      this.#slabs.release(from, end - start);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,220 @@
+import { CausewayError, describeError } from "../../base/mod.ts";
+import type { Connection } from "../../net/mod.ts";
+import type { FrameSink, GoodbyeReason } from "../wire/mod.ts";
+import {
+  decodeGoodbye,
+  decodeHello,
+  decodeToken,
+  FRAME_TYPE,
+  FrameDecoder,
+  FrameError,
+  goodbyeFrame,
+  malformed,
+  pingFrame,
+  pongFrame,
+} from "../wire/mod.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type {
+  CloseReason,
+  LinkEvent,
+  LinkExpectations,
+  LinkPeer,
+  LinkState,
+} from "./link_state.ts";
+import { stepLink } from "./link_state.ts";
+
+/** The side of a link that a `LinkConnection` works for. */
+export interface LinkConnectionOwner {
+  /** The peer is who it says; nothing of its but HELLO has been read. */
+  opened(peer: LinkPeer): void;
+  /** A frame that belongs to this side's work; what it throws ends the link. */
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void;
+  /** Comes once, last. `detail` says more for the log. */
+  ended(reason: CloseReason, detail: string): void;
+}
+
+/**
+ * One connection that speaks frames: runs `stepLink` on what comes and does what it says. The two
+ * kinds of link put their own work on top of it.
+ */
+export class LinkConnection implements FrameSink {
+  readonly #connection: Connection;
+  readonly #shared: LinkShared;
+  readonly #owner: LinkConnectionOwner;
+  readonly #expect: LinkExpectations;
+  readonly #decoder: FrameDecoder;
+  #state: LinkState;
+  #heardMs: number;
+  #detail = "";
+  #pings = 0;
+
+  constructor(
+    connection: Connection,
+    owner: LinkConnectionOwner,
+    options: {
+      readonly shared: LinkShared;
+      readonly role: "dialler" | "acceptor";
+      readonly host?: string;
+      readonly lane?: number;
+    },
+  ) {
+    const { shared } = options;
+    this.#connection = connection;
+    this.#owner = owner;
+    this.#shared = shared;
+    this.#expect = {
+      role: options.role,
+      host: options.host,
+      lane: options.lane,
+      peerNames: shared.tls === undefined ? undefined : connection.peerNames,
+      ourHost: shared.identity.localHost,
+      silenceTimeoutMs: shared.options.silenceTimeoutMs,
+      pingIntervalMs: shared.options.pingIntervalMs,
+    };
+    this.#decoder = new FrameDecoder(shared.options, this);
+    this.#heardMs = shared.clock.monotonicMs();
+    this.#state = {
+      kind: "greeting",
+      deadlineMs: this.#heardMs + shared.options.helloTimeoutMs,
+    };
+  }
+
+  get state(): LinkState["kind"] {
+    return this.#state.kind;
+  }
+
+  get remoteAddress(): string {
+    return this.#connection.remoteAddress;
+  }
+
+  /** Monotonic time of the last chunk. */
+  get heardMs(): number {
+    return this.#heardMs;
+  }
+
+  get pendingBytes(): number {
+    return this.#connection.pendingBytes;
+  }
+
+  /** Begins to read. */
+  start(): void {
+    this.#connection.start({
+      data: (chunk) => this.#data(chunk),
+      closed: (error) => this.#closed(error),
+    });
+  }
+
+  /** Queues a copy of whole frames. */
+  send(bytes: Uint8Array): void {
+    this.#connection.send(bytes);
+  }
+
+  tick(nowMs: number): void {
+    this.#step({ kind: "tick", nowMs, heardMs: this.#heardMs });
+  }
+
+  /** Says GOODBYE and ends in order. */
+  leave(reason: GoodbyeReason, detail: string): void {
+    this.#step({ kind: "leave", reason, detail });
+  }
+
+  /** Ends at once; what has not been read is not read any more. */
+  cut(reason: GoodbyeReason, detail: string): void {
+    this.leave(reason, detail);
+    this.#drop();
+  }
+
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void {
+    switch (type) {
+      case FRAME_TYPE.hello: {
+        const hello = decodeHello(buffer, start, end);
+        this.#step({
+          kind: "hello",
+          hello,
+          nowMs: this.#heardMs,
+          knownDatacenterId: this.#shared.mesh.datacenterId(hello.localHost),
+        });
+        return;
+      }
+      case FRAME_TYPE.ping:
+        if (this.#expect.role !== "acceptor") throw malformed("PING", "only the dialler asks");
+        this.#connection.send(pongFrame(decodeToken(buffer, start, end)));
+        return;
+      case FRAME_TYPE.pong:
+        if (decodeToken(buffer, start, end) > this.#pings) {
+          throw malformed("PONG", "it answers no PING");
+        }
+        return;
+      case FRAME_TYPE.goodbye: {
+        const { reason, detail } = decodeGoodbye(buffer, start, end);
+        this.#detail = detail;
+        this.#step({ kind: "goodbye", reason });
+        return;
+      }
+      default:
+        this.#owner.frame(type, buffer, start, end);
+    }
+  }
+
+  #data(chunk: Uint8Array): void {
+    this.#heardMs = this.#shared.clock.monotonicMs();
+    try {
+      this.#decoder.push(chunk);
+    } catch (error) {
+      if (error instanceof FrameError) {
+        const reason = error.code === "link/frame-too-large" ? "too-large" : "malformed";
+        this.#step({ kind: "broken", reason, detail: error.message });
+        return;
+      }
+      // A bug of ours must cost one link, not the process: what was received stays unsettled.
+      this.#shared.log.error("link.failed", { error: describeError(error) });
+      this.#step({ kind: "broken", reason: "other", detail: "internal error" });
+    }
+  }
+
+  #closed(error: CausewayError | undefined): void {
+    if (this.#detail === "" && error !== undefined) {
+      this.#detail = `${error.code}: ${error.message}`;
+    }
+    this.#decoder.stop();
+    this.#step({ kind: "lost" });
+  }
+
+  #step(event: LinkEvent): void {
+    const before = this.#state.kind;
+    const { state, actions } = stepLink(this.#state, event, this.#expect);
+    this.#state = state;
+    for (const action of actions) {
+      switch (action.kind) {
+        case "open":
+          this.#owner.opened(action.peer);
+          break;
+        case "ping":
+          this.#connection.send(pingFrame(++this.#pings));
+          break;
+        case "goodbye":
+          this.#detail = action.detail;
+          this.#connection.send(goodbyeFrame(action));
+          break;
+        case "hang-up":
+          this.#decoder.stop();
+          this.#connection.close();
+          break;
+        case "drop":
+          this.#drop();
+          break;
+      }
+    }
+    // Only a lost connection closes, and losing it sets off nothing: `state` is still the last word.
+    if (before !== "closed" && state.kind === "closed") {
+      this.#owner.ended(state.reason, this.#detail);
+    }
+  }
+
+  #drop(): void {
+    this.#decoder.stop();
+    this.#connection.destroy(
+      new CausewayError("link/ended", `Ended link: ${this.#detail || this.#state.kind}`),
+    );
+  }
+}

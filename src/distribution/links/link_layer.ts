@@ -1,0 +1,287 @@
+import type { CancelTimer, Clock, Random } from "../../base/mod.ts";
+import { describeError, MATH_RANDOM, SystemClock } from "../../base/mod.ts";
+import type { Connection, Listener, TlsContextHolder } from "../../net/mod.ts";
+import { listen } from "../../net/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { Envelope } from "../mod.ts";
+import { HostLinks } from "./host_links.ts";
+import { InboundLanes } from "./inbound_lanes.ts";
+import { IncomingLink } from "./incoming_link.ts";
+import { LinkMetrics } from "./link_metrics.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type { LinksOptions } from "./links_options.ts";
+import { resolveLinksOptions } from "./links_options.ts";
+import type { LinksSnapshot } from "./links_snapshot.ts";
+import { snapshotOf } from "./links_snapshot.ts";
+import { MeshHosts } from "./mesh_hosts.ts";
+import type {
+  EndpointAddress,
+  EndpointSource,
+  HostSource,
+  LinkHandlers,
+  NodeIdentity,
+} from "./ports.ts";
+
+/** What the links of one process are made of. */
+export interface LinkLayerConfig {
+  readonly identity: NodeIdentity;
+  /** Where to accept links; may be empty. Port 0 lets the system choose. */
+  readonly listen: readonly EndpointAddress[];
+  /** Our certificate, and the authorities that peers' come from; undefined for plain TCP. */
+  readonly tls: TlsContextHolder | undefined;
+  /** By local host: endpoints that replace those which the session table names. */
+  readonly overrides?: Readonly<Record<string, readonly EndpointAddress[]>>;
+  readonly endpoints: EndpointSource;
+  readonly hosts: HostSource;
+  readonly handlers: LinkHandlers;
+  readonly metrics: Metrics;
+  readonly options?: LinksOptions;
+  /** True for the domain of a component that is not under the global host but in the session table. */
+  readonly isComponentDomain?: (domain: string) => boolean;
+  readonly log?: Logger;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** Milliseconds between looks at whether a drain is done. */
+const DRAIN_CHECK_MS = 10;
+
+/**
+ * All links of one process: accepts those of other datacenters' nodes, keeps its own to theirs, and
+ * carries stanzas in order per sender until they are settled (`design.md` §6).
+ */
+export class LinkLayer {
+  readonly #config: LinkLayerConfig;
+  readonly #shared: LinkShared;
+  readonly #hosts = new Map<string, HostLinks>();
+  readonly #incoming = new Set<IncomingLink>();
+  readonly #unauthenticated = new Set<IncomingLink>();
+  readonly #listeners: Listener[] = [];
+  #phase: "running" | "draining" | "closed" = "running";
+  #cancelTick: CancelTimer | undefined;
+  #cancelHosts: CancelTimer | undefined;
+  #hasHostsFailed = false;
+  #lanes = 0;
+
+  constructor(config: LinkLayerConfig) {
+    this.#config = config;
+    const options = resolveLinksOptions(config.options);
+    const { localHost, globalHost } = config.identity;
+    this.#shared = {
+      identity: config.identity,
+      options,
+      tls: config.tls,
+      handlers: config.handlers,
+      endpoints: config.endpoints,
+      inbound: new InboundLanes(options),
+      mesh: new MeshHosts({
+        globalHost,
+        hosts: [localHost, ...Object.keys(config.overrides ?? {})],
+        isComponentDomain: config.isComponentDomain ?? (() => false),
+      }),
+      metrics: new LinkMetrics(config.metrics),
+      clock: config.clock ?? new SystemClock(),
+      random: config.random ?? MATH_RANDOM,
+      log: config.log ?? SILENT_LOGGER,
+      nextLane: () => ++this.#lanes,
+    };
+  }
+
+  /** Where links are accepted, ports as bound. */
+  get addresses(): readonly EndpointAddress[] {
+    return this.#listeners.map(({ host, port }) => ({ host, port }));
+  }
+
+  /**
+   * Binds the ports and begins to accept.
+   * @throws CausewayError as `listen` of `net/` does; what was bound is closed again
+   */
+  async listen(): Promise<void> {
+    const { options, clock, metrics, log } = this.#shared;
+    const { tls } = this.#config;
+    try {
+      for (const { host, port } of this.#config.listen) {
+        this.#listeners.push(
+          await listen({
+            host,
+            port,
+            ...(tls === undefined ? {} : { tls: { mode: "mutual", context: tls } }),
+            limits: {
+              maxHandshakes: options.maxUnauthenticated,
+              handshakeTimeoutMs: options.helloTimeoutMs,
+            },
+            clock,
+          }, {
+            accepted: (connection) => this.#accepted(connection),
+            refused: (error, remote) => {
+              metrics.refused(error.code).inc();
+              log.warn("link.refused", { remote, reason: error.code, detail: error.message });
+            },
+            failed: (error) => log.error("link.accept-failed", { error: describeError(error) }),
+          }),
+        );
+      }
+    } catch (error) {
+      await Promise.all(this.#listeners.splice(0).map((listener) => listener.close()));
+      throw error;
+    }
+    this.#tickLater();
+  }
+
+  /** Begins to look for other datacenters and to connect to them. */
+  start(): void {
+    for (const host of Object.keys(this.#config.overrides ?? {})) {
+      if (host !== this.#shared.identity.localHost) this.#links(host);
+    }
+    this.#tickLater();
+    this.#lookForHosts().catch(() => {}); // it reports what it cannot do
+  }
+
+  /** Implements `Outbound`: takes `envelope` over; what cannot be sent comes to `returned`. */
+  send(host: string, envelope: Envelope): void {
+    if (this.#phase === "closed") {
+      this.#shared.handlers.returned(envelope, "leaving");
+      return;
+    }
+    (this.#hosts.get(host) ?? this.#links(host)).send(envelope);
+  }
+
+  /** True for the local host of another datacenter that this process has heard of. */
+  isOtherLocalHost(domain: string): boolean {
+    const { mesh, identity } = this.#shared;
+    return domain !== identity.localHost && mesh.isLocalHost(domain);
+  }
+
+  /** Asks the session table for the endpoints of `host` now. */
+  async refresh(host: string): Promise<void> {
+    await this.#hosts.get(host)?.refresh();
+  }
+
+  /** Hosts, endpoints and links as they are now. */
+  snapshot(): LinksSnapshot {
+    return snapshotOf(this.#hosts.values(), this.#incoming, this.#shared.inbound.size);
+  }
+
+  /**
+   * Leaves in order: accepts no more links and grants no more credit, goes on until everything
+   * held here and received from peers is settled or `withinMs` have passed, says GOODBYE, and gives
+   * the rest back with `leaving`. From then on `send` gives back too. Ends with `close`.
+   */
+  async drain(withinMs: number): Promise<void> {
+    if (this.#phase !== "running") return;
+    this.#phase = "draining";
+    const { clock, log } = this.#shared;
+    await Promise.all(this.#listeners.map((listener) => listener.close()));
+    for (const link of this.#incoming) link.freeze();
+    const deadlineMs = clock.monotonicMs() + withinMs;
+    while (this.#openItems() > 0) {
+      const leftMs = deadlineMs - clock.monotonicMs();
+      if (leftMs <= 0) break;
+      const checkMs = Math.min(DRAIN_CHECK_MS, leftMs);
+      await new Promise<void>((resolve) => clock.after(checkMs, resolve));
+    }
+    log.info("links.drained", { left: this.#openItems() });
+    this.#goodbye();
+    for (const host of this.#hosts.values()) host.giveBackAll("leaving");
+  }
+
+  /** Says GOODBYE, ends every connection and timer; resolves when all have ended. */
+  async close(): Promise<void> {
+    this.#goodbye();
+    await Promise.all(this.#listeners.splice(0).map((listener) => listener.close()));
+    this.#cancelTick?.();
+    this.#cancelHosts?.();
+    while (!this.#hasEnded()) {
+      await new Promise<void>((resolve) => this.#shared.clock.after(DRAIN_CHECK_MS, resolve));
+    }
+  }
+
+  #goodbye(): void {
+    if (this.#phase === "closed") return;
+    this.#phase = "closed";
+    for (const link of this.#incoming) link.leave("leaving", "this node is going down");
+    for (const host of this.#hosts.values()) host.stop("leaving", "this node is going down");
+  }
+
+  #hasEnded(): boolean {
+    if (this.#incoming.size > 0) return false;
+    for (const host of this.#hosts.values()) if (!host.hasEnded) return false;
+    return true;
+  }
+
+  /** Stanzas in our lanes, and those received whose fate is open. */
+  #openItems(): number {
+    let items = 0;
+    for (const host of this.#hosts.values()) items += host.items;
+    for (const link of this.#incoming) items += link.unsettledSpan;
+    return items;
+  }
+
+  #accepted(connection: Connection): void {
+    const { metrics, options, log } = this.#shared;
+    metrics.incomingEstablished.inc();
+    const link = new IncomingLink(connection, this.#shared, {
+      authenticated: (link) => this.#unauthenticated.delete(link),
+      ended: (link) => {
+        this.#unauthenticated.delete(link);
+        this.#incoming.delete(link);
+      },
+    });
+    this.#incoming.add(link);
+    if (this.#phase !== "running") {
+      link.leave("leaving", "this node is going down");
+    } else if (this.#unauthenticated.size >= options.maxUnauthenticated) {
+      log.warn("link.too-many", { remote: link.remoteAddress, limit: options.maxUnauthenticated });
+      link.leave("busy", "too many links have not said HELLO");
+    } else this.#unauthenticated.add(link);
+  }
+
+  /** The links to `host`, made at first need. */
+  #links(host: string): HostLinks {
+    if (host === this.#shared.identity.localHost) {
+      throw new RangeError(`Cannot link to ${host}: it is our own local host`);
+    }
+    let links = this.#hosts.get(host);
+    if (links === undefined) {
+      const override = this.#config.overrides?.[host];
+      links = new HostLinks(host, this.#shared, override);
+      this.#hosts.set(host, links);
+      this.#shared.mesh.add(host);
+      links.refresh(); // never rejects
+    }
+    return links;
+  }
+
+  async #lookForHosts(): Promise<void> {
+    const { identity, log, options, clock } = this.#shared;
+    try {
+      for (const host of await this.#config.hosts.hosts()) {
+        if (this.#phase !== "running") return;
+        if (host !== identity.localHost) this.#links(host);
+      }
+      this.#hasHostsFailed = false;
+    } catch (error) {
+      if (!this.#hasHostsFailed) log.warn("hosts.unknown", { error: describeError(error) });
+      this.#hasHostsFailed = true;
+    }
+    if (this.#phase !== "running") return;
+    this.#cancelHosts = clock.after(options.hostsRefreshIntervalMs, () => {
+      this.#lookForHosts().catch(() => {}); // it reports what it cannot do
+    });
+  }
+
+  /** Looks after everything that has a time limit, with one timer for all links. */
+  #tickLater(): void {
+    if (this.#phase === "closed") return;
+    this.#cancelTick?.();
+    this.#cancelTick = this.#shared.clock.after(this.#shared.options.tickMs, () => {
+      const nowMs = this.#shared.clock.monotonicMs();
+      for (const link of this.#incoming) link.tick(nowMs);
+      for (const host of this.#hosts.values()) host.tick(nowMs);
+      this.#shared.inbound.tick(nowMs);
+      this.#cancelTick = undefined;
+      this.#tickLater();
+    });
+  }
+}

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+
+function numbers(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+}
+
+Deno.test("LinkLayer carries stanzas both ways over TLS, in order, and settles them", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc1.links.listen();
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc1.links.start();
+  dc2.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 1000)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  dc2.links.send(DC1, testEnvelope(1, { from: "bob@example.com/desk", origin: DC2 }));
+  await dc1.until(() => settler.settled.length === 1000, "all are settled");
+  await dc1.until(() => dc1.received.length === 1, "the answer is there");
+  assert.deepEqual(dc2.sequences, numbers(1, 1000));
+  assert.deepEqual(settler.settled, numbers(1, 1000));
+  const first = dc2.received[0]!;
+  assert.equal(first.stanza.from.text, "alice@example.com/phone");
+  assert.equal(first.origin, DC1);
+  assert.equal(first.ttl, 4);
+  assert.equal(dc1.metrics.value(`outgoing_messages_total ${DC2}`), 1000);
+  assert.equal(dc2.metrics.value(`incoming_messages_total ${DC1}`), 1000);
+  assert.equal(dc2.metrics.value(`incoming_transfer_time_seconds ${DC1}`), 1000);
+  assert.equal(dc2.metrics.value(`incoming_first_packet_total ${DC1}`), 1);
+  assert.equal(dc2.metrics.value("incoming_established_total"), 1);
+  assert.equal(dc1.metrics.value(`outgoing_established_total ${DC2}`), 1);
+  assert.ok(dc1.metrics.value(`outgoing_queue_time_seconds ${DC2}`) > 0);
+  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 0);
+});

@@ -1,0 +1,26 @@
+import type { Clock, Random } from "../../base/mod.ts";
+import type { TlsContextHolder } from "../../net/mod.ts";
+import type { Logger } from "../../observe/mod.ts";
+import type { InboundLanes } from "./inbound_lanes.ts";
+import type { LinkMetrics } from "./link_metrics.ts";
+import type { ResolvedLinksOptions } from "./links_options.ts";
+import type { MeshHosts } from "./mesh_hosts.ts";
+import type { EndpointSource, LinkHandlers, NodeIdentity } from "./ports.ts";
+
+/** What all links of one process share. */
+export interface LinkShared {
+  readonly identity: NodeIdentity;
+  readonly options: ResolvedLinksOptions;
+  /** Undefined: plain TCP. */
+  readonly tls: TlsContextHolder | undefined;
+  readonly handlers: LinkHandlers;
+  readonly endpoints: EndpointSource;
+  readonly inbound: InboundLanes;
+  readonly mesh: MeshHosts;
+  readonly metrics: LinkMetrics;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** A number for a lane, never used before in this process. */
+  nextLane(): number;
+}

@@ -1,0 +1,196 @@
+import type { GoodbyeReason, Hello } from "../wire/mod.ts";
+import { commonVersion } from "../wire/mod.ts";
+
+/**
+ * One connection between two nodes, from the first byte to the last.
+ *
+ *     greeting --hello, all checks pass--> open --goodbye, leave--> closing --lost--> closed
+ *        |                                  |                          ^
+ *        +--hello refused, late, broken-----+--silent, broken----------+
+ *
+ * `closing` has said or heard GOODBYE and waits for the connection to end; what comes then is not
+ * read any more.
+ */
+export type LinkState =
+  | { readonly kind: "greeting"; readonly deadlineMs: number }
+  | { readonly kind: "open"; readonly peer: LinkPeer; readonly askedMs: number }
+  | { readonly kind: "closing"; readonly reason: CloseReason }
+  | { readonly kind: "closed"; readonly reason: CloseReason };
+
+/** Why a link ended: what GOODBYE said, or that it broke off (`lost`) or went quiet (`silent`). */
+export type CloseReason = GoodbyeReason | "lost" | "silent";
+
+/** Who is at the other end, checked. */
+export interface LinkPeer extends Hello {
+  /** Protocol version that is spoken. */
+  readonly version: number;
+}
+
+export type LinkEvent =
+  | {
+    readonly kind: "hello";
+    readonly hello: Hello;
+    readonly nowMs: number;
+    /** Id of the datacenter that other live links of this local host have told. */
+    readonly knownDatacenterId: string | undefined;
+  }
+  | { readonly kind: "goodbye"; readonly reason: GoodbyeReason }
+  | { readonly kind: "broken"; readonly reason: GoodbyeReason; readonly detail: string }
+  | { readonly kind: "leave"; readonly reason: GoodbyeReason; readonly detail: string }
+  | { readonly kind: "tick"; readonly nowMs: number; readonly heardMs: number }
+  | { readonly kind: "lost" };
+
+export type LinkAction =
+  | { readonly kind: "open"; readonly peer: LinkPeer }
+  | { readonly kind: "ping" }
+  | { readonly kind: "goodbye"; readonly reason: GoodbyeReason; readonly detail: string }
+  /** End in order what is connected. */
+  | { readonly kind: "hang-up" }
+  /** End at once what is connected. */
+  | { readonly kind: "drop" };
+
+export interface LinkStep {
+  readonly state: LinkState;
+  readonly actions: readonly LinkAction[];
+}
+
+/** What one side demands of the other. */
+export interface LinkExpectations {
+  readonly role: "dialler" | "acceptor";
+  /** Local host that the dialler meant to reach. */
+  readonly host: string | undefined;
+  /** The lane that the dialler announced. */
+  readonly lane: number | undefined;
+  /** Names in the peer's verified certificate; undefined over plain TCP, where none is asked for. */
+  readonly peerNames: readonly string[] | undefined;
+  readonly ourHost: string;
+  readonly silenceTimeoutMs: number;
+  readonly pingIntervalMs: number;
+}
+
+/** Advances one link by one event. Pure: no clock, no socket, no logging. */
+export function stepLink(state: LinkState, event: LinkEvent, expect: LinkExpectations): LinkStep {
+  switch (state.kind) {
+    case "greeting":
+      return stepGreeting(state, event, expect);
+    case "open":
+      return stepOpen(state, event, expect);
+    case "closing":
+      return event.kind === "lost" ? closed(state.reason) : { state, actions: [] };
+    case "closed":
+      return { state, actions: [] }; // late frames are normal after hang-up
+    default:
+      return state satisfies never;
+  }
+}
+
+function stepGreeting(
+  state: LinkState & { kind: "greeting" },
+  event: LinkEvent,
+  expect: LinkExpectations,
+): LinkStep {
+  switch (event.kind) {
+    case "hello": {
+      const refusal = refuse(event.hello, event.knownDatacenterId, expect);
+      if (refusal !== undefined) return sayGoodbye(refusal.reason, refusal.detail);
+      const peer = { ...event.hello, version: commonVersion(event.hello)! };
+      return {
+        state: { kind: "open", peer, askedMs: event.nowMs },
+        actions: [{ kind: "open", peer }],
+      };
+    }
+    case "tick":
+      if (event.nowMs < state.deadlineMs) return { state, actions: [] };
+      return sayGoodbye("timeout", "no HELLO in time");
+    default:
+      return stepAnywhere(event);
+  }
+}
+
+function stepOpen(
+  state: LinkState & { kind: "open" },
+  event: LinkEvent,
+  expect: LinkExpectations,
+): LinkStep {
+  switch (event.kind) {
+    case "hello":
+      return sayGoodbye("malformed", "a second HELLO");
+    case "tick": {
+      const quietMs = event.nowMs - event.heardMs;
+      if (quietMs >= expect.silenceTimeoutMs) {
+        return { state: { kind: "closing", reason: "silent" }, actions: [{ kind: "drop" }] };
+      }
+      const isDue = quietMs >= expect.pingIntervalMs &&
+        event.nowMs - state.askedMs >= expect.pingIntervalMs;
+      // Only the dialler asks: its question is a sign of life to the acceptor too.
+      if (expect.role !== "dialler" || !isDue) return { state, actions: [] };
+      return { state: { ...state, askedMs: event.nowMs }, actions: [{ kind: "ping" }] };
+    }
+    default:
+      return stepAnywhere(event);
+  }
+}
+
+function stepAnywhere(event: Exclude<LinkEvent, { kind: "hello" | "tick" }>): LinkStep {
+  switch (event.kind) {
+    case "goodbye":
+      return { state: { kind: "closing", reason: event.reason }, actions: [{ kind: "hang-up" }] };
+    case "broken":
+    case "leave":
+      return sayGoodbye(event.reason, event.detail);
+    case "lost":
+      return closed("lost");
+    default:
+      return event satisfies never;
+  }
+}
+
+function sayGoodbye(reason: GoodbyeReason, detail: string): LinkStep {
+  return {
+    state: { kind: "closing", reason },
+    actions: [{ kind: "goodbye", reason, detail }, { kind: "hang-up" }],
+  };
+}
+
+function closed(reason: CloseReason): LinkStep {
+  return { state: { kind: "closed", reason }, actions: [] };
+}
+
+function refuse(
+  hello: Hello,
+  knownDatacenterId: string | undefined,
+  expect: LinkExpectations,
+): { readonly reason: GoodbyeReason; readonly detail: string } | undefined {
+  const { localHost } = hello;
+  if (commonVersion(hello) === undefined) {
+    return {
+      reason: "version",
+      detail:
+        `no common version: the peer speaks ${hello.lowestVersion} to ${hello.highestVersion}`,
+    };
+  }
+  if (expect.peerNames !== undefined && !expect.peerNames.includes(localHost)) {
+    return { reason: "identity", detail: `the certificate does not name ${localHost}` };
+  }
+  if (expect.host !== undefined && localHost !== expect.host) {
+    return { reason: "identity", detail: `meant to reach ${expect.host}, not ${localHost}` };
+  }
+  if (localHost === expect.ourHost) {
+    return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
+  }
+  if (knownDatacenterId !== undefined && knownDatacenterId !== hello.datacenterId) {
+    return { reason: "host-conflict", detail: `another datacenter is linked as ${localHost}` };
+  }
+  if (expect.lane !== undefined && hello.lane !== expect.lane) {
+    return {
+      reason: "malformed",
+      detail: `HELLO for lane ${hello.lane} instead of ${expect.lane}`,
+    };
+  }
+  return undefined;
+}
+
+/** True for ends that belong to the life of a mesh; the others are counted as errors. */
+export function isOrderlyEnd(reason: CloseReason): boolean {
+  return reason === "leaving" || reason === "superseded" || reason === "endpoint-gone";
+}

@@ -1,0 +1,127 @@
+/** What may be set about links; each has a default. */
+export interface LinksOptions {
+  /** Connections to each endpoint; 1 to 1000. @default 1 */
+  readonly connectionsPerEndpoint?: number;
+  /** Milliseconds between looks for new datacenters; at least 1. @default 3000 */
+  readonly hostsRefreshIntervalMs?: number;
+  /** Milliseconds between looks for a datacenter's endpoints; at least 1. @default 60_000 */
+  readonly endpointRefreshIntervalMs?: number;
+  /** The same while none is known or none can be reached; at least 1. @default 3000 */
+  readonly endpointRefreshIntervalWhenEmptyMs?: number;
+  /** Milliseconds between removals of disabled endpoints that are dead; at least 1. @default 60_000 */
+  readonly disabledGcIntervalMs?: number;
+  /** Milliseconds without a link to a datacenter after which what waits goes back. @default 120_000 */
+  readonly expireAfterMs?: number;
+  /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
+  readonly maxFrameBytes?: number;
+  /** Milliseconds from accepting a connection to its HELLO; at least 1. @default 10_000 */
+  readonly helloTimeoutMs?: number;
+  /** Accepted connections without HELLO at once; at least 1. @default 128 */
+  readonly maxUnauthenticated?: number;
+  /** Milliseconds of silence after which a link is dead; at least 2. @default 15_000 */
+  readonly silenceTimeoutMs?: number;
+  /** Milliseconds of silence after which the dialler asks; below `silenceTimeoutMs`. @default 5000 */
+  readonly pingIntervalMs?: number;
+  /** Bytes allocated for one lane's copies; at least 131_072. @default 16_777_216 */
+  readonly laneMaxBytes?: number;
+  /** Stanzas that one lane holds; at least 1. @default 65_536 */
+  readonly laneMaxItems?: number;
+  /** Fraction of either bound above which senders are slowed; over `laneLowWater`. @default 0.5 */
+  readonly laneHighWater?: number;
+  /** Fraction of both bounds below which they go on; above 0. @default 0.25 */
+  readonly laneLowWater?: number;
+  /** Bytes that a peer may have on the way to us; at least 16_384. @default 4_194_304 */
+  readonly creditBytes?: number;
+  /** Milliseconds that an ACK may wait for more to tell; at least 0. @default 5 */
+  readonly ackDelayMs?: number;
+  /** Milliseconds that the memory of a peer's lane outlives its connection. @default 600_000 */
+  readonly inboundMemoryMs?: number;
+  /** Peers' lanes remembered, connected ones included; at least 1. @default 4096 */
+  readonly maxInboundLanes?: number;
+  /** Stanzas of one peer's lane between its first unsettled and its last; at least 1. @default 4_194_304 */
+  readonly maxUnsettled?: number;
+  /** Milliseconds before the first attempt to connect again; at least 1. @default 200 */
+  readonly reconnectFirstMs?: number;
+  /** Milliseconds that no wait between attempts exceeds; at least `reconnectFirstMs`. @default 5000 */
+  readonly reconnectMaxMs?: number;
+  /** Milliseconds that a sender keeps its lane without holding anything in it. @default 60_000 */
+  readonly bindingIdleMs?: number;
+  /** Senders bound to lanes of one datacenter before idle ones are forgotten early. @default 200_000 */
+  readonly maxBindings?: number;
+  /** Milliseconds between checks of time limits; at least 1. @default 1000 */
+  readonly tickMs?: number;
+}
+
+export type ResolvedLinksOptions = Readonly<Required<LinksOptions>>;
+
+const DEFAULTS: ResolvedLinksOptions = {
+  connectionsPerEndpoint: 1,
+  hostsRefreshIntervalMs: 3000,
+  endpointRefreshIntervalMs: 60_000,
+  endpointRefreshIntervalWhenEmptyMs: 3000,
+  disabledGcIntervalMs: 60_000,
+  expireAfterMs: 120_000,
+  maxFrameBytes: 524_288,
+  helloTimeoutMs: 10_000,
+  maxUnauthenticated: 128,
+  silenceTimeoutMs: 15_000,
+  pingIntervalMs: 5000,
+  laneMaxBytes: 16_777_216,
+  laneMaxItems: 65_536,
+  laneHighWater: 0.5,
+  laneLowWater: 0.25,
+  creditBytes: 4_194_304,
+  ackDelayMs: 5,
+  inboundMemoryMs: 600_000,
+  maxInboundLanes: 4096,
+  maxUnsettled: 4_194_304,
+  reconnectFirstMs: 200,
+  reconnectMaxMs: 5000,
+  bindingIdleMs: 60_000,
+  maxBindings: 200_000,
+  tickMs: 1000,
+};
+
+/** Smallest and largest value of each option whose range is not simply [1, 2^53). */
+const RANGES: Partial<Record<keyof LinksOptions, readonly [number, number]>> = {
+  connectionsPerEndpoint: [1, 1000],
+  maxFrameBytes: [16_384, 2 ** 27],
+  silenceTimeoutMs: [2, Number.MAX_SAFE_INTEGER],
+  laneMaxBytes: [131_072, Number.MAX_SAFE_INTEGER],
+  creditBytes: [16_384, Number.MAX_SAFE_INTEGER],
+  ackDelayMs: [0, 60_000],
+};
+
+const FRACTIONS: ReadonlySet<string> = new Set(["laneHighWater", "laneLowWater"]);
+
+/**
+ * Fills in the defaults.
+ * @throws RangeError when a value is outside its range or two contradict each other
+ */
+export function resolveLinksOptions(options: LinksOptions = {}): ResolvedLinksOptions {
+  const resolved = { ...DEFAULTS, ...options };
+  for (const [name, value] of Object.entries(resolved)) {
+    if (FRACTIONS.has(name)) {
+      if (!(value > 0 && value <= 1)) throw outside(name, value, "a fraction above 0, at most 1");
+      continue;
+    }
+    const [least, most] = RANGES[name as keyof LinksOptions] ?? [1, Number.MAX_SAFE_INTEGER];
+    if (!Number.isSafeInteger(value) || value < least || value > most) {
+      throw outside(name, value, `an integer from ${least} to ${most}`);
+    }
+  }
+  if (resolved.laneLowWater >= resolved.laneHighWater) {
+    throw outside("laneLowWater", resolved.laneLowWater, "below laneHighWater");
+  }
+  if (resolved.pingIntervalMs >= resolved.silenceTimeoutMs) {
+    throw outside("pingIntervalMs", resolved.pingIntervalMs, "below silenceTimeoutMs");
+  }
+  if (resolved.reconnectMaxMs < resolved.reconnectFirstMs) {
+    throw outside("reconnectMaxMs", resolved.reconnectMaxMs, "at least reconnectFirstMs");
+  }
+  return Object.freeze(resolved);
+}
+
+function outside(name: string, value: unknown, allowed: string): RangeError {
+  return new RangeError(`Cannot use link option ${name}: ${value} is not ${allowed}`);
+}

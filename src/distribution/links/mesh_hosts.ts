@@ -1,0 +1,51 @@
+import type { MeshFacts } from "./sender_rules.ts";
+
+/**
+ * The local hosts that this process has heard of, and which datacenter is linked under each: a
+ * second datacenter that claims the same one is told apart by its id.
+ */
+export class MeshHosts implements MeshFacts {
+  readonly globalHost: string;
+  readonly #hosts: Set<string>;
+  readonly #isComponentDomain: (domain: string) => boolean;
+  readonly #links = new Map<string, { readonly datacenterId: string; open: number }>();
+
+  constructor(options: {
+    readonly globalHost: string;
+    readonly hosts: Iterable<string>;
+    readonly isComponentDomain: (domain: string) => boolean;
+  }) {
+    this.globalHost = options.globalHost;
+    this.#hosts = new Set(options.hosts);
+    this.#isComponentDomain = options.isComponentDomain;
+  }
+
+  isLocalHost(domain: string): boolean {
+    return this.#hosts.has(domain);
+  }
+
+  isComponentDomain(domain: string): boolean {
+    return this.#isComponentDomain(domain);
+  }
+
+  add(host: string): void {
+    this.#hosts.add(host);
+  }
+
+  /** The id of the datacenter that is linked under `host` now. */
+  datacenterId(host: string): string | undefined {
+    return this.#links.get(host)?.datacenterId;
+  }
+
+  linkOpened(host: string, datacenterId: string): void {
+    this.#hosts.add(host);
+    const known = this.#links.get(host);
+    if (known === undefined) this.#links.set(host, { datacenterId, open: 1 });
+    else known.open++;
+  }
+
+  linkClosed(host: string): void {
+    const known = this.#links.get(host);
+    if (known !== undefined && --known.open === 0) this.#links.delete(host);
+  }
+}

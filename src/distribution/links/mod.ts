@@ -1,0 +1,22 @@
+export type { LinkLayerConfig } from "./link_layer.ts";
+export { LinkLayer } from "./link_layer.ts";
+export type { LinksOptions, ResolvedLinksOptions } from "./links_options.ts";
+export { resolveLinksOptions } from "./links_options.ts";
+export type {
+  EndpointSnapshot,
+  HostSnapshot,
+  IncomingSnapshot,
+  LaneSnapshot,
+  LinksSnapshot,
+} from "./links_snapshot.ts";
+export type { EndpointState } from "./endpoint_state.ts";
+export type {
+  EndpointAddress,
+  EndpointSource,
+  HostSource,
+  LinkHandlers,
+  NodeIdentity,
+  ReturnReason,
+} from "./ports.ts";
+export type { MeshFacts, SenderRefusal } from "./sender_rules.ts";
+export { isSenderAllowed, senderKey } from "./sender_rules.ts";

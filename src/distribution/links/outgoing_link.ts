@@ -1,0 +1,286 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
+import type { Connection } from "../../net/mod.ts";
+import { dial } from "../../net/mod.ts";
+import {
+  decodeAck,
+  FRAME_TYPE,
+  helloFrame,
+  malformed,
+  OUR_VERSIONS,
+  retireFrame,
+} from "../wire/mod.ts";
+import type { GoodbyeReason } from "../wire/mod.ts";
+import type { LaneOwner, TakenEntry } from "./lane.ts";
+import { Lane } from "./lane.ts";
+import { LinkConnection } from "./link_connection.ts";
+import type { LinkConnectionOwner } from "./link_connection.ts";
+import type { HostMetrics } from "./link_metrics.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type { CloseReason, LinkPeer } from "./link_state.ts";
+import { isOrderlyEnd } from "./link_state.ts";
+import type { EndpointAddress } from "./ports.ts";
+import { QueueTimes } from "./queue_times.ts";
+
+/** Who is told of an outgoing link's life. */
+export interface OutgoingLinkEvents {
+  opened(link: OutgoingLink): void;
+  closed(link: OutgoingLink): void;
+  /** The peer's process is another one now: this is what the old one may not have finished. */
+  restarted(link: OutgoingLink, taken: readonly TakenEntry[]): void;
+  levelChanged(lane: Lane): void;
+}
+
+type Phase =
+  | { readonly kind: "idle" }
+  | { readonly kind: "waiting"; readonly cancel: CancelTimer }
+  | { readonly kind: "dialling"; readonly abort: AbortController }
+  | { readonly kind: "connected"; readonly link: LinkConnection; readonly sinceMs: number }
+  | { readonly kind: "stopped" };
+
+/**
+ * The dialling side of one link, with its lane. Connects, and connects again with growing waits,
+ * until it is stopped; the lane outlives the connections.
+ */
+export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
+  readonly host: string;
+  readonly address: EndpointAddress;
+  readonly lane: Lane;
+  readonly #shared: LinkShared;
+  readonly #events: OutgoingLinkEvents;
+  readonly #metrics: HostMetrics;
+  readonly #queueTimes: QueueTimes;
+  #phase: Phase = { kind: "idle" };
+  #peer: LinkPeer | undefined;
+  #retries = 0;
+  #sentBytes = 0;
+  #creditBytes = 0;
+  #isStopping = false;
+  #isFlushScheduled = false;
+  #appendedMs = 0;
+  readonly #flushLater = () => this.#flush();
+  readonly #write = (bytes: Uint8Array) => this.#send(bytes);
+
+  constructor(
+    host: string,
+    address: EndpointAddress,
+    options: { readonly shared: LinkShared; readonly events: OutgoingLinkEvents },
+  ) {
+    this.host = host;
+    this.address = address;
+    this.#shared = options.shared;
+    this.#events = options.events;
+    this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, this);
+    this.#metrics = this.#shared.metrics.host(host);
+    this.#queueTimes = new QueueTimes(this.#metrics.outgoingQueueTime);
+  }
+
+  /** True once the peer has said HELLO and is who it should be. */
+  get isOpen(): boolean {
+    return this.lane.isLive;
+  }
+
+  get phase(): Phase["kind"] | "open" {
+    return this.isOpen ? "open" : this.#phase.kind;
+  }
+
+  /** The node at the other end; undefined while there is none. */
+  get nodeName(): string | undefined {
+    return this.#peer?.nodeName;
+  }
+
+  /** Connects now, unless it is at it or stopped. */
+  connect(): void {
+    if (this.#phase.kind !== "idle" && this.#phase.kind !== "waiting") return;
+    if (this.#phase.kind === "waiting") this.#phase.cancel();
+    const abort = new AbortController();
+    const phase: Phase = { kind: "dialling", abort };
+    this.#phase = phase;
+    const { tls, options, clock } = this.#shared;
+    dial({
+      host: this.address.host,
+      port: this.address.port,
+      ...(tls === undefined ? {} : { tls }),
+      timeoutMs: options.helloTimeoutMs,
+      signal: abort.signal,
+      clock,
+    }).then((connection) => {
+      if (this.#phase === phase) this.#connected(connection);
+      else connection.destroy(new CausewayError("link/ended", "Ended link: it is not needed"));
+    }, (error) => {
+      if (this.#phase === phase) this.#failed(describeError(error));
+    });
+  }
+
+  tick(nowMs: number): void {
+    if (this.#phase.kind === "connected") this.#phase.link.tick(nowMs);
+  }
+
+  /** Says GOODBYE, ends the connection and does not connect again. */
+  stop(reason: GoodbyeReason, detail: string): void {
+    const phase = this.#phase;
+    this.#isStopping = true;
+    if (phase.kind === "connected") {
+      phase.link.leave(reason, detail); // `stopped` once it has ended
+      return;
+    }
+    this.#phase = { kind: "stopped" };
+    if (phase.kind === "waiting") phase.cancel();
+    if (phase.kind === "dialling") phase.abort.abort();
+  }
+
+  /** True when nothing is connected and nothing will be. */
+  get isStopped(): boolean {
+    return this.#phase.kind === "stopped";
+  }
+
+  /** Ends the connection at once, as a fault would; it is made again. */
+  cut(detail: string): void {
+    if (this.#phase.kind === "connected") this.#phase.link.cut("other", detail);
+  }
+
+  laneHasWork(): void {
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    this.#appendedMs = this.#shared.clock.monotonicMs();
+    queueMicrotask(this.#flushLater);
+  }
+
+  laneLevelChanged(lane: Lane): void {
+    this.#events.levelChanged(lane);
+  }
+
+  opened(peer: LinkPeer): void {
+    const { log, mesh } = this.#shared;
+    const link = (this.#phase as Phase & { kind: "connected" }).link; // only it calls this
+    const resumption = this.lane.resume(peer.process, peer.lastNumber);
+    if (resumption === "impossible") {
+      link.leave("number-gap", `received ${peer.lastNumber}, which was never sent`);
+      return;
+    }
+    const taken = resumption === "restarted" ? this.lane.takeForRestart() : [];
+    if (resumption === "restarted") this.#queueTimes.reset();
+    this.#peer = peer;
+    this.lane.isLive = true;
+    this.#metrics.outgoingEstablished.inc();
+    mesh.linkOpened(this.host, peer.datacenterId);
+    log.info("link.opened", {
+      host: this.host,
+      node: peer.nodeName,
+      remote: link.remoteAddress,
+      resumption,
+      held: this.lane.items,
+    });
+    this.#events.opened(this);
+    if (taken.length > 0) this.#events.restarted(this, taken);
+  }
+
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void {
+    if (type !== FRAME_TYPE.ack) {
+      throw malformed("this", `the dialling side takes none of type ${type}`);
+    }
+    const ack = decodeAck(buffer, start, end);
+    if (ack.creditBytes < this.#creditBytes) throw malformed("ACK", "it takes credit back");
+    this.#creditBytes = ack.creditBytes;
+    if (!this.lane.acknowledge(ack)) {
+      throw malformed("ACK", `${ack.received} is received of ${this.lane.sent} sent`);
+    }
+    if (this.lane.waiting > 0) this.laneHasWork();
+  }
+
+  ended(reason: CloseReason, detail: string): void {
+    const phase = this.#phase;
+    const wasOpen = this.lane.isLive;
+    this.lane.isLive = false;
+    (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
+    if (wasOpen) this.#shared.mesh.linkClosed(this.host);
+    const fields = { host: this.host, endpoint: this.#endpoint, reason, detail };
+    if (wasOpen) this.#shared.log.info("link.closed", { ...fields, direction: "out" });
+    else {
+      if (reason !== "lost") this.#shared.metrics.refused(reason).inc();
+      this.#shared.log.warn("link.refused", fields);
+    }
+    this.#peer = undefined;
+    // A link that breaks as soon as it stands must not be made again without end.
+    const stoodMs = phase.kind === "connected"
+      ? this.#shared.clock.monotonicMs() - phase.sinceMs
+      : 0;
+    if (wasOpen && stoodMs >= this.#shared.options.reconnectMaxMs) this.#retries = 0;
+    this.#wait();
+    this.#events.closed(this);
+  }
+
+  #connected(connection: Connection): void {
+    const { tls, identity, clock } = this.#shared;
+    const link = new LinkConnection(connection, this, {
+      shared: this.#shared,
+      role: "dialler",
+      host: this.host,
+      lane: this.lane.id,
+    });
+    this.#phase = { kind: "connected", link, sinceMs: clock.monotonicMs() };
+    this.#sentBytes = 0;
+    this.#creditBytes = 0;
+    link.start();
+    if (tls !== undefined && !connection.peerNames.includes(this.host)) {
+      link.leave("identity", `the certificate does not name ${this.host}`);
+      return;
+    }
+    link.send(helloFrame({
+      ...OUR_VERSIONS,
+      process: identity.process,
+      lane: this.lane.id,
+      lastNumber: this.lane.lastGone,
+      datacenterId: identity.datacenterId(),
+      localHost: identity.localHost,
+      nodeName: identity.nodeName,
+    }));
+  }
+
+  #failed(detail: string): void {
+    this.#metrics.outgoingErrored.inc();
+    // The first failure of a row says it; the rest is the same again.
+    const level = this.#retries === 0 ? "warn" : "debug";
+    this.#shared.log[level]("link.unreachable", {
+      host: this.host,
+      endpoint: this.#endpoint,
+      detail,
+    });
+    this.#wait();
+  }
+
+  #wait(): void {
+    if (this.#isStopping) {
+      this.#phase = { kind: "stopped" };
+      return;
+    }
+    const { options, random, clock } = this.#shared;
+    const delayMs = backoffMs(++this.#retries, {
+      firstMs: options.reconnectFirstMs,
+      maxMs: options.reconnectMaxMs,
+    }, random);
+    this.#phase = { kind: "waiting", cancel: clock.after(delayMs, () => this.connect()) };
+  }
+
+  get #endpoint(): string {
+    return `${this.address.host}#${this.address.port}`;
+  }
+
+  #send(bytes: Uint8Array): void {
+    if (this.#phase.kind === "connected") this.#phase.link.send(bytes);
+  }
+
+  /** Runs once for each event-loop turn in which there was something to send. */
+  #flush(): void {
+    this.#isFlushScheduled = false;
+    const { lane } = this;
+    if (lane.waiting === 0) return;
+    this.#queueTimes.appended(lane.sent + lane.waiting, this.#appendedMs);
+    if (!lane.isLive) return;
+    for (const retired of lane.takeUntold()) this.#send(retireFrame(retired));
+    const { bytes, fresh } = lane.flush(this.#creditBytes - this.#sentBytes, this.#write);
+    this.#sentBytes += bytes;
+    this.#queueTimes.written(lane.sent, this.#shared.clock.monotonicMs());
+    if (fresh > 0) this.#metrics.outgoingMessages.inc(fresh);
+  }
+}

@@ -1,0 +1,68 @@
+import type { Lane } from "./lane.ts";
+
+/** One sender's lane to one datacenter. */
+export interface SenderBinding {
+  readonly sender: string;
+  lane: Lane;
+  /** Stanzas of the sender that the lane holds. */
+  held: number;
+  /** Tick of its last use. */
+  usedTick: number;
+  /** True while the sender is told to slow down. */
+  isPressured: boolean;
+}
+
+/**
+ * Which lane each sender uses to one datacenter. A binding may be forgotten only while the lane
+ * holds nothing of the sender: then no stanza of theirs can be overtaken.
+ */
+export class SenderBindings {
+  readonly #bySender = new Map<string, SenderBinding>();
+  readonly #maxBindings: number;
+  readonly #idleTicks: number;
+  #tick = 0;
+
+  constructor(options: { readonly maxBindings: number; readonly idleTicks: number }) {
+    this.#maxBindings = options.maxBindings;
+    this.#idleTicks = options.idleTicks;
+  }
+
+  get size(): number {
+    return this.#bySender.size;
+  }
+
+  get(sender: string): SenderBinding | undefined {
+    const binding = this.#bySender.get(sender);
+    if (binding !== undefined) binding.usedTick = this.#tick;
+    return binding;
+  }
+
+  bind(sender: string, lane: Lane): SenderBinding {
+    if (this.#bySender.size >= this.#maxBindings) this.#forget(0);
+    const binding = { sender, lane, held: 0, usedTick: this.#tick, isPressured: false };
+    this.#bySender.set(sender, binding);
+    lane.senders++;
+    return binding;
+  }
+
+  rebind(binding: SenderBinding, lane: Lane): void {
+    binding.lane.senders--;
+    binding.lane = lane;
+    lane.senders++;
+  }
+
+  /** Counts time, and now and then forgets who is idle. */
+  tick(): void {
+    this.#tick++;
+    if (this.#tick % this.#idleTicks === 0) this.#forget(this.#idleTicks);
+  }
+
+  #forget(idleTicks: number): void {
+    for (const [sender, binding] of this.#bySender) {
+      if (binding.held > 0 || binding.isPressured) continue;
+      if (this.#tick - binding.usedTick < idleTicks) continue;
+      this.#bySender.delete(sender);
+      binding.lane.senders--;
+    }
+  }
+}
