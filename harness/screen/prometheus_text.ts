@@ -15,7 +15,8 @@ export function parsePrometheusText(text: string): Sample[] {
     for (const [, name, value] of (match[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) {
       labels[name!] = value!.replace(/\\(.)/g, (_whole, char) => char === "n" ? "\n" : char);
     }
-    samples.push({ name: match[1]!, labels, value: Number(match[3]) });
+    const value = Number(match[3]!.replace("Inf", "Infinity"));
+    samples.push({ name: match[1]!, labels, value });
   }
   return samples;
 }
