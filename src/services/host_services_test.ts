@@ -1,0 +1,242 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
+import type { Stanza, StanzaKind, StanzaType } from "../xmpp/mod.ts";
+import { parseJid } from "../xmpp/mod.ts";
+import type { ServiceOutcome } from "./host_services.ts";
+import { HostServices } from "./host_services.ts";
+import type { IqService } from "./iq_service.ts";
+import type { IgnoredKind } from "./service_metrics.ts";
+import { ServiceMetrics } from "./service_metrics.ts";
+
+const INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+const ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+const PING = "<ping xmlns='urn:xmpp:ping'/>";
+const VERSION = "<query xmlns='jabber:iq:version'/>";
+const TIME = "<time xmlns='urn:xmpp:time'/>";
+
+const ALICE = "alice@example.com/desk";
+const HOST = "example.com";
+/** 2023-11-14T22:13:20Z, where `ManualClock` starts. */
+const START = "2023-11-14T22:13:20.000Z";
+
+interface Reply {
+  readonly answer: Stanza;
+  readonly request: Stanza;
+}
+
+class Setup {
+  readonly replies: Reply[] = [];
+  readonly logger = new MemoryLogger();
+  readonly #clock = new ManualClock();
+  readonly #registry = new MetricsRegistry({ clock: this.#clock });
+  /** Counters of the same names are the same counters. */
+  readonly metrics = new ServiceMetrics(this.#registry);
+  readonly services: HostServices;
+
+  constructor(options: {
+    readonly publicDomains?: () => Promise<readonly { domain: string; host: string }[]>;
+    readonly services?: readonly IqService[];
+    readonly maxPendingRequests?: number;
+  } = {}) {
+    this.services = new HostServices({
+      software: { name: "Causeway", version: "1.2.3" },
+      publicDomains: () => Promise.resolve([]),
+      reply: (answer, request) => this.replies.push({ answer, request }),
+      metrics: this.#registry,
+      logger: this.logger,
+      clock: this.#clock,
+      ...options,
+    });
+  }
+
+  handle(kind: StanzaKind, type: StanzaType, payload: string, to = HOST, from = ALICE) {
+    return this.services.handle(stanza(kind, type, payload, to, from));
+  }
+
+  /** What the only request so far was answered with. */
+  get answer(): string {
+    strictEqual(this.replies.length, 1);
+    return new TextDecoder().decode(this.replies[0]!.answer.bytes);
+  }
+}
+
+function stanza(
+  kind: StanzaKind,
+  type: StanzaType,
+  payload: string,
+  to = HOST,
+  from = ALICE,
+): Stanza {
+  const text = `<${kind} type='${type}' id='i1' from='${from}' to='${to}'>${payload}</${kind}>`;
+  const bytes = new TextEncoder().encode(text);
+  return { kind, type, from: parseJid(from), to: parseJid(to), bytes };
+}
+
+Deno.test("HostServices.handle() answers a ping from the address asked to the one who asked", () => {
+  for (const to of ["example.com", "dc1.example.com", "alice@example.com"]) {
+    const setup = new Setup();
+    strictEqual(setup.handle("iq", "get", PING, to), "delivered");
+    const { answer, request } = setup.replies[0]!;
+    deepStrictEqual([answer.kind, answer.type], ["iq", "result"]);
+    deepStrictEqual([answer.from.text, answer.to.text], [to, ALICE]);
+    strictEqual(request.to.text, to);
+    match(setup.answer, /id=['"]i1['"]/);
+    match(setup.answer, /type=['"]result['"]/);
+  }
+});
+
+Deno.test("HostServices.handle() tells what the server is and can do", () => {
+  const setup = new Setup();
+  setup.handle("iq", "get", INFO);
+  match(setup.answer, /<identity category=['"]server['"] type=['"]im['"] name=['"]Causeway['"]\/>/);
+  const features = [...setup.answer.matchAll(/<feature var=['"]([^'"]+)['"]\/>/g)];
+  deepStrictEqual(features.map(([, name]) => name), [
+    "http://jabber.org/protocol/disco#info",
+    "http://jabber.org/protocol/disco#items",
+    "jabber:iq:version",
+    "urn:xmpp:ping",
+    "urn:xmpp:time",
+  ]);
+});
+
+Deno.test("HostServices.handle() lists a component connected in two datacenters once", async () => {
+  const setup = new Setup({
+    publicDomains: () =>
+      Promise.resolve([
+        { domain: "rooms.example.com", host: "dc1.example.com" },
+        { domain: "echo.example.com", host: "dc2.example.com" },
+        { domain: "rooms.example.com", host: "dc3.example.com" },
+      ]),
+  });
+  strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
+  await setup.services.close();
+  const items = [...setup.answer.matchAll(/<item jid=['"]([^'"]+)['"]\/>/g)];
+  deepStrictEqual(items.map(([, jid]) => jid), ["echo.example.com", "rooms.example.com"]);
+});
+
+Deno.test("HostServices.handle() tells its software and the time", () => {
+  const version = new Setup();
+  version.handle("iq", "get", VERSION);
+  match(version.answer, /<name>Causeway<\/name><version>1\.2\.3<\/version>/);
+  const time = new Setup();
+  time.handle("iq", "get", TIME);
+  match(time.answer, new RegExp(`<tzo>\\+00:00</tzo><utc>${START}</utc>`));
+});
+
+Deno.test("HostServices.handle() speaks for an account to its owner alone", async () => {
+  const account = "alice@example.com";
+  const rows: [string, string, ServiceOutcome][] = [
+    ["alice@example.com/desk", PING, "delivered"],
+    ["alice@example.com/desk", INFO, "delivered"],
+    ["alice@example.com/desk", ITEMS, "delivered"],
+    ["alice@example.com/desk", VERSION, "service-unavailable"],
+    ["bob@example.com/phone", PING, "service-unavailable"],
+    ["bob@example.com/phone", INFO, "service-unavailable"],
+    ["example.com", ITEMS, "service-unavailable"],
+  ];
+  for (const [from, payload, outcome] of rows) {
+    const setup = new Setup({ publicDomains: () => Promise.reject(new Error("not to be asked")) });
+    strictEqual(setup.handle("iq", "get", payload, account, from), outcome, `${from} ${payload}`);
+    strictEqual(setup.replies.length, outcome === "delivered" ? 1 : 0);
+    await setup.services.close();
+  }
+  const setup = new Setup();
+  setup.handle("iq", "get", INFO, account);
+  match(setup.answer, /<identity category=['"]account['"] type=['"]registered['"]\/>/);
+});
+
+Deno.test("HostServices.handle() refuses what no service is there for", () => {
+  const rows: [StanzaKind, StanzaType, string, ServiceOutcome][] = [
+    ["iq", "get", "<query xmlns='jabber:iq:roster'/>", "service-unavailable"],
+    ["iq", "set", PING, "service-unavailable"],
+    ["iq", "get", "<pong xmlns='urn:xmpp:ping'/>", "service-unavailable"],
+    ["iq", "get", "", "bad-request"],
+    ["iq", "get", PING + PING, "bad-request"],
+    ["message", "chat", "<body>hello</body>", "service-unavailable"],
+    ["message", "normal", "<body>hello</body>", "service-unavailable"],
+    ["message", "groupchat", "<body>hello</body>", "service-unavailable"],
+    ["message", "headline", "<body>hello</body>", "service-unavailable"],
+  ];
+  for (const [kind, type, payload, outcome] of rows) {
+    const setup = new Setup();
+    strictEqual(setup.handle(kind, type, payload), outcome, `${kind} ${type} ${payload}`);
+    strictEqual(setup.replies.length, 0);
+    strictEqual(setup.metrics.refused.value, 1);
+  }
+});
+
+Deno.test("HostServices.handle() answers item-not-found for a node that is not there", () => {
+  for (const namespace of ["disco#info", "disco#items"]) {
+    const setup = new Setup();
+    const query = `<query xmlns='http://jabber.org/protocol/${namespace}' node='x'/>`;
+    strictEqual(setup.handle("iq", "get", query), "delivered");
+    strictEqual(setup.replies[0]!.answer.type, "error");
+    match(setup.answer, /<item-not-found /);
+  }
+});
+
+Deno.test("HostServices.handle() drops and counts what needs no answer", () => {
+  const rows: [StanzaKind, StanzaType, IgnoredKind][] = [
+    ["iq", "result", "iq-reply"],
+    ["iq", "error", "iq-reply"],
+    ["message", "error", "message-error"],
+    ["presence", "available", "presence"],
+    ["presence", "subscribe", "presence"],
+    ["presence", "error", "presence"],
+  ];
+  for (const [kind, type, counter] of rows) {
+    const setup = new Setup();
+    strictEqual(setup.handle(kind, type, ""), "ignored");
+    strictEqual(setup.replies.length, 0);
+    strictEqual(setup.metrics.ignored[counter].value, 1);
+  }
+});
+
+Deno.test("HostServices.handle() answers internal-server-error when a service fails", async () => {
+  const failing = (answer: IqService["answer"]): IqService => ({
+    namespace: "urn:example",
+    name: "fail",
+    type: "set",
+    targets: ["host"],
+    features: [],
+    answer,
+  });
+  const ways: IqService["answer"][] = [
+    () => {
+      throw new Error("at once");
+    },
+    () => Promise.reject(new Error("later")),
+  ];
+  for (const way of ways) {
+    const setup = new Setup({ services: [failing(way)] });
+    strictEqual(setup.handle("iq", "set", "<fail xmlns='urn:example'/>"), "delivered");
+    await setup.services.close();
+    match(setup.answer, /<internal-server-error /);
+    strictEqual(setup.logger.named("services.failed").length, 1);
+  }
+});
+
+Deno.test("HostServices.handle() holds maxPendingRequests and refuses the next one", async () => {
+  const domains = Promise.withResolvers<readonly { domain: string; host: string }[]>();
+  const setup = new Setup({ publicDomains: () => domains.promise, maxPendingRequests: 2 });
+  strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
+  strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
+  strictEqual(setup.handle("iq", "get", ITEMS), "resource-constraint");
+  strictEqual(setup.services.pendingRequests, 2);
+  domains.resolve([]);
+  await setup.services.close();
+  strictEqual(setup.replies.length, 2);
+  strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
+  await setup.services.close();
+});
+
+Deno.test("HostServices.close() waits for the answers under way", async () => {
+  const domains = Promise.withResolvers<readonly { domain: string; host: string }[]>();
+  const setup = new Setup({ publicDomains: () => domains.promise });
+  setup.handle("iq", "get", ITEMS);
+  const closing = setup.services.close();
+  domains.resolve([{ domain: "echo.example.com", host: "dc1.example.com" }]);
+  await closing;
+  match(setup.answer, /echo\.example\.com/);
+});
