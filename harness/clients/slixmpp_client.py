@@ -15,6 +15,7 @@ from slixmpp import ClientXMPP
 
 CLIENT_NAMESPACE = "jabber:client"
 STANZA_NAMES = ("message", "presence", "iq")
+BIND = "{urn:ietf:params:xml:ns:xmpp-bind}bind"
 ERROR_NAMESPACE = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
 
 
@@ -33,8 +34,10 @@ def error_condition(xml):
 
 def tell_stanza(stanza):
     """An input filter: it sees everything that arrives and changes nothing."""
-    if stanza.name in STANZA_NAMES and stanza.namespace == CLIENT_NAMESPACE:
-        xml = stanza.xml
+    xml = stanza.xml
+    is_stanza = stanza.name in STANZA_NAMES and stanza.namespace == CLIENT_NAMESPACE
+    # The answer to binding a resource is the library's own business.
+    if is_stanza and xml.find(BIND) is None:
         tell(
             "stanza",
             kind=stanza.name,

@@ -1,11 +1,13 @@
 // @ts-types="./xmpp_js_modules.d.ts"
 import { client, xml } from "@xmpp/client";
 import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_client.ts";
-import { ChatClient, newId } from "./chat_client.ts";
+import { ChatClient, EXPECT_WITHIN_MS, newId } from "./chat_client.ts";
+import { withDeadline } from "./deadline.ts";
 import { Inbox } from "./inbox.ts";
 import type { XmppJsEntity } from "./xmpp_js_entity.ts";
 import { destroySocket, toReceivedStanza } from "./xmpp_js_entity.ts";
-import { trustOnly } from "./xmpp_js_trust.ts";
+import type { TrustedEntity } from "./xmpp_js_trust.ts";
+import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust.ts";
 
 /** How a client made of `@xmpp/client` logs in. */
 export interface XmppJsClientOptions extends ChatClientOptions {
@@ -28,24 +30,15 @@ export class XmppJsClient extends ChatClient {
 
   /** A client that is bound and has sent no presence; rejects when it is not let in. */
   static async connect(options: XmppJsClientOptions): Promise<XmppJsClient> {
-    const { domain, localpart: username, password, resource, mechanism } = options;
-    const scheme = options.security === "direct" ? "xmpps" : "xmpp";
+    const { domain, resource, security } = options;
     const entity = client({
-      service: `${scheme}://${options.host ?? "127.0.0.1"}:${options.port}`,
+      service: `${security === "direct" ? "xmpps" : "xmpp"}://${hostOf(options)}:${options.port}`,
       domain,
       resource,
-      username,
-      password,
-      // Left to itself it refuses PLAIN without TLS, and takes the first that it knows with it.
-      ...(mechanism === undefined ? {} : {
-        credentials: (authenticate: Authenticate) =>
-          authenticate({ username, password }, mechanism),
-      }),
+      credentials: (authenticate: Authenticate, mechanisms: readonly string[]) =>
+        logIn(entity, options, { authenticate, mechanisms }),
     });
-    if (options.caFile !== undefined) {
-      const starttls = xml("starttls", { xmlns: "urn:ietf:params:xml:ns:xmpp-tls" });
-      trustOnly(entity, starttls, { ca: await Deno.readTextFile(options.caFile), domain });
-    }
+    await setSecurity(entity, options);
     const inbox = new Inbox();
     const jid = await startEntity(entity, inbox);
     return new XmppJsClient(entity, inbox, jid);
@@ -87,20 +80,58 @@ export class XmppJsClient extends ChatClient {
   }
 }
 
+/** The answer to binding a resource is the package's own business. */
+const BIND = "urn:ietf:params:xml:ns:xmpp-bind";
+
 type Authenticate = (
   credentials: { readonly username: string; readonly password: string },
   mechanism: string,
 ) => Promise<void>;
+
+function hostOf(options: XmppJsClientOptions): string {
+  return options.host ?? "127.0.0.1";
+}
+
+async function setSecurity(entity: TrustedEntity, options: XmppJsClientOptions): Promise<void> {
+  const { domain, security, caFile } = options;
+  if (security === "none") return stayPlain(entity);
+  if (caFile === undefined) throw new TypeError("TLS needs caFile");
+  const trust = { ca: await Deno.readTextFile(caFile), domain };
+  if (security === "direct") return trustDirect(entity, trust);
+  trustStarttls(entity, xml("starttls", { xmlns: STARTTLS }), trust);
+}
+
+/** Left to itself the package refuses PLAIN without TLS, even on loopback where we ask for it. */
+async function logIn(
+  entity: TrustedEntity,
+  options: XmppJsClientOptions,
+  offer: { readonly authenticate: Authenticate; readonly mechanisms: readonly string[] },
+): Promise<void> {
+  if (options.security !== "none" && !entity.isSecure()) {
+    throw new Error("The server asks for a password before TLS");
+  }
+  const mechanism = options.mechanism ?? offer.mechanisms[0];
+  if (mechanism === undefined) throw new Error("The server offers no mechanism that we know");
+  const { localpart: username, password } = options;
+  await offer.authenticate({ username, password }, mechanism);
+}
 
 /** Connects without its habit of connecting again, and gives the address that it was given. */
 export async function startEntity(entity: XmppJsEntity, inbox: Inbox): Promise<string> {
   entity.reconnect.stop();
   let failure: Error | undefined;
   entity.on("error", (error) => failure ??= error);
-  entity.on("stanza", (element) => inbox.push(toReceivedStanza(element)));
+  entity.on("stanza", (element) => {
+    if (element.getChild("bind", BIND) === undefined) inbox.push(toReceivedStanza(element));
+  });
   entity.on("disconnect", () => inbox.fail(failure ?? new Error("The server has disconnected")));
   try {
-    return (await entity.start()).toString();
+    // Features that it has no use for leave it waiting for others, for ever.
+    const started = withDeadline(entity.start(), {
+      what: "@xmpp to log in",
+      withinMs: EXPECT_WITHIN_MS,
+    });
+    return (await started).toString();
   } catch (thrown) {
     await killEntity(entity);
     throw thrown;

@@ -44,52 +44,71 @@ export interface TrustedEntity extends XmppJsEntity {
   };
   sendReceive(element: XmppJsElement): Promise<XmppJsElement>;
   restart(): Promise<void>;
+  isSecure(): boolean;
   _attachSocket(socket: SocketShell): void;
   _detachSocket(): void;
 }
 
-const STARTTLS = "urn:ietf:params:xml:ns:xmpp-tls";
+/** Namespace of the feature and its elements (RFC 6120 §5). */
+export const STARTTLS = "urn:ietf:params:xml:ns:xmpp-tls";
 
 /**
- * Makes a client check its server against our own authority and name, over direct TLS and STARTTLS.
+ * Keeps a client from starting TLS, whatever the server offers.
  *
- * The package calls `tls.connect` without a place for options: direct TLS gets them through the
- * parameters that its transport computes; its STARTTLS steps aside for sockets that are not
- * `net.Socket`s, so the plain transport gets a shell around one and the feature a handler of ours.
+ * The package's own STARTTLS steps aside for sockets that are not `net.Socket`s, so that a shell
+ * around one is all it takes.
  */
-export function trustOnly(
-  entity: TrustedEntity,
-  starttls: XmppJsElement,
-  trust: XmppJsTrust,
-): void {
-  const options = { ca: trust.ca, servername: trust.domain };
-  const direct = findTransport(entity, "xmpps://localhost:1");
+export function stayPlain(entity: TrustedEntity): void {
   const plain = findTransport(entity, "xmpp://localhost:1");
+  entity.transports.unshift(derive(plain, { Socket: PlainShell }));
+}
+
+/**
+ * Makes a client check its server against our own authority and name, over direct TLS.
+ *
+ * The package calls `tls.connect` without a place for options; they get there with the parameters
+ * that its transport computes.
+ */
+export function trustDirect(entity: TrustedEntity, trust: XmppJsTrust): void {
+  const direct = findTransport(entity, "xmpps://localhost:1");
   const socketParameters = (service: string) => {
     const parameters = direct.prototype.socketParameters(service);
-    return parameters === undefined ? undefined : { ...parameters, ...options };
+    return parameters === undefined ? undefined : { ...parameters, ...tlsOptions(trust) };
   };
-  entity.transports.unshift(
-    derive(direct, { socketParameters }),
-    derive(plain, { Socket: PlainShell }),
-  );
-  const TlsShell = direct.prototype.Socket;
+  entity.transports.unshift(derive(direct, { socketParameters }));
+}
+
+/**
+ * The same over STARTTLS, by a handler of our own in place of the package's, which knows no options
+ * either. `request` is the element that asks for it.
+ */
+export function trustStarttls(
+  entity: TrustedEntity,
+  request: XmppJsElement,
+  trust: XmppJsTrust,
+): void {
+  stayPlain(entity);
+  const TlsShell = findTransport(entity, "xmpps://localhost:1").prototype.Socket;
   entity.streamFeatures.use("starttls", STARTTLS, async ({ entity: client }, next) => {
     const shell = client.socket;
     if (!(shell instanceof PlainShell)) return next();
-    const answer = await client.sendReceive(starttls);
+    const answer = await client.sendReceive(request);
     if (answer.name !== "proceed") throw new Error(`Cannot start TLS: got ${answer}`);
     client._detachSocket();
     const secured = new TlsShell();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     secured.once("connect", resolve);
     secured.once("error", reject);
-    secured.connect({ socket: shell.release(), ...options });
+    secured.connect({ socket: shell.release(), ...tlsOptions(trust) });
     await promise;
     secured.removeListener("error", reject);
     client._attachSocket(secured);
     await client.restart();
   });
+}
+
+function tlsOptions(trust: XmppJsTrust) {
+  return { ca: trust.ca, servername: trust.domain };
 }
 
 function findTransport(entity: TrustedEntity, service: string): Transport {
@@ -129,6 +148,7 @@ class PlainShell extends EventEmitter implements SocketShell {
     if (socket === null) throw new TypeError("The socket has been released or never connected");
     for (const event of FORWARDED) socket.removeAllListeners(event);
     this.socket = null;
+    socket.on("error", () => {}); // whoever goes on with it hears of it too
     return socket;
   }
 
