@@ -11,6 +11,10 @@ export interface SimulationOptions {
   readonly rule: KeyRule;
   /** What happens, drawn by the test: who does what after how long. */
   readonly steps: readonly SimulationStep[];
+  /** Refreshes after which all must agree; replication lags come on top. */
+  readonly refreshes: number;
+  /** True to wait until what was lost in splits has expired, first. */
+  readonly isLossy: boolean;
 }
 
 /** One thing that happens after a pause. */
@@ -58,9 +62,11 @@ export class Simulation {
     const simulation = new Simulation(options);
     await simulation.#start();
     for (const step of options.steps) await simulation.#play(step);
+    // what was written in a split is not sent again by this replicator: renewal has to make it good
     simulation.#split.clear();
-    // what is lost in a split is not sent again by this replicator: renewal has to make it good
-    await simulation.#advance(MAX_LAG_MS + REFRESH_MS + MAX_LAG_MS + REFRESH_MS / 10);
+    const refreshingMs = options.refreshes * (REFRESH_MS + MAX_LAG_MS);
+    const expiringMs = options.isLossy ? EXPIRE_MS + REFRESH_MS : 0;
+    await simulation.#advance(MAX_LAG_MS + expiringMs + refreshingMs + REFRESH_MS / 10);
     const faults = simulation.#faults();
     for (const { commands } of simulation.#tables) commands.latencyMs = 0;
     await simulation.#advance(10); // what is under way arrives; then nobody moves the clock any more

@@ -8,6 +8,8 @@ export interface OwnSession {
   epoch: number;
   /** False until the keys have once been given this login's host. */
   isAnnounced: boolean;
+  /** How often its claim was written. */
+  renewal: number;
 }
 
 /** A session of this node that has closed and whose keys are still being seen to. */
@@ -31,6 +33,8 @@ export class Account {
   readonly closed: ClosedSession[] = [];
   /** Host to which we gave a key on behalf of its owner, by key. */
   readonly handedTo = new Map<string, string>();
+  /** Renewals of others' claims as last seen, and since when (monotonic milliseconds), by id. */
+  readonly seen = new Map<string, { readonly renewal: number; readonly sinceMs: number }>();
   /** Host that a key named without any claim to show for it, by key: left alone at first sight. */
   readonly suspects = new Map<string, string>();
   /** Bucket of the wheel that renews it. */

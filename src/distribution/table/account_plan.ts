@@ -21,6 +21,7 @@ export interface PlanContext {
   readonly localHost: string;
   readonly nodeName: string;
   readonly expireSeconds: string;
+  readonly expireMs: number;
   readonly nowMs: number;
   readonly nowUs: number;
   /** Draws an epoch above `known`. */
@@ -88,7 +89,7 @@ export function viewAccount(
     else {
       garbage++;
       // it is in the way of ours: what nobody claims is taken over at the second look
-      values.set(commands[i]![1], typeof reply === "string" ? reply : "");
+      values.set(commands[i]![1], "");
     }
   }
   return { claims, values, garbage };
@@ -109,10 +110,8 @@ export function planAccount(
   const foreign = view.claims.filter((claim) => !own.has(claim.id) && !closedIds.has(claim.id));
   drawEpochs(account, view.claims, context);
   const ours = account.sessions.map((session) => ownClaim(session, context));
-  const live = [
-    ...ours,
-    ...foreign.filter((claim) => !context.isOwn(claim) && context.isLive(claim)),
-  ];
+  noteRenewals(account, foreign, context);
+  const live = [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
 
   withdrawClaims(account, foreign, context, into);
   if (ours.length > 0) {
@@ -186,7 +185,32 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
     host: context.localHost,
     node: context.nodeName,
     resourcepart: session.resourcepart,
+    renewal: ++session.renewal,
   };
+}
+
+/** Remembers since when each claim of another has stood as it does; forgets those that are gone. */
+function noteRenewals(account: Account, foreign: readonly Claim[], context: PlanContext): void {
+  if (foreign.length === 0) {
+    account.seen.clear();
+    return;
+  }
+  const ids = new Set(foreign.map((claim) => claim.id));
+  for (const id of account.seen.keys()) if (!ids.has(id)) account.seen.delete(id);
+  for (const { id, renewal } of foreign) {
+    if (account.seen.get(id)?.renewal === renewal) continue;
+    account.seen.set(id, { renewal, sinceMs: context.nowMs });
+  }
+}
+
+/**
+ * True when the node that made the claim lives, and renews it. A claim whose removal was lost between
+ * datacenters has a living node, yet stands still.
+ */
+function isLive(account: Account, claim: Claim, context: PlanContext): boolean {
+  const sinceMs = account.seen.get(claim.id)?.sinceMs ?? context.nowMs;
+  const isRenewed = context.nowMs - sinceMs <= context.expireMs;
+  return isRenewed && !context.isOwn(claim) && context.isLive(claim);
 }
 
 function withdrawClaims(
@@ -197,7 +221,7 @@ function withdrawClaims(
 ): void {
   const ids = account.closed.filter((session) => !session.isWithdrawn).map(({ id }) => id);
   for (const claim of foreign) {
-    const isDead = context.nowUs - claim.epoch > DEAD_CLAIM_US && !context.isLive(claim);
+    const isDead = context.nowUs - claim.epoch > DEAD_CLAIM_US && !isLive(account, claim, context);
     // of ours without a session: its removal was lost on the way
     if (isDead || context.isOwn(claim)) ids.push(claim.id);
   }

@@ -10,6 +10,8 @@ export interface Claim {
   readonly node: string;
   /** Empty for a component. */
   readonly resourcepart: string;
+  /** Grows with each renewal: a claim on which it stands still is not renewed any more. */
+  readonly renewal: number;
 }
 
 /** Names a session of the process `incarnation`. */
@@ -24,7 +26,7 @@ export function incarnationOf(id: string): number {
 
 /** A claim's value in Redis: a JSON array, so that any node name and resource can stand in it. */
 export function formatClaim(claim: Claim): string {
-  return JSON.stringify([claim.epoch, claim.host, claim.node, claim.resourcepart]);
+  return JSON.stringify([claim.epoch, claim.host, claim.node, claim.resourcepart, claim.renewal]);
 }
 
 const ID = /^[0-9a-f]{1,13}-\d{1,16}$/;
@@ -33,11 +35,11 @@ const ID = /^[0-9a-f]{1,13}-\d{1,16}$/;
 export function tryParseClaim(id: string, value: string): Claim | undefined {
   if (!ID.test(id) || value.length > 8192) return undefined;
   const fields = tryParseArray(value);
-  if (fields === undefined || fields.length !== 4) return undefined;
-  const [epoch, host, node, resourcepart] = fields;
+  if (fields === undefined || fields.length !== 5) return undefined;
+  const [epoch, host, node, resourcepart, renewal] = fields;
   if (!isEpoch(epoch) || !isHost(host) || typeof node !== "string" || node === "") return undefined;
-  if (typeof resourcepart !== "string") return undefined;
-  return { id, epoch, host, node, resourcepart };
+  if (typeof resourcepart !== "string" || !Number.isSafeInteger(renewal)) return undefined;
+  return { id, epoch, host, node, resourcepart, renewal: renewal as number };
 }
 
 /** A JSON array, or undefined for anything else. */

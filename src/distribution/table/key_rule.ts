@@ -2,7 +2,7 @@ import type { Claim } from "./claims.ts";
 
 /** One key of an account as a node finds it, with all it needs to decide on its value. */
 export interface KeyFacts {
-  /** Value in our Redis; null when there is none. */
+  /** Value in our Redis; null when there is none, "" when it cannot be a host. */
   readonly current: string | null;
   readonly localHost: string;
   /** Newest live claim on the key, ours or another's. */
@@ -38,6 +38,7 @@ export type KeyDecision =
 export type KeyRule = (facts: KeyFacts) => KeyDecision;
 
 const LEAVE: KeyDecision = { kind: "leave" };
+const DELETE: KeyDecision = { kind: "delete" };
 
 /**
  * The rule of `design.md` §4: the newest live claim owns the key, only its owner renews it, and
@@ -47,41 +48,51 @@ const LEAVE: KeyDecision = { kind: "leave" };
  * |---|---|---|
  * | ours, just logged in | anything | ours |
  * | ours | nothing | ours if still absent |
- * | ours | us | written again: an EXPIRE alone would keep a wrong value alive in a datacenter where an older write came in last, and would not fill a Redis that lost its data |
- * | ours | another's, which has a claim | ours: its claim is older or dead |
- * | ours | another's, without a claim | left alone; if it is still so at the next look, ours |
- * | ours | another's, to which we gave it | ours: that one closed, too |
- * | another's, and a session of ours has closed | us, whom we gave it to, or nothing; it, too, when we close: elsewhere the key may still name us | given to it |
- * | another's | anything else | left alone, its owner sees to it |
- * | none, and a session of ours has closed | us, or whom we gave it to; nothing, too, when we close | deleted |
+ * | ours | us | written again |
+ * | ours | another, who has a claim, or to whom we gave it | ours: that claim is older, dead or gone |
+ * | ours | another, without a claim | left alone; ours, if it is still so at the next look |
+ * | another's | anything | left alone: its owner sees to it |
+ * | another's, and ours has closed | us, whom we gave it to, nothing | given to it |
+ * | none, and ours has closed | us, whom we gave it to | deleted |
+ *
+ * A renewal writes the value and not only its expiry: EXPIRE would keep a wrong value alive in a
+ * datacenter where an older write came in last, and would not fill a Redis that lost its data. In
+ * the same way, what closing leaves is written even where it stands already: elsewhere it may still
+ * be under way behind, or covered by, a write of ours.
  */
 export function decideKey(facts: KeyFacts): KeyDecision {
-  const { current, localHost, newest } = facts;
-  if (newest === undefined) {
-    const isOurWriting = current === localHost || current === facts.handedTo;
-    // also where it is gone already: elsewhere, what we wrote may come in after what removed it
-    const isToGo = current === null
-      ? facts.isFirstLogout || (facts.isLogout && facts.handedTo !== undefined)
-      : facts.isLogout && isOurWriting;
-    return isToGo ? { kind: "delete" } : LEAVE;
-  }
-  if (!facts.isOurs) {
-    if (newest.host === localHost) {
-      // another node of this datacenter renews it; only a key that closing left wrong is put right
-      return facts.isLogout && current === null ? { kind: "set-absent", host: localHost } : LEAVE;
-    }
-    if (!facts.isLogout) return LEAVE;
-    if (current === null) return { kind: "set-absent", host: newest.host };
-    const isOurWriting = current === localHost || current === facts.handedTo;
-    const isWritten = current === newest.host && !facts.isFirstLogout;
-    return !isWritten && (isOurWriting || current === newest.host)
-      ? { kind: "set", host: newest.host }
-      : LEAVE;
-  }
+  if (facts.newest === undefined) return decideUnowned(facts);
+  return facts.isOurs ? decideOurs(facts) : decideAnothers(facts, facts.newest.host);
+}
+
+function decideOurs(facts: KeyFacts): KeyDecision {
+  const { current, localHost } = facts;
   if (facts.isLogin) return { kind: "set", host: localHost };
   if (current === null) return { kind: "set-absent", host: localHost };
   const isTakenBack = facts.isClaimed || facts.isSuspect || current === facts.handedTo;
   return current === localHost || isTakenBack
     ? { kind: "set", host: localHost }
     : { kind: "suspect" };
+}
+
+function decideAnothers(facts: KeyFacts, owner: string): KeyDecision {
+  const { current, localHost } = facts;
+  if (!facts.isLogout || owner === localHost) {
+    // another node of this datacenter renews its own; only what closing removed is put back
+    return facts.isLogout && current === null ? { kind: "set-absent", host: owner } : LEAVE;
+  }
+  if (current === null) return { kind: "set-absent", host: owner };
+  const isOurWriting = current === localHost || current === facts.handedTo;
+  return facts.isFirstLogout || (isOurWriting && current !== owner)
+    ? { kind: "set", host: owner }
+    : LEAVE;
+}
+
+function decideUnowned(facts: KeyFacts): KeyDecision {
+  const { current, localHost, handedTo } = facts;
+  if (!facts.isLogout) return LEAVE;
+  if (current === null) return facts.isFirstLogout || handedTo !== undefined ? DELETE : LEAVE;
+  if (current === localHost || current === handedTo || current === "") return DELETE;
+  // somebody's whose claim is still on its way; elsewhere, a late write of ours may cover it
+  return facts.isFirstLogout ? { kind: "set", host: current } : LEAVE;
 }

@@ -202,6 +202,7 @@ export class Reconciler {
       localHost: options.localHost,
       nodeName: options.nodeName,
       expireSeconds: String(Math.ceil(options.redis.expireAfterMs / 1000)),
+      expireMs: options.redis.expireAfterMs,
       nowMs: clock.monotonicMs(),
       nowUs: clock.wallUs(),
       nextEpoch: (known) => epochs.next(known),

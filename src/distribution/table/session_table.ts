@@ -334,7 +334,7 @@ export class SessionTable {
     }
     const id = claimId(this.#options.incarnation, ++this.#sequence);
     const openedUs = this.#epochs.next();
-    account.sessions.push({ id, resourcepart, openedUs, epoch: 0, isAnnounced: false });
+    account.sessions.push({ id, resourcepart, openedUs, epoch: 0, isAnnounced: false, renewal: 0 });
     this.#entries++;
     return this.#reconciler.request(account);
   }
