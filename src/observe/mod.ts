@@ -8,3 +8,9 @@ export type {
   MetricLabels,
   Metrics,
 } from "./metrics.ts";
+export type { LogFormat, LoggerOptions, LogLevel } from "./create_logger.ts";
+export { createLogger } from "./create_logger.ts";
+export type { HistogramSummary } from "./metric_cells.ts";
+export type { ClassicCounter, ClassicGauge, ClassicMetric } from "./metrics_registry.ts";
+export { MetricsRegistry } from "./metrics_registry.ts";
+export { registerProcessMetrics } from "./process_metrics.ts";

@@ -1,0 +1,107 @@
+import { configureSync, getLogger } from "@logtape/logtape";
+import type { LogLevel as LogTapeLevel, LogRecord } from "@logtape/logtape";
+import type { LogEntry, LogFields, Logger } from "./log.ts";
+import { redactFields } from "./redact.ts";
+
+/** Least important level that is written. */
+export type LogLevel = LogEntry["level"];
+
+/** `text` for people, `json` with one object a line for machines. */
+export type LogFormat = "text" | "json";
+
+/** How a process logs. */
+export interface LoggerOptions {
+  /** @default "info" */
+  readonly level?: LogLevel;
+  /** @default "text" */
+  readonly format?: LogFormat;
+  /** Takes each line, its end included. @default writes to standard error */
+  readonly write?: (line: string) => void;
+}
+
+const CATEGORY = "causeway";
+
+const TO_LOGTAPE: Readonly<Record<LogLevel, LogTapeLevel>> = {
+  debug: "debug",
+  info: "info",
+  warn: "warning",
+  error: "error",
+};
+
+const FROM_LOGTAPE: Readonly<Record<LogTapeLevel, LogLevel>> = {
+  trace: "debug",
+  debug: "debug",
+  info: "info",
+  warning: "warn",
+  error: "error",
+  fatal: "error",
+};
+
+/**
+ * The logger of the process. LogTape is configured process-wide, so a later call replaces what an
+ * earlier one set, for both of them.
+ */
+export function createLogger(options: LoggerOptions = {}): Logger {
+  const { level = "info", format = "text", write = writeToStderr } = options;
+  const toLine = format === "json" ? jsonLine : textLine;
+  configureSync({
+    reset: true,
+    sinks: { lines: (record: LogRecord) => write(toLine(toEntry(record), record.timestamp)) },
+    loggers: [
+      { category: CATEGORY, lowestLevel: TO_LOGTAPE[level], sinks: ["lines"] },
+      { category: ["logtape", "meta"], lowestLevel: "warning", sinks: ["lines"] },
+    ],
+  });
+  const logger = getLogger(CATEGORY);
+  // The event goes along as a field, because LogTape would fill in braces in a message.
+  return {
+    debug: (event, fields) => logger.debug("", { event, fields }),
+    info: (event, fields) => logger.info("", { event, fields }),
+    warn: (event, fields) => logger.warning("", { event, fields }),
+    error: (event, fields) => logger.error("", { event, fields }),
+  };
+}
+
+function toEntry(record: LogRecord): LogEntry {
+  const level = FROM_LOGTAPE[record.level];
+  const { event, fields } = record.properties;
+  if (typeof event !== "string") {
+    return { level, event: "log.internal", fields: { message: record.message.join("") } };
+  }
+  return { level, event, fields: redactFields((fields as LogFields | undefined) ?? {}) };
+}
+
+const RESERVED = new Set(["time", "level", "event"]);
+
+/** One JSON object and a line feed; a field named like one of ours gets a `_` behind it. */
+export function jsonLine({ level, event, fields }: LogEntry, timestampMs: number): string {
+  const renamed = Object.entries(fields).map((
+    [name, value],
+  ) => [RESERVED.has(name) ? `${name}_` : name, value]);
+  const time = new Date(timestampMs).toISOString();
+  return JSON.stringify({ time, level, event, ...Object.fromEntries(renamed) }) + "\n";
+}
+
+/** `2026-01-02T03:04:05.678Z WARN  link.closed peer=dc2.example.com reason="went away"` */
+export function textLine({ level, event, fields }: LogEntry, timestampMs: number): string {
+  let line = `${new Date(timestampMs).toISOString()} ${level.toUpperCase().padEnd(5)} ${event}`;
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) line += ` ${name}=${textValue(value)}`;
+  }
+  return line + "\n";
+}
+
+/** Bare where nothing can be misread; else JSON, so that no value can begin a line of its own. */
+function textValue(value: unknown): string {
+  if (typeof value === "string" && /^[\w.:@/#+\[\]-]+$/.test(value)) return value;
+  return JSON.stringify(value);
+}
+
+function writeToStderr(line: string): void {
+  try {
+    let rest = new TextEncoder().encode(line);
+    while (rest.length > 0) rest = rest.subarray(Deno.stderr.writeSync(rest));
+  } catch {
+    // Standard error is gone; a server that cannot log still serves.
+  }
+}
