@@ -37,6 +37,9 @@ const ACCOUNTS: CredentialSource = {
   credentials: (localpart) => Promise.resolve(CREDENTIALS.get(localpart)),
 };
 
+/** The hosts of every fixture. */
+export const HOSTS: ReadonlyMap<string, CredentialSource> = new Map([["example.com", ACCOUNTS]]);
+
 export type FixtureOptions = Partial<C2sListenerOptions> & {
   readonly hooks?: SessionHooks;
   readonly maxSessionsPerAccount?: number;
@@ -68,7 +71,7 @@ export class C2sFixture implements AsyncDisposable {
       ...(maxSessionsPerAccount === undefined ? {} : { maxSessionsPerAccount }),
     });
     this.listener = new C2sListener({
-      hosts: new Map([["example.com", ACCOUNTS]]),
+      hosts: HOSTS,
       registry: this.registry,
       sink: { accept: (stanza, source) => this.#accept(stanza, source) },
       metrics: this.metrics,
