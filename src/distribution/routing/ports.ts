@@ -31,5 +31,7 @@ export type LocalOutcome = "delivered" | "no-session" | "ignored" | StanzaErrorC
 
 /** Sessions, components and services connected to this datacenter. */
 export interface LocalDelivery {
+  /** True for the domain of a component that is connected to this datacenter. */
+  servesDomain(domain: string): boolean;
   deliver(envelope: Envelope): LocalOutcome;
 }

@@ -1,0 +1,143 @@
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { Jid, Stanza, StanzaKind, StanzaType } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import type { LocalOutcome } from "./ports.ts";
+import { Router } from "./router.ts";
+import type { RouterOptions } from "./router.ts";
+
+export const OWN_PROCESS = 1;
+export const PEER_PROCESS = 2;
+
+/** A router at dc1 between fakes that remember what they were asked. */
+export class RouterFixture {
+  readonly clock = new ManualClock();
+  readonly metrics = new MetricsRegistry(new ManualClock());
+  /** What each address is answered with here; `no-session` when it is not listed. */
+  readonly local = new Map<string, LocalOutcome>();
+  /** What Redis holds. */
+  readonly table = new Map<string, string>();
+  /** What memory holds. */
+  readonly cache = new Map<string, string | null>();
+  readonly delivered: Stanza[] = [];
+  readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
+  readonly lookups: string[] = [];
+  readonly forgotten: string[] = [];
+  readonly domains = new Set<string>();
+  /** While set, lookups wait for it. */
+  gate: Promise<void> | undefined;
+  readonly router: Router;
+
+  constructor(options: Partial<RouterOptions> = {}) {
+    this.router = new Router({
+      domains: {
+        globalHost: "example.com",
+        localHost: "dc1.example.com",
+        hosts: new Set(["example.com", "dc1.example.com"]),
+        isOtherLocalHost: (domain) => domain === "dc2.example.com" || domain === "dc3.example.com",
+      },
+      ...options,
+    }, {
+      process: OWN_PROCESS,
+      clock: this.clock,
+      metrics: this.metrics,
+      random: { unit: () => 0.5 },
+      outbound: { send: (host, envelope) => void this.sent.push({ host, envelope }) },
+      locations: {
+        cached: (jid) => this.cache.get(jid.text),
+        locate: async (jid) => {
+          this.lookups.push(jid.text);
+          await (this.gate ?? Promise.resolve());
+          const host = this.table.get(jid.text) ?? this.table.get(jid.bare.text);
+          this.cache.set(jid.text, host ?? null);
+          return host;
+        },
+        learn: (jid, host) => {
+          if (this.cache.get(jid.text) == null) this.cache.set(jid.text, host);
+        },
+        forget: (jid) => {
+          this.forgotten.push(jid.text);
+          this.cache.delete(jid.text);
+        },
+      },
+      local: {
+        servesDomain: (domain) => this.domains.has(domain),
+        deliver: (envelope) => {
+          const { to, type } = envelope.stanza;
+          const outcome = this.local.get(to.text) ?? this.local.get(to.bare.text) ?? "no-session";
+          if (outcome === "delivered" || (outcome !== "no-session" && type === "error")) {
+            this.delivered.push(envelope.stanza);
+            envelope.settle();
+          }
+          return outcome;
+        },
+      },
+    });
+  }
+
+  /** Lets promise callbacks run. */
+  async settled(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  value(classicName: string): number {
+    const entry = this.metrics.classic()[`global.mod_global_distrib.${classicName}`];
+    if (entry === undefined) return Number.NaN;
+    return "value" in entry ? entry.value : entry.count;
+  }
+
+  /** Ends what the fixture runs. */
+  close(): void {
+    this.metrics.close();
+  }
+
+  /** `id`s of what was sent to `host`, in order. */
+  sentTo(host: string): string[] {
+    return this.sent.filter((each) => each.host === host).map((each) => idOf(each.envelope.stanza));
+  }
+}
+
+export interface StanzaShape {
+  readonly kind?: StanzaKind;
+  readonly type?: StanzaType;
+  readonly id?: string;
+}
+
+/** A stanza with a body, from and to as given. */
+export function stanza(from: string, to: string, shape: StanzaShape = {}): Stanza {
+  const { kind = "message", type = kind === "iq" ? "get" : "chat", id = "1" } = shape;
+  const sender: Jid = parseJid(from);
+  const recipient: Jid = parseJid(to);
+  const text =
+    `<${kind} from='${from}' to='${to}' id='${id}' type='${type}'><body>x</body></${kind}>`;
+  return { kind, type, from: sender, to: recipient, bytes: new TextEncoder().encode(text) };
+}
+
+/** A stanza as it comes from a link. */
+export function fromLink(
+  stanza: Stanza,
+  { ttl = 3, origin = "dc2.example.com", sequence = 1, mayBeRepeat = false } = {},
+): Envelope {
+  return new Envelope({
+    stanza,
+    process: PEER_PROCESS,
+    sequence,
+    origin,
+    sentAtUs: 0,
+    ttl,
+    bounces: 0,
+    mayBeRepeat,
+  });
+}
+
+/** The `id` attribute, read off the bytes. */
+export function idOf(stanza: Stanza): string {
+  return /\sid=['"]([^'"]*)/.exec(new TextDecoder().decode(stanza.bytes))?.[1] ?? "";
+}
+
+/** The condition of an error stanza, read off the bytes. */
+export function conditionOf(stanza: Stanza): string {
+  const text = new TextDecoder().decode(stanza.bytes);
+  return /<([a-z-]+) xmlns=['"]urn:ietf:params:xml:ns:xmpp-stanzas/.exec(text)?.[1] ?? "";
+}

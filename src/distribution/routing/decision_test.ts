@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import { decide, isUnder, workerKey } from "./decision.ts";
+import type { Decision, Domains } from "./decision.ts";
+
+const DOMAINS: Domains = {
+  globalHost: "example.com",
+  localHost: "dc1.example.com",
+  hosts: new Set(["example.com", "dc1.example.com", "extra.example.com"]),
+  isOtherLocalHost: (domain) => domain === "dc2.example.com",
+};
+
+const ROWS: readonly (readonly [from: string, to: string, Decision, why: string])[] = [
+  ["a@example.com/x", "a@example.com", "local", "own bare JID"],
+  ["a@example.com/x", "a@example.com/x", "own-resource", "own full JID"],
+  ["a@example.com/x", "a@example.com/y", "own-resource", "another resource of one's own"],
+  ["echo.example.com", "echo.example.com", "local", "a component to itself"],
+  ["a@example.com/x", "example.com", "local", "the global host"],
+  ["a@example.com/x", "example.com/r", "local", "the global host with a resource"],
+  ["a@example.com/x", "dc1.example.com", "local", "this DC's local host"],
+  ["a@example.com/x", "b@dc1.example.com", "local", "somebody at this DC's local host"],
+  ["a@example.com/x", "b@extra.example.com", "local", "another configured host"],
+  ["a@example.com/x", "dc2.example.com", "other-datacenter", "another DC's local host"],
+  ["a@example.com/x", "b@dc2.example.com/r", "other-datacenter", "somebody at it"],
+  ["a@example.com/x", "b@example.com", "user", "a bare JID at the global host"],
+  ["a@example.com/x", "b@example.com/y", "user", "a full JID at the global host"],
+  ["a@example.com/x", "dc9.example.com", "component", "a local host that nobody knows"],
+  ["a@example.com/x", "room@muc.example.com/n", "component", "behind a component"],
+  ["a@example.com/x", "b@example.org", "outside", "another domain"],
+  ["a@example.com/x", "notexample.com", "outside", "a domain that only ends alike"],
+];
+
+for (const [from, to, expected, why] of ROWS) {
+  Deno.test(`decide() says ${expected} for ${why}: ${from} to ${to}`, () => {
+    assert.equal(decide(parseJid(from), parseJid(to), DOMAINS), expected);
+  });
+}
+
+Deno.test("isUnder() is false for the domain itself", () => {
+  assert.equal(isUnder("example.com", "example.com"), false);
+  assert.equal(isUnder(".example.com", "example.com"), false);
+});
+
+Deno.test("workerKey() is the full JID inside the global host and the domain outside of it", () => {
+  assert.equal(workerKey(parseJid("a@example.com/x"), DOMAINS), "a@example.com/x");
+  assert.equal(workerKey(parseJid("r@muc.example.com/n"), DOMAINS), "r@muc.example.com/n");
+  assert.equal(workerKey(parseJid("a@example.org/x"), DOMAINS), "example.org");
+});

@@ -1,0 +1,102 @@
+import type { Envelope } from "../envelope.ts";
+
+/** Numbers that one sender's process has used towards one recipient, newest last. */
+interface Seen {
+  readonly process: number;
+  readonly recent: number[];
+  next: number;
+  highest: number;
+}
+
+/** Bounds of what the filter remembers. */
+export interface RepeatFilterOptions {
+  /** Sender–recipient pairs; the oldest half is forgotten first. @default 65536 */
+  readonly maxPairs?: number;
+  /** Stanza numbers per pair and origin process. @default 64 */
+  readonly window?: number;
+}
+
+const MAX_PROCESSES_PER_PAIR = 4;
+
+/**
+ * Remembers what was delivered here, per recipient address, sender and origin process, so that a
+ * stanza which travelled on two lanes (`mayBeRepeat`) is delivered once (`design.md` §6).
+ *
+ * A stanza that is in the window was delivered. One that is older than the whole window and may be a
+ * repeat is taken for one: lanes hand over in order, so its successors came with it. A stanza that
+ * cannot be a repeat is never compared, so none is lost for having taken a longer way.
+ */
+export class RepeatFilter {
+  readonly #maxPairs: number;
+  readonly #window: number;
+  #young = new Map<string, Map<string, Seen[]>>();
+  #old = new Map<string, Map<string, Seen[]>>();
+  #youngPairs = 0;
+
+  constructor(options: RepeatFilterOptions = {}) {
+    this.#maxPairs = options.maxPairs ?? 65_536;
+    this.#window = options.window ?? 64;
+  }
+
+  /** True when this very stanza has been delivered to this address before. */
+  isRepeat(envelope: Envelope): boolean {
+    if (!envelope.mayBeRepeat) return false;
+    const seen = this.#find(envelope);
+    if (seen === undefined || envelope.sequence > seen.highest) return false;
+    if (seen.recent.includes(envelope.sequence)) return true;
+    if (seen.recent.length < this.#window) return false;
+    return envelope.sequence < Math.min(...seen.recent);
+  }
+
+  /** Notes that the stanza has been delivered. */
+  remember(envelope: Envelope): void {
+    const seen = this.#find(envelope) ?? this.#add(envelope);
+    if (envelope.sequence > seen.highest) seen.highest = envelope.sequence;
+    if (seen.recent.length < this.#window) seen.recent.push(envelope.sequence);
+    else seen.recent[seen.next] = envelope.sequence;
+    seen.next = (seen.next + 1) % this.#window;
+  }
+
+  #find(envelope: Envelope): Seen | undefined {
+    const processes = this.#processes(envelope);
+    if (processes === undefined) return undefined;
+    for (let i = 0; i < processes.length; i++) {
+      if (processes[i]!.process === envelope.process) return processes[i];
+    }
+    return undefined;
+  }
+
+  #processes(envelope: Envelope): Seen[] | undefined {
+    const to = envelope.stanza.to.text;
+    const from = envelope.stanza.from.text;
+    const young = this.#young.get(to)?.get(from);
+    if (young !== undefined) return young;
+    const old = this.#old.get(to)?.get(from);
+    if (old !== undefined) this.#place(to, from, old);
+    return old;
+  }
+
+  #add(envelope: Envelope): Seen {
+    const seen = { process: envelope.process, recent: [], next: 0, highest: 0 };
+    const processes = this.#processes(envelope);
+    if (processes === undefined) {
+      this.#place(envelope.stanza.to.text, envelope.stanza.from.text, [seen]);
+    } else {
+      if (processes.length === MAX_PROCESSES_PER_PAIR) processes.shift();
+      processes.push(seen);
+    }
+    return seen;
+  }
+
+  #place(to: string, from: string, processes: Seen[]): void {
+    if (this.#youngPairs >= this.#maxPairs >> 1) {
+      this.#old = this.#young;
+      this.#young = new Map();
+      this.#youngPairs = 0;
+    }
+    let senders = this.#young.get(to);
+    if (senders === undefined) this.#young.set(to, senders = new Map());
+    senders.set(from, processes);
+    this.#youngPairs++;
+  }
+}

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import { RepeatFilter } from "./repeat_filter.ts";
+
+function envelope(
+  sequence: number,
+  { mayBeRepeat = true, process = 7, to = "b@example.com", from = "a@example.com/x" } = {},
+): Envelope {
+  return new Envelope({
+    stanza: {
+      kind: "message",
+      type: "chat",
+      from: parseJid(from),
+      to: parseJid(to),
+      bytes: new Uint8Array(),
+    },
+    process,
+    sequence,
+    origin: "dc2.example.com",
+    sentAtUs: 0,
+    ttl: 3,
+    bounces: 0,
+    mayBeRepeat,
+  });
+}
+
+Deno.test("RepeatFilter finds what was delivered to this address from this process", () => {
+  const filter = new RepeatFilter();
+  filter.remember(envelope(5));
+  assert.equal(filter.isRepeat(envelope(5)), true);
+  assert.equal(filter.isRepeat(envelope(6)), false);
+  assert.equal(filter.isRepeat(envelope(5, { process: 8 })), false);
+  assert.equal(filter.isRepeat(envelope(5, { to: "c@example.com" })), false);
+  assert.equal(filter.isRepeat(envelope(5, { from: "a@example.com/y" })), false);
+});
+
+Deno.test("RepeatFilter never drops a stanza that cannot be a repeat", () => {
+  const filter = new RepeatFilter();
+  filter.remember(envelope(5));
+  assert.equal(filter.isRepeat(envelope(5, { mayBeRepeat: false })), false);
+});
+
+Deno.test("RepeatFilter lets a gap inside its window through and takes older ones for repeats", () => {
+  const filter = new RepeatFilter({ window: 4 });
+  for (const sequence of [10, 12, 14, 16, 18]) filter.remember(envelope(sequence));
+  assert.equal(filter.isRepeat(envelope(13)), false);
+  assert.equal(filter.isRepeat(envelope(10)), true);
+  assert.equal(filter.isRepeat(envelope(3)), true);
+});
+
+Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps those in use", () => {
+  const filter = new RepeatFilter({ maxPairs: 4 });
+  filter.remember(envelope(1, { to: "kept@example.com" }));
+  for (let i = 0; i < 20; i++) {
+    filter.remember(envelope(1, { to: `b${i}@example.com` }));
+    assert.equal(filter.isRepeat(envelope(1, { to: "kept@example.com" })), true);
+  }
+  assert.equal(filter.isRepeat(envelope(1, { to: "b0@example.com" })), false);
+});

@@ -1,0 +1,358 @@
+import { MATH_RANDOM } from "../../base/mod.ts";
+import type { Clock, Random } from "../../base/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import { errorReply, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
+import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import type { Settler } from "../envelope.ts";
+import { BounceStore } from "./bounce_store.ts";
+import type { BounceFailure, BounceOptions } from "./bounce_store.ts";
+import { decide, workerKey } from "./decision.ts";
+import type { Decision, Domains } from "./decision.ts";
+import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
+import { RepeatFilter } from "./repeat_filter.ts";
+import { bindRoutingMetrics } from "./routing_metrics.ts";
+import type { DropReason, RoutingMetrics } from "./routing_metrics.ts";
+import { SenderWorkers } from "./sender_workers.ts";
+
+/** How stanzas find their way; `design.md` §3 and §5. */
+export interface RouterOptions {
+  readonly domains: Domains;
+  /** Datacenter hops a stanza that enters here may take; at least 0. @default 4 */
+  readonly messageTtl?: number;
+  /** False turns bouncing off. */
+  readonly bounce?: BounceOptions | false;
+  /** Stanzas that may wait for lookups, over all senders. @default 100000 */
+  readonly maxQueued?: number;
+}
+
+/** What the router works with. */
+export interface RouterDeps {
+  /** This process's incarnation, the first half of every stanza id given here. */
+  readonly process: number;
+  readonly outbound: Outbound;
+  readonly locations: Locations;
+  readonly local: LocalDelivery;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log?: Logger;
+  readonly random?: Random;
+}
+
+/** What a lane could not carry to its end, and why. */
+export type ReturnReason = "peer-restarted" | "full" | "expired" | "leaving";
+
+/** A stanza in a worker's queue. */
+interface Waiting {
+  readonly envelope: Envelope;
+  /** Monotonic milliseconds when it came from a link; −1 for one from this datacenter. */
+  readonly sinceMs: number;
+}
+
+/**
+ * Decides for each stanza where it goes (`design.md` §5), in the order of its sender.
+ *
+ * Every envelope handed in ends delivered, passed on, answered with an error, or counted as dropped.
+ * When the cache knows the answer, all of it happens within the call.
+ */
+export class Router {
+  readonly #domains: Domains;
+  readonly #messageTtl: number;
+  readonly #deps: RouterDeps;
+  readonly #log: Logger;
+  readonly #metrics: RoutingMetrics;
+  readonly #bounce: BounceStore | undefined;
+  readonly #workers: SenderWorkers<Waiting>;
+  readonly #repeats = new RepeatFilter();
+  #sequence = 0;
+
+  constructor(options: RouterOptions, deps: RouterDeps) {
+    this.#domains = options.domains;
+    this.#messageTtl = options.messageTtl ?? 4;
+    this.#deps = deps;
+    this.#log = deps.log ?? SILENT_LOGGER;
+    this.#metrics = bindRoutingMetrics(deps.metrics);
+    this.#workers = new SenderWorkers(
+      (waiting) => this.#work(waiting),
+      options.maxQueued ?? 100_000,
+    );
+    this.#bounce = options.bounce === false ? undefined : new BounceStore(options.bounce ?? {}, {
+      cached: (key) => deps.locations.cached(key),
+      relocate: (key) => {
+        deps.locations.forget(key);
+        return deps.locations.locate(key);
+      },
+      release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
+      giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
+    }, { metrics: this.#metrics, clock: deps.clock, random: deps.random ?? MATH_RANDOM });
+  }
+
+  /** Stanzas held for bouncing. */
+  get bouncing(): number {
+    return this.#bounce?.size ?? 0;
+  }
+
+  /** Stanzas that wait for a lookup. */
+  get queued(): number {
+    return this.#workers.queued;
+  }
+
+  /**
+   * Takes a stanza from a session, component or service of this node.
+   *
+   * @param settler told with `number` once the stanza's fate is final
+   */
+  accept(stanza: Stanza, settler?: Settler, number = 0): void {
+    const envelope = this.#envelop(stanza, settler, number);
+    this.#submit(envelope, -1);
+  }
+
+  /** Takes what a service here answers to `request`, whose duty to settle the answer takes over. */
+  answer(reply: Stanza, request: Envelope | undefined): void {
+    const envelope = this.#envelop(reply);
+    if (request !== undefined) envelope.adoptDuty(request);
+    this.#submit(envelope, -1);
+  }
+
+  /**
+   * Takes a stanza from a link. What it tells about where its sender is, is remembered, unless it is an
+   * error or unavailable presence (`design.md` §4, "Origin").
+   */
+  received(envelope: Envelope): void {
+    const { stanza, origin } = envelope;
+    if (
+      origin !== this.#domains.localHost && stanza.type !== "error" && stanza.type !== "unavailable"
+    ) this.#learn(stanza.from, origin);
+    this.#submit(envelope, this.#deps.clock.monotonicMs());
+  }
+
+  /** Takes back what a lane could not carry. */
+  returned(envelope: Envelope, reason: ReturnReason): void {
+    switch (reason) {
+      case "peer-restarted":
+        envelope.ttl++; // the hop was not made
+        return this.#submit(envelope, -1);
+      case "full":
+        return this.#refuse(envelope, "resource-constraint", "returned");
+      case "expired":
+        return this.#refuse(envelope, "remote-server-timeout", "returned");
+      case "leaving":
+        return this.#refuse(envelope, "service-unavailable", "returned");
+      default:
+        reason satisfies never;
+    }
+  }
+
+  /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
+  revealed(jid: Jid): void {
+    if (this.#bounce === undefined || this.#bounce.size === 0) return;
+    this.#bounce.reveal(this.#lookupKey(jid).bare.text);
+  }
+
+  /** Waits for lookups under way, and gives back to the senders what bounces. */
+  async drain(): Promise<void> {
+    await this.#workers.idle();
+    await this.#bounce?.stop();
+    await this.#workers.idle();
+  }
+
+  #envelop(stanza: Stanza, settler?: Settler, number = 0): Envelope {
+    return new Envelope(
+      {
+        stanza,
+        process: this.#deps.process,
+        sequence: ++this.#sequence,
+        origin: this.#domains.localHost,
+        sentAtUs: this.#deps.clock.wallUs(),
+        ttl: this.#messageTtl,
+        bounces: 0,
+        mayBeRepeat: false,
+      },
+      settler,
+      number,
+    );
+  }
+
+  #submit(envelope: Envelope, sinceMs: number): void {
+    const key = workerKey(envelope.stanza.from, this.#domains);
+    if (!this.#workers.isBusy(key)) {
+      // The usual way: nothing to wait for, and no queue item to make.
+      const pending = this.#route(envelope);
+      if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
+      if (pending === undefined) return;
+      this.#workers.begin(key, pending);
+    } else if (!this.#workers.enqueue(key, { envelope, sinceMs })) {
+      this.#refuse(envelope, "resource-constraint", "refused");
+    }
+  }
+
+  #work(waiting: Waiting): Promise<void> | undefined {
+    if (waiting.sinceMs >= 0) {
+      const waitedMs = this.#deps.clock.monotonicMs() - waiting.sinceMs;
+      this.#metrics.incomingQueueTimeUs.observe(waitedMs * 1000);
+    }
+    return this.#route(waiting.envelope);
+  }
+
+  #route(envelope: Envelope): Promise<void> | undefined {
+    const { from, to } = envelope.stanza;
+    const decision = decide(from, to, this.#domains);
+    switch (decision) {
+      case "local":
+        this.#deliverFinally(envelope);
+        return undefined;
+      case "other-datacenter":
+        this.#forward(envelope, to.domainpart);
+        return undefined;
+      case "component":
+      case "outside":
+        if (this.#deps.local.servesDomain(to.domainpart)) {
+          if (!this.#deliverHere(envelope, true)) {
+            this.#noRoute(envelope, decision, this.#lookupKey(to));
+          }
+          return undefined;
+        }
+        break;
+      case "own-resource":
+      case "user":
+        break;
+      default:
+        decision satisfies never;
+    }
+    const key = this.#lookupKey(to);
+    const host = this.#deps.locations.cached(key);
+    if (host !== undefined) {
+      this.#dispatch(envelope, decision, key, host);
+      return undefined;
+    }
+    return this.#deps.locations.locate(key).then((found) =>
+      this.#dispatch(envelope, decision, key, found ?? null)
+    );
+  }
+
+  /** The address that the table is asked for: users by JID, everything else by domain. */
+  #lookupKey(to: Jid): Jid {
+    if (to.localpart === "") return to.bare;
+    return to.domainpart === this.#domains.globalHost ? to : parseJid(to.domainpart);
+  }
+
+  #dispatch(envelope: Envelope, decision: Decision, key: Jid, host: string | null): void {
+    if (decision === "own-resource") {
+      if (host === null || host === this.#domains.localHost) this.#deliverFinally(envelope);
+      else this.#forward(envelope, host);
+      return;
+    }
+    if (this.#bounce?.holds(key) === true && isBounceable(envelope.stanza)) {
+      if (host === null || !this.#bounce.flush(key)) return this.#bounce.hold(envelope, key);
+    }
+    if (host === null || !this.#deliverOrForward(envelope, key, host)) {
+      this.#noRoute(envelope, decision, key);
+    }
+  }
+
+  /** False when the table says here but nothing here answers to the address. */
+  #deliverOrForward(envelope: Envelope, key: Jid, host: string): boolean {
+    if (host !== this.#domains.localHost) {
+      this.#forward(envelope, host);
+      return true;
+    }
+    if (this.#deliverHere(envelope, true)) return true;
+    this.#deps.locations.forget(key);
+    return false;
+  }
+
+  #forward(envelope: Envelope, host: string): void {
+    if (envelope.ttl > 0) {
+      envelope.ttl--;
+      this.#deps.outbound.send(host, envelope);
+      return;
+    }
+    this.#metrics.stopTtlZero.inc();
+    if (!this.#deliverHere(envelope, false)) this.#refuse(envelope, "service-unavailable", "ttl");
+  }
+
+  #deliverFinally(envelope: Envelope): void {
+    if (!this.#deliverHere(envelope, false)) {
+      this.#refuse(envelope, "service-unavailable", "no-route");
+    }
+  }
+
+  /** False when nothing here answers to the address; otherwise the envelope is dealt with. */
+  #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
+    const isForeign = envelope.process !== this.#deps.process;
+    if (isForeign && this.#repeats.isRepeat(envelope)) {
+      this.#drop(envelope, "repeat");
+      return true;
+    }
+    const ttl = envelope.ttl;
+    const outcome = this.#deps.local.deliver(envelope);
+    switch (outcome) {
+      case "no-session":
+        return false;
+      case "delivered":
+        if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
+        if (isForeign) this.#repeats.remember(envelope);
+        return true;
+      case "ignored":
+        this.#drop(envelope, "ignored");
+        return true;
+      default:
+        this.#refuse(envelope, outcome, "ignored");
+        return true;
+    }
+  }
+
+  #noRoute(envelope: Envelope, decision: Decision, key: Jid): void {
+    if (decision === "outside") {
+      return this.#refuse(envelope, "remote-server-not-found", "no-route");
+    }
+    if (this.#bounce !== undefined && isBounceable(envelope.stanza)) {
+      return this.#bounce.hold(envelope, key);
+    }
+    this.#refuse(envelope, "service-unavailable", "no-route");
+  }
+
+  #giveUpBounced(envelope: Envelope, why: BounceFailure): void {
+    this.#refuse(
+      envelope,
+      why === "full" ? "resource-constraint" : "service-unavailable",
+      "no-route",
+    );
+  }
+
+  /** Sends the error to the sender, or counts the stanza as dropped where none may be sent. */
+  #refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
+    const { stanza } = envelope;
+    const isSilent = isReply(stanza) || (stanza.kind === "presence" && !isSubscription(stanza));
+    const reply = isSilent ? undefined : errorReply(stanza, condition);
+    if (reply === undefined) return this.#drop(envelope, reason);
+    this.#metrics.errorsSent.inc();
+    this.answer(reply, envelope);
+  }
+
+  #drop(envelope: Envelope, reason: DropReason): void {
+    this.#metrics.dropped[reason].inc();
+    this.#log.debug("routing.dropped", { reason, kind: envelope.stanza.kind });
+    envelope.settle();
+  }
+
+  #learn(from: Jid, origin: string): void {
+    const { globalHost, hosts } = this.#domains;
+    const domain = from.domainpart;
+    if (domain === globalHost) {
+      if (from.localpart === "") return;
+      this.#deps.locations.learn(from, origin);
+    } else {
+      if (hosts.has(domain) || this.#domains.isOtherLocalHost(domain)) return;
+      this.#deps.locations.learn(parseJid(domain), origin);
+    }
+    if (this.bouncing > 0) this.revealed(from);
+  }
+}
+
+/** What is worth holding: messages, IQ requests and presence subscriptions (`design.md` §5). */
+function isBounceable(stanza: Stanza): boolean {
+  if (isReply(stanza)) return false;
+  return stanza.kind !== "presence" || isSubscription(stanza);
+}

@@ -1,0 +1,352 @@
+import assert from "node:assert/strict";
+import { conditionOf, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+
+const ALICE = "alice@example.com/x";
+const BOB = "bob@example.com";
+
+function errorsTo(fixture: RouterFixture): string[] {
+  return fixture.delivered.filter((each) => each.type === "error").map(conditionOf);
+}
+
+Deno.test("Router forwards to the DC that the table names, with one hop less", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB));
+  assert.equal(fixture.sent.length, 1);
+  assert.equal(fixture.sent[0]!.host, "dc2.example.com");
+  assert.equal(fixture.sent[0]!.envelope.ttl, 3);
+  assert.equal(fixture.sent[0]!.envelope.origin, "dc1.example.com");
+  assert.deepEqual(fixture.lookups, []);
+});
+
+Deno.test("Router asks the table when memory knows nothing, and keeps the sender's order", async () => {
+  const fixture = new RouterFixture();
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  fixture.table.set(BOB, "dc2.example.com");
+  fixture.cache.set("carol@example.com", "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  fixture.router.accept(stanza(ALICE, "carol@example.com", { id: "2" }));
+  fixture.router.accept(stanza("dan@example.com/y", "carol@example.com", { id: "3" }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["3"]);
+  gate.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["3", "1", "2"]);
+});
+
+Deno.test("Router delivers here what the table places here and observes the hops left", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 2 }));
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0, sequence: 2 }));
+  assert.equal(fixture.delivered.length, 2);
+  assert.equal(fixture.value("delivered_with_ttl"), 1);
+});
+
+Deno.test("Router does not forward at TTL 0, counts it, and answers the sender", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc3.example.com");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0 }));
+  assert.equal(fixture.sent.length, 0);
+  assert.equal(fixture.value("stop_ttl_zero"), 1);
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
+});
+
+Deno.test("Router tries local delivery at TTL 0 before it answers", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc3.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0 }));
+  assert.equal(fixture.value("stop_ttl_zero"), 1);
+  assert.deepEqual(fixture.delivered.map((each) => each.to.text), [BOB]);
+});
+
+Deno.test("Router sends nothing to another DC when message_ttl is 0", () => {
+  const fixture = new RouterFixture({ messageTtl: 0 });
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(stanza(ALICE, BOB));
+  assert.equal(fixture.sent.length, 0);
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
+});
+
+Deno.test("Router sends to another DC's local host without asking the table", () => {
+  const fixture = new RouterFixture();
+  fixture.router.accept(stanza(ALICE, "dc2.example.com", { kind: "iq" }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
+  assert.deepEqual(fixture.lookups, []);
+});
+
+Deno.test("Router keeps one's own other resource here unless the table places it elsewhere", async () => {
+  const fixture = new RouterFixture();
+  fixture.local.set("alice@example.com/y", "delivered");
+  fixture.router.accept(stanza(ALICE, "alice@example.com/y", { id: "1" }));
+  await fixture.settled();
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+  fixture.cache.set("alice@example.com/z", "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, "alice@example.com/z", { id: "2" }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["2"]);
+});
+
+Deno.test("Router delivers to one's own bare JID here, whatever the table says", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set("alice@example.com", "dc2.example.com");
+  fixture.local.set("alice@example.com", "delivered");
+  fixture.router.accept(stanza(ALICE, "alice@example.com"));
+  assert.equal(fixture.delivered.length, 1);
+});
+
+Deno.test("Router looks components up by domain, its own first", async () => {
+  const fixture = new RouterFixture();
+  fixture.table.set("muc.example.com", "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, "room@muc.example.com/n", { id: "1" }));
+  await fixture.settled();
+  assert.deepEqual(fixture.lookups, ["muc.example.com"]);
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
+  fixture.domains.add("muc.example.com");
+  fixture.local.set("room@muc.example.com/n", "delivered");
+  fixture.router.accept(stanza(ALICE, "room@muc.example.com/n", { id: "2" }));
+  assert.deepEqual(fixture.delivered.map(idOf), ["2"]);
+});
+
+Deno.test("Router answers for an unknown outside domain at once, without bouncing", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(stanza(ALICE, "somebody@example.org"));
+  await fixture.settled();
+  assert.deepEqual(errorsTo(fixture), ["remote-server-not-found"]);
+  assert.equal(fixture.router.bouncing, 0);
+});
+
+Deno.test("Router drops the cache entry and bounces when nobody here answers to the address", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.router.accept(stanza(ALICE, BOB));
+  assert.deepEqual(fixture.forgotten, [BOB]);
+  assert.equal(fixture.router.bouncing, 1);
+  return fixture.router.drain();
+});
+
+Deno.test("Router bounces messages, IQ requests and subscriptions, and drops the rest with a count", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  const shapes = [
+    { kind: "message", type: "chat" },
+    { kind: "message", type: "error" },
+    { kind: "iq", type: "set" },
+    { kind: "iq", type: "result" },
+    { kind: "presence", type: "subscribe" },
+    { kind: "presence", type: "available" },
+    { kind: "presence", type: "probe" },
+  ] as const;
+  for (const shape of shapes) fixture.router.accept(stanza(ALICE, BOB, shape));
+  assert.equal(fixture.router.bouncing, 3);
+  assert.match(
+    await fixture.metrics.prometheus(),
+    /causeway_stanzas_dropped_total\{reason="no-route"\} 4/,
+  );
+  await fixture.router.drain();
+});
+
+Deno.test("Router sends what bounced, in order, when a retry finds the recipient", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
+  fixture.table.set(BOB, "dc2.example.com");
+  await fixture.clock.advanceAsync(199);
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), []);
+  await fixture.clock.advanceAsync(1);
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2", "3"]);
+  assert.equal(fixture.value("bounce_queue_size"), 0);
+});
+
+Deno.test("Router lets a later stanza wait behind one that bounces, though the cache has learned", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB, { id: "2" }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
+});
+
+Deno.test("Router answers service-unavailable after the last retry, each twice as late", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(stanza(ALICE, BOB));
+  const lookupsAtMs = [200, 600, 1400, 3000];
+  let nowMs = 0;
+  for (const [i, atMs] of lookupsAtMs.entries()) {
+    await fixture.clock.advanceAsync(atMs - nowMs - 1, 50);
+    assert.equal(fixture.lookups.length, i);
+    await fixture.clock.advanceAsync(1);
+    await fixture.settled();
+    assert.equal(fixture.lookups.length, i + 1);
+    nowMs = atMs;
+  }
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
+  assert.equal(fixture.router.bouncing, 0);
+  assert.equal(fixture.clock.pendingTimers, 0);
+});
+
+Deno.test("Router sends what waits for a recipient as soon as the recipient is heard from", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set("bob@example.com/x", null);
+  fixture.router.accept(stanza(ALICE, "bob@example.com/x", { id: "1" }));
+  fixture.router.received(fromLink(stanza("bob@example.com/x", "dc1.example.com")));
+  assert.deepEqual(fixture.sentTo("dc2.example.com")[0], "1");
+});
+
+Deno.test("Router learns a sender's DC from traffic, but not from errors or unavailable presence", () => {
+  const fixture = new RouterFixture();
+  fixture.local.set("dc1.example.com", "delivered");
+  const to = "dc1.example.com";
+  fixture.router.received(fromLink(stanza("e@example.com/x", to, { type: "error" })));
+  fixture.router.received(
+    fromLink(stanza("u@example.com/x", to, { kind: "presence", type: "unavailable" })),
+  );
+  assert.equal(fixture.cache.size, 0);
+  fixture.router.received(fromLink(stanza("bob@example.com/x", to)));
+  fixture.router.received(
+    fromLink(stanza("room@muc.example.com/n", to), { origin: "dc3.example.com" }),
+  );
+  assert.deepEqual([...fixture.cache], [
+    ["bob@example.com/x", "dc2.example.com"],
+    ["muc.example.com", "dc3.example.com"],
+  ]);
+});
+
+Deno.test("Router with bounce false answers at once", () => {
+  const fixture = new RouterFixture({ bounce: false });
+  fixture.cache.set(BOB, null);
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(stanza(ALICE, BOB));
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
+});
+
+Deno.test("Router answers resource-constraint for one stanza past the bounce's bound", async () => {
+  const fixture = new RouterFixture({ bounce: { maxItems: 2 } });
+  fixture.cache.set(BOB, null);
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
+  assert.equal(fixture.router.bouncing, 2);
+  assert.deepEqual(errorsTo(fixture), ["resource-constraint"]);
+  await fixture.router.drain();
+});
+
+Deno.test("Router.drain() answers the senders of what bounces", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  fixture.router.accept(stanza(ALICE, BOB, { id: "2" }));
+  await fixture.router.drain();
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable", "service-unavailable"]);
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
+});
+
+Deno.test("Router settles a stanza once: when delivered, dropped, or when its error is", () => {
+  const fixture = new RouterFixture({ bounce: false });
+  const settled: number[] = [];
+  const settler = { settle: (number: number) => void settled.push(number) };
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.cache.set("gone@example.com", null);
+  fixture.router.accept(stanza(ALICE, BOB), settler, 1);
+  fixture.router.accept(stanza(ALICE, "gone@example.com"), settler, 2);
+  fixture.router.accept(
+    stanza(ALICE, "gone@example.com", { kind: "iq", type: "result" }),
+    settler,
+    3,
+  );
+  assert.deepEqual(settled, [1, 2, 3]);
+});
+
+Deno.test("Router leaves a forwarded stanza to be settled by its lane", () => {
+  const fixture = new RouterFixture();
+  const settled: number[] = [];
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB), { settle: (number) => void settled.push(number) }, 9);
+  assert.deepEqual(settled, []);
+  fixture.sent[0]!.envelope.settle();
+  fixture.sent[0]!.envelope.settle();
+  assert.deepEqual(settled, [9]);
+});
+
+Deno.test("Router routes again what a lane returned, the hop given back", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB));
+  fixture.cache.set(BOB, "dc3.example.com");
+  fixture.router.returned(fixture.sent[0]!.envelope, "peer-restarted");
+  assert.equal(fixture.sent[1]!.host, "dc3.example.com");
+  assert.equal(fixture.sent[1]!.envelope.ttl, 3);
+});
+
+for (
+  const [reason, condition] of [
+    ["full", "resource-constraint"],
+    ["expired", "remote-server-timeout"],
+    ["leaving", "service-unavailable"],
+  ] as const
+) {
+  Deno.test(`Router answers ${condition} for a stanza that a lane returned as ${reason}`, () => {
+    const fixture = new RouterFixture();
+    fixture.cache.set(BOB, "dc2.example.com");
+    fixture.cache.set(ALICE, "dc1.example.com");
+    fixture.local.set(ALICE, "delivered");
+    fixture.router.accept(stanza(ALICE, BOB));
+    fixture.router.returned(fixture.sent[0]!.envelope, reason);
+    assert.deepEqual(errorsTo(fixture), [condition]);
+  });
+}
+
+Deno.test("Router delivers a stanza that came over two lanes once", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence: 5 }));
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence: 5, mayBeRepeat: true }));
+  fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence: 6, mayBeRepeat: true }));
+  assert.equal(fixture.delivered.length, 2);
+  assert.match(await fixture.metrics.prometheus(), /dropped_total\{reason="repeat"\} 1/);
+});
+
+Deno.test("Router answers what the local side refuses, and drops what it ignores", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "not-allowed");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.cache.set("carol@example.com", "dc1.example.com");
+  fixture.local.set("carol@example.com", "ignored");
+  fixture.router.accept(stanza(ALICE, BOB));
+  fixture.router.accept(stanza(ALICE, "carol@example.com"));
+  assert.deepEqual(errorsTo(fixture), ["not-allowed"]);
+});
+
+Deno.test("Router answers resource-constraint when too much waits for lookups", async () => {
+  const fixture = new RouterFixture({ maxQueued: 1 });
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.table.set(BOB, "dc2.example.com");
+  for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
+  assert.deepEqual(errorsTo(fixture), ["resource-constraint"]);
+  gate.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
+});

@@ -1,0 +1,75 @@
+import type { Counter, Gauge, Histogram, Metrics } from "../../observe/mod.ts";
+
+const CLASSIC = "global.mod_global_distrib.";
+
+/** Why a stanza ended neither delivered nor answered; each is counted under its own label. */
+export type DropReason = "no-route" | "ignored" | "repeat" | "ttl" | "refused" | "returned";
+
+const DROP_REASONS: readonly DropReason[] = [
+  "no-route",
+  "ignored",
+  "repeat",
+  "ttl",
+  "refused",
+  "returned",
+];
+
+/** What routing counts; bound once. */
+export interface RoutingMetrics {
+  readonly deliveredWithTtl: Histogram;
+  readonly stopTtlZero: Counter;
+  readonly bounceQueueSize: Gauge;
+  readonly bounceQueueBytes: Gauge;
+  readonly bounceHeld: Counter;
+  readonly incomingQueueTimeUs: Histogram;
+  readonly errorsSent: Counter;
+  readonly dropped: Readonly<Record<DropReason, Counter>>;
+}
+
+/** Declares what routing counts. */
+export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
+  const dropped = (reason: DropReason): Counter =>
+    metrics.counter({
+      name: "causeway_stanzas_dropped_total",
+      help:
+        "Stanzas that may not be answered (presence, results, errors) and found nobody, by reason",
+      labels: { reason },
+    });
+  return {
+    deliveredWithTtl: metrics.histogram({
+      name: "mod_global_distrib_delivered_with_ttl",
+      help: "Hops left when a stanza was delivered in this datacenter",
+      classicName: `${CLASSIC}delivered_with_ttl`,
+    }, [1, 2, 3, 4, 6, 8, 16]),
+    stopTtlZero: metrics.counter({
+      name: "mod_global_distrib_stop_ttl_zero_total",
+      help: "Stanzas not forwarded because they had no hops left",
+      classicName: `${CLASSIC}stop_ttl_zero`,
+    }),
+    bounceQueueSize: metrics.gauge({
+      name: "mod_global_distrib_bounce_queue_size",
+      help: "Stanzas held because nobody knows where their recipient is",
+      classicName: `${CLASSIC}bounce_queue_size`,
+    }),
+    bounceQueueBytes: metrics.gauge({
+      name: "causeway_bounce_queue_bytes",
+      help: "Bytes of the stanzas that are held for bouncing",
+    }),
+    bounceHeld: metrics.counter({
+      name: "causeway_bounce_held_total",
+      help: "Stanzas that had to be held at least once",
+    }),
+    incomingQueueTimeUs: metrics.histogramUs({
+      name: "mod_global_distrib_incoming_queue_time_seconds",
+      help: "How long a stanza from a link waited for its sender's worker",
+      classicName: `${CLASSIC}incoming.queue_time[us]`,
+    }),
+    errorsSent: metrics.counter({
+      name: "causeway_stanza_errors_total",
+      help: "Stanzas answered with an error by routing",
+    }),
+    dropped: Object.fromEntries(
+      DROP_REASONS.map((reason) => [reason, dropped(reason)]),
+    ) as Record<DropReason, Counter>, // fromEntries forgets the keys
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * Serial queues keyed by sender (RFC 6120 §10.1) that exist only while they have work.
+ *
+ * The caller handles an item at once when its sender is not busy. Only when that handling has to wait
+ * (a lookup in Redis) does a queue come to be, which holds the sender's later items back until it is
+ * done.
+ */
+export class SenderWorkers<T> {
+  readonly #handle: (item: T) => Promise<void> | undefined;
+  readonly #maxQueued: number;
+  readonly #queues = new Map<string, T[]>();
+  readonly #running = new Set<Promise<void>>();
+  #queued = 0;
+
+  /**
+   * @param handle does the work; returns a promise, which must not reject, only when it has to wait
+   * @param maxQueued items that may wait in all queues together
+   */
+  constructor(handle: (item: T) => Promise<void> | undefined, maxQueued: number) {
+    this.#handle = handle;
+    this.#maxQueued = maxQueued;
+  }
+
+  /** Items that wait. */
+  get queued(): number {
+    return this.#queued;
+  }
+
+  /** Senders whose work is waiting. */
+  get active(): number {
+    return this.#queues.size;
+  }
+
+  /** True when an item of this sender would have to wait. */
+  isBusy(sender: string): boolean {
+    return this.#queues.size > 0 && this.#queues.has(sender);
+  }
+
+  /**
+   * Puts `item` behind everything of its sender, who must be busy; false when the bound is reached and
+   * it was not taken.
+   */
+  enqueue(sender: string, item: T): boolean {
+    const queue = this.#queues.get(sender);
+    if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
+    if (this.#queued >= this.#maxQueued) return false;
+    this.#queued++;
+    queue.push(item);
+    return true;
+  }
+
+  /** Makes the sender busy until `first` and whatever is enqueued meanwhile is done. */
+  begin(sender: string, first: Promise<void>): void {
+    const running = this.#work(sender, first);
+    this.#running.add(running);
+    void running.then(() => this.#running.delete(running));
+  }
+
+  /** Resolves when nothing waits any more. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  async #work(sender: string, first: Promise<void>): Promise<void> {
+    const queue: T[] = [];
+    this.#queues.set(sender, queue);
+    await first;
+    for (let next = 0; next < queue.length; next++) {
+      this.#queued--;
+      const pending = this.#handle(queue[next]!);
+      if (pending !== undefined) await pending;
+      if (next === 1023) {
+        queue.splice(0, next + 1); // what was handled must not pile up behind a sender who never pauses
+        next = -1;
+      }
+    }
+    this.#queues.delete(sender);
+  }
+}
