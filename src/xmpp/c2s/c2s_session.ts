@@ -171,6 +171,7 @@ export class C2sSession implements LocalSession, StanzaSource {
     for (const other of this.#context.registry.ofAccount(this.jid.bare.text)) {
       if (other !== this && other.lastPresence !== undefined) this.send(other.lastPresence);
     }
+    this.#context.registry.becameAvailable(this);
   }
 
   /** To all available resources of the account that are here, its own included (§4.2.2, §4.4.2). */

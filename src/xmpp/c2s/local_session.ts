@@ -25,4 +25,6 @@ export interface SessionHooks {
   opened(jid: FullJid): Promise<void>;
   /** Must not reject. */
   closed(jid: FullJid): Promise<void>;
+  /** Stanzas for the session are delivered from now on; again when it has become available. */
+  reachable?(jid: FullJid): void;
 }

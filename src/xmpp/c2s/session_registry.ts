@@ -84,11 +84,17 @@ export class SessionRegistry {
       if (session.isOpen && !this.#isAccountFull(session)) {
         this.#add(session);
         session.opened();
+        this.#hooks.reachable?.(session.jid);
         return "opened";
       }
       await this.#hooks.closed(session.jid);
       return session.isOpen ? "resource-constraint" : "gone";
     });
+  }
+
+  /** `session` has sent its initial presence: what is for the account's bare JID may reach it. */
+  becameAvailable(session: LocalSession): void {
+    this.#hooks.reachable?.(session.jid);
   }
 
   /** Forgets `session`; nothing happens when another has taken its place. */

@@ -23,6 +23,8 @@ export interface ComponentHooks {
   connected(domain: string, options: { readonly hidden: boolean }): Promise<void>;
   /** Must not reject. */
   disconnected(domain: string): Promise<void>;
+  /** Stanzas for the domain are delivered from now on. */
+  reachable?(domain: string): void;
 }
 
 /** The components that are connected to this process, and delivery to them. */
@@ -63,6 +65,7 @@ export class ComponentRegistry {
         if (component.isOpen) {
           this.#byDomain.set(domain, component);
           component.opened();
+          this.#hooks.reachable?.(domain);
           return "opened";
         }
         await this.#hooks.disconnected(domain);

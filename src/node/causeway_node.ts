@@ -1,0 +1,253 @@
+import type { Clock } from "../base/mod.ts";
+import { describeError, randomIncarnation, SystemClock } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import { VERSION } from "../config/mod.ts";
+import { LinkLayer } from "../distribution/links/mod.ts";
+import { Router } from "../distribution/routing/mod.ts";
+import { SessionTable } from "../distribution/table/mod.ts";
+import { formatAddress, TlsContextHolder } from "../net/mod.ts";
+import type { Logger } from "../observe/mod.ts";
+import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
+import { HostServices } from "../services/mod.ts";
+import { InternalStore } from "../storage/mod.ts";
+import { ComponentRegistry, parseJid, SessionRegistry } from "../xmpp/mod.ts";
+import type { Jid, StanzaSink } from "../xmpp/mod.ts";
+import { advertisedEndpoints } from "./advertised_endpoints.ts";
+import { Edge } from "./edge.ts";
+import { LocalSide } from "./local_side.ts";
+import { linksOptions, tableOptions } from "./options.ts";
+import { Pressure } from "./pressure.ts";
+import { resolveEndpoints } from "./resolve_endpoints.ts";
+
+/** Where a node that has started can be reached; addresses as `127.0.0.1:5222` or `[::1]:5222`. */
+export interface NodeAddresses {
+  readonly node: string;
+  readonly c2s: readonly string[];
+  readonly websocket: readonly string[];
+  readonly component: readonly string[];
+  readonly links: readonly string[];
+  readonly admin: string;
+}
+
+/** What a node is given besides its configuration. */
+export interface NodeDeps {
+  readonly log: Logger;
+  readonly clock?: Clock;
+  /** Another process has taken this node's name: this one must end. */
+  readonly superseded: () => void;
+}
+
+/** Milliseconds that the links may take to empty their lanes at a graceful stop. */
+const DRAIN_MS = 10_000;
+
+/**
+ * One process: the edge, the router between the two sides, the links and the session table.
+ *
+ * Parts are made in the order in which they need one another and stopped in the order in which
+ * stanzas flow: first nothing new comes in, then what is held is answered, then the lanes empty.
+ */
+export class CausewayNode {
+  readonly #config: Config;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #metrics: MetricsRegistry;
+  readonly #table: SessionTable;
+  readonly #pressure = new Pressure();
+  readonly #sessions: SessionRegistry;
+  readonly #components: ComponentRegistry;
+  readonly #services: HostServices;
+  readonly #edge: Edge;
+  readonly #store: InternalStore;
+  readonly #incarnation = randomIncarnation();
+  readonly #router: Router;
+  #links: LinkLayer | undefined;
+  #linkCertificate: TlsContextHolder | undefined;
+  #phase: "starting" | "running" | "draining" | "stopped" = "starting";
+
+  /** @throws CausewayError `storage/…` when the store cannot be opened */
+  constructor(config: Config, deps: NodeDeps) {
+    const { globalHost, localHost } = config.globalDistrib;
+    this.#config = config;
+    this.#log = deps.log;
+    const log = this.#log;
+    const clock = this.#clock = deps.clock ?? new SystemClock();
+    const metrics = this.#metrics = new MetricsRegistry(clock);
+    registerProcessMetrics(metrics, clock);
+    this.#store = new InternalStore({ path: config.storage.internal.path });
+    this.#table = new SessionTable(tableOptions(config, this.#incarnation), {
+      metrics,
+      clock,
+      logger: log,
+      onSuperseded: deps.superseded,
+    });
+    this.#sessions = new SessionRegistry({
+      hooks: {
+        opened: (jid) => this.#table.sessionOpened(jid),
+        closed: (jid) => {
+          this.#pressure.gone(jid.text);
+          return this.#table.sessionClosed(jid);
+        },
+        reachable: (jid) => this.#router.revealed(jid),
+      },
+      accountIq: (stanza) => local.askServices(stanza),
+    });
+    this.#components = new ComponentRegistry({
+      connected: (domain, options) => this.#table.domainAdded(domain, options),
+      disconnected: (domain) => {
+        this.#pressure.gone(domain);
+        return this.#table.domainRemoved(domain);
+      },
+      reachable: (domain) => this.#router.revealed(parseJid(domain)),
+    });
+    this.#services = new HostServices({
+      software: { name: "Causeway", version: VERSION },
+      publicDomains: () => this.#table.publicDomains(),
+      reply: (answer, request) => local.answered(answer, request),
+      metrics,
+      logger: log,
+      clock,
+    });
+    const local = new LocalSide({
+      globalHost,
+      serviceHosts: new Set([globalHost, localHost]),
+      sessions: this.#sessions,
+      components: this.#components,
+      services: this.#services,
+      answer: (reply, request) => this.#router.answer(reply, request),
+    });
+    this.#router = new Router({
+      domains: {
+        globalHost,
+        localHost,
+        hosts: new Set(config.hosts),
+        isOtherLocalHost: (domain) => this.#links?.isOtherLocalHost(domain) ?? false,
+      },
+      messageTtl: config.globalDistrib.messageTtl,
+      bounce: config.globalDistrib.bounce ?? false,
+    }, {
+      process: this.#incarnation,
+      outbound: { send: (host, envelope) => this.#openLinks.send(host, envelope) },
+      locations: this.#table,
+      local,
+      clock,
+      metrics,
+      log,
+    });
+    const sink: StanzaSink = {
+      accept: (stanza, source) => {
+        this.#pressure.saw(source);
+        this.#router.accept(stanza);
+      },
+    };
+    this.#edge = new Edge({
+      credentials: this.#store.users(globalHost),
+      sessions: this.#sessions,
+      components: this.#components,
+      sink,
+      metrics,
+      log,
+      clock,
+    });
+  }
+
+  /**
+   * Starts everything; resolves when the node can be used. Redis may still be away: then the node is
+   * degraded, and says so.
+   * @throws CausewayError for a port, certificate, name or password that cannot be used; call `stop`
+   */
+  async start(): Promise<NodeAddresses> {
+    const config = this.#config;
+    const links = await this.#makeLinks();
+    await links.listen();
+    await this.#table.start();
+    await this.#table.publishEndpoints(
+      advertisedEndpoints(config.globalDistrib, links.addresses),
+    );
+    await this.#edge.open(config);
+    links.start();
+    this.#phase = "running";
+    return {
+      node: config.nodeName,
+      c2s: this.#edge.addresses("c2s"),
+      websocket: [],
+      component: this.#edge.addresses("component"),
+      links: links.addresses.map(({ host, port }) => formatAddress(host, port)),
+      admin: "",
+    };
+  }
+
+  /** Reads every certificate again; those that cannot be used stay as they were, and are logged. */
+  async reloadCertificates(): Promise<void> {
+    const holders = [...this.#edge.certificates];
+    if (this.#linkCertificate !== undefined) holders.push(this.#linkCertificate);
+    for (const holder of holders) {
+      const { certfile } = holder.files;
+      try {
+        await holder.reload();
+        this.#log.info("tls.reloaded", { certfile });
+      } catch (error) {
+        this.#log.error("tls.reload-failed", { certfile, error: describeError(error) });
+      }
+    }
+  }
+
+  /** Leaves in order: every stanza held here is delivered, handed on or answered. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#phase === "draining" || this.#phase === "stopped") return;
+    this.#phase = "draining";
+    await this.#edge.closeListeners();
+    await this.#router.drain();
+    await this.#services.close();
+    await this.#edge.closeStreams();
+    await this.#links?.drain(DRAIN_MS);
+    await this.#router.drain();
+    await this.#table.close();
+    await this.#links?.close();
+    this.#metrics.close();
+    this.#store.close();
+    this.#phase = "stopped";
+  }
+
+  get #openLinks(): LinkLayer {
+    if (this.#links === undefined) throw new TypeError("Cannot send before the links are made");
+    return this.#links;
+  }
+
+  async #makeLinks(): Promise<LinkLayer> {
+    const config = this.#config;
+    const { globalHost, localHost, connections } = config.globalDistrib;
+    if (connections.tls !== undefined) {
+      this.#linkCertificate = await TlsContextHolder.load(connections.tls, this.#clock);
+    }
+    const links = new LinkLayer({
+      identity: {
+        globalHost,
+        localHost,
+        nodeName: config.nodeName,
+        process: this.#incarnation,
+        datacenterId: () => this.#table.datacenterId,
+      },
+      listen: await resolveEndpoints(connections.endpoints),
+      tls: this.#linkCertificate,
+      overrides: Object.fromEntries(config.globalDistribAddr),
+      endpoints: this.#table,
+      hosts: this.#table,
+      handlers: {
+        received: (envelope) => this.#router.received(envelope),
+        returned: (envelope, reason) => this.#router.returned(envelope, reason),
+        pressure: (sender, isOver) => this.#pressure.changed(sender, isOver),
+      },
+      metrics: this.#metrics,
+      options: linksOptions(config),
+      isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
+      log: this.#log,
+      clock: this.#clock,
+    });
+    this.#links = links;
+    return links;
+  }
+
+  #isComponentDomain(domain: Jid): boolean {
+    return typeof this.#table.cached(domain) === "string";
+  }
+}

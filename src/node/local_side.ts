@@ -1,0 +1,74 @@
+import type { Envelope } from "../distribution/mod.ts";
+import type { LocalDelivery, LocalOutcome } from "../distribution/routing/mod.ts";
+import type { Stanza } from "../xmpp/mod.ts";
+
+/** What this node's own side is made of. */
+export interface LocalParts {
+  readonly globalHost: string;
+  /** Domains whose bare address the services answer for: the global host and the local host. */
+  readonly serviceHosts: ReadonlySet<string>;
+  readonly sessions: { deliver(stanza: Stanza): LocalOutcome };
+  readonly components: {
+    find(domain: string): unknown;
+    deliver(stanza: Stanza): LocalOutcome;
+  };
+  readonly services: { handle(stanza: Stanza): LocalOutcome };
+  /** Sends a service's answer; `request` is what it answers, and its duty to settle goes along. */
+  answer(reply: Stanza, request: Envelope | undefined): void;
+}
+
+/**
+ * Sessions, components and services of this node behind the one interface that routing knows.
+ *
+ * A stanza handed to a session's or component's output is settled at once: it leaves with this turn's
+ * write. A request that a service takes is settled by what becomes of the answer.
+ */
+export class LocalSide implements LocalDelivery {
+  readonly #parts: LocalParts;
+  /** Envelopes of requests whose answer is still to come, by stanza: services know no envelopes. */
+  readonly #asked = new Map<Stanza, Envelope>();
+  #current: Envelope | undefined;
+
+  constructor(parts: LocalParts) {
+    this.#parts = parts;
+  }
+
+  servesDomain(domain: string): boolean {
+    return this.#parts.components.find(domain) !== undefined;
+  }
+
+  deliver(envelope: Envelope): LocalOutcome {
+    const before = this.#current;
+    this.#current = envelope;
+    const outcome = this.#hand(envelope.stanza);
+    this.#current = before;
+    if (outcome === "delivered" && !this.#asked.has(envelope.stanza)) envelope.settle();
+    return outcome;
+  }
+
+  /** For requests that are answered on behalf of an account: called within `deliver`. */
+  askServices(stanza: Stanza): LocalOutcome {
+    const envelope = this.#current;
+    if (envelope?.stanza === stanza) this.#asked.set(stanza, envelope);
+    const outcome = this.#parts.services.handle(stanza);
+    if (outcome !== "delivered") this.#asked.delete(stanza);
+    return outcome;
+  }
+
+  /** Takes a service's answer, at once or later. */
+  answered(reply: Stanza, request: Stanza): void {
+    const envelope = this.#asked.get(request);
+    this.#asked.delete(request);
+    this.#parts.answer(reply, envelope);
+  }
+
+  #hand(stanza: Stanza): LocalOutcome {
+    const { globalHost, serviceHosts, sessions, components } = this.#parts;
+    const { localpart, domainpart } = stanza.to;
+    if (domainpart === globalHost && localpart !== "") return sessions.deliver(stanza);
+    if (components.find(domainpart) !== undefined) return components.deliver(stanza);
+    return localpart === "" && serviceHosts.has(domainpart)
+      ? this.askServices(stanza)
+      : "no-session";
+  }
+}

@@ -1,0 +1,3 @@
+export { runNode } from "./run_node.ts";
+export type { NodeAddresses, NodeDeps } from "./causeway_node.ts";
+export { CausewayNode } from "./causeway_node.ts";

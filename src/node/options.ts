@@ -1,0 +1,67 @@
+import type { LinksOptions } from "../distribution/links/mod.ts";
+import type { TableOptions } from "../distribution/table/mod.ts";
+import type { Config } from "../config/mod.ts";
+import type { StreamLimits } from "../xmpp/mod.ts";
+
+/** What the configuration says about links, in their own words. */
+export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
+  const { connections, redis } = globalDistrib;
+  const silenceTimeoutMs = limits.linkSilenceTimeoutMs;
+  return {
+    connectionsPerEndpoint: connections.connectionsPerEndpoint,
+    hostsRefreshIntervalMs: globalDistrib.hostsRefreshIntervalMs,
+    endpointRefreshIntervalMs: connections.endpointRefreshIntervalMs,
+    endpointRefreshIntervalWhenEmptyMs: connections.endpointRefreshIntervalWhenEmptyMs,
+    disabledGcIntervalMs: connections.disabledGcIntervalMs,
+    expireAfterMs: redis.expireAfterMs,
+    maxFrameBytes: limits.linkMaxFrameBytes,
+    helloTimeoutMs: limits.linkHandshakeTimeoutMs,
+    maxUnauthenticated: limits.linkMaxUnauthenticated,
+    silenceTimeoutMs,
+    // Three questions fit into the silence that counts as death.
+    pingIntervalMs: Math.max(1, Math.min(5000, Math.floor(silenceTimeoutMs / 3))),
+    creditBytes: limits.linkCreditBytes,
+    laneMaxBytes: limits.laneMaxBytes,
+    laneMaxItems: limits.laneMaxItems,
+  };
+}
+
+/** What the configuration says about the session table. */
+export function tableOptions(config: Config, incarnation: number): TableOptions {
+  const { globalHost, localHost, redis, cache } = config.globalDistrib;
+  return {
+    globalHost,
+    localHost,
+    nodeName: config.nodeName,
+    incarnation,
+    redis: {
+      server: redis.host,
+      port: redis.port,
+      password: redis.password?.reveal() ?? "",
+      poolSize: redis.poolSize,
+      expireAfterMs: redis.expireAfterMs,
+      refreshAfterMs: redis.refreshAfterMs,
+    },
+    cache: {
+      cacheMissed: cache.cachesMissed,
+      domainLifetimeMs: cache.domainLifetimeMs,
+      jidLifetimeMs: cache.jidLifetimeMs,
+      maxJids: cache.maxJids,
+    },
+  };
+}
+
+/** What the configuration says about the streams of clients and components. */
+export function streamLimits({ limits }: Config): StreamLimits {
+  return {
+    maxStanzaBytes: limits.maxStanzaBytes,
+    maxDepth: limits.maxDepth,
+    maxAttributes: limits.maxAttributes,
+    negotiationTimeoutMs: limits.authenticationTimeoutMs,
+    maxUnauthenticatedBytes: limits.maxUnauthenticatedBytes,
+    maxAuthFailures: limits.saslAttempts,
+    maxPendingBytes: limits.maxPendingBytes,
+    slowReaderMs: limits.slowReaderTimeoutMs,
+    keepaliveIntervalMs: limits.keepaliveIntervalMs,
+  };
+}

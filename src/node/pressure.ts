@@ -1,0 +1,45 @@
+import type { StanzaSource } from "../xmpp/mod.ts";
+
+/**
+ * Slows down at the edge what feeds a lane that is too full: the client or component stops being
+ * read, and TCP tells it so (`design.md` §6, backpressure).
+ */
+export class Pressure {
+  readonly #sources = new Map<string, StanzaSource>();
+  readonly #known = new Set<StanzaSource>();
+  /** How many lanes hold each sender back: a sender feeds one lane for each datacenter. */
+  readonly #holds = new Map<string, number>();
+
+  /** Senders that are held back. */
+  get heldBack(): number {
+    return this.#holds.size;
+  }
+
+  /** Notes whose stanzas come from this stream; cheap when it is known. */
+  saw(source: StanzaSource): void {
+    if (this.#known.has(source)) return;
+    const sender = source.jid.text;
+    const older = this.#sources.get(sender);
+    if (older !== undefined) this.#known.delete(older);
+    this.#known.add(source);
+    this.#sources.set(sender, source);
+    if (this.#holds.has(sender)) source.pause();
+  }
+
+  /** The stream of this full JID or component domain is over. */
+  gone(sender: string): void {
+    const source = this.#sources.get(sender);
+    if (source === undefined) return;
+    this.#sources.delete(sender);
+    this.#known.delete(source);
+  }
+
+  /** A lane that `sender` feeds rose over its high-water mark, or fell under its low-water mark. */
+  changed(sender: string, isOver: boolean): void {
+    const holds = (this.#holds.get(sender) ?? 0) + (isOver ? 1 : -1);
+    if (holds > 0) this.#holds.set(sender, holds);
+    else this.#holds.delete(sender);
+    if (isOver && holds === 1) this.#sources.get(sender)?.pause();
+    else if (!isOver && holds <= 0) this.#sources.get(sender)?.resume();
+  }
+}

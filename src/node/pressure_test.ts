@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { parseJid } from "../xmpp/mod.ts";
+import type { StanzaSource } from "../xmpp/mod.ts";
+import { Pressure } from "./pressure.ts";
+
+class Source implements StanzaSource {
+  readonly jid = parseJid("a@example.com/x");
+  isPaused = false;
+  pause(): void {
+    this.isPaused = true;
+  }
+  resume(): void {
+    this.isPaused = false;
+  }
+}
+
+Deno.test("Pressure holds a sender back until no lane that it feeds is too full", () => {
+  const pressure = new Pressure();
+  const source = new Source();
+  pressure.saw(source);
+  pressure.changed("a@example.com/x", true);
+  pressure.changed("a@example.com/x", true);
+  assert.equal(source.isPaused, true);
+  pressure.changed("a@example.com/x", false);
+  assert.equal(source.isPaused, true);
+  pressure.changed("a@example.com/x", false);
+  assert.equal(source.isPaused, false);
+  assert.equal(pressure.heldBack, 0);
+});
+
+Deno.test("Pressure also holds back a stream that takes over a sender held back", () => {
+  const pressure = new Pressure();
+  const first = new Source();
+  const second = new Source();
+  pressure.saw(first);
+  pressure.changed("a@example.com/x", true);
+  pressure.saw(second);
+  assert.equal(second.isPaused, true);
+  pressure.changed("a@example.com/x", false);
+  assert.equal(second.isPaused, false);
+});
+
+Deno.test("Pressure forgets a stream that is gone", () => {
+  const pressure = new Pressure();
+  const source = new Source();
+  pressure.saw(source);
+  pressure.gone("a@example.com/x");
+  pressure.changed("a@example.com/x", true);
+  assert.equal(source.isPaused, false);
+});

@@ -1,0 +1,26 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { CausewayError, describeError } from "../base/mod.ts";
+import type { EndpointAddress } from "../distribution/links/mod.ts";
+
+/**
+ * Turns names into addresses, once: what comes out is both listened on and shared (`design.md` §3).
+ * @throws CausewayError `node/endpoint-unresolved`
+ */
+export async function resolveEndpoints(
+  endpoints: readonly EndpointAddress[],
+): Promise<readonly EndpointAddress[]> {
+  return await Promise.all(endpoints.map(async ({ host, port }) => {
+    if (isIP(host) !== 0) return { host, port };
+    try {
+      const { address } = await lookup(host);
+      return { host: address, port };
+    } catch (thrown) {
+      throw new CausewayError(
+        "node/endpoint-unresolved",
+        `Cannot resolve endpoint ${host}:${port}: ${describeError(thrown)}`,
+        { cause: thrown, retryable: true },
+      );
+    }
+  }));
+}

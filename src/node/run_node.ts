@@ -1,0 +1,65 @@
+import process from "node:process";
+import type { Config } from "../config/mod.ts";
+import { createLogger } from "../observe/mod.ts";
+import { CausewayNode } from "./causeway_node.ts";
+
+/** Exit code when another process has taken this node's name, as for a mistake in configuration. */
+const SUPERSEDED = 2;
+
+/**
+ * Runs one node until SIGTERM or SIGINT; gives the exit code. On readiness it prints one line,
+ * `ready ` and the addresses as JSON, on standard output. SIGHUP reads certificates again. A second
+ * signal to stop ends the process at once.
+ * @throws CausewayError when the node cannot start
+ */
+export async function runNode(config: Config): Promise<number> {
+  const log = createLogger(config.log);
+  for (const { path, text } of config.notes) log.warn("config.note", { path, text });
+  const ended = Promise.withResolvers<number>();
+  const node = new CausewayNode(config, {
+    log,
+    superseded: () => {
+      log.error("node.superseded", {
+        node: config.nodeName,
+        why: "a newer process has taken this node's name",
+      });
+      ended.resolve(SUPERSEDED);
+    },
+  });
+  let isStopping = false;
+  const stop = (signal: string) => {
+    if (isStopping) {
+      log.warn("node.stopped-at-once", { signal });
+      process.exit(1);
+    }
+    isStopping = true;
+    log.info("node.stopping", { signal });
+    ended.resolve(0);
+  };
+  const onTerm = () => stop("SIGTERM");
+  const onInt = () => stop("SIGINT");
+  const onHangUp = () => {
+    node.reloadCertificates().catch((error) => log.error("tls.reload-failed", { error }));
+  };
+  process.on("SIGTERM", onTerm);
+  process.on("SIGINT", onInt);
+  process.on("SIGHUP", onHangUp);
+  try {
+    const addresses = await Promise.race([node.start(), ended.promise]);
+    if (typeof addresses === "object") {
+      console.log(`ready ${JSON.stringify(addresses)}`);
+      log.info("node.ready", { ...addresses });
+    }
+    const exitCode = await ended.promise;
+    await node.stop();
+    log.info("node.stopped", { exitCode });
+    return exitCode;
+  } catch (error) {
+    await node.stop();
+    throw error;
+  } finally {
+    process.off("SIGTERM", onTerm);
+    process.off("SIGINT", onInt);
+    process.off("SIGHUP", onHangUp);
+  }
+}
