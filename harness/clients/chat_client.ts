@@ -22,6 +22,8 @@ export interface ChatClientOptions {
   readonly security: ClientSecurity;
   /** PEM file of the authority that the server's certificate is checked against. */
   readonly caFile?: string;
+  /** Milliseconds within which it must be let in. @default EXPECT_WITHIN_MS */
+  readonly loginWithinMs?: number;
 }
 
 export interface MessageOptions {

@@ -75,8 +75,12 @@ class Driven:
     def do_connect(self, jid, password, host, port, security, ca_file=None, mechanism=None):
         xmpp = LocalXMPP(jid, password, sasl_mech=mechanism)
         self.xmpp = xmpp
+        # No password before the TLS that was asked for; `force_starttls` alone does not see to it.
         xmpp["feature_mechanisms"].unencrypted_plain = security == "none"
+        xmpp["feature_mechanisms"].unencrypted_scram = security == "none"
         xmpp.ca_certs = ca_file
+        # Told to go to an address it knows no name that the certificate should bear, and takes any.
+        xmpp.default_domain = xmpp.boundjid.domain
         # Answering subscriptions is for the scenario to do.
         xmpp.roster.auto_authorize = None
         xmpp.roster.auto_subscribe = False

@@ -113,7 +113,7 @@ export class SlixmppClient extends ChatClient {
     });
     this.#jid = await withDeadline(this.#online.promise, {
       what: `slixmpp to log in as ${jid}`,
-      withinMs: EXPECT_WITHIN_MS,
+      withinMs: options.loginWithinMs ?? EXPECT_WITHIN_MS,
       seen: () => this.#stderr,
     });
   }

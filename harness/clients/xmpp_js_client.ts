@@ -40,7 +40,7 @@ export class XmppJsClient extends ChatClient {
     });
     await setSecurity(entity, options);
     const inbox = new Inbox();
-    const jid = await startEntity(entity, inbox);
+    const jid = await startEntity(entity, inbox, options.loginWithinMs);
     return new XmppJsClient(entity, inbox, jid);
   }
 
@@ -117,7 +117,11 @@ async function logIn(
 }
 
 /** Connects without its habit of connecting again, and gives the address that it was given. */
-export async function startEntity(entity: XmppJsEntity, inbox: Inbox): Promise<string> {
+export async function startEntity(
+  entity: XmppJsEntity,
+  inbox: Inbox,
+  withinMs: number = EXPECT_WITHIN_MS,
+): Promise<string> {
   entity.reconnect.stop();
   let failure: Error | undefined;
   entity.on("error", (error) => failure ??= error);
@@ -129,7 +133,7 @@ export async function startEntity(entity: XmppJsEntity, inbox: Inbox): Promise<s
     // Features that it has no use for leave it waiting for others, for ever.
     const started = withDeadline(entity.start(), {
       what: "@xmpp to log in",
-      withinMs: EXPECT_WITHIN_MS,
+      withinMs,
     });
     return (await started).toString();
   } catch (thrown) {

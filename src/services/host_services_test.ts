@@ -29,7 +29,7 @@ class Setup {
   readonly replies: Reply[] = [];
   readonly logger = new MemoryLogger();
   readonly #clock = new ManualClock();
-  readonly #registry = new MetricsRegistry({ clock: this.#clock });
+  readonly #registry = new MetricsRegistry(this.#clock);
   /** Counters of the same names are the same counters. */
   readonly metrics = new ServiceMetrics(this.#registry);
   readonly services: HostServices;
