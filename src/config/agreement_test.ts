@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { resolveLinksOptions } from "../distribution/links/mod.ts";
+import { resolveBounceOptions } from "../distribution/routing/mod.ts";
+import { resolveTable } from "../distribution/table/mod.ts";
+import { STREAM_LIMIT_RANGES } from "../xmpp/stream/mod.ts";
+import { parse, SOUND } from "./_test_config.ts";
+import { LIMITS } from "./schema_limits.ts";
+import { unwrap } from "./schema_walk.ts";
+
+// The parts keep their own defaults and ranges, and the file has its own names and units for them.
+// What an operator reads on the reference page is what holds only as long as these agree.
+
+Deno.test("the defaults of the file are those of the links", () => {
+  const { limits, globalDistrib: { connections, ...module } } = parse(SOUND);
+  const links = resolveLinksOptions();
+  assert.deepEqual({
+    connectionsPerEndpoint: connections.connectionsPerEndpoint,
+    hostsRefreshIntervalMs: module.hostsRefreshIntervalMs,
+    endpointRefreshIntervalMs: connections.endpointRefreshIntervalMs,
+    endpointRefreshIntervalWhenEmptyMs: connections.endpointRefreshIntervalWhenEmptyMs,
+    disabledGcIntervalMs: connections.disabledGcIntervalMs,
+    expireAfterMs: module.redis.expireAfterMs,
+    maxFrameBytes: limits.linkMaxFrameBytes,
+    helloTimeoutMs: limits.linkHandshakeTimeoutMs,
+    maxUnauthenticated: limits.linkMaxUnauthenticated,
+    silenceTimeoutMs: limits.linkSilenceTimeoutMs,
+    laneMaxBytes: limits.laneMaxBytes,
+    laneMaxItems: limits.laneMaxItems,
+    creditBytes: limits.linkCreditBytes,
+  }, {
+    connectionsPerEndpoint: links.connectionsPerEndpoint,
+    hostsRefreshIntervalMs: links.hostsRefreshIntervalMs,
+    endpointRefreshIntervalMs: links.endpointRefreshIntervalMs,
+    endpointRefreshIntervalWhenEmptyMs: links.endpointRefreshIntervalWhenEmptyMs,
+    disabledGcIntervalMs: links.disabledGcIntervalMs,
+    expireAfterMs: links.expireAfterMs,
+    maxFrameBytes: links.maxFrameBytes,
+    helloTimeoutMs: links.helloTimeoutMs,
+    maxUnauthenticated: links.maxUnauthenticated,
+    silenceTimeoutMs: links.silenceTimeoutMs,
+    laneMaxBytes: links.laneMaxBytes,
+    laneMaxItems: links.laneMaxItems,
+    creditBytes: links.creditBytes,
+  });
+});
+
+Deno.test("the defaults of the file are those of bouncing", () => {
+  const { bounce } = parse(SOUND).globalDistrib;
+  assert.deepEqual(bounce, resolveBounceOptions({}));
+});
+
+Deno.test("the defaults of the file are those of the session table", () => {
+  const { redis, cache } = parse(SOUND).globalDistrib;
+  const table = resolveTable({
+    globalHost: "example.com",
+    localHost: "dc1.example.com",
+    nodeName: "node1",
+    incarnation: 1,
+  });
+  assert.deepEqual(
+    [redis.host, redis.port, redis.poolSize, redis.expireAfterMs, redis.refreshAfterMs],
+    [
+      table.redis.server,
+      table.redis.port,
+      table.redis.poolSize,
+      table.redis.expireAfterMs,
+      table.redis.refreshAfterMs,
+    ],
+  );
+  assert.deepEqual(
+    [cache.cachesMissed, cache.domainLifetimeMs, cache.jidLifetimeMs, cache.maxJids],
+    [
+      table.cache.cacheMissed,
+      table.cache.domainLifetimeMs,
+      table.cache.jidLifetimeMs,
+      table.cache.maxJids,
+    ],
+  );
+});
+
+/** Options of `[limits]` and the limit of a stream that each sets; milliseconds where it is seconds. */
+const STREAM_LIMITS = [
+  ["max_stanza_bytes", "maxStanzaBytes", 1],
+  ["max_depth", "maxDepth", 1],
+  ["max_attributes", "maxAttributes", 1],
+  ["authentication_timeout", "negotiationTimeoutMs", 1000],
+  ["max_unauthenticated_bytes", "maxUnauthenticatedBytes", 1],
+  ["sasl_attempts", "maxAuthFailures", 1],
+  ["max_pending_bytes", "maxPendingBytes", 1],
+  ["slow_reader_timeout", "slowReaderMs", 1000],
+  ["keepalive_interval", "keepaliveIntervalMs", 1000],
+] as const;
+
+for (const [option, limit, unitMs] of STREAM_LIMITS) {
+  Deno.test(`limits.${option} has the default and the range of a stream's ${limit}`, () => {
+    const schema = LIMITS.shape[option];
+    const { byDefault, min, max } = STREAM_LIMIT_RANGES[limit];
+    assert.equal(Number(unwrap(schema).defaultValue) * unitMs, byDefault);
+    const takes = (value: number) => schema.safeParse(value / unitMs).success;
+    assert.deepEqual([takes(min), takes(max)], [true, true]);
+    assert.deepEqual([takes(min - 1), takes(max + 1)], [false, false]);
+  });
+}
+
+const LINK_LIMITS = [
+  ["link_max_frame_bytes", "maxFrameBytes"],
+  ["lane_max_bytes", "laneMaxBytes"],
+  ["lane_max_items", "laneMaxItems"],
+  ["link_credit_bytes", "creditBytes"],
+] as const;
+
+for (const [option, limit] of LINK_LIMITS) {
+  Deno.test(`limits.${option} allows nothing that a link's ${limit} refuses`, () => {
+    const { minValue, maxValue } = LIMITS.shape[option].def.innerType;
+    for (const value of [minValue, maxValue]) resolveLinksOptions({ [limit]: value! });
+  });
+}
