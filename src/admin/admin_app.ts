@@ -1,0 +1,70 @@
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { describeError } from "../base/mod.ts";
+import type { Logger } from "../observe/mod.ts";
+import { isLoopbackHost, requireLocalCaller, requireToken } from "./access.ts";
+import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
+import {
+  HEALTH_ROUTE,
+  LINKS_ROUTE,
+  METRIC_ROUTE,
+  METRICS_ROUTE,
+  PROMETHEUS_ROUTE,
+  READY_ROUTE,
+  SESSIONS_ROUTE,
+} from "./admin_routes.ts";
+
+/** The API as an application that answers requests, wherever they come from. */
+export function createAdminApp(
+  deps: AdminDeps,
+  options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token">,
+  log: Logger,
+): OpenAPIHono {
+  const app = new OpenAPIHono();
+  app.use(async (context, next) => {
+    await next();
+    context.header("cache-control", "no-store");
+    context.header("x-content-type-options", "nosniff");
+  });
+  if (isLoopbackHost(options.host)) app.use(requireLocalCaller());
+  if (options.token !== undefined) app.use(requireToken(options.token));
+
+  app.openapi(HEALTH_ROUTE, (context) => {
+    return context.json({ node: deps.node, version: deps.version, parts: deps.parts() }, 200);
+  });
+  app.openapi(READY_ROUTE, (context) => {
+    const reasons = deps.parts().filter((part) => part.state !== "up").map(reasonOf);
+    const ready = reasons.length === 0;
+    return context.json({ ready, reasons }, ready ? 200 : 503);
+  });
+  app.openapi(PROMETHEUS_ROUTE, async (context) => {
+    const text = await deps.metrics.prometheus();
+    return context.text(text, 200, { "content-type": deps.metrics.contentType });
+  });
+  app.openapi(METRICS_ROUTE, (context) => context.json(deps.metrics.classic(), 200));
+  app.openapi(METRIC_ROUTE, (context) => {
+    const { name } = context.req.valid("param");
+    const metrics = deps.metrics.classic();
+    const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined;
+    if (metric !== undefined) return context.json(metric, 200);
+    return context.json({ error: "not-found", message: `No metric is named ${name}` }, 404);
+  });
+  app.openapi(LINKS_ROUTE, (context) => context.json({ ...deps.links() }, 200));
+  app.openapi(SESSIONS_ROUTE, (context) => context.json({ ...deps.sessions() }, 200));
+  app.doc31("/openapi.json", {
+    openapi: "3.1.0",
+    info: { title: "Causeway admin API", version: deps.version },
+  });
+
+  app.notFound((context) => {
+    return context.json({ error: "not-found", message: `Nothing is at ${context.req.path}` }, 404);
+  });
+  app.onError((error, context) => {
+    log.error("admin.failed", { path: context.req.path, error: describeError(error) });
+    return context.json({ error: "internal", message: "The request failed; see the log" }, 500);
+  });
+  return app;
+}
+
+function reasonOf({ name, state, reason }: PartHealth): string {
+  return reason === undefined ? `${name} is ${state}` : `${name} is ${state}: ${reason}`;
+}

@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
+import { createAdminApp } from "./admin_app.ts";
+import type { AdminDeps, PartHealth } from "./admin_deps.ts";
+
+const TOKEN = "correct-horse-battery";
+
+function fixture(options: { host?: string; token?: string; deps?: Partial<AdminDeps> } = {}) {
+  const metrics = new MetricsRegistry(new ManualClock());
+  metrics.counter({
+    name: "mod_global_distrib_stop_ttl_zero_total",
+    help: "How many stanzas ran out of hops",
+    classicName: "global.mod_global_distrib.stop_ttl_zero",
+  }).inc(3);
+  metrics.histogramUs({
+    name: "mod_global_distrib_mapping_fetch_time_seconds",
+    help: "How long did lookups take",
+    classicName: "global.mod_global_distrib.mapping_fetch_time[us]",
+  }).observe(40);
+  const parts: PartHealth[] = [{ name: "redis", state: "up" }, { name: "links", state: "up" }];
+  const deps: AdminDeps = {
+    node: "node1@dc1.example.com",
+    version: "1.2.3",
+    metrics,
+    parts: () => parts,
+    links: () => ({ hosts: [{ host: "dc2.example.com", openLinks: 2 }] }),
+    sessions: () => ({ sessions: 5, components: 1 }),
+    ...options.deps,
+  };
+  const log = new MemoryLogger();
+  const { host = "127.0.0.1", token } = options;
+  const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, log);
+  return { app, parts, log };
+}
+
+Deno.test("GET /health tells the node and its parts, and stays 200 while one is down", async () => {
+  const { app, parts } = fixture();
+  parts[0] = { name: "redis", state: "down", reason: "connection refused" };
+  const response = await app.request("/health");
+  assert.equal(response.status, 200);
+  assert.deepEqual(await response.json(), {
+    node: "node1@dc1.example.com",
+    version: "1.2.3",
+    parts: [
+      { name: "redis", state: "down", reason: "connection refused" },
+      { name: "links", state: "up" },
+    ],
+  });
+  assert.equal(response.headers.get("cache-control"), "no-store");
+});
+
+Deno.test("GET /ready is 200 while all is up, 503 with each reason otherwise", async () => {
+  const { app, parts } = fixture();
+  const ready = await app.request("/ready");
+  assert.equal(ready.status, 200);
+  assert.deepEqual(await ready.json(), { ready: true, reasons: [] });
+  parts[0] = { name: "redis", state: "degraded", reason: "connection refused" };
+  parts[1] = { name: "links", state: "draining" };
+  const response = await app.request("/ready");
+  assert.equal(response.status, 503);
+  assert.deepEqual(await response.json(), {
+    ready: false,
+    reasons: ["redis is degraded: connection refused", "links is draining"],
+  });
+});
+
+Deno.test("GET /metrics serves Prometheus' text", async () => {
+  const response = await fixture().app.request("/metrics");
+  assert.equal(response.status, 200);
+  assert.match(response.headers.get("content-type")!, /^text\/plain; version=/);
+  assert.match(await response.text(), /^mod_global_distrib_stop_ttl_zero_total 3$/m);
+});
+
+Deno.test("GET /api/metrics serves classic names, and each under its own path", async () => {
+  const { app } = fixture();
+  const all = await (await app.request("/api/metrics")).json();
+  assert.deepEqual(Object.keys(all), [
+    "global.mod_global_distrib.mapping_fetch_time[us]",
+    "global.mod_global_distrib.stop_ttl_zero",
+  ]);
+  for (const name of Object.keys(all)) {
+    const one = await app.request(`/api/metrics/${encodeURIComponent(name)}`);
+    assert.equal(one.status, 200);
+    assert.deepEqual(await one.json(), all[name]);
+  }
+  assert.equal(all["global.mod_global_distrib.mapping_fetch_time[us]"]["p99.9"], 40);
+  for (const name of ["global.nothing", "constructor", "__proto__"]) {
+    assert.equal((await app.request(`/api/metrics/${name}`)).status, 404, name);
+  }
+});
+
+Deno.test("GET /api/links and /api/sessions pass on what they are given", async () => {
+  const { app } = fixture();
+  const links = await (await app.request("/api/links")).json();
+  assert.deepEqual(links, { hosts: [{ host: "dc2.example.com", openLinks: 2 }] });
+  const sessions = await (await app.request("/api/sessions")).json();
+  assert.deepEqual(sessions, { sessions: 5, components: 1 });
+});
+
+Deno.test("GET /openapi.json describes every path", async () => {
+  const document = await (await fixture().app.request("/openapi.json")).json();
+  assert.equal(document.openapi, "3.1.0");
+  assert.deepEqual(Object.keys(document.paths).sort(), [
+    "/api/links",
+    "/api/metrics",
+    "/api/metrics/{name}",
+    "/api/sessions",
+    "/health",
+    "/metrics",
+    "/ready",
+  ]);
+  assert.ok(document.paths["/ready"].get.responses["503"].content["application/json"].schema);
+});
+
+Deno.test("an unknown path is 404 and another method changes nothing", async () => {
+  const { app } = fixture();
+  assert.equal((await app.request("/etc/passwd")).status, 404);
+  assert.equal((await app.request("/ready", { method: "POST" })).status, 404);
+});
+
+Deno.test("a part that fails gives 500 without telling why, and a log line that does", async () => {
+  const { app, log } = fixture({
+    deps: {
+      links: () => {
+        throw new TypeError("inner detail");
+      },
+    },
+  });
+  const response = await app.request("/api/links");
+  assert.equal(response.status, 500);
+  assert.ok(!(await response.text()).includes("inner detail"));
+  assert.equal(log.named("admin.failed")[0]?.fields["error"], "inner detail");
+});
+
+Deno.test("with a token every path wants exactly it", async () => {
+  for (const host of ["0.0.0.0", "127.0.0.1"]) {
+    const { app } = fixture({ host, token: TOKEN });
+    for (const path of ["/health", "/ready", "/metrics", "/api/links", "/openapi.json", "/none"]) {
+      for (
+        const authorization of [
+          undefined,
+          "",
+          "Bearer",
+          "Bearer wrong",
+          `Bearer ${TOKEN}x`,
+          `Bearer ${TOKEN.slice(1)}`,
+          `Basic ${TOKEN}`,
+          TOKEN,
+        ]
+      ) {
+        const headers = authorization === undefined ? {} : { authorization };
+        const response = await app.request(path, { headers });
+        assert.equal(response.status, 401, `${path} ${authorization}`);
+        assert.match(response.headers.get("www-authenticate")!, /^Bearer/);
+        assert.ok(!(await response.text()).includes(TOKEN));
+      }
+    }
+    const response = await app.request("/health", {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    assert.equal(response.status, 200);
+  }
+});
+
+Deno.test("on loopback a foreign Host, Origin or site is refused", async () => {
+  const { app } = fixture();
+  const cases: [Record<string, string>, number][] = [
+    [{ host: "127.0.0.1:8088" }, 200],
+    [{ host: "localhost:8088" }, 200],
+    [{ host: "[::1]:8088" }, 200],
+    [{ host: "127.0.0.1:8088", origin: "http://127.0.0.1:8088" }, 200],
+    [{ host: "127.0.0.1:8088", "sec-fetch-site": "none" }, 200],
+    [{ host: "127.0.0.1:8088", "sec-fetch-site": "same-origin" }, 200],
+    [{ host: "evil.example" }, 403],
+    [{ host: "evil.example:8088" }, 403],
+    [{ host: "127.0.0.1.evil.example:8088" }, 403],
+    [{ host: "localhost.evil.example" }, 403],
+    [{ host: "127.0.0.1:8088@evil.example" }, 403],
+    [{ host: "127.0.0.1:8088", origin: "http://evil.example" }, 403],
+    [{ host: "127.0.0.1:8088", origin: "http://127.0.0.1:9999" }, 403],
+    [{ host: "127.0.0.1:8088", origin: "null" }, 403],
+    [{ host: "127.0.0.1:8088", "sec-fetch-site": "cross-site" }, 403],
+    [{ host: "127.0.0.1:8088", "sec-fetch-site": "same-site" }, 403],
+  ];
+  for (const [headers, status] of cases) {
+    const response = await app.request("/health", { headers });
+    assert.equal(response.status, status, JSON.stringify(headers));
+  }
+});
+
+Deno.test("off loopback with its token the API answers by any name", async () => {
+  const { app } = fixture({ host: "0.0.0.0", token: TOKEN });
+  const headers = { host: "node1.example.com:8088", authorization: `Bearer ${TOKEN}` };
+  assert.equal((await app.request("/health", { headers })).status, 200);
+});

@@ -1,0 +1,104 @@
+import { createRoute, z } from "@hono/zod-openapi";
+
+const PART = z.object({
+  name: z.string(),
+  state: z.enum(["up", "degraded", "draining", "down"]),
+  reason: z.string().optional(),
+}).openapi("Part");
+
+const HEALTH = z.object({
+  node: z.string(),
+  version: z.string(),
+  parts: z.array(PART).readonly(),
+}).openapi("Health");
+
+const READINESS = z.object({
+  ready: z.boolean(),
+  reasons: z.array(z.string()).readonly().openapi({ description: "What keeps it from ready" }),
+}).openapi("Readiness");
+
+const COUNTER = z.object({
+  count: z.number(),
+  ratePerSec: z.number().openapi({ description: "Over the last minute" }),
+});
+
+const METRIC = z.union([
+  COUNTER.extend({
+    min: z.number(),
+    mean: z.number(),
+    p50: z.number(),
+    p95: z.number(),
+    p99: z.number(),
+    "p99.9": z.number(),
+    max: z.number(),
+  }),
+  COUNTER,
+  z.object({ value: z.number() }),
+]).openapi("Metric");
+
+const FAILURE = z.object({ error: z.string(), message: z.string() }).openapi("Failure");
+
+function json<Schema extends z.ZodType>(schema: Schema, description: string) {
+  return { description, content: { "application/json": { schema } } };
+}
+
+export const HEALTH_ROUTE = createRoute({
+  method: "get",
+  path: "/health",
+  summary: "Does the process live, and how are its parts",
+  responses: { 200: json(HEALTH, "It lives") },
+});
+
+export const READY_ROUTE = createRoute({
+  method: "get",
+  path: "/ready",
+  summary: "May clients be sent here",
+  responses: {
+    200: json(READINESS, "Every part is up"),
+    503: json(READINESS, "It is degraded or draining"),
+  },
+});
+
+export const PROMETHEUS_ROUTE = createRoute({
+  method: "get",
+  path: "/metrics",
+  summary: "All metrics in Prometheus' text format",
+  responses: {
+    200: {
+      description: "The metrics",
+      content: { "text/plain": { schema: z.string() } },
+    },
+  },
+});
+
+export const METRICS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/metrics",
+  summary: "Metrics by their classic names; a histogram's unit is part of its name",
+  responses: { 200: json(z.record(z.string(), METRIC), "The metrics") },
+});
+
+export const METRIC_ROUTE = createRoute({
+  method: "get",
+  path: "/api/metrics/{name}",
+  summary: "One metric by its classic name",
+  request: { params: z.object({ name: z.string() }) },
+  responses: {
+    200: json(METRIC, "The metric"),
+    404: json(FAILURE, "No metric has this name"),
+  },
+});
+
+export const LINKS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/links",
+  summary: "Links to other nodes: datacenters, endpoints and lanes with their state and counts",
+  responses: { 200: json(z.looseObject({}), "The links") },
+});
+
+export const SESSIONS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/sessions",
+  summary: "How many sessions and components are connected here",
+  responses: { 200: json(z.record(z.string(), z.number()), "The counts") },
+});
