@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import type { RawPeer } from "../stream/_raw_peer.ts";
+import { authenticate, bind, C2sFixture, HEADER } from "./_c2s_fixture.ts";
+
+const ERROR = "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'";
+/** Something a session echoes when all before it has been handled. */
+const MARKER = "<message id='marker' to='alice@example.com/home'/>";
+
+/** Checks that nothing but `text`s come in before what is sent now. */
+async function expectOnly(
+  peer: RawPeer,
+  jid: string,
+  ...texts: (string | RegExp)[]
+): Promise<void> {
+  for (const text of texts) await peer.expectNext(text);
+  await peer.exchange(
+    `<message id='marker' to='${jid}'/>`,
+    new RegExp(`^<message from='${RegExp.escape(jid)}'[^>]*id='marker'[^>]*/>`),
+  );
+}
+
+async function expectEnd(peer: RawPeer, condition: string): Promise<void> {
+  await peer.expectNext(
+    `<stream:error><${condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>`,
+  );
+  assert.equal(await peer.expectClosed(), "</stream:stream>");
+}
+
+Deno.test("C2sSession stamps its full JID over a from of its own", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  const stamped =
+    "<message from='alice@example.com/home' xml:lang='en' id='m' to='alice@example.com/home'/>";
+  for (
+    const from of [
+      "",
+      " from='alice@example.com'",
+      " from='alice@example.com/home'",
+      " from='ALICE@Example.Com/home'",
+    ]
+  ) {
+    await alice.exchange(`<message id='m'${from} to='alice@example.com/home'/>`, stamped);
+  }
+});
+
+for (const from of ["bob@example.com", "alice@example.com/work", "example.com", "", "@"]) {
+  Deno.test(`C2sSession ends a stream that claims to be [${from}]`, async () => {
+    await using fixture = new C2sFixture();
+    const mallory = await fixture.login("alice", "home");
+    mallory.send(`<message from='${from}' to='bob@example.com'/>`);
+    await expectEnd(mallory, "invalid-from");
+    assert.equal(fixture.accepted.length, 0);
+  });
+}
+
+Deno.test("C2sSession takes a message or iq without to for the account", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  alice.send("<message id='m'/><iq type='get' id='i'><query xmlns='some:thing'/></iq>");
+  await alice.expectNext(
+    "<message from='alice@example.com' to='alice@example.com/home' id='m' type='error'>",
+  );
+  await alice.expect(`</message>`);
+  await alice.expectNext(
+    "<iq from='alice@example.com' to='alice@example.com/home' id='i' type='error'>",
+  );
+  assert.deepEqual(fixture.accepted.map(({ to }) => to.text), [
+    "alice@example.com",
+    "alice@example.com",
+  ]);
+});
+
+const REFUSED: readonly [what: string, stanza: string, condition: string][] = [
+  ["a to that is no JID", "<message id='x' to='@example.com'/>", "jid-malformed"],
+  ["an iq without type", "<iq id='x' to='bob@example.com'/>", "bad-request"],
+  ["an iq of unknown type", "<iq id='x' type='put' to='bob@example.com'/>", "bad-request"],
+  ["presence of unknown type", "<presence id='x' type='invisible'/>", "bad-request"],
+  ["a subscription for nobody", "<presence id='x' type='subscribe'/>", "bad-request"],
+  ["a priority of 128", "<presence id='x'><priority>128</priority></presence>", "bad-request"],
+  ["a priority that is none", "<presence id='x'><priority>x</priority></presence>", "bad-request"],
+];
+
+for (const [what, stanza, condition] of REFUSED) {
+  Deno.test(`C2sSession answers ${what} by ${condition}`, async () => {
+    await using fixture = new C2sFixture();
+    const alice = await fixture.login("alice", "home");
+    await alice.exchange(
+      stanza,
+      new RegExp(
+        "^<(message|iq|presence) from='alice@example.com' to='alice@example.com/home' id='x' " +
+          `type='error'><error type='\\w+'><${condition} ${ERROR}/></error></\\1>`,
+      ),
+    );
+    await expectOnly(alice, "alice@example.com/home");
+  });
+}
+
+Deno.test("C2sSession answers no error and no result, however broken", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  alice.send(
+    "<message type='error' to='@'/><iq type='result' to='@' id='r'/><presence type='error'/>",
+  );
+  await expectOnly(alice, "alice@example.com/home");
+});
+
+Deno.test("C2sSession ends a stream with a stanza of another namespace", async () => {
+  for (
+    const [stanza, condition] of [
+      ["<message xmlns='jabber:server' to='bob@example.com'/>", "invalid-namespace"],
+      ["<flood/>", "unsupported-stanza-type"],
+      ["<a xmlns='urn:xmpp:sm:3' h='0'/>", "unsupported-stanza-type"],
+    ] as const
+  ) {
+    await using fixture = new C2sFixture();
+    const alice = await fixture.login("alice", "home");
+    alice.send(stanza);
+    await expectEnd(alice, condition);
+  }
+});
+
+Deno.test("C2sSession takes a stanza of maxStanzaBytes and ends at one byte more", async () => {
+  await using fixture = new C2sFixture({ limits: { maxStanzaBytes: 10_000 } });
+  const [head, tail] = ["<message to='alice@example.com/home' id='m'><body>", "</body></message>"];
+  const body = "x".repeat(10_000 - head.length - tail.length);
+  const alice = await fixture.login("alice", "home");
+  await alice.exchange(head + body + tail, /^<message [^>]*><body>x+<\/body><\/message>/);
+  alice.send(`${head}x${body}${tail}`);
+  await expectEnd(alice, "policy-violation");
+  assert.equal(
+    fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit: "stanza-bounds" }),
+    1,
+  );
+});
+
+Deno.test("C2sSession answers the session request of old clients", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  for (const to of ["", " to='example.com'", " to='alice@example.com'"]) {
+    await alice.exchange(
+      `<iq type='set' id='s&amp;1'${to}>` +
+        "<session xmlns='urn:ietf:params:xml:ns:xmpp-session'/></iq>",
+      "<iq type='result' id='s&amp;1' from='alice@example.com' to='alice@example.com/home'/>",
+    );
+  }
+});
+
+Deno.test("C2sSession shares presence among the account's resources", async () => {
+  await using fixture = new C2sFixture();
+  const home = await fixture.login("alice", "home");
+  const work = await fixture.login("alice", "work");
+  const presenceOf = (resource: string, rest: string) =>
+    `<presence from='alice@example.com/${resource}' to='alice@example.com' xml:lang='en'${rest}`;
+
+  await home.exchange("<presence/>", presenceOf("home", "/>"));
+  work.send("<presence><show>dnd</show><priority>-3</priority></presence>");
+  const busy = presenceOf("work", "><show>dnd</show><priority>-3</priority></presence>");
+  await home.expectNext(busy);
+  await work.expectNext(busy);
+  await work.expectNext(presenceOf("home", "/>"));
+  await expectOnly(work, "alice@example.com/work");
+
+  const priorities = [...fixture.registry.sessions()].map(({ priority }) => priority);
+  assert.deepEqual(priorities, [0, -3]);
+
+  home.send("<presence type='unavailable'><status>lunch</status></presence>");
+  const gone = presenceOf("home", " type='unavailable'><status>lunch</status></presence>");
+  await work.expectNext(gone);
+  await home.expectNext(gone);
+  // Who is not available is told nothing any more.
+  work.send("<presence/>");
+  await work.expectNext(presenceOf("work", "/>"));
+  await expectOnly(home, "alice@example.com/home");
+});
+
+Deno.test("C2sSession says goodbye for a client that does not", async () => {
+  await using fixture = new C2sFixture();
+  const home = await fixture.login("alice", "home");
+  const work = await fixture.login("alice", "work");
+  await work.exchange("<presence/>", /<presence [^>]*\/>/);
+  await home.exchange("<presence/>", /<presence [^>]*\/>/);
+  await home.expectNext(/<presence [^>]*\/>/);
+  await work.expectNext(/<presence [^>]*\/>/);
+  home.cut();
+  await work.expectNext(
+    "<presence type='unavailable' from='alice@example.com/home' to='alice@example.com'/>",
+  );
+  await expectOnly(work, "alice@example.com/work");
+});
+
+Deno.test("C2sSession tells those it sent presence to directly of its end", async () => {
+  await using fixture = new C2sFixture();
+  const bob = await fixture.login("bob", "home");
+  const alice = await fixture.login("alice", "home");
+  const gone =
+    "<presence type='unavailable' from='alice@example.com/home' to='bob@example.com/home'/>";
+  alice.send("<presence to='bob@example.com/home'/>");
+  await bob.expectNext(/<presence [^>]*to='bob@example.com\/home'[^>]*\/>/);
+  alice.send("<presence to='bob@example.com/home' type='unavailable'/>");
+  await bob.expectNext(/<presence [^>]*type='unavailable'[^>]*\/>/);
+  alice.send("<presence to='bob@example.com/home'/>");
+  await bob.expectNext(/<presence [^>]*\/>/);
+  alice.send("<presence type='unavailable'><status>off</status></presence>");
+  await bob.expectNext(/<presence [^>]*type='unavailable'[^>]*><status>off<\/status><\/presence>/);
+  alice.send("<presence to='bob@example.com/home'/>");
+  await bob.expectNext(/<presence [^>]*\/>/);
+  alice.cut();
+  await bob.expectNext(gone);
+  await expectOnly(bob, "bob@example.com/home");
+});
+
+Deno.test("C2sSession remembers maxDirectedPresence entities and refuses one more", async () => {
+  await using fixture = new C2sFixture({ maxDirectedPresence: 2 });
+  const alice = await fixture.login("alice", "home");
+  alice.send(
+    "<presence id='1' to='a@example.com'/><presence id='2' to='b@example.com'/>" +
+      "<presence id='3' to='a@example.com'/><presence id='4' to='c@example.com'/>",
+  );
+  await alice.expectNext(
+    "<presence from='c@example.com' to='alice@example.com/home' id='4' type='error'>" +
+      `<error type='wait'><resource-constraint ${ERROR}/></error></presence>`,
+  );
+  assert.equal(fixture.accepted.length, 3);
+  alice.send("<presence to='a@example.com' type='unavailable'/><presence to='c@example.com'/>");
+  await expectOnly(alice, "alice@example.com/home");
+  alice.close();
+  await alice.expectClosed();
+  const farewells = fixture.accepted.filter(({ type }) => type === "unavailable").slice(1);
+  assert.deepEqual(farewells.map(({ to }) => to.text), ["b@example.com", "c@example.com"]);
+});
+
+Deno.test("C2sSession sends subscriptions from account to account", async () => {
+  await using fixture = new C2sFixture();
+  const bob = await fixture.login("bob", "home");
+  await bob.exchange("<presence/>", /<presence [^>]*\/>/);
+  const alice = await fixture.login("alice", "home");
+  alice.send("<presence type='subscribe' id='s' to='bob@example.com/home'/>");
+  await bob.expectNext(
+    "<presence from='alice@example.com' to='bob@example.com' xml:lang='en' type='subscribe' id='s'/>",
+  );
+  const [stanza] = fixture.accepted;
+  assert.deepEqual([stanza?.from.text, stanza?.to.text], ["alice@example.com", "bob@example.com"]);
+});
+
+Deno.test("C2sSession slows a client down for whoever routes", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  await alice.exchange(MARKER, /<message [^>]*\/>/);
+  const source = fixture.sources[0]!;
+  assert.equal(source.jid.text, "alice@example.com/home");
+  source.pause();
+  alice.send(MARKER);
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  assert.equal(fixture.accepted.length, 1);
+  source.resume();
+  await alice.expectNext(/<message [^>]*\/>/);
+});
+
+Deno.test("C2sSession refuses for a client that does not read, then cuts it", async () => {
+  const clock = new ManualClock();
+  const limits = { maxPendingBytes: 16_384, slowReaderMs: 1000, maxStanzaBytes: 10_000 };
+  await using fixture = new C2sFixture({ clock, limits });
+  const alice = await fixture.login("alice", "home");
+  const bob = fixture.connect({ highWaterBytes: 1 });
+  await authenticate(bob, "bob");
+  await bind(bob, "home");
+  bob.connection.pause();
+  const to = "to='bob@example.com/home'";
+  const stamp = "from='alice@example.com/home' xml:lang='en' ";
+  const messageOf = (stampedBytes: number) => {
+    const empty = `<message id='x' ${to}><body></body></message>`;
+    const filling = stampedBytes - empty.length - stamp.length;
+    return `<message id='x' ${to}><body>${"x".repeat(filling)}</body></message>`;
+  };
+  const refused =
+    /^<message from='bob@example.com\/home' [^>]*type='error'>.*?resource-constraint.*?<\/message>/;
+
+  // At the bound it is taken, one byte past it is not.
+  alice.send(messageOf(8_192) + messageOf(8_192));
+  await expectOnly(alice, "alice@example.com/home");
+  await alice.exchange(`<message id='y' ${to}/>`, refused);
+  const hits = (limit: string) =>
+    fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
+  assert.deepEqual([hits("pending-bytes"), hits("slow-reader")], [1, 0]);
+
+  // Having caught up in time, nothing happens.
+  bob.connection.resume();
+  await bob.expect(/x<\/body><\/message>.*x<\/body><\/message>/);
+  clock.advance(1000);
+  assert.equal(fixture.registry.count, 2);
+
+  bob.connection.pause();
+  alice.send(messageOf(8_192) + messageOf(8_192));
+  await alice.exchange(`<message id='y' ${to}/>`, refused);
+  clock.advance(999);
+  assert.equal(fixture.registry.count, 2);
+  clock.advance(1);
+  await bob.expectClosed();
+  assert.equal(fixture.registry.count, 1);
+  assert.equal(hits("slow-reader"), 1);
+  const closed = { edge: "c2s", condition: "stream/slow-reader" };
+  assert.equal(fixture.metrics.value("xmpp_streams_closed_total", closed), 1);
+});
+
+Deno.test("C2sListener sends whitespace to a client that is silent", async () => {
+  const clock = new ManualClock();
+  await using fixture = new C2sFixture({ clock, limits: { keepaliveIntervalMs: 1000 } });
+  const alice = await fixture.login("alice", "home");
+  clock.advance(1000);
+  await expectOnly(alice, "alice@example.com/home");
+  clock.advance(1000);
+  await expectOnly(alice, "alice@example.com/home");
+  clock.advance(1000);
+  clock.advance(1000);
+  await alice.expectNext(" ");
+  const stranger = fixture.connect();
+  stranger.send(HEADER);
+  await stranger.expect("</stream:features>");
+  clock.advance(2000);
+  await alice.expectNext("  ");
+  assert.equal(stranger.unread, "");
+});
