@@ -15,15 +15,10 @@ export interface FrameSlab {
  * slab goes back, one of them is kept for the next use.
  */
 export class FrameSlabs {
-  readonly #maxBytes: number;
   #current: FrameSlab | undefined;
   #spare: FrameSlab | undefined;
   #allocatedBytes = 0;
   #liveBytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
 
   /** Bytes of all blocks that hold something. */
   get allocatedBytes(): number {
@@ -35,16 +30,13 @@ export class FrameSlabs {
     return this.#liveBytes;
   }
 
-  /**
-   * A slab with `room` bytes behind `used`; undefined when that would go beyond the bound.
-   * @param isForced to go beyond it
-   */
-  reserve(room: number, isForced = false): FrameSlab | undefined {
+  /** A slab with `room` bytes behind `used`; undefined when that would take over `maxBytes`. */
+  reserve(room: number, maxBytes: number): FrameSlab | undefined {
     const current = this.#current;
     if (current !== undefined && current.used + room <= current.bytes.length) return current;
     const isOwn = room > FRAME_SLAB_BYTES >> 2;
     const blockBytes = isOwn ? room : FRAME_SLAB_BYTES;
-    if (!isForced && this.#allocatedBytes + blockBytes > this.#maxBytes) return undefined;
+    if (this.#allocatedBytes + blockBytes > maxBytes) return undefined;
     let slab: FrameSlab;
     if (isOwn) {
       slab = { bytes: new Uint8Array(room), used: 0, liveFrames: 0 };

@@ -71,7 +71,7 @@ export class Lane {
     this.id = id;
     this.#limits = limits;
     this.#owner = owner;
-    this.#slabs = new FrameSlabs(limits.laneMaxBytes);
+    this.#slabs = new FrameSlabs();
   }
 
   /** Stanzas held. */
@@ -114,13 +114,11 @@ export class Lane {
   append(envelope: Envelope, binding: SenderBinding): boolean {
     const room = maxStanzaFrameBytes(envelope);
     if (this.#entries.size >= this.#limits.laneMaxItems) return false;
-    if (this.allocatedBytes + ENTRY_BYTES > this.#limits.laneMaxBytes) return false;
-    let slab = this.#slabs.reserve(room);
-    if (slab === undefined) {
-      if (!this.#compact()) return false;
-      slab = this.#slabs.reserve(room);
-      if (slab === undefined) return false;
-    }
+    const slabBytes = this.#limits.laneMaxBytes - (this.#entries.size + 1) * ENTRY_BYTES;
+    if (this.#slabs.allocatedBytes > slabBytes) return false;
+    let slab = this.#slabs.reserve(room, slabBytes);
+    if (slab === undefined && this.#compact()) slab = this.#slabs.reserve(room, slabBytes);
+    if (slab === undefined) return false;
     const start = slab.used;
     const number = this.#next++;
     const end = encodeStanzaFrame(slab.bytes, start, envelope, number);
@@ -141,7 +139,7 @@ export class Lane {
   adopt(entry: LaneEntry, wasSent: boolean): void {
     const { slab: from, start, end } = entry;
     const frameBytes = end - start;
-    const slab = this.#slabs.reserve(frameBytes, true)!; // never undefined when forced
+    const slab = this.#slabs.reserve(frameBytes, Infinity)!; // without a bound there is always room
     const at = slab.used;
     slab.bytes.set(from.bytes.subarray(start, end), at);
     this.#slabs.commit(slab, at + frameBytes);
@@ -268,7 +266,7 @@ export class Lane {
     }
     this.#entries.clear();
     // The entries still point into the old slabs, which must not be written to again.
-    this.#slabs = new FrameSlabs(this.#limits.laneMaxBytes);
+    this.#slabs = new FrameSlabs();
     if (this.#isOver) this.#checkLevel();
     return taken;
   }
@@ -310,7 +308,7 @@ export class Lane {
     this.#slabs.turnOver();
     for (const entry of this.#entries.values()) {
       const { slab: from, start, end } = entry;
-      const slab = this.#slabs.reserve(end - start, true)!; // never undefined when forced
+      const slab = this.#slabs.reserve(end - start, Infinity)!; // without a bound there is always room
       entry.slab = slab;
       entry.start = slab.used;
       entry.end = slab.used + end - start;

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { InboundLanes } from "./inbound_lanes.ts";
+import type { InboundLane } from "./inbound_lane.ts";
+
+const OPTIONS = { maxInboundLanes: 2, inboundMemoryMs: 1000, maxUnsettled: 4 };
+
+function attach(lanes: InboundLanes, lane: number, more: {
+  nowMs?: number;
+  lastGone?: number;
+  host?: string;
+  cut?: () => void;
+} = {}) {
+  return lanes.attach({
+    process: 5,
+    lane,
+    host: more.host ?? "dc2.example.com",
+    lastGone: more.lastGone ?? 0,
+    wake() {},
+    cut: more.cut ?? (() => {}),
+  }, more.nowMs ?? 0);
+}
+
+function laneOf(attachment: ReturnType<typeof attach>): InboundLane {
+  assert.equal(attachment.kind, "attached");
+  return (attachment as { lane: InboundLane }).lane;
+}
+
+Deno.test("InboundLanes.attach() finds a lane again after its connection, for as long as it says", () => {
+  const lanes = new InboundLanes(OPTIONS);
+  const lane = laneOf(attach(lanes, 1));
+  lane.receive(1);
+  lanes.detach(lane, 100);
+  lanes.tick(1099);
+  assert.equal(laneOf(attach(lanes, 1, { nowMs: 1099 })), lane);
+  lanes.tick(9000);
+  assert.equal(lanes.size, 1, "a connected lane is never forgotten");
+  lanes.detach(lane, 9000);
+  lanes.tick(10_000);
+  assert.equal(lanes.size, 0);
+  assert.equal(laneOf(attach(lanes, 1, { lastGone: 7 })).received, 7);
+});
+
+Deno.test("InboundLanes.attach() cuts the connection that had the lane before", () => {
+  const lanes = new InboundLanes(OPTIONS);
+  let cuts = 0;
+  attach(lanes, 1, { cut: () => cuts++ });
+  attach(lanes, 1);
+  assert.equal(cuts, 1);
+});
+
+Deno.test("InboundLanes.attach() refuses a lane to another local host", () => {
+  const lanes = new InboundLanes(OPTIONS);
+  attach(lanes, 1);
+  assert.equal(attach(lanes, 1, { host: "dc3.example.com" }).kind, "foreign");
+});
+
+Deno.test("InboundLanes.attach() forgets the longest idle at its bound, and refuses when none is", () => {
+  const lanes = new InboundLanes(OPTIONS);
+  const first = laneOf(attach(lanes, 1));
+  const second = laneOf(attach(lanes, 2));
+  assert.equal(attach(lanes, 3).kind, "busy");
+  lanes.detach(second, 10);
+  lanes.detach(first, 20);
+  assert.equal(attach(lanes, 3).kind, "attached");
+  assert.equal(laneOf(attach(lanes, 1)), first);
+  assert.equal(attach(lanes, 2).kind, "busy");
+});
+
+Deno.test("InboundLanes.retire() ends what feeds a lane, and minds no other", () => {
+  const lanes = new InboundLanes(OPTIONS);
+  const cut: number[] = [];
+  attach(lanes, 1, { cut: () => cut.push(1) });
+  attach(lanes, 2, { cut: () => cut.push(2) });
+  lanes.retire(5, 2);
+  lanes.retire(6, 1);
+  lanes.retire(5, 99);
+  assert.deepEqual(cut, [2]);
+});
+
+Deno.test("InboundLane.receive() takes the next number only, up to its bound of open ones", () => {
+  const lane = laneOf(attach(new InboundLanes(OPTIONS), 1));
+  assert.equal(lane.receive(2), "gap");
+  assert.deepEqual([1, 1, 2, 3, 4].map((n) => lane.receive(n)), [
+    "new",
+    "repeat",
+    "new",
+    "new",
+    "new",
+  ]);
+  assert.equal(lane.receive(5), "overload");
+  lane.settle(1);
+  assert.equal(lane.receive(5), "new");
+});

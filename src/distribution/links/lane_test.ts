@@ -1,0 +1,357 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { decodeStanza, FRAME_TYPE, FrameDecoder, helloFrame, readNumber } from "../wire/mod.ts";
+import { testEnvelope, TestSettler } from "./_test_kit.ts";
+import { FRAME_SLAB_BYTES } from "./frame_slabs.ts";
+import { InboundLane } from "./inbound_lane.ts";
+import type { LaneLimits } from "./lane.ts";
+import { Lane } from "./lane.ts";
+import type { SenderBinding } from "./sender_bindings.ts";
+
+const LIMITS: LaneLimits = {
+  laneMaxBytes: 1 << 20,
+  laneMaxItems: 1000,
+  laneHighWater: 0.5,
+  laneLowWater: 0.25,
+};
+const PEER = 9;
+const NO_OWNER = { laneHasWork() {}, laneLevelChanged() {} };
+
+function newLane(limits: Partial<LaneLimits> = {}, id = 1): Lane {
+  return new Lane(id, { ...LIMITS, ...limits }, NO_OWNER);
+}
+
+function bindingOf(lane: Lane): SenderBinding {
+  return { sender: "alice", lane, held: 0, usedTick: 0, isPressured: false };
+}
+
+interface Sent {
+  readonly number: number;
+  readonly sequence: number;
+  readonly mayBeRepeat: boolean;
+}
+
+/** Writes what the lane may send and reads it back as the peer would. */
+function flush(lane: Lane, creditBytes = Infinity): Sent[] {
+  const sent: Sent[] = [];
+  lane.flush(creditBytes, (bytes) => {
+    for (let at = 0; at < bytes.length;) {
+      const end = at + 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(at);
+      assert.equal(bytes[at + 4], FRAME_TYPE.stanza);
+      const { sequence, mayBeRepeat } = decodeStanza(bytes, at, end);
+      sent.push({ number: readNumber(bytes, at), sequence, mayBeRepeat });
+      at = end;
+    }
+  });
+  return sent;
+}
+
+function ack(received: number, settled: number, ranges: [number, number][] = []) {
+  return {
+    received,
+    settled,
+    creditBytes: 0,
+    ranges: ranges.map(([first, count]) => ({ first, count })),
+  };
+}
+
+Deno.test("Lane.flush() writes numbered frames once, as far as credit goes", () => {
+  const lane = newLane();
+  const binding = bindingOf(lane);
+  assert.equal(lane.resume(PEER, 0), "resumed");
+  for (let i = 1; i <= 5; i++) assert.ok(lane.append(testEnvelope(i), binding));
+  assert.deepEqual(flush(lane, 1).map((frame) => frame.number), [1], "begun below the credit");
+  assert.deepEqual(flush(lane, 0), []);
+  assert.deepEqual(flush(lane).map((frame) => frame.sequence), [2, 3, 4, 5]);
+  assert.deepEqual(flush(lane), []);
+  assert.equal(lane.items, 5);
+  assert.equal(binding.held, 5);
+});
+
+Deno.test("Lane.acknowledge() settles up to a number and in ranges, each stanza once", () => {
+  const lane = newLane();
+  const binding = bindingOf(lane);
+  const settler = new TestSettler();
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 9; i++) lane.append(testEnvelope(i, { settler }), binding);
+  flush(lane);
+  assert.ok(lane.acknowledge(ack(7, 2, [[4, 2]])));
+  assert.deepEqual(settler.settled, [1, 2, 4, 5]);
+  assert.ok(lane.acknowledge(ack(7, 2, [[4, 2]])));
+  assert.ok(lane.acknowledge(ack(9, 9)));
+  assert.deepEqual(settler.settled, [1, 2, 4, 5, 3, 6, 7, 8, 9]);
+  assert.equal(lane.items, 0);
+  assert.equal(binding.held, 0);
+});
+
+Deno.test("Lane.acknowledge() refuses what was not sent on this connection", () => {
+  const lane = newLane();
+  lane.resume(PEER, 0);
+  lane.append(testEnvelope(1), bindingOf(lane));
+  assert.equal(lane.acknowledge(ack(1, 0)), false);
+  flush(lane);
+  assert.equal(lane.acknowledge(ack(1, 0)), true);
+  assert.equal(lane.acknowledge(ack(2, 0)), false);
+});
+
+Deno.test("Lane.resume() sends again what the peer has not received, under the same numbers", () => {
+  const lane = newLane();
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 6; i++) lane.append(testEnvelope(i), bindingOf(lane));
+  flush(lane);
+  lane.acknowledge(ack(4, 1, [[3, 1]]));
+  assert.equal(lane.resume(PEER, 4), "resumed");
+  assert.equal(lane.lastGone, 1);
+  assert.deepEqual(flush(lane).map((frame) => frame.number), [5, 6]);
+});
+
+Deno.test("Lane.resume() hands all back in order when the peer's process is another one", () => {
+  const lane = newLane();
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 6; i++) lane.append(testEnvelope(i), bindingOf(lane));
+  flush(lane);
+  lane.acknowledge(ack(4, 2));
+  lane.append(testEnvelope(7), bindingOf(lane));
+  assert.equal(lane.resume(PEER + 1, 2), "restarted");
+  const taken = lane.takeForRestart();
+  assert.deepEqual(
+    taken.map(({ entry, wasSent }) => [entry.toEnvelope(wasSent).sequence, wasSent]),
+    [[3, true], [4, true], [5, true], [6, true], [7, false]],
+  );
+  assert.equal(lane.items, 0);
+  lane.append(testEnvelope(8), bindingOf(lane));
+  assert.deepEqual(flush(lane).map((frame) => frame.number), [3], "where the new peer expects it");
+});
+
+Deno.test("Lane.resume() sees that the same process has lost its memory", () => {
+  const lane = newLane();
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 4; i++) lane.append(testEnvelope(i), bindingOf(lane));
+  flush(lane);
+  lane.acknowledge(ack(4, 0));
+  assert.equal(lane.resume(PEER, 0), "restarted");
+});
+
+Deno.test("Lane.resume() refuses a peer that received what was never sent", () => {
+  const lane = newLane();
+  lane.append(testEnvelope(1), bindingOf(lane));
+  assert.equal(lane.resume(PEER, 1), "impossible");
+});
+
+Deno.test("Lane.takeAll() never uses a number twice", () => {
+  const lane = newLane();
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 3; i++) lane.append(testEnvelope(i), bindingOf(lane));
+  flush(lane);
+  assert.equal(lane.takeAll().length, 3);
+  assert.equal(lane.lastGone, 3);
+  lane.append(testEnvelope(4), bindingOf(lane));
+  assert.equal(lane.resume(PEER, 3), "resumed");
+  assert.deepEqual(flush(lane).map((frame) => frame.number), [4]);
+});
+
+Deno.test("Lane.adopt() renumbers, marks what may come twice and tells of the old lane", () => {
+  const from = newLane({}, 1);
+  const to = newLane({}, 2);
+  const settler = new TestSettler();
+  from.resume(PEER, 0);
+  to.resume(PEER, 0);
+  to.append(testEnvelope(1), bindingOf(to));
+  from.append(testEnvelope(2, { settler }), bindingOf(from));
+  flush(from);
+  from.append(testEnvelope(3, { settler }), bindingOf(from));
+  const taken = from.takeAll();
+  to.noteRetired(1);
+  for (const { entry, wasSent } of taken) to.adopt(entry, wasSent);
+  assert.deepEqual(to.takeUntold(), [1]);
+  assert.deepEqual(to.takeUntold(), []);
+  assert.deepEqual(flush(to), [
+    { number: 1, sequence: 1, mayBeRepeat: false },
+    { number: 2, sequence: 2, mayBeRepeat: true },
+    { number: 3, sequence: 3, mayBeRepeat: false },
+  ]);
+  to.resume(PEER, 1);
+  assert.deepEqual(to.takeUntold(), [1], "told again until the peer has what moved");
+  flush(to);
+  to.acknowledge(ack(3, 3));
+  to.resume(PEER, 3);
+  assert.deepEqual(to.takeUntold(), []);
+  assert.deepEqual(settler.settled, [2, 3]);
+});
+
+Deno.test("Lane.append() stops at its bound of items, and goes on when some are settled", () => {
+  const lane = newLane({ laneMaxItems: 3 });
+  const settler = new TestSettler();
+  lane.resume(PEER, 0);
+  const append = (i: number) => lane.append(testEnvelope(i, { settler }), bindingOf(lane));
+  assert.deepEqual([1, 2, 3, 4].map(append), [true, true, true, false]);
+  flush(lane);
+  lane.acknowledge(ack(3, 1));
+  assert.deepEqual([5, 6].map(append), [true, false]);
+  assert.deepEqual(settler.settled, [1], "what was refused was not taken");
+});
+
+Deno.test("Lane.append() stops at its bound of allocated bytes, with small and with large frames", () => {
+  for (const padding of [10, 5000, 30_000]) {
+    const lane = newLane({ laneMaxBytes: 4 * FRAME_SLAB_BYTES, laneMaxItems: 100_000 });
+    const binding = bindingOf(lane);
+    let taken = 0;
+    while (lane.append(testEnvelope(taken + 1, { padding }), binding)) taken++;
+    assert.ok(taken > 2, `${taken} of ${padding}`);
+    assert.ok(lane.allocatedBytes <= 4 * FRAME_SLAB_BYTES);
+    assert.ok(lane.allocatedBytes >= 2 * FRAME_SLAB_BYTES, "the bound is used");
+    lane.resume(PEER, 0);
+    flush(lane);
+    lane.acknowledge(ack(taken, taken));
+    assert.ok(lane.allocatedBytes <= FRAME_SLAB_BYTES);
+    assert.ok(lane.append(testEnvelope(1, { padding }), binding));
+  }
+});
+
+Deno.test("Lane keeps no more than its share for stanzas that stay long among many that go", () => {
+  const lane = newLane({ laneMaxBytes: 64 * FRAME_SLAB_BYTES, laneMaxItems: 100_000 });
+  const binding = bindingOf(lane);
+  const settler = new TestSettler();
+  lane.resume(PEER, 0);
+  let number = 0;
+  // Each round leaves one stanza behind; slabs kept for those alone would use up the bound.
+  for (let round = 0; round < 200; round++) {
+    const first = number + 1;
+    for (let i = 0; i < 300; i++) {
+      assert.ok(lane.append(testEnvelope(++number, { padding: 200, settler }), binding));
+    }
+    flush(lane);
+    assert.ok(lane.acknowledge(ack(number, 0, [[first + 1, 299]])));
+  }
+  assert.equal(lane.items, 200);
+  assert.ok(lane.allocatedBytes < 12 * FRAME_SLAB_BYTES, `${lane.allocatedBytes}`);
+  const kept = lane.takeAll().map(({ entry }) => entry.toEnvelope(true).sequence);
+  assert.deepEqual(kept, Array.from({ length: 200 }, (_, round) => round * 300 + 1));
+});
+
+Deno.test("Lane.isOver rises above the high-water mark and falls below the low one", () => {
+  const changes: boolean[] = [];
+  const lane = new Lane(1, { ...LIMITS, laneMaxItems: 100 }, {
+    laneHasWork() {},
+    laneLevelChanged: (changed) => changes.push(changed.isOver),
+  });
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 50; i++) lane.append(testEnvelope(i), bindingOf(lane));
+  assert.equal(lane.isOver, false);
+  lane.append(testEnvelope(51), bindingOf(lane));
+  assert.equal(lane.isOver, true);
+  flush(lane);
+  lane.acknowledge(ack(51, 25));
+  assert.equal(lane.isOver, true);
+  lane.acknowledge(ack(51, 26));
+  assert.equal(lane.isOver, false);
+  assert.deepEqual(changes, [true, false]);
+});
+
+type Move =
+  | { readonly kind: "send" }
+  | { readonly kind: "flush"; readonly credit: number }
+  | { readonly kind: "arrive"; readonly count: number }
+  | { readonly kind: "settle"; readonly pick: number }
+  | { readonly kind: "ack" }
+  | { readonly kind: "cut" };
+
+const MOVE: fc.Arbitrary<Move> = fc.oneof(
+  { weight: 6, arbitrary: fc.constant({ kind: "send" as const }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant("flush" as const), credit: fc.nat(3000) }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("arrive" as const), count: fc.nat(6) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("settle" as const), pick: fc.nat() }) },
+  { weight: 2, arbitrary: fc.constant({ kind: "ack" as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "cut" as const }) },
+);
+
+Deno.test("Lane and InboundLane lose nothing, double nothing and keep order over cuts", () => {
+  fc.assert(
+    fc.property(fc.array(MOVE, { maxLength: 200 }), (moves) => {
+      const lane = newLane({ laneMaxItems: 50 });
+      const binding = bindingOf(lane);
+      const settler = new TestSettler();
+      const inbound = new InboundLane(77, 1, { host: "dc1", lastGone: 0, maxUnsettled: 10_000 });
+      const wire: Sent[] = [];
+      const arrived: number[] = [];
+      const open = new Map<number, number>(); // number → sequence, not settled by the peer
+      const settledThere: number[] = [];
+      let sequence = 0;
+      const connect = () => {
+        wire.length = 0;
+        inbound.attach(lane.lastGone, () => {});
+        assert.equal(lane.resume(PEER, inbound.received), "resumed");
+        tell();
+      };
+      const tell = () => {
+        for (const frame of inbound.takeAcks(0)) assert.ok(lane.acknowledge(frame));
+      };
+      const arrive = (count: number) => {
+        for (const frame of wire.splice(0, count)) {
+          assert.equal(inbound.receive(frame.number), "new");
+          arrived.push(frame.sequence);
+          open.set(frame.number, frame.sequence);
+        }
+      };
+      const settle = (pick: number) => {
+        const number = [...open.keys()][pick % open.size];
+        if (number === undefined) return;
+        settledThere.push(open.get(number)!);
+        open.delete(number);
+        inbound.settle(number);
+      };
+      connect();
+      for (const move of moves) {
+        if (move.kind === "send") {
+          if (lane.append(testEnvelope(sequence + 1, { settler }), binding)) sequence++;
+        } else if (move.kind === "flush") wire.push(...flush(lane, move.credit));
+        else if (move.kind === "arrive") arrive(move.count);
+        else if (move.kind === "settle") settle(move.pick);
+        else if (move.kind === "ack") tell();
+        else connect();
+        assert.ok(lane.items <= 50);
+        assert.equal(binding.held, lane.items);
+      }
+      connect();
+      wire.push(...flush(lane));
+      arrive(Infinity);
+      while (open.size > 0) settle(0);
+      tell();
+      const all = Array.from({ length: sequence }, (_, i) => i + 1);
+      assert.deepEqual(arrived, all);
+      assert.deepEqual([...settledThere].sort((a, b) => a - b), all);
+      assert.deepEqual([...settler.settled].sort((a, b) => a - b), all);
+      assert.equal(lane.items, 0);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("Lane.flush() gives pieces that the frame decoder reads whole", () => {
+  const lane = newLane({ laneMaxItems: 2000 });
+  lane.resume(PEER, 0);
+  for (let i = 1; i <= 700; i++) lane.append(testEnvelope(i, { padding: 100 }), bindingOf(lane));
+  const pieces: Uint8Array[] = [];
+  lane.flush(Infinity, (bytes) => pieces.push(bytes));
+  assert.ok(pieces.length <= 4, `${pieces.length} writes for 700 frames`);
+  let frames = 0;
+  const decoder = new FrameDecoder({ maxFrameBytes: 1 << 20 }, { frame: () => frames++ });
+  decoder.push(HELLO);
+  for (const piece of pieces) decoder.push(piece);
+  assert.equal(frames, 701);
+});
+
+const HELLO = helloFrame({
+  lowestVersion: 1,
+  highestVersion: 1,
+  minorVersion: 0,
+  process: 1,
+  lane: 1,
+  lastNumber: 0,
+  datacenterId: "a",
+  localHost: "dc1.example.com",
+  nodeName: "n",
+});

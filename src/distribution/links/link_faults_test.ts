@@ -1,0 +1,352 @@
+import assert from "node:assert/strict";
+import type { Envelope } from "../mod.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+import { TestProxy } from "./_test_peers.ts";
+
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+
+function numbers(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+}
+
+/** Sequences in order of arrival, without what says that it may be a repeat and is one. */
+function delivered(received: readonly Envelope[]): number[] {
+  const seen = new Set<number>();
+  return received.flatMap(({ sequence, mayBeRepeat }) => {
+    if (mayBeRepeat && seen.has(sequence)) return [];
+    seen.add(sequence);
+    return [sequence];
+  });
+}
+
+/** Sends in small batches, so that there are turns in between for things to happen in. */
+async function sendPaced(node: TestNode, from: number, to: number, settler: TestSettler) {
+  for (let i = from; i <= to; i++) {
+    node.links.send(DC2, testEnvelope(i, { settler }));
+    if (i % 20 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+Deno.test("LinkLayer resumes a cut lane: 1000 stanzas in order, each once", async () => {
+  using authority = await TestAuthority.create();
+  const options = { connectionsPerEndpoint: 10 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  await using proxy = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 10, "all links are up");
+  const settler = new TestSettler();
+  for (let round = 0; round < 5; round++) {
+    await sendPaced(dc1, round * 200 + 1, round * 200 + 200, settler);
+    proxy.cut();
+  }
+  await dc1.until(() => settler.settled.length === 1000, "all are settled");
+  assert.deepEqual(dc2.sequences, numbers(1, 1000));
+  assert.ok(dc2.received.every((envelope) => !envelope.mayBeRepeat));
+  assert.ok(dc1.metrics.value(`outgoing_errored_total ${DC2}`) >= 10);
+  assert.equal(dc1.metrics.value(`outgoing_messages_total ${DC2}`), 1000);
+});
+
+Deno.test("LinkLayer keeps order when the endpoint is disabled and its connection killed midway", async () => {
+  using authority = await TestAuthority.create();
+  const options = { connectionsPerEndpoint: 10 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  await using first = await TestProxy.to(dc2.address);
+  await using second = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [first.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 10, "all links are up");
+  const settler = new TestSettler();
+  await sendPaced(dc1, 1, 400, settler);
+  dc1.endpoints.set(DC2, [second.address]);
+  await dc1.links.refresh(DC2);
+  await sendPaced(dc1, 401, 500, settler);
+  first.block();
+  await sendPaced(dc1, 501, 1000, settler);
+  await dc1.until(() => settler.settled.length === 1000, "all are settled");
+  assert.deepEqual(delivered(dc2.received), numbers(1, 1000));
+  const { endpoints } = dc1.links.snapshot().hosts[0]!;
+  assert.deepEqual(endpoints.map((endpoint) => endpoint.state), ["disabled", "enabled"]);
+});
+
+Deno.test("LinkLayer moves what waits in a dead, disabled lane to the next endpoint, in order", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  await using first = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [first.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 50)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await dc2.until(() => dc2.received.length === 50, "half is there, unsettled");
+  first.block();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 0, "the link is down");
+  for (const i of numbers(51, 100)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  dc1.endpoints.set(DC2, []);
+  await dc1.links.refresh(DC2);
+  for (const i of numbers(101, 120)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  assert.deepEqual(settler.settled, []);
+  dc2.settlesAtOnce = true;
+  dc1.endpoints.set(DC2, [dc2.address]);
+  await dc1.links.refresh(DC2);
+  await dc1.until(() => settler.settled.length === 120, "all are settled");
+  assert.deepEqual(settler.settled, numbers(1, 120));
+  assert.deepEqual(delivered(dc2.received), numbers(1, 120));
+  const repeats = dc2.received.filter((envelope) => envelope.mayBeRepeat);
+  assert.deepEqual(repeats.map((envelope) => envelope.sequence), numbers(1, 50));
+});
+
+Deno.test("LinkLayer gives back in order what a peer's dead process had not settled", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  const settler = new TestSettler();
+  const first = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  first.settlesAtOnce = false;
+  await first.links.listen();
+  await using proxy = await TestProxy.to(first.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  for (const i of numbers(1, 10)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await first.until(() => first.received.length === 10, "they are there");
+  first.received[0]!.settle();
+  first.received[4]!.settle();
+  await dc1.until(() => settler.settled.length === 2, "two are settled");
+  proxy.block();
+  await first.links.close();
+  for (const i of numbers(11, 12)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await using second = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await second.links.listen();
+  proxy.retarget(second.address);
+  proxy.unblock();
+  await dc1.until(() => dc1.returned.length === 10, "they came back");
+  assert.deepEqual(
+    dc1.returned,
+    [2, 3, 4, 6, 7, 8, 9, 10, 11, 12].map((sequence) => ({
+      sequence,
+      reason: "peer-restarted",
+      mayBeRepeat: sequence <= 10,
+    })),
+  );
+  dc1.links.send(DC2, testEnvelope(13, { settler }));
+  await second.until(() => second.received.length === 1, "the new process is used");
+  assert.deepEqual(second.sequences, [13]);
+});
+
+Deno.test("LinkLayer holds stanzas, bounded, until a first endpoint appears", async () => {
+  using authority = await TestAuthority.create();
+  const options = { laneMaxItems: 5, endpointRefreshIntervalWhenEmptyMs: 20 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  for (const i of numbers(1, 6)) dc1.links.send(DC2, testEnvelope(i));
+  assert.deepEqual(dc1.returned, [{ sequence: 6, reason: "full", mayBeRepeat: false }]);
+  assert.equal(dc1.links.snapshot().hosts[0]!.parkedItems, 5);
+  assert.deepEqual(dc1.pressure, [], "nobody is slowed for a lane that is down");
+  dc1.endpoints.set(DC2, [dc2.address]);
+  await dc2.until(() => dc2.received.length === 5, "they arrive once it has");
+  assert.deepEqual(dc2.sequences, numbers(1, 5));
+});
+
+Deno.test("LinkLayer gives everything back when a datacenter is gone for expireAfterMs", async () => {
+  using authority = await TestAuthority.create();
+  const options = { expireAfterMs: 150 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  await using proxy = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  await dc2.until(() => dc2.received.length === 1, "the first is there");
+  proxy.block();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 0, "the link is down");
+  dc1.links.send(DC2, testEnvelope(2));
+  await dc1.until(() => dc1.returned.length === 2, "both came back");
+  assert.deepEqual(dc1.returned, [
+    { sequence: 1, reason: "expired", mayBeRepeat: true },
+    { sequence: 2, reason: "expired", mayBeRepeat: false },
+  ]);
+  dc1.links.send(DC2, testEnvelope(3));
+  await dc1.until(() => dc1.returned.length === 3, "while it is gone they come back soon");
+  proxy.unblock();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the link is up again");
+  dc1.links.send(DC2, testEnvelope(4));
+  await dc2.until(() => dc2.received.length === 2, "and used");
+  assert.deepEqual(dc2.sequences, [1, 4]);
+});
+
+Deno.test("LinkLayer enables, disables and collects endpoints, and opens new ones", async () => {
+  using authority = await TestAuthority.create();
+  const options = {
+    disabledGcIntervalMs: 50,
+    endpointRefreshIntervalMs: 20,
+    endpointRefreshIntervalWhenEmptyMs: 20,
+  };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  await using first = await TestProxy.to(dc2.address);
+  await using second = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [first.address]);
+  dc1.links.start();
+  const states = () =>
+    dc1.links.snapshot().hosts[0]?.endpoints.map(({ state }) => state).join(" ") ?? "";
+  const open = () => dc1.links.snapshot().hosts[0]?.openLinks;
+  await dc1.until(() => open() === 1, "the first is open");
+  dc1.endpoints.set(DC2, [second.address]);
+  await dc1.until(() => states() === "disabled enabled" && open() === 2, "a new pool is open");
+  dc1.links.send(DC2, testEnvelope(1));
+  await dc2.until(() => dc2.received.length === 1, "it is used");
+  const senders = dc1.links.snapshot().hosts[0]!.endpoints.map(({ lanes }) => lanes[0]!.senders);
+  assert.deepEqual(senders, [0, 1], "nobody is bound to a disabled endpoint who has a choice");
+  dc1.endpoints.set(DC2, [first.address, second.address]);
+  await dc1.until(() => states() === "enabled enabled", "the first is enabled again");
+  dc1.endpoints.set(DC2, [second.address]);
+  await dc1.until(() => states() === "disabled enabled", "and disabled");
+  first.block();
+  await dc1.until(() => states() === "enabled", "and collected once it is dead");
+  const events = dc1.log.entries.map(({ event }) => event).filter((e) => e.startsWith("endpoint."));
+  assert.deepEqual(events, [
+    "endpoint.opened",
+    "endpoint.opened",
+    "endpoint.disabled",
+    "endpoint.enabled",
+    "endpoint.disabled",
+    "endpoint.closed",
+  ]);
+});
+
+Deno.test("LinkLayer slows the senders of a live lane over its mark, and lets them go on", async () => {
+  using authority = await TestAuthority.create();
+  const options = { laneMaxItems: 100 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  await using proxy = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the link is up");
+  const [a, b, c] = ["a@example.com/1", "b@example.com/2", "c@example.com/3"] as const;
+  for (const i of numbers(1, 25)) {
+    dc1.links.send(DC2, testEnvelope(i, { from: a }));
+    dc1.links.send(DC2, testEnvelope(i, { from: b }));
+  }
+  assert.deepEqual(dc1.pressure, []);
+  dc1.links.send(DC2, testEnvelope(26, { from: a }));
+  assert.deepEqual(dc1.pressure, [[a, true], [b, true]]);
+  dc1.links.send(DC2, testEnvelope(1, { from: c }));
+  assert.deepEqual(dc1.pressure.splice(0), [[a, true], [b, true], [c, true]]);
+  await dc2.until(() => dc2.received.length === 52, "all are there");
+  for (const envelope of dc2.received) envelope.settle();
+  await dc1.until(() => dc1.pressure.length === 3, "they may go on");
+  assert.deepEqual(dc1.pressure.splice(0), [[a, false], [b, false], [c, false]]);
+  for (const i of numbers(1, 60)) dc1.links.send(DC2, testEnvelope(i, { from: a }));
+  assert.deepEqual(dc1.pressure.splice(0), [[a, true]]);
+  proxy.block();
+  await dc1.until(() => dc1.pressure.length === 1, "a lane that is down slows nobody");
+  assert.deepEqual(dc1.pressure, [[a, false]]);
+});
+
+Deno.test("LinkLayer.drain() waits for what is on its way, then leaves and gives back the rest", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 20)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await dc2.until(() => dc2.received.length === 20, "they are there");
+  const drained = dc1.links.drain(300);
+  for (const envelope of dc2.received.slice(0, 18)) envelope.settle();
+  await drained;
+  assert.equal(settler.settled.length, 18);
+  assert.deepEqual(
+    dc1.returned,
+    [19, 20].map((sequence) => ({ sequence, reason: "leaving", mayBeRepeat: true })),
+  );
+  dc1.links.send(DC2, testEnvelope(21));
+  assert.deepEqual(dc1.returned.at(-1), { sequence: 21, reason: "leaving", mayBeRepeat: false });
+  await dc2.until(() => dc2.metrics.value(`incoming_closed_total ${DC1}`) === 1, "it said GOODBYE");
+  assert.equal(dc2.metrics.value(`incoming_errored_total ${DC1}`), 0);
+});
+
+Deno.test("LinkLayer.drain() of the receiving node settles first and takes no more", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 5)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await dc2.until(() => dc2.received.length === 5, "they are there");
+  const drained = dc2.links.drain(5000);
+  for (const envelope of dc2.received) envelope.settle();
+  await drained;
+  await dc1.until(() => settler.settled.length === 5, "all were settled before GOODBYE");
+  await dc1.until(() => dc1.metrics.value(`outgoing_closed_total ${DC2}`) === 1, "in order");
+});
+
+Deno.test("LinkLayer looks for hosts again and again, and connects to those it first sees", async () => {
+  using authority = await TestAuthority.create();
+  const options = { hostsRefreshIntervalMs: 20 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  dc1.endpoints.set(DC1, [dc2.address]);
+  dc1.links.start();
+  await dc1.links.refresh(DC2);
+  assert.deepEqual(dc1.links.snapshot().hosts, [], "never to our own local host");
+  dc1.endpoints.set(DC2, [dc2.address]);
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "it is linked");
+});
+
+Deno.test("LinkLayer uses the override's endpoints instead of the table's", async () => {
+  using authority = await TestAuthority.create();
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  await using dc1 = new TestNode(DC1, {
+    tls: await authority.holder(DC1),
+    listen: [],
+    overrides: { [DC2]: [dc2.address] },
+    endpoints: { endpoints: () => Promise.reject(new Error("must not be asked")) },
+  });
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "it is linked");
+});
+
+Deno.test("LinkLayer keeps its links while the session table cannot be asked", async () => {
+  using authority = await TestAuthority.create();
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  let isDown = false;
+  await using dc1 = new TestNode(DC1, {
+    tls: await authority.holder(DC1),
+    listen: [],
+    endpoints: {
+      endpoints: () => isDown ? Promise.reject(new Error("down")) : Promise.resolve([dc2.address]),
+    },
+    hosts: { hosts: () => Promise.reject(new Error("down")) },
+  });
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  await dc2.until(() => dc2.received.length === 1, "it is linked");
+  isDown = true;
+  await dc1.links.refresh(DC2);
+  await dc1.links.refresh(DC2);
+  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.state, "enabled");
+  assert.equal(dc1.log.named("endpoints.unknown").length, 1);
+  assert.equal(dc1.log.named("hosts.unknown").length, 1);
+});
