@@ -72,7 +72,7 @@ export class LinkProxy implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
       this.#accept(socket);
     });
     this.#listening = await listenOn(server);
@@ -143,6 +143,7 @@ export class LinkProxy implements AsyncDisposable {
   }
 
   #accept(client: Socket): void {
+    client.setNoDelay(); // not every runtime heeds the option of the same name
     client.on("error", () => {}); // `close` follows
     if (this.#isRefusing || this.#target === undefined) {
       this.#refusals++;
@@ -161,7 +162,8 @@ export class LinkProxy implements AsyncDisposable {
   #dial(bridge: Bridge): void {
     const { forward, backward } = this.#conditions;
     if (forward.isBlackHole || backward.isBlackHole || this.#target === undefined) return;
-    const server = connect({ ...this.#target, allowHalfOpen: true, noDelay: true });
+    const server = connect({ ...this.#target, allowHalfOpen: true });
+    server.setNoDelay();
     bridge.server = server;
     server.on("error", () => {}); // `close` follows
     server.on("close", () => this.#sideEnded(bridge, "backward"));
