@@ -1,0 +1,370 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import type { MemoryPairOptions } from "../../net/mod.ts";
+import { memoryConnectionPair } from "../../net/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { parseJid } from "../jid_parser.ts";
+import type { Stanza } from "../stanza.ts";
+import { MemoryMetrics } from "../stream/_memory_metrics.ts";
+import { RawPeer } from "../stream/_raw_peer.ts";
+import type { StanzaSource } from "../stream/stanza_sink.ts";
+import type { StreamLimits } from "../stream/stream_limits.ts";
+import { ComponentListener } from "./component_listener.ts";
+import { ComponentRegistry } from "./component_registry.ts";
+import { handshakeDigest } from "./handshake.ts";
+
+const STREAMS = "urn:ietf:params:xml:ns:xmpp-streams";
+
+/** A listener for two domains, and what it gave to its sink and hooks. */
+class Fixture implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly metrics = new MemoryMetrics();
+  readonly log = new MemoryLogger();
+  readonly calls: string[] = [];
+  readonly accepted: Stanza[] = [];
+  readonly sources: StanzaSource[] = [];
+  readonly registry: ComponentRegistry;
+  readonly listener: ComponentListener;
+  readonly #peers: RawPeer[] = [];
+
+  constructor(
+    limits: StreamLimits = {},
+    connected: (domain: string) => Promise<void> = () => Promise.resolve(),
+  ) {
+    this.registry = new ComponentRegistry({
+      connected: (domain, { hidden }) => {
+        this.calls.push(`connected ${domain}${hidden ? " hidden" : ""}`);
+        return connected(domain);
+      },
+      disconnected: (domain) => {
+        this.calls.push(`disconnected ${domain}`);
+        return Promise.resolve();
+      },
+    });
+    this.listener = new ComponentListener({
+      domains: new Map([
+        ["echo.example.com", { secret: "s3cret", isHidden: false }],
+        ["spy.example.com", { secret: "hush", isHidden: true }],
+      ]),
+      registry: this.registry,
+      sink: {
+        accept: (stanza, source) => {
+          this.accepted.push(stanza);
+          this.sources.push(source);
+        },
+      },
+      metrics: this.metrics,
+      log: this.log,
+      clock: this.clock,
+      limits,
+    });
+  }
+
+  connect(options: MemoryPairOptions = {}): RawPeer {
+    const [component, server] = memoryConnectionPair(options);
+    this.listener.accept(server);
+    const peer = new RawPeer(component);
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  /** A component that is accepted. */
+  async login(domain: string, secret: string, options: MemoryPairOptions = {}): Promise<RawPeer> {
+    const peer = this.connect(options);
+    const id = await open(peer, domain);
+    await peer.exchange(`<handshake>${handshakeDigest(id, secret)}</handshake>`, "<handshake/>");
+    return peer;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.listener.close();
+    for (const peer of this.#peers) if (!peer.isClosed) peer.close();
+    await Promise.all(this.#peers.map((peer) => peer.expectClosed()));
+  }
+}
+
+function headerTo(domain: string): string {
+  return `<stream:stream xmlns='jabber:component:accept' ` +
+    `xmlns:stream='http://etherx.jabber.org/streams' to='${domain}'>`;
+}
+
+/** Opens a stream; gives its id. */
+async function open(peer: RawPeer, domain: string): Promise<string> {
+  const match = await peer.exchange(
+    headerTo(domain),
+    new RegExp(
+      "^<\\?xml version='1\\.0'\\?><stream:stream xmlns='jabber:component:accept' " +
+        "xmlns:stream='http://etherx\\.jabber\\.org/streams' " +
+        `from='${RegExp.escape(domain)}' id='([0-9a-f]{24})'>`,
+    ),
+  );
+  return match[1]!;
+}
+
+async function expectEnd(peer: RawPeer, condition: string): Promise<void> {
+  await peer.expectNext(`<stream:error><${condition} xmlns='${STREAMS}'/></stream:error>`);
+  assert.equal(await peer.expectClosed(), "</stream:stream>");
+}
+
+function stanzaTo(to: string, bytes = "<message from='alice@example.com/x'/>"): Stanza {
+  return {
+    kind: "message",
+    type: "normal",
+    from: parseJid("alice@example.com/x"),
+    to: parseJid(to),
+    bytes: new TextEncoder().encode(bytes),
+  };
+}
+
+Deno.test("ComponentListener takes a component from its header to its end", async () => {
+  await using fixture = new Fixture();
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  assert.deepEqual(fixture.calls, ["connected echo.example.com"]);
+  assert.equal(fixture.registry.deliver(stanzaTo("bot@echo.example.com/1")), "delivered");
+  await echo.expectNext("<message from='alice@example.com/x'/>");
+  echo.send(
+    "<message from='bot@echo.example.com/1' to='alice@example.com' id='m'><body>a</body></message>",
+  );
+  await echo.exchange("</stream:stream>", "</stream:stream>");
+  await echo.expectClosed();
+  const [stanza] = fixture.accepted;
+  assert.equal(
+    new TextDecoder().decode(stanza!.bytes),
+    "<message from='bot@echo.example.com/1' to='alice@example.com' id='m'><body>a</body></message>",
+  );
+  assert.equal(stanza!.from.text, "bot@echo.example.com/1");
+  assert.equal(stanza!.to.text, "alice@example.com");
+  assert.equal(fixture.sources[0]!.jid.text, "echo.example.com");
+  await fixture.registry.settled();
+  assert.deepEqual(fixture.calls, ["connected echo.example.com", "disconnected echo.example.com"]);
+  assert.equal(fixture.registry.deliver(stanzaTo("echo.example.com")), "no-session");
+});
+
+Deno.test("ComponentListener takes a conversation in pieces of one byte", async () => {
+  await using fixture = new Fixture();
+  await fixture.login("echo.example.com", "s3cret", { chunkBytes: 1 });
+  assert.equal(fixture.registry.count, 1);
+});
+
+Deno.test("ComponentListener tells the hooks that a component is hidden", async () => {
+  await using fixture = new Fixture();
+  await fixture.login("spy.example.com", "hush");
+  assert.deepEqual(fixture.calls, ["connected spy.example.com hidden"]);
+  assert.equal(fixture.registry.find("spy.example.com")?.isHidden, true);
+});
+
+Deno.test("ComponentListener takes a handshake in capitals", async () => {
+  await using fixture = new Fixture();
+  const echo = fixture.connect();
+  const id = await open(echo, "echo.example.com");
+  const digest = handshakeDigest(id, "s3cret").toUpperCase();
+  await echo.exchange(`<handshake>${digest}</handshake>`, "<handshake/>");
+});
+
+Deno.test("ComponentListener refuses who cannot prove the secret of that very domain", async () => {
+  for (const secret of ["hush", "", "s3cret "]) {
+    await using fixture = new Fixture();
+    const mallory = fixture.connect();
+    const id = await open(mallory, "echo.example.com");
+    mallory.send(`<handshake>${handshakeDigest(id, secret)}</handshake>`);
+    await expectEnd(mallory, "not-authorized");
+    const failures = { edge: "component", mechanism: "handshake", condition: "not-authorized" };
+    assert.equal(fixture.metrics.value("xmpp_auth_failures_total", failures), 1);
+    assert.equal(fixture.log.named("component.auth.failed").length, 1);
+    assert.deepEqual(fixture.calls, []);
+  }
+});
+
+Deno.test("ComponentListener refuses a handshake that was made for another stream", async () => {
+  await using fixture = new Fixture();
+  const [first, second] = [fixture.connect(), fixture.connect()];
+  const id = await open(first, "echo.example.com");
+  await open(second, "echo.example.com");
+  second.send(`<handshake>${handshakeDigest(id, "s3cret")}</handshake>`);
+  await expectEnd(second, "not-authorized");
+});
+
+const EARLY: readonly [what: string, text: string, condition: string][] = [
+  ["another domain", headerTo("example.org"), "host-unknown"],
+  ["no domain", headerTo("x").replace(" to='x'", ""), "improper-addressing"],
+  [
+    "a client's namespace",
+    headerTo("echo.example.com").replace(
+      "jabber:component:accept",
+      "jabber:client",
+    ),
+    "invalid-namespace",
+  ],
+  ["a DTD", "<!DOCTYPE x>", "restricted-xml"],
+];
+
+for (const [what, text, condition] of EARLY) {
+  Deno.test(`ComponentListener answers a header with ${what} by ${condition}`, async () => {
+    await using fixture = new Fixture();
+    const peer = fixture.connect();
+    await peer.exchange(text, /^<\?xml version='1\.0'\?><stream:stream [^>]*>/);
+    await expectEnd(peer, condition);
+  });
+}
+
+Deno.test("ComponentListener takes nothing but a handshake before it", async () => {
+  for (
+    const text of [
+      "<message from='echo.example.com' to='alice@example.com'/>",
+      "<handshake xmlns='x'/>",
+      "<other/>",
+    ]
+  ) {
+    await using fixture = new Fixture();
+    const peer = fixture.connect();
+    await open(peer, "echo.example.com");
+    peer.send(text);
+    await expectEnd(peer, "not-authorized");
+    assert.equal(fixture.accepted.length, 0);
+  }
+});
+
+Deno.test("ComponentListener refuses a second connection for a domain", async () => {
+  await using fixture = new Fixture();
+  const first = await fixture.login("echo.example.com", "s3cret");
+  const second = fixture.connect();
+  const id = await open(second, "echo.example.com");
+  second.send(`<handshake>${handshakeDigest(id, "s3cret")}</handshake>`);
+  await expectEnd(second, "conflict");
+  assert.equal(fixture.registry.deliver(stanzaTo("echo.example.com")), "delivered");
+  await first.expectNext("<message from='alice@example.com/x'/>");
+  first.cut();
+  await first.expectClosed();
+  await fixture.login("echo.example.com", "s3cret");
+  assert.deepEqual(fixture.calls, [
+    "connected echo.example.com",
+    "disconnected echo.example.com",
+    "connected echo.example.com",
+  ]);
+});
+
+Deno.test("ComponentListener frees the domain of a component that leaves while it is opened", async () => {
+  const gate = Promise.withResolvers<void>();
+  await using fixture = new Fixture({}, () => gate.promise);
+  const first = fixture.connect();
+  const id = await open(first, "echo.example.com");
+  first.send(`<handshake>${handshakeDigest(id, "s3cret")}</handshake>`);
+  while (fixture.calls.length === 0) await Promise.resolve();
+  first.cut();
+  await first.expectClosed();
+  assert.equal(fixture.registry.deliver(stanzaTo("echo.example.com")), "no-session");
+  gate.resolve();
+  await fixture.registry.settled();
+  await fixture.login("echo.example.com", "s3cret");
+  assert.deepEqual(fixture.calls, [
+    "connected echo.example.com",
+    "disconnected echo.example.com",
+    "connected echo.example.com",
+  ]);
+});
+
+const WRONG: readonly [what: string, stanza: string, condition: string][] = [
+  ["no from", "<message to='alice@example.com'/>", "invalid-from"],
+  [
+    "another component's from",
+    "<message from='spy.example.com' to='alice@example.com'/>",
+    "invalid-from",
+  ],
+  ["the host's from", "<message from='example.com' to='alice@example.com'/>", "invalid-from"],
+  [
+    "a from below its own",
+    "<message from='a.echo.example.com' to='b@example.com'/>",
+    "invalid-from",
+  ],
+  ["a from that is no JID", "<message from='@' to='alice@example.com'/>", "invalid-from"],
+  ["no to", "<message from='echo.example.com'/>", "improper-addressing"],
+  ["a second handshake", "<handshake/>", "unsupported-stanza-type"],
+  [
+    "a client's namespace",
+    "<message xmlns='jabber:client' from='echo.example.com' to='a@example.com'/>",
+    "invalid-namespace",
+  ],
+];
+
+for (const [what, stanza, condition] of WRONG) {
+  Deno.test(`ComponentSession ends a stream with ${what} by ${condition}`, async () => {
+    await using fixture = new Fixture();
+    const echo = await fixture.login("echo.example.com", "s3cret");
+    echo.send(stanza);
+    await expectEnd(echo, condition);
+    assert.equal(fixture.accepted.length, 0);
+  });
+}
+
+Deno.test("ComponentSession speaks for every address of its domain, in turn", async () => {
+  await using fixture = new Fixture();
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  for (
+    const from of [
+      "a@echo.example.com",
+      "echo.example.com",
+      "ECHO.example.com",
+      "a@echo.example.com",
+    ]
+  ) {
+    echo.send(`<presence from='${from}' to='alice@example.com'/>`);
+  }
+  await echo.exchange("</stream:stream>", "</stream:stream>");
+  assert.deepEqual(fixture.accepted.map(({ from }) => from.text), [
+    "a@echo.example.com",
+    "echo.example.com",
+    "echo.example.com",
+    "a@echo.example.com",
+  ]);
+});
+
+Deno.test("ComponentSession answers a to that is no JID", async () => {
+  await using fixture = new Fixture();
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  await echo.exchange(
+    "<message id='m' from='bot@echo.example.com' to='@'/>",
+    "<message from='echo.example.com' to='bot@echo.example.com' id='m' type='error'>" +
+      "<error type='modify'><jid-malformed xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>" +
+      "</message>",
+  );
+});
+
+Deno.test("ComponentListener waits negotiationTimeoutMs for a handshake", async () => {
+  await using fixture = new Fixture({ negotiationTimeoutMs: 1000 });
+  const slow = fixture.connect();
+  await open(slow, "echo.example.com");
+  const accepted = await fixture.login("spy.example.com", "hush");
+  fixture.clock.advance(999);
+  assert.equal(fixture.listener.streamCount, 2);
+  fixture.clock.advance(1);
+  await expectEnd(slow, "connection-timeout");
+  assert.equal(accepted.isClosed, false);
+});
+
+Deno.test("ComponentSession is cut when it does not read for slowReaderMs", async () => {
+  await using fixture = new Fixture({ maxPendingBytes: 16_384, slowReaderMs: 1000 });
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  echo.connection.pause();
+  const half = stanzaTo("echo.example.com", "x".repeat(8_192));
+  assert.equal(fixture.registry.deliver(half), "delivered");
+  assert.equal(fixture.registry.deliver(half), "delivered");
+  assert.equal(fixture.registry.deliver(stanzaTo("echo.example.com", "x")), "resource-constraint");
+  fixture.clock.advance(1000);
+  await echo.expectClosed();
+  assert.equal(fixture.registry.count, 0);
+});
+
+Deno.test("ComponentListener sends whitespace to a component that is silent", async () => {
+  await using fixture = new Fixture({ keepaliveIntervalMs: 1000 });
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  fixture.clock.advance(2000);
+  await echo.expectNext(" ");
+});
+
+Deno.test("ComponentListener.close() ends every component by system-shutdown", async () => {
+  const fixture = new Fixture();
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  await fixture.listener.close();
+  await expectEnd(echo, "system-shutdown");
+  assert.deepEqual(fixture.calls, ["connected echo.example.com", "disconnected echo.example.com"]);
+});
