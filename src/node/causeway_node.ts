@@ -1,3 +1,5 @@
+import { createAdmin } from "../admin/mod.ts";
+import type { AdminServer, PartHealth } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { describeError, randomIncarnation, SystemClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
@@ -60,6 +62,7 @@ export class CausewayNode {
   readonly #store: InternalStore;
   readonly #incarnation = randomIncarnation();
   readonly #router: Router;
+  readonly #admin: AdminServer;
   #links: LinkLayer | undefined;
   #linkCertificate: TlsContextHolder | undefined;
   #phase: "starting" | "running" | "draining" | "stopped" = "starting";
@@ -148,6 +151,25 @@ export class CausewayNode {
       log,
       clock,
     });
+    const { host, port, token } = config.listen.admin;
+    this.#admin = createAdmin(
+      {
+        node: config.nodeName,
+        version: VERSION,
+        metrics,
+        parts: () => this.#parts(),
+        links: () => this.#links?.snapshot() ?? {},
+        sessions: () => ({
+          sessions: this.#sessions.count,
+          components: this.#components.count,
+          heldBack: this.#pressure.heldBack,
+          bouncing: this.#router.bouncing,
+          waitingForLookup: this.#router.queued,
+        }),
+      },
+      { host, port, ...(token === undefined ? {} : { token: token.reveal() }) },
+      { log, clock },
+    );
   }
 
   /**
@@ -164,6 +186,7 @@ export class CausewayNode {
       advertisedEndpoints(config.globalDistrib, links.addresses),
     );
     await this.#edge.open(config);
+    await this.#admin.start();
     links.start();
     this.#phase = "running";
     return {
@@ -172,7 +195,7 @@ export class CausewayNode {
       websocket: [],
       component: this.#edge.addresses("component"),
       links: links.addresses.map(({ host, port }) => formatAddress(host, port)),
-      admin: "",
+      admin: this.#admin.address,
     };
   }
 
@@ -203,9 +226,29 @@ export class CausewayNode {
     await this.#router.drain();
     await this.#table.close();
     await this.#links?.close();
+    await this.#admin.close();
     this.#metrics.close();
     this.#store.close();
     this.#phase = "stopped";
+  }
+
+  /** How the parts are, for `/health` and `/ready`. */
+  #parts(): readonly PartHealth[] {
+    const { status, reason } = this.#table.snapshot();
+    const redis = reason === undefined
+      ? { name: "redis", state: status }
+      : { name: "redis", state: status, reason };
+    switch (this.#phase) {
+      case "running":
+        return [redis, { name: "node", state: "up" }];
+      case "starting":
+        return [redis, { name: "node", state: "down", reason: "starting" }];
+      case "draining":
+      case "stopped":
+        return [redis, { name: "node", state: "draining", reason: "stopping" }];
+      default:
+        return this.#phase satisfies never;
+    }
   }
 
   get #openLinks(): LinkLayer {
