@@ -8,8 +8,10 @@ import { RedisErrorReply } from "./redis_commands.ts";
 
 /** What the table says about one account at one moment. */
 export interface AccountView {
-  /** Every claim that could be read, live and dead, also ours. */
-  readonly claims: readonly Claim[];
+  /** Claims of other processes that could be read, live and dead. */
+  readonly foreign: readonly Claim[];
+  /** Ids of the claims of this process: what they say, we know. */
+  readonly ownIds: readonly string[];
   /** Value of each key of the account; null when there is none. */
   readonly values: ReadonlyMap<string, string | null>;
   /** Values that were not what the table writes. */
@@ -26,8 +28,6 @@ export interface PlanContext {
   readonly nowUs: number;
   /** Draws an epoch above `known`. */
   nextEpoch(known: number): number;
-  /** True for a claim of this very process. */
-  isOwn(claim: Claim): boolean;
   /** True while the node that made the claim holds its lease. */
   isLive(claim: Claim): boolean;
   readonly rule: KeyRule;
@@ -47,10 +47,14 @@ export interface PlanResult {
 const DEAD_CLAIM_US = 3_600_000_000;
 
 /** The resourceparts whose keys concern us, with the account's own key as "". */
-function concernedResources(account: Account): Set<string> {
-  const resources = new Set([""]);
-  for (const session of account.sessions) resources.add(session.resourcepart);
-  for (const session of account.closed) resources.add(session.resourcepart);
+function concernedResources(account: Account): readonly string[] {
+  const resources = [""];
+  for (const { resourcepart } of account.sessions) {
+    if (!resources.includes(resourcepart)) resources.push(resourcepart);
+  }
+  for (const { resourcepart } of account.closed) {
+    if (!resources.includes(resourcepart)) resources.push(resourcepart);
+  }
   return resources;
 }
 
@@ -70,17 +74,22 @@ export function readAccount(account: Account, into: RedisCommand[]): number {
 export function viewAccount(
   commands: readonly RedisCommand[],
   replies: readonly RedisReply[],
-  range: { readonly at: number; readonly count: number },
+  range: { readonly at: number; readonly count: number; readonly ownIdPrefix: string },
 ): AccountView {
-  const claims: Claim[] = [];
+  const foreign: Claim[] = [];
+  const ownIds: string[] = [];
   const values = new Map<string, string | null>();
   let garbage = 0;
   const hash = replies[range.at];
   if (Array.isArray(hash)) {
     for (let i = 0; i + 1 < hash.length; i += 2) {
+      if (hash[i].startsWith(range.ownIdPrefix)) {
+        ownIds.push(hash[i]);
+        continue;
+      }
       const claim = tryParseClaim(hash[i], hash[i + 1]);
       if (claim === undefined) garbage++;
-      else claims.push(claim);
+      else foreign.push(claim);
     }
   } else if (hash instanceof RedisErrorReply) garbage++;
   for (let i = range.at + 1; i < range.at + range.count; i++) {
@@ -92,7 +101,7 @@ export function viewAccount(
       values.set(commands[i]![1], "");
     }
   }
-  return { claims, values, garbage };
+  return { foreign, ownIds, values, garbage };
 }
 
 /**
@@ -105,15 +114,15 @@ export function planAccount(
   context: PlanContext,
   into: RedisCommand[],
 ): PlanResult {
-  const own = new Map(account.sessions.map((session) => [session.id, session]));
-  const closedIds = new Set(account.closed.map((session) => session.id));
-  const foreign = view.claims.filter((claim) => !own.has(claim.id) && !closedIds.has(claim.id));
-  drawEpochs(account, view.claims, context);
+  const { foreign } = view;
+  drawEpochs(account, foreign, context);
   const ours = account.sessions.map((session) => ownClaim(session, context));
   noteRenewals(account, foreign, context);
-  const live = [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
+  const live = foreign.length === 0
+    ? ours
+    : [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
 
-  withdrawClaims(account, foreign, context, into);
+  withdrawClaims(account, view, context, into);
   if (ours.length > 0) {
     const fields = ours.flatMap((claim) => [claim.id, formatClaim(claim)]);
     into.push(["HSET", claimsKey(account.name), ...fields]);
@@ -137,7 +146,7 @@ export function planAccount(
       current,
       localHost: context.localHost,
       newest,
-      isOurs: newest !== undefined && own.has(newest.id),
+      isOurs: newest !== undefined && ours.includes(newest),
       isLogin,
       isLogout: account.closed.some((session) =>
         resource === "" || session.resourcepart === resource
@@ -210,20 +219,23 @@ function noteRenewals(account: Account, foreign: readonly Claim[], context: Plan
 function isLive(account: Account, claim: Claim, context: PlanContext): boolean {
   const sinceMs = account.seen.get(claim.id)?.sinceMs ?? context.nowMs;
   const isRenewed = context.nowMs - sinceMs <= context.expireMs;
-  return isRenewed && !context.isOwn(claim) && context.isLive(claim);
+  return isRenewed && context.isLive(claim);
 }
 
+/** Removes the claims of closed sessions, and of ours those whose removal was lost on the way. */
 function withdrawClaims(
   account: Account,
-  foreign: readonly Claim[],
+  view: AccountView,
   context: PlanContext,
   into: RedisCommand[],
 ): void {
   const ids = account.closed.filter((session) => !session.isWithdrawn).map(({ id }) => id);
-  for (const claim of foreign) {
-    const isDead = context.nowUs - claim.epoch > DEAD_CLAIM_US && !isLive(account, claim, context);
-    // of ours without a session: its removal was lost on the way
-    if (isDead || context.isOwn(claim)) ids.push(claim.id);
+  for (const id of view.ownIds) {
+    if (!ids.includes(id) && !account.sessions.some((session) => session.id === id)) ids.push(id);
+  }
+  for (const claim of view.foreign) {
+    const isOld = context.nowUs - claim.epoch > DEAD_CLAIM_US;
+    if (isOld && !isLive(account, claim, context)) ids.push(claim.id);
   }
   if (ids.length > 0) into.push(["HDEL", claimsKey(account.name), ...ids]);
 }

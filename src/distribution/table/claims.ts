@@ -16,7 +16,12 @@ export interface Claim {
 
 /** Names a session of the process `incarnation`. */
 export function claimId(incarnation: number, sequence: number): string {
-  return `${incarnation.toString(16)}-${sequence}`;
+  return claimIdPrefix(incarnation) + sequence;
+}
+
+/** What the ids of all claims of the process `incarnation` begin with. */
+export function claimIdPrefix(incarnation: number): string {
+  return `${incarnation.toString(16)}-`;
 }
 
 /** The incarnation in a claim's id. */

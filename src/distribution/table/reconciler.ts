@@ -3,8 +3,7 @@ import { describeError } from "../../base/mod.ts";
 import type { Account } from "./account.ts";
 import type { AccountView, PlanContext } from "./account_plan.ts";
 import { drawEpochs, planAccount, readAccount, viewAccount } from "./account_plan.ts";
-import type { Claim } from "./claims.ts";
-import { incarnationOf } from "./claims.ts";
+import { claimIdPrefix, incarnationOf } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import type { KeyRule } from "./key_rule.ts";
 import type { NodeLeases } from "./node_leases.ts";
@@ -141,9 +140,10 @@ export class Reconciler {
   async #reconcile(batch: readonly Account[]): Promise<void> {
     const { redis, metrics } = this.#deps;
     const reads: RedisCommand[] = [];
+    const ownIdPrefix = claimIdPrefix(this.#deps.options.incarnation);
     const ranges = batch.map((account) => {
       const at = reads.length;
-      return { at, count: readAccount(account, reads) };
+      return { at, count: readAccount(account, reads), ownIdPrefix };
     });
     const replies = await redis.run(reads);
     this.#check(replies);
@@ -186,14 +186,8 @@ export class Reconciler {
   }
 
   async #readLeases(views: readonly AccountView[]): Promise<void> {
-    const { options, leases } = this.#deps;
-    const foreign: Claim[] = [];
-    for (const view of views) {
-      for (const claim of view.claims) {
-        if (incarnationOf(claim.id) !== options.incarnation) foreign.push(claim);
-      }
-    }
-    if (foreign.length > 0) await leases.read(foreign);
+    const foreign = views.flatMap((view) => view.foreign);
+    if (foreign.length > 0) await this.#deps.leases.read(foreign);
   }
 
   #context(): PlanContext {
@@ -206,7 +200,6 @@ export class Reconciler {
       nowMs: clock.monotonicMs(),
       nowUs: clock.wallUs(),
       nextEpoch: (known) => epochs.next(known),
-      isOwn: (claim) => incarnationOf(claim.id) === options.incarnation,
       isLive: (claim) => leases.incarnation(claim) === incarnationOf(claim.id),
       rule,
     };

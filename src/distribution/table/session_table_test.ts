@@ -453,7 +453,7 @@ Deno.test("SessionTable ignores and counts garbage in Redis, and writes over wha
   test.redis.apply([
     "HSET",
     "causeway:claims:eve@example.com",
-    ...["a1-7", "{", "zz", "[1]", "a2-1", '[9e15,"dc2.example.com","n","r",1]'],
+    ...["b1-7", "{", "zz", "[1]", "a2-1", '[9e15,"dc2.example.com","n","r",1]'],
     ...["a3-1", '["5","dc2.example.com","n","r",1]', "a4-1", '[5,"two words","n","r",1]'],
   ]);
   assert.equal(await test.table.locate(bareJid("eve")), undefined);

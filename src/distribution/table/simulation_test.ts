@@ -22,6 +22,11 @@ function steps(actions: readonly SimulationStep["action"][], maxPauseMs: number)
   return fc.array(step, { minLength: 1, maxLength: 12 });
 }
 
+/** Runs of a property: `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
+function runs(usual: number): number {
+  return usual * Number(Deno.env.get("CAUSEWAY_SIMULATIONS") ?? 1);
+}
+
 const INTERLEAVINGS = fc.record({
   seed: fc.nat(),
   datacenters: fc.integer({ min: 2, max: 3 }),
@@ -29,7 +34,7 @@ const INTERLEAVINGS = fc.record({
 });
 
 async function explore(
-  runs: fc.Arbitrary<{ seed: number; datacenters: number; steps: SimulationStep[] }>,
+  interleavings: fc.Arbitrary<{ seed: number; datacenters: number; steps: SimulationStep[] }>,
   options: {
     readonly rule: KeyRule;
     readonly numRuns: number;
@@ -38,7 +43,7 @@ async function explore(
     readonly seed?: number;
   },
 ): Promise<void> {
-  const property = fc.asyncProperty(runs, async (run) => {
+  const property = fc.asyncProperty(interleavings, async (run) => {
     assert.deepEqual(
       await Simulation.run({ ...run, isLossy: false, ...options }),
       [],
@@ -52,7 +57,7 @@ Deno.test("all tables name the newest login within one refresh of the last chang
   await explore(INTERLEAVINGS, {
     rule: decideKey,
     refreshes: 1,
-    numRuns: Number(Deno.env.get("SIM_RUNS") ?? 150),
+    numRuns: runs(150),
   });
 });
 
@@ -63,15 +68,15 @@ Deno.test("blind rewriting instead of claims does not bring the tables together"
 });
 
 Deno.test("all tables name the newest login again after splits and flushes that lost writes", async () => {
-  const runs = fc.record({
+  const splits = fc.record({
     seed: fc.nat(),
     datacenters: fc.integer({ min: 2, max: 3 }),
     steps: steps(["login", "login", "logout", "split", "heal", "flush"], 1_500),
   });
-  await explore(runs, {
+  await explore(splits, {
     rule: decideKey,
     refreshes: 2,
     isLossy: true,
-    numRuns: Number(Deno.env.get("SIM_RUNS") ?? 60),
+    numRuns: runs(60),
   });
 });

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { HybridClock, MAX_EPOCH_AHEAD_US } from "./hybrid_clock.ts";
+
+const START_US = 1_000_000_000;
+
+function clockAt(): { epochs: HybridClock; clock: ManualClock } {
+  const clock = new ManualClock(START_US / 1000);
+  return { epochs: new HybridClock(clock), clock };
+}
+
+Deno.test("HybridClock.next() never repeats, also when the wall clock goes back", () => {
+  const { epochs, clock } = clockAt();
+  assert.equal(epochs.next(), START_US);
+  assert.equal(epochs.next(), START_US + 1);
+  clock.shiftWall(-5_000);
+  assert.equal(epochs.next(), START_US + 2);
+  clock.advance(10_000);
+  assert.equal(epochs.next(), START_US + 5_000_000);
+});
+
+Deno.test("HybridClock.next() follows an epoch up to 60 s ahead", () => {
+  const { epochs } = clockAt();
+  const known = START_US + MAX_EPOCH_AHEAD_US - 1;
+  assert.equal(epochs.next(known), known + 1);
+  assert.equal(epochs.next(), known + 2);
+});
+
+Deno.test("HybridClock.next() exceeds an epoch beyond 60 s once, and is not moved by it", () => {
+  const { epochs } = clockAt();
+  const known = START_US + MAX_EPOCH_AHEAD_US;
+  assert.equal(epochs.next(known), known + 1);
+  assert.ok(epochs.next() < START_US + 10);
+});
