@@ -1,9 +1,13 @@
 /**
- * Prints the programs that a task may run, for its `--allow-run`: this very Deno, and those arguments
- * that are found on the PATH. A task that names them one by one would name what is not there, and
- * would miss the Deno that runs it when that is not the first on the PATH.
+ * Prints the programs that a task may run, for its `--allow-run`: this very Deno, and what is found on
+ * the PATH of those that a Redis may come from and of the arguments. A task that names them one by one
+ * would name what is not there, and would miss the Deno that runs it when that is not the first on the
+ * PATH.
  */
 import { delimiter, join } from "node:path";
+
+/** What `harness/redis/` may run. */
+const REDIS_PROGRAMS = ["redis-server", "valkey-server", "docker", "podman"];
 
 /** Paths of `programs` in the folders of `path`, the first hit for each. */
 export function findPrograms(programs: readonly string[], path: string): readonly string[] {
@@ -29,6 +33,6 @@ function isFile(path: string): boolean {
 }
 
 if (import.meta.main) {
-  const programs = findPrograms(Deno.args, Deno.env.get("PATH") ?? "");
+  const programs = findPrograms([...REDIS_PROGRAMS, ...Deno.args], Deno.env.get("PATH") ?? "");
   console.log([Deno.execPath(), ...programs].join(","));
 }

@@ -6,10 +6,17 @@
 import { parse } from "smol-toml";
 import type { CausewayConfiguration } from "./causeway_configuration.ts";
 
-const METRICS = `# HELP xmpp_sessions How many?
+let asked = 0;
+
+/** Figures of which the number of messages grows each time. */
+const metrics = () =>
+  `# HELP xmpp_sessions How many?
 xmpp_sessions{edge="c2s"} 3
 mod_global_distrib_links_open{host="a"} 1
 mod_global_distrib_links_open{host="b"} 1
+mod_global_distrib_outgoing_messages_total{host="a"} ${++asked * 1000}
+mod_global_distrib_outgoing_messages_total{host="b"} ${asked * 1000}
+mod_global_distrib_incoming_messages_total{host="a"} ${asked * 500}
 causeway_redis_up 1
 `;
 
@@ -32,7 +39,7 @@ const admin = Deno.serve({
   hostname: "127.0.0.1",
   port: Number(configuration.listen.admin["port"]),
   onListen() {},
-}, ({ url }) => new Response(new URL(url).pathname === "/metrics" ? METRICS : "ok"));
+}, ({ url }) => new Response(new URL(url).pathname === "/metrics" ? metrics() : "ok"));
 
 for (const listener of links) void answer(listener);
 console.log(

@@ -89,7 +89,7 @@ export class ContainerRedis implements RedisServer {
   }
 
   get description(): string {
-    return `${this.#engine} container, 127.0.0.1:${this.#port ?? "?"}`;
+    return `${this.#engine} :${this.#port ?? "?"}`;
   }
 
   get address(): RedisAddress {

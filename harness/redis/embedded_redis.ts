@@ -38,7 +38,7 @@ export class EmbeddedRedis implements RedisServer {
   }
 
   get description(): string {
-    return `embedded, 127.0.0.1:${this.#port}`;
+    return `embedded :${this.#port}`;
   }
 
   get address(): RedisAddress {

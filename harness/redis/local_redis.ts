@@ -39,7 +39,7 @@ export class LocalRedis implements RedisServer {
   }
 
   get description(): string {
-    return `${this.#program}, 127.0.0.1:${this.#port ?? "?"}`;
+    return `${this.#program} :${this.#port ?? "?"}`;
   }
 
   get address(): RedisAddress {

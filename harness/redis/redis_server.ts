@@ -9,7 +9,7 @@ export type RedisKind = "docker" | "local" | "embedded";
  */
 export interface RedisServer extends AsyncDisposable {
   readonly kind: RedisKind;
-  /** For people: `redis-server 127.0.0.1:23456`. */
+  /** For people, its port on loopback included: `redis-server :23456`. */
   readonly description: string;
   /** Valid once started. */
   readonly address: RedisAddress;

@@ -28,6 +28,10 @@ Deno.test("StatusReader tells what runs, what is held and what has gone", async 
       2,
       "up",
     ]);
+    assert.equal(ready.outPerSec, 0, "there is nothing to compare the first look with");
+    const { outPerSec, inPerSec } = await reader.read();
+    assert.ok(inPerSec > 0);
+    assert.ok(Math.abs(outPerSec / inPerSec - 4) < 1e-9, "all hosts together");
     dc1.pause();
     assert.equal((await reader.read()).state, "paused");
     dc1.resume();

@@ -56,8 +56,9 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
   const [dcHead, ...dcLines] = textTable(
     [
       { heading: "" },
+      { heading: "Host" },
       { heading: "STARTTLS" },
-      { heading: "Direct TLS" },
+      { heading: "TLS" },
       { heading: "No TLS" },
       { heading: "Components" },
       { heading: "Admin" },
@@ -65,32 +66,44 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
     ],
     datacenters.map((each) => [
       paint.bold(each.name),
-      paint.cyan(each.starttls),
-      each.directTls,
-      each.plaintext,
-      each.component ?? "",
-      paint.cyan(each.admin),
+      each.starttls.slice(0, each.starttls.lastIndexOf(":")),
+      paint.cyan(port(each.starttls)),
+      paint.cyan(port(each.directTls)),
+      port(each.plaintext),
+      each.component === null ? "" : port(each.component),
+      each.admin,
       each.redis,
     ]),
   );
   const count = datacenters.length === 1 ? "1 datacenter" : `${datacenters.length} datacenters`;
-  const components = description.components.map(({ domain, secret }) => `${domain} (${secret})`);
   return [
     `${paint.bold("Causeway")}  ${count}, one domain: ${paint.bold(globalHost)}`,
     "",
-    "Log in with any XMPP client: an account works at every datacenter. Give the client the",
-    `address as its server, and trust ${description.caFile}`,
+    "Log in with any XMPP client: every account works at every datacenter. Give the client a host and",
+    "a port from below as its server, and let it trust ca.pem, which is, with all logs, in",
+    description.directory,
     "",
     ...[paint.dim(userHead!), ...userLines].map(indent), // headings come first from `textTable`
     "",
     ...[paint.dim(dcHead!), ...dcLines].map(indent),
     "",
-    ...(components.length === 0
-      ? []
-      : [indent(`Component domains (secret): ${components.join(", ")}`)]),
-    indent(`Files: ${description.directory}`),
-    indent("Ctrl-C ends everything and leaves nothing behind."),
+    ...componentLines(description, paint).map(indent),
+    paint.dim("Ctrl-C ends everything and leaves nothing behind."),
   ];
+}
+
+/** The domains that may connect, those with one secret together. */
+function componentLines({ components }: ClusterDescription, paint: Palette): string[] {
+  if (components.length === 0) return [];
+  const bySecret = Map.groupBy(components, ({ secret }) => secret);
+  const lines = [...bySecret].map(([secret, group]) =>
+    `${group.map(({ domain }) => paint.cyan(domain)).join("  ")}  (secret: ${secret})`
+  );
+  return [paint.dim("Component domains (XEP-0114)"), ...lines, ""];
+}
+
+function port(address: string): string {
+  return address.slice(address.lastIndexOf(":") + 1);
 }
 
 function indent(line: string): string {
