@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { Envelope } from "../distribution/mod.ts";
+import type { LocalOutcome } from "../distribution/routing/mod.ts";
+import { errorReply, parseJid } from "../xmpp/mod.ts";
+import type { Stanza, StanzaKind } from "../xmpp/mod.ts";
+import { LocalSide } from "./local_side.ts";
+
+function stanza(to: string, kind: StanzaKind = "message"): Stanza {
+  const from = "a@example.com/x";
+  return {
+    kind,
+    type: kind === "iq" ? "get" : "chat",
+    from: parseJid(from),
+    to: parseJid(to),
+    bytes: new TextEncoder().encode(`<${kind} from='${from}' to='${to}' id='1'/>`),
+  };
+}
+
+class Fixture {
+  readonly settled: number[] = [];
+  readonly handed: string[] = [];
+  readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
+  session: LocalOutcome = "delivered";
+  service: LocalOutcome = "delivered";
+  /** What a service does when it is asked. */
+  whenAsked: (stanza: Stanza) => void = () => {};
+  readonly local: LocalSide = new LocalSide({
+    globalHost: "example.com",
+    serviceHosts: new Set(["example.com", "dc1.example.com"]),
+    sessions: {
+      deliver: (stanza) => {
+        this.handed.push("session");
+        return stanza.kind === "iq" ? this.local.askServices(stanza) : this.session;
+      },
+    },
+    components: {
+      find: (domain) => domain === "echo.example.com" ? {} : undefined,
+      deliver: () => {
+        this.handed.push("component");
+        return "delivered";
+      },
+    },
+    services: {
+      handle: (stanza) => {
+        this.handed.push("service");
+        this.whenAsked(stanza);
+        return this.service;
+      },
+    },
+    answer: (reply, request) => void this.answers.push({ reply, request }),
+  });
+
+  envelope(to: string, kind?: StanzaKind): Envelope {
+    return new Envelope(
+      {
+        stanza: stanza(to, kind),
+        process: 1,
+        sequence: 1,
+        origin: "dc1.example.com",
+        sentAtUs: 0,
+        ttl: 4,
+        bounces: 0,
+        mayBeRepeat: false,
+      },
+      { settle: (number) => void this.settled.push(number) },
+      7,
+    );
+  }
+}
+
+const PLACES: readonly (readonly [to: string, where: string | undefined])[] = [
+  ["b@example.com", "session"],
+  ["b@example.com/y", "session"],
+  ["echo.example.com", "component"],
+  ["room@echo.example.com/n", "component"],
+  ["example.com", "service"],
+  ["dc1.example.com/any", "service"],
+  ["b@dc1.example.com", undefined],
+  ["other.example.com", undefined],
+];
+
+for (const [to, where] of PLACES) {
+  Deno.test(`LocalSide hands what is for ${to} to ${where ?? "nobody"}`, () => {
+    const fixture = new Fixture();
+    const outcome = fixture.local.deliver(fixture.envelope(to));
+    assert.deepEqual(fixture.handed, where === undefined ? [] : [where]);
+    assert.equal(outcome, where === undefined ? "no-session" : "delivered");
+  });
+}
+
+Deno.test("LocalSide settles what a session took, and leaves what nobody took", () => {
+  const fixture = new Fixture();
+  fixture.local.deliver(fixture.envelope("b@example.com"));
+  assert.deepEqual(fixture.settled, [7]);
+  fixture.session = "no-session";
+  fixture.local.deliver(fixture.envelope("b@example.com"));
+  assert.deepEqual(fixture.settled, [7]);
+});
+
+Deno.test("LocalSide lets a service's answer take over the duty of the request, at once or later", () => {
+  for (const isLater of [false, true]) {
+    const fixture = new Fixture();
+    let answerNow = () => {};
+    fixture.whenAsked = (request) => {
+      answerNow = () => fixture.local.answered(errorReply(request, "forbidden")!, request);
+      if (!isLater) answerNow();
+    };
+    const envelope = fixture.envelope("example.com", "iq");
+    fixture.local.deliver(envelope);
+    if (isLater) {
+      assert.deepEqual(fixture.settled, []);
+      answerNow();
+    }
+    assert.equal(fixture.answers[0]!.request, envelope);
+  }
+});
+
+Deno.test("LocalSide keeps the duty of an account's request that a service refuses", () => {
+  const fixture = new Fixture();
+  fixture.service = "service-unavailable";
+  const envelope = fixture.envelope("b@example.com", "iq");
+  assert.equal(fixture.local.deliver(envelope), "service-unavailable");
+  assert.deepEqual(fixture.handed, ["session", "service"]);
+  assert.deepEqual(fixture.settled, []);
+});
