@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+
+const CONVERSATION = HEADER +
+  `<auth xmlns='${SASL}' mechanism='SCRAM-SHA-1'>biwsbj1hbGljZSxyPWFiYw==</auth>` +
+  `<abort xmlns='${SASL}'/>` + plainOf("alice") + HEADER +
+  "<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>" +
+  "<resource>home</resource></bind></iq><presence><priority>1</priority></presence>" +
+  "<message to='alice@example.com/home' id='m'><body>&lt;ü&gt;</body></message>" +
+  "<iq type='get' to='example.com' id='i'><q xmlns='x:y'/></iq><presence to='bob@example.com'/>" +
+  "</stream:stream>";
+
+/** Bytes that mean something to XML, and some that mean nothing to anyone. */
+const PIECES = [
+  ..."<>/='\"&; \n!?-]x\0\u00e4\u{1f600}",
+  "<![CDATA[",
+  "<!--",
+  "<?x",
+  "<!DOCTYPE",
+  "&#0;",
+  "xmlns='",
+  "</stream:stream>",
+  HEADER,
+];
+
+const MUTATION = fc.record({
+  at: fc.nat(CONVERSATION.length),
+  removed: fc.nat(8),
+  inserted: fc.oneof(fc.constantFrom(...PIECES), fc.string({ maxLength: 4 })),
+});
+
+/** Ends whatever a mutation has left open: nothing that XML allows goes on behind it. */
+const ENDING = "]]>'>\"><!DOCTYPE x>";
+
+Deno.test("C2sListener takes the conversation that is mutated", async () => {
+  await using fixture = new C2sFixture();
+  const peer = fixture.connect();
+  peer.send(CONVERSATION + ENDING);
+  const answer = await peer.expectClosed();
+  assert.match(answer, /<jid>alice@example\.com\/home<\/jid>.*<message .*<\/stream:stream>$/);
+  assert.deepEqual(fixture.opened, ["alice@example.com/home"]);
+});
+
+Deno.test("C2sListener ends mutated conversations by an error of the peer's, never of its own", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(MUTATION, { minLength: 1, maxLength: 4 }),
+      fc.constantFrom(1, 7, 100_000),
+      async (mutations, chunkBytes) => {
+        let text = CONVERSATION;
+        for (const { at, removed, inserted } of mutations) {
+          text = text.slice(0, at) + inserted + text.slice(at + removed);
+        }
+        await using fixture = new C2sFixture();
+        const peer = fixture.connect({ chunkBytes });
+        peer.send(text + ENDING);
+        const answer = await peer.expectClosed();
+        assert(!answer.includes("internal-server-error"), answer);
+        assert.deepEqual(fixture.log.named("c2s.stream.broken"), []);
+        await fixture.registry.settled();
+        assert.equal(fixture.registry.count, 0);
+        assert.deepEqual(fixture.opened, fixture.closed);
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

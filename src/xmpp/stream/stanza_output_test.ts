@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { memoryConnectionPair } from "../../net/mod.ts";
+import { parseJid } from "../jid_parser.ts";
+import type { Stanza } from "../stanza.ts";
+import { MemoryMetrics } from "./_memory_metrics.ts";
+import { StanzaOutput } from "./stanza_output.ts";
+import { resolveStreamLimits } from "./stream_limits.ts";
+import { StreamMetrics } from "./stream_metrics.ts";
+import { TcpTransport } from "./tcp_transport.ts";
+
+function outputWith(maxPendingBytes: number) {
+  const clock = new ManualClock();
+  const metrics = new MemoryMetrics();
+  const [near, far] = memoryConnectionPair();
+  const limits = resolveStreamLimits({ maxPendingBytes });
+  const transport = new TcpTransport(near, limits);
+  const output = new StanzaOutput(transport, {
+    limits,
+    clock,
+    metrics: new StreamMetrics(metrics, "c2s"),
+  });
+  return { output, clock, metrics, near, far };
+}
+
+function stanzaOf(byteLength: number): Stanza {
+  return {
+    kind: "message",
+    type: "chat",
+    from: parseJid("a@example.com/x"),
+    to: parseJid("b@example.com/y"),
+    bytes: new Uint8Array(byteLength),
+  };
+}
+
+Deno.test("StanzaOutput.send() takes maxPendingBytes and refuses one more", () => {
+  const { output, near, metrics } = outputWith(16_384);
+  assert(output.send(stanzaOf(16_383)));
+  assert(output.send(stanzaOf(1)));
+  assert(!output.send(stanzaOf(1)));
+  assert.equal(near.pendingBytes, 16_384);
+  assert.equal(metrics.value("xmpp_stanzas_sent_total", { edge: "c2s", kind: "message" }), 2);
+  output.close();
+});
+
+Deno.test("StanzaOutput.send() takes any one stanza for a peer that has read everything", () => {
+  const { output } = outputWith(16_384);
+  assert(output.send(stanzaOf(100_000)));
+  assert(!output.send(stanzaOf(1)));
+  output.close();
+});
+
+Deno.test("StanzaOutput keeps no timer once it is drained or closed", () => {
+  const { output, clock } = outputWith(16_384);
+  output.send(stanzaOf(20_000));
+  output.send(stanzaOf(1));
+  output.send(stanzaOf(1));
+  assert.equal(clock.pendingTimers, 1);
+  output.drained();
+  assert.equal(clock.pendingTimers, 0);
+  output.send(stanzaOf(1));
+  assert.equal(clock.pendingTimers, 1);
+  output.close();
+  assert.equal(clock.pendingTimers, 0);
+});
+
+Deno.test("StanzaOutput forgives a peer that has caught up by half", async () => {
+  const { output, clock, near, far } = outputWith(16_384);
+  near.start({ data() {}, closed() {} });
+  output.send(stanzaOf(16_384));
+  assert(!output.send(stanzaOf(1)));
+  far.start({ data() {}, closed() {} });
+  await clock.advanceAsync(30_000, 10_000);
+  assert.equal(near.isClosed, false);
+  assert(output.send(stanzaOf(1)));
+  near.close();
+});

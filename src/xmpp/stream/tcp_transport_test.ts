@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { memoryConnectionPair } from "../../net/mod.ts";
+import type { StreamLimits } from "./stream_limits.ts";
+import { resolveStreamLimits } from "./stream_limits.ts";
+import type { TransportHandlers } from "./stream_transport.ts";
+import { TcpTransport } from "./tcp_transport.ts";
+
+const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +
+  "xmlns:stream='http://etherx.jabber.org/streams'>";
+
+/** A transport that notes what it hands out, and what to do about it. */
+function transportWith(
+  on: Record<string, (transport: TcpTransport) => void> = {},
+  limits: StreamLimits = {},
+) {
+  const [near, far] = memoryConnectionPair();
+  const transport = new TcpTransport(near, resolveStreamLimits(limits));
+  const events: string[] = [];
+  const note = (event: string) => {
+    events.push(event);
+    on[event]?.(transport);
+  };
+  const handlers: TransportHandlers = {
+    header: () => note("header"),
+    element: (element) => note(element.name),
+    footer: () => note("footer"),
+    failed: (condition, limit) => note(`failed ${condition} ${limit ?? "-"}`),
+    broken: (thrown) => note(`broken ${(thrown as Error).message}`),
+    secured: () => note("secured"),
+    drained: () => note("drained"),
+    closed: () => note("closed"),
+  };
+  transport.start(handlers);
+  let received = "";
+  far.start({
+    data: (chunk) => {
+      received += new TextDecoder().decode(chunk);
+    },
+    closed() {},
+  });
+  return {
+    transport,
+    events,
+    far,
+    get received() {
+      return received;
+    },
+    async say(text: string): Promise<void> {
+      far.send(new TextEncoder().encode(text));
+      await settle();
+    },
+  };
+}
+
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+}
+
+Deno.test("TcpTransport.hold() keeps back what lies behind an element, also in its chunk", async () => {
+  const { transport, events, say } = transportWith({ a: (each) => each.hold() });
+  await say(`${HEADER}<a/><b/>`);
+  assert.deepEqual(events, ["header", "a"]);
+  await say("<c/>");
+  assert.deepEqual(events, ["header", "a"]);
+  transport.release();
+  await settle();
+  assert.deepEqual(events, ["header", "a", "b", "c"]);
+  transport.end();
+});
+
+Deno.test("TcpTransport.restart() takes what was held for a new stream", async () => {
+  const { transport, events, say } = transportWith({ a: (each) => each.hold() });
+  await say(`${HEADER}<a/>${HEADER}<b/>`);
+  transport.restart();
+  assert.deepEqual(events, ["header", "a"]);
+  transport.release();
+  assert.deepEqual(events, ["header", "a", "header", "b"]);
+  transport.end();
+});
+
+Deno.test("TcpTransport.resume() does not undo a hold, nor release() a pause", async () => {
+  const { transport, events, say } = transportWith();
+  await say(HEADER);
+  transport.pause();
+  transport.hold();
+  transport.resume();
+  await say("<a/>");
+  assert.deepEqual(events, ["header"]);
+  transport.pause();
+  transport.release();
+  await say("<b/>");
+  assert.deepEqual(events, ["header"]);
+  transport.resume();
+  await settle();
+  assert.deepEqual(events, ["header", "a", "b"]);
+  transport.end();
+});
+
+Deno.test("TcpTransport hands out nothing behind its own end", async () => {
+  const { events, say } = transportWith({ a: (each) => each.end() });
+  await say(`${HEADER}<a/><b/></stream:stream>`);
+  assert.deepEqual(events.filter((event) => event !== "closed"), ["header", "a"]);
+});
+
+Deno.test("TcpTransport.end() sends an end only to a stream that it has begun", async () => {
+  const silent = transportWith({ header: (each) => each.end() });
+  await silent.say(HEADER);
+  assert.equal(silent.received, "");
+  const polite = transportWith({
+    header: (each) => {
+      each.sendHeader({
+        contentNamespace: "jabber:client",
+        from: "example.com",
+        to: "a@example.com/'&",
+        id: "i",
+        hasVersion: true,
+      });
+      each.sendStreamElement("features", "");
+      each.end();
+    },
+  });
+  await polite.say(HEADER);
+  assert.equal(
+    polite.received,
+    "<?xml version='1.0'?><stream:stream xmlns='jabber:client' " +
+      "xmlns:stream='http://etherx.jabber.org/streams' from='example.com' " +
+      "to='a@example.com/&apos;&amp;' id='i' version='1.0' xml:lang='en'>" +
+      "<stream:features/></stream:stream>",
+  );
+});
+
+Deno.test("TcpTransport ends one stream for a handler that throws, and no process", async () => {
+  const { transport, events, say } = transportWith({
+    a: () => {
+      throw new TypeError("a bug");
+    },
+  });
+  await say(`${HEADER}<a/><b/>`);
+  assert.deepEqual(events, ["header", "a", "broken a bug"]);
+  transport.end();
+});
+
+Deno.test("TcpTransport names the limit that a peer runs into", async () => {
+  const bytes = transportWith({}, { maxUnauthenticatedBytes: 1024 });
+  await bytes.say(HEADER + " ".repeat(1024 - HEADER.length));
+  assert.deepEqual(bytes.events, ["header"]);
+  await bytes.say(" ");
+  assert.deepEqual(bytes.events, ["header", "failed policy-violation unauthenticated-bytes"]);
+  bytes.transport.end();
+
+  const depth = transportWith({ header: (each) => each.trust() }, { maxDepth: 8 });
+  await depth.say(`${HEADER}${"<a>".repeat(8)}${"</a>".repeat(8)}`);
+  assert.deepEqual(depth.events, ["header", "a"]);
+  await depth.say("<a>".repeat(9));
+  assert.deepEqual(depth.events, ["header", "a", "failed policy-violation stanza-bounds"]);
+  depth.transport.end();
+
+  const tls = transportWith({ starttls: (each) => each.startTls() });
+  await tls.say(`${HEADER}<starttls/><a/>`);
+  assert.deepEqual(tls.events, [
+    "header",
+    "starttls",
+    "failed policy-violation pipelined-starttls",
+  ]);
+  assert.equal(tls.received, "");
+  tls.transport.end();
+});
+
+Deno.test("TcpTransport.startTls() proceeds for a peer that waits", async () => {
+  const { transport, events, say } = transportWith({
+    starttls: (each) => each.startTls(),
+    secured: (each) => each.restart(),
+  });
+  assert(transport.canStartTls);
+  await say(`${HEADER}<starttls/>`);
+  await settle();
+  assert(transport.isEncrypted);
+  assert(!transport.canStartTls);
+  await say(`${HEADER}<a/>`);
+  assert.deepEqual(events, ["header", "starttls", "secured", "header", "a"]);
+  transport.end();
+});
