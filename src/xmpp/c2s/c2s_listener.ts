@@ -93,15 +93,18 @@ export class C2sListener {
     if (this.#isClosed) {
       return turnAway(transport, new CausewayError("c2s/closing", "Cannot accept: closing"));
     }
-    const ticket = this.#admission.admit(transport);
-    if (typeof ticket === "string") {
-      this.#context.metrics.limitHit(ticket);
+    const ticket = this.#admission.admit(transport, () => {
+      this.#context.metrics.limitHit("unauthenticated-streams");
+      stream.fail("resource-constraint");
+    });
+    if (ticket === undefined) {
+      this.#context.metrics.limitHit("streams-per-address");
       return turnAway(
         transport,
-        new CausewayError("c2s/too-many-streams", `Cannot accept: ${ticket}`),
+        new CausewayError("c2s/too-many-streams", "Cannot accept: the address has its share"),
       );
     }
-    const stream = new C2sStream(transport, this.#context, {
+    const stream: C2sStream = new C2sStream(transport, this.#context, {
       authenticated: () => ticket.authenticated(),
       closed: (closed) => {
         ticket.left();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
+import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
 import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
@@ -339,6 +340,33 @@ Deno.test("C2sListener refuses one session more than an account may have", async
   );
   assert.equal(limitHits(fixture, "sessions-per-account"), 1);
   assert.equal(await bind(second, "home"), "alice@example.com/home");
+});
+
+Deno.test("C2sListener ends the oldest stranger for one more than maxUnauthenticated", async () => {
+  const admission = new StreamAdmission({ maxUnauthenticated: 2 });
+  await using fixture = new C2sFixture({ admission });
+  const bound = await fixture.login("alice", "home");
+  const [oldest, second] = [fixture.connect(), fixture.connect()];
+  oldest.send(HEADER);
+  await oldest.expect("</stream:features>");
+  assert.equal(fixture.listener.streamCount, 3);
+  const third = await fixture.login("bob", "home");
+  await expectEnd(oldest, "resource-constraint");
+  assert.equal(limitHits(fixture, "unauthenticated-streams"), 1);
+  assert.deepEqual([bound.isClosed, second.isClosed, third.isClosed], [false, false, false]);
+});
+
+Deno.test("C2sListener turns away an address that has its share", async () => {
+  const admission = new StreamAdmission({ maxPerAddress: 1 });
+  await using fixture = new C2sFixture({ admission });
+  const first = connectFromElsewhere(fixture, true);
+  const second = connectFromElsewhere(fixture, true);
+  assert.equal(await second.expectClosed(), "");
+  assert.equal(limitHits(fixture, "streams-per-address"), 1);
+  await first.exchange("</stream>", OPENING);
+  await first.expectClosed();
+  const third = connectFromElsewhere(fixture, true);
+  await third.exchange(HEADER, OPENING);
 });
 
 Deno.test("C2sListener.close() ends every stream by system-shutdown", async () => {

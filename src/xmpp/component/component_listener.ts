@@ -67,13 +67,18 @@ export class ComponentListener {
     if (this.#isClosed) {
       return turnAway(transport, new CausewayError("component/closing", "Cannot accept: closing"));
     }
-    const ticket = this.#admission.admit(transport);
-    if (typeof ticket === "string") {
-      this.#context.metrics.limitHit(ticket);
-      const message = `Cannot accept: ${ticket}`;
-      return turnAway(transport, new CausewayError("component/too-many-streams", message));
+    const ticket = this.#admission.admit(transport, () => {
+      this.#context.metrics.limitHit("unauthenticated-streams");
+      stream.fail("resource-constraint");
+    });
+    if (ticket === undefined) {
+      this.#context.metrics.limitHit("streams-per-address");
+      return turnAway(
+        transport,
+        new CausewayError("component/too-many-streams", "Cannot accept: the address has its share"),
+      );
     }
-    const stream = new ComponentStream(transport, this.#context, {
+    const stream: ComponentStream = new ComponentStream(transport, this.#context, {
       authenticated: () => ticket.authenticated(),
       closed: (closed) => {
         ticket.left();

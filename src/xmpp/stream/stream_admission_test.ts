@@ -2,48 +2,58 @@ import assert from "node:assert/strict";
 import type { AdmissionTicket } from "./stream_admission.ts";
 import { StreamAdmission } from "./stream_admission.ts";
 
-function from(remoteAddress: string, isLoopback = false) {
-  return { remoteAddress, isLoopback };
+/** An admission whose candidates have names, and who had to go. */
+function admissionWith(limits: ConstructorParameters<typeof StreamAdmission>[0]) {
+  const admission = new StreamAdmission(limits);
+  const evicted: string[] = [];
+  const admit = (name: string, remoteAddress = "127.0.0.1:1", isLoopback = true) =>
+    admission.admit({ remoteAddress, isLoopback }, () => evicted.push(name));
+  return { admission, evicted, admit };
 }
 
-function ticketOf(result: AdmissionTicket | string): AdmissionTicket {
-  assert(typeof result !== "string", `refused: ${result}`);
-  return result;
+function ticketOf(ticket: AdmissionTicket | undefined): AdmissionTicket {
+  assert(ticket !== undefined);
+  return ticket;
 }
 
-Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers and not one more", () => {
-  const admission = new StreamAdmission({ maxUnauthenticated: 2 });
-  const first = ticketOf(admission.admit(from("127.0.0.1:1", true)));
-  const second = ticketOf(admission.admit(from("127.0.0.1:2", true)));
-  assert.equal(admission.admit(from("127.0.0.1:3", true)), "unauthenticated-streams");
+Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers; one more ends the oldest", () => {
+  const { admission, evicted, admit } = admissionWith({ maxUnauthenticated: 2 });
+  const first = ticketOf(admit("first"));
+  ticketOf(admit("second"));
+  assert.deepEqual(evicted, []);
   first.authenticated();
-  const third = ticketOf(admission.admit(from("127.0.0.1:3", true)));
-  assert.equal(admission.admit(from("127.0.0.1:4", true)), "unauthenticated-streams");
-  second.left();
-  second.left();
+  ticketOf(admit("third"));
+  assert.deepEqual(evicted, []);
+  const fourth = ticketOf(admit("fourth"));
+  assert.deepEqual(evicted, ["second"]);
+  fourth.left();
+  fourth.left();
   first.left();
   assert.equal(admission.unauthenticatedCount, 1);
-  third.left();
-  assert.equal(admission.unauthenticatedCount, 0);
+  ticketOf(admit("fifth"));
+  assert.deepEqual(evicted, ["second"]);
 });
 
 Deno.test("StreamAdmission.admit() takes maxPerAddress connections of one address", () => {
-  const admission = new StreamAdmission({ maxPerAddress: 2 });
-  const first = ticketOf(admission.admit(from("[2001:db8::1]:1")));
-  ticketOf(admission.admit(from("[2001:db8::1]:2"))).authenticated();
-  assert.equal(admission.admit(from("[2001:db8::1]:3")), "streams-per-address");
-  ticketOf(admission.admit(from("192.0.2.1:3")));
+  const { admit } = admissionWith({ maxPerAddress: 2 });
+  const first = ticketOf(admit("1", "[2001:db8::1]:1", false));
+  ticketOf(admit("2", "[2001:db8::1]:2", false)).authenticated();
+  assert.equal(admit("3", "[2001:db8::1]:3", false), undefined);
+  ticketOf(admit("4", "192.0.2.1:3", false));
   first.left();
-  ticketOf(admission.admit(from("[2001:db8::1]:3")));
-  assert.equal(admission.admit(from("[2001:db8::1]:4")), "streams-per-address");
+  first.left();
+  ticketOf(admit("5", "[2001:db8::1]:3", false));
+  assert.equal(admit("6", "[2001:db8::1]:4", false), undefined);
 });
 
 Deno.test("StreamAdmission.admit() does not count loopback by address", () => {
-  const admission = new StreamAdmission({ maxPerAddress: 1 });
-  for (let i = 0; i < 3; i++) ticketOf(admission.admit(from(`127.0.0.1:${i + 1}`, true)));
+  const { admit } = admissionWith({ maxPerAddress: 1 });
+  for (let i = 1; i <= 3; i++) ticketOf(admit(String(i), `127.0.0.1:${i}`));
 });
 
 Deno.test("StreamAdmission refuses bounds that are out of range", () => {
-  assert.throws(() => new StreamAdmission({ maxUnauthenticated: 0 }), RangeError);
-  assert.throws(() => new StreamAdmission({ maxPerAddress: 1_000_001 }), RangeError);
+  for (const value of [0, 1_000_001, 1.5]) {
+    assert.throws(() => new StreamAdmission({ maxUnauthenticated: value }), RangeError);
+    assert.throws(() => new StreamAdmission({ maxPerAddress: value }), RangeError);
+  }
 });
