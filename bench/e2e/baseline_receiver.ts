@@ -46,6 +46,7 @@ function receive(plan: BaselineReceiverPlan): void {
         tell({ event: "ended", result: { elapsedMs, frames: summary.count, latency: summary } });
       }
     }
+    Deno.exit(0); // the main process is gone, and nobody else will stop us
   });
 }
 

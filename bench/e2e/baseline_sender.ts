@@ -89,6 +89,7 @@ function send(plan: BaselineSenderPlan): void {
     for await (const command of readJsonLines<BaselineSenderCommand>(Deno.stdin.readable)) {
       sender.obey(command);
     }
+    Deno.exit(0); // the main process is gone, and nobody else will stop us
   });
 }
 

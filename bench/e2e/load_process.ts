@@ -100,11 +100,18 @@ function tell(event: LoadEvent): void {
   Deno.stdout.writeSync(jsonLine(event));
 }
 
+function die(thrown: unknown): never {
+  console.error(thrown);
+  Deno.exit(1);
+}
+
 if (import.meta.main) {
   const plan = JSON.parse(Deno.args[0] ?? "{}") as LoadPlan; // from our own main process
   await using generator = await LoadGenerator.login(plan);
   tell({ event: "ready" });
   for await (const command of readJsonLines<LoadCommand>(Deno.stdin.readable)) {
-    await generator.obey(command);
+    // Not awaited: when the main process dies, its pipe ends, and the load ends in mid-run.
+    generator.obey(command).catch(die);
   }
+  Deno.exit(0);
 }
