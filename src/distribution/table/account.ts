@@ -1,3 +1,5 @@
+import type { Claim } from "./claims.ts";
+
 /** A session of this node. */
 export interface OwnSession {
   readonly id: string;
@@ -22,6 +24,11 @@ export interface ClosedSession {
   isWithdrawn: boolean;
 }
 
+interface Seen {
+  readonly renewal: number;
+  readonly sinceMs: number;
+}
+
 /**
  * What this node holds of one account (bare JID) or of one component's domain: the unit that is
  * written, read back and renewed.
@@ -31,16 +38,14 @@ export class Account {
   readonly name: string;
   readonly sessions: OwnSession[] = [];
   readonly closed: ClosedSession[] = [];
-  /** Host to which we gave a key on behalf of its owner, by key. */
-  readonly handedTo = new Map<string, string>();
-  /** Renewals of others' claims as last seen, and since when (monotonic milliseconds), by id. */
-  readonly seen = new Map<string, { readonly renewal: number; readonly sinceMs: number }>();
-  /** Host that a key named without any claim to show for it, by key: left alone at first sight. */
-  readonly suspects = new Map<string, string>();
   /** Bucket of the wheel that renews it. */
   slot = -1;
   /** True while its commands are on their way; at most one batch works on an account. */
   isBusy = false;
+  // a million quiet accounts need none of these maps
+  #handedTo: Map<string, string> | undefined;
+  #suspects: Map<string, string> | undefined;
+  #seen: Map<string, Seen> | undefined;
 
   constructor(name: string) {
     this.name = name;
@@ -49,5 +54,53 @@ export class Account {
   /** True when nothing of it is ours any more. */
   get isEmpty(): boolean {
     return this.sessions.length === 0 && this.closed.length === 0;
+  }
+
+  /** True when a key names a host without a claim. */
+  get isDoubtful(): boolean {
+    return this.#suspects !== undefined && this.#suspects.size > 0;
+  }
+
+  /** Host to which we gave the key on behalf of its owner. */
+  handedTo(key: string): string | undefined {
+    return this.#handedTo?.get(key);
+  }
+
+  noteHandedTo(key: string, host: string | undefined): void {
+    if (host !== undefined) (this.#handedTo ??= new Map()).set(key, host);
+    else this.#handedTo?.delete(key);
+  }
+
+  /** Host that the key named without any claim to show for it, at the last look. */
+  suspect(key: string): string | undefined {
+    return this.#suspects?.get(key);
+  }
+
+  noteSuspect(key: string, host: string | undefined): void {
+    if (host !== undefined) (this.#suspects ??= new Map()).set(key, host);
+    else this.#suspects?.delete(key);
+  }
+
+  /** Since when (monotonic milliseconds) another's claim has stood at the same renewal. */
+  unchangedSinceMs(claim: Claim): number | undefined {
+    return this.#seen?.get(claim.id)?.sinceMs;
+  }
+
+  /** Forgets how long others' claims have stood still: for a while we could not look. */
+  restartRenewals(): void {
+    this.#seen = undefined;
+  }
+
+  /** Remembers how others' claims stand, and forgets those that are gone. */
+  noteRenewals(foreign: readonly Claim[], nowMs: number): void {
+    if (foreign.length === 0) {
+      this.#seen = undefined;
+      return;
+    }
+    const before = this.#seen;
+    this.#seen = new Map(foreign.map(({ id, renewal }) => {
+      const seen = before?.get(id);
+      return [id, seen?.renewal === renewal ? seen : { renewal, sinceMs: nowMs }];
+    }));
   }
 }

@@ -117,7 +117,7 @@ export function planAccount(
   const { foreign } = view;
   drawEpochs(account, foreign, context);
   const ours = account.sessions.map((session) => ownClaim(session, context));
-  noteRenewals(account, foreign, context);
+  account.noteRenewals(foreign, context.nowMs);
   const live = foreign.length === 0
     ? ours
     : [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
@@ -157,8 +157,8 @@ export function planAccount(
       isClaimed: foreign.some((claim) =>
         claim.host === current && (resource === "" || claim.resourcepart === resource)
       ),
-      isSuspect: account.suspects.get(key) === current,
-      handedTo: account.handedTo.get(key),
+      isSuspect: account.suspect(key) === current,
+      handedTo: account.handedTo(key),
     });
     note(account, key, current, decision, context.localHost);
     const command = commandFor(key, decision, context.expireSeconds);
@@ -168,7 +168,7 @@ export function planAccount(
       if (current !== null) repaired++;
     } else if (decision.kind === "delete") changedKeys.push(key);
   }
-  return { repaired, changedKeys, isDoubtful: account.suspects.size > 0 };
+  return { repaired, changedKeys, isDoubtful: account.isDoubtful };
 }
 
 /** Settles the epochs that are missing: the moment of the login, or above all that is known. */
@@ -198,26 +198,12 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
   };
 }
 
-/** Remembers since when each claim of another has stood as it does; forgets those that are gone. */
-function noteRenewals(account: Account, foreign: readonly Claim[], context: PlanContext): void {
-  if (foreign.length === 0) {
-    account.seen.clear();
-    return;
-  }
-  const ids = new Set(foreign.map((claim) => claim.id));
-  for (const id of account.seen.keys()) if (!ids.has(id)) account.seen.delete(id);
-  for (const { id, renewal } of foreign) {
-    if (account.seen.get(id)?.renewal === renewal) continue;
-    account.seen.set(id, { renewal, sinceMs: context.nowMs });
-  }
-}
-
 /**
  * True when the node that made the claim lives, and renews it. A claim whose removal was lost between
  * datacenters has a living node, yet stands still.
  */
 function isLive(account: Account, claim: Claim, context: PlanContext): boolean {
-  const sinceMs = account.seen.get(claim.id)?.sinceMs ?? context.nowMs;
+  const sinceMs = account.unchangedSinceMs(claim) ?? context.nowMs;
   const isRenewed = context.nowMs - sinceMs <= context.expireMs;
   return isRenewed && context.isLive(claim);
 }
@@ -248,11 +234,10 @@ function note(
   decision: KeyDecision,
   localHost: string,
 ): void {
-  if (decision.kind === "suspect" && current !== null) account.suspects.set(key, current);
-  else account.suspects.delete(key);
-  const hasHost = decision.kind === "set" || decision.kind === "set-absent";
-  if (hasHost && decision.host !== localHost) account.handedTo.set(key, decision.host);
-  else if (hasHost) account.handedTo.delete(key);
+  const isSuspect = decision.kind === "suspect" && current !== null;
+  account.noteSuspect(key, isSuspect ? current : undefined);
+  if (decision.kind !== "set" && decision.kind !== "set-absent") return;
+  account.noteHandedTo(key, decision.host === localHost ? undefined : decision.host);
 }
 
 function commandFor(

@@ -1,14 +1,8 @@
-import { Redis } from "ioredis";
+import { Command, Redis } from "ioredis";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import { orderingPart } from "./keys.ts";
 import type { RedisOptions } from "./options.ts";
-import type {
-  RedisCommand,
-  RedisCommands,
-  RedisEvents,
-  RedisReply,
-  RedisVerb,
-} from "./redis_commands.ts";
+import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
 /**
@@ -118,43 +112,43 @@ export class IoredisCommands implements RedisCommands {
   }
 }
 
-/** ioredis names its methods in lower case. */
-const METHODS: Readonly<Record<RedisVerb, string>> = {
-  GET: "get",
-  SET: "set",
-  DEL: "del",
-  EXPIRE: "expire",
-  HGETALL: "hgetall",
-  HSET: "hset",
-  HDEL: "hdel",
-  SADD: "sadd",
-  SREM: "srem",
-  SMEMBERS: "smembers",
-  SUNION: "sunion",
-};
-
-async function runOn(
-  redis: Redis,
-  commands: readonly RedisCommand[],
-): Promise<readonly RedisReply[]> {
-  const batch = commands.map(([verb, ...args]) => [METHODS[verb], ...args]);
-  const results = await redis.pipeline(batch).exec();
-  if (results === null) throw downError("the pipeline was dropped");
-  return results.map(([error, reply]) => error === null ? toReply(reply) : toError(error));
+/**
+ * Sends `commands` in one write. ioredis' own pipeline does the same at two and a half times the CPU:
+ * it makes three promises for each command.
+ */
+function runOn(redis: Redis, commands: readonly RedisCommand[]): Promise<readonly RedisReply[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<readonly RedisReply[]>();
+  const replies: RedisReply[] = new Array(commands.length).fill(null);
+  let missing = commands.length;
+  let text = "";
+  const sink = {
+    isPipeline: true as const,
+    write: (data: string | Uint8Array) => text += data, // never bytes: our arguments are strings
+    destination: { redis },
+  };
+  commands.forEach(([verb, ...args], i) => {
+    const command = new Command(verb, args, { replyEncoding: "utf8" });
+    redis.sendCommand(command, sink);
+    command.promise.then((reply: unknown) => {
+      replies[i] = toReply(reply);
+      if (--missing === 0) resolve(replies);
+    }, (error: Error) => {
+      if (error.name !== "ReplyError") {
+        reject(downError(describeError(error), error));
+        return;
+      }
+      replies[i] = new RedisErrorReply(error.message);
+      if (--missing === 0) resolve(replies);
+    });
+  });
+  if (text !== "") redis.stream.write(text);
+  return promise;
 }
 
-/** HGETALL comes as an object; everything else as Redis sent it. */
+/** Upper-case verbs keep ioredis from turning HGETALL into an object. */
 function toReply(reply: unknown): RedisReply {
   if (reply === null || typeof reply === "string" || typeof reply === "number") return reply;
-  if (Array.isArray(reply)) return reply.map(String);
-  if (typeof reply === "object") return Object.entries(reply as Record<string, string>).flat();
-  return String(reply);
-}
-
-/** What Redis answered is a reply; what broke on the way is thrown. */
-function toError(error: Error): RedisErrorReply {
-  if (error.name === "ReplyError") return new RedisErrorReply(error.message);
-  throw downError(describeError(error), error);
+  return Array.isArray(reply) ? reply.map(String) : String(reply);
 }
 
 function downError(reason: string, cause?: Error): CausewayError {

@@ -454,6 +454,7 @@ export class SessionTable {
   async #refreshAll(): Promise<void> {
     if (this.#isRestoring) return;
     this.#isRestoring = true;
+    for (const account of this.#accounts.values()) account.restartRenewals();
     await this.#reconciler.refresh(this.#accounts.values());
     this.#isRestoring = false;
   }

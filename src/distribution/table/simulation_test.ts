@@ -44,10 +44,8 @@ async function explore(
   },
 ): Promise<void> {
   const property = fc.asyncProperty(interleavings, async (run) => {
-    assert.deepEqual(
-      await Simulation.run({ ...run, isLossy: false, ...options }),
-      [],
-    );
+    const { rule, refreshes, isLossy = false } = options;
+    assert.deepEqual(await Simulation.run({ ...run, rule, refreshes, isLossy }), []);
   });
   const seed = options.seed === undefined ? {} : { seed: options.seed };
   await fc.assert(property, { numRuns: options.numRuns, ...seed });
@@ -79,4 +77,13 @@ Deno.test("all tables name the newest login again after splits and flushes that 
     isLossy: true,
     numRuns: runs(60),
   });
+});
+
+Deno.test("logins agree within two refreshes of a healed split or a flush that lost writes", async () => {
+  const splits = fc.record({
+    seed: fc.nat(),
+    datacenters: fc.integer({ min: 2, max: 3 }),
+    steps: steps(["login", "login", "split", "heal", "flush"], 1_500),
+  });
+  await explore(splits, { rule: decideKey, refreshes: 2, numRuns: runs(60) });
 });
