@@ -246,7 +246,9 @@ export class TestNode {
     const deadline = performance.now() + withinMs;
     while (!isMet()) {
       if (performance.now() > deadline) {
-        throw new Error(`Gave up waiting until ${what}; log: ${JSON.stringify(this.log.entries)}`);
+        throw new Error(
+          `Gave up waiting until ${what}; log: ${JSON.stringify(this.log.entries.slice(-6))}`,
+        );
       }
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#waiters.push({ isMet, resolve });

@@ -3,7 +3,14 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import type { Connection, Listener, TlsContextHolder } from "../../net/mod.ts";
 import { dial, listen } from "../../net/mod.ts";
 import type { Goodbye, Hello } from "../wire/mod.ts";
-import { decodeGoodbye, FRAME_TYPE, FrameDecoder, helloFrame, OUR_VERSIONS } from "../wire/mod.ts";
+import {
+  decodeGoodbye,
+  decodeHello,
+  FRAME_TYPE,
+  FrameDecoder,
+  helloFrame,
+  OUR_VERSIONS,
+} from "../wire/mod.ts";
 import type { EndpointAddress } from "./ports.ts";
 
 /** Bytes between two nodes, to be cut at will. */
@@ -84,6 +91,8 @@ export class RawPeer {
   /** Type bytes of the frames that came, in order. */
   readonly types: number[] = [];
   goodbye: Goodbye | undefined;
+  /** Answers the peer's HELLO, when the test plays the accepting side. */
+  greeted: ((hello: Hello) => void) | undefined;
   readonly ended: Promise<void>;
 
   constructor(connection: Connection) {
@@ -91,6 +100,7 @@ export class RawPeer {
     const decoder = new FrameDecoder({ maxFrameBytes: 1 << 20 }, {
       frame: (type, buffer, start, end) => {
         this.types.push(type);
+        if (type === FRAME_TYPE.hello) this.greeted?.(decodeHello(buffer, start, end));
         if (type === FRAME_TYPE.goodbye) this.goodbye = decodeGoodbye(buffer, start, end);
       },
     });

@@ -53,6 +53,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   #phase: Phase = { kind: "idle" };
   #peer: LinkPeer | undefined;
   #retries = 0;
+  #lastRefusal: CloseReason | undefined;
   #sentBytes = 0;
   #creditBytes = 0;
   #isStopping = false;
@@ -162,6 +163,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (resumption === "restarted") this.#queueTimes.reset();
     this.#peer = peer;
     this.lane.isLive = true;
+    this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
     mesh.linkOpened(this.host, peer.datacenterId);
     log.info("link.opened", {
@@ -198,7 +200,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (wasOpen) this.#shared.log.info("link.closed", { ...fields, direction: "out" });
     else {
       if (reason !== "lost") this.#shared.metrics.refused(reason).inc();
-      this.#shared.log.warn("link.refused", fields);
+      // Every attempt ends alike until somebody does something about it: one line is enough.
+      const level = reason === this.#lastRefusal ? "debug" : "warn";
+      this.#lastRefusal = reason;
+      this.#shared.log[level]("link.refused", fields);
     }
     this.#peer = undefined;
     // A link that breaks as soon as it stands must not be made again without end.

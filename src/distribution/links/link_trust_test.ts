@@ -1,0 +1,383 @@
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { TlsContextHolder } from "../../net/mod.ts";
+import { ackFrame, FRAME_TYPE, pingFrame, stanzaFrame } from "../wire/mod.ts";
+import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
+import { rawListener, RawPeer, testHello } from "./_test_peers.ts";
+
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+const DC3 = "dc3.example.com";
+
+/** dc1 with a good link from dc3, which must not notice what happens to others. */
+class Scene implements AsyncDisposable {
+  readonly authority: TestAuthority;
+  readonly dc1: TestNode;
+  readonly dc3: TestNode;
+  #sent = 0;
+
+  private constructor(authority: TestAuthority, dc1: TestNode, dc3: TestNode) {
+    this.authority = authority;
+    this.dc1 = dc1;
+    this.dc3 = dc3;
+  }
+
+  static async start(options: ConstructorParameters<typeof TestNode>[1]["options"] = {}) {
+    const authority = await TestAuthority.create();
+    const dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options });
+    const dc3 = new TestNode(DC3, { tls: await authority.holder(DC3), listen: [] });
+    await dc1.links.listen();
+    dc3.endpoints.set(DC1, [dc1.address]);
+    dc3.links.start();
+    const scene = new Scene(authority, dc1, dc3);
+    await scene.othersGoOn();
+    return scene;
+  }
+
+  /** A peer with a certificate for dc2. */
+  async peer(...frames: readonly Uint8Array[]): Promise<RawPeer> {
+    const peer = await RawPeer.dial(this.dc1.address, await this.authority.holder(DC2));
+    peer.send(...frames);
+    return peer;
+  }
+
+  /** Sees a stanza from dc3 arrive over the one link that it has had from the start. */
+  async othersGoOn(): Promise<void> {
+    const { dc1, dc3 } = this;
+    const sequence = ++this.#sent;
+    dc3.links.send(DC1, testEnvelope(sequence, { origin: DC3, process: 3 }));
+    await dc1.until(
+      () => dc1.received.some((one) => one.process === 3 && one.sequence === sequence),
+      "dc3's stanza is there",
+    );
+    assert.equal(dc1.metrics.value(`incoming_first_packet_total ${DC3}`), 1, "the same link");
+  }
+
+  /** Events of that name, or all refusals. */
+  refusals(): string[] {
+    return this.dc1.log.named("link.refused").map(({ fields }) => String(fields.reason));
+  }
+
+  async refused(reason: string): Promise<void> {
+    const { dc1 } = this;
+    const count = () => dc1.metrics.value(`links_refused_total ${reason}`);
+    await dc1.until(() => count() === 1, `a link is refused for ${reason}`);
+    assert.deepEqual(this.refusals(), [reason]);
+    assert.ok(dc1.received.every((one) => one.process === 3), "nothing came through");
+    await this.othersGoOn();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.dc3.links.close();
+    await this.dc1.links.close();
+    this.authority[Symbol.dispose]();
+  }
+}
+
+/** A peer that TLS itself may turn away before or after it believes itself connected. */
+async function endOf(peer: Promise<RawPeer>): Promise<void> {
+  try {
+    await (await peer).ended;
+  } catch {
+    // refused during the handshake: as good an end as any, and counted all the same
+  }
+}
+
+Deno.test("LinkLayer refuses a certificate of another authority", async () => {
+  await using scene = await Scene.start();
+  using other = await TestAuthority.create();
+  const files = await other.issue(DC2);
+  const holder = await TlsContextHolder.load({ ...files, cafile: scene.authority.cafile });
+  await endOf(RawPeer.dial(scene.dc1.address, holder));
+  await scene.refused("net/tls-untrusted");
+});
+
+Deno.test("LinkLayer refuses a peer without a certificate", async () => {
+  await using scene = await Scene.start();
+  const socket = connectTls({ ...scene.dc1.address, rejectUnauthorized: false });
+  socket.on("error", () => {}); // the refusal
+  await new Promise((resolve) => socket.once("close", resolve));
+  await scene.refused("net/tls-untrusted");
+});
+
+Deno.test("LinkLayer refuses dc3's certificate that claims to be dc2", async () => {
+  await using scene = await Scene.start();
+  const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder(DC3));
+  peer.send(testHello(), stanzaFrame(testEnvelope(1), 1));
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "identity");
+  assert.deepEqual(peer.types, [FRAME_TYPE.goodbye]);
+  await scene.refused("identity");
+});
+
+Deno.test("LinkLayer refuses a peer that claims our own local host", async () => {
+  await using scene = await Scene.start();
+  const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder(DC1));
+  peer.send(testHello({ localHost: DC1 }));
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "host-conflict");
+  await scene.refused("host-conflict");
+});
+
+Deno.test("LinkLayer refuses a second datacenter under one local host while the first is linked", async () => {
+  await using scene = await Scene.start();
+  const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder(DC3));
+  peer.send(testHello({ localHost: DC3, datacenterId: "another" }));
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "host-conflict");
+  await scene.refused("host-conflict");
+});
+
+Deno.test("LinkLayer refuses a HELLO of another major version, and takes a newer minor one", async () => {
+  await using scene = await Scene.start();
+  const peer = await scene.peer(testHello({ lowestVersion: 2, highestVersion: 3 }));
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "version");
+  await scene.refused("version");
+  const newer = await scene.peer(testHello({ highestVersion: 2, minorVersion: 7 }));
+  newer.send(Uint8Array.of(0, 0, 0, 3, 0x99, 1, 2), stanzaFrame(testEnvelope(5), 1));
+  await scene.dc1.until(
+    () => scene.dc1.received.some((one) => one.sequence === 5 && one.process === 77),
+    "its stanza is there, an optional frame that nobody knows skipped",
+  );
+  newer.close();
+  await newer.ended;
+});
+
+Deno.test("LinkLayer ends a link on each kind of broken input, by name, and that link only", async () => {
+  const hello = testHello();
+  const stanza = stanzaFrame(testEnvelope(1, { origin: DC2 }), 1);
+  const short = stanza.slice();
+  short[3] = 30;
+  const wrongJid = stanzaFrame(testEnvelope(1, { origin: DC2 }), 1);
+  wrongJid.set(new TextEncoder().encode("ALICE"), 48 + DC2.length);
+  const cases: readonly (readonly [string, Uint8Array[], string])[] = [
+    ["garbage", [new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n")], "malformed"],
+    ["random bytes", [crypto.getRandomValues(new Uint8Array(5000)).fill(9, 4, 5)], "malformed"],
+    ["4 GB before HELLO", [Uint8Array.of(255, 255, 255, 255)], "too-large"],
+    ["4 GB by its length", [hello, Uint8Array.of(255, 255, 255, 255, 2)], "too-large"],
+    ["a stanza before HELLO", [stanza], "malformed"],
+    ["a second HELLO", [hello, hello], "malformed"],
+    ["an unknown mandatory frame", [hello, Uint8Array.of(0, 0, 0, 1, 0x55)], "malformed"],
+    ["an ACK from the dialler", [
+      hello,
+      ackFrame({ received: 0, settled: 0, creditBytes: 0, ranges: [] }),
+    ], "malformed"],
+    ["a frame cut short", [hello, short.subarray(0, 34)], "malformed"],
+    ["an address not normalised", [hello, wrongJid], "malformed"],
+    ["a gap in numbers", [hello, stanzaFrame(testEnvelope(1, { origin: DC2 }), 2)], "number-gap"],
+  ];
+  for (const [what, frames, reason] of cases) {
+    await using scene = await Scene.start();
+    const peer = await scene.peer(...frames);
+    await peer.ended;
+    assert.equal(peer.goodbye?.reason, reason, what);
+    const { dc1 } = scene;
+    await dc1.until(
+      () => dc1.metrics.value(`links_refused_total ${reason}`) === 1,
+      `${what} is counted`,
+    );
+    assert.ok(dc1.received.every((one) => one.process === 3), what);
+    await scene.othersGoOn();
+  }
+});
+
+Deno.test("LinkLayer refuses stanzas by their sender, settles and counts them, and keeps the link", async () => {
+  await using scene = await Scene.start();
+  const { dc1 } = scene;
+  const bad = [
+    { from: DC1, origin: DC2 },
+    { from: `admin@${DC3}`, origin: DC2 },
+    { from: "eve@evil.net", origin: DC2 },
+  ];
+  const good = [{ from: DC2, origin: DC2 }, { from: "alice@example.com/x", origin: DC2 }];
+  const frames = [...bad, ...good].map((fields, i) =>
+    stanzaFrame(testEnvelope(i + 1, fields), i + 1)
+  );
+  const peer = await scene.peer(testHello(), ...frames);
+  await dc1.until(
+    () => dc1.received.filter((one) => one.process === 77).length === 2,
+    "the good ones are there",
+  );
+  assert.equal(dc1.metrics.value(`incoming_refused_total ${DC2}`), 3);
+  assert.equal(dc1.log.named("link.stanza-refused").length, 1);
+  assert.equal(dc1.links.snapshot().incoming.find((link) => link.host === DC2)?.unsettled, 0);
+  peer.close();
+  await peer.ended;
+});
+
+Deno.test("LinkLayer drops a number that it has had, on the same connection and the next", async () => {
+  await using scene = await Scene.start();
+  const { dc1 } = scene;
+  const [one, two] = [1, 2].map((i) => stanzaFrame(testEnvelope(i, { origin: DC2 }), i));
+  const first = await scene.peer(testHello(), one!, one!);
+  await dc1.until(() => dc1.metrics.value(`incoming_repeats_total ${DC2}`) === 1, "one repeat");
+  const second = await scene.peer(testHello());
+  await first.ended;
+  assert.equal(first.goodbye?.reason, "superseded", "a lane has one connection");
+  second.send(one!, two!);
+  await dc1.until(() => dc1.metrics.value(`incoming_messages_total ${DC2}`) === 2, "two are new");
+  assert.equal(dc1.metrics.value(`incoming_repeats_total ${DC2}`), 2);
+  second.close();
+  await second.ended;
+});
+
+Deno.test("LinkLayer ends a link that sends past its credit", async () => {
+  await using scene = await Scene.start({ creditBytes: 16_384, ackDelayMs: 60_000 });
+  const frames = Array.from(
+    { length: 40 },
+    (_, i) => stanzaFrame(testEnvelope(i + 1, { origin: DC2, padding: 1000 }), i + 1),
+  );
+  const peer = await scene.peer(testHello(), ...frames);
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "overload");
+  await scene.othersGoOn();
+});
+
+Deno.test("LinkLayer ends a peer that says nothing, at its limit", async () => {
+  await using scene = await Scene.start({ helloTimeoutMs: 300 });
+  const peer = await scene.peer();
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "timeout");
+  await scene.refused("timeout");
+});
+
+Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more away", async () => {
+  await using scene = await Scene.start({ maxUnauthenticated: 3 });
+  const { dc1 } = scene;
+  const peers = [await scene.peer(), await scene.peer(), await scene.peer()];
+  await dc1.until(() => dc1.links.snapshot().incoming.length === 4, "three wait");
+  const excess = await scene.peer(testHello());
+  await excess.ended;
+  assert.equal(excess.goodbye?.reason, "busy");
+  assert.equal(dc1.log.named("link.too-many").length, 1);
+  await scene.othersGoOn();
+  peers[0]!.send(testHello());
+  await dc1.until(
+    () => dc1.metrics.value(`incoming_first_packet_total ${DC2}`) === 1,
+    "one that waited may still say HELLO",
+  );
+  const next = await scene.peer(testHello({ lane: 2 }));
+  await dc1.until(
+    () => dc1.metrics.value(`incoming_first_packet_total ${DC2}`) === 2,
+    "and makes room",
+  );
+  for (const peer of [...peers, next]) peer.close();
+  await Promise.all([...peers, next].map((peer) => peer.ended));
+});
+
+Deno.test("LinkLayer answers PING, and drops a peer that has been silent too long", async () => {
+  await using scene = await Scene.start({ silenceTimeoutMs: 400, pingIntervalMs: 100 });
+  scene.dc3.links.refresh(DC1);
+  const { dc1 } = scene;
+  const peer = await scene.peer(testHello(), pingFrame(1));
+  await dc1.until(() => peer.types.includes(FRAME_TYPE.pong), "it is answered");
+  await peer.ended;
+  await dc1.until(() => dc1.metrics.value("links_refused_total silent") >= 1, "and counted");
+});
+
+Deno.test("LinkLayer takes plain connections that are no TLS for what they are", async () => {
+  await using scene = await Scene.start();
+  const { host, port } = scene.dc1.address;
+  const socket = connect(port, host);
+  socket.on("error", () => {}); // a reset is an end too
+  socket.resume();
+  socket.write(testHello());
+  await new Promise((resolve) => socket.once("close", resolve));
+  await scene.dc1.until(() => scene.refusals().length === 1, "it is logged");
+  await scene.othersGoOn();
+});
+
+Deno.test("LinkLayer dials nobody whose certificate names another host, and says nothing to it", async () => {
+  using authority = await TestAuthority.create();
+  const peers: RawPeer[] = [];
+  const impostor = await rawListener(await authority.holder(DC3), (peer) => peers.push(peer));
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: impostor.port }]);
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  await dc1.until(() => dc1.log.named("link.refused").length > 0, "it is refused");
+  assert.equal(dc1.log.named("link.refused")[0]!.fields.reason, "identity");
+  assert.equal(dc1.links.snapshot().hosts[0]!.openLinks, 0);
+  await closeAll(impostor, dc1, peers);
+  assert.ok(peers.every((peer) => !peer.types.includes(FRAME_TYPE.hello)));
+});
+
+Deno.test("LinkLayer keeps to its bounds for a peer that stays connected and grants nothing", async () => {
+  using authority = await TestAuthority.create();
+  const peers: RawPeer[] = [];
+  const miser = await rawListener(await authority.holder(DC2), (peer) => {
+    peers.push(peer);
+    peer.greeted = ({ lane }) => peer.send(testHello({ lane }));
+  });
+  const laneMaxBytes = 1 << 20;
+  await using dc1 = new TestNode(DC1, {
+    tls: await authority.holder(DC1),
+    listen: [],
+    options: { laneMaxBytes },
+  });
+  dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: miser.port }]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the link is up");
+  for (let i = 1; i <= 20_000; i++) dc1.links.send(DC2, testEnvelope(i, { padding: 200 }));
+  const lane = dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!;
+  assert.ok(lane.bytes <= laneMaxBytes, `${lane.bytes} bytes`);
+  assert.ok(lane.items > 1000);
+  assert.equal(lane.items + dc1.returned.length, 20_000);
+  assert.ok(dc1.returned.every(({ reason }) => reason === "full"));
+  assert.deepEqual(dc1.pressure, [["alice@example.com/phone", true]]);
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  assert.ok(!peers[0]!.types.includes(FRAME_TYPE.stanza), "nothing was sent without credit");
+  await closeAll(miser, dc1, peers);
+});
+
+Deno.test("LinkLayer ends a link whose peer acknowledges what was never sent", async () => {
+  using authority = await TestAuthority.create();
+  const peers: RawPeer[] = [];
+  const liar = await rawListener(await authority.holder(DC2), (peer) => {
+    peers.push(peer);
+    const ack = ackFrame({ received: 9, settled: 9, creditBytes: 0, ranges: [] });
+    peer.greeted = ({ lane }) => peer.send(testHello({ lane }), ack);
+  });
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: liar.port }]);
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  await dc1.until(() => peers[0]?.goodbye !== undefined, "it is told");
+  assert.match(peers[0]!.goodbye!.detail, /9 is received of 0 sent/);
+  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1, "nothing is lost");
+  await closeAll(liar, dc1, peers);
+});
+
+async function closeAll(
+  listener: { close(): Promise<void> },
+  node: TestNode,
+  peers: readonly RawPeer[],
+): Promise<void> {
+  await listener.close();
+  await node.links.close();
+  await Promise.all(peers.map((peer) => peer.ended));
+}
+
+Deno.test("LinkLayer carries stanzas over plain TCP when no TLS is configured", async () => {
+  await using dc1 = new TestNode(DC1, { tls: undefined, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: undefined });
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  for (let i = 1; i <= 100; i++) dc1.links.send(DC2, testEnvelope(i));
+  await dc2.until(() => dc2.received.length === 100, "all are there");
+});
+
+Deno.test("LinkLayer.listen() rejects when a port is taken, and leaves nothing bound", async () => {
+  await using dc1 = new TestNode(DC1, { tls: undefined });
+  await dc1.links.listen();
+  const taken = dc1.address;
+  await using dc2 = new TestNode(DC2, {
+    tls: undefined,
+    listen: [{ host: "127.0.0.1", port: 0 }, taken],
+  });
+  await assert.rejects(dc2.links.listen(), { code: "net/address-in-use" });
+  assert.deepEqual(dc2.links.addresses, []);
+});
