@@ -1,0 +1,46 @@
+import type { Datacenter } from "../cluster/mod.ts";
+import { parsePrometheusText, type Sample, sumOf } from "../screen/mod.ts";
+
+const CLASSIC = "global.mod_global_distrib.";
+
+/** What the node of a datacenter had counted at one moment, as its admin API tells. */
+export class Figures {
+  readonly #classic: Readonly<Record<string, ClassicMetric>>;
+  readonly #samples: readonly Sample[];
+
+  private constructor(
+    classic: Readonly<Record<string, ClassicMetric>>,
+    samples: readonly Sample[],
+  ) {
+    this.#classic = classic;
+    this.#samples = samples;
+  }
+
+  static async read(datacenter: Datacenter): Promise<Figures> {
+    const [classic, text] = await Promise.all([
+      get(datacenter, "/api/metrics").then((response) => response.json()),
+      get(datacenter, "/metrics").then((response) => response.text()),
+    ]);
+    return new Figures(classic, parsePrometheusText(text));
+  }
+
+  /** A metric by the end of its classic name, such as `stop_ttl_zero`; 0 if nothing moved it yet. */
+  classic(name: string): number {
+    const metric = this.#classic[CLASSIC + name];
+    return metric === undefined ? 0 : "value" in metric ? metric.value : metric.count;
+  }
+
+  /** A metric by its name in Prometheus' text; 0 if nothing moved it yet. */
+  sum(name: string, labels?: Readonly<Record<string, string>>): number {
+    return sumOf(this.#samples, name, labels);
+  }
+}
+
+/** Counters and histograms have a count, gauges a value. */
+type ClassicMetric = { readonly count: number } | { readonly value: number };
+
+async function get(datacenter: Datacenter, path: string): Promise<Response> {
+  const response = await fetch(datacenter.adminUrl(path));
+  if (response.ok) return response;
+  throw new Error(`${datacenter.name} answers ${response.status} for ${path}`);
+}

@@ -1,0 +1,116 @@
+import {
+  type ChatClient,
+  type ClientSecurity,
+  type ReceivedStanza,
+  SlixmppClient,
+  XmppComponent,
+  XmppJsClient,
+} from "../clients/mod.ts";
+import type { Cluster } from "../cluster/mod.ts";
+
+/** Which library a client is made of. */
+export type Library = "@xmpp" | "slixmpp";
+
+/** How somebody logs in. */
+export interface Entrance {
+  /** @default "@xmpp" */
+  readonly library?: Library;
+  /** @default "starttls" */
+  readonly security?: ClientSecurity;
+  /** @default chosen by the server */
+  readonly resource?: string;
+}
+
+/** Lets the people and components of one scenario in, and sees all of them out at its end. */
+export class Stage implements AsyncDisposable {
+  readonly cluster: Cluster;
+  readonly #entered = new AsyncDisposableStack();
+
+  constructor(cluster: Cluster) {
+    this.cluster = cluster;
+  }
+
+  /** The account `who` logs in at the datacenter `at`, and has not sent presence yet. */
+  async enter(who: string, at: string, entrance: Entrance = {}): Promise<ChatClient> {
+    const { cluster } = this;
+    const user = cluster.users.find(({ localpart }) => localpart === who);
+    if (user === undefined) throw new RangeError(`The cluster has no account ${who}`);
+    const { library = "@xmpp", security = "starttls", resource } = entrance;
+    const { host, port } = cluster.datacenter(at).clientAddress(security);
+    const client = await LIBRARIES[library].connect({
+      host,
+      port,
+      domain: cluster.globalHost,
+      ...user,
+      security,
+      caFile: cluster.caFile,
+      ...(resource === undefined ? {} : { resource }),
+    });
+    return this.#entered.use(client);
+  }
+
+  /** As `enter`, and whatever is for the bare JID may reach it now. */
+  async enterAvailable(who: string, at: string, entrance?: Entrance): Promise<ChatClient> {
+    const client = await this.enter(who, at, entrance);
+    await becomeAvailable(client);
+    return client;
+  }
+
+  /** Connects the component `name` (`echo` is `echo.example.com`) to the datacenter `at`. */
+  async connectComponent(name: string, at: string): Promise<XmppComponent> {
+    const domain = `${name}.${this.cluster.globalHost}`;
+    const account = this.cluster.options.components.find((each) => each.name === domain);
+    if (account === undefined) throw new RangeError(`The cluster has no component ${domain}`);
+    const { host, port } = this.cluster.datacenter(at).componentAddress();
+    const { secret } = account;
+    return this.#entered.use(await XmppComponent.connect({ host, port, domain, secret }));
+  }
+
+  /** Waits until no datacenter's Redis knows `name`, a JID or a domain. */
+  async untilGone(name: string): Promise<void> {
+    await this.untilTableSays(name, null);
+  }
+
+  /** Waits until the Redis of every datacenter, or of those named, says that `name` is at `host`. */
+  async untilTableSays(
+    name: string,
+    host: string | null,
+    at: readonly string[] = this.cluster.datacenters.map((each) => each.name),
+  ): Promise<void> {
+    const wanted = JSON.stringify(at.map(() => host));
+    const ask = (each: string) => this.cluster.datacenter(each).redisClient.call("GET", name);
+    let seen = "";
+    await this.cluster.until(
+      async () => (seen = JSON.stringify(await Promise.all(at.map(ask)))) === wanted,
+      {
+        what: `the tables of ${at.join(", ")} place ${name} at ${host ?? "nowhere"}`,
+        evidence: () => `they say ${seen}`,
+      },
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#entered.disposeAsync();
+  }
+}
+
+const LIBRARIES = { "@xmpp": XmppJsClient, slixmpp: SlixmppClient } as const;
+
+/** Sends initial presence, and waits until the server has said it back (RFC 6121 §4.2.2). */
+export async function becomeAvailable(client: ChatClient, priority?: number): Promise<void> {
+  await client.presence(priority === undefined ? {} : { priority });
+  await client.expectStanza(isPresence({ from: client.jid, type: undefined }));
+}
+
+/** A claim about presence: who it is from, and its type. */
+export function isPresence(
+  wanted: { readonly from: string; readonly type: string | undefined },
+): (stanza: ReceivedStanza) => boolean {
+  return (stanza) =>
+    stanza.kind === "presence" && stanza.from === wanted.from && stanza.type === wanted.type;
+}
+
+/** The bare JID in a full one. */
+export function bare(jid: string): string {
+  return jid.split("/", 1)[0]!; // split gives at least one part
+}
