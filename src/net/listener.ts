@@ -2,6 +2,7 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
+import { AcceptProbe } from "./accept_probe.ts";
 import { formatAddress } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
@@ -26,6 +27,11 @@ export interface ListenerLimits extends ConnectionLimits {
   readonly maxConnections?: number;
   /** TLS handshakes under way at once in `direct` and `mutual`; one more is refused. @default 256 */
   readonly maxHandshakes?: number;
+  /**
+   * Milliseconds between checks that the listener still accepts; one that does not, after want of
+   * file descriptors, is opened again. @default 10_000
+   */
+  readonly probeIntervalMs?: number;
 }
 
 /** Where and how to listen. */
@@ -49,7 +55,10 @@ export interface ListenerHandlers {
    * `net/handshake-timeout`, `net/too-many-handshakes`, `net/too-many-connections`, `net/reset`.
    */
   refused?(error: CausewayError, remoteAddress: string): void;
-  /** Accepting failed, for want of file descriptors for example; the listener goes on. */
+  /**
+   * Accepting failed (`net/not-accepting` where the listener had stopped, for want of file
+   * descriptors for example); it is opened again.
+   */
   failed?(error: CausewayError): void;
 }
 
@@ -81,6 +90,7 @@ export async function listen(
 
 const DEFAULT_MAX_CONNECTIONS = 10_000;
 const DEFAULT_MAX_HANDSHAKES = 256;
+const DEFAULT_PROBE_INTERVAL_MS = 10_000;
 
 class SocketListener implements Listener {
   readonly #options: ListenOptions;
@@ -90,13 +100,15 @@ class SocketListener implements Listener {
   readonly #maxHandshakes: number;
   readonly #clock: Clock;
   readonly #acceptor: TlsAcceptor | undefined;
-  readonly #server: Server;
+  readonly #probe: AcceptProbe;
+  #server: Server | undefined;
   readonly #handshaking = new Set<Socket>();
   #address: AddressInfo = { address: "", family: "IPv4", port: 0 };
   #connectionCount = 0;
+  #isClosed = false;
 
   constructor(options: ListenOptions, handlers: ListenerHandlers) {
-    const { maxConnections, maxHandshakes, ...limits } = options.limits ?? {};
+    const { maxConnections, maxHandshakes, probeIntervalMs, ...limits } = options.limits ?? {};
     this.#options = options;
     this.#handlers = handlers;
     this.#limits = resolveConnectionLimits(limits);
@@ -107,10 +119,12 @@ class SocketListener implements Listener {
     if (tls !== undefined) {
       this.#acceptor = new TlsAcceptor(tls.context, { isMutual: tls.mode === "mutual" });
     }
-    this.#server = createServer(
-      { allowHalfOpen: true, noDelay: true },
-      (socket) => this.#incoming(socket),
-    );
+    this.#probe = new AcceptProbe({
+      intervalMs: probeIntervalMs ?? DEFAULT_PROBE_INTERVAL_MS,
+      address: () => this,
+      pass: (socket) => this.#admit(socket),
+      dead: () => void this.#reopen(),
+    });
   }
 
   get address(): string {
@@ -129,32 +143,76 @@ class SocketListener implements Listener {
     return this.#connectionCount;
   }
 
-  open(): Promise<void> {
+  async open(): Promise<void> {
     const { host, port } = this.#options;
+    await this.#bind(host, port);
+    this.#probe.start();
+  }
+
+  close(): Promise<void> {
+    this.#probe.stop();
+    this.#server?.close();
+    this.#server = undefined;
+    this.#isClosed = true;
+    for (const socket of this.#handshaking) socket.destroy();
+    return Promise.resolve();
+  }
+
+  async #bind(host: string, port: number): Promise<void> {
     const what = `Cannot listen on ${formatAddress(host, port)}`;
-    return new Promise((resolve, reject) => {
+    // The runtime throws a missing permission from a place where nobody can catch it.
+    const { state } = await Deno.permissions.request({
+      name: "net",
+      host: formatAddress(host, port),
+    });
+    if (state !== "granted") {
+      throw new CausewayError(
+        "net/address-forbidden",
+        `${what}: the process may not, see --allow-net`,
+      );
+    }
+    const server = createServer(
+      { allowHalfOpen: true, noDelay: true },
+      (socket) => this.#incoming(socket),
+    );
+    this.#server = server;
+    await new Promise<void>((resolve, reject) => {
       const failed = (error: Error) => reject(toNetError(what, error));
-      this.#server.once("error", failed);
-      this.#server.listen({ host, port, backlog: 1024 }, () => {
-        this.#server.off("error", failed);
-        this.#server.on("error", (error) => {
+      server.once("error", failed);
+      server.listen({ host, port, backlog: 1024 }, () => {
+        server.off("error", failed);
+        server.on("error", (error) => {
           this.#handlers.failed?.(toNetError(`Cannot accept on ${this.address}`, error));
         });
-        this.#address = this.#server.address() as AddressInfo;
+        this.#address = server.address() as AddressInfo;
         resolve();
       });
     });
   }
 
-  close(): Promise<void> {
-    this.#server.close();
-    for (const socket of this.#handshaking) socket.destroy();
-    return Promise.resolve();
+  /** Never rejects: what fails is told, and the next probe tries again. */
+  async #reopen(): Promise<void> {
+    this.#handlers.failed?.(
+      new CausewayError("net/not-accepting", `Opening ${this.address} again: it did not accept`, {
+        retryable: true,
+      }),
+    );
+    this.#server?.close();
+    try {
+      await this.#bind(this.host, this.port);
+    } catch (error) {
+      this.#handlers.failed?.(toNetError(`Cannot open ${this.address} again`, error));
+    }
+    if (this.#isClosed) this.#server?.close();
   }
 
   #incoming(socket: Socket): void {
     // Until a connection listens, a reset must not become an uncaught error.
     socket.on("error", () => {});
+    if (!this.#probe.takes(socket)) this.#admit(socket);
+  }
+
+  #admit(socket: Socket): void {
     const remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
     if (socket.remoteAddress === undefined) {
       socket.destroy(); // Already gone again.
