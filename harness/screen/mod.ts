@@ -6,3 +6,5 @@ export type { LiveFormat, LiveViewOptions } from "./live_view.ts";
 export { showLive } from "./live_view.ts";
 export type { Palette } from "./palette.ts";
 export { palette } from "./palette.ts";
+export type { Sample } from "./prometheus_text.ts";
+export { parsePrometheusText, sumOf } from "./prometheus_text.ts";
