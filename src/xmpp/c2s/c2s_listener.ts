@@ -1,20 +1,19 @@
-import type { CancelTimer, Clock } from "../../base/mod.ts";
-import { CausewayError, SystemClock } from "../../base/mod.ts";
+import type { Clock } from "../../base/mod.ts";
+import { SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { CredentialSource, SaslMechanism } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
-import { sweepKeepalive } from "../stream/keepalive_sweep.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimits } from "../stream/stream_limits.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
 import { StreamMetrics } from "../stream/stream_metrics.ts";
+import { StreamPort } from "../stream/stream_port.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { TcpTransport } from "../stream/tcp_transport.ts";
-import { turnAway } from "../stream/turn_away.ts";
 import type { C2sContext } from "./c2s_context.ts";
 import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
@@ -47,10 +46,7 @@ export interface C2sListenerOptions {
 /** Turns connections of clients into streams, and streams into sessions of a registry. */
 export class C2sListener {
   readonly #context: C2sContext;
-  readonly #admission: StreamAdmission;
-  readonly #streams = new Set<C2sStream>();
-  readonly #cancelSweep: CancelTimer;
-  #isClosed = false;
+  readonly #port: StreamPort;
 
   constructor(options: C2sListenerOptions) {
     const maxDirected = options.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE;
@@ -59,7 +55,6 @@ export class C2sListener {
         `Cannot set maxDirectedPresence to ${maxDirected}: it must be an integer from 1 to 100000`,
       );
     }
-    this.#admission = options.admission ?? new StreamAdmission();
     this.#context = {
       hosts: options.hosts,
       mechanisms: options.mechanisms ?? SASL_MECHANISMS,
@@ -74,13 +69,16 @@ export class C2sListener {
       log: options.log ?? SILENT_LOGGER,
     };
     this.#context.metrics.watchSessions(() => options.registry.count);
-    const { clock, limits } = this.#context;
-    this.#cancelSweep = sweepKeepalive(clock, limits.keepaliveIntervalMs, this.#streams);
+    this.#port = new StreamPort({
+      context: this.#context,
+      admission: options.admission ?? new StreamAdmission(),
+      begin: (transport, owner) => new C2sStream(transport, this.#context, owner),
+    });
   }
 
   /** Streams that are open, those not yet authenticated included. */
   get streamCount(): number {
-    return this.#streams.size;
+    return this.#port.streamCount;
   }
 
   /** Takes over a connection that was accepted; nobody else may use it afterwards. */
@@ -90,36 +88,12 @@ export class C2sListener {
 
   /** As `accept`, for a stream that something else than TCP carries. */
   acceptTransport(transport: StreamTransport): void {
-    if (this.#isClosed) {
-      return turnAway(transport, new CausewayError("c2s/closing", "Cannot accept: closing"));
-    }
-    const ticket = this.#admission.admit(transport, () => {
-      this.#context.metrics.limitHit("unauthenticated-streams");
-      stream.fail("resource-constraint");
-    });
-    if (ticket === undefined) {
-      this.#context.metrics.limitHit("streams-per-address");
-      return turnAway(
-        transport,
-        new CausewayError("c2s/too-many-streams", "Cannot accept: the address has its share"),
-      );
-    }
-    const stream: C2sStream = new C2sStream(transport, this.#context, {
-      authenticated: () => ticket.authenticated(),
-      closed: (closed) => {
-        ticket.left();
-        this.#streams.delete(closed);
-      },
-    });
-    this.#streams.add(stream);
-    stream.start();
+    this.#port.accept(transport);
   }
 
   /** Ends all streams, bound or not, and accepts no more; resolves when the registry has been told. */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelSweep();
-    for (const stream of [...this.#streams]) stream.fail(condition);
+    this.#port.close(condition);
     await this.#context.registry.settled();
   }
 }

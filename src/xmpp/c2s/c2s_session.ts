@@ -9,10 +9,9 @@ import { buildStanza, stanzaElement } from "../stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
 import type { StanzaContext } from "../stanza_parser.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza_parser.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
 import { CLIENT_NAMESPACE, SESSION_NAMESPACE } from "../stream/namespaces.ts";
-import { StanzaOutput } from "../stream/stanza_output.ts";
-import type { StanzaSource } from "../stream/stanza_sink.ts";
+import type { SessionWiring } from "../stream/stream_session.ts";
+import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
@@ -27,35 +26,23 @@ import { readPriority } from "./priority.ts";
 const SLAB = new SlabAllocator();
 
 /** What a session is given by its stream. */
-export interface SessionWiring {
-  readonly context: C2sContext;
+export interface C2sWiring extends SessionWiring<C2sContext> {
   /** `xml:lang` of the stream's header. */
   readonly lang: string | undefined;
-  opened(): void;
-  /** Ends the stream. */
-  fail(condition: StreamErrorCondition): void;
 }
 
 /**
  * A client with a bound resource: stamps and checks what it sends (RFC 6120 §8.1, §10.3), keeps its
  * presence (RFC 6121 §4), and writes what is delivered to it.
  */
-export class C2sSession implements LocalSession, StanzaSource {
-  readonly jid: FullJid;
-  readonly #transport: StreamTransport;
-  readonly #wiring: SessionWiring;
-  readonly #context: C2sContext;
-  readonly #output: StanzaOutput;
+export class C2sSession extends StreamSession<C2sContext> implements LocalSession {
+  override readonly jid: FullJid;
   readonly #presence: PresenceState;
   readonly #stanzaContext: StanzaContext;
-  #isOpen = true;
 
-  constructor(jid: FullJid, transport: StreamTransport, wiring: SessionWiring) {
+  constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
+    super(transport, wiring);
     this.jid = jid;
-    this.#transport = transport;
-    this.#wiring = wiring;
-    this.#context = wiring.context;
-    this.#output = new StanzaOutput(transport, wiring.context);
     this.#presence = new PresenceState(wiring.context.maxDirectedPresence);
     this.#stanzaContext = {
       slab: SLAB,
@@ -67,10 +54,6 @@ export class C2sSession implements LocalSession, StanzaSource {
     };
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
   get priority(): number | undefined {
     return this.#presence.priority;
   }
@@ -79,70 +62,44 @@ export class C2sSession implements LocalSession, StanzaSource {
     return this.#presence.last;
   }
 
-  opened(): void {
-    this.#wiring.opened();
-  }
-
-  send(stanza: Stanza): boolean {
-    return this.#output.send(stanza);
-  }
-
-  end(condition: StreamErrorCondition): void {
-    this.#wiring.fail(condition);
-  }
-
-  pause(): void {
-    if (this.#isOpen) this.#transport.pause();
-  }
-
-  resume(): void {
-    if (this.#isOpen) this.#transport.resume();
-  }
-
-  drained(): void {
-    this.#output.drained();
-  }
-
   /** Tells those who knew of the session's presence that it is over (RFC 6121 §4.5.2, §4.6.3). */
-  close(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.#output.close();
+  override close(): void {
+    if (!this.isOpen) return;
+    super.close();
     const wasAvailable = this.#presence.last !== undefined;
     const told = this.#presence.becomeUnavailable();
     if (wasAvailable) this.#broadcast(this.#unavailableTo(this.jid.bare));
-    for (const to of told) this.#context.sink.accept(this.#unavailableTo(to), this);
+    for (const to of told) this.context.sink.accept(this.#unavailableTo(to), this);
   }
 
-  /** Takes what the client sent; called for every top-level element. */
-  accept(element: ScannedElement): void {
+  override accept(element: ScannedElement): void {
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
-      return this.#wiring.fail(
+      return this.end(
         kind === undefined ? "unsupported-stanza-type" : "invalid-namespace",
       );
     }
-    this.#context.metrics.received[kind].inc();
+    this.context.metrics.received[kind].inc();
     const from = element.attribute("from");
-    if (from !== undefined && !this.#isOwn(from)) return this.#wiring.fail("invalid-from");
+    if (from !== undefined && !this.#isOwn(from)) return this.end("invalid-from");
     const stanza = stanzaFrom(element, kind, this.#stanzaContext);
     if (stanza instanceof RefusedStanza) return this.#answer(stanza.stanza, stanza.condition);
     if (kind === "presence") return this.#acceptPresence(element, stanza);
     if (stanza.type === "set" && this.#isSessionRequest(stanza)) return;
-    this.#context.sink.accept(stanza, this);
+    this.context.sink.accept(stanza, this);
   }
 
   #acceptPresence(element: ScannedElement, stanza: Stanza): void {
     if (element.attributeIndex("to") === -1) return this.#acceptBroadcast(stanza);
     if (isSubscription(stanza) || stanza.type === "probe") {
       // RFC 6121 §3: between accounts, whatever the client wrote.
-      return this.#context.sink.accept(this.#betweenAccounts(element, stanza), this);
+      return this.context.sink.accept(this.#betweenAccounts(element, stanza), this);
     }
     if (stanza.type !== "error" && !this.#presence.direct(stanza)) {
-      this.#context.metrics.limitHit("directed-presence");
+      this.context.metrics.limitHit("directed-presence");
       return this.#answer(stanza, "resource-constraint");
     }
-    this.#context.sink.accept(stanza, this);
+    this.context.sink.accept(stanza, this);
   }
 
   #acceptBroadcast(stanza: Stanza): void {
@@ -168,22 +125,22 @@ export class C2sSession implements LocalSession, StanzaSource {
     this.#presence.becomeAvailable(stanza, priority);
     this.#broadcast(stanza);
     if (!isInitial) return;
-    for (const other of this.#context.registry.ofAccount(this.jid.bare.text)) {
+    for (const other of this.context.registry.ofAccount(this.jid.bare.text)) {
       if (other !== this && other.lastPresence !== undefined) this.send(other.lastPresence);
     }
-    this.#context.registry.becameAvailable(this);
+    this.context.registry.becameAvailable(this);
   }
 
   /** To all available resources of the account that are here, its own included (§4.2.2, §4.4.2). */
   #broadcast(stanza: Stanza): void {
-    for (const session of this.#context.registry.ofAccount(this.jid.bare.text)) {
+    for (const session of this.context.registry.ofAccount(this.jid.bare.text)) {
       if (session.priority !== undefined && session.isOpen) session.send(stanza);
     }
   }
 
   #tellDirected(stanza: Stanza): void {
     for (const to of this.#presence.becomeUnavailable()) {
-      this.#context.sink.accept(readdress(stanza, to), this);
+      this.context.sink.accept(readdress(stanza, to), this);
     }
   }
 
@@ -208,7 +165,7 @@ export class C2sSession implements LocalSession, StanzaSource {
   /** Answers a stanza with an error, where the RFC wants one. */
   #answer(stanza: Stanza, condition: StanzaErrorCondition): void {
     const reply = errorReply(stanza, condition);
-    if (reply !== undefined) this.#output.send(reply);
+    if (reply !== undefined) this.send(reply);
   }
 
   /** RFC 3921 §3: answered at once, as a session is what the client already has. */
@@ -216,7 +173,7 @@ export class C2sSession implements LocalSession, StanzaSource {
     if (stanza.to !== this.jid.bare && stanza.to.text !== this.jid.domainpart) return false;
     if (stanzaElement(stanza).child("session", SESSION_NAMESPACE) === undefined) return false;
     const id = stanzaId(stanza) ?? "";
-    this.#output.send(
+    this.send(
       buildStanza(element("iq", { type: "result", id }), { from: this.jid.bare, to: this.jid }),
     );
     return true;

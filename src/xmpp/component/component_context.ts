@@ -1,8 +1,4 @@
-import type { Clock } from "../../base/mod.ts";
-import type { Logger } from "../../observe/mod.ts";
-import type { StanzaSink } from "../stream/stanza_sink.ts";
-import type { ResolvedStreamLimits } from "../stream/stream_limits.ts";
-import type { StreamMetrics } from "../stream/stream_metrics.ts";
+import type { StreamContext } from "../stream/stream_context.ts";
 import type { ComponentRegistry } from "./component_registry.ts";
 
 /** A domain that a component may connect for. */
@@ -13,13 +9,8 @@ export interface ComponentDomain {
 }
 
 /** What all components' streams of one listener share. */
-export interface ComponentContext {
+export interface ComponentContext extends StreamContext {
   /** By normalised domain. */
   readonly domains: ReadonlyMap<string, ComponentDomain>;
   readonly registry: ComponentRegistry;
-  readonly sink: StanzaSink;
-  readonly limits: ResolvedStreamLimits;
-  readonly clock: Clock;
-  readonly metrics: StreamMetrics;
-  readonly log: Logger;
 }

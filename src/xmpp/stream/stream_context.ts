@@ -1,0 +1,14 @@
+import type { Clock } from "../../base/mod.ts";
+import type { Logger } from "../../observe/mod.ts";
+import type { StanzaSink } from "./stanza_sink.ts";
+import type { ResolvedStreamLimits } from "./stream_limits.ts";
+import type { StreamMetrics } from "./stream_metrics.ts";
+
+/** What all streams of one listener share, whoever is at their other end. */
+export interface StreamContext {
+  readonly sink: StanzaSink;
+  readonly limits: ResolvedStreamLimits;
+  readonly clock: Clock;
+  readonly metrics: StreamMetrics;
+  readonly log: Logger;
+}

@@ -1,0 +1,92 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import { CausewayError } from "../../base/mod.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
+import { sweepKeepalive } from "./keepalive_sweep.ts";
+import type { StreamAdmission } from "./stream_admission.ts";
+import type { StreamContext } from "./stream_context.ts";
+import type { StreamOwner } from "./stream_shell.ts";
+import type { StreamTransport } from "./stream_transport.ts";
+
+/** A stream, as the port that it came in at sees it. */
+export interface PortStream {
+  start(): void;
+  keepAlive(): void;
+  fail(condition: StreamErrorCondition): void;
+}
+
+/** What a port is given. */
+export interface StreamPortOptions {
+  readonly context: StreamContext;
+  readonly admission: StreamAdmission;
+  /** Makes the stream that a connection is for. */
+  begin(transport: StreamTransport, owner: StreamOwner): PortStream;
+}
+
+/** The streams that came in at one port: lets them in, keeps them alive, ends them. */
+export class StreamPort {
+  readonly #options: StreamPortOptions;
+  readonly #streams = new Set<PortStream>();
+  readonly #cancelSweep: CancelTimer;
+  #isClosed = false;
+
+  constructor(options: StreamPortOptions) {
+    this.#options = options;
+    const { clock, limits } = options.context;
+    this.#cancelSweep = sweepKeepalive(clock, limits.keepaliveIntervalMs, this.#streams);
+  }
+
+  /** Streams that are open, those not yet authenticated included. */
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  accept(transport: StreamTransport): void {
+    if (this.#isClosed) return turnAway(transport, "closing");
+    const { context, admission, begin } = this.#options;
+    const ticket = admission.admit(transport, () => {
+      context.metrics.limitHit("unauthenticated-streams");
+      stream.fail("resource-constraint");
+    });
+    if (ticket === undefined) {
+      context.metrics.limitHit("streams-per-address");
+      return turnAway(transport, "too-many-streams");
+    }
+    const stream: PortStream = begin(transport, {
+      authenticated: () => ticket.authenticated(),
+      closed: () => {
+        ticket.left();
+        this.#streams.delete(stream);
+      },
+    });
+    this.#streams.add(stream);
+    stream.start();
+  }
+
+  /** Ends all streams and lets no more in. */
+  close(condition: StreamErrorCondition): void {
+    this.#isClosed = true;
+    this.#cancelSweep();
+    for (const stream of [...this.#streams]) stream.fail(condition);
+  }
+}
+
+/** Ends a connection that gets no stream. */
+function turnAway(transport: StreamTransport, why: "closing" | "too-many-streams"): void {
+  const nothing = () => {};
+  transport.start({
+    header: nothing,
+    element: nothing,
+    footer: nothing,
+    failed: nothing,
+    broken: nothing,
+    secured: nothing,
+    drained: nothing,
+    closed: nothing,
+  });
+  transport.destroy(
+    new CausewayError(
+      `stream/${why}`,
+      `Cannot accept a stream from ${transport.remoteAddress}: ${why}`,
+    ),
+  );
+}

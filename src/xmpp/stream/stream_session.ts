@@ -1,0 +1,72 @@
+import type { Jid } from "../jid.ts";
+import type { Stanza } from "../stanza.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
+import type { ScannedElement } from "../xml/scanner_types.ts";
+import { StanzaOutput } from "./stanza_output.ts";
+import type { StanzaSource } from "./stanza_sink.ts";
+import type { StreamContext } from "./stream_context.ts";
+import type { StreamTransport } from "./stream_transport.ts";
+
+/** What a session is given by its stream. */
+export interface SessionWiring<Context extends StreamContext> {
+  readonly context: Context;
+  /** Stanzas may be delivered from now on. */
+  opened(): void;
+  /** Ends the stream. */
+  fail(condition: StreamErrorCondition): void;
+}
+
+/** A peer that has proven who it is: what is read goes to `accept`, what is delivered to `send`. */
+export abstract class StreamSession<Context extends StreamContext> implements StanzaSource {
+  abstract readonly jid: Jid;
+  protected readonly context: Context;
+  readonly #transport: StreamTransport;
+  readonly #wiring: SessionWiring<Context>;
+  readonly #output: StanzaOutput;
+  #isOpen = true;
+
+  constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
+    this.context = wiring.context;
+    this.#transport = transport;
+    this.#wiring = wiring;
+    this.#output = new StanzaOutput(transport, wiring.context);
+  }
+
+  /** Takes what the peer sent; called for every top-level element. */
+  abstract accept(element: ScannedElement): void;
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  opened(): void {
+    this.#wiring.opened();
+  }
+
+  send(stanza: Stanza): boolean {
+    return this.#output.send(stanza);
+  }
+
+  end(condition: StreamErrorCondition): void {
+    this.#wiring.fail(condition);
+  }
+
+  pause(): void {
+    if (this.#isOpen) this.#transport.pause();
+  }
+
+  resume(): void {
+    if (this.#isOpen) this.#transport.resume();
+  }
+
+  /** The peer has read all that there was. */
+  drained(): void {
+    this.#output.drained();
+  }
+
+  /** The stream is over. Called again, it does nothing. */
+  close(): void {
+    this.#isOpen = false;
+    this.#output.close();
+  }
+}
