@@ -150,7 +150,7 @@ export class IncomingLink implements LinkConnectionOwner {
     const fields = { host: this.host, remote: this.#link.remoteAddress, reason, detail };
     if (this.#peer === undefined) log.warn("link.refused", fields);
     else log.info("link.closed", { ...fields, direction: "in" });
-    if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost);
+    if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);
     if (this.#lane !== undefined) inbound.detach(this.#lane, clock.monotonicMs());
     this.#lane = undefined;
     this.#events.ended(this);

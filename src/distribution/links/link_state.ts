@@ -178,7 +178,10 @@ function refuse(
   if (localHost === expect.ourHost) {
     return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
   }
-  if (knownDatacenterId !== undefined && knownDatacenterId !== hello.datacenterId) {
+  const { datacenterId } = hello;
+  if (
+    knownDatacenterId !== undefined && datacenterId !== "" && knownDatacenterId !== datacenterId
+  ) {
     return { reason: "host-conflict", detail: `another datacenter is linked as ${localHost}` };
   }
   if (expect.lane !== undefined && hello.lane !== expect.lane) {

@@ -53,6 +53,7 @@ Deno.test("stepLink() opens on a HELLO that passes every check, and refuses by n
   assert.equal(greet({}, { ourHost: "dc2.example.com" }), "host-conflict");
   assert.equal(greet({}, {}, "d2"), "open");
   assert.equal(greet({}, {}, "another"), "host-conflict");
+  assert.equal(greet({ datacenterId: "" }, {}, "another"), "open");
   assert.equal(greet({}, { lane: 3 }), "open");
   assert.equal(greet({}, { lane: 4 }), "malformed");
 });

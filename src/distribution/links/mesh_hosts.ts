@@ -37,14 +37,17 @@ export class MeshHosts implements MeshFacts {
     return this.#links.get(host)?.datacenterId;
   }
 
+  /** @param datacenterId empty when the peer could not tell */
   linkOpened(host: string, datacenterId: string): void {
     this.#hosts.add(host);
+    if (datacenterId === "") return;
     const known = this.#links.get(host);
     if (known === undefined) this.#links.set(host, { datacenterId, open: 1 });
     else known.open++;
   }
 
-  linkClosed(host: string): void {
+  linkClosed(host: string, datacenterId: string): void {
+    if (datacenterId === "") return;
     const known = this.#links.get(host);
     if (known !== undefined && --known.open === 0) this.#links.delete(host);
   }

@@ -195,7 +195,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const wasOpen = this.lane.isLive;
     this.lane.isLive = false;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
-    if (wasOpen) this.#shared.mesh.linkClosed(this.host);
+    if (wasOpen) this.#shared.mesh.linkClosed(this.host, this.#peer!.datacenterId);
     const fields = { host: this.host, endpoint: this.#endpoint, reason, detail };
     if (wasOpen) this.#shared.log.info("link.closed", { ...fields, direction: "out" });
     else {

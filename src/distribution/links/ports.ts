@@ -44,6 +44,9 @@ export interface NodeIdentity {
   readonly nodeName: string;
   /** The process's incarnation. */
   readonly process: number;
-  /** Identity of the datacenter's data; asked for at each HELLO, as Redis may tell it late. */
+  /**
+   * Identity of the datacenter's data, asked for at each HELLO; empty as long as Redis has not told
+   * it, which peers take for no contradiction.
+   */
   datacenterId(): string;
 }

@@ -25,7 +25,7 @@ export interface Hello {
    * number that it will not send (again); numbering goes on behind it.
    */
   readonly lastNumber: number;
-  /** Identity of the datacenter's data, as it keeps it in its Redis. */
+  /** Identity of the datacenter's data, as it keeps it in its Redis; empty while not known. */
   readonly datacenterId: string;
   readonly localHost: string;
   readonly nodeName: string;
@@ -99,7 +99,9 @@ export function decodeHello(buffer: Uint8Array, start: number, end: number): Hel
     const textEnd = at + 2 <= end ? at + 2 + readU16(buffer, at) : end + 1;
     if (textEnd > end) throw malformed("HELLO", "it is cut short");
     const text = textEnd - at - 2 <= MAX_TEXT_BYTES ? readText(buffer, at + 2, textEnd) : undefined;
-    if (!text) throw malformed("HELLO", `its ${field} is empty, too long or not UTF-8`);
+    if (text === undefined || (text === "" && field !== "datacenter id")) {
+      throw malformed("HELLO", `its ${field} is empty, too long or not UTF-8`);
+    }
     texts.push(text);
     at = textEnd;
   }
