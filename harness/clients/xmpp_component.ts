@@ -1,11 +1,10 @@
 // @ts-types="./xmpp_js_modules.d.ts"
 import { component, xml } from "@xmpp/component";
 import type { MessageOptions, PresenceOptions } from "./chat_client.ts";
-import { ChatClient, newId } from "./chat_client.ts";
-import { Inbox } from "./inbox.ts";
+import { newId } from "./chat_client.ts";
 import type { ReceivedStanza } from "./received_stanza.ts";
-import { killEntity, startEntity } from "./xmpp_js_client.ts";
-import type { XmppJsEntity } from "./xmpp_js_entity.ts";
+import { toReceivedStanza } from "./xmpp_js_entity.ts";
+import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 
 /** How a component attaches itself (XEP-0114). */
 export interface XmppComponentOptions {
@@ -17,32 +16,19 @@ export interface XmppComponentOptions {
 }
 
 /** A real component: the npm package `@xmpp/component`. */
-export class XmppComponent extends ChatClient {
-  readonly jid: string;
-  protected override readonly inbox: Inbox;
-  readonly #entity: XmppJsEntity;
-
-  private constructor(entity: XmppJsEntity, inbox: Inbox, jid: string) {
-    super();
-    this.#entity = entity;
-    this.inbox = inbox;
-    this.jid = jid;
-  }
-
+export class XmppComponent extends XmppJsPeer {
   static async connect(options: XmppComponentOptions): Promise<XmppComponent> {
     const entity = component({
       service: `xmpp://${options.host ?? "127.0.0.1"}:${options.port}`,
       domain: options.domain,
       password: options.secret,
     });
-    const inbox = new Inbox();
-    const jid = await startEntity(entity, inbox);
-    return new XmppComponent(entity, inbox, jid);
+    return new XmppComponent(await startEntity(entity));
   }
 
   protected override sendXml(text: string): Promise<void> {
     // XEP-0114: a component says itself who it speaks as.
-    return this.#entity.write(text.replace(/^<(\w+)/, `<$1 from='${this.jid}'`));
+    return super.sendXml(text.replace(/^<(\w+)/, `<$1 from='${this.jid}'`));
   }
 
   override async sendMessage(
@@ -52,45 +38,24 @@ export class XmppComponent extends ChatClient {
   ): Promise<string> {
     const id = options.id ?? newId("message");
     const attributes = { id, to, type: options.type ?? "chat", from: options.from ?? this.jid };
-    await this.#entity.send(xml("message", attributes, xml("body", {}, body)));
+    await this.entity.send(xml("message", attributes, xml("body", {}, body)));
     return id;
   }
 
   override async presence(options: PresenceOptions = {}): Promise<void> {
     const { to, type } = options;
-    await this.#entity.send(xml("presence", { from: this.jid, to, type }));
+    await this.entity.send(xml("presence", { from: this.jid, to, type }));
   }
 
   /** Answers every message from now on with what `answer` makes of it, from the address asked. */
   echo(answer: (message: ReceivedStanza) => string = (message) => message.body ?? ""): void {
-    this.#entity.on("stanza", (element) => {
+    this.entity.on("stanza", (element) => {
       if (element.name !== "message" || element.attrs.type === "error") return;
       const { from, to, id, type } = element.attrs;
-      const body = answer({
-        kind: "message",
-        type,
-        from,
-        to,
-        id,
-        body: element.getChildText("body") ?? undefined,
-        errorCondition: undefined,
-        xml: element.toString(),
-      });
+      const body = answer(toReceivedStanza(element));
       const reply = xml("message", { from: to, to: from, id, type }, xml("body", {}, body));
       // A send that fails does so because the connection went, which `inbox` tells to whoever waits.
-      this.#entity.send(reply).catch(() => {});
+      this.entity.send(reply).catch(() => {});
     });
-  }
-
-  override async disconnect(): Promise<void> {
-    if (this.#entity.status === "online") await this.#entity.stop();
-  }
-
-  override kill(): Promise<void> {
-    return killEntity(this.#entity);
-  }
-
-  override [Symbol.asyncDispose](): Promise<void> {
-    return this.kill();
   }
 }

@@ -1,11 +1,8 @@
 // @ts-types="./xmpp_js_modules.d.ts"
 import { client, xml } from "@xmpp/client";
 import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_client.ts";
-import { ChatClient, EXPECT_WITHIN_MS, newId } from "./chat_client.ts";
-import { withDeadline } from "./deadline.ts";
-import { Inbox } from "./inbox.ts";
-import type { XmppJsEntity } from "./xmpp_js_entity.ts";
-import { destroySocket, toReceivedStanza } from "./xmpp_js_entity.ts";
+import { newId } from "./chat_client.ts";
+import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 import type { TrustedEntity } from "./xmpp_js_trust.ts";
 import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust.ts";
 
@@ -16,18 +13,7 @@ export interface XmppJsClientOptions extends ChatClientOptions {
 }
 
 /** A real client: the npm package `@xmpp/client`. */
-export class XmppJsClient extends ChatClient {
-  readonly jid: string;
-  protected override readonly inbox: Inbox;
-  readonly #entity: XmppJsEntity;
-
-  private constructor(entity: XmppJsEntity, inbox: Inbox, jid: string) {
-    super();
-    this.#entity = entity;
-    this.inbox = inbox;
-    this.jid = jid;
-  }
-
+export class XmppJsClient extends XmppJsPeer {
   /** A client that is bound and has sent no presence; rejects when it is not let in. */
   static async connect(options: XmppJsClientOptions): Promise<XmppJsClient> {
     const { domain, resource, security } = options;
@@ -39,13 +25,7 @@ export class XmppJsClient extends ChatClient {
         logIn(entity, options, { authenticate, mechanisms }),
     });
     await setSecurity(entity, options);
-    const inbox = new Inbox();
-    const jid = await startEntity(entity, inbox, options.loginWithinMs);
-    return new XmppJsClient(entity, inbox, jid);
-  }
-
-  protected override sendXml(text: string): Promise<void> {
-    return this.#entity.write(text);
+    return new XmppJsClient(await startEntity(entity, options.loginWithinMs));
   }
 
   override async sendMessage(
@@ -55,7 +35,7 @@ export class XmppJsClient extends ChatClient {
   ): Promise<string> {
     const id = options.id ?? newId("message");
     const attributes = { id, to, type: options.type ?? "chat" };
-    await this.#entity.send(xml("message", attributes, xml("body", {}, body)));
+    await this.entity.send(xml("message", attributes, xml("body", {}, body)));
     return id;
   }
 
@@ -64,24 +44,9 @@ export class XmppJsClient extends ChatClient {
       ? undefined
       : xml("priority", {}, String(options.priority));
     const { to, type } = options;
-    await this.#entity.send(xml("presence", { to, type }, priority));
-  }
-
-  override async disconnect(): Promise<void> {
-    if (this.#entity.status === "online") await this.#entity.stop();
-  }
-
-  override kill(): Promise<void> {
-    return killEntity(this.#entity);
-  }
-
-  override [Symbol.asyncDispose](): Promise<void> {
-    return this.kill();
+    await this.entity.send(xml("presence", { to, type }, priority));
   }
 }
-
-/** The answer to binding a resource is the package's own business. */
-const BIND = "urn:ietf:params:xml:ns:xmpp-bind";
 
 type Authenticate = (
   credentials: { readonly username: string; readonly password: string },
@@ -114,39 +79,4 @@ async function logIn(
   if (mechanism === undefined) throw new Error("The server offers no mechanism that we know");
   const { localpart: username, password } = options;
   await offer.authenticate({ username, password }, mechanism);
-}
-
-/** Connects without its habit of connecting again, and gives the address that it was given. */
-export async function startEntity(
-  entity: XmppJsEntity,
-  inbox: Inbox,
-  withinMs: number = EXPECT_WITHIN_MS,
-): Promise<string> {
-  entity.reconnect.stop();
-  let failure: Error | undefined;
-  entity.on("error", (error) => failure ??= error);
-  entity.on("stanza", (element) => {
-    if (element.getChild("bind", BIND) === undefined) inbox.push(toReceivedStanza(element));
-  });
-  entity.on("disconnect", () => inbox.fail(failure ?? new Error("The server has disconnected")));
-  try {
-    // Features that it has no use for leave it waiting for others, for ever.
-    const started = withDeadline(entity.start(), {
-      what: "@xmpp to log in",
-      withinMs,
-    });
-    return (await started).toString();
-  } catch (thrown) {
-    await killEntity(entity);
-    throw thrown;
-  }
-}
-
-/** Cuts the connection, unless it is gone already, and waits until it is. */
-export async function killEntity(entity: XmppJsEntity): Promise<void> {
-  if (entity.socket === null) return;
-  const gone = Promise.withResolvers<void>();
-  entity.on("disconnect", gone.resolve);
-  destroySocket(entity);
-  await gone.promise;
 }
