@@ -489,3 +489,64 @@ Deno.test("SessionTable: a node whose clock is five minutes ahead wins no later 
   await fast.table.close();
   await right.table.close();
 });
+
+Deno.test("SessionTable lets a claim count no longer when its renewals stand still for expireAfterMs", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  // a living node, and a claim whose removal was lost on the way here
+  const farUs = test.clock.wallUs() + 1_000_000;
+  test.redis.apply(["SET", `causeway:node:${THERE}#n`, "[5,1]"]);
+  test.redis.apply([
+    "HSET",
+    "causeway:claims:bob@example.com",
+    "5-1",
+    JSON.stringify([farUs, THERE, "n", "desk", 1]),
+  ]);
+  test.redis.apply(["SET", "bob@example.com", THERE, "EX", "600"]);
+  await advance(test.clock, 115_000, 100);
+  assert.equal(test.redis.dump()["bob@example.com"], THERE);
+  await advance(test.clock, 130_000, 100);
+  assert.equal(test.redis.dump()["bob@example.com"], HERE);
+  await test.table.close();
+});
+
+Deno.test("SessionTable does not count the time that Redis was away against others' claims", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  const farUs = test.clock.wallUs() + 1_000_000;
+  test.redis.apply(["SET", `causeway:node:${THERE}#n`, "[5,1]"]);
+  test.redis.apply([
+    "HSET",
+    "causeway:claims:bob@example.com",
+    "5-1",
+    JSON.stringify([farUs, THERE, "n", "desk", 1]),
+  ]);
+  test.redis.apply(["SET", "bob@example.com", THERE]);
+  await advance(test.clock, 61_000, 100); // seen once
+  test.commands.setUp(false);
+  test.redis.apply(["EXPIRE", "causeway:claims:bob@example.com", "9000"]);
+  test.redis.apply(["EXPIRE", `causeway:node:${THERE}#n`, "9000"]);
+  await advance(test.clock, 300_000, 1_000);
+  test.commands.setUp(true);
+  await advance(test.clock, 70_000, 100);
+  assert.equal(test.redis.dump()["bob@example.com"], THERE);
+  await test.table.close();
+});
+
+Deno.test("SessionTable leaves a key that names a host without a claim at first sight, not for ever", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  await advance(test.clock, 6_000, 100); // read back twice
+  test.redis.apply(["SET", "bob@example.com", THERE]);
+  let passes = 0;
+  test.redis.onWrite = ([verb, key]) => {
+    if (verb === "HSET" && key === "causeway:claims:bob@example.com") passes++;
+  };
+  for (let i = 0; i < 700 && passes === 0; i++) await advance(test.clock, 100);
+  assert.equal(passes, 1);
+  assert.equal(test.redis.dump()["bob@example.com"], THERE);
+  await advance(test.clock, 1_200, 100);
+  assert.equal(passes, 2);
+  assert.equal(test.redis.dump()["bob@example.com"], HERE);
+  await test.table.close();
+});
