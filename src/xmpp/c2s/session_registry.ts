@@ -133,7 +133,10 @@ export class SessionRegistry {
     return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza);
   }
 
-  /** RFC 6121 §8.5.3.2: the full JID is not here. */
+  /**
+   * RFC 6121 §8.5.3.2: the full JID is not here. `normal` is treated as `chat`, where §8.5.3.2.1 would
+   * have it sent back: most messages without a type are meant for the person, not for the resource.
+   */
   #deliverToMissing(stanza: Stanza): DeliveryOutcome {
     const sessions = this.#byBareJid.get(stanza.to.bare.text);
     if (sessions === undefined) return "no-session";
