@@ -3,8 +3,6 @@ import { CausewayError, describeError, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
-import { Account } from "./account.ts";
-import { claimId } from "./claims.ts";
 import type { EndpointAddress, PublicDomain } from "./directory.ts";
 import { Directory } from "./directory.ts";
 import { Housekeeping } from "./housekeeping.ts";
@@ -12,11 +10,13 @@ import { HybridClock } from "./hybrid_clock.ts";
 import { IoredisCommands } from "./ioredis_commands.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { decideKey } from "./key_rule.ts";
+import { KnownMesh } from "./known_mesh.ts";
 import { LocationCache } from "./location_cache.ts";
 import { LocationLookup } from "./location_lookup.ts";
 import { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable, TableOptions } from "./options.ts";
 import { resolveTable } from "./options.ts";
+import { OwnAccounts } from "./own_accounts.ts";
 import { Publication, RedisRefusal } from "./publication.ts";
 import { ReadBackQueue } from "./read_back_queue.ts";
 import { Reconciler } from "./reconciler.ts";
@@ -73,27 +73,24 @@ export class SessionTable {
   readonly #cache: LocationCache;
   readonly #lookup: LocationLookup;
   readonly #leases: NodeLeases;
-  readonly #directory: Directory;
+  readonly #mesh: KnownMesh;
   readonly #publication: Publication;
   readonly #housekeeping: Housekeeping;
   readonly #reconciler: Reconciler;
   readonly #wheel: RefreshWheel;
   readonly #readBack: ReadBackQueue;
-  readonly #accounts = new Map<string, Account>();
-  readonly #lastEndpoints = new Map<string, readonly EndpointAddress[]>();
-  #lastHosts: readonly string[];
-  #lastPublicDomains: readonly PublicDomain[] = [];
+  readonly #accounts: OwnAccounts;
   #status: "up" | "degraded" = "degraded";
   #reason: string | undefined = "not yet connected";
   #phase: "new" | "running" | "closed" = "new";
-  #sequence = 0;
-  #entries = 0;
   #ticksDue = 0;
   #isTurning = false;
   #nextBeatMs = 0;
   #cancelTick: CancelTimer = () => {};
   #beats: Promise<void> = Promise.resolve();
   #isRestoring = false;
+  /** What Redis said when it wanted a password that we do not have. */
+  #refusedBeat: string | undefined;
   #firstAttempt = Promise.withResolvers<void>();
 
   /** @throws RangeError or CausewayError `table/…` on options that cannot be */
@@ -104,12 +101,11 @@ export class SessionTable {
     this.#logger = deps.logger ?? SILENT_LOGGER;
     this.#onSuperseded = deps.onSuperseded ?? (() => {});
     this.#redis = deps.redis ?? new IoredisCommands(redisOptions);
-    this.#lastHosts = [localHost];
     this.#epochs = new HybridClock(this.#clock);
     this.#cache = new LocationCache(this.#clock, cacheOptions);
     this.#metrics = new TableMetrics(deps.metrics, {
       isUp: () => this.#status === "up",
-      entries: () => this.#entries,
+      entries: () => this.#accounts.entries,
       cached: () => this.#cache.size,
     });
     const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / BEATS_PER_REFRESH);
@@ -125,24 +121,29 @@ export class SessionTable {
       ...common,
       cache: this.#cache,
       localHost,
-      isOwn: (jid) => this.#isOwn(jid),
+      isOwn: (jid) => this.#accounts.isOwn(jid),
     });
-    this.#directory = new Directory(
+    const directory = new Directory(
       this.#redis,
       this.#leases,
       (count) => this.#metrics.garbage.inc(count),
     );
+    this.#mesh = new KnownMesh(directory, localHost, common.failed);
     this.#publication = new Publication(this.#redis, this.#options, this.#epochs);
     this.#housekeeping = new Housekeeping(this.#redis, this.#leases, this.#clock, this.#options);
     this.#wheel = new RefreshWheel(redisOptions.refreshAfterMs);
     this.#readBack = new ReadBackQueue(redisOptions.readBackMs);
+    this.#accounts = new OwnAccounts(this.#wheel, this.#epochs, {
+      clock: this.#clock,
+      incarnation: this.#options.incarnation,
+    });
     this.#reconciler = new Reconciler({
       ...common,
       epochs: this.#epochs,
       options: this.#options,
       rule: deps.keyRule ?? decideKey,
       lookAgain: (account) => this.#readBack.add(account, this.#clock.monotonicMs()),
-      emptied: (account) => this.#dropAccount(account),
+      emptied: (account) => this.#accounts.drop(account),
       changed: (key) => this.#cache.forgetKey(key),
     });
   }
@@ -162,7 +163,7 @@ export class SessionTable {
       status: this.#status,
       reason: this.#reason,
       datacenterId: this.datacenterId,
-      entries: this.#entries,
+      entries: this.#accounts.entries,
       cached: this.#cache.size,
     };
   }
@@ -219,7 +220,7 @@ export class SessionTable {
     const known = this.#cache.cached(jid);
     if (typeof known === "string") return;
     if (known === undefined) this.#lookup.learn(jid, host);
-    else if (!this.#isOwn(jid)) this.#cache.putLearned(jid, host);
+    else if (!this.#accounts.isOwn(jid)) this.#cache.putLearned(jid, host);
   }
 
   /** Drops what memory holds on `jid`, and on its bare JID, so that the next lookup asks Redis. */
@@ -236,21 +237,22 @@ export class SessionTable {
   sessionOpened(jid: FullJid): Promise<void> {
     this.#cache.putJid(jid.text, this.#options.localHost);
     this.#cache.putJid(jid.bare.text, this.#options.localHost);
-    return this.#open(jid.bare.text, jid.resourcepart);
+    return this.#reconciler.request(this.#accounts.open(jid.bare.text, jid.resourcepart));
   }
 
   /** Withdraws the claim of the oldest session of this node with that full JID, and nothing else. */
   sessionClosed(jid: FullJid): Promise<void> {
     this.#cache.forget(jid);
-    return this.#close(jid.bare.text, jid.resourcepart);
+    return this.#withdrawn(jid.bare.text, jid.resourcepart);
   }
 
   /** Claims a component's domain for this datacenter; one that is hidden is not listed to users. */
   async domainAdded(domain: string, options: { readonly hidden: boolean }): Promise<void> {
     this.#publication.setDomain(domain, options.hidden);
     this.#cache.putDomain(domain, this.#options.localHost);
-    const hasClaim = this.#accounts.get(domain)?.sessions.length;
-    const claimed = hasClaim ? Promise.resolve() : this.#open(domain, "");
+    const claimed = this.#accounts.has(domain)
+      ? Promise.resolve()
+      : this.#reconciler.request(this.#accounts.open(domain, ""));
     await Promise.all([claimed, this.#beat()]);
   }
 
@@ -258,7 +260,7 @@ export class SessionTable {
   async domainRemoved(domain: string): Promise<void> {
     this.#publication.removeDomain(domain);
     this.#cache.forgetKey(domain);
-    await Promise.all([this.#close(domain, ""), this.#beat()]);
+    await Promise.all([this.#withdrawn(domain, ""), this.#beat()]);
   }
 
   /** Says where this node accepts links; replaces what was said before. */
@@ -270,27 +272,18 @@ export class SessionTable {
   // ---- the mesh ----------------------------------------------------------------------------
 
   /** Endpoints of the live nodes of `host`; what was last known while Redis is away. */
-  async endpoints(host: string): Promise<readonly EndpointAddress[]> {
-    const endpoints = await this.#askOr(() => this.#directory.endpoints(host), undefined);
-    if (endpoints !== undefined) this.#lastEndpoints.set(host, endpoints);
-    return endpoints ?? this.#lastEndpoints.get(host) ?? [];
+  endpoints(host: string): Promise<readonly EndpointAddress[]> {
+    return this.#mesh.endpoints(host);
   }
 
   /** Local hosts that have a live node, this one always; what was last known while Redis is away. */
-  async hosts(): Promise<readonly string[]> {
-    const hosts = await this.#askOr(() => this.#directory.hosts(), this.#lastHosts);
-    const { localHost } = this.#options;
-    this.#lastHosts = hosts.includes(localHost) ? hosts : [localHost, ...hosts];
-    return this.#lastHosts;
+  hosts(): Promise<readonly string[]> {
+    return this.#mesh.hosts();
   }
 
   /** Components of all datacenters that are not hidden; what was last known while Redis is away. */
-  async publicDomains(): Promise<readonly PublicDomain[]> {
-    this.#lastPublicDomains = await this.#askOr(
-      () => this.#directory.publicDomains(),
-      this.#lastPublicDomains,
-    );
-    return this.#lastPublicDomains;
+  publicDomains(): Promise<readonly PublicDomain[]> {
+    return this.#mesh.publicDomains();
   }
 
   /** Withdraws what is ours, as far as `withdrawMs` reaches, and disconnects. */
@@ -316,51 +309,9 @@ export class SessionTable {
     return server.startsWith("/") ? server : `${server}:${port}`;
   }
 
-  #isOwn(jid: Jid): boolean {
-    const name = jid.localpart === "" ? jid.domainpart : jid.bare.text;
-    const sessions = this.#accounts.get(name)?.sessions;
-    if (sessions === undefined || sessions.length === 0) return false;
-    if (jid.localpart === "" || jid === jid.bare) return true;
-    const { resourcepart } = jid as FullJid; // only a bare JID is its own `bare`
-    return sessions.some((session) => session.resourcepart === resourcepart);
-  }
-
-  #open(name: string, resourcepart: string): Promise<void> {
-    let account = this.#accounts.get(name);
-    if (account === undefined) {
-      account = new Account(name);
-      this.#accounts.set(name, account);
-      this.#wheel.add(account);
-    }
-    const id = claimId(this.#options.incarnation, ++this.#sequence);
-    const openedUs = this.#epochs.next();
-    account.sessions.push({ id, resourcepart, openedUs, epoch: 0, isAnnounced: false, renewal: 0 });
-    this.#entries++;
-    return this.#reconciler.request(account);
-  }
-
-  #close(name: string, resourcepart: string): Promise<void> {
-    const account = this.#accounts.get(name);
-    const at = account?.sessions.findIndex((session) => session.resourcepart === resourcepart);
-    if (account === undefined || at === undefined || at === -1) return Promise.resolve();
-    this.#retire(account, at);
-    return this.#reconciler.request(account);
-  }
-
-  #retire(account: Account, at: number): void {
-    const [session] = account.sessions.splice(at, 1);
-    this.#entries--;
-    account.closed.push({
-      id: session!.id,
-      resourcepart: session!.resourcepart,
-      closedMs: this.#clock.monotonicMs(),
-      isWithdrawn: false,
-    });
-  }
-
-  #dropAccount(account: Account): void {
-    this.#wheel.remove(account);
-    this.#accounts.delete(account.name);
+  #withdrawn(name: string, resourcepart: string): Promise<void> {
+    const account = this.#accounts.close(name, resourcepart);
+    return account === undefined ? Promise.resolve() : this.#reconciler.request(account);
   }
 
   #scheduleTick(): void {
@@ -416,8 +367,6 @@ export class SessionTable {
     this.#firstAttempt.resolve();
   }
 
-  #refusedBeat: string | undefined;
-
   #delayBeat(byMs: number): void {
     this.#nextBeatMs = this.#clock.monotonicMs() + byMs;
   }
@@ -447,15 +396,15 @@ export class SessionTable {
     this.#reason = undefined;
     this.#refusedBeat = undefined;
     this.#cache.isDegraded = false;
-    this.#logger.info("redis.up", { address: this.#address, entries: this.#entries });
-    if (this.#accounts.size > 0) this.#spawn(this.#refreshAll());
+    this.#logger.info("redis.up", { address: this.#address, entries: this.#accounts.entries });
+    this.#spawn(this.#refreshAll());
   }
 
   async #refreshAll(): Promise<void> {
     if (this.#isRestoring) return;
     this.#isRestoring = true;
-    for (const account of this.#accounts.values()) account.restartRenewals();
-    await this.#reconciler.refresh(this.#accounts.values());
+    for (const account of this.#accounts.all()) account.restartRenewals();
+    await this.#reconciler.refresh(this.#accounts.all());
     this.#isRestoring = false;
   }
 
@@ -464,21 +413,10 @@ export class SessionTable {
     task.catch((thrown) => this.#logger.error("table.bug", { error: String(thrown) }));
   }
 
-  async #askOr<T>(ask: () => Promise<T>, otherwise: T): Promise<T> {
-    try {
-      return await ask();
-    } catch (thrown) {
-      this.#degrade(describeError(thrown));
-      return otherwise;
-    }
-  }
-
   async #withdraw(): Promise<void> {
-    for (const account of this.#accounts.values()) {
-      while (account.sessions.length > 0) this.#retire(account, 0);
-    }
-    await this.#reconciler.refresh(this.#accounts.values());
-    const left = [...this.#accounts.values()].filter((account) =>
+    this.#accounts.closeAll();
+    await this.#reconciler.refresh(this.#accounts.all());
+    const left = [...this.#accounts.all()].filter((account) =>
       account.closed.some((session) => !session.isWithdrawn)
     );
     await Promise.all(left.map((account) => this.#reconciler.request(account)));
