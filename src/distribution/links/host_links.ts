@@ -32,6 +32,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #goneSinceMs: number | undefined;
   #collectedMs: number;
   #cancelRefresh: CancelTimer | undefined;
+  #refreshDueMs = 0;
   #refreshing: Promise<void> | undefined;
   #isStopped = false;
   #hasFailed = false;
@@ -95,7 +96,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     let binding = this.#bindings.get(sender);
     if (binding === undefined) {
       binding = this.#bindings.bind(sender, this.#chooseLane());
-    } else if (binding.held === 0 && !binding.lane.isEnabled) {
+    } else if (binding.held === 0 && !(binding.lane.isEnabled && binding.lane.isLive)) {
       this.#bindings.rebind(binding, this.#chooseLane());
     }
     const { lane } = binding;
@@ -150,6 +151,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#openLinks++;
     this.#goneSinceMs = undefined;
     this.#pressure.update(link.lane);
+    this.#rehomeHomeless();
   }
 
   closed(link: OutgoingLink): void {
@@ -158,8 +160,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       for (const { isOpen } of pool.links) this.#openLinks += isOpen ? 1 : 0;
     }
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+    if (link.lane.isGone) this.#markGone(link);
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
+    // Its node may be gone or have moved: the table may know by now.
+    this.#refreshWithin(this.#shared.options.endpointRefreshIntervalWhenEmptyMs);
   }
 
   restarted(_link: OutgoingLink, taken: readonly TakenEntry[]): void {
@@ -195,12 +200,27 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       this.#hasFailed = true; // what was known stays: not knowing is not absence
     }
     if (this.#isStopped) return;
-    const { options, clock } = this.#shared;
+    const { options } = this.#shared;
     // A datacenter that cannot be reached may have moved: look as often as when none is listed.
-    const delayMs = this.#openLinks > 0
-      ? options.endpointRefreshIntervalMs
-      : options.endpointRefreshIntervalWhenEmptyMs;
+    this.#refreshWithin(
+      this.#openLinks > 0
+        ? options.endpointRefreshIntervalMs
+        : options.endpointRefreshIntervalWhenEmptyMs,
+    );
+  }
+
+  /** Sees to it that the next refresh comes at most `delayMs` from now; one timer for each host. */
+  #refreshWithin(delayMs: number): void {
+    if (this.#isStopped) return;
+    const { clock } = this.#shared;
+    const dueMs = clock.monotonicMs() + delayMs;
+    if (this.#cancelRefresh !== undefined) {
+      if (this.#refreshDueMs <= dueMs) return;
+      this.#cancelRefresh();
+    }
+    this.#refreshDueMs = dueMs;
     this.#cancelRefresh = clock.after(delayMs, () => {
+      this.#cancelRefresh = undefined;
       this.refresh(); // never rejects
     });
   }
@@ -242,6 +262,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     }
   }
 
+  /** One process listens at an endpoint: when it is gone for one link, it is for all. */
+  #markGone(link: OutgoingLink): void {
+    for (const pool of this.#pools.values()) {
+      if (!pool.links.includes(link)) continue;
+      for (const { lane } of pool.links) lane.isGone ||= !lane.isLive;
+    }
+  }
+
   get #hasEnabled(): boolean {
     for (const pool of this.#pools.values()) if (pool.state === "enabled") return true;
     return false;
@@ -249,9 +277,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Moves what lies in lanes that are down and not coming back, if there is a better place. */
   #rehomeHomeless(): void {
-    if (!this.#hasEnabled) return;
+    const best = this.#chooseLane();
+    if (!best.isEnabled || best.isGone) return;
     for (const lane of this.#lanes()) {
-      if (!lane.isEnabled && !lane.isLive && lane.items > 0) this.#rehome(lane);
+      const isHomeless = !lane.isLive && (!lane.isEnabled || lane.isGone);
+      if (isHomeless && lane.items > 0) this.#rehome(lane);
     }
   }
 
@@ -274,7 +304,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   /**
-   * The lane for a new sender: of an enabled endpoint if there is one, connected if there is one,
+   * The lane for a new sender: of an enabled endpoint if one is left, connected if there is one,
    * with the fewest senders; a connected one of a disabled endpoint else; else the parked one.
    */
   #chooseLane(): Lane {
@@ -312,7 +342,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 }
 
 function isBetter(lane: Lane, best: Lane): boolean {
-  if (lane.isEnabled !== best.isEnabled) return lane.isEnabled;
-  if (lane.isLive !== best.isLive) return lane.isLive;
-  return lane.senders < best.senders;
+  const rank = rankOf(lane) - rankOf(best);
+  return rank > 0 || (rank === 0 && lane.senders < best.senders);
+}
+
+function rankOf(lane: Lane): number {
+  return (lane.isEnabled && !lane.isGone ? 4 : 0) + (lane.isLive ? 2 : 0) +
+    (lane.isEnabled ? 1 : 0);
 }

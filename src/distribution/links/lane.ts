@@ -50,8 +50,10 @@ export class Lane {
   senders = 0;
   /** True while its link is up. */
   isLive = false;
-  /** False when a sender that has a choice should not use it. */
+  /** False when its endpoint is not listed any more. */
   isEnabled = true;
+  /** True when the process at its end is known to be gone, until the link is up again. */
+  isGone = false;
   readonly #limits: LaneLimits;
   readonly #owner: LaneOwner;
   #slabs: FrameSlabs;

@@ -350,3 +350,55 @@ Deno.test("LinkLayer keeps its links while the session table cannot be asked", a
   assert.equal(dc1.log.named("endpoints.unknown").length, 1);
   assert.equal(dc1.log.named("hosts.unknown").length, 1);
 });
+
+Deno.test("LinkLayer moves a leaving node's share to its datacenter's other node at once", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  const leaving = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await using staying = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  leaving.settlesAtOnce = false;
+  await leaving.links.listen();
+  await staying.links.listen();
+  dc1.endpoints.set(DC2, [leaving.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 20)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await leaving.until(() => leaving.received.length === 20, "they are there");
+  dc1.endpoints.set(DC2, [leaving.address, staying.address]);
+  await dc1.links.refresh(DC2);
+  await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 2, "both are linked");
+  for (const envelope of leaving.received.slice(0, 15)) envelope.settle();
+  await leaving.links.drain(30);
+  await staying.until(() => staying.received.length === 5, "the other node has the rest");
+  dc1.links.send(DC2, testEnvelope(21, { settler }));
+  await dc1.until(() => settler.settled.length === 21, "all are settled");
+  assert.deepEqual(staying.sequences, numbers(16, 21));
+  assert.deepEqual(staying.received.map((one) => one.mayBeRepeat), [...Array(5).fill(true), false]);
+  await leaving.links.close();
+});
+
+Deno.test("LinkLayer moves the share of a node that is dead, and only then", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using first = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await using second = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await first.links.listen();
+  await second.links.listen();
+  const proxy = await TestProxy.to(first.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the first is linked");
+  first.settlesAtOnce = false;
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
+  await first.until(() => first.received.length === 3, "they are there");
+  dc1.endpoints.set(DC2, [proxy.address, second.address]);
+  await dc1.links.refresh(DC2);
+  await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 2, "both are linked");
+  proxy.block();
+  const errored = () => dc1.metrics.value(`outgoing_errored_total ${DC2}`);
+  await dc1.until(() => errored() > 3, "several attempts have failed");
+  assert.equal(second.received.length, 0, "a node that cannot be reached may still deliver");
+  await proxy[Symbol.asyncDispose](); // from now on nobody listens there
+  await second.until(() => second.received.length === 3, "the other node has them");
+  assert.deepEqual(second.sequences, numbers(1, 3));
+});

@@ -25,6 +25,7 @@ import { QueueTimes } from "./queue_times.ts";
 /** Who is told of an outgoing link's life. */
 export interface OutgoingLinkEvents {
   opened(link: OutgoingLink): void;
+  /** The connection has ended, or could not be made. */
   closed(link: OutgoingLink): void;
   /** The peer's process is another one now: this is what the old one may not have finished. */
   restarted(link: OutgoingLink, taken: readonly TakenEntry[]): void;
@@ -109,7 +110,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       if (this.#phase === phase) this.#connected(connection);
       else connection.destroy(new CausewayError("link/ended", "Ended link: it is not needed"));
     }, (error) => {
-      if (this.#phase === phase) this.#failed(describeError(error));
+      if (this.#phase === phase) this.#failed(error);
     });
   }
 
@@ -163,6 +164,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (resumption === "restarted") this.#queueTimes.reset();
     this.#peer = peer;
     this.lane.isLive = true;
+    this.lane.isGone = false;
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
     mesh.linkOpened(this.host, peer.datacenterId);
@@ -194,6 +196,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const phase = this.#phase;
     const wasOpen = this.lane.isLive;
     this.lane.isLive = false;
+    if (reason === "leaving" && !this.#isStopping) this.lane.isGone = true;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
     if (wasOpen) this.#shared.mesh.linkClosed(this.host, this.#peer!.datacenterId);
     const fields = { host: this.host, endpoint: this.#endpoint, reason, detail };
@@ -242,7 +245,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     }));
   }
 
-  #failed(detail: string): void {
+  #failed(error: unknown): void {
+    const detail = describeError(error);
+    // Nobody listens there: unlike one that is slow or cut off, that process will not deliver late.
+    if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
     this.#metrics.outgoingErrored.inc();
     // The first failure of a row says it; the rest is the same again.
     const level = this.#retries === 0 ? "warn" : "debug";
@@ -252,6 +258,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       detail,
     });
     this.#wait();
+    this.#events.closed(this);
   }
 
   #wait(): void {
