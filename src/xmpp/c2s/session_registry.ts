@@ -117,9 +117,10 @@ export class SessionRegistry {
   /**
    * Delivers to the sessions here by RFC 6121 §8.5.
    *
-   * "no-session" says that somebody elsewhere may do better: no session of the account is here, or the
-   * addressed full JID is not, and RFC 6121 knows no other resource here to give the stanza to
-   * (requests, groupchat, headlines; chat and normal without an available resource).
+   * "no-session" says that somebody elsewhere, or somebody in a moment, may do better: no session of
+   * the account is here; or none is available yet, and a client that has just bound is about to send
+   * its initial presence; or the addressed full JID is not here, and RFC 6121 knows no other resource
+   * to give the stanza to (requests, groupchat, headlines).
    * "ignored" is what §8.5 wants to vanish: errors to a bare JID, results and presence to nobody.
    */
   deliver(stanza: Stanza): DeliveryOutcome {
@@ -144,7 +145,7 @@ export class SessionRegistry {
       case "message":
         if (stanza.type === "error") return "ignored";
         return stanza.type === "chat" || stanza.type === "normal"
-          ? deliverToMostAvailable(sessions, stanza, "no-session")
+          ? deliverToMostAvailable(sessions, stanza)
           : "no-session";
       case "presence":
         return isForServer(stanza) ? this.#deliverToBare(sessions, stanza) : "ignored";
@@ -167,7 +168,7 @@ export class SessionRegistry {
           case "headline":
             return deliverToAll(sessions, stanza, 0);
           default:
-            return deliverToMostAvailable(sessions, stanza, "service-unavailable");
+            return deliverToMostAvailable(sessions, stanza);
         }
       case "presence":
         // Probes and errors concern the server: without rosters it has nothing to say to them.
@@ -230,11 +231,10 @@ function deliverToAll(
 function deliverToMostAvailable(
   sessions: readonly LocalSession[],
   stanza: Stanza,
-  otherwise: DeliveryOutcome,
 ): DeliveryOutcome {
   let highest = -1;
   for (const session of sessions) {
     if (session.priority !== undefined && session.priority > highest) highest = session.priority;
   }
-  return highest < 0 ? otherwise : deliverToAll(sessions, stanza, highest);
+  return highest < 0 ? "no-session" : deliverToAll(sessions, stanza, highest);
 }

@@ -169,7 +169,7 @@ Deno.test("SessionRegistry.deliver() has no resource to give to when none is ava
   const { registry } = registryWith();
   await registry.open(new FakeSession(`${BARE}/idle`));
   await registry.open(new FakeSession(`${BARE}/away`, -1));
-  assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "service-unavailable");
+  assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "no-session");
   assert.equal(registry.deliver(stanzaTo(GONE, "message", "chat")), "no-session");
   assert.equal(registry.deliver(stanzaTo(BARE, "message", "headline")), "ignored");
 });
@@ -181,6 +181,22 @@ Deno.test("SessionRegistry.deliver() refuses for a session that does not read", 
   session.isFull = true;
   assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "resource-constraint");
   assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "resource-constraint");
+});
+
+Deno.test("SessionRegistry tells when a session can be reached, and again once it is available", async () => {
+  const reachable: string[] = [];
+  const registry = new SessionRegistry({
+    hooks: {
+      opened: () => Promise.resolve(),
+      closed: () => Promise.resolve(),
+      reachable: (jid) => void reachable.push(jid.resourcepart),
+    },
+    accountIq: () => "delivered",
+  });
+  const session = new FakeSession(`${BARE}/a`);
+  await registry.open(session);
+  registry.becameAvailable(session);
+  assert.deepEqual(reachable, ["a", "a"]);
 });
 
 Deno.test("SessionRegistry.open() ends the older session, and tells the hooks one after another", async () => {
