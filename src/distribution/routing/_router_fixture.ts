@@ -54,7 +54,7 @@ export class RouterFixture {
           return host;
         },
         learn: (jid, host) => {
-          if (this.cache.get(jid.text) == null) this.cache.set(jid.text, host);
+          if ((this.cache.get(jid.text) ?? null) === null) this.cache.set(jid.text, host);
         },
         forget: (jid) => {
           this.forgotten.push(jid.text);
