@@ -402,3 +402,40 @@ Deno.test("LinkLayer moves the share of a node that is dead, and only then", asy
   await second.until(() => second.received.length === 3, "the other node has them");
   assert.deepEqual(second.sequences, numbers(1, 3));
 });
+
+Deno.test("LinkLayer.renew() connects each link anew with the certificate that is there now", async () => {
+  using authority = await TestAuthority.create();
+  const options = { connectionsPerEndpoint: 3 };
+  const holder = await authority.holder(DC1);
+  await using dc1 = new TestNode(DC1, { tls: holder, options, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 3, "all links are up");
+  const settler = new TestSettler();
+  let isDone = false;
+  const sending = (async () => {
+    for (let i = 1; i <= 500 || !isDone; i++) {
+      dc1.links.send(DC2, testEnvelope(i, { settler, from: `user${i % 7}@example.com/x` }));
+      if (i % 20 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  })();
+  await holder.reload();
+  await dc1.links.renew();
+  isDone = true;
+  await sending;
+  const sent = dc1.returned.length + dc1.links.snapshot().hosts[0]!.openLinks;
+  assert.equal(sent, 3, "all are up again and nothing came back");
+  assert.equal(dc1.metrics.value(`outgoing_established_total ${DC2}`), 6);
+  assert.equal(dc1.metrics.value(`outgoing_closed_total ${DC2}`), 3);
+  await dc1.until(
+    () => dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes.every((l) => l.items === 0),
+    "all is settled",
+  );
+  assert.equal(new Set(dc2.sequences).size, dc2.sequences.length);
+  for (let user = 0; user < 7; user++) {
+    const own = dc2.sequences.filter((sequence) => sequence % 7 === user);
+    assert.deepEqual(own, own.toSorted((a, b) => a - b));
+  }
+});

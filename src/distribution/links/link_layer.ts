@@ -153,6 +153,28 @@ export class LinkLayer {
     return domain !== identity.localHost && mesh.isLocalHost(domain);
   }
 
+  /**
+   * Connects each of our links anew, one after the other, so that all of them use the certificate
+   * that `tls` holds now; their lanes resume. A link that is not up again in `helloTimeoutMs` is
+   * left to its retries.
+   */
+  async renew(): Promise<void> {
+    const { clock, options } = this.#shared;
+    for (const host of this.#hosts.values()) {
+      for (const { links } of host.pools) {
+        for (const link of links) {
+          if (this.#phase !== "running" || !link.isOpen) continue;
+          const { timesOpened } = link;
+          link.renew();
+          const deadlineMs = clock.monotonicMs() + options.helloTimeoutMs;
+          await this.#wait(() =>
+            link.timesOpened > timesOpened || clock.monotonicMs() >= deadlineMs
+          );
+        }
+      }
+    }
+  }
+
   /** Asks the session table for the endpoints of `host` now. */
   async refresh(host: string): Promise<void> {
     await this.#hosts.get(host)?.refresh();

@@ -53,6 +53,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   readonly #queueTimes: QueueTimes;
   #phase: Phase = { kind: "idle" };
   #peer: LinkPeer | undefined;
+  #timesOpened = 0;
   #retries = 0;
   #lastRefusal: CloseReason | undefined;
   #sentBytes = 0;
@@ -84,6 +85,11 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
 
   get phase(): Phase["kind"] | "open" {
     return this.isOpen ? "open" : this.#phase.kind;
+  }
+
+  /** How often it has come up. */
+  get timesOpened(): number {
+    return this.#timesOpened;
   }
 
   /** The node at the other end; undefined while there is none. */
@@ -136,9 +142,9 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     return this.#phase.kind === "stopped";
   }
 
-  /** Ends the connection at once, as a fault would; it is made again. */
-  cut(detail: string): void {
-    if (this.#phase.kind === "connected") this.#phase.link.cut("other", detail);
+  /** Ends the connection in order and makes another one; the lane resumes. */
+  renew(): void {
+    if (this.#phase.kind === "connected") this.#phase.link.leave("superseded", "connecting anew");
   }
 
   laneHasWork(): void {
@@ -164,6 +170,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (resumption === "restarted") this.#queueTimes.reset();
     this.#peer = peer;
     this.lane.isLive = true;
+    this.#timesOpened++;
     this.lane.isGone = false;
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
