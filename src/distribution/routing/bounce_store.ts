@@ -62,8 +62,8 @@ const ENTRY_OVERHEAD_BYTES = 512;
 /**
  * Holds stanzas whose recipient nobody can place, per looked-up address and in order.
  *
- * A later stanza to the same address waits behind an earlier one, so that order is kept through a bounce;
- * one lookup serves all that wait for one address.
+ * A later stanza to the same address waits behind an earlier one, so that order is kept through a bounce,
+ * also when they go back to their sender; one lookup serves all that wait for one address.
  */
 export class BounceStore {
   readonly #options: Required<BounceOptions>;
@@ -221,18 +221,29 @@ export class BounceStore {
   }
 
   #countRetry(held: Held, untilMs: number): void {
+    const { maxRetries } = this.#options;
     const kept: Entry[] = [];
     const spent: Envelope[] = [];
+    /** When the last of each sender that stays is due. */
+    const dueMsBySender = new Map<string, number>();
     for (const entry of held.entries) {
       const { envelope } = entry;
-      if (entry.dueMs > untilMs) {
-        kept.push(entry);
-      } else if (++envelope.bounces >= this.#options.maxRetries) {
-        spent.push(envelope);
-      } else {
-        entry.dueMs = this.#dueMs(envelope);
-        kept.push(entry);
+      const sender = envelope.stanza.from.text;
+      if (entry.dueMs <= untilMs) {
+        const isSpent = ++envelope.bounces >= maxRetries;
+        const earlierDueMs = dueMsBySender.get(sender);
+        if (!isSpent) entry.dueMs = this.#dueMs(envelope);
+        else if (earlierDueMs === undefined) {
+          spent.push(envelope);
+          continue;
+        } else {
+          // The dice let it overtake its sender's earlier one: it comes back behind that.
+          envelope.bounces = maxRetries - 1;
+          entry.dueMs = earlierDueMs;
+        }
       }
+      kept.push(entry);
+      dueMsBySender.set(sender, entry.dueMs);
     }
     held.entries = kept;
     for (const envelope of spent) {
