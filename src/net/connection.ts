@@ -52,6 +52,9 @@ export interface ConnectionHandlers {
   drained?(): void;
   /** The TLS handshake begun by `startTls` is complete; what `data` brings from now on is encrypted. */
   secured?(): void;
-  /** The last call. `error` is undefined after an orderly end by either side. */
+  /**
+   * The last call. `error` is undefined after an orderly end by either side; inside TLS also after
+   * a reset, which the runtime tells as an end: only the protocol above knows whether it was over.
+   */
   closed(error: CausewayError | undefined): void;
 }

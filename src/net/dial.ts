@@ -1,6 +1,5 @@
 import type { Socket } from "node:net";
 import { connect as connectPlain } from "node:net";
-import type { ConnectionOptions } from "node:tls";
 import { connect as connectTls } from "node:tls";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
@@ -53,10 +52,12 @@ export function dial(options: DialOptions): Promise<Connection> {
       reject(aborted(what));
       return;
     }
-    const socket = openSocket(options);
+    const carrier = connectPlain({ host, port, noDelay: true, allowHalfOpen: true });
+    const socket = secure(carrier, options);
     const fail = (error: CausewayError) => {
       settle();
       socket.destroy();
+      carrier.destroy();
       reject(error);
     };
     const onAbort = () => fail(aborted(what));
@@ -72,8 +73,10 @@ export function dial(options: DialOptions): Promise<Connection> {
       signal?.removeEventListener("abort", onAbort);
     };
     signal?.addEventListener("abort", onAbort);
-    // Stays for the socket's life: an error after the end must not become an uncaught one.
-    socket.on("error", (error) => fail(toNetError(what, error)));
+    // These stay for the sockets' life: an error after the end must not become an uncaught one.
+    const onError = (error: Error) => fail(toNetError(what, error));
+    carrier.on("error", onError);
+    if (socket !== carrier) socket.on("error", onError);
     socket.once("close", () => {
       fail(
         new CausewayError("net/reset", `${what}: the peer closed the connection`, {
@@ -83,25 +86,21 @@ export function dial(options: DialOptions): Promise<Connection> {
     });
     socket.once(options.tls === undefined ? "connect" : "secureConnect", () => {
       settle();
-      resolve(new SocketConnection(socket, { limits, clock }));
+      const isSecure = socket !== carrier;
+      resolve(new SocketConnection(socket, { limits, clock, ...(isSecure ? { carrier } : {}) }));
     });
   });
 }
 
-function openSocket({ host, port, tls, servername }: DialOptions): Socket {
-  if (tls === undefined) {
-    return connectPlain({ host, port, noDelay: true, allowHalfOpen: true });
-  }
-  const secureOptions: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
-    host,
-    port,
+function secure(carrier: Socket, { tls, servername }: DialOptions): Socket {
+  if (tls === undefined) return carrier;
+  return connectTls({
+    socket: carrier,
     ...tls.current.secure,
     minVersion: "TLSv1.3",
-    allowHalfOpen: true,
     // Without a name to expect, identity is what the caller makes of `peerNames`.
     ...(servername === undefined ? { checkServerIdentity: () => undefined } : { servername }),
-  };
-  return connectTls(secureOptions);
+  });
 }
 
 function aborted(what: string): CausewayError {

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { connect as connectPlain } from "node:net";
+import { connect as connectTls } from "node:tls";
 import type { CausewayError } from "../base/mod.ts";
 import { ManualClock } from "../base/mod.ts";
 import { TestCertificates } from "./_test_certificates.ts";
@@ -8,18 +10,40 @@ import { dial } from "./dial.ts";
 import { listen } from "./listener.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
-Deno.test("dial() rejects with net/refused where nobody listens", async () => {
+Deno.test("dial() rejects with net/refused where nobody listens, with TLS and without", async () => {
+  await using certificates = await TestCertificates.create();
+  const tls = await (await certificates.authority()).holder("dc2.example.com");
   const listener = await listen({ host: "127.0.0.1", port: 0 }, { accepted() {} });
   await listener.close();
-  await assert.rejects(
-    dial({ host: "127.0.0.1", port: listener.port }),
-    (error: CausewayError) => {
+  const { port } = listener;
+  for (const options of [{ host: "127.0.0.1", port }, { host: "127.0.0.1", port, tls }]) {
+    await assert.rejects(dial(options), (error: CausewayError) => {
       assert.equal(error.code, "net/refused");
       assert.equal(error.retryable, true);
       assert.match(error.message, /^Cannot connect to 127\.0\.0\.1:\d+: /);
       return true;
-    },
+    });
+  }
+});
+
+Deno.test("a connection inside TLS closes when what carries it is reset", async () => {
+  await using certificates = await TestCertificates.create();
+  const tls = await (await certificates.authority()).holder("dc1.example.com");
+  const accepted = Promise.withResolvers<Connection>();
+  const listener = await listen(
+    { host: "127.0.0.1", port: 0, tls: { mode: "mutual", context: tls } },
+    { accepted: accepted.resolve },
   );
+  const carrier = connectPlain({ host: "127.0.0.1", port: listener.port });
+  const { secure } = tls.current;
+  const socket = connectTls({ socket: carrier, ...secure, checkServerIdentity: () => undefined });
+  socket.on("error", () => {});
+  const server = new TestPeer(await accepted.promise);
+  carrier.resetAndDestroy();
+  await server.until((peer) => peer.isClosed);
+  assert.equal(server.closedCount, 1);
+  socket.destroy();
+  await listener.close();
 });
 
 Deno.test("dial() gives up after timeoutMs on a peer that accepts and then says nothing", async () => {

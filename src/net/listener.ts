@@ -245,16 +245,17 @@ class SocketListener implements Listener {
       cancelTimer();
       this.#handshaking.delete(socket);
       if (result instanceof CausewayError) this.#refuse(socket, remoteAddress, late ?? result);
-      else this.#accept(result);
+      else this.#accept(result, socket);
     });
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: Socket, carrier?: Socket): void {
     const isStartTls = this.#options.tls?.mode === "starttls";
     const connection = new SocketConnection(socket, {
       limits: this.#limits,
       clock: this.#clock,
       ...(isStartTls ? { acceptor: this.#acceptor! } : {}),
+      ...(carrier === undefined ? {} : { carrier }),
     });
     this.#handlers.accepted(connection);
   }

@@ -328,3 +328,30 @@ Deno.test("a listener accepts again after connections were reset at once", async
     break;
   }
 });
+
+Deno.test("pause() inside TLS makes the sender wait, and resume() delivers the rest", async () => {
+  await using certificates = await TestCertificates.create();
+  const context = await (await certificates.authority()).holder("dc1.example.com");
+  await using server = await TestListener.open({ tls: { mode: "direct", context } });
+  const total = 48 * 1024 * 1024;
+  const client = new TestPeer(
+    await dial({
+      host: "127.0.0.1",
+      port: server.port,
+      tls: context,
+      limits: { maxPendingBytes: total, highWaterBytes: total - 1 },
+    }),
+  );
+  const accepted = await server.accepted();
+  client.send("begin");
+  await accepted.until((peer) => peer.receivedBytes === 5);
+  accepted.connection.pause();
+  client.connection.send(new Uint8Array(total));
+  for (let turn = 0; turn < 200; turn++) await new Promise((next) => setTimeout(next, 0));
+  assert.equal(accepted.receivedBytes, 5);
+  assert.ok(client.connection.pendingBytes > total / 2, String(client.connection.pendingBytes));
+  accepted.connection.resume();
+  await accepted.until((peer) => peer.receivedBytes === total + 5);
+  await client.until((peer) => peer.drainedCount === 1);
+  await closeBoth(client, accepted);
+});

@@ -1,34 +1,46 @@
-/** Bytes of a pooled block: what most turns of most connections fit into. */
-const BLOCK_BYTES = 16_384;
+/** A stock of equal blocks for reuse by the whole process. */
+interface BlockPool {
+  readonly blockBytes: number;
+  readonly maxBlocks: number;
+  readonly blocks: Uint8Array[];
+}
 
-/** Blocks kept for reuse by the whole process (4 MiB). */
-const MAX_POOLED_BLOCKS = 256;
+/** At most 4 MiB each. The smallest suits a stanza or two, the largest a busy link's turn. */
+const POOLS: readonly BlockPool[] = [
+  { blockBytes: 2048, maxBlocks: 2048, blocks: [] },
+  { blockBytes: 16_384, maxBlocks: 256, blocks: [] },
+  { blockBytes: 131_072, maxBlocks: 32, blocks: [] },
+];
 
 /** Bytes handed to the operating system at once, so that a long queue shows its progress. */
 const MAX_PIECE_BYTES = 262_144;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-const pool: Uint8Array[] = [];
-
 function takeBlock(byteLength: number): Uint8Array {
-  if (byteLength <= BLOCK_BYTES) return pool.pop() ?? new Uint8Array(BLOCK_BYTES);
-  let size = BLOCK_BYTES * 2;
+  for (const pool of POOLS) {
+    if (byteLength <= pool.blockBytes) return pool.blocks.pop() ?? new Uint8Array(pool.blockBytes);
+  }
+  let size = POOLS.at(-1)!.blockBytes * 2;
   while (size < byteLength) size *= 2;
   return new Uint8Array(size);
 }
 
 function giveBlock(block: Uint8Array): void {
-  if (block.length === BLOCK_BYTES && pool.length < MAX_POOLED_BLOCKS) pool.push(block);
+  for (const pool of POOLS) {
+    if (block.length !== pool.blockBytes) continue;
+    if (pool.blocks.length < pool.maxBlocks) pool.blocks.push(block);
+    return;
+  }
 }
 
 /**
  * The bytes that a connection still has to write: one block that is being filled and one that is
  * being written, because the operating system may still read from the latter.
  *
- * Blocks come from a pool that all connections share; an idle connection holds none. A block that
- * is too small is replaced by one of at least twice its size, so a queue allocates less than three
- * times what it holds.
+ * Blocks come from pools that all connections share; an idle connection holds none. A block that is
+ * too small is replaced by a larger one, and the next begins as large as the last one was full, so
+ * that a busy connection does not grow anew in each turn.
  */
 export class OutputBuffer {
   #filling = NO_BYTES;
@@ -36,6 +48,7 @@ export class OutputBuffer {
   #flying = NO_BYTES;
   #flyingStart = 0;
   #flyingEnd = 0;
+  #lastFilled = 0;
 
   /** Bytes appended and not yet reported as written. */
   get pendingBytes(): number {
@@ -60,7 +73,7 @@ export class OutputBuffer {
       giveBlock(this.#flying);
       this.#flying = this.#filling;
       this.#flyingStart = 0;
-      this.#flyingEnd = this.#filled;
+      this.#flyingEnd = this.#lastFilled = this.#filled;
       this.#filling = NO_BYTES;
       this.#filled = 0;
     }
@@ -85,7 +98,8 @@ export class OutputBuffer {
   }
 
   #grow(byteLength: number): void {
-    const block = takeBlock(byteLength);
+    const largest = POOLS.at(-1)!.blockBytes;
+    const block = takeBlock(Math.max(byteLength, Math.min(this.#lastFilled, largest)));
     block.set(this.#filling.subarray(0, this.#filled));
     giveBlock(this.#filling);
     this.#filling = block;

@@ -9,7 +9,7 @@ import { scheduleFlush } from "./flush_schedule.ts";
 import { toNetError } from "./net_error.ts";
 import { OutputBuffer } from "./output_buffer.ts";
 import type { TlsAcceptor } from "./tls_acceptor.ts";
-import { isTlsSocket, peerCertificateNames } from "./tls_peer.ts";
+import { holdCarrier, isTlsSocket, peerCertificateNames } from "./tls_peer.ts";
 
 /** What a socket connection is made with besides its socket. */
 export interface SocketConnectionOptions {
@@ -17,6 +17,8 @@ export interface SocketConnectionOptions {
   readonly clock: Clock;
   /** Present where the peer may ask for STARTTLS. */
   readonly acceptor?: TlsAcceptor;
+  /** The plain socket beneath a TLS socket. */
+  readonly carrier?: Socket;
 }
 
 /**
@@ -37,6 +39,7 @@ export class SocketConnection implements Connection {
   readonly isLoopback: boolean;
   readonly startTls?: () => void;
   #socket: Socket;
+  #carrier: Socket | undefined;
   #isEncrypted: boolean;
   #peerNames: readonly string[];
   readonly #limits: Required<ConnectionLimits>;
@@ -58,6 +61,7 @@ export class SocketConnection implements Connection {
 
   constructor(socket: Socket | TLSSocket, options: SocketConnectionOptions) {
     this.#socket = socket;
+    this.#carrier = options.carrier;
     this.#limits = options.limits;
     this.#clock = options.clock;
     const remoteHost = socket.remoteAddress ?? "";
@@ -119,12 +123,12 @@ export class SocketConnection implements Connection {
 
   pause(): void {
     this.#isPaused = true;
-    if (this.#phase === "open") this.#socket.pause();
+    if (this.#phase === "open") this.#stopReading();
   }
 
   resume(): void {
     this.#isPaused = false;
-    if (this.#phase === "open" && this.#handlers !== undefined) this.#socket.resume();
+    if (this.#phase === "open" && this.#handlers !== undefined) this.#startReading();
   }
 
   close(): void {
@@ -138,7 +142,7 @@ export class SocketConnection implements Connection {
     }
     this.#cancelTimer = this.#clock.after(this.#limits.lingerMs, () => this.#lingerOver());
     // Unread bytes would make the system reset the connection and lose what we still send.
-    this.#socket.resume();
+    this.#startReading();
     this.flush();
   }
 
@@ -207,8 +211,19 @@ export class SocketConnection implements Connection {
       this.#hasPeerEnded = true;
       this.close();
     });
-    if (this.#isPaused) socket.pause();
-    else socket.resume();
+    // A connection that closes reads on, to see the peer's end.
+    if (this.#isPaused && this.#phase === "open") this.#stopReading();
+    else this.#startReading();
+  }
+
+  #stopReading(): void {
+    this.#socket.pause();
+    if (this.#carrier !== undefined) holdCarrier(this.#carrier, true);
+  }
+
+  #startReading(): void {
+    if (this.#carrier !== undefined) holdCarrier(this.#carrier, false);
+    this.#socket.resume();
   }
 
   #startTls(acceptor: TlsAcceptor): void {
@@ -259,6 +274,7 @@ export class SocketConnection implements Connection {
         return;
       }
       this.#socket = result;
+      this.#carrier = plain;
       this.#watch(result);
       this.#isEncrypted = true;
       this.#peerNames = peerCertificateNames(result);
@@ -282,6 +298,14 @@ export class SocketConnection implements Connection {
 
   #finish(): void {
     if (this.#phase === "closed") return;
+    // A socket that closes though nobody ended it was cut, whether or not it says so.
+    if (this.#phase === "open") {
+      this.#error ??= new CausewayError(
+        "net/reset",
+        `Lost the connection to ${this.remoteAddress}: it was cut`,
+        { retryable: true },
+      );
+    }
     this.#phase = "closed";
     this.#cancelTimer?.();
     this.#output.clear();

@@ -18,3 +18,16 @@ export function peerCertificateNames(socket: TLSSocket): readonly string[] {
     .filter((entry) => entry.startsWith("DNS:") && !entry.includes('"'))
     .map((entry) => entry.slice("DNS:".length).toLowerCase());
 }
+
+/**
+ * Stops or starts the reading of the plain socket beneath a TLS socket. The runtime's TLS socket
+ * goes on reading while it is paused, without bound (200 MB were seen); only the handle obeys.
+ */
+export function holdCarrier(carrier: Socket, isHeld: boolean): void {
+  // The handle has no public name; it is null once the socket is closed.
+  const { _handle: handle } = carrier as unknown as {
+    readonly _handle?: { readStart(): unknown; readStop(): unknown } | null;
+  };
+  if (isHeld) handle?.readStop();
+  else handle?.readStart();
+}
