@@ -116,6 +116,19 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return this.#refreshing;
   }
 
+  /**
+   * The datacenter has just linked to us, so it lives: where none of our links is up, there is nothing
+   * to wait for before looking where it is and trying again.
+   */
+  peerArrived(): void {
+    if (this.#openLinks > 0 || this.#isStopped) return;
+    for (const pool of this.#pools.values()) {
+      if (pool.state !== "enabled") continue;
+      for (const link of pool.links) link.connect();
+    }
+    this.refresh(); // never rejects
+  }
+
   tick(nowMs: number): void {
     this.#bindings.tick();
     for (const pool of this.#pools.values()) pool.tick(nowMs);

@@ -439,3 +439,22 @@ Deno.test("LinkLayer.renew() connects each link anew with the certificate that i
     assert.deepEqual(own, own.toSorted((a, b) => a - b));
   }
 });
+
+Deno.test("LinkLayer connects at once to a datacenter that links to it, however long it would wait", async () => {
+  using authority = await TestAuthority.create();
+  const options = { reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc1.links.listen();
+  await dc2.links.listen();
+  await using proxy = await TestProxy.to(dc2.address);
+  proxy.block();
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  const state = () => dc1.links.snapshot().hosts[0]?.endpoints[0]?.lanes[0]?.state;
+  await dc1.until(() => state() === "waiting", "the first attempt has failed");
+  proxy.unblock();
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc2.links.start();
+  await dc1.until(() => state() === "open", "dc1 has linked back");
+});

@@ -249,7 +249,10 @@ export class LinkLayer {
     const { metrics, options, log } = this.#shared;
     metrics.incomingEstablished.inc();
     const link = new IncomingLink(connection, this.#shared, {
-      authenticated: (link) => this.#unauthenticated.delete(link),
+      authenticated: (link) => {
+        this.#unauthenticated.delete(link);
+        this.#hosts.get(link.host!)?.peerArrived(); // HELLO has told the host
+      },
       ended: (link) => {
         this.#unauthenticated.delete(link);
         this.#incoming.delete(link);
