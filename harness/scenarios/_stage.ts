@@ -66,6 +66,13 @@ export class Stage implements AsyncDisposable {
     return this.#entered.use(await XmppComponent.connect({ host, port, domain, secret }));
   }
 
+  /** Waits until every datacenter's table has this session where `client` was let in. */
+  async untilTableSaysOfSession(client: ChatClient, at: string): Promise<void> {
+    const { localHost } = this.cluster.datacenter(at);
+    await this.untilTableSays(client.jid, localHost);
+    await this.untilTableSays(bare(client.jid), localHost);
+  }
+
   /** Waits until no datacenter's Redis knows `name`, a JID or a domain. */
   async untilGone(name: string): Promise<void> {
     await this.untilTableSays(name, null);

@@ -1,5 +1,10 @@
 import type { Scenario } from "../scenario.ts";
+import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
+import { MESSAGE_TTL } from "./message_ttl.ts";
+import { MOVING_USER } from "./moving_user.ts";
+import { NOBODY_HOME } from "./nobody_home.ts";
+import { REDIS_KEYS } from "./redis_keys.ts";
 import { SELF_CHECK } from "./self_check.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
@@ -8,4 +13,11 @@ export { SELF_CHECK } from "./self_check.ts";
 export const SCENARIOS: readonly Scenario[] = [
   SELF_CHECK,
   ...CONVERSATIONS,
+  COMPONENT,
+  TWO_COMPONENTS,
+  COMPONENT_LISTING,
+  MOVING_USER,
+  NOBODY_HOME,
+  MESSAGE_TTL,
+  REDIS_KEYS,
 ];

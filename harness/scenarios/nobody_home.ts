@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { Stage } from "./_stage.ts";
+
+const MAX_RETRIES = 4;
+
+/** What is for an account that is logged in nowhere waits for it, and then comes back. */
+export const NOBODY_HOME: Scenario = {
+  name: "nobody-home",
+  summary: "what nobody can be found for bounces, and comes back as the error of its kind",
+  options: {
+    configure({ modules }) {
+      const distribution = modules.mod_global_distrib;
+      distribution["bounce"] = { resend_after_ms: 100, max_retries: MAX_RETRIES };
+      // What else is looked up is looked up once: every further question is a retry's.
+      distribution["cache"] = { jid_lifetime_seconds: 600 };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const dc1 = cluster.datacenter("dc1");
+    const bob = `bob@${cluster.globalHost}`;
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const carol = await stage.enterAvailable("carol", "dc3");
+    await carol.expectNothingElse(alice);
+    await alice.expectNothingElse(carol);
+
+    const before = await Figures.read(dc1);
+    const id = await alice.sendMessage(bob, "are you there?");
+    await cluster.until(async () => (await Figures.read(dc1)).classic("bounce_queue_size") === 1, {
+      what: "dc1 holds the message",
+      everyMs: 5,
+    });
+    // While it waits, others are served: their stanzas are not behind it.
+    await alice.sendMessage(carol.jid, "is bob there?");
+    await carol.expectMessage("is bob there?");
+    await carol.sendMessage(alice.jid, "no");
+    await alice.expectMessage("no");
+    const error = await alice.expectError(id, "service-unavailable");
+    assert.deepEqual([error.from, error.to], [bob, alice.jid]);
+    assertOrder(alice, [(stanza) => stanza.body === "no", (stanza) => stanza.id === id]);
+    const after = await Figures.read(dc1);
+    assert.equal(after.classic("bounce_queue_size"), 0);
+    assert.equal(after.sum(HELD) - before.sum(HELD), 1);
+    assert.equal(
+      after.classic("mapping_cache_misses") - before.classic("mapping_cache_misses"),
+      1 + MAX_RETRIES,
+      "it is looked up once, and again at each retry",
+    );
+    say(`a message to bob is held, looked up again ${MAX_RETRIES} times, and comes back`);
+
+    const ids: string[] = [];
+    for (let n = 0; n < 20; n++) ids.push(await alice.sendMessage(bob, `message ${n}`));
+    for (const each of ids) await alice.expectError(each, "service-unavailable");
+    assertOrder(alice, ids.map((each) => (stanza) => stanza.id === each));
+    say("so do twenty, in the order in which they were sent");
+
+    const stranger = `nobody-of-this-name@${cluster.globalHost}`;
+    const strangerId = await alice.sendMessage(stranger, "are you there?");
+    const strangerError = await alice.expectError(strangerId, "service-unavailable");
+    assert.equal(
+      strangerError.xml.replaceAll(stranger, bob).replaceAll(strangerId, id),
+      error.xml,
+    );
+    say("an account that does not exist looks like one that is logged in nowhere");
+
+    const answer = await alice.iq({ type: "get", to: bob, payload: PING });
+    assert.deepEqual([answer.from, answer.errorCondition], [bob, "service-unavailable"]);
+    say("a request comes back too");
+
+    const subscribed = await Figures.read(dc1);
+    await alice.presence({ to: bob, type: "subscribe" });
+    await cluster.until(
+      async () => movedSum(subscribed, await Figures.read(dc1), DROPPED, "ignored") === 1,
+      { what: "the error for alice's account is counted as ignored" },
+    );
+    const unsubscribed = await Figures.read(dc1);
+    assert.equal(unsubscribed.sum(HELD) - subscribed.sum(HELD), 1);
+    say("a subscription bounces, and its error, which is for the account, is counted");
+
+    await alice.presence({ to: bob });
+    await cluster.until(
+      async () => movedSum(unsubscribed, await Figures.read(dc1), DROPPED, "no-route") === 1,
+      { what: "presence for nobody is counted as dropped" },
+    );
+    say("presence for him is dropped, and counted");
+
+    const held = (await Figures.read(dc1)).sum(HELD);
+    await expectAtOnce(alice, "somebody@elsewhere.example", "remote-server-not-found");
+    await expectAtOnce(alice, "somebody@dc1.example.com", "service-unavailable");
+    await expectAtOnce(alice, "somebody@dc2.example.com", "service-unavailable");
+    await expectAtOnce(alice, "dc2.example.com", "service-unavailable");
+    assert.equal((await Figures.read(dc1)).sum(HELD), held, "none of them was held");
+    say("what is for foreign domains, or for local hosts, is answered without bouncing");
+
+    await carol.expectNothingElse(alice);
+    await alice.expectNothingElse(carol);
+    await alice.expectNothingElse();
+    say("nothing else arrived");
+  },
+};
+
+const HELD = "causeway_bounce_held_total";
+const DROPPED = "causeway_stanzas_dropped_total";
+const PING = "<ping xmlns='urn:xmpp:ping'/>";
+
+/** How far the counter `name` with this reason has moved. */
+function movedSum(before: Figures, after: Figures, name: string, reason: string): number {
+  return after.sum(name, { reason }) - before.sum(name, { reason });
+}
+
+async function expectAtOnce(alice: ChatClient, to: string, condition: string): Promise<void> {
+  const id = await alice.sendMessage(to, "is anybody there?");
+  const error = await alice.expectError(id, condition);
+  assert.deepEqual([error.from, error.to], [to, alice.jid]);
+}
+
+/** `client` received what fits the predicates, in their order. */
+function assertOrder(
+  client: ChatClient,
+  predicates: readonly ((stanza: ReceivedStanza) => boolean)[],
+): void {
+  const places = predicates.map((predicate) => client.received.findIndex(predicate));
+  assert.ok(!places.includes(-1));
+  assert.deepEqual(places, places.toSorted((left, right) => left - right));
+}

@@ -1,0 +1,279 @@
+import assert from "node:assert/strict";
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { RedisClient } from "../redis/mod.ts";
+import { readRedis, type RedisEntry } from "./_redis_entries.ts";
+import { Stage } from "./_stage.ts";
+
+const EXPIRE_S = 4;
+const REFRESH_S = 1;
+const DATACENTER_ID_S = 7 * 86_400;
+
+/** Every key of every Redis, read as an operator would, at each step of a few logins. */
+export const REDIS_KEYS: Scenario = {
+  name: "redis-keys",
+  summary: "what lies in each Redis after login, refresh, logout, stop and kill: this and no more",
+  options: {
+    configure({ modules }) {
+      const { redis } = modules.mod_global_distrib;
+      redis["expire_after"] = EXPIRE_S;
+      redis["refresh_after"] = REFRESH_S;
+    },
+  },
+  async run(cluster, say) {
+    for (const { name, redis } of cluster.datacenters) {
+      assert.notEqual(redis.kind, "embedded", `${name} needs a real redis-server`);
+    }
+    await using stage = new Stage(cluster);
+    const [dc1, dc2, dc3] = cluster.datacenters as readonly Datacenter[];
+    if (dc1 === undefined || dc2 === undefined || dc3 === undefined) {
+      throw new RangeError("This scenario needs three datacenters");
+    }
+    const alice = `alice@${cluster.globalHost}`;
+    const bob = `bob@${cluster.globalHost}`;
+
+    const mesh = new Expected(cluster);
+    await mesh.untilFound("at rest");
+    say("at rest: hosts, nodes and endpoints, leases and ids");
+
+    // Resources are compared by their composed form (RFC 7622 §3.4, NFC).
+    const kitchen = await stage.enter("alice", "dc1", { resource: "Ku\u0308che" });
+    assert.equal(kitchen.jid, `${alice}/K\u00fcche`);
+    const phone = await stage.enter("bob", "dc2", { resource: "phone" });
+    await stage.untilTableSaysOfSession(phone, "dc2");
+    const tablet = await stage.enter("bob", "dc3", { resource: "tablet" });
+    const echo = await stage.connectComponent("echo", "dc1");
+    const hidden = await stage.connectComponent("hidden", "dc1");
+    const full = mesh.with({
+      logins: [
+        { account: alice, resource: "K\u00fcche", at: dc1 },
+        { account: bob, resource: "phone", at: dc2 },
+        { account: bob, resource: "tablet", at: dc3 },
+      ],
+      components: [
+        { domain: echo.jid, isHidden: false, at: dc1 },
+        { domain: hidden.jid, isHidden: true, at: dc1 },
+      ],
+    });
+    const first = await full.untilFound("after login");
+    say("after login: full and bare JIDs, domains, and a claim for each");
+
+    let missed: unknown;
+    await outliveEntries(cluster, async () => {
+      await full.assertFound("during refresh").catch((thrown) => missed ??= thrown);
+    });
+    if (missed !== undefined) throw missed;
+    const refreshed = await full.untilFound("after refresh");
+    for (const [index, entries] of refreshed.entries()) {
+      assertRenewed(first[index]!, entries); // as many as datacenters
+    }
+    assert.equal(kitchen.received.length + phone.received.length + tablet.received.length, 0);
+    say(`after refresh, ${EXPIRE_S} s and more later: the same; nobody was taken back`);
+
+    await tablet.disconnect();
+    const { logins, components } = full.facts;
+    await full.with({ logins: logins.slice(0, 2), components }).untilFound("after one logout");
+    say("bob's newer login ends: his bare JID goes back to his older one");
+
+    await kitchen.kill();
+    await echo.disconnect();
+    const left = full.with({ logins: [logins[1]!], components: [components[1]!] });
+    await left.untilFound("after logouts");
+    await hidden.kill();
+    const onlyBob = full.with({ logins: [logins[1]!], components: [] });
+    await onlyBob.untilFound("after all components have gone");
+    say("who logs out or is cut off leaves nothing behind, and nor do components");
+
+    await dc3.stop();
+    await onlyBob.with({ ...onlyBob.facts, withoutNodes: [dc3] }).untilFound("after a stop");
+    say("dc3 stops in order: all that it published is gone at once");
+
+    await dc2.kill();
+    const onlyDc1 = mesh.with({ logins: [], components: [], withoutNodes: [dc2, dc3] });
+    await onlyDc1.untilFound("after a kill");
+    say("dc2 is killed: all that it published expires, bob with it");
+  },
+};
+
+interface Login {
+  readonly account: string;
+  readonly resource: string;
+  readonly at: Datacenter;
+}
+
+interface Attachment {
+  readonly domain: string;
+  readonly isHidden: boolean;
+  readonly at: Datacenter;
+}
+
+/** What has happened: later logins come later in the list. */
+interface Facts {
+  readonly logins: readonly Login[];
+  readonly components: readonly Attachment[];
+  /** Datacenters whose node has gone; their id stays. @default [] */
+  readonly withoutNodes?: readonly Datacenter[];
+}
+
+type Entries = ReadonlyMap<string, RedisEntry>;
+type Shape = Readonly<Record<string, readonly [type: string, value: unknown]>>;
+
+/** What the tables have to say of some facts. */
+class Expected {
+  readonly facts: Facts;
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster, facts: Facts = { logins: [], components: [] }) {
+    this.#cluster = cluster;
+    this.facts = facts;
+  }
+
+  with(facts: Facts): Expected {
+    return new Expected(this.#cluster, facts);
+  }
+
+  /** Waits until every Redis holds exactly this; gives what they hold. */
+  async untilFound(when: string): Promise<readonly Entries[]> {
+    return await this.#cluster.until(() => this.assertFound(when), {
+      what: `each Redis holds what it should ${when}`,
+      withinMs: 20_000,
+    });
+  }
+
+  async assertFound(when: string): Promise<readonly Entries[]> {
+    const wanted = this.#shape();
+    const datacenters = this.#cluster.datacenters;
+    const found = await Promise.all(datacenters.map((each) => readRedis(each.redisClient)));
+    for (const [index, entries] of found.entries()) {
+      assert.deepEqual(shapeOf(entries), wanted, `${datacenters[index]!.name} ${when}`);
+      for (const [key, { ttlMs }] of entries) assertLifetime(key, ttlMs);
+    }
+    return found;
+  }
+
+  #shape(): Shape {
+    const { logins, components, withoutNodes = [] } = this.facts;
+    const shape: Record<string, readonly [type: string, value: unknown]> = {};
+    const live = this.#cluster.datacenters.filter((each) => !withoutNodes.includes(each));
+    shape["hosts"] = ["set", live.map((each) => each.localHost).toSorted()];
+    for (const { localHost } of this.#cluster.datacenters) {
+      shape[`causeway:dc:${localHost}`] = ["string", "an id"];
+    }
+    for (const datacenter of live) {
+      const { localHost, node } = datacenter;
+      const { node: nodeName, links } = node.ready;
+      const own = components.filter(({ at }) => at === datacenter);
+      const open = own.filter(({ isHidden }) => !isHidden);
+      shape[`${localHost}#{nodes}`] = ["set", [nodeName]];
+      shape[`${localHost}#${nodeName}#{endpoints}`] = [
+        "set",
+        links.map(({ host, port }) => `${host}#${port}`).toSorted(),
+      ];
+      shape[`causeway:node:${localHost}#${nodeName}`] = ["string", "a lease"];
+      for (const [name, list] of [["domains", own], ["public_domains", open]] as const) {
+        if (list.length === 0) continue; // a set without members is no key
+        shape[`${localHost}#${nodeName}#{${name}}`] = [
+          "set",
+          list.map(({ domain }) => domain).toSorted(),
+        ];
+      }
+    }
+    for (const { domain, at } of components) {
+      shape[domain] = ["string", at.localHost];
+      shape[`causeway:claims:${domain}`] = ["hash", [claimOf(at, "")]];
+    }
+    for (const { account, resource, at } of logins) {
+      shape[`${account}/${resource}`] = ["string", at.localHost];
+      shape[account] = ["string", at.localHost]; // the last one stands
+      const claims = logins.filter((other) => other.account === account);
+      shape[`causeway:claims:${account}`] = [
+        "hash",
+        claims.map((other) => claimOf(other.at, other.resource)).toSorted(),
+      ];
+    }
+    return shape;
+  }
+}
+
+/** A claim without what differs from run to run. */
+function claimOf(at: Datacenter, resource: string): string {
+  return JSON.stringify([at.localHost, at.node.ready.node, resource]);
+}
+
+/** Keys, types and values, where a random value is replaced by what it is. */
+function shapeOf(entries: Entries): Shape {
+  const shape: Record<string, readonly [type: string, value: unknown]> = {};
+  for (const [key, { type, value }] of entries) shape[key] = [type, describeValue(key, value)];
+  return shape;
+}
+
+function describeValue(key: string, value: RedisEntry["value"]): unknown {
+  if (key.startsWith("causeway:dc:")) {
+    return /^[0-9a-f]{16,}$/.test(String(value)) ? "an id" : value;
+  }
+  if (key.startsWith("causeway:node:")) return readLease(value) === undefined ? value : "a lease";
+  if (!key.startsWith("causeway:claims:")) return value;
+  return Object.entries(value as Readonly<Record<string, string>>) // a hash, or it fails below
+    .map(([id, claim]) => JSON.stringify(readClaim(id, claim)?.slice(1, 4) ?? [id, claim]))
+    .toSorted();
+}
+
+/** Incarnation and start, or undefined for what is not a lease. */
+function readLease(value: unknown): readonly number[] | undefined {
+  const fields = JSON.parse(String(value));
+  const isLease = Array.isArray(fields) && fields.length === 2 &&
+    fields.every(Number.isSafeInteger);
+  return isLease ? fields : undefined;
+}
+
+type ClaimFields = readonly [
+  epochUs: number,
+  host: string,
+  node: string,
+  resource: string,
+  renewals: number,
+];
+
+function readClaim(id: string, value: string): ClaimFields | undefined {
+  const fields = JSON.parse(value);
+  const isClaim = /^[0-9a-f]{1,13}-\d+$/.test(id) && Array.isArray(fields) && fields.length === 5 &&
+    Number.isSafeInteger(fields[0]) && Number.isSafeInteger(fields[4]);
+  // Epochs are microseconds of wall-clock time.
+  const isRecent = isClaim && Math.abs(fields[0] / 1000 - Date.now()) < 600_000;
+  return isRecent ? fields as unknown as ClaimFields : undefined;
+}
+
+/** Every key expires, and not later than configured. */
+function assertLifetime(key: string, ttlMs: number): void {
+  const isId = key.startsWith("causeway:dc:");
+  const lifeS = isId ? DATACENTER_ID_S : EXPIRE_S;
+  assert.ok(ttlMs >= 0, `${key} never expires`);
+  assert.ok(ttlMs <= lifeS * 1000, `${key} lives for ${ttlMs} ms, more than ${lifeS} s`);
+}
+
+/** Looks again and again until a key that nobody renews has outlived the entries of the table. */
+async function outliveEntries(cluster: Cluster, look: () => Promise<unknown>): Promise<void> {
+  const [{ redis }] = cluster.datacenters as readonly [Datacenter]; // three, as `run` has seen
+  await using aside = new RedisClient(redis.address);
+  // In a database of its own, where it is not among the keys that are looked at.
+  await aside.call("SELECT", 1);
+  await aside.call("SET", "nobody-renews-me", "1", "EX", EXPIRE_S + REFRESH_S);
+  await cluster.until(async () => {
+    await look();
+    return await aside.call("EXISTS", "nobody-renews-me") === 0;
+  }, { what: "the lifetime of an entry has passed", everyMs: 100 });
+}
+
+/** Everything of `before` is still there, and has been written again since. */
+function assertRenewed(before: Entries, after: Entries): void {
+  assert.deepEqual([...after.keys()], [...before.keys()]);
+  for (const [key, entry] of after) {
+    if (!key.startsWith("causeway:claims:")) continue;
+    const older = before.get(key)!.value as Readonly<Record<string, string>>;
+    for (const [id, value] of Object.entries(entry.value as Readonly<Record<string, string>>)) {
+      const [then, now] = [readClaim(id, older[id]!)!, readClaim(id, value)!];
+      assert.equal(now[0], then[0], `the epoch of ${key} stands`);
+      assert.ok(now[4] > then[4], `${key} has been renewed`);
+    }
+  }
+}
