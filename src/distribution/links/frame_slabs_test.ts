@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
+
+Deno.test("FrameSlabs lays frames side by side and takes a new slab when one is full", () => {
+  const slabs = new FrameSlabs();
+  const first = slabs.reserve(1000, Infinity)!;
+  slabs.commit(first, first.used + 1000);
+  assert.ok(slabs.reserve(1000, Infinity) === first);
+  slabs.commit(first, FRAME_SLAB_BYTES - 10);
+  const second = slabs.reserve(1000, Infinity)!;
+  assert.ok(second !== first);
+  assert.equal(slabs.allocatedBytes, 2 * FRAME_SLAB_BYTES);
+});
+
+Deno.test("FrameSlabs.reserve() gives nothing that would go over the bound", () => {
+  const slabs = new FrameSlabs();
+  assert.ok(slabs.reserve(10, FRAME_SLAB_BYTES - 1) === undefined);
+  const slab = slabs.reserve(10, FRAME_SLAB_BYTES);
+  assert.ok(slab !== undefined);
+  slabs.commit(slab, FRAME_SLAB_BYTES - 10);
+  assert.ok(slabs.reserve(20_000, FRAME_SLAB_BYTES + 19_999) === undefined);
+  assert.ok(slabs.reserve(20_000, FRAME_SLAB_BYTES + 20_000) !== undefined);
+});
+
+Deno.test("FrameSlabs.release() gives a slab back with its last frame, and a large frame's block", () => {
+  const slabs = new FrameSlabs();
+  const slab = slabs.reserve(FRAME_SLAB_BYTES / 4, Infinity)!;
+  for (let i = 0; i < 4; i++) slabs.commit(slab, slab.used + FRAME_SLAB_BYTES / 4);
+  const own = slabs.reserve(20_000, Infinity)!;
+  assert.equal(own.bytes.length, 20_000);
+  slabs.commit(own, 20_000);
+  const next = slabs.reserve(100, Infinity)!;
+  slabs.commit(next, 100);
+  assert.equal(slabs.allocatedBytes, 2 * FRAME_SLAB_BYTES + 20_000);
+  slabs.release(own, 20_000);
+  for (let i = 0; i < 4; i++) slabs.release(slab, FRAME_SLAB_BYTES / 4);
+  assert.equal(slabs.allocatedBytes, FRAME_SLAB_BYTES);
+  slabs.release(next, 100);
+  assert.equal(slabs.liveBytes, 0);
+  assert.ok(slabs.reserve(100, Infinity) === next, "the current slab is used again");
+  assert.equal(next.used, 0);
+});

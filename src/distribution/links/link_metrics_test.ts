@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import { LinkMetrics } from "./link_metrics.ts";
+
+Deno.test("LinkMetrics has the names that operators of the reference know", async () => {
+  const registry = new MetricsRegistry(new ManualClock());
+  const metrics = new LinkMetrics(registry);
+  metrics.incomingEstablished.inc();
+  const host = metrics.host("dc2.example.com");
+  host.outgoingMessages.inc(3);
+  host.incomingTransferTime.observe(1500);
+  metrics.refused("identity").inc();
+  metrics.bindLevels("dc2.example.com", { items: () => 7, bytes: () => 8, open: () => 9 });
+  assert.equal(metrics.host("dc2.example.com"), host, "bound once");
+  const prefix = "global.mod_global_distrib.";
+  assert.deepEqual(
+    Object.keys(registry.classic()).map((name) => name.slice(prefix.length)).sort(),
+    [
+      "incoming.closed.dc2.example.com",
+      "incoming.errored.dc2.example.com",
+      "incoming.established",
+      "incoming.first_packet.dc2.example.com",
+      "incoming.messages.dc2.example.com",
+      "incoming.transfer_time.dc2.example.com[us]",
+      "outgoing.closed.dc2.example.com",
+      "outgoing.errored.dc2.example.com",
+      "outgoing.established.dc2.example.com",
+      "outgoing.messages.dc2.example.com",
+      "outgoing.queue_time.dc2.example.com[us]",
+    ],
+  );
+  const text = await registry.prometheus();
+  for (
+    const line of [
+      'mod_global_distrib_outgoing_messages_total{host="dc2.example.com"} 3',
+      'mod_global_distrib_links_refused_total{reason="identity"} 1',
+      'mod_global_distrib_lane_items{host="dc2.example.com"} 7',
+      'mod_global_distrib_incoming_transfer_time_seconds_count{host="dc2.example.com"} 1',
+    ]
+  ) assert.ok(text.includes(line), line);
+  registry.close();
+});
