@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { bare, Stage } from "./_stage.ts";
+
+const PING = "<ping xmlns='urn:xmpp:ping'/>";
+const VERSION = "<query xmlns='jabber:iq:version'/>";
+const TIME = "<time xmlns='urn:xmpp:time'/>";
+const INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+const ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+
+/** What a host says it can do: each is then asked of it. */
+const FEATURES = [
+  "http://jabber.org/protocol/disco#info",
+  "http://jabber.org/protocol/disco#items",
+  "jabber:iq:version",
+  "urn:xmpp:ping",
+  "urn:xmpp:time",
+];
+
+/** What the hosts answer, from wherever they are asked. */
+export const HOST_SERVICES: Scenario = {
+  name: "host-services",
+  summary:
+    "ping, disco, version and time of the global host and of every local host, from everywhere",
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const users = await Promise.all([
+      stage.enter("alice", "dc1"),
+      stage.enter("bob", "dc2", { library: "slixmpp" }),
+      stage.enter("carol", "dc3"),
+    ]);
+    const locals = cluster.datacenters.map((each) => each.localHost);
+    for (const [index, user] of users.entries()) {
+      for (const host of [cluster.globalHost, ...locals]) await expectServices(user, host);
+      say(`${user.jid} asks ${cluster.globalHost}, ${locals.join(", ")} from dc${index + 1}`);
+    }
+
+    for (const user of users) {
+      // No address: the server answers on behalf of the account (RFC 6120 §8.1.1.1, §10.3.3).
+      await expectResult(user, undefined, PING);
+      const info = await expectResult(user, bare(user.jid), INFO);
+      assert.match(info.xml, /category=["']account["']/);
+      const items = await expectResult(user, bare(user.jid), ITEMS);
+      assert.doesNotMatch(items.xml, /<item/);
+      await expectRefusal(user, undefined, "<query xmlns='urn:example'/>");
+    }
+    say("one's own account answers for itself");
+
+    for (const user of users) {
+      for (const other of users) {
+        if (other !== user) await expectRefusal(user, bare(other.jid), PING);
+        if (other !== user) await expectRefusal(user, bare(other.jid), INFO);
+      }
+    }
+    say("other people's accounts tell nothing");
+
+    for (const user of users) {
+      for (const host of [cluster.globalHost, ...locals]) {
+        const id = await user.sendMessage(host, "hello, server");
+        const error = await user.expectError(id, "service-unavailable");
+        assert.deepEqual([error.from, error.to], [host, user.jid]);
+        await user.presence({ to: host });
+      }
+    }
+    for (const user of users) {
+      await user.expectNothingElse();
+      for (const other of users) if (other !== user) await user.expectNothingElse(other);
+    }
+    say("hosts take no messages, and ignore presence; nothing else arrived");
+  },
+};
+
+async function expectServices(user: ChatClient, host: string): Promise<void> {
+  const ping = await expectResult(user, host, PING);
+  assert.doesNotMatch(ping.xml, /<ping/);
+  const version = await expectResult(user, host, VERSION);
+  assert.match(version.xml, /<name>Causeway<\/name>/);
+  assert.match(version.xml, /<version>\d+\.\d+\.\d+[^<]*<\/version>/);
+  const time = await expectResult(user, host, TIME);
+  assert.match(time.xml, /<tzo>[+-]\d\d:\d\d<\/tzo>/);
+  const utc = /<utc>([^<]+)<\/utc>/.exec(time.xml)?.[1] ?? "";
+  assert.match(utc, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+  assert.ok(Math.abs(Date.parse(utc) - Date.now()) < 60_000, `${host} says it is ${utc}`);
+  const info = await expectResult(user, host, INFO);
+  assert.match(info.xml, /<identity [^>]*category=["']server["']/);
+  assert.match(info.xml, /<identity [^>]*type=["']im["']/);
+  const features = [...info.xml.matchAll(/<feature [^>]*var=["']([^"']+)["']/g)];
+  assert.deepEqual(features.map(([, name]) => name), FEATURES);
+  await expectResult(user, host, ITEMS);
+  await expectRefusal(user, host, "<query xmlns='urn:example'/>");
+}
+
+async function expectResult(
+  user: ChatClient,
+  to: string | undefined,
+  payload: string,
+): Promise<ReceivedStanza> {
+  const answer = await user.iq({ type: "get", payload, ...(to === undefined ? {} : { to }) });
+  assert.equal(answer.type, "result", `${to} answers ${answer.xml} to ${payload}`);
+  assertFrom(answer, user, to);
+  return answer;
+}
+
+async function expectRefusal(
+  user: ChatClient,
+  to: string | undefined,
+  payload: string,
+): Promise<void> {
+  const answer = await user.iq({ type: "get", payload, ...(to === undefined ? {} : { to }) });
+  assert.equal(answer.errorCondition, "service-unavailable", `${to} answers ${answer.xml}`);
+  assertFrom(answer, user, to);
+}
+
+/** An answer to what had no address may leave out its own (RFC 6120 §8.1.2.1). */
+function assertFrom(answer: ReceivedStanza, user: ChatClient, to: string | undefined): void {
+  if (to === undefined) assert.ok(answer.from === undefined || answer.from === bare(user.jid));
+  else assert.equal(answer.from, to);
+  assert.equal(answer.to, user.jid);
+}

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import type { ChatClient } from "../clients/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
+
+/** Two clients that want to be the same one. */
+export const RESOURCE_CONFLICT: Scenario = {
+  name: "resource-conflict",
+  summary: "of two clients with one full JID the newer stays; in two datacenters both do",
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const bob = await stage.enterAvailable("bob", "dc3");
+    const older = await stage.enterAvailable("alice", "dc1", { resource: "pager" });
+    await expectChat(bob, older, older.jid);
+    const newer = await stage.enter("alice", "dc1", {
+      resource: "pager",
+      library: "slixmpp",
+      security: "direct",
+    });
+    assert.equal(newer.jid, older.jid);
+    await assert.rejects(older.expectMessage("anything more"), /conflict/);
+    await stage.untilTableSaysOfSession(newer, "dc1");
+    await expectChat(bob, newer, newer.jid);
+    await becomeAvailable(newer);
+    await expectChat(bob, newer, bare(newer.jid));
+    await expectChat(newer, bob, bob.jid);
+    say("the older client at dc1 is told of a conflict, the newer one gets what follows");
+
+    // Across datacenters there is nobody to tell: the table names the newest login. Where the older one
+    // has just been looked up it may be taken for the newest as long as caches live; dc2 has not.
+    const away = await stage.enterAvailable("alice", "dc3", { resource: "pager" });
+    assert.equal(away.jid, newer.jid);
+    await stage.untilTableSaysOfSession(away, "dc3");
+    const carol = await stage.enterAvailable("carol", "dc2");
+    await expectChat(carol, away, away.jid);
+    await newer.expectNothingElse();
+    say("the same full JID at dc3: messages go to the newest login");
+
+    await away.disconnect();
+    await stage.untilTableSaysOfSession(newer, "dc1");
+    await expectChat(carol, newer, newer.jid);
+    await newer.expectNothingElse(bob);
+    await bob.expectNothingElse(newer);
+    say("it leaves: they go to the one at dc1 again, and nothing else arrived");
+  },
+};
+
+/** What somebody sends to their own account. */
+export const ONESELF: Scenario = {
+  name: "oneself",
+  summary: "alice writes to herself: to this client, to another, here and elsewhere",
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const phone = await stage.enter("alice", "dc1", { resource: "phone" });
+    await expectChat(phone, phone, phone.jid);
+    const early = await phone.sendMessage(bare(phone.jid), "anybody?");
+    await phone.expectError(early, "service-unavailable");
+    await becomeAvailable(phone);
+    await expectChat(phone, phone, phone.jid);
+    await expectChat(phone, phone, bare(phone.jid));
+    say("to her own full JID, and once she is available to her bare JID");
+
+    const desk = await stage.enter("alice", "dc1", { resource: "desk", library: "slixmpp" });
+    await desk.presence({ priority: 5 });
+    for (const client of [phone, desk]) {
+      await client.expectStanza(isPresence({ from: desk.jid, type: undefined }));
+    }
+    await desk.expectStanza(isPresence({ from: phone.jid, type: undefined }));
+    say("her two clients at dc1 learn of each other");
+    await expectChat(phone, desk, desk.jid);
+    await expectChat(desk, phone, phone.jid);
+    await expectChat(phone, desk, bare(phone.jid));
+    await expectChat(desk, desk, bare(desk.jid));
+    say("each is reached by its full JID, and the one of higher priority by the bare JID");
+
+    const laptop = await stage.enterAvailable("alice", "dc3", { resource: "laptop" });
+    await stage.untilTableSaysOfSession(laptop, "dc3");
+    await expectChat(phone, laptop, laptop.jid);
+    await expectChat(laptop, desk, desk.jid);
+    await expectChat(laptop, laptop, bare(laptop.jid));
+    await expectChat(phone, desk, bare(phone.jid));
+    say("so is a third one at dc3; what is for the bare JID stays in its datacenter");
+
+    // The table does not know it, so that its bare JID counts, which is where the last login was.
+    const gone = await phone.sendMessage(`${bare(phone.jid)}/nowhere`, "to whoever is there");
+    assert.equal((await laptop.expectMessage("to whoever is there")).id, gone);
+    const asked = await phone.iq({
+      type: "get",
+      to: `${bare(phone.jid)}/nowhere`,
+      payload: "<ping xmlns='urn:xmpp:ping'/>",
+    });
+    assert.equal(asked.errorCondition, "service-unavailable");
+    say(
+      "a resource that is not there: a chat message goes to the last login, a request comes back",
+    );
+
+    await desk.disconnect();
+    await phone.expectStanza(isPresence({ from: desk.jid, type: "unavailable" }));
+    await expectChat(phone, phone, bare(phone.jid));
+    await phone.expectNothingElse(laptop);
+    await laptop.expectNothingElse(phone);
+    say("the desk leaves: the phone learns it, and nothing else arrived");
+  },
+};
+
+/** `from` writes to `address`, and `to` gets it, as it was sent. */
+async function expectChat(from: ChatClient, to: ChatClient, address: string): Promise<void> {
+  const body = `${from.jid} writes to ${address}`;
+  const id = await from.sendMessage(address, body);
+  const message = await to.expectMessage(body);
+  assert.deepEqual([message.id, message.from, message.to], [id, from.jid, address]);
+}
