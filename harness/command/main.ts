@@ -10,6 +10,9 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
+/** On a fresh machine the first start of a node fetches its libraries. */
+const FIRST_START_MS = 180_000;
+
 /** Users beyond the default three, so that each datacenter of the largest cluster has one. */
 const MORE_USERS = ["dave", "erin", "frank", "grace", "heidi", "ivan"];
 
@@ -61,6 +64,7 @@ function clusterOptions(command: ClusterCommand): ClusterOptions {
     redis: command.redis,
     replication: command.replication,
     users: users.slice(0, Math.max(DEFAULT_USERS.length, command.datacenters)),
+    readyWithinMs: FIRST_START_MS,
   };
 }
 
