@@ -34,6 +34,17 @@ export class Figures {
   sum(name: string, labels?: Readonly<Record<string, string>>): number {
     return sumOf(this.#samples, name, labels);
   }
+
+  /** How far the children of `name` have moved since `before`, by their labels: only those that have. */
+  movedSince(before: Figures, name: string): Readonly<Record<string, number>> {
+    const moved: Record<string, number> = {};
+    for (const { name: own, labels, value } of this.#samples) {
+      const by = own === name ? value - before.sum(name, labels) : 0;
+      const child = Object.entries(labels).map(([key, text]) => `${key}=${text}`).join(" ");
+      if (by !== 0) moved[child] = by;
+    }
+    return moved;
+  }
 }
 
 /** Counters and histograms have a count, gauges a value. */
