@@ -1,13 +1,13 @@
 import { createAdmin } from "../admin/mod.ts";
 import type { AdminServer, PartHealth } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
-import { describeError, randomIncarnation, SystemClock } from "../base/mod.ts";
+import { randomIncarnation, SystemClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
 import { Router } from "../distribution/routing/mod.ts";
 import { SessionTable } from "../distribution/table/mod.ts";
-import { formatAddress, TlsContextHolder } from "../net/mod.ts";
+import { formatAddress } from "../net/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import { HostServices } from "../services/mod.ts";
@@ -15,6 +15,7 @@ import { InternalStore } from "../storage/mod.ts";
 import { ComponentRegistry, parseJid, SessionRegistry } from "../xmpp/mod.ts";
 import type { Jid, StanzaSink } from "../xmpp/mod.ts";
 import { advertisedEndpoints } from "./advertised_endpoints.ts";
+import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
 import { linksOptions, tableOptions } from "./options.ts";
@@ -59,12 +60,12 @@ export class CausewayNode {
   readonly #components: ComponentRegistry;
   readonly #services: HostServices;
   readonly #edge: Edge;
+  readonly #certificates: Certificates;
   readonly #store: InternalStore;
   readonly #incarnation = randomIncarnation();
   readonly #router: Router;
   readonly #admin: AdminServer;
   #links: LinkLayer | undefined;
-  #linkCertificate: TlsContextHolder | undefined;
   #phase: "starting" | "running" | "draining" | "stopped" = "starting";
 
   /** @throws CausewayError `storage/…` when the store cannot be opened */
@@ -142,11 +143,13 @@ export class CausewayNode {
         this.#router.accept(stanza);
       },
     };
+    this.#certificates = new Certificates({ metrics, log, clock });
     this.#edge = new Edge({
       credentials: this.#store.users(globalHost),
       sessions: this.#sessions,
       components: this.#components,
       sink,
+      certificates: this.#certificates,
       metrics,
       log,
       clock,
@@ -199,19 +202,10 @@ export class CausewayNode {
     };
   }
 
-  /** Reads every certificate again; those that cannot be used stay as they were, and are logged. */
+  /** Reads every certificate again, and connects the links anew, one by one, to use them. */
   async reloadCertificates(): Promise<void> {
-    const holders = [...this.#edge.certificates];
-    if (this.#linkCertificate !== undefined) holders.push(this.#linkCertificate);
-    for (const holder of holders) {
-      const { certfile } = holder.files;
-      try {
-        await holder.reload();
-        this.#log.info("tls.reloaded", { certfile });
-      } catch (error) {
-        this.#log.error("tls.reload-failed", { certfile, error: describeError(error) });
-      }
-    }
+    await this.#certificates.reload();
+    await this.#links?.renew();
   }
 
   /** Leaves in order: every stanza held here is delivered, handed on or answered. Idempotent. */
@@ -227,6 +221,7 @@ export class CausewayNode {
     await this.#table.close();
     await this.#links?.close();
     await this.#admin.close();
+    this.#certificates.close();
     this.#metrics.close();
     this.#store.close();
     this.#phase = "stopped";
@@ -259,9 +254,6 @@ export class CausewayNode {
   async #makeLinks(): Promise<LinkLayer> {
     const config = this.#config;
     const { globalHost, localHost, connections } = config.globalDistrib;
-    if (connections.tls !== undefined) {
-      this.#linkCertificate = await TlsContextHolder.load(connections.tls, this.#clock);
-    }
     const links = new LinkLayer({
       identity: {
         globalHost,
@@ -271,7 +263,7 @@ export class CausewayNode {
         datacenterId: () => this.#table.datacenterId,
       },
       listen: await resolveEndpoints(connections.endpoints),
-      tls: this.#linkCertificate,
+      tls: connections.tls && await this.#certificates.load(connections.tls),
       overrides: Object.fromEntries(config.globalDistribAddr),
       endpoints: this.#table,
       hosts: this.#table,

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/mod.ts";
 import type { C2sListenConfig, ComponentListenConfig, Config } from "../config/mod.ts";
-import { listen, TlsContextHolder } from "../net/mod.ts";
+import { listen } from "../net/mod.ts";
 import type { Connection, Listener, ListenerTls } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { C2sListener, ComponentListener, StreamAdmission } from "../xmpp/mod.ts";
@@ -10,6 +10,7 @@ import type {
   SessionRegistry,
   StanzaSink,
 } from "../xmpp/mod.ts";
+import type { Certificates } from "./certificates.ts";
 import { streamLimits } from "./options.ts";
 
 /** What the ports for clients and components are made of. */
@@ -18,6 +19,7 @@ export interface EdgeDeps {
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
   readonly sink: StanzaSink;
+  readonly certificates: Certificates;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -34,15 +36,9 @@ export class Edge {
   readonly #deps: EdgeDeps;
   readonly #listeners: { readonly kind: "c2s" | "component"; readonly listener: Listener }[] = [];
   readonly #ports: StreamPort[] = [];
-  readonly #certificates: TlsContextHolder[] = [];
 
   constructor(deps: EdgeDeps) {
     this.#deps = deps;
-  }
-
-  /** Certificates in use, to be read again when they were replaced. */
-  get certificates(): readonly TlsContextHolder[] {
-    return this.#certificates;
   }
 
   /** Addresses as bound, in the order of the configuration. */
@@ -132,13 +128,11 @@ export class Edge {
     streams: StreamPort,
     { limits }: Config,
   ): Promise<void> {
-    const { log, clock, metrics } = this.#deps;
+    const { certificates, log, clock, metrics } = this.#deps;
     let tls: ListenerTls | undefined;
     if (secured !== undefined) {
       const { certfile, keyfile } = secured.files;
-      const context = await TlsContextHolder.load({ certfile, keyfile }, clock);
-      this.#certificates.push(context);
-      tls = { mode: secured.mode, context };
+      tls = { mode: secured.mode, context: await certificates.load({ certfile, keyfile }) };
     }
     const refused = (reason: string) =>
       metrics.counter({

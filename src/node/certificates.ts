@@ -1,0 +1,73 @@
+import type { CancelTimer, Clock } from "../base/mod.ts";
+import { describeError } from "../base/mod.ts";
+import { TlsContextHolder } from "../net/mod.ts";
+import type { TlsFiles } from "../net/mod.ts";
+import type { Logger, Metrics } from "../observe/mod.ts";
+
+/** Days before its end from which on a certificate is warned about. */
+const WARN_DAYS = 14;
+const DAY_MS = 86_400_000;
+
+/** Every certificate that the process uses: read once each, read again on request, watched. */
+export class Certificates {
+  readonly #metrics: Metrics;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #holders: TlsContextHolder[] = [];
+  #cancelTimer: CancelTimer | undefined;
+
+  constructor(deps: { readonly metrics: Metrics; readonly log: Logger; readonly clock: Clock }) {
+    this.#metrics = deps.metrics;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+  }
+
+  /** The context of these files. @throws CausewayError `net/tls-…`, which names the file */
+  async load(files: TlsFiles): Promise<TlsContextHolder> {
+    const holder = await TlsContextHolder.load(files, this.#clock);
+    this.#holders.push(holder);
+    this.#metrics.gauge({
+      name: "causeway_certificate_expiry_timestamp_seconds",
+      help: "When a certificate in use ends, seconds since the Unix epoch",
+      labels: { certfile: files.certfile },
+    }, () => holder.current.expiresAtMs / 1000);
+    this.#warn(holder);
+    this.#cancelTimer ??= this.#watch();
+    return holder;
+  }
+
+  /** Reads all files again; what cannot be used stays as it was, and is logged. */
+  async reload(): Promise<void> {
+    for (const holder of this.#holders) {
+      const { certfile } = holder.files;
+      try {
+        await holder.reload();
+        this.#log.info("tls.reloaded", { certfile });
+        this.#warn(holder);
+      } catch (error) {
+        this.#log.error("tls.reload-failed", { certfile, error: describeError(error) });
+      }
+    }
+  }
+
+  /** Stops watching. */
+  close(): void {
+    this.#cancelTimer?.();
+  }
+
+  #watch(): CancelTimer {
+    return this.#clock.after(DAY_MS, () => {
+      for (const holder of this.#holders) this.#warn(holder);
+      this.#cancelTimer = this.#watch();
+    });
+  }
+
+  #warn(holder: TlsContextHolder): void {
+    const daysLeft = (holder.current.expiresAtMs - this.#clock.wallMs()) / DAY_MS;
+    if (daysLeft > WARN_DAYS) return;
+    this.#log.warn("tls.expires-soon", {
+      certfile: holder.files.certfile,
+      daysLeft: Math.floor(daysLeft),
+    });
+  }
+}
