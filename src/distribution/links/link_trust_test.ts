@@ -223,18 +223,6 @@ Deno.test("LinkLayer drops a number that it has had, on the same connection and 
   await second.ended;
 });
 
-Deno.test("LinkLayer ends a link that sends past its credit", async () => {
-  await using scene = await Scene.start({ creditBytes: 16_384, ackDelayMs: 60_000 });
-  const frames = Array.from(
-    { length: 40 },
-    (_, i) => stanzaFrame(testEnvelope(i + 1, { origin: DC2, padding: 1000 }), i + 1),
-  );
-  const peer = await scene.peer(testHello(), ...frames);
-  await peer.ended;
-  assert.equal(peer.goodbye?.reason, "overload");
-  await scene.othersGoOn();
-});
-
 Deno.test("LinkLayer ends a peer that says nothing, at its limit", async () => {
   await using scene = await Scene.start({ helloTimeoutMs: 300 });
   const peer = await scene.peer();

@@ -3,6 +3,8 @@ import fc from "fast-check";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
 import {
+  decodeStanza,
+  encodeStanzaFrame,
   FrameDecoder,
   FrameError,
   goodbyeFrame,
@@ -12,7 +14,11 @@ import {
   MAX_HELLO_BYTES,
   maxStanzaFrameBytes,
   OUR_VERSIONS,
+  patchMayBeRepeat,
+  patchNumber,
+  patchTtl,
   pingFrame,
+  readNumber,
   stanzaFrame,
 } from "./mod.ts";
 
@@ -221,6 +227,22 @@ Deno.test("FrameDecoder.stop() inside a sink ends the chunk", () => {
   });
   decoder.push(join(HELLO, pingFrame(1)));
   assert.equal(seen, 1);
+});
+
+Deno.test("patchNumber(), patchTtl() and patchMayBeRepeat() change their field and nothing else", () => {
+  const fields = envelope(Uint8Array.of(1, 2, 3));
+  const frame = new Uint8Array(500);
+  const end = encodeStanzaFrame(frame, 7, fields, 1);
+  patchNumber(frame, 7, 2 ** 40 + 5);
+  patchTtl(frame, 7, 70_000);
+  patchMayBeRepeat(frame, 7);
+  assert.equal(readNumber(frame, 7), 2 ** 40 + 5);
+  assert.deepEqual(decodeStanza(frame, 7, end), {
+    ...fields,
+    stanza: { ...fields.stanza, bytes: frame.subarray(end - 3, end) },
+    ttl: 65_535,
+    mayBeRepeat: true,
+  });
 });
 
 Deno.test("maxStanzaFrameBytes() is room enough for texts beyond ASCII", () => {
