@@ -1,0 +1,28 @@
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
+import { Figures } from "./_figures.ts";
+
+/** By metric, how far each of its children is to move; a metric with none is not to move at all. */
+export type Moves = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/**
+ * Waits until the metrics of `datacenter` have moved since `before` exactly as `moves` says: a counter
+ * moves when a connection has ended on both sides, which the peer does not see.
+ */
+export async function expectMoved(
+  cluster: Cluster,
+  datacenter: Datacenter,
+  before: Figures,
+  moves: Moves,
+): Promise<void> {
+  const wanted = JSON.stringify(moves);
+  let seen = "";
+  await cluster.until(async () => {
+    const now = await Figures.read(datacenter);
+    const moved = Object.keys(moves).map((name) => [name, now.movedSince(before, name)]);
+    return (seen = JSON.stringify(Object.fromEntries(moved))) === wanted;
+  }, {
+    what: `${datacenter.name} has counted ${wanted}`,
+    withinMs: 5000,
+    evidence: () => `it has counted ${seen}`,
+  });
+}
