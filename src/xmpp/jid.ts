@@ -48,3 +48,9 @@ export class FullJid {
 }
 
 export type Jid = BareJid | FullJid;
+
+/** True when the domainpart `domain` lies under `parent`, and is not `parent` itself. */
+export function isSubdomain(domain: string, parent: string): boolean {
+  return domain.length > parent.length + 1 && domain.endsWith(parent) &&
+    domain.charCodeAt(domain.length - parent.length - 1) === 0x2e;
+}

@@ -1,5 +1,5 @@
 export type { Jid } from "./jid.ts";
-export { BareJid, FullJid } from "./jid.ts";
+export { BareJid, FullJid, isSubdomain } from "./jid.ts";
 export {
   jidFromBytes,
   MAX_JID_PART_BYTES,

@@ -1,3 +1,4 @@
+import { isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 
 /** What is known of the mesh when a stanza comes over a link. */
@@ -25,8 +26,8 @@ export function checkSender(
   const domain = sender.domainpart;
   if (domain === mesh.globalHost) return undefined;
   if (mesh.isLocalHost(domain)) return domain === origin ? undefined : "sender-host-forged";
-  if (isUnder(domain, mesh.globalHost)) return undefined;
-  if (isUnder(domain, origin) && mesh.isLocalHost(origin)) return undefined;
+  if (isSubdomain(domain, mesh.globalHost)) return undefined;
+  if (isSubdomain(domain, origin) && mesh.isLocalHost(origin)) return undefined;
   return mesh.isComponentDomain(domain) ? undefined : "sender-foreign";
 }
 
@@ -40,9 +41,4 @@ export function isSenderAllowed(sender: Jid, origin: string, mesh: MeshFacts): b
  */
 export function senderKey(from: Jid, globalHost: string): string {
   return from.domainpart === globalHost ? from.text : from.domainpart;
-}
-
-function isUnder(domain: string, parent: string): boolean {
-  return domain.length > parent.length + 1 && domain.endsWith(parent) &&
-    domain.charCodeAt(domain.length - parent.length - 1) === 0x2e;
 }

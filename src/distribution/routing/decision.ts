@@ -1,4 +1,4 @@
-import { FullJid } from "../../xmpp/mod.ts";
+import { FullJid, isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 
 /** The domains that the decision turns on (`design.md` §1, §3). */
@@ -40,13 +40,7 @@ export function decide(from: Jid, to: Jid, domains: Domains): Decision {
   if (domain === domains.globalHost) return to.localpart === "" ? "local" : "user";
   if (domains.hosts.has(domain)) return "local";
   if (domains.isOtherLocalHost(domain)) return "other-datacenter";
-  return isUnder(domain, domains.globalHost) ? "component" : "outside";
-}
-
-/** True when `domain` is a subdomain of `parent`. */
-export function isUnder(domain: string, parent: string): boolean {
-  return domain.length > parent.length + 1 && domain.endsWith(parent) &&
-    domain.charCodeAt(domain.length - parent.length - 1) === 0x2e;
+  return isSubdomain(domain, domains.globalHost) ? "component" : "outside";
 }
 
 /**
@@ -55,5 +49,5 @@ export function isUnder(domain: string, parent: string): boolean {
  */
 export function workerKey(from: Jid, domains: Domains): string {
   const domain = from.domainpart;
-  return domain === domains.globalHost || isUnder(domain, domains.globalHost) ? from.text : domain;
+  return domain === domains.globalHost || isSubdomain(domain, domains.globalHost) ? from.text : domain;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { parseJid } from "../../xmpp/mod.ts";
-import { decide, isUnder, workerKey } from "./decision.ts";
+import { isSubdomain, parseJid } from "../../xmpp/mod.ts";
+import { decide, workerKey } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 
 const DOMAINS: Domains = {
@@ -36,9 +36,9 @@ for (const [from, to, expected, why] of ROWS) {
   });
 }
 
-Deno.test("isUnder() is false for the domain itself", () => {
-  assert.equal(isUnder("example.com", "example.com"), false);
-  assert.equal(isUnder(".example.com", "example.com"), false);
+Deno.test("isSubdomain() is false for the domain itself", () => {
+  assert.equal(isSubdomain("example.com", "example.com"), false);
+  assert.equal(isSubdomain(".example.com", "example.com"), false);
 });
 
 Deno.test("workerKey() is the full JID inside the global host and the domain outside of it", () => {
