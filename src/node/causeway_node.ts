@@ -183,13 +183,15 @@ export class CausewayNode {
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
     const links = await this.#makeLinks();
+    // Every port before the first word to Redis: a copy of a running node, started by mistake, ends
+    // here, without having taken that node's name or withdrawn what it published.
     await links.listen();
+    await this.#edge.open(config);
+    await this.#admin.start();
     await this.#table.start();
     await this.#table.publishEndpoints(
       advertisedEndpoints(config.globalDistrib, links.addresses),
     );
-    await this.#edge.open(config);
-    await this.#admin.start();
     links.start();
     this.#phase = "running";
     return {
