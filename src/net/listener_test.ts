@@ -6,8 +6,8 @@ import { TestCertificates } from "./_test_certificates.ts";
 import { TestPeer } from "./_test_peer.ts";
 import type { Connection } from "./connection.ts";
 import { dial } from "./dial.ts";
-import type { Listener, ListenOptions } from "./listener.ts";
 import { listen } from "./listener.ts";
+import type { Listener, ListenOptions } from "./listener_options.ts";
 
 interface Refusal {
   readonly error: CausewayError;

@@ -7,7 +7,7 @@ import { TestCertificates } from "./_test_certificates.ts";
 import { TestPeer } from "./_test_peer.ts";
 import type { Connection } from "./connection.ts";
 import { listen } from "./listener.ts";
-import type { Listener } from "./listener.ts";
+import type { Listener } from "./listener_options.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
 const clock = new ManualClock();

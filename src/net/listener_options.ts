@@ -1,0 +1,73 @@
+import type { Clock } from "../base/mod.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
+import { resolveConnectionLimits } from "./connection_limits.ts";
+import type { TlsContextHolder } from "./tls_context_holder.ts";
+
+/**
+ * How a listener encrypts: `starttls` when the peer asks within the plain connection, `direct` from
+ * the first byte, `mutual` likewise with TLS 1.3 and a certificate that the peer must present.
+ */
+export interface ListenerTls {
+  readonly mode: "starttls" | "direct" | "mutual";
+  readonly context: TlsContextHolder;
+}
+
+/** What bounds a listener and each of its connections. */
+export interface ListenerLimits extends ConnectionLimits {
+  /** Connections open at once; one more is refused. @default 10_000 */
+  readonly maxConnections?: number;
+  /** TLS handshakes under way at once in `direct` and `mutual`; one more is refused. @default 256 */
+  readonly maxHandshakes?: number;
+  /**
+   * Milliseconds between checks that the listener still accepts; one that does not, after want of
+   * file descriptors, is opened again. @default 10_000
+   */
+  readonly probeIntervalMs?: number;
+}
+
+/** Every limit of a listener and its connections. */
+export type ResolvedListenerLimits = Readonly<Required<ListenerLimits>>;
+
+/** Fills in the defaults. @throws RangeError for what is no integer from 1 */
+export function resolveListenerLimits(limits: ListenerLimits = {}): ResolvedListenerLimits {
+  const {
+    maxConnections = 10_000,
+    maxHandshakes = 256,
+    probeIntervalMs = 10_000,
+    ...ofConnection
+  } = limits;
+  for (const [name, value] of Object.entries({ maxConnections, maxHandshakes, probeIntervalMs })) {
+    if (Number.isSafeInteger(value) && value >= 1) continue;
+    throw new RangeError(`Cannot use listener limit ${name}: ${value} is not an integer from 1`);
+  }
+  return Object.freeze({
+    ...resolveConnectionLimits(ofConnection),
+    maxConnections,
+    maxHandshakes,
+    probeIntervalMs,
+  });
+}
+
+/** Where and how to listen. */
+export interface ListenOptions {
+  /** Address of ours; `0.0.0.0` and `::` for all. */
+  readonly host: string;
+  /** 0 lets the system choose; `Listener.address` tells what it chose. */
+  readonly port: number;
+  readonly tls?: ListenerTls;
+  readonly limits?: ListenerLimits;
+  /** @default the system's */
+  readonly clock?: Clock;
+}
+
+/** A port that accepts connections. */
+export interface Listener {
+  /** What is listened on, `127.0.0.1:40312` or `[::1]:40312`. */
+  readonly address: string;
+  readonly host: string;
+  readonly port: number;
+  /** Connections open now, those amid their first handshake included. */
+  readonly connectionCount: number;
+  /** Stops accepting and drops unfinished handshakes; accepted connections stay. */
+  close(): Promise<void>;
+}

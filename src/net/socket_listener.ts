@@ -1,0 +1,200 @@
+import type { AddressInfo, Server, Socket } from "node:net";
+import { createServer } from "node:net";
+import type { Clock } from "../base/mod.ts";
+import { CausewayError, SystemClock } from "../base/mod.ts";
+import { AcceptProbe } from "./accept_probe.ts";
+import { formatAddress } from "./address.ts";
+import type { Listener, ListenOptions, ResolvedListenerLimits } from "./listener_options.ts";
+import { resolveListenerLimits } from "./listener_options.ts";
+import { toNetError } from "./net_error.ts";
+import { lateHandshake } from "./socket_connection.ts";
+import { TlsAcceptor } from "./tls_acceptor.ts";
+
+/** What comes with a socket that was accepted. */
+export interface AcceptedWith {
+  /** The plain socket beneath a TLS socket. */
+  readonly carrier: Socket | undefined;
+  /** Runs the handshake of a STARTTLS; present where the listener has a certificate. */
+  readonly acceptor: TlsAcceptor | undefined;
+}
+
+/** As `ListenerHandlers`, for sockets. */
+export interface SocketHandlers {
+  accepted(socket: Socket, accepted: AcceptedWith): void;
+  refused(error: CausewayError, remoteAddress: string): void;
+  failed(error: CausewayError): void;
+}
+
+/**
+ * A port that hands out sockets, past their TLS handshake; whoever takes one makes of it what the
+ * port is for.
+ */
+export class SocketListener implements Listener {
+  readonly limits: ResolvedListenerLimits;
+  readonly clock: Clock;
+  readonly #options: ListenOptions;
+  readonly #handlers: SocketHandlers;
+  readonly #acceptor: TlsAcceptor | undefined;
+  readonly #probe: AcceptProbe;
+  #server: Server | undefined;
+  readonly #handshaking = new Set<Socket>();
+  #address: AddressInfo = { address: "", family: "IPv4", port: 0 };
+  #connectionCount = 0;
+  #isClosed = false;
+
+  constructor(options: ListenOptions, handlers: SocketHandlers) {
+    this.#options = options;
+    this.#handlers = handlers;
+    this.limits = resolveListenerLimits(options.limits);
+    this.clock = options.clock ?? new SystemClock();
+    const { tls } = options;
+    if (tls !== undefined) {
+      this.#acceptor = new TlsAcceptor(tls.context, { isMutual: tls.mode === "mutual" });
+    }
+    this.#probe = new AcceptProbe({
+      intervalMs: this.limits.probeIntervalMs,
+      address: () => this,
+      pass: (socket) => this.#admit(socket),
+      dead: () => void this.#reopen(),
+    });
+  }
+
+  get address(): string {
+    return formatAddress(this.#address.address, this.#address.port);
+  }
+
+  get host(): string {
+    return this.#address.address;
+  }
+
+  get port(): number {
+    return this.#address.port;
+  }
+
+  get connectionCount(): number {
+    return this.#connectionCount;
+  }
+
+  async open(): Promise<void> {
+    const { host, port } = this.#options;
+    await this.#bind(host, port);
+    this.#probe.start();
+  }
+
+  close(): Promise<void> {
+    this.#probe.stop();
+    this.#server?.close();
+    this.#server = undefined;
+    this.#isClosed = true;
+    for (const socket of this.#handshaking) socket.destroy();
+    return Promise.resolve();
+  }
+
+  async #bind(host: string, port: number): Promise<void> {
+    const what = `Cannot listen on ${formatAddress(host, port)}`;
+    // The runtime throws a missing permission from a place where nobody can catch it.
+    const { state } = await Deno.permissions.request({
+      name: "net",
+      host: formatAddress(host, port),
+    });
+    if (state !== "granted") {
+      throw new CausewayError(
+        "net/address-forbidden",
+        `${what}: the process may not, see --allow-net`,
+      );
+    }
+    const server = createServer(
+      { allowHalfOpen: true, noDelay: true },
+      (socket) => this.#incoming(socket),
+    );
+    this.#server = server;
+    await new Promise<void>((resolve, reject) => {
+      const failed = (error: Error) => reject(toNetError(what, error));
+      server.once("error", failed);
+      server.listen({ host, port, backlog: 1024 }, () => {
+        server.off("error", failed);
+        server.on("error", (error) => {
+          this.#handlers.failed(toNetError(`Cannot accept on ${this.address}`, error));
+        });
+        this.#address = server.address() as AddressInfo;
+        resolve();
+      });
+    });
+  }
+
+  /** Never rejects: what fails is told, and the next probe tries again. */
+  async #reopen(): Promise<void> {
+    this.#handlers.failed(
+      new CausewayError("net/not-accepting", `Opening ${this.address} again: it did not accept`, {
+        retryable: true,
+      }),
+    );
+    this.#server?.close();
+    try {
+      await this.#bind(this.host, this.port);
+    } catch (error) {
+      this.#handlers.failed(toNetError(`Cannot open ${this.address} again`, error));
+    }
+    if (this.#isClosed) this.#server?.close();
+  }
+
+  #incoming(socket: Socket): void {
+    // Until a connection listens, a reset must not become an uncaught error.
+    socket.on("error", () => {});
+    if (!this.#probe.takes(socket)) this.#admit(socket);
+  }
+
+  #admit(socket: Socket): void {
+    const remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
+    if (socket.remoteAddress === undefined) {
+      socket.destroy(); // Already gone again.
+      return;
+    }
+    if (this.#connectionCount >= this.limits.maxConnections) {
+      this.#refuse(socket, remoteAddress, tooMany("connections", this.limits.maxConnections));
+      return;
+    }
+    this.#connectionCount++;
+    socket.once("close", () => this.#connectionCount--);
+    const mode = this.#options.tls?.mode;
+    if (mode === "direct" || mode === "mutual") this.#handshake(socket, remoteAddress);
+    else this.#accept(socket, undefined);
+  }
+
+  #handshake(socket: Socket, remoteAddress: string): void {
+    if (this.#handshaking.size >= this.limits.maxHandshakes) {
+      this.#refuse(socket, remoteAddress, tooMany("handshakes", this.limits.maxHandshakes));
+      return;
+    }
+    this.#handshaking.add(socket);
+    let late: CausewayError | undefined;
+    const { handshakeTimeoutMs } = this.limits;
+    const cancelTimer = this.clock.after(handshakeTimeoutMs, () => {
+      late = lateHandshake(remoteAddress, handshakeTimeoutMs);
+      socket.destroy();
+    });
+    this.#acceptor!.secure(socket, (result) => {
+      cancelTimer();
+      this.#handshaking.delete(socket);
+      if (result instanceof CausewayError) this.#refuse(socket, remoteAddress, late ?? result);
+      else this.#accept(result, socket);
+    });
+  }
+
+  #accept(socket: Socket, carrier: Socket | undefined): void {
+    this.#handlers.accepted(socket, { carrier, acceptor: this.#acceptor });
+  }
+
+  #refuse(socket: Socket, remoteAddress: string, error: CausewayError): void {
+    socket.destroy();
+    this.#handlers.refused(error, remoteAddress);
+  }
+}
+
+function tooMany(what: "connections" | "handshakes", limit: number): CausewayError {
+  return new CausewayError(
+    `net/too-many-${what}`,
+    `Cannot accept another peer: the limit is ${limit} ${what} at once`,
+    { retryable: true },
+  );
+}
