@@ -58,7 +58,7 @@ Deno.test("createLogger() never writes a secret, at any depth", () => {
       bytes: new TextEncoder().encode("hunter2"),
       keyword: "kept",
     });
-    assert.ok(!lines[0]!.includes("hunter2"), lines[0]);
+    assert.ok(!lines[0]!.includes("hunter2"), lines[0] ?? "");
     assert.ok(lines[0]!.includes("[redacted]"));
     assert.ok(lines[0]!.includes("kept"));
   }

@@ -138,7 +138,7 @@ function compare(stream: Uint8Array, cuts: readonly number[]): boolean | undefin
   assert.equal(
     isAccepted,
     reference.isAccepted,
-    reference.isAccepted ? record.failure : reference.reason,
+    (reference.isAccepted ? record.failure : reference.reason) ?? "",
   );
   if (!reference.isAccepted) return false;
   const elements = record.events.slice(1, -1).map((event) => {
