@@ -42,6 +42,8 @@ export interface NodeDeps {
 
 /** Milliseconds that the links may take to empty their lanes at a graceful stop. */
 const DRAIN_MS = 10_000;
+/** Milliseconds between looks at whether they have. */
+const LANES_CHECK_MS = 10;
 
 /**
  * One process: the edge, the router between the two sides, the links and the session table.
@@ -215,8 +217,15 @@ export class CausewayNode {
     if (this.#phase === "draining" || this.#phase === "stopped") return;
     this.#phase = "draining";
     await this.#edge.closeListeners();
+    this.#pressure.freeze();
     await this.#router.drain();
     await this.#services.close();
+    // Streams stay until what was read from them has met its fate: an error must still find its
+    // sender. What a datacenter that does not answer was sent comes back before they end.
+    if (!await this.#lanesEmptied()) {
+      await this.#links?.drain(0);
+      await this.#router.drain();
+    }
     await this.#edge.closeStreams();
     await this.#links?.drain(DRAIN_MS);
     await this.#router.drain();
@@ -227,6 +236,19 @@ export class CausewayNode {
     this.#metrics.close();
     this.#store.close();
     this.#phase = "stopped";
+  }
+
+  /** Waits until the lanes hold nothing; false when they still do after `DRAIN_MS`. */
+  async #lanesEmptied(): Promise<boolean> {
+    const deadlineMs = this.#clock.monotonicMs() + DRAIN_MS;
+    for (;;) {
+      const hosts = this.#links?.snapshot().hosts ?? [];
+      const isEmpty = hosts.every(({ parkedItems, endpoints }) =>
+        parkedItems === 0 && endpoints.every(({ lanes }) => lanes.every(({ items }) => items === 0))
+      );
+      if (isEmpty || this.#clock.monotonicMs() >= deadlineMs) return isEmpty;
+      await new Promise<void>((resolve) => this.#clock.after(LANES_CHECK_MS, resolve));
+    }
   }
 
   /** How the parts are, for `/health` and `/ready`. */

@@ -10,6 +10,8 @@ export class Pressure {
   /** How many lanes hold each sender back: a sender feeds one lane for each datacenter. */
   readonly #holds = new Map<string, number>();
 
+  #isFrozen = false;
+
   /** Senders that are held back. */
   get heldBack(): number {
     return this.#holds.size;
@@ -23,7 +25,13 @@ export class Pressure {
     if (older !== undefined) this.#known.delete(older);
     this.#known.add(source);
     this.#sources.set(sender, source);
-    if (this.#holds.has(sender)) source.pause();
+    if (this.#isFrozen || this.#holds.has(sender)) source.pause();
+  }
+
+  /** Holds everybody back for good: from now on what is here is brought to its end. */
+  freeze(): void {
+    this.#isFrozen = true;
+    for (const source of this.#known) source.pause();
   }
 
   /** The stream of this full JID or component domain is over. */
@@ -40,6 +48,6 @@ export class Pressure {
     if (holds > 0) this.#holds.set(sender, holds);
     else this.#holds.delete(sender);
     if (isOver && holds === 1) this.#sources.get(sender)?.pause();
-    else if (!isOver && holds <= 0) this.#sources.get(sender)?.resume();
+    else if (!isOver && holds <= 0 && !this.#isFrozen) this.#sources.get(sender)?.resume();
   }
 }

@@ -48,3 +48,16 @@ Deno.test("Pressure forgets a stream that is gone", () => {
   pressure.changed("a@example.com/x", true);
   assert.equal(source.isPaused, false);
 });
+
+Deno.test("Pressure.freeze() holds back everybody, who comes later too, and lets nobody go on", () => {
+  const pressure = new Pressure();
+  const first = new Source();
+  const second = new Source();
+  pressure.saw(first);
+  pressure.changed("a@example.com/x", true);
+  pressure.freeze();
+  pressure.changed("a@example.com/x", false);
+  assert.equal(first.isPaused, true);
+  pressure.saw(second);
+  assert.equal(second.isPaused, true);
+});
