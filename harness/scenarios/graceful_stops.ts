@@ -1,0 +1,237 @@
+import type { ChatClient } from "../clients/mod.ts";
+import { newId, openStream, RawClient, RawSocket } from "../clients/mod.ts";
+import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { Stage } from "./_stage.ts";
+
+const MESSAGES = 500;
+/** From SIGTERM to the end, where nothing has to be waited for. */
+const PROMPT_MS = 4000;
+/** The same with lanes to a datacenter that does not answer; a node gives them up after ten seconds. */
+const PATIENT_MS = 17_000;
+
+const STOP_WITH_CLIENTS: Scenario = {
+  name: "stop-with-clients",
+  summary: "SIGTERM gives back what bounces, ends every stream with a word, and exits 0",
+  options: {
+    datacenters: 1,
+    configure(configuration: CausewayConfiguration) {
+      configuration.modules.mod_global_distrib["bounce"] = {
+        resend_after_ms: 60_000, // nothing but the stop ends the wait
+        max_retries: 4,
+      };
+    },
+  },
+  run: stopWithClients,
+};
+
+const STOP_UNDER_LOAD: Scenario = {
+  name: "stop-under-load",
+  summary: "a datacenter is stopped while messages come: each arrives or comes back",
+  options: {
+    datacenters: 2,
+    configure(configuration: CausewayConfiguration) {
+      const { redis } = configuration.modules.mod_global_distrib;
+      Object.assign(redis, { expire_after: 3, refresh_after: 1 });
+    },
+  },
+  run: stopUnderLoad,
+};
+
+const STOP_BESIDE_THE_DEAD: Scenario = {
+  name: "stop-beside-the-dead",
+  summary:
+    "what a datacenter that does not answer was sent comes back before SIGTERM ends a stream",
+  options: { datacenters: 2 },
+  run: stopBesideTheDead,
+};
+
+const STOP_AT_ONCE: Scenario = {
+  name: "stop-at-once",
+  summary: "a second SIGTERM ends a node that still waits for others",
+  options: { datacenters: 2 },
+  run: stopAtOnce,
+};
+
+/** How nodes end when they are told to. */
+export const GRACEFUL_STOPS: readonly Scenario[] = [
+  STOP_WITH_CLIENTS,
+  STOP_UNDER_LOAD,
+  STOP_BESIDE_THE_DEAD,
+  STOP_AT_ONCE,
+];
+
+async function stopWithClients(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const dc1 = cluster.datacenter("dc1");
+  const alice = await stage.enterAvailable("alice", "dc1");
+  const component = await stage.connectComponent("echo", "dc1");
+  const { host, port } = dc1.clientAddress("none");
+  await using idle = await RawClient.login({
+    host,
+    port,
+    domain: cluster.globalHost,
+    ...cluster.users[1]!, // bob
+  });
+  await using stranger = await RawSocket.connect({ host, port });
+  await openStream(stranger, cluster.globalHost);
+  const ids: string[] = [];
+  for (const sender of [alice, component]) {
+    for (let number = 0; number < 3; number++) {
+      ids.push(await sender.sendMessage(`nobody@${cluster.globalHost}`, `bouncing ${number}`));
+    }
+  }
+  await cluster.until(
+    async () => (await Figures.read(dc1)).classic("bounce_queue_size") === ids.length,
+    { what: `${ids.length} messages bounce` },
+  );
+  const exit = await stopWithin(dc1, PROMPT_MS);
+  for (const [index, id] of ids.entries()) {
+    const sender = index < 3 ? alice : component;
+    await sender.expectError(id, "service-unavailable");
+  }
+  for (const socket of [idle.socket, stranger]) {
+    const last = await socket.readToEnd();
+    if (!/<system-shutdown [^>]*\/><\/stream:error><\/stream:stream>$/.test(last)) {
+      throw new Error(`Expected the stream to end with system-shutdown: got ${last}`);
+    }
+  }
+  say(
+    `${ids.length} bouncing messages came back, every stream ended with system-shutdown, ${exit}`,
+  );
+  const left = await dc1.redisClient.call("SMEMBERS", "hosts");
+  const lease = await dc1.redisClient.call(
+    "EXISTS",
+    `causeway:node:${dc1.localHost}#node1@${dc1.localHost}`,
+  );
+  const user = await dc1.redisClient.call("EXISTS", alice.jid);
+  if (JSON.stringify([left, lease, user]) !== "[[],0,0]") {
+    throw new Error(`Expected nothing of it in Redis: got ${JSON.stringify([left, lease, user])}`);
+  }
+  say("it has taken its host, its lease and its users out of Redis");
+}
+
+async function stopUnderLoad(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const dc2 = cluster.datacenter("dc2");
+  const alice = await stage.enterAvailable("alice", "dc1");
+  const bob = await stage.enterAvailable("bob", "dc2");
+  await alice.sendMessage(bob.jid, "before");
+  await bob.expectMessage("before");
+  const ids: string[] = [];
+  const send = async (count: number) => {
+    for (let number = 0; number < count; number++) {
+      ids.push(await alice.sendMessage(bob.jid, String(ids.length), { id: newId("load") }));
+    }
+  };
+  await send(MESSAGES / 2);
+  await bob.expectMessage(({ id }) => id === ids[0]); // the rest is anywhere on the way
+  dc2.node.signal("SIGTERM");
+  await send(MESSAGES / 2);
+  const { code } = await dc2.node.exited;
+  if (code !== 0) throw new Error(`Expected exit code 0: got ${code}`);
+  await expectFates(cluster, ids, { delivered: bob, returned: alice });
+  const arrived = bob.received.filter(({ id }) => ids.includes(id ?? "")).length;
+  await alice.expectNothingElse();
+  say(`${arrived} of ${MESSAGES} messages arrived before dc2 was gone, the others came back`);
+}
+
+async function stopBesideTheDead(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
+  const { alice, ids } = await writeToTheDead(cluster, stage);
+  const exit = await stopWithin(dc1, PATIENT_MS);
+  for (const id of ids) await alice.expectError(id, "service-unavailable");
+  say(`dc2 did not answer: ${ids.length} messages came back before alice's stream ended, ${exit}`);
+  await dc2.kill(); // so that it does not, when it goes on, wait in turn
+}
+
+async function stopAtOnce(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
+  await writeToTheDead(cluster, stage);
+  dc1.node.signal("SIGTERM");
+  await cluster.until(() => dc1.node.logs.some((line) => line.includes("node.stopping")), {
+    what: "dc1 has heard the first SIGTERM",
+  });
+  const startMs = performance.now();
+  dc1.node.signal("SIGTERM");
+  const { code, signal } = await dc1.node.exited;
+  const tookMs = Math.round(performance.now() - startMs);
+  if (code !== 1 || signal !== null) throw new Error(`Expected exit code 1: got ${code} ${signal}`);
+  if (tookMs > 1000) throw new Error(`Expected it to end at once: it took ${tookMs} ms`);
+  if (!dc1.node.logs.some((line) => line.includes("node.stopped-at-once"))) {
+    throw new Error("Expected the log to say that the node was stopped at once");
+  }
+  say(`the second SIGTERM ended it after ${tookMs} ms with exit code 1`);
+  await dc2.kill(); // so that it does not, when it goes on, wait in turn
+}
+
+/** dc2 stops answering, and alice at dc1 writes to bob there. */
+async function writeToTheDead(
+  cluster: Cluster,
+  stage: Stage,
+): Promise<{ readonly alice: ChatClient; readonly ids: readonly string[] }> {
+  const dc1 = cluster.datacenter("dc1");
+  const alice = await stage.enterAvailable("alice", "dc1");
+  const bob = await stage.enterAvailable("bob", "dc2");
+  await alice.sendMessage(bob.jid, "still there?");
+  await bob.expectMessage("still there?");
+  const laneItems = async () => (await Figures.read(dc1)).sum("mod_global_distrib_lane_items");
+  await cluster.until(async () => await laneItems() === 0, {
+    what: "all that was sent is settled",
+  });
+  cluster.datacenter("dc2").pause();
+  const ids: string[] = [];
+  for (let number = 0; number < 5; number++) {
+    ids.push(await alice.sendMessage(bob.jid, `to the dead ${number}`));
+  }
+  await cluster.until(async () => await laneItems() === ids.length, {
+    what: "dc1 holds the messages for dc2",
+  });
+  return { alice, ids };
+}
+
+/** Stops the node of `datacenter`; gives how it went, for people. @throws when it took too long */
+async function stopWithin(datacenter: Datacenter, withinMs: number): Promise<string> {
+  const startMs = performance.now();
+  const { code, signal } = await datacenter.node.stop(2 * withinMs);
+  const tookMs = Math.round(performance.now() - startMs);
+  if (code !== 0) throw new Error(`Expected exit code 0: got ${code} ${signal ?? ""}`);
+  if (tookMs > withinMs) throw new Error(`Expected an end within ${withinMs} ms: took ${tookMs}`);
+  return `exit code 0 after ${tookMs} ms`;
+}
+
+/** Waits until each of `ids` has arrived once or come back once. */
+async function expectFates(
+  cluster: Cluster,
+  ids: readonly string[],
+  { delivered, returned }: { readonly delivered: ChatClient; readonly returned: ChatClient },
+): Promise<void> {
+  const fates = () => {
+    const counts = new Map(ids.map((id) => [id, 0]));
+    const count = (id: string | undefined) => {
+      if (id !== undefined && counts.has(id)) counts.set(id, counts.get(id)! + 1);
+    };
+    for (const { id } of delivered.received) count(id);
+    for (const { id, type } of returned.received) if (type === "error") count(id);
+    return counts;
+  };
+  let open: readonly string[] = [];
+  await cluster.until(() => {
+    open = [...fates()].filter(([, count]) => count === 0).map(([id]) => id);
+    return open.length === 0;
+  }, {
+    what: "each message has arrived or come back",
+    evidence: () => `${open.length} have not\n${cluster.tails()}`,
+    withinMs: 15_000,
+  });
+  const twice = [...fates()].filter(([, count]) => count > 1).length;
+  if (twice > 0) throw new Error(`Expected one fate for each message: ${twice} have several`);
+  for (const id of ids) {
+    if (returned.received.some((each) => each.id === id)) {
+      await returned.expectMessage((each) => each.id === id);
+    }
+  }
+}
