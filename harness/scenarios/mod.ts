@@ -1,12 +1,19 @@
 import type { Scenario } from "../scenario.ts";
 import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
+import { FAILING_STARTS } from "./failing_starts.ts";
+import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HOST_SERVICES } from "./host_services.ts";
+import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
+import { LATE_REDIS } from "./late_redis.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVING_USER } from "./moving_user.ts";
 import { NOBODY_HOME } from "./nobody_home.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
+import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { REDIS_KEYS } from "./redis_keys.ts";
+import { REFUSED_LINKS } from "./refused_links.ts";
+import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { SELF_CHECK } from "./self_check.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
@@ -25,4 +32,11 @@ export const SCENARIOS: readonly Scenario[] = [
   RESOURCE_CONFLICT,
   ONESELF,
   HOST_SERVICES,
+  ...ORDER_UNDER_FAULTS,
+  ...DEAD_DATACENTERS,
+  REFUSED_LINKS,
+  RELOADED_CERTIFICATES,
+  FAILING_STARTS,
+  LATE_REDIS,
+  ...GRACEFUL_STOPS,
 ];
