@@ -27,7 +27,8 @@ function receive(plan: BaselineReceiverPlan): void {
   }, (socket) => {
     let uncredited = 0;
     socket.setNoDelay(true);
-    socket.on("data", (chunk) => {
+    // Bytes, as no encoding is set.
+    socket.on("data", (chunk: Uint8Array) => {
       scanner.push(chunk);
       uncredited += chunk.length;
       for (; uncredited >= CREDIT_BYTES; uncredited -= CREDIT_BYTES) socket.write("+");

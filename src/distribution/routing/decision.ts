@@ -49,5 +49,7 @@ export function decide(from: Jid, to: Jid, domains: Domains): Decision {
  */
 export function workerKey(from: Jid, domains: Domains): string {
   const domain = from.domainpart;
-  return domain === domains.globalHost || isSubdomain(domain, domains.globalHost) ? from.text : domain;
+  return domain === domains.globalHost || isSubdomain(domain, domains.globalHost)
+    ? from.text
+    : domain;
 }
