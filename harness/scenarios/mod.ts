@@ -1,11 +1,14 @@
 import type { Scenario } from "../scenario.ts";
+import { BOUNCE_ORDER } from "./bounce_order.ts";
 import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
+import { HOST_REFRESHER } from "./host_refresher.ts";
 import { HOST_SERVICES } from "./host_services.ts";
 import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
+import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVING_USER } from "./moving_user.ts";
 import { NOBODY_HOME } from "./nobody_home.ts";
@@ -39,4 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   FAILING_STARTS,
   LATE_REDIS,
   ...GRACEFUL_STOPS,
+  MANY_CONNECTIONS,
+  ...BOUNCE_ORDER,
+  HOST_REFRESHER,
 ];

@@ -2,7 +2,9 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster, ClusterOptions } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
-import { bare, Stage } from "./_stage.ts";
+import { expectAll, sendAll } from "./_numbered.ts";
+import { Stage } from "./_stage.ts";
+import { putEntries, takeEntries } from "./_table_entries.ts";
 import { CONNECTIONS, linkEnds, TwoEndpoints } from "./_two_endpoints.ts";
 
 /** Of all senders together. */
@@ -152,7 +154,7 @@ async function keepOrderThroughBounce(
     return size > 3 * quarter - sent && size;
   }, { what: "all messages sent since wait too" });
   say(`bob's entries are gone from dc1's table: ${waiting} messages wait`);
-  for (const [key, value] of entries) await dc1.redisClient.call("SET", key, value, "EX", 60);
+  await putEntries(cluster, entries);
   await sendAll([alice], bob, { from: 3 * quarter, to: MESSAGES });
 
   await expectAll([alice], bob, MESSAGES);
@@ -171,48 +173,3 @@ async function keepOrderThroughBounce(
 
 /** A frame of ours is larger than this, whatever is in it. */
 const MIN_FRAME_BYTES = 100;
-
-/** Sends messages number `from` to `to`, the latter excluded, of every sender in turn. */
-async function sendAll(
-  senders: readonly ChatClient[],
-  recipient: ChatClient,
-  { from, to }: { readonly from: number; readonly to: number },
-): Promise<void> {
-  for (let number = from; number < to; number++) {
-    for (const sender of senders) await sender.sendMessage(recipient.jid, String(number));
-  }
-}
-
-/** Claims `each` messages of every sender; throws unless they came in order, once, and nothing else did. */
-async function expectAll(
-  senders: readonly ChatClient[],
-  recipient: ChatClient,
-  each: number,
-): Promise<void> {
-  for (const sender of senders) {
-    const isTheirs = ({ from }: { readonly from: string | undefined }) => from === sender.jid;
-    for (let number = 0; number < each; number++) {
-      const { body } = await recipient.expectMessage(isTheirs);
-      if (body !== String(number)) {
-        throw new Error(`Expected message ${number} of ${sender.jid}: ${body} came`);
-      }
-    }
-  }
-  for (const sender of senders) {
-    await recipient.expectNothingElse(sender);
-    await sender.expectNothingElse();
-  }
-}
-
-/** Deletes what dc1's table says of `jid`, and gives it. */
-async function takeEntries(cluster: Cluster, jid: string): Promise<ReadonlyMap<string, string>> {
-  const { redisClient } = cluster.datacenter("dc1");
-  const entries = new Map<string, string>();
-  for (const key of [jid, bare(jid)]) {
-    const value = await redisClient.call("GET", key);
-    if (typeof value !== "string") throw new Error(`dc1's table does not know ${key}`);
-    entries.set(key, value);
-    await redisClient.call("DEL", key);
-  }
-  return entries;
-}

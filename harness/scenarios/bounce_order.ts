@@ -1,0 +1,116 @@
+import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { expectAll, sendAll } from "./_numbered.ts";
+import { bare, Stage } from "./_stage.ts";
+import { putEntries, takeEntries } from "./_table_entries.ts";
+
+const ROUNDS = 10;
+/** Messages of a round that go straight through, and as many that bounce. */
+const HALF = 10;
+
+/** Entries come and go under a stream of messages: each second batch has to wait. */
+const HALF_BOUNCING: Scenario = {
+  name: "order-half-bouncing",
+  summary: "half of 200 messages bounce, every other ten of them; all arrive in order",
+  options: {
+    datacenters: 2,
+    configure({ modules }: CausewayConfiguration) {
+      const distribution = modules.mod_global_distrib;
+      distribution["cache"] = { jid_lifetime_seconds: 0 }; // every message asks Redis
+      distribution["bounce"] = { resend_after_ms: 100, max_retries: 8 };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const dc1 = cluster.datacenter("dc1");
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await stage.untilTableSaysOfSession(bob, "dc2");
+    cluster.replication("dc2", "dc1").part(); // so that nothing puts back what is taken away
+    const before = await Figures.read(dc1);
+    let sent = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      await sendAll([alice], bob, { from: sent, to: sent += HALF });
+      await untilSent(cluster, before, sent);
+      const entries = await takeEntries(cluster, bob.jid);
+      await sendAll([alice], bob, { from: sent, to: sent += HALF });
+      await untilBouncing(cluster, dc1, HALF);
+      await putEntries(cluster, entries);
+      await untilSent(cluster, before, sent);
+    }
+    await expectAll([alice], bob, sent);
+    const held = (await Figures.read(dc1)).sum(HELD) - before.sum(HELD);
+    if (held !== sent / 2) throw new Error(`Expected ${sent / 2} to have bounced: ${held} did`);
+    say(`${held} of ${sent} messages had to wait; all arrived in order, once`);
+  },
+};
+
+const CROWD = 99;
+
+/** What waits goes at once when its recipient shows where they are, long before the next retry. */
+const NINETY_NINE: Scenario = {
+  name: "order-ninety-nine-released",
+  summary: "99 messages wait for somebody who is nowhere, and go in order when he is heard of",
+  options: {
+    datacenters: 3,
+    configure({ modules }: CausewayConfiguration) {
+      // No retry comes within the scenario: what goes, goes because of what was seen.
+      modules.mod_global_distrib["bounce"] = { resend_after_ms: 120_000, max_retries: 2 };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const dc1 = cluster.datacenter("dc1");
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const carol = await stage.enterAvailable("carol", "dc1");
+    const address = `bob@${cluster.globalHost}`;
+    for (let number = 0; number < CROWD; number++) {
+      await alice.sendMessage(address, String(number));
+    }
+    await untilBouncing(cluster, dc1, CROWD);
+    say(`${CROWD} messages to bob, who is nowhere, wait at dc1`);
+
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await stage.untilTableSaysOfSession(bob, "dc2");
+    await untilBouncing(cluster, dc1, CROWD); // nobody has looked, and nobody has heard of him
+    await bob.sendMessage(carol.jid, "good morning");
+    await carol.expectMessage("good morning");
+    for (let number = 0; number < CROWD; number++) {
+      const { body, from, to } = await bob.expectMessage(() => true);
+      if (body !== String(number) || from !== alice.jid || to !== bare(bob.jid)) {
+        throw new Error(`Expected message ${number} of ${alice.jid}: "${body}" of ${from} came`);
+      }
+    }
+    await untilBouncing(cluster, dc1, 0);
+    await bob.expectNothingElse(alice);
+    await alice.expectNothingElse(bob);
+    await carol.expectNothingElse(bob);
+    say("bob logs in at dc2 and writes to somebody at dc1: all go to him, in order, once");
+  },
+};
+
+export const BOUNCE_ORDER: readonly Scenario[] = [HALF_BOUNCING, NINETY_NINE];
+
+const HELD = "causeway_bounce_held_total";
+
+async function untilBouncing(
+  cluster: Cluster,
+  datacenter: Datacenter,
+  count: number,
+): Promise<void> {
+  await cluster.until(
+    async () => (await Figures.read(datacenter)).classic("bounce_queue_size") === count,
+    { what: `${count} stanzas bounce at ${datacenter.name}`, everyMs: 10 },
+  );
+}
+
+/** Waits until dc1 has sent `count` stanzas to dc2 since `before`, and holds none. */
+async function untilSent(cluster: Cluster, before: Figures, count: number): Promise<void> {
+  const name = `outgoing.messages.${cluster.datacenter("dc2").localHost}`;
+  await cluster.until(async () => {
+    const now = await Figures.read(cluster.datacenter("dc1"));
+    return now.classic(name) - before.classic(name) === count &&
+      now.classic("bounce_queue_size") === 0;
+  }, { what: `dc1 has sent ${count} messages on`, everyMs: 10 });
+}
