@@ -85,6 +85,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@logtape/logtape": ["observe"],
   "commander": ["cli"],
   "saxes": ["xmpp"],
+  "ws": ["net"],
 };
 
 const SOURCE = fileURLToPath(new URL(".", import.meta.url)).replace(/\/$/, "");

@@ -11,3 +11,11 @@ export { MemoryConnection, memoryConnectionPair } from "./memory_connection.ts";
 export type { TlsContext, TlsFiles } from "./tls_context.ts";
 export { loadTlsContext } from "./tls_context.ts";
 export { TlsContextHolder } from "./tls_context_holder.ts";
+export type { MessageConnection, MessageHandlers } from "./message_connection.ts";
+export type {
+  WebPage,
+  WebSocketHandlers,
+  WebSocketLimits,
+  WebSocketListenOptions,
+} from "./websocket_listener.ts";
+export { listenWebSocket } from "./websocket_listener.ts";

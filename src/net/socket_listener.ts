@@ -191,7 +191,8 @@ export class SocketListener implements Listener {
   }
 }
 
-function tooMany(what: "connections" | "handshakes", limit: number): CausewayError {
+/** The error of a peer for which there is no room. */
+export function tooMany(what: "connections" | "handshakes", limit: number): CausewayError {
   return new CausewayError(
     `net/too-many-${what}`,
     `Cannot accept another peer: the limit is ${limit} ${what} at once`,

@@ -1,0 +1,212 @@
+import type { Socket } from "node:net";
+// @ts-types="@types/ws"
+import type { WebSocket } from "ws";
+import { CausewayError } from "../base/mod.ts";
+import { formatAddress, isLoopbackAddress } from "./address.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
+import { scheduleFlush } from "./flush_schedule.ts";
+import type { MessageConnection, MessageHandlers } from "./message_connection.ts";
+import { toNetError } from "./net_error.ts";
+import { holdCarrier, isTlsSocket } from "./tls_peer.ts";
+
+/** What a WebSocket connection is made with besides its WebSocket. */
+export interface WebSocketConnectionOptions {
+  /** What the WebSocket runs on. */
+  readonly socket: Socket;
+  /** The plain socket beneath a TLS socket. */
+  readonly carrier: Socket | undefined;
+  readonly limits: Required<ConnectionLimits>;
+}
+
+const TEXT = { binary: false, compress: false } as const;
+
+/** RFC 6455 §7.4.1: data of a kind that is not accepted here. */
+const UNSUPPORTED_DATA = 1003;
+/** What `ws` says of a peer that left without a close frame. */
+const ABNORMAL_CLOSURE = 1006;
+
+/** A `MessageConnection` over a WebSocket of the npm package `ws`, on the server's side. */
+export class WebSocketConnection implements MessageConnection {
+  readonly remoteAddress: string;
+  readonly isLoopback: boolean;
+  readonly isEncrypted: boolean;
+  readonly #webSocket: WebSocket;
+  readonly #socket: Socket;
+  readonly #carrier: Socket | undefined;
+  readonly #limits: Required<ConnectionLimits>;
+  #handlers: MessageHandlers | undefined;
+  /** `closing`: from our end on, or from the peer's mistake on; what comes in is not looked at. */
+  #phase: "open" | "closing" | "closed" = "open";
+  #isCorked = false;
+  #isOverHighWater = false;
+  #error: CausewayError | undefined;
+  readonly #onWritten = (): void => this.#written();
+
+  constructor(webSocket: WebSocket, options: WebSocketConnectionOptions) {
+    const { socket } = options;
+    this.#webSocket = webSocket;
+    this.#socket = socket;
+    this.#carrier = options.carrier;
+    this.#limits = options.limits;
+    this.remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
+    this.isLoopback = isLoopbackAddress(socket.remoteAddress ?? "");
+    this.isEncrypted = isTlsSocket(socket);
+    socket.setKeepAlive(true, this.#limits.keepAliveMs);
+    this.#watch();
+    this.pause(); // until somebody listens
+  }
+
+  get pendingBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  start(handlers: MessageHandlers): void {
+    if (this.#handlers !== undefined) throw new TypeError("Cannot start a connection twice");
+    this.#handlers = handlers;
+    if (this.#phase === "closed") queueMicrotask(() => handlers.closed(this.#error));
+    else this.resume();
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.#phase !== "open") return;
+    const pendingBytes = this.pendingBytes + bytes.length;
+    const { maxPendingBytes, highWaterBytes } = this.#limits;
+    if (pendingBytes > maxPendingBytes) {
+      this.destroy(
+        new CausewayError(
+          "net/peer-too-slow",
+          `Cannot queue ${pendingBytes} bytes for ${this.remoteAddress}: ` +
+            `the limit is ${maxPendingBytes} bytes`,
+          { retryable: true },
+        ),
+      );
+      return;
+    }
+    if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
+    this.#cork();
+    // The socket's own `drain` comes only above a mark of its own.
+    if (this.#isOverHighWater) this.#webSocket.send(bytes, TEXT, this.#onWritten);
+    else this.#webSocket.send(bytes, TEXT);
+  }
+
+  ping(): void {
+    if (this.#phase !== "open") return;
+    this.#cork();
+    this.#webSocket.ping();
+  }
+
+  pause(): void {
+    if (this.#phase !== "open") return;
+    this.#webSocket.pause();
+    if (this.#carrier !== undefined) holdCarrier(this.#carrier, true);
+  }
+
+  resume(): void {
+    if (this.#handlers !== undefined && this.#phase === "open") this.#startReading();
+  }
+
+  close(code: number): void {
+    if (this.#phase !== "open") return;
+    this.#phase = "closing";
+    this.#webSocket.close(code);
+    // The peer's close frame is to be seen; where none comes, `closeTimeout` ends the wait.
+    this.#startReading();
+  }
+
+  destroy(reason: CausewayError): void {
+    if (this.#phase === "closed") return;
+    this.#error ??= reason;
+    this.#phase = "closing";
+    this.#webSocket.terminate();
+  }
+
+  /** Lets out what this turn has queued. Called by the schedule. */
+  flush(): void {
+    this.#isCorked = false;
+    this.#socket.uncork();
+  }
+
+  #cork(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#socket.cork();
+    scheduleFlush(this);
+  }
+
+  #written(): void {
+    if (!this.#isOverHighWater || this.pendingBytes > 0) return;
+    this.#isOverHighWater = false;
+    if (this.#phase === "open") this.#handlers?.drained?.();
+  }
+
+  #startReading(): void {
+    if (this.#carrier !== undefined) holdCarrier(this.#carrier, false);
+    this.#webSocket.resume();
+  }
+
+  #watch(): void {
+    const webSocket = this.#webSocket;
+    const socket = this.#socket;
+    socket.on("error", (error) => {
+      this.#error ??= toNetError(`Lost the connection to ${this.remoteAddress}`, error);
+    });
+    // Ahead of the listener that cuts the bytes into messages.
+    socket.prependListener("data", (chunk: Uint8Array) => {
+      if (this.#phase === "open") this.#handlers?.received?.(chunk.length);
+    });
+    // A `Buffer`, as the binary type of `ws` is by default.
+    webSocket.on("message", (data: Uint8Array, isBinary) => {
+      if (this.#phase !== "open") return;
+      if (isBinary) {
+        this.#error = new CausewayError(
+          "net/websocket-protocol",
+          `Cannot accept a binary message from ${this.remoteAddress}: text is expected`,
+        );
+        this.close(UNSUPPORTED_DATA);
+        return;
+      }
+      // Plain `Uint8Array`s keep what parses them monomorphic and their views cheap.
+      this.#handlers?.message(
+        new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.length),
+      );
+    });
+    webSocket.on("ping", (data) => {
+      // RFC 6455 §5.5.3 lets pings go unanswered; one who does not read gets no pile of pongs.
+      if (this.#phase !== "open" || this.pendingBytes > this.#limits.highWaterBytes) return;
+      this.#cork();
+      webSocket.pong(data);
+    });
+    webSocket.on("error", (error) => {
+      this.#error ??= protocolError(error, this.remoteAddress);
+      if (this.#phase === "open") this.#phase = "closing"; // the package has sent the close frame
+    });
+    webSocket.on("close", (code) => this.#closed(code));
+  }
+
+  #closed(code: number): void {
+    if (this.#phase === "open" && code === ABNORMAL_CLOSURE) {
+      this.#error ??= new CausewayError(
+        "net/reset",
+        `Lost the connection to ${this.remoteAddress}: it was cut`,
+        { retryable: true },
+      );
+    }
+    this.#phase = "closed";
+    this.#handlers?.closed(this.#error);
+  }
+}
+
+/** What a peer did wrong, as the package tells it. */
+function protocolError(error: Error, remoteAddress: string): CausewayError {
+  const code = "code" in error ? String(error.code) : "";
+  if (!code.startsWith("WS_ERR_")) {
+    return toNetError(`Lost the connection to ${remoteAddress}`, error);
+  }
+  return new CausewayError(
+    code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH"
+      ? "net/message-too-large"
+      : "net/websocket-protocol",
+    `Cannot accept a WebSocket frame from ${remoteAddress}: ${error.message}`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,257 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer, STATUS_CODES } from "node:http";
+import { Buffer } from "node:buffer";
+import type { Socket } from "node:net";
+// @ts-types="@types/ws"
+import { WebSocketServer } from "ws";
+import type { CancelTimer } from "../base/mod.ts";
+import { CausewayError } from "../base/mod.ts";
+import { formatAddress } from "./address.ts";
+import type { Listener, ListenerLimits, ListenOptions } from "./listener_options.ts";
+import type { MessageConnection } from "./message_connection.ts";
+import { lateHandshake } from "./socket_connection.ts";
+import { SocketListener, tooMany } from "./socket_listener.ts";
+import { WebSocketConnection } from "./websocket_connection.ts";
+
+/** What bounds a port for WebSockets; `maxHandshakes` and `handshakeTimeoutMs` go for HTTP too. */
+export interface WebSocketLimits extends ListenerLimits {
+  /** Bytes of one message; a longer one ends the connection with 1009. @default 262_144 */
+  readonly maxMessageBytes?: number;
+  /** Frames of one message; one more ends the connection with 1008. @default 1024 */
+  readonly maxFragments?: number;
+  /** Bytes of an HTTP request's head; a longer one is answered with 431. @default 16_384 */
+  readonly maxHeadBytes?: number;
+}
+
+/** Where and how to listen for WebSockets. */
+export interface WebSocketListenOptions extends ListenOptions {
+  /** Path of the WebSocket, `/xmpp-websocket`. */
+  readonly path: string;
+  /** Subprotocol that a client has to ask for (RFC 6455 §1.9). */
+  readonly subprotocol: string;
+  readonly limits?: WebSocketLimits;
+}
+
+/** An answer to an HTTP request; anyone may read it (CORS). */
+export interface WebPage {
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** What a port for WebSockets tells its owner, and asks it. */
+export interface WebSocketHandlers {
+  /** A client has opened a WebSocket; `start` is to be called on it. */
+  accepted(connection: MessageConnection): void;
+  /**
+   * As `ListenerHandlers.refused`; also `net/http-invalid`, and `net/websocket-refused` where the
+   * request was in order and not for a WebSocket that is served here.
+   */
+  refused?(error: CausewayError, remoteAddress: string): void;
+  failed?(error: CausewayError): void;
+  /** What stands at `path`; undefined where nothing does. `host` is the Host header, checked. */
+  page?(path: string, host: string): WebPage | undefined;
+}
+
+/** RFC 9110 §7.2, RFC 3986 §3.2.2: a name or address, and a port. Nothing that could end a quote. */
+const HOST = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[\da-f:.]{2,45}\])(?::\d{1,5})?$/i;
+const MAX_HOST_LENGTH = 261;
+
+/**
+ * Listens for WebSockets (RFC 6455), without extensions.
+ *
+ * One connection carries one request: a page, a refusal, or the WebSocket. All of that has to be over
+ * `handshakeTimeoutMs` after the connection was accepted.
+ * @throws {CausewayError} as `listen`
+ */
+export async function listenWebSocket(
+  options: WebSocketListenOptions,
+  handlers: WebSocketHandlers,
+): Promise<Listener> {
+  const port = new WebSocketPort(options, handlers);
+  await port.listener.open();
+  return port;
+}
+
+/** A connection that is not a WebSocket yet. */
+interface Visitor {
+  readonly remoteAddress: string;
+  readonly carrier: Socket | undefined;
+  readonly cancelTimer: CancelTimer;
+}
+
+class WebSocketPort implements Listener {
+  readonly listener: SocketListener;
+  readonly #options: WebSocketListenOptions;
+  readonly #handlers: WebSocketHandlers;
+  readonly #http: Server;
+  readonly #webSockets: WebSocketServer;
+  readonly #visitors = new Map<Socket, Visitor>();
+
+  constructor(options: WebSocketListenOptions, handlers: WebSocketHandlers) {
+    if (options.tls !== undefined && options.tls.mode !== "direct") {
+      throw new RangeError(`Cannot listen for WebSockets with TLS mode ${options.tls.mode}`);
+    }
+    const { maxMessageBytes = 262_144, maxFragments = 1024, maxHeadBytes = 16_384, ...limits } =
+      options.limits ?? {};
+    this.#options = options;
+    this.#handlers = handlers;
+    this.listener = new SocketListener({ ...options, limits }, {
+      accepted: (socket, { carrier }) => this.#visit(socket, carrier),
+      refused: (error, remoteAddress) => handlers.refused?.(error, remoteAddress),
+      failed: (error) => handlers.failed?.(error),
+    });
+    // It never listens itself: sockets come to it past the probe, the limits and TLS.
+    this.#http = createServer({ maxHeaderSize: maxHeadBytes });
+    this.#http.on("request", (request, response) => this.#request(request, response));
+    this.#http.on("upgrade", (request, socket, head) => {
+      this.#upgrade(request, socket as Socket, head as Uint8Array); // what was put in comes out
+    });
+    this.#http.on("clientError", (error: Error & { readonly code?: string }, socket) => {
+      const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
+      this.#refuse(socket as Socket, status, "net/http-invalid", error.message);
+    });
+    const webSocketOptions = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      // Who reads the messages as XML looks at every byte anyway.
+      skipUTF8Validation: true,
+      autoPong: false,
+      maxPayload: maxMessageBytes,
+      maxFragments,
+      closeTimeout: this.listener.limits.lingerMs,
+      handleProtocols: () => options.subprotocol,
+    };
+    this.#webSockets = new WebSocketServer(webSocketOptions);
+  }
+
+  get address(): string {
+    return this.listener.address;
+  }
+
+  get host(): string {
+    return this.listener.host;
+  }
+
+  get port(): number {
+    return this.listener.port;
+  }
+
+  get connectionCount(): number {
+    return this.listener.connectionCount;
+  }
+
+  async close(): Promise<void> {
+    await this.listener.close();
+    for (const socket of [...this.#visitors.keys()]) socket.destroy();
+  }
+
+  #visit(socket: Socket, carrier: Socket | undefined): void {
+    const { limits, clock } = this.listener;
+    const remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
+    if (this.#visitors.size >= limits.maxHandshakes) {
+      socket.destroy();
+      this.#handlers.refused?.(tooMany("handshakes", limits.maxHandshakes), remoteAddress);
+      return;
+    }
+    const cancelTimer = clock.after(limits.handshakeTimeoutMs, () => {
+      socket.destroy();
+      this.#handlers.refused?.(
+        lateHandshake(remoteAddress, limits.handshakeTimeoutMs),
+        remoteAddress,
+      );
+    });
+    this.#visitors.set(socket, { remoteAddress, carrier, cancelTimer });
+    socket.once("close", () => this.#leave(socket));
+    this.#http.emit("connection", socket);
+  }
+
+  #leave(socket: Socket): void {
+    this.#visitors.get(socket)?.cancelTimer();
+    this.#visitors.delete(socket);
+  }
+
+  #request(request: IncomingMessage, response: ServerResponse): void {
+    const path = pathOf(request);
+    const host = request.headers.host ?? "";
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return answer(response, 405, undefined);
+    }
+    if (path === this.#options.path) return answer(response, 426, undefined);
+    if (host.length > MAX_HOST_LENGTH || !HOST.test(host)) return answer(response, 400, undefined);
+    const page = this.#handlers.page?.(path, host);
+    answer(response, page === undefined ? 404 : 200, page);
+  }
+
+  #upgrade(request: IncomingMessage, socket: Socket, head: Uint8Array): void {
+    const visitor = this.#visitors.get(socket);
+    if (visitor === undefined) {
+      socket.destroy();
+      return;
+    }
+    const { path, subprotocol } = this.#options;
+    if (pathOf(request) !== path) {
+      return this.#refuse(socket, 404, "net/websocket-refused", `there is none at its path`);
+    }
+    const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",");
+    if (!offered.some((each) => each.trim() === subprotocol)) {
+      return this.#refuse(
+        socket,
+        400,
+        "net/websocket-refused",
+        `it does not ask for the subprotocol ${subprotocol}`,
+      );
+    }
+    this.#webSockets.handleUpgrade(request, socket, Buffer.from(head), (webSocket) => {
+      this.#leave(socket);
+      this.#handlers.accepted(
+        new WebSocketConnection(webSocket, {
+          socket,
+          carrier: visitor.carrier,
+          limits: this.listener.limits,
+        }),
+      );
+    });
+  }
+
+  #refuse(socket: Socket, status: number, code: string, why: string): void {
+    const visitor = this.#visitors.get(socket);
+    if (visitor !== undefined) {
+      this.#handlers.refused?.(
+        new CausewayError(
+          code,
+          `Cannot open a WebSocket with ${visitor.remoteAddress}: ${why}`,
+        ),
+        visitor.remoteAddress,
+      );
+    }
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    socket.once("finish", () => socket.destroy());
+    socket.end(
+      `HTTP/1.1 ${status} ${
+        STATUS_CODES[status]
+      }\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+  }
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? "").split("?", 1)[0]!; // split gives at least one part
+}
+
+function answer(response: ServerResponse, status: number, page: WebPage | undefined): void {
+  const body = page?.body ?? `${STATUS_CODES[status]}\n`;
+  response.writeHead(status, {
+    "Connection": "close",
+    "Content-Type": page?.contentType ?? "text/plain; charset=utf-8",
+    "Content-Length": new TextEncoder().encode(body).length,
+    "X-Content-Type-Options": "nosniff",
+    ...(page === undefined ? {} : { "Access-Control-Allow-Origin": "*" }),
+    ...(status === 405 ? { "Allow": "GET, HEAD" } : {}),
+    ...(status === 426 ? { "Upgrade": "websocket", "Connection": "close, upgrade" } : {}),
+  });
+  response.end(body); // the runtime leaves the body out for HEAD
+}
