@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { ChatClient } from "../clients/mod.ts";
+import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
-import { bare, becomeAvailable, type Entrance, Stage } from "./_stage.ts";
+import { bare, becomeAvailable, type Entrance, isPresence, Stage } from "./_stage.ts";
 
 /** How alice (dc1), bob (dc2) and carol (dc3) log in. */
 type Cast = readonly [alice: Entrance, bob: Entrance, carol: Entrance];
@@ -61,18 +61,21 @@ async function converse(
   say(`logged in: ${cast.map((each) => `${each.library} ${each.security}`).join(", ")}`);
 
   for (const [from, to] of pairs(clients)) await expectDelivery(from, to, to.jid);
-  for (const [from, to] of pairs(clients)) {
-    const id = await from.sendMessage(bare(to.jid), "is anybody there?");
-    const error = await from.expectError(id, "service-unavailable");
-    assert.equal(error.from, bare(to.jid));
-  }
   await expectSilence(clients);
-  say("before presence: full JIDs are reached, bare JIDs are not");
+  say("before presence: full JIDs are reached");
 
+  for (const [from, to] of pairs(clients)) await from.sendMessage(bare(to.jid), early(from));
   for (const client of clients) await becomeAvailable(client);
+  for (const [from, to] of pairs(clients)) await to.expectMessage(early(from));
   for (const [from, to] of pairs(clients)) await expectDelivery(from, to, bare(to.jid));
   for (const [from, to] of pairs(clients)) await expectDelivery(from, to, to.jid);
-  say("after presence: bare and full JIDs are reached");
+  for (const [from, to] of pairs(clients)) {
+    const isOwnPresence = isPresence({ from: to.jid, type: undefined });
+    const places = [isOwnPresence, bodyIs(early(from)), bodyIs(greeting(from, bare(to.jid)))]
+      .map((predicate) => to.received.findIndex(predicate));
+    assert.deepEqual(places, places.toSorted((left, right) => left - right));
+  }
+  say("after presence: bare JIDs are reached too, first of all by what was sent before");
 
   for (const [from, to] of pairs(clients)) await expectRequest(from, to);
   await expectSilence(clients);
@@ -81,7 +84,7 @@ async function converse(
 
 /** `from` writes to `address`, which is `to`; and the message arrives as it was sent. */
 async function expectDelivery(from: ChatClient, to: ChatClient, address: string): Promise<void> {
-  const body = `${from.jid} → ${address}: grüße & <ünïcödé> 🛣`;
+  const body = greeting(from, address);
   const id = await from.sendMessage(address, body);
   const message = await to.expectMessage(body);
   const { type } = message;
@@ -89,6 +92,18 @@ async function expectDelivery(from: ChatClient, to: ChatClient, address: string)
     { id: message.id, type, from: message.from, to: message.to },
     { id, type: "chat", from: from.jid, to: address },
   );
+}
+
+function greeting(from: ChatClient, address: string): string {
+  return `${from.jid} → ${address}: grüße & <ünïcödé> 🛣`;
+}
+
+function early(from: ChatClient): string {
+  return `${from.jid} is early`;
+}
+
+function bodyIs(body: string): (stanza: ReceivedStanza) => boolean {
+  return (stanza) => stanza.body === body;
 }
 
 /** `to` is a client without services: what counts is that it is asked, and its answer comes back. */

@@ -95,6 +95,16 @@ export const NOBODY_HOME: Scenario = {
     assert.equal((await Figures.read(dc1)).sum(HELD), held, "none of them was held");
     say("what is for foreign domains, or for local hosts, is answered without bouncing");
 
+    const silent = await stage.enter("bob", "dc2");
+    await stage.untilTableSaysOfSession(silent, "dc2");
+    const unheard = await alice.sendMessage(bob, "are you there now?");
+    const unheardError = await alice.expectError(unheard, "service-unavailable");
+    assert.equal(unheardError.xml.replaceAll(unheard, id), error.xml);
+    await silent.expectNothingElse(alice);
+    await silent.disconnect();
+    await stage.untilGone(bob);
+    say("a client of his that never sends presence is as good as none for his bare JID");
+
     await carol.expectNothingElse(alice);
     await alice.expectNothingElse(carol);
     await alice.expectNothingElse();
