@@ -13,16 +13,30 @@ export interface EndpointView {
   }[];
 }
 
+/** What the admin API's `/api/links` says of one destination. */
+export interface LinksView {
+  readonly host: string;
+  /** Stanzas that wait for an endpoint to appear. */
+  readonly parkedItems: number;
+  readonly endpoints: readonly EndpointView[];
+}
+
+/** What a datacenter's node knows of `host`; undefined as long as it knows nothing. */
+export async function linksTowards(
+  datacenter: Datacenter,
+  host: string,
+): Promise<LinksView | undefined> {
+  const response = await fetch(datacenter.adminUrl("/api/links"));
+  const { hosts } = await response.json() as { readonly hosts: readonly LinksView[] };
+  return hosts.find((each) => each.host === host);
+}
+
 /** The endpoints of `host` that a datacenter's node knows. */
 export async function endpointsTowards(
   datacenter: Datacenter,
   host: string,
 ): Promise<readonly EndpointView[]> {
-  const response = await fetch(datacenter.adminUrl("/api/links"));
-  const { hosts } = await response.json() as {
-    readonly hosts: readonly { readonly host: string; readonly endpoints: EndpointView[] }[];
-  };
-  return hosts.find((each) => each.host === host)?.endpoints ?? [];
+  return (await linksTowards(datacenter, host))?.endpoints ?? [];
 }
 
 /** A proxy in front of a node, which the node advertises as one of its endpoints. */
@@ -56,6 +70,11 @@ export class TwoEndpoints implements AsyncDisposable {
     for (const proxy of two.#proxies) proxy.setTarget(links[0]);
     await cluster.until(() => two.#areAllOpen(), { what: "all of dc1's links to dc2 are open" });
     return two;
+  }
+
+  get both(): readonly [ProxiedEndpoint, ProxiedEndpoint] {
+    const [a, b] = this.#endpoints();
+    return [a!, b!]; // there are two proxies
   }
 
   /** Waits until dc1 has bound `count` senders; gives the endpoint that has most of them, and the other. */
