@@ -14,15 +14,23 @@ export async function expectMoved(
   before: Figures,
   moves: Moves,
 ): Promise<void> {
-  const wanted = JSON.stringify(moves);
+  const wanted = inOrder(moves);
   let seen = "";
   await cluster.until(async () => {
     const now = await Figures.read(datacenter);
     const moved = Object.keys(moves).map((name) => [name, now.movedSince(before, name)]);
-    return (seen = JSON.stringify(Object.fromEntries(moved))) === wanted;
+    return (seen = inOrder(Object.fromEntries(moved))) === wanted;
   }, {
     what: `${datacenter.name} has counted ${wanted}`,
     withinMs: 5000,
     evidence: () => `it has counted ${seen}`,
   });
+}
+
+/** As text that two equal objects share, however they were put together. */
+function inOrder(moves: Moves): string {
+  const entries = Object.entries(moves).map(([name, children]) =>
+    [name, Object.entries(children).sort(([one], [other]) => one < other ? -1 : 1)] as const
+  );
+  return JSON.stringify(entries);
 }

@@ -1,0 +1,246 @@
+import { connect } from "node:net";
+import { FRAME_TYPE, stanzaFrame } from "../../src/distribution/wire/mod.ts";
+import { parseJid } from "../../src/xmpp/mod.ts";
+import type { Certificate } from "../certificates.ts";
+import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { Target } from "../faults/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { helloOf, LinkPeer } from "./_link_peer.ts";
+import { expectSameMemory } from "./_memory.ts";
+import { expectMoved, type Moves } from "./_moved.ts";
+import { SmallTalk } from "./_small_talk.ts";
+import { Stage } from "./_stage.ts";
+
+/** A datacenter whose certificate is good, and whose bytes are not. */
+const HOST = "dc9.example.com";
+const MAX_UNAUTHENTICATED = 16;
+const HANDSHAKE_TIMEOUT_SECONDS = 2;
+/** Links that say HELLO at once, each for a lane of its own. */
+const FLOOD = 200;
+/** So many of them come together: fewer than may be without HELLO. */
+const BATCH = 8;
+
+const HOSTILE_PEERS: Scenario = {
+  name: "hostile-peers",
+  summary: "a link on which nonsense comes is ended with a named reason, and no other is",
+  options: { datacenters: 2 },
+  run: attackAll,
+};
+
+const HELLO_FLOOD: Scenario = {
+  name: "hello-flood",
+  summary: "hundreds of links that say HELLO, or nothing, keep nobody else from talking",
+  options: {
+    datacenters: 2,
+    configure(configuration: CausewayConfiguration) {
+      configuration["limits"] = {
+        link_max_unauthenticated: MAX_UNAUTHENTICATED,
+        link_handshake_timeout: HANDSHAKE_TIMEOUT_SECONDS,
+      };
+    },
+  },
+  run: flood,
+};
+
+/** What comes to the port for links from someone who may connect there. */
+export const BAD_LINK_INPUT: readonly Scenario[] = [HOSTILE_PEERS, HELLO_FLOOD];
+
+/** Bytes that end a link. */
+interface Attack {
+  readonly what: string;
+  readonly bytes: Uint8Array;
+  /** What GOODBYE says, and the metric is labelled with. */
+  readonly reason: string;
+  /** Whether the link stood before: then it is counted for its host. */
+  readonly wasOpen: boolean;
+}
+
+async function attackAll(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  const dc1 = cluster.datacenter("dc1");
+  const certificate = await cluster.authority.issue({ names: [HOST] });
+  await using talk = await SmallTalk.start(cluster, TALKERS);
+  await talk.goesOn();
+  const beginning = await Figures.read(dc1);
+  for (const attack of attacks()) {
+    const before = await Figures.read(dc1);
+    using peer = await meet(dc1, certificate);
+    peer.send(attack.bytes);
+    const reason = await peer.refused();
+    if (reason !== attack.reason) {
+      throw new Error(`Expected GOODBYE ${attack.reason} for ${attack.what}: got ${reason}`);
+    }
+    await expectMoved(cluster, dc1, before, counted(attack));
+    await talk.goesOn();
+    say(`${attack.what}: ${attack.reason}`);
+  }
+
+  const before = await Figures.read(dc1);
+  await sendPlainly(dc1.node.ready.links[0]!, "GET / HTTP/1.1\r\n\r\n");
+  await expectMoved(cluster, dc1, before, {
+    mod_global_distrib_links_refused_total: { "reason=net/tls-failed": 1 },
+  });
+  say("bytes that are no TLS: net/tls-failed");
+
+  await using stage = new Stage(cluster);
+  const carol = await stage.enterAvailable("carol", "dc1");
+  await forge(cluster, certificate, carol.jid);
+  await carol.expectNothingElse();
+  say("a stanza in another datacenter's name was refused and counted, the link stood");
+  await expectSameMemory(dc1, beginning);
+  say(`next to it ${await talk.stop()} rounds were talked`);
+}
+
+async function flood(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  const dc1 = cluster.datacenter("dc1");
+  const certificate = await cluster.authority.issue({ names: [HOST] });
+  await using talk = await SmallTalk.start(cluster, TALKERS);
+  await talk.goesOn();
+  const beginning = await Figures.read(dc1);
+  using crowd = new DisposableStack();
+
+  const silent: LinkPeer[] = [];
+  for (let number = 0; number < MAX_UNAUTHENTICATED; number++) {
+    silent.push(crowd.use(await meet(dc1, certificate)));
+  }
+  using oneMore = await meet(dc1, certificate);
+  const reason = await oneMore.refused();
+  if (reason !== "busy") throw new Error(`Expected GOODBYE busy for one more: got ${reason}`);
+  await expectMoved(cluster, dc1, beginning, {
+    mod_global_distrib_links_refused_total: { "reason=busy": 1 },
+  });
+  await talk.goesOn();
+  const reasons = new Set(await Promise.all(silent.map((peer) => peer.refused())));
+  if ([...reasons].join() !== "timeout") {
+    throw new Error(`Expected GOODBYE timeout for those who say nothing: got ${[...reasons]}`);
+  }
+  await expectMoved(cluster, dc1, beginning, {
+    mod_global_distrib_links_refused_total: {
+      "reason=busy": 1,
+      "reason=timeout": MAX_UNAUTHENTICATED,
+    },
+    mod_global_distrib_incoming_first_packet_total: {},
+  });
+  say(
+    `${MAX_UNAUTHENTICATED} links that say nothing: one more is turned away, all are cut in time`,
+  );
+
+  const before = await Figures.read(dc1);
+  for (let lanes = 0; lanes < FLOOD; lanes += BATCH) {
+    const batch = Array.from({ length: BATCH }, async (_, index) => {
+      const peer = crowd.use(await meet(dc1, certificate));
+      peer.send(helloOf(HOST, { lane: lanes + index, process: 7 }));
+      await cluster.until(() => peer.isLetIn, { what: "a peer that says HELLO is let in" });
+    });
+    await Promise.all(batch);
+  }
+  await expectMoved(cluster, dc1, before, {
+    mod_global_distrib_incoming_first_packet_total: { [`host=${HOST}`]: FLOOD },
+    mod_global_distrib_links_refused_total: {},
+  });
+  await talk.goesOn();
+  await expectSameMemory(dc1, beginning);
+  say(
+    `${FLOOD} links that say HELLO were let in; next to it ${await talk.stop()} rounds were talked`,
+  );
+}
+
+const TALKERS = {
+  one: { localpart: "alice", at: "dc1" },
+  other: { localpart: "bob", at: "dc2" },
+} as const;
+
+async function meet(datacenter: Datacenter, certificate: Certificate): Promise<LinkPeer> {
+  const peer = new LinkPeer({ target: datacenter.node.ready.links[0]!, certificate });
+  await peer.secured();
+  return peer;
+}
+
+function attacks(): readonly Attack[] {
+  const early = (what: string, bytes: Uint8Array, reason: string): Attack => {
+    return { what, bytes, reason, wasOpen: false };
+  };
+  const late = (what: string, bytes: Uint8Array, reason: string): Attack => {
+    return { what, bytes: joined(helloOf(HOST), bytes), reason, wasOpen: true };
+  };
+  const huge = (type: number) => Uint8Array.of(0xff, 0xff, 0xff, 0xff, type);
+  return [
+    early("garbage", new TextEncoder().encode("\0\0\0\x10this is no frame"), "malformed"),
+    early("an HTTP request", new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"), "malformed"),
+    early("a HELLO of 4 GB", huge(FRAME_TYPE.hello), "too-large"),
+    early("a stanza before HELLO", forgedStanza(HOST, "bob@example.com"), "malformed"),
+    early(
+      "a HELLO of another major version",
+      helloOf(HOST, { lowestVersion: 200, highestVersion: 201 }),
+      "version",
+    ),
+    late("a frame of 4 GB", huge(FRAME_TYPE.stanza), "too-large"),
+    late("a second HELLO", helloOf(HOST), "malformed"),
+    late("an unknown frame that is not optional", Uint8Array.of(0, 0, 0, 1, 0x1f), "malformed"),
+    late("a stanza that is none", Uint8Array.of(0, 0, 0, 2, FRAME_TYPE.stanza, 0), "malformed"),
+    late("a gap in the numbers", forgedStanza(HOST, "bob@example.com", 9), "number-gap"),
+  ];
+}
+
+function counted({ reason, wasOpen }: Attack): Moves {
+  return {
+    mod_global_distrib_incoming_established_total: { "": 1 },
+    mod_global_distrib_links_refused_total: { [`reason=${reason}`]: 1 },
+    mod_global_distrib_incoming_first_packet_total: wasOpen ? { [`host=${HOST}`]: 1 } : {},
+    mod_global_distrib_incoming_errored_total: { [`host=${wasOpen ? HOST : "unknown"}`]: 1 },
+  };
+}
+
+/** Lets a peer in that then speaks in the name of dc2, and sees that nothing of it gets through. */
+async function forge(cluster: Cluster, certificate: Certificate, to: string): Promise<void> {
+  const dc1 = cluster.datacenter("dc1");
+  const before = await Figures.read(dc1);
+  using peer = await meet(dc1, certificate);
+  peer.send(joined(helloOf(HOST), forgedStanza(cluster.datacenter("dc2").localHost, to)));
+  await expectMoved(cluster, dc1, before, {
+    mod_global_distrib_incoming_refused_total: { [`host=${HOST}`]: 1 },
+    mod_global_distrib_links_refused_total: {},
+  });
+  if (peer.hasEnded) throw new Error("Expected the link to stand");
+}
+
+function forgedStanza(from: string, to: string, number = 1): Uint8Array {
+  return stanzaFrame({
+    stanza: {
+      kind: "message",
+      type: "chat",
+      from: parseJid(from),
+      to: parseJid(to),
+      bytes: new TextEncoder().encode(
+        `<message from='${from}' to='${to}' type='chat'><body>forged</body></message>`,
+      ),
+    },
+    process: 7,
+    sequence: number,
+    origin: HOST,
+    sentAtUs: 1_700_000_000_000_000,
+    ttl: 4,
+    bounces: 0,
+    mayBeRepeat: false,
+  }, number);
+}
+
+/** Sends text without TLS, and waits until the node has hung up. */
+function sendPlainly({ host, port }: Target, text: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const socket = connect({ host, port }, () => socket.write(text));
+  socket.on("error", () => {}); // `close` follows
+  socket.on("close", () => resolve());
+  socket.resume();
+  return promise;
+}
+
+function joined(...parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
