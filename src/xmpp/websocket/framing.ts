@@ -1,0 +1,32 @@
+import type { ResponseHeader } from "../stream/stream_transport.ts";
+import { escapeValue } from "../xml/escape.ts";
+import { FRAMING_NAMESPACE, STREAM_NAMESPACE } from "../xml/namespaces.ts";
+
+/** What a client has to ask for when it opens a WebSocket (RFC 7395 §3.1). */
+export const XMPP_SUBPROTOCOL = "xmpp";
+
+/** `<open/>`, for the header of a stream (RFC 7395 §3.3.2). */
+export function openMessage(header: ResponseHeader): string {
+  const attributes = [
+    ["from", header.from],
+    ["to", header.to],
+    ["id", header.id],
+    ["version", header.hasVersion ? "1.0" : undefined],
+    ["xml:lang", header.hasVersion ? "en" : undefined],
+  ] as const;
+  const text = attributes.map(([name, value]) =>
+    value === undefined ? "" : ` ${name}='${escapeValue(value)}'`
+  ).join("");
+  return `<open xmlns='${FRAMING_NAMESPACE}'${text}/>`;
+}
+
+/** `<close/>`, for the end of a stream. */
+export function closeMessage(): string {
+  return `<close xmlns='${FRAMING_NAMESPACE}'/>`;
+}
+
+/** `<stream:features/>` or `<stream:error/>`, which declare the prefix that no header does. */
+export function streamElementMessage(name: "features" | "error", content: string): string {
+  const start = `<stream:${name} xmlns:stream='${STREAM_NAMESPACE}'`;
+  return content === "" ? `${start}/>` : `${start}>${content}</stream:${name}>`;
+}

@@ -1,0 +1,237 @@
+import type { CausewayError } from "../../base/mod.ts";
+import type { MessageConnection } from "../../net/mod.ts";
+import type { ResolvedStreamLimits } from "../stream/stream_limits.ts";
+import { scannerLimits } from "../stream/stream_limits.ts";
+import type {
+  ResponseHeader,
+  StreamTransport,
+  TransportHandlers,
+} from "../stream/stream_transport.ts";
+import { FrameScanner } from "../xml/frame_scanner.ts";
+import { CLIENT_NAMESPACE, FRAMING_NAMESPACE, STREAM_NAMESPACE } from "../xml/namespaces.ts";
+import { StreamFailure } from "../xml/scan_failure.ts";
+import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
+import { frameStanza } from "../xml/stamp.ts";
+import { closeMessage, openMessage, streamElementMessage } from "./framing.ts";
+import { HeldMessages } from "./held_messages.ts";
+
+const UTF8 = new TextEncoder();
+
+/** RFC 6455 §7.4.1: the purpose has been fulfilled. */
+const NORMAL_CLOSURE = 1000;
+
+/**
+ * A stream over a WebSocket (RFC 7395): each message is one whole element; `<open/>` and `<close/>`
+ * stand for the header and the end of the stream.
+ */
+export class WebSocketTransport implements StreamTransport {
+  readonly #connection: MessageConnection;
+  readonly #maxUnauthenticatedBytes: number;
+  readonly #scanner: FrameScanner;
+  readonly #held: HeldMessages;
+  #handlers: TransportHandlers | undefined;
+  /** Counts while below the limit matter; −1 once the peer is trusted. */
+  #unauthenticatedBytes = 0;
+  /** True while the next element has to be an `<open/>`. */
+  #isOpening = true;
+  #isHeaderSent = false;
+  #isHeld = false;
+  #isPaused = false;
+  #isReleasing = false;
+  /** True from our end or a failure on: what still comes in is not looked at. */
+  #isOver = false;
+
+  constructor(connection: MessageConnection, limits: ResolvedStreamLimits) {
+    this.#connection = connection;
+    this.#maxUnauthenticatedBytes = limits.maxUnauthenticatedBytes;
+    this.#scanner = new FrameScanner(scannerLimits(limits));
+    this.#held = new HeldMessages(limits.maxStanzaBytes);
+  }
+
+  get remoteAddress(): string {
+    return this.#connection.remoteAddress;
+  }
+
+  get isEncrypted(): boolean {
+    return this.#connection.isEncrypted;
+  }
+
+  get isLoopback(): boolean {
+    return this.#connection.isLoopback;
+  }
+
+  /** Never: RFC 7395 §3.9 leaves encryption to the WebSocket. */
+  get canStartTls(): boolean {
+    return false;
+  }
+
+  get pendingBytes(): number {
+    return this.#connection.pendingBytes;
+  }
+
+  start(handlers: TransportHandlers): void {
+    this.#handlers = handlers;
+    this.#connection.start({
+      received: (byteLength) => this.#received(byteLength),
+      message: (bytes) => this.#message(bytes),
+      drained: () => handlers.drained(),
+      closed: (error) => this.#closed(error),
+    });
+  }
+
+  sendHeader(header: ResponseHeader): void {
+    this.#isHeaderSent = true;
+    this.#send(openMessage(header));
+  }
+
+  sendStreamElement(name: "features" | "error", content: string): void {
+    this.#send(streamElementMessage(name, content));
+  }
+
+  sendNonza(xml: string): void {
+    this.#send(xml);
+  }
+
+  sendStanza(bytes: Uint8Array): void {
+    this.#connection.send(frameStanza(bytes));
+  }
+
+  /** A ping: RFC 7395 §3.8 has no white space between messages. */
+  sendKeepalive(): void {
+    this.#connection.ping();
+  }
+
+  restart(): void {
+    this.#isOpening = true;
+    this.#isHeaderSent = false;
+  }
+
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#connection.pause();
+  }
+
+  release(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    if (!this.#isPaused) this.#connection.resume();
+    if (!this.#isReleasing) this.#handOutHeld();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (!this.#isHeld) this.#connection.resume();
+  }
+
+  trust(): void {
+    this.#unauthenticatedBytes = -1;
+  }
+
+  /** @throws TypeError always, as it is never offered */
+  startTls(): never {
+    throw new TypeError("Cannot start TLS inside a WebSocket");
+  }
+
+  /** Sends our `<close/>` (RFC 7395 §3.6) and the WebSocket's own end. */
+  end(): void {
+    if (this.#isHeaderSent && !this.#isOver) this.#send(closeMessage());
+    this.#isOver = true;
+    this.#held.clear();
+    this.#connection.close(NORMAL_CLOSURE);
+  }
+
+  destroy(reason: CausewayError): void {
+    this.#isOver = true;
+    this.#held.clear();
+    this.#connection.destroy(reason);
+  }
+
+  #send(xml: string): void {
+    this.#connection.send(UTF8.encode(xml));
+  }
+
+  #received(byteLength: number): void {
+    if (this.#unauthenticatedBytes < 0 || this.#isOver) return;
+    this.#unauthenticatedBytes += byteLength;
+    if (this.#unauthenticatedBytes <= this.#maxUnauthenticatedBytes) return;
+    this.#handlers!.failed("policy-violation", "unauthenticated-bytes");
+  }
+
+  #message(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    if (!this.#isHeld && !this.#isReleasing) this.#scan(bytes);
+    else if (!this.#held.add(bytes)) this.#handlers!.failed("policy-violation", "stanza-bounds");
+  }
+
+  #handOutHeld(): void {
+    this.#isReleasing = true;
+    while (!this.#isHeld && !this.#isOver) {
+      const bytes = this.#held.take();
+      if (bytes === undefined) break;
+      this.#scan(bytes);
+    }
+    this.#isReleasing = false;
+  }
+
+  #scan(bytes: Uint8Array): void {
+    try {
+      this.#element(this.#scanner.scan(bytes));
+    } catch (thrown) {
+      if (this.#isOver) return; // what comes of an end changes nothing
+      if (!(thrown instanceof StreamFailure)) {
+        // A bug of ours met by one peer's bytes ends that peer's stream and no other's.
+        this.#handlers!.broken(thrown);
+        return;
+      }
+      this.#handlers!.failed(
+        thrown.condition,
+        thrown.condition === "policy-violation" ? "stanza-bounds" : undefined,
+      );
+    }
+  }
+
+  #element(element: ScannedElement): void {
+    if (element.namespace === FRAMING_NAMESPACE && element.name === "close") {
+      this.#handlers!.footer();
+    } else if (this.#isOpening) {
+      this.#isOpening = false;
+      this.#handlers!.header(headerOf(element));
+    } else this.#handlers!.element(element);
+  }
+
+  #closed(error: CausewayError | undefined): void {
+    // Too late to be told the peer, whose WebSocket was closed with 1009; the limit is counted.
+    if (error?.code === "net/message-too-large" && !this.#isOver) {
+      this.#handlers!.failed("policy-violation", "stanza-bounds");
+    }
+    this.#isOver = true;
+    this.#held.clear();
+    this.#handlers!.closed(error);
+  }
+}
+
+/**
+ * The element where an `<open/>` is due as the header that it stands for; one that is no `<open/>`
+ * becomes a header that is refused in the same way (RFC 7395 §3.4).
+ */
+function headerOf(element: ScannedElement): StreamHeader {
+  const isFraming = element.namespace === FRAMING_NAMESPACE;
+  return {
+    name: isFraming && element.name === "open" ? "stream" : element.name,
+    // Not that of a real stream header: over a WebSocket that is as wrong as any other.
+    namespace: isFraming ? STREAM_NAMESPACE : "",
+    contentNamespace: CLIENT_NAMESPACE,
+    to: element.attribute("to"),
+    from: element.attribute("from"),
+    id: element.attribute("id"),
+    version: element.attribute("version"),
+    lang: element.lang,
+    prefixes: [],
+  };
+}
