@@ -92,6 +92,13 @@ export {
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
   SessionRegistry,
 } from "./c2s/mod.ts";
+export type { DiscoveryFacts } from "./websocket/mod.ts";
+export {
+  discoveryPage,
+  WEBSOCKET_PATH,
+  WebSocketTransport,
+  XMPP_SUBPROTOCOL,
+} from "./websocket/mod.ts";
 export type {
   ComponentDomain,
   ComponentHooks,

@@ -39,6 +39,8 @@ export interface C2sListenerOptions {
   readonly limits?: StreamLimits;
   /** Entities that a session's directed presence is remembered for; 1 to 100 000. @default 1000 */
   readonly maxDirectedPresence?: number;
+  /** What carries its streams, for the metrics. @default "c2s" */
+  readonly edge?: "c2s" | "websocket";
   /** Shared by the listeners of a process. @default one of its own */
   readonly admission?: StreamAdmission;
 }
@@ -65,7 +67,7 @@ export class C2sListener {
       limits: resolveStreamLimits(options.limits),
       maxDirectedPresence: maxDirected,
       clock: options.clock ?? new SystemClock(),
-      metrics: new StreamMetrics(options.metrics, "c2s"),
+      metrics: new StreamMetrics(options.metrics, options.edge ?? "c2s"),
       log: options.log ?? SILENT_LOGGER,
     };
     this.#context.metrics.watchSessions(() => options.registry.count);

@@ -2,7 +2,7 @@ import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { StanzaKind } from "../stanza.ts";
 
 /** Which edge a stream is on; the metrics' label `edge`. */
-export type StreamEdge = "c2s" | "component";
+export type StreamEdge = "c2s" | "websocket" | "component";
 
 /** Limits of the edge; the metrics' label `limit`. */
 export type StreamLimitName =
@@ -58,8 +58,9 @@ export class StreamMetrics {
   watchSessions(read: () => number): void {
     this.#metrics.gauge({
       name: "xmpp_sessions",
-      help: "Sessions and components connected to this node",
-      labels: { edge: this.#edge },
+      help: "Sessions and components connected to this node; clients over WebSocket are under c2s",
+      // A session may go on over another carrier than the one on which it began (XEP-0198 §5).
+      labels: { edge: this.#edge === "websocket" ? "c2s" : this.#edge },
     }, read);
   }
 
