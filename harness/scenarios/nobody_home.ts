@@ -81,8 +81,9 @@ export const NOBODY_HOME: Scenario = {
     say("a subscription bounces, and its error, which is for the account, is counted");
 
     await alice.presence({ to: bob });
+    await alice.presence({ to: bob, type: "unavailable" });
     await cluster.until(
-      async () => movedSum(unsubscribed, await Figures.read(dc1), DROPPED, "no-route") === 1,
+      async () => movedSum(unsubscribed, await Figures.read(dc1), DROPPED, "no-route") === 2,
       { what: "presence for nobody is counted as dropped" },
     );
     say("presence for him is dropped, and counted");
