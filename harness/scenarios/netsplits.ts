@@ -1,0 +1,102 @@
+import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Correspondence } from "./_correspondence.ts";
+import { Figures } from "./_figures.ts";
+import { Stage } from "./_stage.ts";
+
+const EXPIRE_AFTER_SECONDS = 3;
+const LINK_SILENCE_SECONDS = 1.5;
+
+/** How long a split lasts: what is seen before it is healed. */
+type Length = "a moment" | "until links are given up" | "until the tables forget";
+
+const SPLITS: readonly Length[] = [
+  "a moment",
+  "until links are given up",
+  "until the tables forget",
+  "until links are given up",
+  "until the tables forget",
+];
+
+/**
+ * dc1 is parted from dc2 and dc3, again and again, and everyone goes on writing to everyone.
+ *
+ * A stanza that has arrived just before a split, but whose sender's node has not heard so, comes back
+ * as an error besides when the split outlives `expire_after`: the node cannot know. So that each
+ * message must have one fate, everyone draws breath before each split, until nothing is on its way.
+ */
+export const NETSPLITS: Scenario = {
+  name: "netsplits",
+  summary: "dc1 is parted from the others five times: each message arrives or comes back, in order",
+  options: {
+    configure(configuration: CausewayConfiguration) {
+      const distribution = configuration.modules.mod_global_distrib;
+      Object.assign(distribution.redis, { expire_after: EXPIRE_AFTER_SECONDS, refresh_after: 1 });
+      distribution["cache"] = { jid_lifetime_seconds: 1 };
+      configuration["limits"] = { link_silence_timeout: LINK_SILENCE_SECONDS };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const bob = await stage.enterAvailable("bob", "dc2");
+    const carol = await stage.enterAvailable("carol", "dc3");
+    const everyone = [[alice, "dc1"], [bob, "dc2"], [carol, "dc3"]] as const;
+    for (const [who, at] of everyone) await stage.untilTableSaysOfSession(who, at);
+    await using letters = new Correspondence(cluster, [alice, bob, carol]);
+    letters.start();
+    await letters.goesOnFor(10);
+
+    for (const length of SPLITS) {
+      await letters.pause();
+      await untilSettled(cluster);
+      const returned = letters.returnedTo(alice);
+      cluster.isolate("dc1");
+      letters.start();
+      await letters.goesOnFor(10);
+      if (length !== "a moment") await untilLinksAreDown(cluster);
+      if (length === "until the tables forget") {
+        for (const who of [bob, carol]) await stage.untilTableSays(who.jid, null, ["dc1"]);
+        await stage.untilTableSays(alice.jid, null, ["dc2", "dc3"]);
+        await cluster.until(() => letters.returnedTo(alice) > returned, {
+          what: "alice is told that her messages do not arrive",
+        });
+      }
+      cluster.rejoin("dc1");
+      await letters.flowsAgain();
+      for (const [who, at] of everyone) await stage.untilTableSaysOfSession(who, at);
+      say(`parted ${length}, and healed: everyone reaches everyone`);
+    }
+
+    const { sent, returned } = await letters.check();
+    const beside = letters.between(bob, carol);
+    if (beside.returned > 0) throw new Error("Expected bob and carol not to notice anything");
+    say(`${sent} messages: ${sent - returned} arrived, once and in order; ${returned} came back`);
+  },
+};
+
+/** Waits until no lane of any datacenter holds anything. */
+async function untilSettled(cluster: Cluster): Promise<void> {
+  for (const datacenter of cluster.datacenters) {
+    await cluster.until(
+      async () => (await Figures.read(datacenter)).sum("mod_global_distrib_lane_items") === 0,
+      { what: `${datacenter.name} holds nothing any more` },
+    );
+  }
+}
+
+/** Waits until neither side has a link that crosses the split. */
+async function untilLinksAreDown(cluster: Cluster): Promise<void> {
+  const [dc1, ...others] = cluster.datacenters;
+  for (const other of others) {
+    for (const [here, there] of [[dc1!, other], [other, dc1!]] as const) {
+      await cluster.until(
+        async () =>
+          (await Figures.read(here)).sum("mod_global_distrib_links_open", {
+            host: there.localHost,
+          }) === 0,
+        { what: `${here.name} has given up its link to ${there.name}` },
+      );
+    }
+  }
+}
