@@ -1,5 +1,11 @@
 import type { Cluster, ClusterOptions } from "./cluster/mod.ts";
 
+/** Who carries the session table between datacenters. */
+export type Replication = NonNullable<ClusterOptions["replication"]>;
+
+/** For scenarios that have to go well whoever replicates. */
+export const REPLICATIONS: readonly Replication[] = ["external"];
+
 /**
  * A conversation that has to go well, run by the end-to-end tests and by
  * `deno task cluster --scenario NAME`.
@@ -11,6 +17,8 @@ export interface Scenario {
   readonly summary: string;
   /** What it needs of its cluster; the command line's own options come on top. */
   readonly options?: ClusterOptions;
+  /** The replications that the tests play it with, each on a cluster of its own. @default external alone */
+  readonly replications?: readonly Replication[];
   /**
    * Plays it on a cluster of its own. `say` tells people what has just been seen.
    * @throws as soon as something is not as it should be

@@ -19,6 +19,8 @@ export interface Entrance {
   readonly security?: ClientSecurity;
   /** @default chosen by the server */
   readonly resource?: string;
+  /** Which node of the datacenter, counting from 0. @default 0 */
+  readonly node?: number;
 }
 
 /** Lets the people and components of one scenario in, and sees all of them out at its end. */
@@ -35,8 +37,9 @@ export class Stage implements AsyncDisposable {
     const { cluster } = this;
     const user = cluster.users.find(({ localpart }) => localpart === who);
     if (user === undefined) throw new RangeError(`The cluster has no account ${who}`);
-    const { library = "@xmpp", security = "starttls", resource } = entrance;
-    const { host, port } = cluster.datacenter(at).clientAddress(security);
+    const { library = "@xmpp", security = "starttls", resource, node = 0 } = entrance;
+    const datacenter = cluster.datacenter(at);
+    const { host, port } = datacenter.clientAddress(security, datacenter.nodes[node]);
     const client = await LIBRARIES[library].connect({
       host,
       port,
@@ -56,21 +59,26 @@ export class Stage implements AsyncDisposable {
     return client;
   }
 
-  /** Connects the component `name` (`echo` is `echo.example.com`) to the datacenter `at`. */
-  async connectComponent(name: string, at: string): Promise<XmppComponent> {
+  /** Connects the component `name` (`echo` is `echo.example.com`) to a node of the datacenter `at`. */
+  async connectComponent(name: string, at: string, node = 0): Promise<XmppComponent> {
     const domain = `${name}.${this.cluster.globalHost}`;
     const account = this.cluster.options.components.find((each) => each.name === domain);
     if (account === undefined) throw new RangeError(`The cluster has no component ${domain}`);
-    const { host, port } = this.cluster.datacenter(at).componentAddress();
+    const datacenter = this.cluster.datacenter(at);
+    const { host, port } = datacenter.componentAddress(datacenter.nodes[node]);
     const { secret } = account;
     return this.#entered.use(await XmppComponent.connect({ host, port, domain, secret }));
   }
 
-  /** Waits until every datacenter's table has this session where `client` was let in. */
-  async untilTableSaysOfSession(client: ChatClient, at: string): Promise<void> {
+  /** Waits until every datacenter's table, or those named, has this session where `client` was let in. */
+  async untilTableSaysOfSession(
+    client: ChatClient,
+    at: string,
+    tables?: readonly string[],
+  ): Promise<void> {
     const { localHost } = this.cluster.datacenter(at);
-    await this.untilTableSays(client.jid, localHost);
-    await this.untilTableSays(bare(client.jid), localHost);
+    await this.untilTableSays(client.jid, localHost, tables);
+    await this.untilTableSays(bare(client.jid), localHost, tables);
   }
 
   /** Waits until no datacenter's Redis knows `name`, a JID or a domain. */

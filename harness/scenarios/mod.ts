@@ -1,23 +1,29 @@
 import type { Scenario } from "../scenario.ts";
+import { BEFORE_PRESENCE } from "./before_presence.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
+import { COMPONENT_DISCONNECTS, COMPONENT_UNREGISTERS } from "./component_departures.ts";
 import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
+import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HOST_REFRESHER } from "./host_refresher.ts";
 import { HOST_SERVICES } from "./host_services.ts";
 import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
+import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVING_USER } from "./moving_user.ts";
 import { NOBODY_HOME } from "./nobody_home.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
+import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
 import { REDIS_KEYS } from "./redis_keys.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { SELF_CHECK } from "./self_check.ts";
+import { TWIN_COMPONENTS } from "./twin_components.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
 
@@ -45,4 +51,12 @@ export const SCENARIOS: readonly Scenario[] = [
   MANY_CONNECTIONS,
   ...BOUNCE_ORDER,
   HOST_REFRESHER,
+  BEFORE_PRESENCE,
+  COMPONENT_DISCONNECTS,
+  COMPONENT_UNREGISTERS,
+  GRACEFUL_MOVE,
+  LEARNED_COMPONENT,
+  LEARNED_USER,
+  RECIPIENT_DISCONNECTS,
+  TWIN_COMPONENTS,
 ];

@@ -7,25 +7,35 @@ import { SCENARIOS } from "./mod.ts";
 /** A real server: what these tests say about Redis is not to be said about a replacement. */
 const REDIS: ClusterOptions = { redis: "local" };
 
-// Scenarios that ask for nothing of their own share one cluster, which takes longest to start.
-const undemanding = SCENARIOS.filter(({ options }) => options === undefined);
+for (const replication of ["external", "builtin"] as const) {
+  const played = SCENARIOS.filter(({ replications = ["external"] }) =>
+    replications.includes(replication)
+  );
+  const suffix = replication === "external" ? "" : `, replication ${replication}`;
 
-Deno.test("scenarios on one cluster", async (test) => {
-  await withCluster(REDIS, async (cluster) => {
-    for (const scenario of undemanding) {
-      await test.step(scenario.name, async () => {
-        await play(scenario, cluster);
-        await untilEverybodyHasLeft(cluster);
+  // Scenarios that ask for nothing of their own share one cluster, which takes longest to start.
+  const undemanding = played.filter(({ options }) => options === undefined);
+  Deno.test({
+    name: `scenarios on one cluster${suffix}`,
+    ignore: undemanding.length === 0,
+    async fn(test) {
+      await withCluster({ ...REDIS, replication }, async (cluster) => {
+        for (const scenario of undemanding) {
+          await test.step(scenario.name, async () => {
+            await play(scenario, cluster);
+            await untilEverybodyHasLeft(cluster);
+          });
+        }
       });
-    }
+    },
   });
-});
 
-for (const scenario of SCENARIOS.filter(({ options }) => options !== undefined)) {
-  Deno.test(`scenario ${scenario.name}`, async () => {
-    const options = { ...scenario.options, ...REDIS };
-    await withCluster(options, (cluster) => play(scenario, cluster));
-  });
+  for (const scenario of played.filter(({ options }) => options !== undefined)) {
+    Deno.test(`scenario ${scenario.name}${suffix}`, async () => {
+      const options = { replication, ...scenario.options, ...REDIS };
+      await withCluster(options, (cluster) => play(scenario, cluster));
+    });
+  }
 }
 
 /** Keeps the cluster's directory when the scenario fails: a step's failure is not seen outside. */

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import type { Cluster } from "../cluster/mod.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { isAscending, MessageRun } from "./_message_run.ts";
+import { bare, Stage } from "./_stage.ts";
+
+/** Of each phase. */
+const MESSAGES = 50;
+
+/** A user goes from one datacenter to another, and others do not stop writing. */
+export const GRACEFUL_MOVE: Scenario = {
+  name: "graceful-move",
+  summary: "bob goes from dc2 to dc3 with messages in flight: all arrive once, and soon in order",
+  options: {
+    configure({ modules }) {
+      // Longer than it takes to log in again: what nobody can be found for meets him.
+      modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 5 };
+    },
+  },
+  replications: REPLICATIONS,
+  async run(cluster, say) {
+    for (const address of ["full", "bare"] as const) {
+      const [atDc2, atDc3] = await move(cluster, address);
+      say(`to his ${address} JID: ${atDc2} messages arrived at dc2, ${atDc3} at dc3, none twice`);
+    }
+    say("what came after the move came in order, and nothing else arrived anywhere");
+  },
+};
+
+/** Gives how many messages bob received where he was, and where he went. */
+async function move(
+  cluster: Cluster,
+  address: "full" | "bare",
+): Promise<readonly [atDc2: number, atDc3: number]> {
+  await using stage = new Stage(cluster);
+  const resource = `moving-${address}`;
+  const alice = await stage.enterAvailable("alice", "dc1");
+  const before = await stage.enterAvailable("bob", "dc2", { resource });
+  const to = address === "full" ? before.jid : bare(before.jid);
+  await stage.untilTableSaysOfSession(before, "dc2");
+
+  const moving = new MessageRun(alice);
+  await moving.send(to, MESSAGES);
+  await moving.untilArrived(cluster, before, MESSAGES / 2);
+  await Promise.all([before.disconnect(), moving.send(to, MESSAGES)]);
+  await moving.send(to, MESSAGES);
+  const after = await stage.enterAvailable("bob", "dc3", { resource });
+  await moving.send(to, MESSAGES);
+  const { arrived: [atDc2, atDc3], returned } = await moving.fates(cluster, [before, after]);
+  assert.deepEqual(returned, [], "nothing comes back: he was away for a moment only");
+  assert.ok(isAscending(atDc2!), `out of order at dc2: ${atDc2}`);
+  // Where he was sent on from dc2 and directly by dc1, either way keeps its order.
+  assert.ok(ascents(atDc3!) <= 2, `more than two ways to dc3: ${atDc3}`);
+  assert.ok(atDc2!.length > 0 && atDc3!.length > MESSAGES, "messages came while he moved");
+
+  await stage.untilTableSaysOfSession(after, "dc3");
+  const settled = new MessageRun(alice);
+  await settled.send(to, MESSAGES);
+  const fates = await settled.fates(cluster, [after]);
+  assert.deepEqual(fates.arrived[0], Array.from({ length: MESSAGES }, (_, number) => number));
+  await after.sendMessage(alice.jid, "I am at dc3");
+  await alice.expectMessage("I am at dc3");
+  await after.expectNothingElse(alice);
+  await alice.expectNothingElse(after);
+  await after.disconnect();
+  await stage.untilGone(bare(after.jid));
+  return [atDc2!.length, atDc3!.length];
+}
+
+/** How many runs of ascending numbers there are. */
+function ascents(numbers: readonly number[]): number {
+  return numbers.filter((number, index) => index === 0 || number < numbers[index - 1]!).length;
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { bare, isPresence, Stage } from "./_stage.ts";
+
+/** A cluster of their own: what others have done must not have left anything in dc2's memory. */
+const OPTIONS: ClusterOptions = {};
+
+/**
+ * The way back of a reply while the replicator brings nothing from dc1 to dc2: dc2 can know where the
+ * sender is by nothing but what came over the link. Where nodes replicate, the link itself brings it.
+ */
+export const LEARNED_USER: Scenario = {
+  name: "learned-user",
+  summary: "dc2, which has not heard of alice's login, finds the way back to her from her message",
+  options: OPTIONS,
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await stage.untilTableSaysOfSession(bob, "dc2");
+    await using _cut = cutReplication(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    await stage.untilTableSaysOfSession(alice, "dc1", ["dc1", "dc3"]);
+    const unknown = await bob.sendMessage(alice.jid, "can I reach you?");
+    await bob.expectError(unknown, "service-unavailable");
+    say("alice logs in at dc1, of which dc2 hears nothing: bob cannot reach her");
+
+    // Unavailable presence is a farewell, and an error may be anybody's: neither says where one is.
+    await alice.presence({ to: bob.jid, type: "unavailable" });
+    await bob.expectStanza(isPresence({ from: alice.jid, type: "unavailable" }));
+    const farewell = await bob.sendMessage(alice.jid, "and now?");
+    await bob.expectError(farewell, "service-unavailable");
+    say("she sends him unavailable presence: he cannot reach her either");
+
+    await alice.sendMessage(bob.jid, "it is me");
+    await bob.expectMessage("it is me");
+    const reply = await bob.sendMessage(alice.jid, "so it is");
+    assert.equal((await alice.expectMessage("so it is")).id, reply);
+    const request = bob.iq({
+      type: "get",
+      to: alice.jid,
+      payload: "<nothing xmlns='urn:example'/>",
+    });
+    await alice.expectStanza((stanza) => stanza.kind === "iq" && stanza.from === bob.jid);
+    assert.equal((await request).from, alice.jid);
+    await stage.untilTableSays(alice.jid, null, ["dc2"]);
+    await stage.untilTableSays(bare(alice.jid), null, ["dc2"]);
+    say("she writes to him: his answers find her, though dc2's table says nothing still");
+
+    await bob.expectNothingElse(alice);
+    await alice.expectNothingElse(bob);
+    await alice.expectNothingElse();
+    say("nothing else arrived");
+  },
+};
+
+/** As `LEARNED_USER`, for who speaks for a whole domain. */
+export const LEARNED_COMPONENT: Scenario = {
+  name: "learned-component",
+  summary:
+    "dc2, which has not heard of a component at dc1, finds the way back to it from its message",
+  options: OPTIONS,
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await stage.untilTableSaysOfSession(bob, "dc2");
+    await using _cut = cutReplication(cluster);
+    const echo = await stage.connectComponent("echo", "dc1");
+    await stage.untilTableSays(echo.jid, "dc1.example.com", ["dc1", "dc3"]);
+    const unknown = await bob.sendMessage(echo.jid, "can I reach you?");
+    await bob.expectError(unknown, "service-unavailable");
+    say("echo connects to dc1, of which dc2 hears nothing: bob cannot reach it");
+
+    const robot = `robot@${echo.jid}`;
+    await echo.sendMessage(bob.jid, "it is me", { from: robot });
+    await bob.expectMessage("it is me");
+    for (const to of [robot, echo.jid, `another@${echo.jid}/here`]) {
+      const reply = await bob.sendMessage(to, `to ${to}`);
+      const message = await echo.expectMessage(`to ${to}`);
+      assert.deepEqual([message.id, message.to], [reply, to]);
+    }
+    await stage.untilTableSays(echo.jid, null, ["dc2"]);
+    say("it writes to him: his answers find it, at every address of its domain");
+
+    await bob.expectNothingElse(echo);
+    await echo.expectNothingElse(bob);
+    await bob.expectNothingElse();
+    say("nothing else arrived");
+  },
+};
+
+/** Keeps dc1's writes from dc2's Redis until it is disposed of. */
+function cutReplication(cluster: Cluster): AsyncDisposable {
+  const lane = cluster.replication("dc1", "dc2");
+  lane.part();
+  return {
+    async [Symbol.asyncDispose]() {
+      lane.heal();
+      await cluster.until(() => lane.held === 0, { what: "dc2 has what dc1 wrote meanwhile" });
+    },
+  };
+}
