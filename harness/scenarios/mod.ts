@@ -2,8 +2,13 @@ import type { Scenario } from "../scenario.ts";
 import { BEFORE_PRESENCE } from "./before_presence.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
 import { COMPONENT_DISCONNECTS, COMPONENT_UNREGISTERS } from "./component_departures.ts";
+import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
+import { BAD_LINK_INPUT } from "./bad_link_input.ts";
+import { BAD_REDIS } from "./bad_redis.ts";
 import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
+import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
+import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
@@ -15,15 +20,20 @@ import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVING_USER } from "./moving_user.ts";
+import { NETSPLITS } from "./netsplits.ts";
 import { NOBODY_HOME } from "./nobody_home.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
+import { REDIS_FAULTS } from "./redis_faults.ts";
 import { REDIS_KEYS } from "./redis_keys.ts";
+import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
+import { STALE_NAMES } from "./stale_names.ts";
+import { WRONG_HOSTS } from "./wrong_hosts.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
 
@@ -48,9 +58,14 @@ export const SCENARIOS: readonly Scenario[] = [
   FAILING_STARTS,
   LATE_REDIS,
   ...GRACEFUL_STOPS,
+  ...BAD_CLIENT_INPUT,
+  ...BAD_LINK_INPUT,
+  ...BAD_REDIS,
   MANY_CONNECTIONS,
   ...BOUNCE_ORDER,
   HOST_REFRESHER,
+  ENDPOINT_LIFECYCLE,
+  ...ENDPOINT_ADDRESSES,
   BEFORE_PRESENCE,
   COMPONENT_DISCONNECTS,
   COMPONENT_UNREGISTERS,
@@ -59,4 +74,9 @@ export const SCENARIOS: readonly Scenario[] = [
   LEARNED_USER,
   RECIPIENT_DISCONNECTS,
   TWIN_COMPONENTS,
+  STALE_NAMES,
+  WRONG_HOSTS,
+  NETSPLITS,
+  REDIS_OUTAGE,
+  ...REDIS_FAULTS,
 ];

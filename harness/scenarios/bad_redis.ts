@@ -1,0 +1,165 @@
+import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { expectSameMemory } from "./_memory.ts";
+import { expectMoved } from "./_moved.ts";
+import { SmallTalk } from "./_small_talk.ts";
+import { bare, Stage } from "./_stage.ts";
+
+/** All that the session table asks of Redis once it has logged in. */
+const COMMANDS = [
+  ...["GET", "SET", "DEL", "EXPIRE", "HGETALL", "HSET", "HDEL"],
+  ...["SADD", "SREM", "SMEMBERS", "SUNION"],
+];
+const MAX_RETRIES = 1;
+const JID_LIFETIME_SECONDS = 1;
+
+const OPTIONS = {
+  datacenters: 2,
+  configure(configuration: CausewayConfiguration) {
+    const distribution = configuration.modules.mod_global_distrib;
+    distribution["bounce"] = { resend_after_ms: 100, max_retries: MAX_RETRIES };
+    distribution["cache"] = { jid_lifetime_seconds: JID_LIFETIME_SECONDS };
+    // A node looks at Redis four times in this span: every second.
+    Object.assign(distribution.redis, { refresh_after: 4 });
+  },
+};
+
+const REFUSING_REDIS: Scenario = {
+  name: "refusing-redis",
+  summary: "a Redis that answers nothing but errors makes its datacenter degraded, no more",
+  options: OPTIONS,
+  run: (cluster, say) =>
+    degrade(cluster, {
+      say,
+      what: "answers every command with an error",
+      reason: /ERR unknown command/,
+      begin: (dc1) => Promise.resolve(dc1.replicator.refuse(COMMANDS)),
+      end: (dc1) => Promise.resolve(dc1.replicator.refuse([])),
+    }),
+};
+
+const KILLED_REDIS: Scenario = {
+  name: "killed-redis",
+  summary: "a Redis that is killed and comes back empty is filled again, and nobody notices",
+  options: OPTIONS,
+  run: (cluster, say) =>
+    degrade(cluster, {
+      say,
+      what: "was killed",
+      reason: /\S/,
+      begin: (dc1) => dc1.redis.stop(),
+      end: (dc1) => dc1.redis.start(),
+    }),
+};
+
+const GARBAGE_IN_REDIS: Scenario = {
+  name: "garbage-in-redis",
+  summary: "values in Redis that nobody of us wrote are counted and taken for nothing",
+  options: OPTIONS,
+  run: readGarbage,
+};
+
+/** A Redis that does not do what it should. */
+export const BAD_REDIS: readonly Scenario[] = [
+  REFUSING_REDIS,
+  KILLED_REDIS,
+  GARBAGE_IN_REDIS,
+];
+
+interface Outage {
+  readonly say: (line: string) => void;
+  readonly what: string;
+  /** What `/ready` says of it. */
+  readonly reason: RegExp;
+  begin(datacenter: Datacenter): Promise<void>;
+  end(datacenter: Datacenter): Promise<void>;
+}
+
+async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
+  const dc1 = cluster.datacenter("dc1");
+  await using talk = await SmallTalk.start(cluster, {
+    one: { localpart: "alice", at: "dc1" },
+    other: { localpart: "bob", at: "dc2" },
+  });
+  await talk.goesOn();
+  const before = await Figures.read(dc1);
+  await outage.begin(dc1);
+  const reasons = await cluster.until(async () => {
+    const { status, text } = await readiness(dc1);
+    return status === 503 && outage.reason.test(text) && text;
+  }, { what: "/ready of dc1 says 503 and why" });
+  await expectMoved(cluster, dc1, before, { causeway_redis_up: { "": -1 } });
+  const down = await Figures.read(dc1);
+  if (down.sum("causeway_redis_errors_total") <= before.sum("causeway_redis_errors_total")) {
+    throw new Error("Expected the errors of Redis to be counted");
+  }
+  outage.say(`dc1's Redis ${outage.what}; /ready says 503: ${reasons}`);
+
+  await using stage = new Stage(cluster);
+  const carol = await stage.enterAvailable("carol", "dc1");
+  const neighbour = await stage.enterAvailable("alice", "dc1");
+  await carol.sendMessage(neighbour.jid, "still here");
+  await neighbour.expectMessage("still here");
+  const unknown = await carol.sendMessage(`nobody@${cluster.globalHost}`, "who are you?");
+  await carol.expectError(unknown, "service-unavailable");
+  // They go on past the lifetime of what the cache holds of them.
+  const endMs = performance.now() + 1000 * JID_LIFETIME_SECONDS;
+  do await talk.goesOn(); while (performance.now() < endMs);
+  outage.say("who is known is reached, who logs in too; who is unknown is not, and carol is told");
+
+  await outage.end(dc1);
+  await cluster.until(async () => (await readiness(dc1)).status === 200, {
+    what: "/ready of dc1 says 200",
+  });
+  await stage.untilTableSays(carol.jid, dc1.localHost);
+  await stage.untilTableSays(bare(neighbour.jid), dc1.localHost);
+  await expectMoved(cluster, dc1, before, { causeway_redis_up: {} });
+  await expectSameMemory(dc1, before);
+  for (const client of [carol, neighbour]) await client.expectNothingElse();
+  outage.say(
+    `Redis is back, everybody is in it; ${await talk.stop()} rounds were talked all along`,
+  );
+}
+
+async function readGarbage(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  const dc1 = cluster.datacenter("dc1");
+  await using talk = await SmallTalk.start(cluster, {
+    one: { localpart: "alice", at: "dc1" },
+    other: { localpart: "bob", at: "dc2" },
+  });
+  await using stage = new Stage(cluster);
+  const carol = await stage.enterAvailable("carol", "dc1");
+  for (
+    const [what, command, value] of [
+      ["a value that is no domain", "SET", "no such host!\0"],
+      ["a value of 100 kB", "SET", "x".repeat(100_000)],
+      ["a list instead of a string", "LPUSH", dc1.localHost],
+    ] as const
+  ) {
+    const before = await Figures.read(dc1);
+    const ghost = `${crypto.randomUUID()}@${cluster.globalHost}`; // which the cache does not know
+    await dc1.redisClient.call(command, ghost, value);
+    const id = await carol.sendMessage(ghost, "are you there?");
+    await carol.expectError(id, "service-unavailable");
+    await expectMoved(cluster, dc1, before, {
+      // It is read at first, and again at each retry.
+      causeway_table_garbage_total: { "": 1 + MAX_RETRIES },
+      causeway_redis_up: {},
+    });
+    await dc1.redisClient.call("DEL", ghost);
+    await talk.goesOn();
+    say(`${what}: counted, and carol is told that nobody is there`);
+  }
+  await carol.expectNothingElse();
+  say(`next to it ${await talk.stop()} rounds were talked`);
+}
+
+/** What `/ready` says. */
+async function readiness(
+  datacenter: Datacenter,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const response = await fetch(datacenter.adminUrl("/ready"));
+  const { reasons } = await response.json() as { readonly reasons: readonly string[] };
+  return { status: response.status, text: reasons.join(", ") };
+}
