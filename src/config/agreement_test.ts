@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
 import { resolveBounceOptions } from "../distribution/routing/mod.ts";
 import { resolveTable } from "../distribution/table/mod.ts";
+import { resolveStreamManagement } from "../xmpp/mod.ts";
 import { STREAM_LIMIT_RANGES } from "../xmpp/stream/mod.ts";
 import { parse, SOUND } from "./_test_config.ts";
 import { LIMITS } from "./schema_limits.ts";
@@ -101,6 +102,13 @@ for (const [option, limit, unitMs] of STREAM_LIMITS) {
     assert.deepEqual([takes(min - 1), takes(max + 1)], [false, false]);
   });
 }
+
+Deno.test("the defaults of the file are those of stream management", () => {
+  const { bufferMax, bufferMaxBytes, unsettledMax, ...rest } = parse(SOUND).streamManagement!;
+  const { maxItems, maxBytes, maxUnsettled, ...resolved } = resolveStreamManagement();
+  assert.deepEqual([bufferMax, bufferMaxBytes, unsettledMax], [maxItems, maxBytes, maxUnsettled]);
+  assert.deepEqual({ ...resolved, ...rest }, resolved);
+});
 
 const LINK_LIMITS = [
   ["link_max_frame_bytes", "maxFrameBytes"],

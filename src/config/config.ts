@@ -139,6 +139,21 @@ export interface GlobalDistribConfig {
   readonly bounce: BounceConfig | undefined;
 }
 
+/** `modules.mod_stream_management`. */
+export interface StreamManagementConfig {
+  readonly bufferMax: number;
+  readonly bufferMaxBytes: number;
+  readonly unsettledMax: number;
+  readonly ackFreq: number;
+  readonly ackDelayMs: number;
+  readonly ackTimeoutMs: number;
+  /** 0: sessions cannot be resumed. */
+  readonly resumeTimeoutMs: number;
+  readonly ackHoldMs: number;
+  /** 0: nothing is remembered of sessions that are over. */
+  readonly staleHMs: number;
+}
+
 /** The modules that answer on behalf of one host, `host_config` applied. */
 export interface HostModulesConfig {
   readonly disco: { readonly usersCanSeeHiddenServices: boolean };
@@ -175,6 +190,8 @@ export interface Config {
   readonly log: LogConfig;
   readonly limits: LimitsConfig;
   readonly globalDistrib: GlobalDistribConfig;
+  /** Undefined: stream management is not offered (`mod_stream_management = false`). */
+  readonly streamManagement: StreamManagementConfig | undefined;
   /** By host, one entry for each of `hosts`. */
   readonly modules: ReadonlyMap<string, HostModulesConfig>;
   /** By remote local host: endpoints that replace those which the session table names. */

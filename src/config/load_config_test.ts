@@ -78,6 +78,17 @@ Deno.test("parseConfig() fills in every default", () => {
       },
       bounce: { resendAfterMs: 200, maxRetries: 4, maxItems: 100_000, maxBytes: 67_108_864 },
     },
+    streamManagement: {
+      bufferMax: 5000,
+      bufferMaxBytes: 8_388_608,
+      unsettledMax: 256,
+      ackFreq: 10,
+      ackDelayMs: 1000,
+      ackTimeoutMs: 60_000,
+      resumeTimeoutMs: 600_000,
+      ackHoldMs: 5000,
+      staleHMs: 3_600_000,
+    },
     modules: new Map([
       ["example.com", { disco: { usersCanSeeHiddenServices: false } }],
       ["dc1.example.com", { disco: { usersCanSeeHiddenServices: false } }],
@@ -90,6 +101,24 @@ Deno.test("parseConfig() fills in every default", () => {
         "trying out: other nodes and datacenters do not see them",
     }],
   });
+});
+
+Deno.test("parseConfig() turns stream management off, or its durations into milliseconds", () => {
+  const read = (text: string) => parse(`${SOUND}\n${text}\n`).streamManagement;
+  assert.equal(read("[modules]\nmod_stream_management = false"), undefined);
+  const written = read(`[modules.mod_stream_management]
+buffer_max = 7
+ack_timeout = 2
+resume_timeout = 0
+stale_h = { enabled = false }`);
+  assert.deepEqual(
+    [written?.bufferMax, written?.ackTimeoutMs, written?.resumeTimeoutMs, written?.staleHMs],
+    [7, 2000, 0, 0],
+  );
+  assert.equal(
+    read("[modules.mod_stream_management]\nstale_h = { geriatric = 9 }")?.staleHMs,
+    9000,
+  );
 });
 
 Deno.test("parseConfig() turns what is written into milliseconds, absolute paths and normal names", () => {

@@ -6,6 +6,7 @@ import type {
   GlobalDistribConfig,
   HostModulesConfig,
   LimitsConfig,
+  StreamManagementConfig,
 } from "./config.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
@@ -38,6 +39,7 @@ export function resolveConfig(
     log: file.log,
     limits: resolveLimits(file.limits),
     globalDistrib,
+    streamManagement: resolveStreamManagementConfig(file),
     modules: resolveModules(file),
     globalDistribAddr: new Map(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
@@ -154,6 +156,21 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     linkCreditBytes: limits.link_credit_bytes,
     laneMaxBytes: limits.lane_max_bytes,
     laneMaxItems: limits.lane_max_items,
+  };
+}
+
+function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig | undefined {
+  const module = file.modules.mod_stream_management;
+  return module === false ? undefined : {
+    bufferMax: module.buffer_max,
+    bufferMaxBytes: module.buffer_max_bytes,
+    unsettledMax: module.unsettled_max,
+    ackFreq: module.ack_freq,
+    ackDelayMs: module.ack_delay_ms,
+    ackTimeoutMs: module.ack_timeout * 1000,
+    resumeTimeoutMs: module.resume_timeout * 1000,
+    ackHoldMs: module.ack_hold_ms,
+    staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,
   };
 }
 

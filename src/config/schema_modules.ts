@@ -119,6 +119,48 @@ export const MOD_GLOBAL_DISTRIB = z.strictObject({
   bounce: BOUNCE.prefault({}).describe("holding stanzas that have no known route"),
 });
 
+const STREAM_MANAGEMENT_TABLE = z.strictObject({
+  buffer_max: integer(1, 1_000_000).default(5_000).describe(
+    "stanzas that a session keeps until its client has acknowledged them; one more ends the session, " +
+      "and they are routed again",
+  ),
+  buffer_max_bytes: integer(16_384, 1_073_741_824).default(8_388_608).describe(
+    "bytes that they may cost, about 1 KiB and its text for each",
+  ),
+  unsettled_max: integer(0, 1_000_000).default(256).describe(
+    "stanzas of them that the nodes which sent them keep as well, for the case that this one dies",
+  ),
+  ack_freq: integer(1, 1_000_000).default(10).describe(
+    "stanzas after which the client is asked for an acknowledgement",
+  ),
+  ack_delay_ms: z.int().min(10).max(3_600_000).default(1_000).describe(
+    "wait after which it is asked at the latest, in milliseconds",
+  ),
+  ack_timeout: z.int().min(1).max(86_400).default(60).describe(
+    "wait for the answer, in seconds, before the connection is given up; the session stays",
+  ),
+  resume_timeout: z.int().min(0).max(86_400).default(600).describe(
+    "time in seconds for which a session without a connection waits for its client; 0: not at all",
+  ),
+  ack_hold_ms: z.int().min(0).max(3_600_000).default(5_000).describe(
+    "time in milliseconds for which a stanza that only this node holds keeps the client from being " +
+      "told that it was handled",
+  ),
+  stale_h: z.strictObject({
+    enabled: z.boolean().default(true).describe(
+      "tells a client that comes too late how many of its stanzas were handled",
+    ),
+    geriatric: z.int().min(1).max(86_400).default(3_600).describe(
+      "seconds for which that is remembered",
+    ),
+  }).prefault({}).describe("what is known of sessions that cannot be resumed any more"),
+});
+
+const MOD_STREAM_MANAGEMENT = withWords(
+  z.union([z.literal(false), STREAM_MANAGEMENT_TABLE]),
+  { allowed: "a table, or false to turn stream management off" },
+);
+
 const MOD_DISCO = z.strictObject({
   users_can_see_hidden_services: z.boolean().default(false).describe(
     "shows components with `hidden = true` to users too",
@@ -138,6 +180,9 @@ const HOST_MODULES = {
 /** `[modules]`: what runs for every host. */
 export const MODULES = z.strictObject({
   mod_global_distrib: MOD_GLOBAL_DISTRIB.describe("what joins this datacenter to the others"),
+  mod_stream_management: MOD_STREAM_MANAGEMENT.prefault({}).describe(
+    "stream management for clients (XEP-0198)",
+  ),
   ...HOST_MODULES,
 });
 

@@ -67,6 +67,7 @@ export type {
   DeliveryOutcome,
   ResolvedStreamLimits,
   ResponseHeader,
+  StanzaFate,
   StanzaSink,
   StanzaSource,
   StreamLimits,
@@ -81,7 +82,22 @@ export {
   TcpTransport,
 } from "./stream/mod.ts";
 export type {
+  Delivery,
+  ManagedEnd,
+  ManagedSession,
+  ResolvedStreamManagement,
+  StreamManagementDeps,
+  StreamManagementOptions,
+} from "./sm/mod.ts";
+export {
+  isWorthRouting,
+  resolveStreamManagement,
+  STREAM_MANAGEMENT_RANGES,
+  StreamManagement,
+} from "./sm/mod.ts";
+export type {
   C2sListenerOptions,
+  C2sSession,
   LocalSession,
   SessionHooks,
   SessionRegistryOptions,

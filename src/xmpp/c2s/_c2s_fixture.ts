@@ -8,12 +8,16 @@ import { errorReply } from "../error_reply.ts";
 import type { FullJid } from "../jid.ts";
 import type { CredentialSource, ScramCredentials } from "../sasl/mod.ts";
 import { deriveScramCredentials } from "../sasl/mod.ts";
+import type { StreamManagementOptions } from "../sm/mod.ts";
+import { isWorthRouting, StreamManagement } from "../sm/mod.ts";
 import type { Stanza } from "../stanza.ts";
 import { MemoryMetrics } from "../stream/_memory_metrics.ts";
 import { RawPeer } from "../stream/_raw_peer.ts";
 import type { StanzaSource } from "../stream/stanza_sink.ts";
+import { TestDelivery } from "./_test_delivery.ts";
 import type { C2sListenerOptions } from "./c2s_listener.ts";
 import { C2sListener } from "./c2s_listener.ts";
+import type { C2sSession } from "./c2s_session.ts";
 import type { SessionHooks } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";
 
@@ -40,9 +44,13 @@ const ACCOUNTS: CredentialSource = {
 /** The hosts of every fixture. */
 export const HOSTS: ReadonlyMap<string, CredentialSource> = new Map([["example.com", ACCOUNTS]]);
 
-export type FixtureOptions = Partial<C2sListenerOptions> & {
+export type FixtureOptions = Partial<Omit<C2sListenerOptions, "management">> & {
   readonly hooks?: SessionHooks;
   readonly maxSessionsPerAccount?: number;
+  /** Turns stream management on. */
+  readonly management?: StreamManagementOptions;
+  /** Where sessions have gone to, as the table would know. */
+  readonly hasMoved?: (jid: FullJid) => Promise<boolean>;
 };
 
 /** A listener with accounts, whose sink delivers to its own sessions and answers what finds none. */
@@ -57,10 +65,13 @@ export class C2sFixture implements AsyncDisposable {
   readonly sources: StanzaSource[] = [];
   readonly registry: SessionRegistry;
   readonly listener: C2sListener;
+  readonly management: StreamManagement<C2sSession> | undefined;
+  /** Everything that ended sessions gave back, before it was delivered anew. */
+  readonly rerouted: Stanza[] = [];
   readonly #peers: RawPeer[] = [];
 
   constructor(options: FixtureOptions = {}) {
-    const { hooks, maxSessionsPerAccount, ...listenerOptions } = options;
+    const { hooks, maxSessionsPerAccount, management, hasMoved, ...listenerOptions } = options;
     this.clock = options.clock ?? new ManualClock();
     this.registry = new SessionRegistry({
       hooks: hooks ?? {
@@ -70,14 +81,33 @@ export class C2sFixture implements AsyncDisposable {
       accountIq: () => "service-unavailable",
       ...(maxSessionsPerAccount === undefined ? {} : { maxSessionsPerAccount }),
     });
+    this.management = management && new StreamManagement<C2sSession>(management, {
+      metrics: this.metrics,
+      clock: this.clock,
+      log: this.log,
+      reroute: (delivery) => {
+        this.rerouted.push(delivery.stanza);
+        if (delivery instanceof TestDelivery && isWorthRouting(delivery.stanza)) {
+          this.route(delivery);
+        }
+      },
+      ...(hasMoved === undefined ? {} : { hasMoved }),
+    });
     this.listener = new C2sListener({
       hosts: HOSTS,
       registry: this.registry,
-      sink: { accept: (stanza, source) => this.#accept(stanza, source) },
+      sink: {
+        accept: (stanza, source, fate, number) => {
+          this.accepted.push(stanza);
+          this.sources.push(source);
+          this.route(new TestDelivery(stanza, fate, number));
+        },
+      },
       metrics: this.metrics,
       log: this.log,
       clock: this.clock,
       scramIterations: ITERATIONS,
+      ...(this.management === undefined ? {} : { management: this.management }),
       ...listenerOptions,
     });
   }
@@ -114,10 +144,11 @@ export class C2sFixture implements AsyncDisposable {
     return Promise.resolve();
   }
 
-  #accept(stanza: Stanza, source: StanzaSource): void {
-    this.accepted.push(stanza);
-    this.sources.push(source);
-    const outcome = this.registry.deliver(stanza);
+  /** Delivers to the sessions here, or answers with an error. */
+  route(delivery: TestDelivery): void {
+    const { stanza } = delivery;
+    const outcome = this.registry.deliver(stanza, delivery);
+    if (!delivery.isKept) delivery.settle();
     if (outcome === "delivered" || outcome === "ignored") return;
     const condition = outcome === "no-session" ? "service-unavailable" : outcome;
     const reply = errorReply(stanza, condition);

@@ -1,5 +1,7 @@
 import type { CredentialSource, FakeCredentials, SaslMechanism } from "../sasl/mod.ts";
+import type { StreamManagement } from "../sm/stream_management.ts";
 import type { StreamContext } from "../stream/stream_context.ts";
+import type { C2sSession } from "./c2s_session.ts";
 import type { SessionRegistry } from "./session_registry.ts";
 
 /** What all clients' streams of one listener share. */
@@ -12,4 +14,6 @@ export interface C2sContext extends StreamContext {
   readonly registry: SessionRegistry;
   readonly fake: FakeCredentials;
   readonly maxDirectedPresence: number;
+  /** Undefined when stream management is not offered. */
+  readonly management: StreamManagement<C2sSession> | undefined;
 }

@@ -5,6 +5,7 @@ import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { CredentialSource, SaslMechanism } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
+import type { StreamManagement } from "../sm/stream_management.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
@@ -15,6 +16,7 @@ import { StreamPort } from "../stream/stream_port.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { TcpTransport } from "../stream/tcp_transport.ts";
 import type { C2sContext } from "./c2s_context.ts";
+import type { C2sSession } from "./c2s_session.ts";
 import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
 import type { SessionRegistry } from "./session_registry.ts";
@@ -39,6 +41,8 @@ export interface C2sListenerOptions {
   readonly limits?: StreamLimits;
   /** Entities that a session's directed presence is remembered for; 1 to 100 000. @default 1000 */
   readonly maxDirectedPresence?: number;
+  /** Stream management, shared by the listeners of a process. @default not offered */
+  readonly management?: StreamManagement<C2sSession>;
   /** What carries its streams, for the metrics. @default "c2s" */
   readonly edge?: "c2s" | "websocket";
   /** Shared by the listeners of a process. @default one of its own */
@@ -66,6 +70,7 @@ export class C2sListener {
       fake: new FakeCredentials(options.scramIterations ?? DEFAULT_SCRAM_ITERATIONS),
       limits: resolveStreamLimits(options.limits),
       maxDirectedPresence: maxDirected,
+      management: options.management,
       clock: options.clock ?? new SystemClock(),
       metrics: new StreamMetrics(options.metrics, options.edge ?? "c2s"),
       log: options.log ?? SILENT_LOGGER,
@@ -93,9 +98,15 @@ export class C2sListener {
     this.#port.accept(transport);
   }
 
-  /** Ends all streams, bound or not, and accepts no more; resolves when the registry has been told. */
+  /**
+   * Ends all streams, bound or not, and accepts no more; resolves when the registry has been told.
+   * Sessions that wait to be resumed end as well.
+   */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
+    const { registry, management } = this.#context;
     this.#port.close(condition);
-    await this.#context.registry.settled();
+    for (const session of management?.hibernated() ?? []) session.end(condition);
+    await registry.settled();
+    await management?.settled();
   }
 }

@@ -1,12 +1,26 @@
-import { SlabAllocator } from "../../base/mod.ts";
+import type { CancelTimer } from "../../base/mod.ts";
+import { CausewayError, SlabAllocator } from "../../base/mod.ts";
 import { errorReply } from "../error_reply.ts";
 import type { FullJid, Jid } from "../jid.ts";
 import { tryParseJid } from "../jid_parser.ts";
-import type { Stanza } from "../stanza.ts";
+import { parseHandled } from "../sm/counter.ts";
+import type { Delivery } from "../sm/delivery.ts";
+import { SessionAcks } from "../sm/session_acks.ts";
+import type { ManagedEnd } from "../sm/sm_metrics.ts";
+import {
+  enabledXml,
+  failedXml,
+  handledTooHighContent,
+  resumedXml,
+  SM_NAMESPACE,
+} from "../sm/sm_xml.ts";
+import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
+import type { Stanza, StanzaKind } from "../stanza.ts";
 import { isSubscription } from "../stanza.ts";
 import { stanzaId } from "../stanza_attributes.ts";
 import { buildStanza, stanzaElement } from "../stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
+import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StanzaContext } from "../stanza_parser.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza_parser.ts";
 import { CLIENT_NAMESPACE, SESSION_NAMESPACE } from "../stream/namespaces.ts";
@@ -29,19 +43,36 @@ const SLAB = new SlabAllocator();
 export interface C2sWiring extends SessionWiring<C2sContext> {
   /** `xml:lang` of the stream's header. */
   readonly lang: string | undefined;
+  /** Another stream carries the session from now on: this one is to be closed. */
+  moved(): void;
+}
+
+/** What a session with stream management has besides. */
+interface Management {
+  readonly shared: StreamManagement<C2sSession>;
+  readonly acks: SessionAcks;
+  /** By which its stream can be resumed; undefined when it cannot. */
+  readonly id: string | undefined;
+  readonly resumeTimeoutMs: number;
 }
 
 /**
  * A client with a bound resource: stamps and checks what it sends (RFC 6120 §8.1, §10.3), keeps its
  * presence (RFC 6121 §4), and writes what is delivered to it.
  */
-export class C2sSession extends StreamSession<C2sContext> implements LocalSession {
+export class C2sSession extends StreamSession<C2sContext> implements LocalSession, ManagedSession {
   override readonly jid: FullJid;
   readonly #presence: PresenceState;
   readonly #stanzaContext: StanzaContext;
+  #wiring: C2sWiring;
+  #management: Management | undefined;
+  #isHibernating = false;
+  #cancelTimeout: CancelTimer | undefined;
+  #endReason: ManagedEnd = "closed";
 
   constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
     super(transport, wiring);
+    this.#wiring = wiring;
     this.jid = jid;
     this.#presence = new PresenceState(wiring.context.maxDirectedPresence);
     this.#stanzaContext = {
@@ -62,10 +93,122 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     return this.#presence.last;
   }
 
+  get isManaged(): boolean {
+    return this.#management !== undefined;
+  }
+
+  /** True while it waits, without a connection, to be resumed. */
+  get isHibernating(): boolean {
+    return this.#isHibernating;
+  }
+
+  /** Writes `stanza`; with stream management it is kept too, and never refused. */
+  override send(stanza: Stanza, delivery?: Delivery): boolean {
+    if (this.#management === undefined) return super.send(stanza);
+    this.#management.acks.deliver(stanza, delivery);
+    return true;
+  }
+
+  override drained(): void {
+    super.drained();
+    this.#management?.acks.drained();
+  }
+
+  /** Ends the stream with `condition`; without a stream, just the session. */
+  override end(condition: StreamErrorCondition, content?: string): void {
+    if (!this.#isHibernating) return super.end(condition, content);
+    this.#endWithoutStream();
+  }
+
+  /** The session of this full JID is somewhere else by now. */
+  moved(): void {
+    this.#endReason = "moved";
+    this.end("conflict");
+  }
+
+  /**
+   * The connection went without a word.
+   * @returns true when the session waits for its client to come back
+   */
+  hibernate(): boolean {
+    const management = this.#management;
+    if (!this.isOpen || management?.id === undefined) return false;
+    const { shared, acks, resumeTimeoutMs } = management;
+    this.#isHibernating = true;
+    this.unplug();
+    acks.unlink();
+    shared.metrics.hibernated.inc();
+    shared.log.info("sm.hibernating", {
+      jid: this.jid.text,
+      unacknowledged: acks.unacknowledged,
+      timeoutMs: resumeTimeoutMs,
+    });
+    this.#cancelTimeout = shared.clock.after(resumeTimeoutMs, () => {
+      this.#endReason = "timeout";
+      this.#endWithoutStream();
+    });
+    return true;
+  }
+
+  /**
+   * Goes on on another stream, of whose client `h` stanzas are handled.
+   * @returns false, and nothing has happened, when the client cannot have handled so many
+   */
+  resumeOn(
+    transport: StreamTransport,
+    resumption: { readonly wiring: C2sWiring; readonly previd: string; readonly h: number },
+  ): boolean {
+    const { shared, acks } = this.#management!; // found by its id, so it has one
+    const { wiring, previd, h } = resumption;
+    if (!acks.canResume(h)) return false;
+    if (!this.#isHibernating) this.#wiring.moved();
+    this.#isHibernating = false;
+    this.#cancelTimeout?.();
+    this.#cancelTimeout = undefined;
+    this.#wiring = wiring;
+    this.carryOn(transport, wiring);
+    shared.metrics.resumed.inc();
+    shared.log.info("sm.resumed", { jid: this.jid.text, unacknowledged: acks.unacknowledged });
+    transport.sendNonza(resumedXml(previd, acks.receivedH));
+    acks.resume(this.#link());
+    return true;
+  }
+
+  /** What the client may have handled of the stream that it wants to resume, at most. */
+  get sentCount(): number {
+    return this.#management?.acks.sentCount ?? 0;
+  }
+
+  /** Tells the client what was handled, as the last thing before its stream ends. */
+  farewell(): void {
+    this.#management?.acks.farewell();
+  }
+
+  /** Takes the session out of the registry, and gives back what its client has not acknowledged. */
+  async bury(): Promise<void> {
+    const management = this.#management;
+    if (management === undefined) return await this.context.registry.close(this);
+    const { shared, acks } = management;
+    await this.context.registry.close(this);
+    const unacknowledged = acks.end();
+    shared.log.info("sm.ended", {
+      jid: this.jid.text,
+      reason: this.#endReason,
+      unacknowledged: unacknowledged.length,
+    });
+    shared.giveBack(unacknowledged);
+  }
+
   /** Tells those who knew of the session's presence that it is over (RFC 6121 §4.5.2, §4.6.3). */
   override close(): void {
     if (!this.isOpen) return;
     super.close();
+    this.#cancelTimeout?.();
+    this.#cancelTimeout = undefined;
+    if (this.#management !== undefined) {
+      const { shared, acks, id } = this.#management;
+      shared.ended(this, id, { h: acks.receivedH, reason: this.#endReason });
+    }
     const wasAvailable = this.#presence.last !== undefined;
     const told = this.#presence.becomeUnavailable();
     if (wasAvailable) this.#broadcast(this.#unavailableTo(this.jid.bare));
@@ -75,31 +218,138 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   override accept(element: ScannedElement): void {
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
+      if (element.namespace === SM_NAMESPACE && this.context.management !== undefined) {
+        return this.#acceptManagement(element, this.context.management);
+      }
       return this.end(
         kind === undefined ? "unsupported-stanza-type" : "invalid-namespace",
       );
     }
     this.context.metrics.received[kind].inc();
-    const from = element.attribute("from");
-    if (from !== undefined && !this.#isOwn(from)) return this.end("invalid-from");
-    const stanza = stanzaFrom(element, kind, this.#stanzaContext);
-    if (stanza instanceof RefusedStanza) return this.#answer(stanza.stanza, stanza.condition);
-    if (kind === "presence") return this.#acceptPresence(element, stanza);
-    if (stanza.type === "set" && this.#isSessionRequest(stanza)) return;
-    this.context.sink.accept(stanza, this);
+    const acks = this.#management?.acks;
+    if (acks === undefined) {
+      this.#acceptStanza(element, kind, 0);
+      return;
+    }
+    const number = acks.receive();
+    if (this.#acceptStanza(element, kind, number)) acks.passedOn();
+    else acks.settle(number);
   }
 
-  #acceptPresence(element: ScannedElement, stanza: Stanza): void {
-    if (element.attributeIndex("to") === -1) return this.#acceptBroadcast(stanza);
+  /** True when the stanza was passed on, and what becomes of it is reported by its number. */
+  #acceptStanza(element: ScannedElement, kind: StanzaKind, number: number): boolean {
+    const from = element.attribute("from");
+    if (from !== undefined && !this.#isOwn(from)) {
+      this.end("invalid-from");
+      return false;
+    }
+    const stanza = stanzaFrom(element, kind, this.#stanzaContext);
+    if (stanza instanceof RefusedStanza) {
+      this.#answer(stanza.stanza, stanza.condition);
+      return false;
+    }
+    if (kind === "presence") return this.#acceptPresence(element, stanza, number);
+    if (stanza.type === "set" && this.#isSessionRequest(stanza)) return false;
+    return this.#passOn(stanza, number);
+  }
+
+  #passOn(stanza: Stanza, number: number): boolean {
+    if (number === 0) this.context.sink.accept(stanza, this);
+    else this.context.sink.accept(stanza, this, this.#management!.acks, number);
+    return number > 0;
+  }
+
+  #acceptPresence(element: ScannedElement, stanza: Stanza, number: number): boolean {
+    if (element.attributeIndex("to") === -1) {
+      this.#acceptBroadcast(stanza);
+      return false;
+    }
     if (isSubscription(stanza) || stanza.type === "probe") {
       // RFC 6121 §3: between accounts, whatever the client wrote.
-      return this.context.sink.accept(this.#betweenAccounts(element, stanza), this);
+      return this.#passOn(this.#betweenAccounts(element, stanza), number);
     }
     if (stanza.type !== "error" && !this.#presence.direct(stanza)) {
       this.context.metrics.limitHit("directed-presence");
-      return this.#answer(stanza, "resource-constraint");
+      this.#answer(stanza, "resource-constraint");
+      return false;
     }
-    this.context.sink.accept(stanza, this);
+    return this.#passOn(stanza, number);
+  }
+
+  /** Takes a nonza of stream management (XEP-0198 §3, §4). */
+  #acceptManagement(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
+    const acks = this.#management?.acks;
+    switch (element.name) {
+      case "enable":
+        if (acks !== undefined) return this.#refuseManagement("unexpected-request");
+        return this.#enable(element, shared);
+      case "resume":
+        return this.#refuseManagement("unexpected-request");
+      case "r":
+        if (acks === undefined) return this.#refuseManagement("unexpected-request");
+        return acks.requested();
+      case "a": {
+        if (acks === undefined) return this.#refuseManagement("unexpected-request");
+        const h = parseHandled(element.attribute("h"));
+        if (h === undefined) return this.end("bad-format");
+        if (acks.acknowledged(h)) return;
+        return this.end("undefined-condition", handledTooHighContent(h, acks.sentCount));
+      }
+      default:
+        return this.end("unsupported-stanza-type");
+    }
+  }
+
+  #refuseManagement(condition: StanzaErrorCondition): void {
+    this.transport.sendNonza(failedXml(condition));
+  }
+
+  #enable(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
+    const resume = element.attribute("resume");
+    const max = parseHandled(element.attribute("max"));
+    const limitMs = shared.options.resumeTimeoutMs;
+    // XEP-0198 §3: `max` is what the client would like, in seconds; 0 is no time to come back in.
+    const resumeTimeoutMs = max === undefined ? limitMs : Math.min(max * 1000, limitMs);
+    const isResumable = (resume === "true" || resume === "1") && resumeTimeoutMs > 0;
+    const id = shared.enabled(this, isResumable);
+    const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
+    this.transport.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
+    const acks = new SessionAcks(this.#link(), {
+      management: shared,
+      owner: {
+        overflowed: () => {
+          this.#endReason = "overflow";
+          this.context.metrics.limitHit("unacknowledged-stanzas");
+          this.end("resource-constraint");
+        },
+        unresponsive: () => {
+          this.context.metrics.limitHit("unacknowledged-time");
+          this.transport.destroy(
+            new CausewayError(
+              "stream/unresponsive",
+              `Cannot wait longer for ${this.transport.remoteAddress} to acknowledge stanzas`,
+            ),
+          );
+        },
+        lookAround: () => shared.lookFor(this),
+      },
+    });
+    this.#management = { shared, acks, id, resumeTimeoutMs };
+  }
+
+  #link() {
+    return {
+      sendNonza: (xml: string) => this.transport.sendNonza(xml),
+      write: (stanza: Stanza) => super.send(stanza),
+    };
+  }
+
+  /** Ends the session where no stream does it. */
+  #endWithoutStream(): void {
+    this.#isHibernating = false;
+    const { shared } = this.#management!; // only a managed session lives without a stream
+    this.close();
+    shared.track(this.bury());
   }
 
   #acceptBroadcast(stanza: Stanza): void {
@@ -136,6 +386,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     for (const session of this.context.registry.ofAccount(this.jid.bare.text)) {
       if (session.priority !== undefined && session.isOpen) session.send(stanza);
     }
+    this.context.registry.toldPresence(this, stanza);
   }
 
   #tellDirected(stanza: Stanza): void {

@@ -22,11 +22,13 @@ import {
   saslXml,
   TLS_FAILURE_XML,
 } from "../stream/negotiation_xml.ts";
+import { failedXml, handledTooHighContent } from "../sm/sm_xml.ts";
 import { newStreamId } from "../stream/stream_id.ts";
 import type { StreamOwner } from "../stream/stream_shell.ts";
 import { StreamShell } from "../stream/stream_shell.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
+import type { C2sWiring } from "./c2s_session.ts";
 import { C2sSession } from "./c2s_session.ts";
 import type { C2sContext } from "./c2s_context.ts";
 import { termsOf } from "./connection_terms.ts";
@@ -43,6 +45,9 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** Who the client said it is, and in which language, in its last header. */
   #claimedFrom: string | undefined;
   #lang: string | undefined;
+  /** What the next stream error holds, where it is more than its condition. */
+  #errorContent: string | undefined;
+  #hasSaidFarewell = false;
 
   constructor(transport: StreamTransport, context: C2sContext, owner: StreamOwner) {
     super("c2s", transport, context, owner);
@@ -71,7 +76,13 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   protected override forget(session: C2sSession): Promise<void> {
-    return this.context.registry.close(session);
+    const burial = session.bury();
+    this.context.management?.track(burial);
+    return burial;
+  }
+
+  protected override outlives(session: C2sSession): boolean {
+    return session.hibernate();
   }
 
   protected override finish(): void {
@@ -125,13 +136,26 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
         return transport.hold();
       case "release":
         return transport.release();
+      case "resume":
+        return this.#resume(action);
+      case "management-failure":
+        return transport.sendNonza(failedXml(action.condition, action.h));
       case "stream-error":
-        return this.sendError(action.condition);
+        this.#sayFarewell();
+        return this.sendError(action.condition, this.#errorContent);
       case "end":
+        this.#sayFarewell();
         return this.end();
       default:
         return action satisfies never;
     }
+  }
+
+  /** Tells a client with stream management what was handled, once and before the end. */
+  #sayFarewell(): void {
+    if (this.#hasSaidFarewell) return;
+    this.#hasSaidFarewell = true;
+    this.receiver?.farewell();
   }
 
   get #defaultHost(): string {
@@ -184,15 +208,14 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     if (!(jid instanceof FullJid)) {
       return this.#dispatch({ kind: "refused", condition: "bad-request" });
     }
-    const session: C2sSession = new C2sSession(jid, this.transport, {
-      context: this.context,
-      lang: this.#lang,
-      opened: () => {
+    const session: C2sSession = new C2sSession(
+      jid,
+      this.transport,
+      this.#wiring(() => {
         this.bound(session);
         this.#dispatch({ kind: "registered", jid });
-      },
-      fail: (condition) => this.fail(condition),
-    });
+      }),
+    );
     this.registering(session);
     this.context.registry.open(session).then((outcome) => {
       if (outcome !== "opened") this.#unbind(session, outcome);
@@ -200,6 +223,42 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
       this.broke("open", thrown);
       this.#unbind(session, "internal-server-error");
     });
+  }
+
+  #wiring(opened: () => void): C2sWiring {
+    return {
+      context: this.context,
+      lang: this.#lang,
+      opened,
+      fail: (condition, content) => {
+        this.#errorContent = content;
+        this.fail(condition);
+      },
+      moved: () => {
+        this.letGo();
+        this.fail("conflict");
+      },
+    };
+  }
+
+  /** Takes a session over from the stream that carried it before (XEP-0198 §5). */
+  #resume({ account, previd, h }: NegotiationAction & { kind: "resume" }): void {
+    const management = this.context.management!; // offered, or the state would not ask
+    const found = management.find(previd, account.text);
+    if (found.kind === "failed") {
+      return this.#dispatch({ kind: "resume-failed", condition: "item-not-found", h: found.h });
+    }
+    const { session } = found;
+    const wiring = this.#wiring(() => {});
+    this.registering(session);
+    this.bound(session);
+    if (session.resumeOn(this.transport, { wiring, previd, h })) {
+      return this.#dispatch({ kind: "resumed", jid: session.jid });
+    }
+    this.letGo();
+    management.metrics.resumeFailed("handled-count-too-high");
+    this.#errorContent = handledTooHighContent(h, session.sentCount);
+    this.fail("undefined-condition");
   }
 
   /** The session got no place; the client may ask for another. */

@@ -21,6 +21,7 @@ export function termsOf(transport: StreamTransport, context: C2sContext): Negoti
     startTls: !canStartTls ? "none" : allowPlaintext ? "optional" : "required",
     mechanisms: context.mechanisms.filter(isUsable),
     withheld: context.mechanisms.filter((mechanism) => !isUsable(mechanism)),
+    isManageable: context.management !== undefined,
     maxAuthFailures: context.limits.maxAuthFailures,
     hosts: (domain) => context.hosts.has(domain),
   };

@@ -1,4 +1,5 @@
 import type { FullJid } from "../jid.ts";
+import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 
@@ -13,8 +14,13 @@ export interface LocalSession {
   readonly isOpen: boolean;
   /** From now on stanzas are delivered; called before any is. */
   opened(): void;
-  /** Writes `stanza` to the client; false when the client reads too slowly to take it. */
-  send(stanza: Stanza): boolean;
+  /** True when it keeps what it is given until its client has acknowledged it (XEP-0198). */
+  readonly isManaged: boolean;
+  /**
+   * Writes `stanza` to the client; false when the client reads too slowly to take it.
+   * @param delivery kept by a managed session, which takes any stanza
+   */
+  send(stanza: Stanza, delivery?: Delivery): boolean;
   /** Ends the stream with `condition`. */
   end(condition: StreamErrorCondition): void;
 }
@@ -27,4 +33,11 @@ export interface SessionHooks {
   closed(jid: FullJid): Promise<void>;
   /** Stanzas for the session are delivered from now on; again when it has become available. */
   reachable?(jid: FullJid): void;
+  /**
+   * The session has told the account's resources here of its presence.
+   * @param priority undefined when it is not available any more
+   */
+  presence?(presence: Stanza, priority: number | undefined): void;
+  /** The session has become available, and has been told of the account's other resources here. */
+  available?(jid: FullJid): void;
 }

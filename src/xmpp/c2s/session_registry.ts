@@ -1,4 +1,5 @@
 import { FullJid } from "../jid.ts";
+import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza.ts";
 import { isSubscription } from "../stanza.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
@@ -92,15 +93,27 @@ export class SessionRegistry {
     });
   }
 
+  /** `session` has told the account's resources here of its presence. */
+  toldPresence(session: LocalSession, presence: Stanza): void {
+    const isOver = presence.type === "unavailable";
+    this.#hooks.presence?.(presence, isOver ? undefined : session.priority);
+  }
+
   /** `session` has sent its initial presence: what is for the account's bare JID may reach it. */
   becameAvailable(session: LocalSession): void {
+    this.#hooks.available?.(session.jid);
     this.#hooks.reachable?.(session.jid);
   }
 
-  /** Forgets `session`; nothing happens when another has taken its place. */
-  async close(session: LocalSession): Promise<void> {
-    if (!this.#remove(session)) return;
-    await this.#turns.run(session.jid.text, () => this.#hooks.closed(session.jid));
+  /**
+   * Forgets `session`; where another has taken its place, that is all. Resolves when the hooks have been
+   * told of what happened to its full JID until now.
+   */
+  close(session: LocalSession): Promise<void> {
+    const isGone = !this.#remove(session);
+    return this.#turns.run(session.jid.text, async () => {
+      if (!isGone) await this.#hooks.closed(session.jid);
+    });
   }
 
   /** Ends all streams, and waits until everyone has been told that the sessions are gone. */
@@ -122,33 +135,37 @@ export class SessionRegistry {
    * its initial presence; or the addressed full JID is not here, and RFC 6121 knows no other resource
    * to give the stanza to (requests, groupchat, headlines).
    * "ignored" is what §8.5 wants to vanish: errors to a bare JID, results and presence to nobody.
+   *
+   * @param delivery lent to sessions that keep the stanza until their client has acknowledged it
    */
-  deliver(stanza: Stanza): DeliveryOutcome {
+  deliver(stanza: Stanza, delivery?: Delivery): DeliveryOutcome {
     const { to } = stanza;
     if (to instanceof FullJid) {
       const session = this.#byFullJid.get(to.text);
-      if (session === undefined) return this.#deliverToMissing(stanza);
-      if (stanza.kind !== "presence" || !isForServer(stanza)) return give(session, stanza);
+      if (session === undefined) return this.#deliverToMissing(stanza, delivery);
+      if (stanza.kind !== "presence" || !isForServer(stanza)) {
+        return session.send(stanza, delivery) ? "delivered" : "resource-constraint";
+      }
     }
     const sessions = this.#byBareJid.get(to.bare.text);
-    return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza);
+    return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza, delivery);
   }
 
   /**
    * RFC 6121 §8.5.3.2: the full JID is not here. `normal` is treated as `chat`, where §8.5.3.2.1 would
    * have it sent back: most messages without a type are meant for the person, not for the resource.
    */
-  #deliverToMissing(stanza: Stanza): DeliveryOutcome {
+  #deliverToMissing(stanza: Stanza, delivery: Delivery | undefined): DeliveryOutcome {
     const sessions = this.#byBareJid.get(stanza.to.bare.text);
     if (sessions === undefined) return "no-session";
     switch (stanza.kind) {
       case "message":
         if (stanza.type === "error") return "ignored";
         return stanza.type === "chat" || stanza.type === "normal"
-          ? deliverToMostAvailable(sessions, stanza)
+          ? deliverToMostAvailable(sessions, stanza, delivery)
           : "no-session";
       case "presence":
-        return isForServer(stanza) ? this.#deliverToBare(sessions, stanza) : "ignored";
+        return isForServer(stanza) ? this.#deliverToBare(sessions, stanza, delivery) : "ignored";
       case "iq":
         return stanza.type === "get" || stanza.type === "set" ? "no-session" : "ignored";
       default:
@@ -157,7 +174,11 @@ export class SessionRegistry {
   }
 
   /** RFC 6121 §8.5.2: the account as such. */
-  #deliverToBare(sessions: readonly LocalSession[], stanza: Stanza): DeliveryOutcome {
+  #deliverToBare(
+    sessions: readonly LocalSession[],
+    stanza: Stanza,
+    delivery: Delivery | undefined,
+  ): DeliveryOutcome {
     switch (stanza.kind) {
       case "message":
         switch (stanza.type) {
@@ -166,15 +187,15 @@ export class SessionRegistry {
           case "groupchat":
             return "service-unavailable";
           case "headline":
-            return deliverToAll(sessions, stanza, 0);
+            return deliverToAll(sessions, stanza, { minPriority: 0, delivery });
           default:
-            return deliverToMostAvailable(sessions, stanza);
+            return deliverToMostAvailable(sessions, stanza, delivery);
         }
       case "presence":
         // Probes and errors concern the server: without rosters it has nothing to say to them.
         return stanza.type === "probe" || stanza.type === "error"
           ? "ignored"
-          : deliverToAll(sessions, stanza, -128);
+          : deliverToAll(sessions, stanza, { minPriority: -128, delivery });
       case "iq":
         return stanza.type === "get" || stanza.type === "set" ? this.#accountIq(stanza) : "ignored";
       default:
@@ -208,21 +229,22 @@ function isForServer(stanza: Stanza): boolean {
   return isSubscription(stanza) || stanza.type === "probe";
 }
 
-function give(session: LocalSession, stanza: Stanza): DeliveryOutcome {
-  return session.send(stanza) ? "delivered" : "resource-constraint";
-}
-
 /** To every available resource of at least that priority; nobody is no fault. */
 function deliverToAll(
   sessions: readonly LocalSession[],
   stanza: Stanza,
-  minPriority: number,
+  { minPriority, delivery }: {
+    readonly minPriority: number;
+    readonly delivery: Delivery | undefined;
+  },
 ): DeliveryOutcome {
   let outcome: DeliveryOutcome = "ignored";
   for (const session of sessions) {
     if (session.priority === undefined || session.priority < minPriority) continue;
-    if (session.send(stanza)) outcome = "delivered";
-    else if (outcome === "ignored") outcome = "resource-constraint";
+    if (session.send(stanza, delivery)) {
+      outcome = "delivered";
+      if (delivery !== undefined && !session.isManaged) delivery.written();
+    } else if (outcome === "ignored") outcome = "resource-constraint";
   }
   return outcome;
 }
@@ -231,10 +253,13 @@ function deliverToAll(
 function deliverToMostAvailable(
   sessions: readonly LocalSession[],
   stanza: Stanza,
+  delivery: Delivery | undefined,
 ): DeliveryOutcome {
   let highest = -1;
   for (const session of sessions) {
     if (session.priority !== undefined && session.priority > highest) highest = session.priority;
   }
-  return highest < 0 ? "no-session" : deliverToAll(sessions, stanza, highest);
+  return highest < 0
+    ? "no-session"
+    : deliverToAll(sessions, stanza, { minPriority: highest, delivery });
 }

@@ -1,4 +1,4 @@
-export type { DeliveryOutcome, StanzaSink, StanzaSource } from "./stanza_sink.ts";
+export type { DeliveryOutcome, StanzaFate, StanzaSink, StanzaSource } from "./stanza_sink.ts";
 export type { AdmissionLimits } from "./stream_admission.ts";
 export { StreamAdmission } from "./stream_admission.ts";
 export type { ResolvedStreamLimits, StreamLimits } from "./stream_limits.ts";

@@ -1,3 +1,5 @@
+import { parseHandled } from "../sm/counter.ts";
+import { SM_NAMESPACE } from "../sm/sm_xml.ts";
 import { stanzaKind } from "../stanza_parser.ts";
 import { parseElement } from "../xml/parse_element.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
@@ -12,6 +14,12 @@ export function readNegotiationEvent(element: ScannedElement): NegotiationEvent 
       return element.name === "starttls" ? { kind: "starttls" } : { kind: "foreign" };
     case SASL_NAMESPACE:
       return readSasl(element);
+    case SM_NAMESPACE:
+      return element.name !== "resume" ? { kind: "management" } : {
+        kind: "resume",
+        previd: element.attribute("previd"),
+        h: parseHandled(element.attribute("h")),
+      };
     case CLIENT_NAMESPACE:
       return element.name === "iq" && element.attribute("type") === "set"
         ? readBind(treeOf(element))

@@ -52,6 +52,14 @@ export type NegotiationEvent =
   | { readonly kind: "abort" }
   /** `resource` is undefined when the server is to choose. */
   | { readonly kind: "bind"; readonly iqId: string; readonly resource: string | undefined }
+  /** The client wants a stream of before (XEP-0198 §5); either is undefined when it makes no sense. */
+  | {
+    readonly kind: "resume";
+    readonly previd: string | undefined;
+    readonly h: number | undefined;
+  }
+  /** Anything else of stream management. */
+  | { readonly kind: "management" }
   /** A message, presence or iq that is not a bind request. */
   | { readonly kind: "stanza" }
   /** Anything else at the top level. */
@@ -61,6 +69,13 @@ export type NegotiationEvent =
   | { readonly kind: "secured" }
   | { readonly kind: "registered"; readonly jid: FullJid }
   | { readonly kind: "refused"; readonly condition: StanzaErrorCondition }
+  /** The stream of before goes on here, or why not; `h` is what was handled of it, where known. */
+  | { readonly kind: "resumed"; readonly jid: FullJid }
+  | {
+    readonly kind: "resume-failed";
+    readonly condition: StanzaErrorCondition;
+    readonly h: number | undefined;
+  }
   /** The peer ended its stream. */
   | { readonly kind: "footer" }
   /** The peer broke a rule, ran out of time, or the server ends the stream. */
@@ -71,6 +86,8 @@ export interface OfferedFeatures {
   readonly startTls: "required" | "optional" | "none";
   readonly mechanisms: readonly SaslMechanism[];
   readonly isBindable: boolean;
+  /** True when stream management is offered. */
+  readonly isManageable: boolean;
 }
 
 /** What the shell has to do, in order. */
@@ -103,6 +120,17 @@ export type NegotiationAction =
     readonly iqId: string;
     readonly condition: StanzaErrorCondition;
   }
+  | {
+    readonly kind: "resume";
+    readonly account: BareJid;
+    readonly previd: string;
+    readonly h: number;
+  }
+  | {
+    readonly kind: "management-failure";
+    readonly condition: StanzaErrorCondition;
+    readonly h: number | undefined;
+  }
   /** Hold input back, or take it again. */
   | { readonly kind: "hold" }
   | { readonly kind: "release" }
@@ -117,6 +145,8 @@ export interface NegotiationTerms {
   readonly mechanisms: readonly SaslMechanism[];
   /** Mechanisms that may be used only once the connection is encrypted. */
   readonly withheld: readonly SaslMechanism[];
+  /** True when clients may use stream management. */
+  readonly isManageable: boolean;
   /** Failed attempts after which the stream is ended. */
   readonly maxAuthFailures: number;
   hosts(domain: string): boolean;
@@ -155,14 +185,7 @@ export function stepNegotiation(
     case "authenticating":
       return authenticating(state, event, terms);
     case "binding":
-      if (event.kind !== "bind") return fail(state, unexpected(event));
-      return {
-        state: { kind: "registering", account: state.account, iqId: event.iqId },
-        actions: [
-          { kind: "hold" },
-          { kind: "register", account: state.account, resource: event.resource },
-        ],
-      };
+      return binding(state, event, terms);
     case "registering":
       return registering(state, event);
     case "bound":
@@ -198,7 +221,12 @@ function opened(
       state: { kind: "binding", account },
       actions: [sendHeader, {
         kind: "send-features",
-        features: { startTls: "none", mechanisms: [], isBindable: true },
+        features: {
+          startTls: "none",
+          mechanisms: [],
+          isBindable: true,
+          isManageable: terms.isManageable,
+        },
       }],
     };
   }
@@ -209,7 +237,12 @@ function opened(
     state: { kind: "offering", host: checked.host, failures: 0 },
     actions: [sendHeader, {
       kind: "send-features",
-      features: { startTls: terms.startTls, mechanisms: terms.mechanisms, isBindable: false },
+      features: {
+        startTls: terms.startTls,
+        mechanisms: terms.mechanisms,
+        isBindable: false,
+        isManageable: false,
+      },
     }],
   };
 }
@@ -303,6 +336,44 @@ function authenticating(
   }
 }
 
+function binding(
+  state: NegotiationState & { kind: "binding" },
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  const refuse = (condition: StanzaErrorCondition, h?: number): NegotiationStep => ({
+    state,
+    actions: [{ kind: "management-failure", condition, h }],
+  });
+  switch (event.kind) {
+    case "bind":
+      return {
+        state: { kind: "registering", account: state.account, iqId: event.iqId },
+        actions: [
+          { kind: "hold" },
+          { kind: "register", account: state.account, resource: event.resource },
+        ],
+      };
+    case "resume": {
+      const { previd, h } = event;
+      if (!terms.isManageable) return fail(state, "unsupported-stanza-type");
+      if (previd === undefined || h === undefined) return refuse("bad-request");
+      return { state, actions: [{ kind: "resume", account: state.account, previd, h }] };
+    }
+    case "management":
+      // XEP-0198 §3: enabled only once a resource is bound.
+      return terms.isManageable
+        ? refuse("unexpected-request")
+        : fail(state, "unsupported-stanza-type");
+    case "resumed":
+      return { state: { kind: "bound", jid: event.jid }, actions: [] };
+    case "resume-failed":
+      return refuse(event.condition, event.h);
+    default:
+      return fail(state, unexpected(event));
+  }
+}
+
 function registering(
   state: NegotiationState & { kind: "registering" },
   event: NegotiationEvent,
@@ -374,6 +445,8 @@ function unexpected(event: NegotiationEvent): StreamErrorCondition {
   switch (event.kind) {
     case "stanza":
     case "bind":
+    case "resume":
+    case "management":
       return "not-authorized";
     case "header":
       return "bad-format";

@@ -24,6 +24,7 @@ const HEADER: StreamHeader = {
 };
 
 const ENCRYPTED: NegotiationTerms = {
+  isManageable: false,
   startTls: "none",
   mechanisms: ["SCRAM-SHA-256", "PLAIN"],
   withheld: [],

@@ -2,6 +2,7 @@ import type { FullJid } from "../jid.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
 import { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "../stanza_error.ts";
 import { escapeText, escapeValue } from "../xml/escape.ts";
+import { SM_FEATURE_XML } from "../sm/sm_xml.ts";
 import type { SaslCondition } from "../sasl/mod.ts";
 import { BIND_NAMESPACE, SASL_NAMESPACE, SESSION_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
 import type { OfferedFeatures } from "./negotiation_state.ts";
@@ -24,6 +25,7 @@ export function featuresXml(features: OfferedFeatures): string {
     xml += `<bind xmlns='${BIND_NAMESPACE}'/>` +
       `<session xmlns='${SESSION_NAMESPACE}'><optional/></session>`;
   }
+  if (features.isManageable) xml += SM_FEATURE_XML;
   return xml;
 }
 

@@ -13,10 +13,22 @@ export interface StanzaSource {
   resume(): void;
 }
 
+/** Told what becomes of the stanzas of a client that uses stream management, by their numbers. */
+export interface StanzaFate {
+  /** Another node holds it: this process may die. */
+  held(number: number): void;
+  /** Its fate is final. */
+  settle(number: number): void;
+}
+
 /** Where the stanzas of all streams go. */
 export interface StanzaSink {
-  /** Takes `stanza` over; `from` is stamped and checked. Called in the order of the stream. */
-  accept(stanza: Stanza, source: StanzaSource): void;
+  /**
+   * Takes `stanza` over; `from` is stamped and checked. Called in the order of the stream.
+   *
+   * @param fate told, with `number`, once the client may forget the stanza
+   */
+  accept(stanza: Stanza, source: StanzaSource, fate?: StanzaFate, number?: number): void;
 }
 
 /** What became of a stanza that was to be delivered to a session or component. */

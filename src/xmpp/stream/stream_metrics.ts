@@ -15,6 +15,8 @@ export type StreamLimitName =
   | "slow-reader"
   | "directed-presence"
   | "sessions-per-account"
+  | "unacknowledged-stanzas"
+  | "unacknowledged-time"
   | "unauthenticated-streams"
   | "streams-per-address";
 

@@ -12,18 +12,19 @@ export interface SessionWiring<Context extends StreamContext> {
   readonly context: Context;
   /** Stanzas may be delivered from now on. */
   opened(): void;
-  /** Ends the stream. */
-  fail(condition: StreamErrorCondition): void;
+  /** Ends the stream; `content` is what the error holds, where it is more than its condition. */
+  fail(condition: StreamErrorCondition, content?: string): void;
 }
 
 /** A peer that has proven who it is: what is read goes to `accept`, what is delivered to `send`. */
 export abstract class StreamSession<Context extends StreamContext> implements StanzaSource {
   abstract readonly jid: Jid;
   protected readonly context: Context;
-  readonly #transport: StreamTransport;
-  readonly #wiring: SessionWiring<Context>;
-  readonly #output: StanzaOutput;
+  #transport: StreamTransport;
+  #wiring: SessionWiring<Context>;
+  #output: StanzaOutput;
   #isOpen = true;
+  #isPaused = false;
 
   constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
     this.context = wiring.context;
@@ -47,21 +48,42 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     return this.#output.send(stanza);
   }
 
-  end(condition: StreamErrorCondition): void {
-    this.#wiring.fail(condition);
+  end(condition: StreamErrorCondition, content?: string): void {
+    this.#wiring.fail(condition, content);
   }
 
   pause(): void {
+    this.#isPaused = true;
     if (this.#isOpen) this.#transport.pause();
   }
 
   resume(): void {
+    this.#isPaused = false;
     if (this.#isOpen) this.#transport.resume();
   }
 
   /** The peer has read all that there was. */
   drained(): void {
     this.#output.drained();
+  }
+
+  /** What carries the session now. */
+  protected get transport(): StreamTransport {
+    return this.#transport;
+  }
+
+  /** The connection is gone, and the session is not: nothing is written until `carryOn`. */
+  protected unplug(): void {
+    this.#output.close();
+  }
+
+  /** Another stream carries the session from now on. */
+  protected carryOn(transport: StreamTransport, wiring: SessionWiring<Context>): void {
+    this.#output.close();
+    this.#transport = transport;
+    this.#wiring = wiring;
+    this.#output = new StanzaOutput(transport, wiring.context);
+    if (this.#isPaused) transport.pause();
   }
 
   /** The stream is over. Called again, it does nothing. */

@@ -85,6 +85,8 @@ export abstract class StreamShell<
       drained: () => this.#session?.drained(),
       closed: (error) => {
         if (error !== undefined && !this.#isOver) this.#reason = error.code;
+        const receiver = this.#receiver;
+        if (receiver !== undefined && !this.#isOver && this.outlives(receiver)) this.letGo();
         this.finish();
         metrics.closed(this.#reason);
         const peer = this.transport.remoteAddress;
@@ -119,10 +121,29 @@ export abstract class StreamShell<
     this.#log("info", "session.opened", { jid: session.jid.text, peer });
   }
 
-  /** Sends a stream error, which is what the stream's end will be counted as. */
-  protected sendError(condition: StreamErrorCondition): void {
+  /** The connection went without a word: true when `session` goes on without it. */
+  protected outlives(_session: Session): boolean {
+    return false;
+  }
+
+  /** The session, once what is read belongs to it. */
+  protected get receiver(): Session | undefined {
+    return this.#receiver;
+  }
+
+  /** The session is not this stream's any more. */
+  protected letGo(): void {
+    this.#session = undefined;
+    this.#receiver = undefined;
+  }
+
+  /**
+   * Sends a stream error, which is what the stream's end will be counted as.
+   * @param content what the error holds, where it is more than its condition
+   */
+  protected sendError(condition: StreamErrorCondition, content?: string): void {
     this.#reason = condition;
-    this.transport.sendStreamElement("error", streamErrorContent(condition));
+    this.transport.sendStreamElement("error", content ?? streamErrorContent(condition));
   }
 
   /** Sends the end of the stream, after which nothing is read or delivered. */

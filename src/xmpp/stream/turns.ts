@@ -8,11 +8,14 @@ export class Turns {
   /** Runs `task` after those given before for `key`, whether they failed or not; at once if none. */
   run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
-    const mine = before === undefined ? task() : before.then(task);
-    const done: Promise<void> = mine.then(ignore, ignore).then(() => {
-      if (this.#last.get(key) === done) this.#last.delete(key);
-    });
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    // Before the task begins: what it asks for itself comes behind it.
     this.#last.set(key, done);
+    const mine = before === undefined ? task() : before.then(task);
+    mine.then(ignore, ignore).then(() => {
+      if (this.#last.get(key) === done) this.#last.delete(key);
+      resolve();
+    });
     return mine;
   }
 

@@ -38,3 +38,15 @@ Deno.test("Turns.settled() waits also for what tasks begin", async () => {
   await turns.settled();
   assert.deepEqual(log, ["b"]);
 });
+
+Deno.test("Turns.run() puts what a task asks for behind that task", async () => {
+  const turns = new Turns();
+  const order: string[] = [];
+  await turns.run("a", async () => {
+    turns.run("a", () => Promise.resolve(void order.push("inner")));
+    await Promise.resolve();
+    order.push("outer");
+  });
+  await turns.settled();
+  assert.deepEqual(order, ["outer", "inner"]);
+});

@@ -1,0 +1,58 @@
+import type { Delivery } from "../sm/delivery.ts";
+import type { Stanza } from "../stanza.ts";
+import type { StanzaFate } from "../stream/stanza_sink.ts";
+
+/** A stanza on its way as routing would lend it, and what became of it. */
+export class TestDelivery implements Delivery {
+  readonly stanza: Stanza;
+  readonly #fate: StanzaFate | undefined;
+  readonly #number: number;
+  #keepers = 0;
+  #isTaken = false;
+  #isSettled = false;
+
+  constructor(stanza: Stanza, fate?: StanzaFate, number = 0) {
+    this.stanza = stanza;
+    this.#fate = fate;
+    this.#number = number;
+  }
+
+  get isKept(): boolean {
+    return this.#keepers > 0;
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  retain(): void {
+    this.#keepers++;
+  }
+
+  acknowledged(): void {
+    this.#isTaken = true;
+    if (--this.#keepers === 0) this.settle();
+  }
+
+  abandoned(): boolean {
+    if (--this.#keepers > 0) return false;
+    if (this.#isTaken) this.settle();
+    return !this.#isTaken;
+  }
+
+  written(): void {
+    this.#isTaken = true;
+  }
+
+  release(): void {
+    this.settle();
+  }
+
+  detach(): void {}
+
+  settle(): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#fate?.settle(this.#number);
+  }
+}

@@ -1,0 +1,46 @@
+import type { Stanza } from "../stanza.ts";
+
+/**
+ * A stanza on its way to sessions here, as whoever routes it lends it out: it stays unsettled while a
+ * session keeps it, and comes back when none of those that kept it could hand it over for sure.
+ */
+export interface Delivery {
+  readonly stanza: Stanza;
+  /** A session keeps it until its client has acknowledged it; each call is answered by one of the next two. */
+  retain(): void;
+  /** A client has acknowledged it. */
+  acknowledged(): void;
+  /**
+   * A session that kept it is over, and its client has not acknowledged it.
+   * @returns true when nobody else has it or had it: the caller has to see to it again
+   */
+  abandoned(): boolean;
+  /** Somebody who acknowledges nothing got it as well. */
+  written(): void;
+  /**
+   * Tells whoever waits for the end of it that this is as far as it gets: a session that keeps it is to
+   * cost others no more memory. It stays kept.
+   */
+  release(): void;
+  /** Copies the bytes out of the read buffer or slab they lie in, to be held for long. */
+  detach(): void;
+}
+
+/** What the session itself has to say to its client: kept like the rest, and of no use to anybody else. */
+export class OwnDelivery implements Delivery {
+  readonly stanza: Stanza;
+
+  constructor(stanza: Stanza) {
+    this.stanza = stanza;
+  }
+
+  retain(): void {}
+  acknowledged(): void {}
+  written(): void {}
+  release(): void {}
+  detach(): void {}
+
+  abandoned(): boolean {
+    return true;
+  }
+}

@@ -1,0 +1,6 @@
+export type { Delivery } from "./delivery.ts";
+export type { ResolvedStreamManagement, StreamManagementOptions } from "./sm_options.ts";
+export { resolveStreamManagement, STREAM_MANAGEMENT_RANGES } from "./sm_options.ts";
+export type { ManagedEnd } from "./sm_metrics.ts";
+export type { ManagedSession, StreamManagementDeps } from "./stream_management.ts";
+export { isWorthRouting, StreamManagement } from "./stream_management.ts";

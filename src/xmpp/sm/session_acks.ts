@@ -1,0 +1,269 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import type { Stanza } from "../stanza.ts";
+import type { StanzaFate } from "../stream/stanza_sink.ts";
+import { toHandled } from "./counter.ts";
+import type { Delivery } from "./delivery.ts";
+import { OwnDelivery } from "./delivery.ts";
+import { HandledCount } from "./handled_count.ts";
+import { ackXml, REQUEST_XML } from "./sm_xml.ts";
+import type { StreamManagement } from "./stream_management.ts";
+import { UnackedQueue } from "./unacked_queue.ts";
+
+/** What carries a managed session at the moment. */
+export interface AckLink {
+  sendNonza(xml: string): void;
+  /** Writes a stanza; false when the client has to read first: `drained` follows. */
+  write(stanza: Stanza): boolean;
+}
+
+/** What a managed session is told by its bookkeeping. */
+export interface AckOwner {
+  /** It keeps more than it may. */
+  overflowed(): void;
+  /** The client has not acknowledged anything for too long. */
+  unresponsive(): void;
+  /** Time to look whether the user's session lives somewhere else by now. */
+  lookAround(): void;
+}
+
+/** Terms of one managed session. */
+export interface AckTerms {
+  readonly management: StreamManagement;
+  readonly owner: AckOwner;
+}
+
+/**
+ * The acknowledgements of one session, both ways (XEP-0198 §4), over all the streams that carry it:
+ * keeps what the client has not acknowledged, asks for acknowledgements, and knows how many of the
+ * client's stanzas it may forget. One timer at most in each direction, none while nothing is open.
+ */
+export class SessionAcks implements StanzaFate {
+  readonly #management: StreamManagement;
+  readonly #owner: AckOwner;
+  readonly #queue: UnackedQueue;
+  readonly #handled: HandledCount;
+  #link: AckLink | undefined;
+  /** Stanzas written since an acknowledgement was asked for. */
+  #sinceRequest = 0;
+  /** When the one that is owed was asked for; undefined when none is. */
+  #requestedMs: number | undefined;
+  #lookedMs = 0;
+  #isOverTold = false;
+  #cancelTick: CancelTimer | undefined;
+  #cancelHold: CancelTimer | undefined;
+  /** Stanzas that the client asked about, and those that it was told of. */
+  #asked = 0;
+  #told = 0;
+  #isOver = false;
+
+  constructor(link: AckLink, terms: AckTerms) {
+    this.#link = link;
+    this.#management = terms.management;
+    this.#owner = terms.owner;
+    const { options } = terms.management;
+    this.#queue = new UnackedQueue(options);
+    this.#handled = new HandledCount(options.ackHoldMs);
+  }
+
+  /** Stanzas that the client has not acknowledged. */
+  get unacknowledged(): number {
+    return this.#queue.items;
+  }
+
+  /** Bytes that they cost. */
+  get unacknowledgedBytes(): number {
+    return this.#queue.bytes;
+  }
+
+  /** How many of the client's stanzas this session has taken, as written in `h`. */
+  get receivedH(): number {
+    return toHandled(this.#handled.received);
+  }
+
+  /** What the client may acknowledge at most, as written in `h`. */
+  get sentCount(): number {
+    return this.#queue.sentCount;
+  }
+
+  /** Keeps a stanza for the client, and writes it when it can be. */
+  deliver(stanza: Stanza, delivery: Delivery | undefined): void {
+    const kept = delivery ?? new OwnDelivery(stanza);
+    kept.retain();
+    this.#queue.push(kept);
+    if (this.#link !== undefined) this.#write(this.#link);
+    this.#watch();
+    if (!this.#queue.isOver || this.#isOverTold) return;
+    this.#isOverTold = true;
+    this.#owner.overflowed();
+  }
+
+  /** The client has read what was written. */
+  drained(): void {
+    if (this.#link !== undefined) this.#write(this.#link);
+  }
+
+  /** Counts one stanza of the client; gives its number, by which its fate is reported. */
+  receive(): number {
+    return this.#handled.receive();
+  }
+
+  /** The stanza received last was passed on; when its fate is open, its time begins. */
+  passedOn(): void {
+    if (this.#handled.covered === this.#handled.received) return;
+    this.#handled.hold(this.#management.clock.monotonicMs());
+    this.#armHold();
+  }
+
+  settle(number: number): void {
+    this.#handled.cover(number);
+    if (this.#asked > this.#told) this.#tellWhenCovered();
+  }
+
+  held(number: number): void {
+    this.settle(number);
+  }
+
+  /** The client sent `<r/>`. */
+  requested(): void {
+    this.#asked = this.#handled.received;
+    this.#tell();
+  }
+
+  /**
+   * The client sent `<a/>`.
+   * @returns false when it acknowledges what it was never sent
+   */
+  acknowledged(h: number): boolean {
+    const isPossible = this.#queue.acknowledge(h, settleOne);
+    if (!isPossible) return false;
+    this.#requestedMs = undefined;
+    if (this.#queue.items === 0) this.#endTick();
+    return true;
+  }
+
+  /** Tells the client once more what it may forget, before its stream ends. */
+  farewell(): void {
+    this.#tell();
+  }
+
+  /** The connection is gone; what comes is kept. */
+  unlink(): void {
+    this.#link = undefined;
+    this.#requestedMs = undefined;
+    this.#sinceRequest = 0;
+    this.#queue.detach();
+    this.#watch();
+  }
+
+  /**
+   * Goes on on another stream, whose client has handled `h` stanzas: nothing is sent yet.
+   * @returns false, and nothing happens, when `h` cannot be
+   */
+  canResume(h: number): boolean {
+    return this.#queue.acknowledge(h, settleOne);
+  }
+
+  /** `link` carries the session from now on: everything unacknowledged is sent again. */
+  resume(link: AckLink): void {
+    this.#link = link;
+    // The client sends again what it is not told to be here: it is, so it must not.
+    this.#management.metrics.unprotected.inc(this.#handled.coverAll());
+    this.#asked = this.#told = this.#handled.received;
+    this.#requestedMs = undefined;
+    this.#sinceRequest = 0;
+    this.#queue.rewind();
+    this.#endTick();
+    this.#write(link);
+    if (this.#queue.unacknowledgedWrites > 0) this.#request(link);
+    this.#watch();
+  }
+
+  /** The session is over: what the client has not acknowledged, in order, is the caller's. */
+  end(): Delivery[] {
+    this.#isOver = true;
+    this.#link = undefined;
+    this.#endTick();
+    this.#cancelHold?.();
+    this.#cancelHold = undefined;
+    return this.#queue.takeAll();
+  }
+
+  /** Writes what waits, as far as the client reads. */
+  #write(link: AckLink): void {
+    const queue = this.#queue;
+    for (let next = queue.nextToWrite; next !== undefined; next = queue.nextToWrite) {
+      if (!link.write(next.stanza)) return;
+      queue.wrote();
+      if (++this.#sinceRequest >= this.#management.options.ackFreq) this.#request(link);
+    }
+  }
+
+  #request(link: AckLink): void {
+    this.#sinceRequest = 0;
+    this.#requestedMs ??= this.#management.clock.monotonicMs();
+    link.sendNonza(REQUEST_XML);
+  }
+
+  #tell(): void {
+    this.#told = this.#handled.covered;
+    this.#link?.sendNonza(ackXml(this.#handled.h));
+  }
+
+  /** Answers the last `<r/>` once more, now that all it asked about is covered. */
+  #tellWhenCovered(): void {
+    if (this.#handled.covered >= this.#asked) this.#tell();
+  }
+
+  #watch(): void {
+    if (this.#cancelTick !== undefined || this.#isOver) return;
+    if (this.#queue.items === 0 && this.#link !== undefined) return;
+    const { clock, options } = this.#management;
+    const delayMs = this.#link === undefined ? options.movedCheckMs : options.ackDelayMs;
+    this.#cancelTick = clock.after(delayMs, () => {
+      this.#cancelTick = undefined;
+      this.#tick();
+    });
+  }
+
+  #endTick(): void {
+    this.#cancelTick?.();
+    this.#cancelTick = undefined;
+  }
+
+  /** What is unacknowledged has been so for a while. */
+  #tick(): void {
+    const { clock, options } = this.#management;
+    this.#queue.detach();
+    const nowMs = clock.monotonicMs();
+    const link = this.#link;
+    if (link !== undefined) this.#write(link);
+    if (link !== undefined && this.#requestedMs === undefined) {
+      if (this.#queue.unacknowledgedWrites > 0) this.#request(link);
+    } else if (nowMs - this.#lookedMs >= options.movedCheckMs) {
+      this.#lookedMs = nowMs;
+      this.#owner.lookAround();
+    }
+    if (this.#requestedMs !== undefined && nowMs - this.#requestedMs >= options.ackTimeoutMs) {
+      this.#requestedMs = undefined;
+      this.#owner.unresponsive();
+    }
+    this.#watch();
+  }
+
+  #armHold(): void {
+    if (this.#cancelHold !== undefined || this.#isOver) return;
+    const { clock, metrics } = this.#management;
+    const dueMs = this.#handled.dueMs;
+    if (dueMs === undefined) return;
+    this.#cancelHold = clock.after(Math.max(0, dueMs - clock.monotonicMs()), () => {
+      this.#cancelHold = undefined;
+      metrics.unprotected.inc(this.#handled.expire(clock.monotonicMs()));
+      if (this.#asked > this.#told) this.#tellWhenCovered();
+      this.#armHold();
+    });
+  }
+}
+
+function settleOne(delivery: Delivery): void {
+  delivery.acknowledged();
+}

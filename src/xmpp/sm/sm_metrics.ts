@@ -1,0 +1,79 @@
+import type { Counter, Metrics } from "../../observe/mod.ts";
+
+/** Why a stream was not resumed; the metrics' label `reason`. */
+export type ResumeFailure =
+  | "unknown"
+  | "stale"
+  | "other-account"
+  | "bad-request"
+  | "handled-count-too-high";
+
+/** Why a session with stream management ended; the metrics' label `reason`. */
+export type ManagedEnd = "closed" | "timeout" | "overflow" | "moved";
+
+/** What stream management counts; bound once. */
+export class StreamManagementMetrics {
+  readonly resumed: Counter;
+  readonly hibernated: Counter;
+  readonly rerouted: Counter;
+  readonly unprotected: Counter;
+  readonly #metrics: Metrics;
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+    this.resumed = metrics.counter({
+      name: "xmpp_sm_resumed_total",
+      help: "Streams that a client resumed",
+    });
+    this.hibernated = metrics.counter({
+      name: "xmpp_sm_hibernated_total",
+      help: "Sessions that lost their connection and waited to be resumed",
+    });
+    this.rerouted = metrics.counter({
+      name: "xmpp_sm_rerouted_total",
+      help:
+        "Stanzas routed again because the session they were for ended without acknowledging them",
+    });
+    this.unprotected = metrics.counter({
+      name: "xmpp_sm_unprotected_total",
+      help: "Stanzas acknowledged to a client though only this process held them still",
+    });
+  }
+
+  /** Shows how many sessions use stream management, and how many of them have no connection. */
+  watch(sessions: () => number, hibernating: () => number): void {
+    this.#metrics.gauge({
+      name: "xmpp_sm_sessions",
+      help: "Sessions that use stream management",
+    }, sessions);
+    this.#metrics.gauge({
+      name: "xmpp_sm_hibernating_sessions",
+      help: "Sessions without a connection that can be resumed",
+    }, hibernating);
+  }
+
+  resumeFailed(reason: ResumeFailure): void {
+    this.#metrics.counter({
+      name: "xmpp_sm_resume_failures_total",
+      help: "Attempts to resume a stream that failed, by reason",
+      labels: { reason },
+    }).inc();
+  }
+
+  ended(reason: ManagedEnd): void {
+    this.#metrics.counter({
+      name: "xmpp_sm_sessions_ended_total",
+      help: "Sessions with stream management that ended, by reason",
+      labels: { reason },
+    }).inc();
+  }
+
+  /** Unacknowledged and of no use to anybody else. */
+  dropped(kind: string): void {
+    this.#metrics.counter({
+      name: "xmpp_sm_dropped_total",
+      help: "Unacknowledged presence, results and errors dropped when their session ended, by kind",
+      labels: { kind },
+    }).inc();
+  }
+}

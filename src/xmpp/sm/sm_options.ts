@@ -1,0 +1,76 @@
+/** Stream management (XEP-0198); durations in milliseconds. */
+export interface StreamManagementOptions {
+  /** Unacknowledged stanzas that a session may keep; 1 to 1 000 000. @default 5000 */
+  readonly maxItems?: number;
+  /** Bytes that they may cost; 16 384 to 1 073 741 824. @default 8388608 */
+  readonly maxBytes?: number;
+  /**
+   * Of those, how many the nodes that sent them keep as well, for the case that this one dies;
+   * 0 to 1 000 000. @default 256
+   */
+  readonly maxUnsettled?: number;
+  /** An acknowledgement is asked for after so many stanzas; 1 to 1 000 000. @default 10 */
+  readonly ackFreq?: number;
+  /** …and at the latest so long after a stanza; 10 to 3 600 000. @default 1000 */
+  readonly ackDelayMs?: number;
+  /** A connection on which one is owed for so long is given up; 100 to 86 400 000. @default 60000 */
+  readonly ackTimeoutMs?: number;
+  /** Time in which a lost stream can be resumed; 0 (never) to 86 400 000. @default 600000 */
+  readonly resumeTimeoutMs?: number;
+  /** Time that a stanza whose fate is open may hold `h` back; 0 to 3 600 000. @default 5000 */
+  readonly ackHoldMs?: number;
+  /** Time for which the `h` of a stream that is over is told; 0 (never) to 86 400 000. @default 3600000 */
+  readonly staleHMs?: number;
+  /** Streams for which it is remembered; 1 to 10 000 000. @default 100000 */
+  readonly maxStaleH?: number;
+  /** Time between looks whether a session without a connection has moved on; 100 to 3 600 000. @default 5000 */
+  readonly movedCheckMs?: number;
+}
+
+/** All options, resolved. */
+export type ResolvedStreamManagement = Required<StreamManagementOptions>;
+
+interface Range {
+  readonly byDefault: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Defaults and ranges, for whoever checks a configuration. */
+export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOptions, Range>> = {
+  maxItems: { byDefault: 5_000, min: 1, max: 1_000_000 },
+  maxBytes: { byDefault: 8_388_608, min: 16_384, max: 1_073_741_824 },
+  maxUnsettled: { byDefault: 256, min: 0, max: 1_000_000 },
+  ackFreq: { byDefault: 10, min: 1, max: 1_000_000 },
+  ackDelayMs: { byDefault: 1_000, min: 10, max: HOUR_MS },
+  ackTimeoutMs: { byDefault: 60_000, min: 100, max: DAY_MS },
+  resumeTimeoutMs: { byDefault: 600_000, min: 0, max: DAY_MS },
+  ackHoldMs: { byDefault: 5_000, min: 0, max: HOUR_MS },
+  staleHMs: { byDefault: HOUR_MS, min: 0, max: DAY_MS },
+  maxStaleH: { byDefault: 100_000, min: 1, max: 10_000_000 },
+  movedCheckMs: { byDefault: 5_000, min: 100, max: HOUR_MS },
+};
+
+/**
+ * Fills in defaults.
+ * @throws RangeError for a value that is no integer in its range
+ */
+export function resolveStreamManagement(
+  options: StreamManagementOptions = {},
+): ResolvedStreamManagement {
+  const resolved: Record<string, number> = {};
+  for (const [name, range] of Object.entries(STREAM_MANAGEMENT_RANGES)) {
+    const value = options[name as keyof StreamManagementOptions] ?? range.byDefault;
+    if (!Number.isInteger(value) || value < range.min || value > range.max) {
+      throw new RangeError(
+        `Cannot set ${name} to ${value}: it must be an integer from ${range.min} to ${range.max}`,
+      );
+    }
+    resolved[name] = value;
+  }
+  // The loop has set every key of the record of ranges, which are the keys of the interface.
+  return Object.freeze(resolved) as unknown as ResolvedStreamManagement;
+}

@@ -1,0 +1,152 @@
+import { distance, toHandled } from "./counter.ts";
+import type { Delivery } from "./delivery.ts";
+
+/** What keeping a stanza costs besides its bytes: an array of its own, and what routing knows of it. */
+export const UNACKED_OVERHEAD_BYTES = 1_024;
+
+/** Bounds of one session's queue. */
+export interface UnackedLimits {
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  /** Stanzas that whoever sent them keeps as well. */
+  readonly maxUnsettled: number;
+}
+
+/**
+ * The stanzas that a client was sent, or is to be sent, and has not acknowledged (XEP-0198 §4), in
+ * order:
+ *
+ *     acknowledged → gone [first … written, perhaps there] [… waiting to be written …]
+ *
+ * Pure: it knows no connection, clock or log.
+ */
+export class UnackedQueue {
+  readonly #limits: UnackedLimits;
+  #entries: Delivery[] = [];
+  /** Index of the first entry that is not acknowledged. */
+  #head = 0;
+  /** Index behind the last entry that was written on the present stream. */
+  #written = 0;
+  /** Index behind the last entry that nobody else has to keep any more. */
+  #released = 0;
+  /** Index behind the last entry that has bytes of its own. */
+  #detached = 0;
+  #bytes = 0;
+  #acknowledged = 0;
+
+  /** @param acknowledged stanzas that count as acknowledged already */
+  constructor(limits: UnackedLimits, acknowledged = 0) {
+    this.#limits = limits;
+    this.#acknowledged = acknowledged;
+  }
+
+  /** Stanzas not acknowledged. */
+  get items(): number {
+    return this.#entries.length - this.#head;
+  }
+
+  /** Bytes that they cost. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Stanzas acknowledged since the beginning. */
+  get acknowledgedCount(): number {
+    return this.#acknowledged;
+  }
+
+  /** The number of the last stanza written, as the client counts. */
+  get sentCount(): number {
+    return toHandled(this.#acknowledged + this.unacknowledgedWrites);
+  }
+
+  /** Stanzas that were written and not acknowledged. */
+  get unacknowledgedWrites(): number {
+    return this.#written - this.#head;
+  }
+
+  /** True when everything has been written. */
+  get isWritten(): boolean {
+    return this.#written === this.#entries.length;
+  }
+
+  /** True when it holds more than it may. */
+  get isOver(): boolean {
+    return this.items > this.#limits.maxItems || this.#bytes > this.#limits.maxBytes;
+  }
+
+  /** Keeps `delivery`, whatever the bounds. */
+  push(delivery: Delivery): void {
+    this.#entries.push(delivery);
+    this.#bytes += delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+    if (this.#entries.length - this.#released > this.#limits.maxUnsettled) {
+      this.#entries[this.#released++]!.release();
+    }
+  }
+
+  /** The next one to write; undefined when all are. */
+  get nextToWrite(): Delivery | undefined {
+    return this.#entries[this.#written];
+  }
+
+  /** The one that `nextToWrite` named has been written. */
+  wrote(): void {
+    this.#written++;
+  }
+
+  /** On a new stream everything is to be written again (XEP-0198 §5). */
+  rewind(): void {
+    this.#written = this.#head;
+  }
+
+  /**
+   * The client has handled `h` stanzas: calls `done` for those it had not acknowledged before.
+   * @returns false, and nothing happens, when it claims what was never written to it
+   */
+  acknowledge(h: number, done: (delivery: Delivery) => void): boolean {
+    const count = distance(toHandled(this.#acknowledged), h);
+    if (count > this.unacknowledgedWrites) return false;
+    for (let left = count; left > 0; left--) {
+      const delivery = this.#entries[this.#head]!; // `count` is not above what is there
+      this.#head++;
+      this.#bytes -= delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+      done(delivery);
+    }
+    this.#acknowledged += count;
+    if (this.#detached < this.#head) this.#detached = this.#head;
+    if (this.#released < this.#head) this.#released = this.#head;
+    this.#tidy();
+    return true;
+  }
+
+  /** Gives everything held bytes of its own, so that it pins nothing else. */
+  detach(): void {
+    for (; this.#detached < this.#entries.length; this.#detached++) {
+      this.#entries[this.#detached]!.detach();
+    }
+  }
+
+  /** Empties the queue: what the client has not acknowledged, in order. */
+  takeAll(): Delivery[] {
+    const taken = this.#entries.slice(this.#head);
+    this.#entries = [];
+    this.#head = 0;
+    this.#written = 0;
+    this.#detached = 0;
+    this.#released = 0;
+    this.#bytes = 0;
+    return taken;
+  }
+
+  /** Forgets the places of what is gone: at once when nothing is left, else now and then. */
+  #tidy(): void {
+    const head = this.#head;
+    if (head === this.#entries.length) this.#entries.length = 0;
+    else if (head >= 256 && head * 2 >= this.#entries.length) this.#entries.splice(0, head);
+    else return;
+    this.#head = 0;
+    this.#written -= head;
+    this.#detached -= head;
+    this.#released -= head;
+  }
+}

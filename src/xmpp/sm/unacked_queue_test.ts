@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { BareJid } from "../jid.ts";
+import { toHandled } from "./counter.ts";
+import { OwnDelivery } from "./delivery.ts";
+import { UNACKED_OVERHEAD_BYTES, UnackedQueue } from "./unacked_queue.ts";
+
+const JID = new BareJid("a", "example.com");
+const LIMITS = { maxItems: 3, maxBytes: 1_000_000, maxUnsettled: 1_000 };
+
+class Numbered extends OwnDelivery {
+  readonly number: number;
+  settled = 0;
+  released = 0;
+  detached = 0;
+
+  constructor(number: number, byteLength = 10) {
+    const bytes = new Uint8Array(byteLength);
+    super({ kind: "message", type: "chat", from: JID, to: JID, bytes });
+    this.number = number;
+  }
+
+  override acknowledged(): void {
+    this.settled++;
+  }
+
+  override release(): void {
+    this.released++;
+  }
+
+  override detach(): void {
+    this.detached++;
+  }
+}
+
+const settle = (delivery: { acknowledged(): void }) => delivery.acknowledged();
+
+function writeAll(queue: UnackedQueue): number[] {
+  const written: number[] = [];
+  for (let next = queue.nextToWrite; next !== undefined; next = queue.nextToWrite) {
+    written.push((next as Numbered).number); // only those are pushed here
+    queue.wrote();
+  }
+  return written;
+}
+
+Deno.test("UnackedQueue is over at one item or byte more than it may hold", () => {
+  const cost = 10 + UNACKED_OVERHEAD_BYTES;
+  for (const limits of [LIMITS, { ...LIMITS, maxItems: 9, maxBytes: 3 * cost }]) {
+    const queue = new UnackedQueue(limits);
+    for (let n = 1; n <= 3; n++) queue.push(new Numbered(n));
+    assert.ok(!queue.isOver);
+    queue.push(new Numbered(4, 0));
+    assert.ok(queue.isOver);
+  }
+});
+
+Deno.test("UnackedQueue refuses an acknowledgement of what was not written, or taken back", () => {
+  const queue = new UnackedQueue(LIMITS);
+  for (let n = 1; n <= 3; n++) queue.push(new Numbered(n));
+  assert.ok(!queue.acknowledge(1, settle));
+  queue.wrote();
+  queue.wrote();
+  assert.ok(!queue.acknowledge(3, settle));
+  assert.ok(queue.acknowledge(2, settle));
+  assert.ok(!queue.acknowledge(1, settle));
+  assert.equal(queue.items, 1);
+});
+
+Deno.test("UnackedQueue detaches each stanza once", () => {
+  const queue = new UnackedQueue(LIMITS);
+  const all = [1, 2, 3].map((n) => new Numbered(n));
+  queue.push(all[0]!);
+  queue.detach();
+  writeAll(queue);
+  queue.acknowledge(1, settle);
+  queue.push(all[1]!);
+  queue.push(all[2]!);
+  queue.detach();
+  queue.detach();
+  assert.deepEqual(all.map(({ detached }) => detached), [1, 1, 1]);
+});
+
+Deno.test("UnackedQueue releases the oldest beyond maxUnsettled", () => {
+  const queue = new UnackedQueue({ ...LIMITS, maxUnsettled: 2 });
+  const all = Array.from({ length: 6 }, (_, n) => new Numbered(n));
+  for (const each of all.slice(0, 3)) queue.push(each);
+  writeAll(queue);
+  queue.acknowledge(3, settle);
+  for (const each of all.slice(3)) queue.push(each);
+  assert.deepEqual(all.map(({ released }) => released), [1, 0, 0, 1, 0, 0]);
+});
+
+type Step =
+  | { readonly kind: "push" | "write" | "cut" }
+  /** The client handles so many of what is on the way, and acknowledges or not. */
+  | { readonly kind: "read"; readonly count: number; readonly acknowledges: boolean };
+
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant<Step>({ kind: "push" }) },
+  { weight: 3, arbitrary: fc.constant<Step>({ kind: "write" }) },
+  fc.constant<Step>({ kind: "cut" }),
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("read" as const),
+      count: fc.nat(5),
+      acknowledges: fc.boolean(),
+    }),
+  },
+);
+
+Deno.test("UnackedQueue loses and doubles nothing towards a client that counts, over any cuts", () => {
+  fc.assert(fc.property(
+    fc.array(STEP, { maxLength: 200 }),
+    fc.constantFrom(0, 2 ** 32 - 5, 2 ** 32 - 1, 7 * 2 ** 32 - 20),
+    (steps, start) => {
+      const queue = new UnackedQueue({ ...LIMITS, maxItems: 1_000 }, start);
+      const pushed: Numbered[] = [];
+      const seen: number[] = [];
+      let wire: number[] = [];
+      const ack = () => assert.ok(queue.acknowledge(toHandled(start + seen.length), settle));
+      for (const step of steps) {
+        switch (step.kind) {
+          case "push":
+            pushed.push(new Numbered(pushed.length));
+            queue.push(pushed.at(-1)!);
+            break;
+          case "write": {
+            const next = queue.nextToWrite as Numbered | undefined; // only those are pushed
+            if (next === undefined) break;
+            wire.push(next.number);
+            queue.wrote();
+            break;
+          }
+          case "read":
+            seen.push(...wire.splice(0, step.count));
+            if (step.acknowledges) ack();
+            break;
+          case "cut":
+            wire = [];
+            ack(); // what `h` of <resume/> says
+            queue.rewind();
+            break;
+          default:
+            step satisfies never;
+        }
+        assert.equal(queue.sentCount, toHandled(start + seen.length + wire.length));
+        const unsettled = pushed.filter(({ settled }) => settled === 0);
+        assert.equal(queue.items, unsettled.length);
+        assert.equal(queue.bytes, unsettled.length * (10 + UNACKED_OVERHEAD_BYTES));
+      }
+      wire.push(...writeAll(queue));
+      seen.push(...wire);
+      assert.deepEqual(seen, pushed.map(({ number }) => number));
+      ack();
+      assert.deepEqual(pushed.map(({ settled }) => settled), pushed.map(() => 1));
+      assert.deepEqual(queue.takeAll(), []);
+    },
+  ));
+});
+
+Deno.test("UnackedQueue gives back what is not acknowledged, in order", () => {
+  const queue = new UnackedQueue({ ...LIMITS, maxItems: 5_000 });
+  for (let n = 0; n < 1_000; n++) queue.push(new Numbered(n));
+  writeAll(queue);
+  queue.acknowledge(600, settle);
+  assert.deepEqual(
+    queue.takeAll().map((each) => (each as Numbered).number), // only those are pushed here
+    Array.from({ length: 400 }, (_, n) => 600 + n),
+  );
+  assert.deepEqual([queue.items, queue.bytes], [0, 0]);
+});
