@@ -1,6 +1,6 @@
-import type { Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
+import { readiness } from "./_readiness.ts";
 import { Stage } from "./_stage.ts";
 
 export const LATE_REDIS: Scenario = {
@@ -50,12 +50,3 @@ export const LATE_REDIS: Scenario = {
     say("Redis came: dc1 is ready, its sessions are in every table, and both sides talk");
   },
 };
-
-/** What `/ready` says. */
-async function readiness(
-  datacenter: Datacenter,
-): Promise<{ readonly status: number; readonly reasons: readonly string[] }> {
-  const response = await fetch(datacenter.adminUrl("/ready"));
-  const { reasons } = await response.json() as { readonly reasons: readonly string[] };
-  return { status: response.status, reasons };
-}
