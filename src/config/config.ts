@@ -26,6 +26,16 @@ export interface C2sListenConfig extends HostPort {
   readonly allowPlaintext: boolean;
 }
 
+/** One `[[listen.websocket]]`; the path is always `/xmpp-websocket`. */
+export interface WebSocketListenConfig extends HostPort {
+  /** TLS from the first byte; undefined for `ws`. */
+  readonly tls: CertificateFiles | undefined;
+  /** True when the operator allows unencrypted clients off loopback on this port. */
+  readonly allowPlaintext: boolean;
+  /** What clients are told that its URL is; undefined for what their request was sent to. */
+  readonly url: string | undefined;
+}
+
 /** One domain that a component may connect as (XEP-0114). */
 export interface ComponentDomainConfig {
   /** Normalised domainpart. */
@@ -182,6 +192,7 @@ export interface Config {
   readonly nodeName: string;
   readonly listen: {
     readonly c2s: readonly C2sListenConfig[];
+    readonly websocket: readonly WebSocketListenConfig[];
     readonly component: readonly ComponentListenConfig[];
     readonly admin: AdminListenConfig;
   };

@@ -15,6 +15,7 @@ Deno.test("parseConfig() fills in every default", () => {
     nodeName: "box@dc1.example.com",
     listen: {
       c2s: [],
+      websocket: [],
       component: [],
       admin: { host: "127.0.0.1", port: 8088, token: undefined },
     },
@@ -183,6 +184,34 @@ path = "../data/store.sqlite"
   }]);
   assert.equal(config.storage.internal.path, "/etc/data/store.sqlite");
   assert.deepEqual([...config.globalDistribAddr.keys()], ["dc2.example.com"]);
+});
+
+Deno.test("parseConfig() reads ports for WebSockets", () => {
+  const { websocket } = parse(SOUND.replace(
+    "[modules",
+    `[[listen.websocket]]
+tls = { certfile = "tls/cert.pem" }
+url = "wss://chat.example.com/ws"
+[[listen.websocket]]
+host = "::1"
+port = 0
+allow_plaintext = true
+
+[modules`,
+  )).listen;
+  assert.deepEqual(websocket, [
+    {
+      host: "0.0.0.0",
+      port: 5280,
+      tls: {
+        certfile: "/etc/causeway/tls/cert.pem",
+        keyfile: "/etc/causeway/tls/cert.pem",
+      },
+      allowPlaintext: false,
+      url: "wss://chat.example.com/ws",
+    },
+    { host: "::1", port: 0, tls: undefined, allowPlaintext: true, url: undefined },
+  ]);
 });
 
 Deno.test("parseConfig() takes tls_opts with and without a key of its own", () => {

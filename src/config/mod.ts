@@ -19,6 +19,7 @@ export type {
   LogConfig,
   RedisConfig,
   SaslMechanism,
+  WebSocketListenConfig,
 } from "./config.ts";
 export { Secret } from "./secret.ts";
 export type { Finding } from "./config_error.ts";

@@ -15,12 +15,6 @@ export function findNotYetServed(file: PartialFile): Mistake[] {
         'replication = "external" and a Redis that is replicated between the datacenters',
     });
   }
-  for (const position of (file.listen?.websocket ?? []).keys()) {
-    mistakes.push({
-      path: ["listen", "websocket", position],
-      problem: "WebSocket clients are not served by this version; remove the table",
-    });
-  }
   for (const [host, config] of Object.entries(file.host_config ?? {})) {
     if (config?.modules?.mod_offline !== undefined) {
       mistakes.push({

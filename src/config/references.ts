@@ -4,9 +4,12 @@ import type { KeyPath } from "./toml_lines.ts";
 
 /** Tries all that the file refers to: certificates and keys, secrets, and this machine's name. */
 export function checkReferences(file: PartialFile, surroundings: Surroundings): void {
-  const { c2s = [], component = [], admin } = file.listen ?? {};
+  const { c2s = [], websocket = [], component = [], admin } = file.listen ?? {};
   for (const [position, { tls }] of c2s.entries()) {
     if (tls?.mode !== "none") checkFiles(tls, ["listen", "c2s", position, "tls"], surroundings);
+  }
+  for (const [position, { tls }] of websocket.entries()) {
+    checkFiles(tls, ["listen", "websocket", position, "tls"], surroundings);
   }
   for (const [position, { tls, domains = [] }] of component.entries()) {
     const path = ["listen", "component", position];

@@ -49,7 +49,7 @@ export function resolveConfig(
 }
 
 function resolveListen(file: FileConfig, surroundings: Surroundings): Config["listen"] {
-  const { c2s, component, admin } = file.listen;
+  const { c2s, websocket, component, admin } = file.listen;
   return {
     c2s: c2s.map(({ host, port, tls, allow_plaintext: allowPlaintext }) => ({
       host,
@@ -58,6 +58,13 @@ function resolveListen(file: FileConfig, surroundings: Surroundings): Config["li
         ? { mode: "none" }
         : { mode: tls.mode, ...resolveCertificate(tls.certfile, tls.keyfile, surroundings) },
       allowPlaintext,
+    })),
+    websocket: websocket.map(({ host, port, tls, allow_plaintext: allowPlaintext, url }) => ({
+      host,
+      port,
+      tls: tls && resolveCertificate(tls.certfile, tls.keyfile, surroundings),
+      allowPlaintext,
+      url,
     })),
     component: component.map(({ host, port, tls, domains }, position): ComponentListenConfig => ({
       host,

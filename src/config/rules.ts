@@ -3,7 +3,7 @@ import { isLoopbackHost } from "./loopback.ts";
 import { nearestKey } from "./nearest_key.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { LIMITS } from "./schema_limits.ts";
-import { ADMIN, C2S } from "./schema_listen.ts";
+import { ADMIN, C2S, WEBSOCKET } from "./schema_listen.ts";
 import { REDIS } from "./schema_modules.ts";
 import type { Mistake } from "./shape_findings.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
@@ -24,6 +24,7 @@ const RULES: readonly Rule[] = [
   offlineStaysOffDistributedHosts,
   refreshPrecedesExpiry,
   clientPortsAreEncrypted,
+  webSocketsAreEncrypted,
   componentDomainsAreDistinct,
   adminIsGuarded,
   stanzasFitFrames,
@@ -147,6 +148,19 @@ function clientPortsAreEncrypted(file: PartialFile): Mistake[] {
       });
     }
     return mistakes;
+  });
+}
+
+function webSocketsAreEncrypted(file: PartialFile): Mistake[] {
+  return (file.listen?.websocket ?? []).flatMap((listener, position) => {
+    const host = WEBSOCKET.shape.host.parse(listener.host);
+    const isPlain = listener.tls === undefined && listener.allow_plaintext !== true;
+    if (!isPlain || isLoopbackHost(host)) return [];
+    return [{
+      path: ["listen", "websocket", position, "tls"],
+      problem: `missing; a port on ${host}, which is not loopback, needs it, or ` +
+        "allow_plaintext = true",
+    }];
   });
 }
 

@@ -268,12 +268,36 @@ const CASES: readonly Case[] = [
     ],
   },
   {
-    what: "a WebSocket port",
+    what: "WebSockets without TLS off loopback, by default",
     text: appended("[[listen.websocket]]\nport = 5280\n"),
     expected: [
-      "9: listen.websocket[0]: WebSocket clients are not served by this version; remove the table",
+      "9: listen.websocket[0].tls: missing; a port on 0.0.0.0, which is not loopback, needs it, or " +
+      "allow_plaintext = true",
     ],
   },
+  {
+    what: "WebSockets without TLS off loopback where that is allowed",
+    text: appended("[[listen.websocket]]\nallow_plaintext = true\n"),
+    expected: [],
+  },
+  ...["127.0.0.1", "::1", "localhost"].map((host) => ({
+    what: `WebSockets without TLS on ${host}`,
+    text: appended(`[[listen.websocket]]\nhost = "${host}"\n`),
+    expected: [],
+  })),
+  ...["wss://chat.example.com/x?a=b", "ws://[2001:db8::1]:5280/xmpp-websocket"].map((url) => ({
+    what: `WebSockets that are reached at ${url}`,
+    text: appended(`[[listen.websocket]]\nhost = "::1"\nurl = "${url}"\n`),
+    expected: [],
+  })),
+  ...["https://example.com/", "wss://", "wss://a b", "wss://a'b/", "wss://a/#x"].map((url) => ({
+    what: `WebSockets that are reached at ${url}, which is no such URL`,
+    text: appended(`[[listen.websocket]]\nhost = "::1"\nurl = "${url}"\n`),
+    expected: [
+      "11: listen.websocket[0].url: expected a URL such as " +
+      `"wss://chat.example.com/xmpp-websocket", found "${url}"`,
+    ],
+  })),
   {
     what: "offline storage on a third host",
     text: edited('"dc1.example.com"]', '"dc1.example.com", "other.net"]') +

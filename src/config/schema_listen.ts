@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { domain, filePath, hostName, listenPort, secret, withWords } from "./schema_words.ts";
+import {
+  absent,
+  domain,
+  filePath,
+  hostName,
+  listenPort,
+  secret,
+  withWords,
+} from "./schema_words.ts";
 
 const C2S_TLS = withWords(
   z.strictObject({
@@ -15,7 +23,7 @@ const C2S_TLS = withWords(
   { allowed: 'a table such as { mode = "starttls", certfile = "…", keyfile = "…" }' },
 );
 
-const COMPONENT_TLS = withWords(
+const DIRECT_TLS = withWords(
   z.strictObject({
     certfile: filePath().describe("PEM file with the certificate chain"),
     keyfile: filePath().optional().describe("PEM file with the private key, if not in `certfile`"),
@@ -33,10 +41,25 @@ export const C2S = z.strictObject({
   ),
 });
 
-const WEBSOCKET = z.strictObject({
+/** One `[[listen.websocket]]`. */
+export const WEBSOCKET = z.strictObject({
   host: hostName().default("0.0.0.0").describe("host name or IP address to listen on"),
   port: listenPort().default(5280).describe("TCP port; 0 takes a free one"),
-  tls: COMPONENT_TLS.optional().describe("certificate; absent: `ws` without TLS"),
+  tls: DIRECT_TLS.optional().describe(
+    "TLS from the first byte, `wss`; absent: `ws`, no encryption, refused off loopback unless " +
+      "`allow_plaintext = true`",
+  ),
+  allow_plaintext: z.boolean().default(false).describe(
+    "lets a port without `tls` stand off loopback: passwords and messages travel in the clear",
+  ),
+  url: absent(
+    withWords(z.string().max(2048).regex(/^wss?:\/\/[^\s/?#"'<>]+(?:[/?][^\s#"'<>]*)?$/i), {
+      allowed: 'a URL such as "wss://chat.example.com/xmpp-websocket"',
+    }),
+    "scheme and host of the request",
+    "what clients are told by `/.well-known/host-meta` (XEP-0156), where they reach the port " +
+      "by another name, for example through a proxy",
+  ),
 });
 
 const COMPONENT_DOMAIN = z.strictObject({
@@ -50,7 +73,7 @@ const COMPONENT_DOMAIN = z.strictObject({
 const COMPONENT = z.strictObject({
   host: hostName().default("127.0.0.1").describe("host name or IP address to listen on"),
   port: listenPort().default(8888).describe("TCP port; 0 takes a free one"),
-  tls: COMPONENT_TLS.optional().describe("TLS from the first byte; absent: plain TCP"),
+  tls: DIRECT_TLS.optional().describe("TLS from the first byte; absent: plain TCP"),
   domains: withWords(z.array(COMPONENT_DOMAIN).min(1), {
     allowed: "a list of at least one { name, secret }",
   }).describe("domains that may connect here"),
