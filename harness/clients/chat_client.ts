@@ -74,6 +74,15 @@ export abstract class ChatClient implements AsyncDisposable {
     return this.inbox.received;
   }
 
+  /**
+   * Asks to be let into a room (XEP-0045 §7.2.2) as `occupant`, which is the room's address with the
+   * nickname as resource.
+   */
+  joinRoom(occupant: string): Promise<void> {
+    const x = "<x xmlns='http://jabber.org/protocol/muc'/>";
+    return this.sendXml(`<presence to='${escapeXml(occupant)}'>${x}</presence>`);
+  }
+
   /** Sends a request and gives its answer, a result or an error. */
   async iq(options: IqOptions): Promise<ReceivedStanza> {
     const id = newId("iq");

@@ -13,6 +13,8 @@ export type { SlixmppClientOptions } from "./slixmpp_client.ts";
 export { SlixmppClient } from "./slixmpp_client.ts";
 export type { XmppComponentOptions } from "./xmpp_component.ts";
 export { XmppComponent } from "./xmpp_component.ts";
+export type { RoomServiceOptions } from "./room_service.ts";
+export { RoomService } from "./room_service.ts";
 export type { RawSocketOptions, RawTlsOptions } from "./raw_socket.ts";
 export { RawSocket } from "./raw_socket.ts";
 export type { RawCredentials, RawMechanism } from "./scram.ts";

@@ -4,6 +4,7 @@ import type { MessageOptions, PresenceOptions } from "./chat_client.ts";
 import { newId } from "./chat_client.ts";
 import type { ReceivedStanza } from "./received_stanza.ts";
 import { toReceivedStanza } from "./xmpp_js_entity.ts";
+import type { StartedEntity } from "./xmpp_js_peer.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 
 /** How a component attaches itself (XEP-0114). */
@@ -18,12 +19,16 @@ export interface XmppComponentOptions {
 /** A real component: the npm package `@xmpp/component`. */
 export class XmppComponent extends XmppJsPeer {
   static async connect(options: XmppComponentOptions): Promise<XmppComponent> {
-    const entity = component({
+    return new XmppComponent(await XmppComponent.start(options));
+  }
+
+  /** For `connect` of whatever is built on this. */
+  protected static start(options: XmppComponentOptions): Promise<StartedEntity> {
+    return startEntity(component({
       service: `xmpp://${options.host ?? "127.0.0.1"}:${options.port}`,
       domain: options.domain,
       password: options.secret,
-    });
-    return new XmppComponent(await startEntity(entity));
+    }));
   }
 
   protected override sendXml(text: string): Promise<void> {

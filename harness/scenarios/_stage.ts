@@ -2,8 +2,10 @@ import {
   type ChatClient,
   type ClientSecurity,
   type ReceivedStanza,
+  RoomService,
   SlixmppClient,
   XmppComponent,
+  type XmppComponentOptions,
   XmppJsClient,
 } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
@@ -61,13 +63,17 @@ export class Stage implements AsyncDisposable {
 
   /** Connects the component `name` (`echo` is `echo.example.com`) to a node of the datacenter `at`. */
   async connectComponent(name: string, at: string, node = 0): Promise<XmppComponent> {
-    const domain = `${name}.${this.cluster.globalHost}`;
-    const account = this.cluster.options.components.find((each) => each.name === domain);
-    if (account === undefined) throw new RangeError(`The cluster has no component ${domain}`);
-    const datacenter = this.cluster.datacenter(at);
-    const { host, port } = datacenter.componentAddress(datacenter.nodes[node]);
-    const { secret } = account;
-    return this.#entered.use(await XmppComponent.connect({ host, port, domain, secret }));
+    return this.#entered.use(await XmppComponent.connect(this.#componentEntrance(name, at, node)));
+  }
+
+  /** As `connectComponent`, and it serves rooms. */
+  async connectRooms(
+    name: string,
+    at: string,
+    options: { readonly historyLength: number },
+  ): Promise<RoomService> {
+    const entrance = this.#componentEntrance(name, at, 0);
+    return this.#entered.use(await RoomService.connect({ ...entrance, ...options }));
   }
 
   /** Waits until every datacenter's table, or those named, has this session where `client` was let in. */
@@ -106,6 +112,15 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#entered.disposeAsync();
+  }
+
+  #componentEntrance(name: string, at: string, node: number): XmppComponentOptions {
+    const domain = `${name}.${this.cluster.globalHost}`;
+    const account = this.cluster.options.components.find((each) => each.name === domain);
+    if (account === undefined) throw new RangeError(`The cluster has no component ${domain}`);
+    const datacenter = this.cluster.datacenter(at);
+    const { host, port } = datacenter.componentAddress(datacenter.nodes[node]);
+    return { host, port, domain, secret: account.secret };
   }
 }
 

@@ -30,6 +30,7 @@ import { REDIS_KEYS } from "./redis_keys.ts";
 import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
+import { ROOMS } from "./rooms.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -79,4 +80,5 @@ export const SCENARIOS: readonly Scenario[] = [
   NETSPLITS,
   REDIS_OUTAGE,
   ...REDIS_FAULTS,
+  ROOMS,
 ];
