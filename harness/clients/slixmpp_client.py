@@ -2,8 +2,9 @@
 
 It ends when its stdin does, so that it never outlives the harness.
 
-Commands ("do"): connect (first, once), xml, message, presence, disconnect.
-Events ("event"): online, failed, stanza, disconnected.
+Commands ("do"): connect (first, once), xml, message, presence, disconnect; with stream management also
+drop and comeback.
+Events ("event"): online, failed, stanza, disconnected; with stream management also dropped and resumed.
 """
 
 import asyncio
@@ -62,6 +63,7 @@ class LocalXMPP(ClientXMPP):
 class Driven:
     def __init__(self):
         self.xmpp = None
+        self.is_dropping = False
         self.is_over = asyncio.get_running_loop().create_future()
 
     def end(self, event, reason):
@@ -72,7 +74,9 @@ class Driven:
     def run(self, command):
         getattr(self, f"do_{command.pop('do')}")(**command)
 
-    def do_connect(self, jid, password, host, port, security, ca_file=None, mechanism=None):
+    def do_connect(
+        self, jid, password, host, port, security, ca_file=None, mechanism=None, managed=False
+    ):
         xmpp = LocalXMPP(jid, password, sasl_mech=mechanism)
         self.xmpp = xmpp
         # No password before the TLS that was asked for; `force_starttls` alone does not see to it.
@@ -85,19 +89,32 @@ class Driven:
         xmpp.roster.auto_authorize = None
         xmpp.roster.auto_subscribe = False
         xmpp.add_filter("in", tell_stanza)
-        xmpp.add_event_handler("session_start", lambda _: tell("online", jid=xmpp.boundjid.full))
+        started = "sm_enabled" if managed else "session_start"
+        xmpp.add_event_handler(started, lambda _: tell("online", jid=xmpp.boundjid.full))
+        if managed:
+            xmpp.register_plugin("xep_0198")
+            xmpp.add_event_handler("session_resumed", lambda _: tell("resumed"))
+            xmpp.add_event_handler("sm_failed", lambda _: self.end("failed", "stream management"))
         # Left to itself slixmpp tries again for ever.
         for failure in ("connection_failed", "ssl_invalid_chain", "failed_all_auth", "bind_failed"):
             xmpp.add_event_handler(
                 failure, lambda reason, name=failure: self.end("failed", f"{name}: {reason}")
             )
-        xmpp.add_event_handler("disconnected", lambda reason: self.end("disconnected", reason))
-        xmpp.connect(
+        xmpp.add_event_handler("disconnected", self.disconnected)
+        self.connect = lambda: xmpp.connect(
             address=(host, port),
             use_ssl=security == "direct",
             force_starttls=security == "starttls",
             disable_starttls=security != "starttls",
         )
+        self.connect()
+
+    def disconnected(self, reason):
+        if self.is_dropping:
+            self.is_dropping = False
+            tell("dropped")
+        else:
+            self.end("disconnected", reason)
 
     def do_xml(self, xml):
         self.xmpp.send_raw(xml)
@@ -109,6 +126,13 @@ class Driven:
 
     def do_presence(self, to=None, type=None, priority=None):
         self.xmpp.send_presence(pto=to, ptype=type, ppriority=priority)
+
+    def do_drop(self):
+        self.is_dropping = True
+        self.xmpp.abort()
+
+    def do_comeback(self):
+        self.connect()
 
     def do_disconnect(self):
         self.xmpp.disconnect()

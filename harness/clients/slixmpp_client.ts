@@ -14,11 +14,18 @@ const SHOWN_STDERR_CHARS = 2_000;
 export interface SlixmppClientOptions extends ChatClientOptions {
   /** @default the strongest that both sides know */
   readonly mechanism?: "PLAIN" | "SCRAM-SHA-1" | "SCRAM-SHA-256";
+  /**
+   * Uses stream management where the server offers it: then losing the connection ends nothing, and
+   * `comeBack` resumes. @default false
+   */
+  readonly streamManagement?: boolean;
 }
 
 type SlixmppEvent =
   | { readonly event: "online"; readonly jid: string }
   | { readonly event: "failed" | "disconnected"; readonly reason: string }
+  /** Of a client with stream management: the connection is gone, and the session is not. */
+  | { readonly event: "dropped" | "resumed" }
   | ({ readonly event: "stanza" } & NullableStanza);
 
 type NullableStanza = {
@@ -32,6 +39,8 @@ export class SlixmppClient extends ChatClient {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #running: Promise<void>;
   readonly #online = Promise.withResolvers<string>();
+  #dropped = Promise.withResolvers<void>();
+  #resumed = Promise.withResolvers<void>();
   #jid = "";
   #stderr = "";
 
@@ -83,6 +92,23 @@ export class SlixmppClient extends ChatClient {
     await this.#running;
   }
 
+  /** Cuts the connection of a client with stream management without a word; `comeBack` can follow. */
+  async drop(): Promise<void> {
+    this.#dropped = Promise.withResolvers();
+    await this.#do({ do: "drop" });
+    await withDeadline(this.#dropped.promise, {
+      what: `slixmpp to lose the connection of ${this.#jid}`,
+      withinMs: EXPECT_WITHIN_MS,
+    });
+  }
+
+  /** Connects again after `drop`, and resumes. */
+  async comeBack(withinMs: number = EXPECT_WITHIN_MS): Promise<void> {
+    this.#resumed = Promise.withResolvers();
+    await this.#do({ do: "comeback" });
+    await withDeadline(this.#resumed.promise, { what: `${this.#jid} to resume`, withinMs });
+  }
+
   /** Kills its process; the system then closes its connection. */
   override async kill(): Promise<void> {
     try {
@@ -98,7 +124,7 @@ export class SlixmppClient extends ChatClient {
   }
 
   async #login(options: SlixmppClientOptions): Promise<void> {
-    const { domain, localpart, password, port, resource, security, caFile, mechanism } = options;
+    const { domain, localpart, password, port, resource, security, caFile } = options;
     const jid = `${localpart}@${domain}${resource === undefined ? "" : `/${resource}`}`;
     const host = options.host ?? "127.0.0.1";
     await this.#do({
@@ -109,7 +135,8 @@ export class SlixmppClient extends ChatClient {
       port,
       security,
       ca_file: caFile,
-      mechanism,
+      mechanism: options.mechanism,
+      managed: options.streamManagement ?? false,
     });
     this.#jid = await withDeadline(this.#online.promise, {
       what: `slixmpp to log in as ${jid}`,
@@ -152,6 +179,10 @@ export class SlixmppClient extends ChatClient {
         return this.#online.resolve(event.jid);
       case "stanza":
         return this.inbox.push(withoutNulls(event));
+      case "dropped":
+        return this.#dropped.resolve();
+      case "resumed":
+        return this.#resumed.resolve();
       case "failed":
       case "disconnected":
         return this.#end(`slixmpp has ${event.event}: ${event.reason}`);

@@ -1,7 +1,10 @@
 // @ts-types="./xmpp_js_modules.d.ts"
 import { client, xml } from "@xmpp/client";
 import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_client.ts";
-import { newId } from "./chat_client.ts";
+import { EXPECT_WITHIN_MS, newId } from "./chat_client.ts";
+import { until } from "../until.ts";
+import { withDeadline } from "./deadline.ts";
+import type { XmppJsStreamManagement } from "./xmpp_js_entity.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 import type { TrustedEntity } from "./xmpp_js_trust.ts";
 import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust.ts";
@@ -10,7 +13,14 @@ import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust
 export interface XmppJsClientOptions extends ChatClientOptions {
   /** @default the strongest that both sides know */
   readonly mechanism?: "PLAIN" | "SCRAM-SHA-1";
+  /**
+   * Uses stream management where the server offers it: then losing the connection ends nothing, and
+   * `comeBack` resumes. @default false
+   */
+  readonly streamManagement?: boolean;
 }
+
+const STREAM_MANAGEMENT = "urn:xmpp:sm:3";
 
 /** A real client: the npm package `@xmpp/client`. */
 export class XmppJsClient extends XmppJsPeer {
@@ -25,7 +35,39 @@ export class XmppJsClient extends XmppJsPeer {
         logIn(entity, options, { authenticate, mechanisms }),
     });
     await setSecurity(entity, options);
-    return new XmppJsClient(await startEntity(entity, options.loginWithinMs));
+    const isResumable = options.streamManagement ?? false;
+    if (!isResumable) hideStreamManagement(entity);
+    const started = await startEntity(entity, options.loginWithinMs, { isResumable });
+    const made = new XmppJsClient(started);
+    if (isResumable) await made.#untilManaged();
+    return made;
+  }
+
+  /** Connects again after `kill`, and resumes; rejects when the server does not let it. */
+  async comeBack(withinMs: number = EXPECT_WITHIN_MS): Promise<void> {
+    const management = this.#management;
+    const resumed = Promise.withResolvers<void>();
+    management.on("resumed", resumed.resolve);
+    try {
+      await this.entity.reconnect.reconnect();
+      await withDeadline(resumed.promise, { what: `${this.jid} to resume`, withinMs });
+    } finally {
+      management.off("resumed", resumed.resolve);
+    }
+  }
+
+  get #management(): XmppJsStreamManagement {
+    const { streamManagement } = this.entity;
+    if (streamManagement === undefined) throw new TypeError("This client has no stream management");
+    return streamManagement;
+  }
+
+  /** The package says that it is online before the server has answered `<enable/>`. */
+  async #untilManaged(): Promise<void> {
+    await until(() => this.#management.enabled, {
+      what: `stream management of ${this.jid} to be on`,
+      withinMs: EXPECT_WITHIN_MS,
+    });
   }
 
   override async sendMessage(
@@ -46,6 +88,16 @@ export class XmppJsClient extends XmppJsPeer {
     const { to, type } = options;
     await this.entity.send(xml("presence", { to, type }, priority));
   }
+}
+
+/** The package uses what it is offered. */
+function hideStreamManagement(entity: TrustedEntity): void {
+  entity.prependListener("element", (element) => {
+    if (element.getChild("sm", STREAM_MANAGEMENT) === undefined) return;
+    element.children = element.children.filter((child) =>
+      typeof child === "string" || child.name !== "sm"
+    );
+  });
 }
 
 type Authenticate = (

@@ -8,7 +8,7 @@ export interface XmppJsElement {
   readonly attrs: Readonly<Record<string, string | undefined>>;
   getChild(name: string, namespace?: string): XmppJsElement | undefined;
   getChildText(name: string): string | null;
-  readonly children: readonly (XmppJsElement | string)[];
+  children: readonly (XmppJsElement | string)[];
   toString(): string;
 }
 
@@ -23,7 +23,17 @@ export interface XmppJsEntity {
   on(event: "error", listener: (error: Error) => void): void;
   on(event: "disconnect", listener: () => void): void;
   on(event: "stanza", listener: (element: XmppJsElement) => void): void;
-  readonly reconnect: { stop(): void };
+  prependListener(event: "element", listener: (element: XmppJsElement) => void): void;
+  readonly reconnect: { stop(): void; reconnect(): Promise<void> };
+  /** Of a client only. */
+  readonly streamManagement?: XmppJsStreamManagement;
+}
+
+/** The package's own stream management (XEP-0198). */
+export interface XmppJsStreamManagement {
+  readonly enabled: boolean;
+  on(event: "resumed" | "fail", listener: () => void): void;
+  off(event: "resumed" | "fail", listener: () => void): void;
 }
 
 /** A socket of theirs: `node:net`'s own, or a shell that holds one in `socket`. */

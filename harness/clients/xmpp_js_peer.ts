@@ -48,6 +48,7 @@ export abstract class XmppJsPeer extends ChatClient {
 export async function startEntity(
   entity: XmppJsEntity,
   withinMs: number = EXPECT_WITHIN_MS,
+  { isResumable = false } = {},
 ): Promise<StartedEntity> {
   const inbox = new Inbox();
   entity.reconnect.stop();
@@ -56,7 +57,9 @@ export async function startEntity(
   entity.on("stanza", (element) => {
     if (element.getChild("bind", BIND) === undefined) inbox.push(toReceivedStanza(element));
   });
-  entity.on("disconnect", () => inbox.fail(failure ?? new Error("The server has disconnected")));
+  entity.on("disconnect", () => {
+    if (!isResumable) inbox.fail(failure ?? new Error("The server has disconnected"));
+  });
   try {
     // Features that it has no use for leave it waiting for others, for ever.
     const started = withDeadline(entity.start(), {

@@ -3,6 +3,8 @@ import type { Stanza } from "../xmpp/mod.ts";
 /** Told once, when the fate of a numbered stanza is final (`design.md` §6, "settled"). */
 export interface Settler {
   settle(number: number): void;
+  /** Told before that, perhaps more than once, when another node has received the stanza. */
+  held?(number: number): void;
 }
 
 /** What a stanza carries besides itself while Causeway holds it; `design.md` §5 and §6. */
@@ -25,6 +27,11 @@ export interface EnvelopeFields {
    * on it may arrive a second time, and the node that delivers compares it with what it has seen.
    */
   mayBeRepeat: boolean;
+  /**
+   * True for what a node hands to another of its datacenter beside the one that answers for the
+   * stanza: it is delivered to whom it finds there, and otherwise vanishes. @default false
+   */
+  readonly isCopy?: boolean;
 }
 
 /**
@@ -41,8 +48,15 @@ export class Envelope implements EnvelopeFields {
   ttl: number;
   bounces: number;
   mayBeRepeat: boolean;
+  readonly isCopy: boolean;
+  /** True once another node of this datacenter has handed it over: this one does not do so again. */
+  isHandedOver = false;
   #settler: Settler | undefined;
   #number: number;
+  /** Sessions that keep it until their client has acknowledged it. */
+  #keepers = 0;
+  /** True once one client at least has it for sure, or one that acknowledges nothing was sent it. */
+  #isTaken = false;
 
   constructor(fields: EnvelopeFields, settler?: Settler, number = 0) {
     this.stanza = fields.stanza;
@@ -53,6 +67,7 @@ export class Envelope implements EnvelopeFields {
     this.ttl = fields.ttl;
     this.bounces = fields.bounces;
     this.mayBeRepeat = fields.mayBeRepeat;
+    this.isCopy = fields.isCopy ?? false;
     this.#settler = settler;
     this.#number = number;
   }
@@ -69,6 +84,53 @@ export class Envelope implements EnvelopeFields {
     if (settler === undefined) return;
     this.#settler = undefined;
     settler.settle(this.#number);
+  }
+
+  /** True when somebody wants to know that another node holds it. */
+  get wantsHeld(): boolean {
+    return this.#settler?.held !== undefined;
+  }
+
+  /** Reports that another node holds it: this process may die without losing it. */
+  held(): void {
+    this.#settler?.held?.(this.#number);
+  }
+
+  /** True while a session here keeps it until its client has acknowledged it. */
+  get isKept(): boolean {
+    return this.#keepers > 0;
+  }
+
+  /** One more session keeps it; it is settled when all of them are done with it. */
+  retain(): void {
+    this.#keepers++;
+  }
+
+  /** A client that kept it has acknowledged it. */
+  acknowledged(): void {
+    this.#isTaken = true;
+    if (--this.#keepers === 0) this.settle();
+  }
+
+  /** Somebody who acknowledges nothing was sent it. */
+  written(): void {
+    this.#isTaken = true;
+  }
+
+  /**
+   * A session that kept it ended without an acknowledgement.
+   * @returns true when nobody else has it: whoever asks holds the envelope again, duty and all
+   */
+  abandoned(): boolean {
+    if (--this.#keepers > 0) return false;
+    if (!this.#isTaken) return true;
+    this.settle();
+    return false;
+  }
+
+  /** Settles it though a session keeps it still: those that wait for it are to wait no longer. */
+  release(): void {
+    this.settle();
   }
 
   /** Takes over `other`'s duty to settle: this stanza answers or replaces it. */

@@ -5,6 +5,7 @@ import { randomIncarnation, SystemClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
+import { Envelope } from "../distribution/mod.ts";
 import { Router } from "../distribution/routing/mod.ts";
 import { SessionTable } from "../distribution/table/mod.ts";
 import { formatAddress } from "../net/mod.ts";
@@ -12,13 +13,13 @@ import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
-import { ComponentRegistry, parseJid, SessionRegistry } from "../xmpp/mod.ts";
-import type { Jid, StanzaSink } from "../xmpp/mod.ts";
+import { ComponentRegistry, parseJid, SessionRegistry, StreamManagement } from "../xmpp/mod.ts";
+import type { C2sSession, Jid, StanzaSink } from "../xmpp/mod.ts";
 import { advertisedEndpoints } from "./advertised_endpoints.ts";
 import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
-import { linksOptions, tableOptions } from "./options.ts";
+import { linksOptions, managementOptions, tableOptions } from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
 
@@ -140,17 +141,34 @@ export class CausewayNode {
       log,
     });
     const sink: StanzaSink = {
-      accept: (stanza, source) => {
+      accept: (stanza, source, fate, number) => {
         this.#pressure.saw(source);
-        this.#router.accept(stanza);
+        this.#router.accept(stanza, fate, number);
       },
     };
+    const management = managementOptions(config);
     this.#certificates = new Certificates({ metrics, log, clock });
     this.#edge = new Edge({
       credentials: this.#store.users(globalHost),
       sessions: this.#sessions,
       components: this.#components,
       sink,
+      management: management === undefined ? undefined : new StreamManagement<C2sSession>(
+        management,
+        {
+          metrics,
+          clock,
+          log,
+          reroute: (delivery) => {
+            // What the session itself had to say to its client is nobody else's.
+            if (delivery instanceof Envelope) this.#router.reroute(delivery);
+          },
+          hasMoved: async (jid) => {
+            const host = await this.#table.locate(jid);
+            return host !== undefined && host !== localHost;
+          },
+        },
+      ),
       certificates: this.#certificates,
       metrics,
       log,

@@ -5,10 +5,12 @@ import type { Connection, Listener, ListenerTls } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { C2sListener, ComponentListener, StreamAdmission } from "../xmpp/mod.ts";
 import type {
+  C2sSession,
   ComponentRegistry,
   CredentialSource,
   SessionRegistry,
   StanzaSink,
+  StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import { streamLimits } from "./options.ts";
@@ -20,6 +22,8 @@ export interface EdgeDeps {
   readonly components: ComponentRegistry;
   readonly sink: StanzaSink;
   readonly certificates: Certificates;
+  /** Undefined when clients are offered none. */
+  readonly management: StreamManagement<C2sSession> | undefined;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -76,7 +80,7 @@ export class Edge {
     config: Config,
     admission: StreamAdmission,
   ): Promise<void> {
-    const { credentials, sessions, sink, metrics, log, clock } = this.#deps;
+    const { credentials, sessions, sink, management, metrics, log, clock } = this.#deps;
     const { tls } = listenConfig;
     const port = new C2sListener({
       hosts: new Map([[config.globalDistrib.globalHost, credentials]]),
@@ -90,6 +94,7 @@ export class Edge {
       scramIterations: config.auth.scramIterations,
       limits: streamLimits(config),
       admission,
+      ...(management === undefined ? {} : { management }),
     });
     this.#ports.push(port);
     const secured = tls.mode === "none" ? undefined : { mode: tls.mode, files: tls };

@@ -1,13 +1,13 @@
 import type { Envelope } from "../distribution/mod.ts";
 import type { LocalDelivery, LocalOutcome } from "../distribution/routing/mod.ts";
-import type { Stanza } from "../xmpp/mod.ts";
+import type { Delivery, Stanza } from "../xmpp/mod.ts";
 
 /** What this node's own side is made of. */
 export interface LocalParts {
   readonly globalHost: string;
   /** Domains whose bare address the services answer for: the global host and the local host. */
   readonly serviceHosts: ReadonlySet<string>;
-  readonly sessions: { deliver(stanza: Stanza): LocalOutcome };
+  readonly sessions: { deliver(stanza: Stanza, delivery: Delivery): LocalOutcome };
   readonly components: {
     find(domain: string): unknown;
     deliver(stanza: Stanza): LocalOutcome;
@@ -21,7 +21,8 @@ export interface LocalParts {
  * Sessions, components and services of this node behind the one interface that routing knows.
  *
  * A stanza handed to a session's or component's output is settled at once: it leaves with this turn's
- * write. A request that a service takes is settled by what becomes of the answer.
+ * write. One that a session with stream management keeps is settled when its client has acknowledged
+ * it. A request that a service takes is settled by what becomes of the answer.
  */
 export class LocalSide implements LocalDelivery {
   readonly #parts: LocalParts;
@@ -40,9 +41,10 @@ export class LocalSide implements LocalDelivery {
   deliver(envelope: Envelope): LocalOutcome {
     const before = this.#current;
     this.#current = envelope;
-    const outcome = this.#hand(envelope.stanza);
+    const { stanza } = envelope;
+    const outcome = this.#hand(envelope);
     this.#current = before;
-    if (outcome === "delivered" && !this.#asked.has(envelope.stanza)) envelope.settle();
+    if (outcome === "delivered" && !envelope.isKept && !this.#asked.has(stanza)) envelope.settle();
     return outcome;
   }
 
@@ -62,10 +64,11 @@ export class LocalSide implements LocalDelivery {
     this.#parts.answer(reply, envelope);
   }
 
-  #hand(stanza: Stanza): LocalOutcome {
+  #hand(envelope: Envelope): LocalOutcome {
+    const { stanza } = envelope;
     const { globalHost, serviceHosts, sessions, components } = this.#parts;
     const { localpart, domainpart } = stanza.to;
-    if (domainpart === globalHost && localpart !== "") return sessions.deliver(stanza);
+    if (domainpart === globalHost && localpart !== "") return sessions.deliver(stanza, envelope);
     if (components.find(domainpart) !== undefined) return components.deliver(stanza);
     return localpart === "" && serviceHosts.has(domainpart)
       ? this.askServices(stanza)

@@ -21,6 +21,8 @@ class Fixture {
   readonly handed: string[] = [];
   readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
   session: LocalOutcome = "delivered";
+  /** True when the session waits for its client to acknowledge. */
+  keeps = false;
   service: LocalOutcome = "delivered";
   /** What a service does when it is asked. */
   whenAsked: (stanza: Stanza) => void = () => {};
@@ -28,8 +30,9 @@ class Fixture {
     globalHost: "example.com",
     serviceHosts: new Set(["example.com", "dc1.example.com"]),
     sessions: {
-      deliver: (stanza) => {
+      deliver: (stanza, delivery) => {
         this.handed.push("session");
+        if (this.keeps) delivery.retain();
         return stanza.kind === "iq" ? this.local.askServices(stanza) : this.session;
       },
     },
@@ -122,4 +125,14 @@ Deno.test("LocalSide keeps the duty of an account's request that a service refus
   assert.equal(fixture.local.deliver(envelope), "service-unavailable");
   assert.deepEqual(fixture.handed, ["session", "service"]);
   assert.deepEqual(fixture.settled, []);
+});
+
+Deno.test("LocalSide leaves what a session keeps to that session's client", () => {
+  const fixture = new Fixture();
+  const envelope = fixture.envelope("b@example.com");
+  fixture.keeps = true;
+  assert.equal(fixture.local.deliver(envelope), "delivered");
+  assert.deepEqual(fixture.settled, []);
+  envelope.acknowledged();
+  assert.deepEqual(fixture.settled, [7]);
 });

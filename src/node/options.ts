@@ -1,7 +1,7 @@
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { StreamLimits } from "../xmpp/mod.ts";
+import type { StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
 
 /** What the configuration says about links, in their own words. */
 export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
@@ -49,6 +49,15 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
       maxJids: cache.maxJids,
     },
   };
+}
+
+/** What the configuration says about stream management; undefined when it is off. */
+export function managementOptions({ streamManagement }: Config):
+  | StreamManagementOptions
+  | undefined {
+  if (streamManagement === undefined) return undefined;
+  const { bufferMax, bufferMaxBytes, unsettledMax, ...rest } = streamManagement;
+  return { maxItems: bufferMax, maxBytes: bufferMaxBytes, maxUnsettled: unsettledMax, ...rest };
 }
 
 /** What the configuration says about the streams of clients and components. */

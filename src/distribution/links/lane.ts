@@ -65,6 +65,8 @@ export class Lane {
   #settled = 0;
   #peer: number | undefined;
   #isOver = false;
+  /** The last number whose sender's client waits to hear that the peer has received it. */
+  #lastWantingHeld = 0;
   /** Lanes whose stanzas moved here, with the number up to which the peer must not miss it. */
   readonly #retired = new Map<number, number>();
   #untold: number[] = [];
@@ -127,6 +129,7 @@ export class Lane {
     this.#slabs.commit(slab, end);
     const entry = new LaneEntry(slab, start, end, binding);
     entry.adoptDuty(envelope);
+    if (entry.wantsHeld) this.#lastWantingHeld = number;
     this.#entries.set(number, entry);
     binding.held++;
     if (!this.#isOver) this.#checkLevel();
@@ -152,6 +155,7 @@ export class Lane {
     entry.start = at;
     entry.end = at + frameBytes;
     this.#entries.set(number, entry);
+    if (entry.wantsHeld) this.#lastWantingHeld = number;
     entry.binding.held++;
     if (!this.#isOver) this.#checkLevel();
     this.#owner.laneHasWork(this);
@@ -184,6 +188,7 @@ export class Lane {
     this.#peer = peer;
     const start = Math.max(lastReceived, lastGone);
     if (known !== undefined && (known !== peer || start < this.#received)) return "restarted";
+    this.#tellHeld(this.#received + 1, start);
     this.#received = start;
     this.#sent = start;
     this.#untold = [...this.#retired.keys()];
@@ -241,7 +246,10 @@ export class Lane {
   /** Lets go of what is settled; false when the peer acknowledges what was not sent to it. */
   acknowledge(ack: Ack): boolean {
     if (ack.received > this.#sent) return false;
-    if (ack.received > this.#received) this.#received = ack.received;
+    if (ack.received > this.#received) {
+      this.#tellHeld(this.#received + 1, ack.received);
+      this.#received = ack.received;
+    }
     for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
     if (ack.settled > this.#settled) this.#settled = ack.settled;
     for (const { first, count } of ack.ranges) {
@@ -258,6 +266,12 @@ export class Lane {
   /** The bindings of what is held; a sender comes once for each stanza. */
   *holders(): IterableIterator<SenderBinding> {
     for (const entry of this.#entries.values()) yield entry.binding;
+  }
+
+  /** The peer has received these: should this process die, they are not lost. */
+  #tellHeld(first: number, last: number): void {
+    if (first > this.#lastWantingHeld) return;
+    for (let number = first; number <= last; number++) this.#entries.get(number)?.held();
   }
 
   #take(): TakenEntry[] {

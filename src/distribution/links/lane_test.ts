@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { Envelope } from "../mod.ts";
 import { decodeStanza, FRAME_TYPE, FrameDecoder, helloFrame, readNumber } from "../wire/mod.ts";
 import { testEnvelope, TestSettler } from "./_test_kit.ts";
 import { FRAME_SLAB_BYTES } from "./frame_slabs.ts";
@@ -354,4 +355,26 @@ const HELLO = helloFrame({
   datacenterId: "a",
   localHost: "dc1.example.com",
   nodeName: "n",
+});
+
+Deno.test("Lane tells once that the peer has received what somebody waits for", () => {
+  const lane = newLane();
+  const binding = bindingOf(lane);
+  const told: string[] = [];
+  const settler = {
+    settle: (number: number) => void told.push(`settled ${number}`),
+    held: (number: number) => void told.push(`held ${number}`),
+  };
+  lane.resume(PEER, 0);
+  lane.append(testEnvelope(1), binding); // whoever sent this one asks for nothing
+  for (const number of [2, 3, 4]) {
+    lane.append(new Envelope(testEnvelope(number), settler, number), binding);
+  }
+  flush(lane);
+  assert.ok(lane.acknowledge(ack(3, 1)));
+  assert.deepEqual(told, ["held 2", "held 3"]);
+  assert.ok(lane.acknowledge(ack(3, 2)));
+  // On a new connection the peer says that it has the rest too.
+  assert.equal(lane.resume(PEER, 4), "resumed");
+  assert.deepEqual(told, ["held 2", "held 3", "settled 2", "held 4"]);
 });

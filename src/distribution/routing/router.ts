@@ -144,6 +144,22 @@ export class Router {
     }
   }
 
+  /**
+   * Takes back a stanza that was delivered here to a session which ended without acknowledging it, to
+   * bring it where the recipient is now; what is of no use there is dropped.
+   *
+   * It keeps its id, so that a copy of it on another way is recognised. It is itself not marked as a
+   * possible repeat: this node has delivered it, and it may be older than all that the next one has
+   * seen from its sender, by which that one would take it for a repeat.
+   */
+  reroute(envelope: Envelope): void {
+    if (!isBounceable(envelope.stanza)) return this.#drop(envelope, "unacknowledged");
+    if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
+    envelope.ttl = this.#messageTtl;
+    envelope.mayBeRepeat = false;
+    this.#submit(envelope, -1);
+  }
+
   /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
   revealed(jid: Jid): void {
     if (this.#bounce === undefined || this.#bounce.size === 0) return;

@@ -350,3 +350,46 @@ Deno.test("Router answers resource-constraint when too much waits for lookups", 
   await fixture.settled();
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
 });
+
+Deno.test("Router.reroute() brings what was delivered here, however old, to where the user is now", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  const old = fromLink(stanza(ALICE, BOB, { id: "old" }), { ttl: 1, mayBeRepeat: true });
+  fixture.router.received(old);
+  for (let sequence = 2; sequence < 200; sequence++) {
+    fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence }));
+  }
+  const delivered = fixture.delivered.length;
+  fixture.router.reroute(old);
+  assert.equal(fixture.delivered.length, delivered + 1, "it was taken for a repeat");
+  fixture.cache.set(BOB, "dc3.example.com");
+  fixture.router.reroute(old);
+  assert.deepEqual(fixture.sentTo("dc3.example.com"), ["old"]);
+  const { process, sequence, origin, ttl, mayBeRepeat } = fixture.sent[0]!.envelope;
+  assert.deepEqual([process, sequence, origin, ttl, mayBeRepeat], [
+    2,
+    1,
+    "dc2.example.com",
+    3,
+    false,
+  ]);
+});
+
+Deno.test("Router.reroute() drops and settles what is of no use later, and answers what finds nobody", async () => {
+  const fixture = new RouterFixture({ bounce: false });
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  for (
+    const shape of [
+      { kind: "presence", type: "available" },
+      { kind: "iq", type: "result" },
+      { kind: "message", type: "error" },
+    ] as const
+  ) fixture.router.reroute(fromLink(stanza(ALICE, BOB, shape)));
+  await fixture.settled();
+  assert.deepEqual([fixture.lookups, fixture.delivered], [[], []]);
+  fixture.router.reroute(fromLink(stanza(ALICE, BOB)));
+  await fixture.settled();
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
+});

@@ -3,7 +3,14 @@ import type { Counter, Gauge, Histogram, Metrics } from "../../observe/mod.ts";
 const CLASSIC = "global.mod_global_distrib.";
 
 /** Why a stanza ended neither delivered nor answered; each is counted under its own label. */
-export type DropReason = "no-route" | "ignored" | "repeat" | "ttl" | "refused" | "returned";
+export type DropReason =
+  | "no-route"
+  | "ignored"
+  | "repeat"
+  | "ttl"
+  | "refused"
+  | "returned"
+  | "unacknowledged";
 
 const DROP_REASONS: readonly DropReason[] = [
   "no-route",
@@ -12,6 +19,7 @@ const DROP_REASONS: readonly DropReason[] = [
   "ttl",
   "refused",
   "returned",
+  "unacknowledged",
 ];
 
 /** What routing counts; bound once. */

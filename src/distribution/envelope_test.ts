@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { parseJid } from "../xmpp/mod.ts";
+import { Envelope } from "./envelope.ts";
+
+function envelope(told: string[]): Envelope {
+  const jid = parseJid("a@example.com");
+  return new Envelope(
+    {
+      stanza: { kind: "message", type: "chat", from: jid, to: jid, bytes: new Uint8Array(4) },
+      process: 1,
+      sequence: 1,
+      origin: "dc1.example.com",
+      sentAtUs: 0,
+      ttl: 4,
+      bounces: 0,
+      mayBeRepeat: false,
+    },
+    {
+      settle: (number) => void told.push(`settle ${number}`),
+      held: (number) => void told.push(`held ${number}`),
+    },
+    3,
+  );
+}
+
+Deno.test("Envelope is settled by the last session that kept it, once", () => {
+  const told: string[] = [];
+  const kept = envelope(told);
+  kept.retain();
+  kept.retain();
+  assert.ok(kept.isKept);
+  kept.acknowledged();
+  assert.deepEqual(told, []);
+  assert.equal(kept.abandoned(), false); // the other one has it
+  assert.deepEqual(told, ["settle 3"]);
+  kept.settle();
+  assert.deepEqual(told, ["settle 3"]);
+});
+
+Deno.test("Envelope.abandoned() gives it back when nobody has it, with its duty", () => {
+  const told: string[] = [];
+  const kept = envelope(told);
+  kept.retain();
+  kept.retain();
+  assert.deepEqual([kept.abandoned(), kept.abandoned()], [false, true]);
+  assert.deepEqual(told, []);
+  kept.settle();
+  assert.deepEqual(told, ["settle 3"]);
+});
+
+Deno.test("Envelope.abandoned() settles what somebody who acknowledges nothing was sent", () => {
+  const told: string[] = [];
+  const kept = envelope(told);
+  kept.written();
+  kept.retain();
+  assert.equal(kept.abandoned(), false);
+  assert.deepEqual(told, ["settle 3"]);
+});
+
+Deno.test("Envelope.release() settles it early, and it can be given back all the same", () => {
+  const told: string[] = [];
+  const kept = envelope(told);
+  kept.retain();
+  kept.release();
+  assert.deepEqual(told, ["settle 3"]);
+  assert.ok(kept.isKept);
+  assert.equal(kept.abandoned(), true);
+});
+
+Deno.test("Envelope.held() reports to who wants to know, until it is settled", () => {
+  const told: string[] = [];
+  const carried = envelope(told);
+  assert.ok(carried.wantsHeld);
+  carried.held();
+  const taken = envelope([]);
+  taken.adoptDuty(carried);
+  assert.ok(!carried.wantsHeld);
+  taken.held();
+  taken.settle();
+  taken.held();
+  assert.deepEqual(told, ["held 3", "held 3", "settle 3"]);
+});
