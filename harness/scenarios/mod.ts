@@ -1,6 +1,7 @@
 import type { Scenario } from "../scenario.ts";
 import { BEFORE_PRESENCE } from "./before_presence.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
+import { CLASSIC_METRICS } from "./classic_metrics.ts";
 import { COMPONENT_DISCONNECTS, COMPONENT_UNREGISTERS } from "./component_departures.ts";
 import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
 import { BAD_LINK_INPUT } from "./bad_link_input.ts";
@@ -30,7 +31,6 @@ import { REDIS_KEYS } from "./redis_keys.ts";
 import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
-import { ROOMS } from "./rooms.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -80,5 +80,5 @@ export const SCENARIOS: readonly Scenario[] = [
   NETSPLITS,
   REDIS_OUTAGE,
   ...REDIS_FAULTS,
-  ROOMS,
+  CLASSIC_METRICS,
 ];
