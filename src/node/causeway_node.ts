@@ -217,7 +217,7 @@ export class CausewayNode {
     return {
       node: config.nodeName,
       c2s: this.#edge.addresses("c2s"),
-      websocket: [],
+      websocket: this.#edge.addresses("websocket"),
       component: this.#edge.addresses("component"),
       links: links.addresses.map(({ host, port }) => formatAddress(host, port)),
       admin: this.#admin.address,

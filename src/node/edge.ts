@@ -1,9 +1,24 @@
 import type { Clock } from "../base/mod.ts";
-import type { C2sListenConfig, ComponentListenConfig, Config } from "../config/mod.ts";
-import { listen } from "../net/mod.ts";
-import type { Connection, Listener, ListenerTls } from "../net/mod.ts";
+import type {
+  C2sListenConfig,
+  CertificateFiles,
+  ComponentListenConfig,
+  Config,
+  WebSocketListenConfig,
+} from "../config/mod.ts";
+import { listen, listenWebSocket } from "../net/mod.ts";
+import type { Connection, Listener, ListenerHandlers, ListenOptions } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
-import { C2sListener, ComponentListener, StreamAdmission } from "../xmpp/mod.ts";
+import {
+  C2sListener,
+  ComponentListener,
+  discoveryPage,
+  resolveStreamLimits,
+  StreamAdmission,
+  WEBSOCKET_PATH,
+  WebSocketTransport,
+  XMPP_SUBPROTOCOL,
+} from "../xmpp/mod.ts";
 import type {
   C2sSession,
   ComponentRegistry,
@@ -29,16 +44,18 @@ export interface EdgeDeps {
   readonly clock: Clock;
 }
 
-/** Something that turns connections into streams. */
+/** What a port is for. */
+export type EdgeKind = "c2s" | "websocket" | "component";
+
+/** Something that has streams. */
 interface StreamPort {
-  accept(connection: Connection): void;
   close(condition: "system-shutdown"): Promise<void>;
 }
 
 /** The ports on which clients and components are accepted. */
 export class Edge {
   readonly #deps: EdgeDeps;
-  readonly #listeners: { readonly kind: "c2s" | "component"; readonly listener: Listener }[] = [];
+  readonly #listeners: { readonly kind: EdgeKind; readonly listener: Listener }[] = [];
   readonly #ports: StreamPort[] = [];
 
   constructor(deps: EdgeDeps) {
@@ -46,7 +63,7 @@ export class Edge {
   }
 
   /** Addresses as bound, in the order of the configuration. */
-  addresses(kind: "c2s" | "component"): readonly string[] {
+  addresses(kind: EdgeKind): readonly string[] {
     return this.#listeners.filter((each) => each.kind === kind).map(({ listener }) =>
       listener.address
     );
@@ -62,6 +79,7 @@ export class Edge {
       maxPerAddress: config.limits.maxConnectionsPerAddress,
     });
     for (const each of config.listen.c2s) await this.#openC2s(each, config, admission);
+    for (const each of config.listen.websocket) await this.#openWebSocket(each, config, admission);
     for (const each of config.listen.component) await this.#openComponent(each, config, admission);
   }
 
@@ -80,9 +98,52 @@ export class Edge {
     config: Config,
     admission: StreamAdmission,
   ): Promise<void> {
-    const { credentials, sessions, sink, management, metrics, log, clock } = this.#deps;
     const { tls } = listenConfig;
+    const port = this.#clients("c2s", { allowPlaintext: tls.mode === "none", config, admission });
+    const secured = tls.mode === "none" ? undefined : { mode: tls.mode, files: tls };
+    await this.#listen("c2s", { ...listenConfig, secured, config }, (connection) => {
+      port.accept(connection);
+    });
+  }
+
+  async #openWebSocket(
+    listenConfig: WebSocketListenConfig,
+    config: Config,
+    admission: StreamAdmission,
+  ): Promise<void> {
+    const { tls, url } = listenConfig;
+    const port = this.#clients("websocket", {
+      allowPlaintext: tls === undefined,
+      config,
+      admission,
+    });
+    const limits = resolveStreamLimits(streamLimits(config));
+    const options = await this.#listenOptions({ ...listenConfig, secured: direct(tls), config });
+    const listener = await listenWebSocket({
+      ...options,
+      path: WEBSOCKET_PATH,
+      subprotocol: XMPP_SUBPROTOCOL,
+      limits: { ...options.limits, maxMessageBytes: limits.maxStanzaBytes },
+    }, {
+      ...this.#watching("websocket"),
+      accepted: (connection) => port.acceptTransport(new WebSocketTransport(connection, limits)),
+      page: (path, host) => discoveryPage(path, host, { url, isEncrypted: tls !== undefined }),
+    });
+    this.#listeners.push({ kind: "websocket", listener });
+  }
+
+  /** Turns what comes in at one port into clients' streams. */
+  #clients(
+    edge: "c2s" | "websocket",
+    { allowPlaintext, config, admission }: {
+      readonly allowPlaintext: boolean;
+      readonly config: Config;
+      readonly admission: StreamAdmission;
+    },
+  ): C2sListener {
+    const { credentials, sessions, sink, management, metrics, log, clock } = this.#deps;
     const port = new C2sListener({
+      edge,
       hosts: new Map([[config.globalDistrib.globalHost, credentials]]),
       registry: sessions,
       sink,
@@ -90,15 +151,14 @@ export class Edge {
       log,
       clock,
       mechanisms: config.auth.mechanisms,
-      allowPlaintext: tls.mode === "none",
+      allowPlaintext,
       scramIterations: config.auth.scramIterations,
       limits: streamLimits(config),
       admission,
       ...(management === undefined ? {} : { management }),
     });
     this.#ports.push(port);
-    const secured = tls.mode === "none" ? undefined : { mode: tls.mode, files: tls };
-    await this.#listen("c2s", listenConfig, secured, port, config);
+    return port;
   }
 
   async #openComponent(
@@ -121,53 +181,76 @@ export class Edge {
       admission,
     });
     this.#ports.push(port);
-    const { tls } = listenConfig;
-    const secured = tls === undefined ? undefined : { mode: "direct" as const, files: tls };
-    await this.#listen("component", listenConfig, secured, port, config);
+    const secured = direct(listenConfig.tls);
+    await this.#listen("component", { ...listenConfig, secured, config }, (connection) => {
+      port.accept(connection);
+    });
   }
 
   async #listen(
-    kind: "c2s" | "component",
-    { host, port }: { readonly host: string; readonly port: number },
-    secured: SecuredBy | undefined,
-    streams: StreamPort,
-    { limits }: Config,
+    kind: EdgeKind,
+    place: Place,
+    accepted: (connection: Connection) => void,
   ): Promise<void> {
-    const { certificates, log, clock, metrics } = this.#deps;
-    let tls: ListenerTls | undefined;
-    if (secured !== undefined) {
-      const { certfile, keyfile } = secured.files;
-      tls = { mode: secured.mode, context: await certificates.load({ certfile, keyfile }) };
-    }
-    const refused = (reason: string) =>
-      metrics.counter({
-        name: "causeway_connections_refused_total",
-        help: "Connections turned away before they became a stream, by port and reason",
-        labels: { port: kind, reason },
-      });
-    const listener = await listen({
+    const options = await this.#listenOptions(place);
+    const listener = await listen(options, { ...this.#watching(kind), accepted });
+    this.#listeners.push({ kind, listener });
+  }
+
+  async #listenOptions({ host, port, secured, config }: Place): Promise<ListenOptions> {
+    const { certificates, clock } = this.#deps;
+    const { limits } = config;
+    return {
       host,
       port,
       clock,
-      ...(tls === undefined ? {} : { tls }),
+      ...(secured === undefined ? {} : {
+        tls: {
+          mode: secured.mode,
+          context: await certificates.load({
+            certfile: secured.files.certfile,
+            keyfile: secured.files.keyfile,
+          }),
+        },
+      }),
       limits: {
         maxPendingBytes: 2 * limits.maxPendingBytes,
         handshakeTimeoutMs: Math.min(limits.authenticationTimeoutMs, 10_000),
         maxHandshakes: limits.maxUnauthenticated,
       },
-    }, {
-      accepted: (connection) => streams.accept(connection),
+    };
+  }
+
+  /** Counts and logs what a port of this kind turns away or fails at. */
+  #watching(kind: EdgeKind): Required<Omit<ListenerHandlers, "accepted">> {
+    const { log, metrics } = this.#deps;
+    return {
       refused: (error, remote) => {
-        refused(error.code).inc();
+        metrics.counter({
+          name: "causeway_connections_refused_total",
+          help: "Connections turned away before they became a stream, by port and reason",
+          labels: { port: kind, reason: error.code },
+        }).inc();
         log.debug("edge.refused", { port: kind, remote, reason: error.code });
       },
       failed: (error) => log.error("edge.accept-failed", { port: kind, error: error.message }),
-    });
-    this.#listeners.push({ kind, listener });
+    };
   }
+}
+
+/** Where a port is, and how it is secured. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly secured: SecuredBy | undefined;
+  readonly config: Config;
 }
 
 interface SecuredBy {
   readonly mode: "starttls" | "direct";
-  readonly files: { readonly certfile: string; readonly keyfile: string };
+  readonly files: CertificateFiles;
+}
+
+function direct(files: CertificateFiles | undefined): SecuredBy | undefined {
+  return files === undefined ? undefined : { mode: "direct", files };
 }
