@@ -26,7 +26,7 @@ export interface NodePlace {
 export interface ClusterOptions {
   /** How many; called `dc1`, `dc2` …; 1 to 9. @default 3 */
   readonly datacenters?: number;
-  /** Nodes in each; this version knows 1. @default 1 */
+  /** Nodes in each; 1 to 9. @default 1 */
   readonly nodes?: number;
   /** @default "auto" */
   readonly redis?: RedisChoice;
@@ -79,6 +79,7 @@ export const DEFAULT_USERS: readonly ClusterUser[] = [
 ];
 
 const MAX_DATACENTERS = 9;
+const MAX_NODES = 9;
 
 /** @throws {RangeError} for what this version cannot do */
 export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterOptions {
@@ -90,9 +91,9 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
       `Cannot start ${datacenters} datacenters: a whole number from 1 to ${MAX_DATACENTERS} is possible`,
     );
   }
-  if (nodes !== 1) {
+  if (!Number.isInteger(nodes) || nodes < 1 || nodes > MAX_NODES) {
     throw new RangeError(
-      `Cannot start ${nodes} nodes in a datacenter: this version of Causeway runs one node in each`,
+      `Cannot start ${nodes} nodes in a datacenter: a whole number from 1 to ${MAX_NODES} is possible`,
     );
   }
   return {

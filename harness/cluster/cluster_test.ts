@@ -170,8 +170,10 @@ Deno.test("ClusterOptions.configure has the last word on a node's configuration"
 });
 
 Deno.test("resolveClusterOptions() refuses what this version cannot do", () => {
-  assert.throws(() => resolveClusterOptions({ nodes: 2 }), /runs one node in each/);
-  assert.throws(() => resolveClusterOptions({ nodes: 0 }), RangeError);
+  for (const nodes of [0, 10, 1.5, NaN]) {
+    assert.throws(() => resolveClusterOptions({ nodes }), /from 1 to 9/);
+  }
+  assert.equal(resolveClusterOptions({ nodes: 9 }).nodes, 9);
   for (const datacenters of [0, 10, 1.5, NaN]) {
     assert.throws(() => resolveClusterOptions({ datacenters }), /from 1 to 9/);
   }

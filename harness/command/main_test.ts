@@ -131,7 +131,7 @@ Deno.test("cluster --list names the scenarios", async () => {
 
 Deno.test("cluster refuses what this version cannot do with a clear word and exit code 2", async () => {
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-    [["--nodes", "2"], /runs one node in each/],
+    [["--nodes", "10"], /10 nodes in a datacenter: a whole number from 1 to 9/],
     [["--datacenters", "0"], /from 1 to 9/],
     [["--scenario", "nonsense"], /no scenario "nonsense"; there are: self-check, failing, endless/],
   ];

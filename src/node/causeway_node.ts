@@ -6,15 +6,23 @@ import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
 import { Envelope } from "../distribution/mod.ts";
-import { Router } from "../distribution/routing/mod.ts";
+import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
+import type { Domains } from "../distribution/routing/mod.ts";
 import { SessionTable } from "../distribution/table/mod.ts";
 import { formatAddress } from "../net/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
-import { ComponentRegistry, parseJid, SessionRegistry, StreamManagement } from "../xmpp/mod.ts";
-import type { C2sSession, Jid, StanzaSink } from "../xmpp/mod.ts";
+import {
+  ComponentRegistry,
+  FullJid,
+  parseJid,
+  SessionRegistry,
+  StreamManagement,
+} from "../xmpp/mod.ts";
+import type { C2sSession, Jid, Stanza, StanzaSink } from "../xmpp/mod.ts";
+import { accountProbe } from "./account_probe.ts";
 import { advertisedEndpoints } from "./advertised_endpoints.ts";
 import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
@@ -69,6 +77,8 @@ export class CausewayNode {
   readonly #router: Router;
   readonly #admin: AdminServer;
   #links: LinkLayer | undefined;
+  /** Links to the other nodes of this datacenter. */
+  #cluster: LinkLayer | undefined;
   #phase: "starting" | "running" | "draining" | "stopped" = "starting";
 
   /** @throws CausewayError `storage/…` when the store cannot be opened */
@@ -86,6 +96,12 @@ export class CausewayNode {
       clock,
       logger: log,
       onSuperseded: deps.superseded,
+      meshChanged: (host) => this.#links?.learn(host),
+      onDisplaced: (fullJid) => {
+        const jid = parseJid(fullJid);
+        if (jid instanceof FullJid) this.#sessions.find(jid)?.end("conflict");
+      },
+      onChanged: (keys) => this.#changedElsewhere(keys),
     });
     this.#sessions = new SessionRegistry({
       hooks: {
@@ -95,6 +111,10 @@ export class CausewayNode {
           return this.#table.sessionClosed(jid);
         },
         reachable: (jid) => this.#router.revealed(jid),
+        presence: (presence, priority) => this.#told(presence, priority),
+        available: (jid) => {
+          if (this.#table.hasNeighbours) this.#router.copy(accountProbe(jid));
+        },
       },
       accountIq: (stanza) => local.askServices(stanza),
     });
@@ -122,20 +142,29 @@ export class CausewayNode {
       services: this.#services,
       answer: (reply, request) => this.#router.answer(reply, request),
     });
+    const domains: Domains = {
+      globalHost,
+      localHost,
+      hosts: new Set(config.hosts),
+      isOtherLocalHost: (domain) => this.#links?.isOtherLocalHost(domain) ?? false,
+    };
     this.#router = new Router({
-      domains: {
-        globalHost,
-        localHost,
-        hosts: new Set(config.hosts),
-        isOtherLocalHost: (domain) => this.#links?.isOtherLocalHost(domain) ?? false,
-      },
+      domains,
       messageTtl: config.globalDistrib.messageTtl,
       bounce: config.globalDistrib.bounce ?? false,
     }, {
       process: this.#incarnation,
       outbound: { send: (host, envelope) => this.#openLinks.send(host, envelope) },
       locations: this.#table,
-      local,
+      local: new DatacenterSide({
+        domains,
+        node: local,
+        placements: this.#table,
+        handover: {
+          send: (node, envelope) => this.#openCluster.send(node, envelope),
+          isGone: (node) => this.#openCluster.isGone(node),
+        },
+      }),
       clock,
       metrics,
       log,
@@ -181,7 +210,7 @@ export class CausewayNode {
         version: VERSION,
         metrics,
         parts: () => this.#parts(),
-        links: () => this.#links?.snapshot() ?? {},
+        links: () => ({ ...this.#links?.snapshot(), cluster: this.#cluster?.snapshot() }),
         sessions: () => ({
           sessions: this.#sessions.count,
           components: this.#components.count,
@@ -202,13 +231,17 @@ export class CausewayNode {
    */
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
-    const links = await this.#makeLinks();
+    const { links, cluster } = await this.#makeLinks();
     // Every port before the first word to Redis: a copy of a running node, started by mistake, ends
     // here, without having taken that node's name or withdrawn what it published.
     await links.listen();
+    await cluster.listen();
     await this.#edge.open(config);
     await this.#admin.start();
     await this.#table.start();
+    await this.#table.publishClusterAddress(cluster.addresses[0]!); // it listens at one
+    await this.#table.clusterNodes();
+    cluster.start();
     await this.#table.publishEndpoints(
       advertisedEndpoints(config.globalDistrib, links.addresses),
     );
@@ -228,6 +261,7 @@ export class CausewayNode {
   async reloadCertificates(): Promise<void> {
     await this.#certificates.reload();
     await this.#links?.renew();
+    await this.#cluster?.renew();
   }
 
   /** Leaves in order: every stanza held here is delivered, handed on or answered. Idempotent. */
@@ -241,14 +275,14 @@ export class CausewayNode {
     // Streams stay until what was read from them has met its fate: an error must still find its
     // sender. What a datacenter that does not answer was sent comes back before they end.
     if (!await this.#lanesEmptied()) {
-      await this.#links?.drain(0);
+      await Promise.all([this.#links?.drain(0), this.#cluster?.drain(0)]);
       await this.#router.drain();
     }
     await this.#edge.closeStreams();
-    await this.#links?.drain(DRAIN_MS);
+    await Promise.all([this.#links?.drain(DRAIN_MS), this.#cluster?.drain(DRAIN_MS)]);
     await this.#router.drain();
     await this.#table.close();
-    await this.#links?.close();
+    await Promise.all([this.#links?.close(), this.#cluster?.close()]);
     await this.#admin.close();
     this.#certificates.close();
     this.#metrics.close();
@@ -260,7 +294,7 @@ export class CausewayNode {
   async #lanesEmptied(): Promise<boolean> {
     const deadlineMs = this.#clock.monotonicMs() + DRAIN_MS;
     for (;;) {
-      const hosts = this.#links?.snapshot().hosts ?? [];
+      const hosts = [this.#links, this.#cluster].flatMap((layer) => layer?.snapshot().hosts ?? []);
       const isEmpty = hosts.every(({ parkedItems, endpoints }) =>
         parkedItems === 0 && endpoints.every(({ lanes }) => lanes.every(({ items }) => items === 0))
       );
@@ -293,10 +327,16 @@ export class CausewayNode {
     return this.#links;
   }
 
-  async #makeLinks(): Promise<LinkLayer> {
+  get #openCluster(): LinkLayer {
+    if (this.#cluster === undefined) throw new TypeError("Cannot send before the links are made");
+    return this.#cluster;
+  }
+
+  /** The links to other datacenters, and those to the other nodes of this one. */
+  async #makeLinks(): Promise<{ readonly links: LinkLayer; readonly cluster: LinkLayer }> {
     const config = this.#config;
     const { globalHost, localHost, connections } = config.globalDistrib;
-    const links = new LinkLayer({
+    const common = {
       identity: {
         globalHost,
         localHost,
@@ -304,24 +344,57 @@ export class CausewayNode {
         process: this.#incarnation,
         datacenterId: () => this.#table.datacenterId,
       },
-      listen: await resolveEndpoints(connections.endpoints),
       tls: connections.tls && await this.#certificates.load(connections.tls),
+      metrics: this.#metrics,
+      log: this.#log,
+      clock: this.#clock,
+    };
+    const pressure = (sender: string, isOver: boolean) => this.#pressure.changed(sender, isOver);
+    const links = new LinkLayer({
+      ...common,
+      listen: await resolveEndpoints(connections.endpoints),
       overrides: Object.fromEntries(config.globalDistribAddr),
       endpoints: this.#table,
       hosts: this.#table,
       handlers: {
         received: (envelope) => this.#router.received(envelope),
         returned: (envelope, reason) => this.#router.returned(envelope, reason),
-        pressure: (sender, isOver) => this.#pressure.changed(sender, isOver),
+        pressure,
       },
-      metrics: this.#metrics,
       options: linksOptions(config),
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
-      log: this.#log,
-      clock: this.#clock,
+      ...(this.#table.traffic === undefined ? {} : { traffic: this.#table.traffic }),
+      seeds: connections.seeds,
+    });
+    const cluster = new LinkLayer({
+      ...common,
+      scope: "datacenter",
+      listen: await resolveEndpoints([connections.cluster]),
+      endpoints: { endpoints: (node) => this.#table.clusterEndpoints(node) },
+      hosts: { hosts: () => this.#table.clusterNodes() },
+      handlers: {
+        received: (envelope) => this.#router.handedOver(envelope),
+        returned: (envelope, reason) => this.#router.handedBack(envelope, reason),
+        pressure,
+      },
+      traffic: this.#table.clusterBus,
+      options: { ...linksOptions(config), connectionsPerEndpoint: 1 },
     });
     this.#links = links;
-    return links;
+    this.#cluster = cluster;
+    return { links, cluster };
+  }
+
+  /** The account's resources on the other nodes of this datacenter hear of it too. */
+  #told(presence: Stanza, priority: number | undefined): void {
+    if (presence.from instanceof FullJid) this.#table.sessionPriority(presence.from, priority);
+    if (this.#table.hasNeighbours) this.#router.copy(presence);
+  }
+
+  /** Another node of this datacenter has changed `keys`: what waits for them may go now. */
+  #changedElsewhere(keys: readonly string[]): void {
+    if (this.#router.bouncing === 0) return;
+    for (const key of keys) this.#router.revealed(parseJid(key));
   }
 
   #isComponentDomain(domain: Jid): boolean {

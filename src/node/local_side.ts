@@ -1,18 +1,23 @@
 import type { Envelope } from "../distribution/mod.ts";
-import type { LocalDelivery, LocalOutcome } from "../distribution/routing/mod.ts";
-import type { Delivery, Stanza } from "../xmpp/mod.ts";
+import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
+import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
+
+import { isAccountProbe, readdress } from "./account_probe.ts";
 
 /** What this node's own side is made of. */
 export interface LocalParts {
   readonly globalHost: string;
   /** Domains whose bare address the services answer for: the global host and the local host. */
   readonly serviceHosts: ReadonlySet<string>;
-  readonly sessions: { deliver(stanza: Stanza, delivery: Delivery): LocalOutcome };
+  readonly sessions: {
+    deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
+    ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
+  };
   readonly components: {
     find(domain: string): unknown;
-    deliver(stanza: Stanza): LocalOutcome;
+    deliver(stanza: Stanza): NodeOutcome;
   };
-  readonly services: { handle(stanza: Stanza): LocalOutcome };
+  readonly services: { handle(stanza: Stanza): NodeOutcome };
   /** Sends a service's answer; `request` is what it answers, and its duty to settle goes along. */
   answer(reply: Stanza, request: Envelope | undefined): void;
 }
@@ -24,7 +29,7 @@ export interface LocalParts {
  * write. One that a session with stream management keeps is settled when its client has acknowledged
  * it. A request that a service takes is settled by what becomes of the answer.
  */
-export class LocalSide implements LocalDelivery {
+export class LocalSide implements NodeSide {
   readonly #parts: LocalParts;
   /** Envelopes of requests whose answer is still to come, by stanza: services know no envelopes. */
   readonly #asked = new Map<Stanza, Envelope>();
@@ -38,7 +43,19 @@ export class LocalSide implements LocalDelivery {
     return this.#parts.components.find(domain) !== undefined;
   }
 
-  deliver(envelope: Envelope): LocalOutcome {
+  ownSessions(to: Jid): OwnSessions {
+    const sessions = this.#parts.sessions.ofAccount(to.bare.text);
+    let priority: number | undefined;
+    let isResourceHere = false;
+    for (const session of sessions) {
+      if (session.jid.text === to.text) isResourceHere = true;
+      if (session.priority === undefined) continue;
+      if (priority === undefined || session.priority > priority) priority = session.priority;
+    }
+    return { isHere: sessions.length > 0, isResourceHere, priority };
+  }
+
+  deliver(envelope: Envelope): NodeOutcome {
     const before = this.#current;
     this.#current = envelope;
     const { stanza } = envelope;
@@ -49,7 +66,7 @@ export class LocalSide implements LocalDelivery {
   }
 
   /** For requests that are answered on behalf of an account: called within `deliver`. */
-  askServices(stanza: Stanza): LocalOutcome {
+  askServices(stanza: Stanza): NodeOutcome {
     const envelope = this.#current;
     if (envelope?.stanza === stanza) this.#asked.set(stanza, envelope);
     const outcome = this.#parts.services.handle(stanza);
@@ -64,11 +81,24 @@ export class LocalSide implements LocalDelivery {
     this.#parts.answer(reply, envelope);
   }
 
-  #hand(envelope: Envelope): LocalOutcome {
+  /** The account's available resources here show themselves to one that has come to another node. */
+  #tellPresences(probe: Stanza): NodeOutcome {
+    for (const { lastPresence } of this.#parts.sessions.ofAccount(probe.to.bare.text)) {
+      if (lastPresence !== undefined) {
+        this.#parts.answer(readdress(lastPresence, probe.from), undefined);
+      }
+    }
+    return "ignored";
+  }
+
+  #hand(envelope: Envelope): NodeOutcome {
     const { stanza } = envelope;
     const { globalHost, serviceHosts, sessions, components } = this.#parts;
     const { localpart, domainpart } = stanza.to;
-    if (domainpart === globalHost && localpart !== "") return sessions.deliver(stanza, envelope);
+    if (domainpart === globalHost && localpart !== "") {
+      if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
+      return sessions.deliver(stanza, envelope);
+    }
     if (components.find(domainpart) !== undefined) return components.deliver(stanza);
     return localpart === "" && serviceHosts.has(domainpart)
       ? this.askServices(stanza)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../distribution/mod.ts";
-import type { LocalOutcome } from "../distribution/routing/mod.ts";
+import type { NodeOutcome } from "../distribution/routing/mod.ts";
 import { errorReply, parseJid } from "../xmpp/mod.ts";
 import type { Stanza, StanzaKind } from "../xmpp/mod.ts";
 import { LocalSide } from "./local_side.ts";
@@ -20,16 +20,17 @@ class Fixture {
   readonly settled: number[] = [];
   readonly handed: string[] = [];
   readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
-  session: LocalOutcome = "delivered";
+  session: NodeOutcome = "delivered";
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
-  service: LocalOutcome = "delivered";
+  service: NodeOutcome = "delivered";
   /** What a service does when it is asked. */
   whenAsked: (stanza: Stanza) => void = () => {};
   readonly local: LocalSide = new LocalSide({
     globalHost: "example.com",
     serviceHosts: new Set(["example.com", "dc1.example.com"]),
     sessions: {
+      ofAccount: () => [],
       deliver: (stanza, delivery) => {
         this.handed.push("session");
         if (this.keeps) delivery.retain();

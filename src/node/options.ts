@@ -34,6 +34,7 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
     localHost,
     nodeName: config.nodeName,
     incarnation,
+    replication: redis.replication,
     redis: {
       server: redis.host,
       port: redis.port,

@@ -5,25 +5,25 @@ import type { OutgoingLinkEvents } from "./outgoing_link.ts";
 import { OutgoingLink } from "./outgoing_link.ts";
 import type { EndpointAddress } from "./ports.ts";
 
-/** All links to one endpoint of another datacenter, made at once and kept connected. */
+/** All links to one endpoint of a destination, made at once and kept connected. */
 export class EndpointPool {
-  readonly host: string;
+  readonly destination: string;
   readonly address: EndpointAddress;
   readonly links: readonly OutgoingLink[];
   readonly #shared: LinkShared;
   #state: EndpointState = "enabled";
 
   constructor(
-    host: string,
+    destination: string,
     address: EndpointAddress,
     options: { readonly shared: LinkShared; readonly events: OutgoingLinkEvents },
   ) {
-    this.host = host;
+    this.destination = destination;
     this.address = address;
     this.#shared = options.shared;
     this.links = Array.from(
       { length: options.shared.options.connectionsPerEndpoint },
-      () => new OutgoingLink(host, address, options),
+      () => new OutgoingLink(destination, address, options),
     );
     this.#log("endpoint.opened");
     for (const link of this.links) link.connect();
@@ -56,6 +56,6 @@ export class EndpointPool {
 
   #log(event: string): void {
     const { host, port } = this.address;
-    this.#shared.log.info(event, { host: this.host, endpoint: `${host}#${port}` });
+    this.#shared.log.info(event, { host: this.destination, endpoint: `${host}#${port}` });
   }
 }

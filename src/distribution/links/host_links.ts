@@ -13,11 +13,11 @@ import { SenderBindings } from "./sender_bindings.ts";
 import { senderKey } from "./sender_rules.ts";
 
 /**
- * Everything outgoing to one other datacenter: its endpoints, their links, which sender uses which
+ * Everything outgoing to one destination (another datacenter, or another node of this one): its endpoints, their links, which sender uses which
  * lane, and what becomes of stanzas whose lane is gone.
  */
 export class HostLinks implements OutgoingLinkEvents, LaneOwner {
-  readonly host: string;
+  readonly destination: string;
   readonly #shared: LinkShared;
   readonly #override: readonly EndpointAddress[] | undefined;
   readonly #pools = new Map<string, EndpointPool>();
@@ -38,11 +38,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #hasFailed = false;
 
   constructor(
-    host: string,
+    destination: string,
     shared: LinkShared,
     override: readonly EndpointAddress[] | undefined,
   ) {
-    this.host = host;
+    this.destination = destination;
     this.#shared = shared;
     this.#override = override;
     const { maxBindings, bindingIdleMs, tickMs } = shared.options;
@@ -54,7 +54,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#parked = new Lane(shared.nextLane(), shared.options, this);
     this.#parked.isEnabled = false;
     this.#collectedMs = shared.clock.monotonicMs();
-    shared.metrics.bindLevels(host, {
+    shared.metrics.bindLevels(destination, {
       items: () => this.#sum((lane) => lane.items),
       bytes: () => this.#sum((lane) => lane.allocatedBytes),
       open: () => this.#openLinks,
@@ -82,6 +82,17 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Stanzas that wait for an endpoint to appear. */
   get parkedItems(): number {
     return this.#parked.items;
+  }
+
+  /** True while nobody listens at any of its endpoints: its processes have ended. */
+  get isGone(): boolean {
+    let pools = 0;
+    for (const { state, links } of this.#pools.values()) {
+      if (state !== "enabled") continue;
+      pools++;
+      for (const { lane } of links) if (lane.isLive || !lane.isGone) return false;
+    }
+    return pools > 0;
   }
 
   /** True when every connection has ended. */
@@ -174,6 +185,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     }
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
     if (link.lane.isGone) this.#markGone(link);
+    // A node that is gone has no other to take its place: what it held is routed anew at once.
+    if (this.#shared.scope === "datacenter" && this.isGone) this.giveBackAll("peer-restarted");
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
     // Its node may be gone or have moved: the table may know by now.
@@ -199,14 +212,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#cancelRefresh?.();
     this.#cancelRefresh = undefined;
     try {
-      const listed = this.#override ?? await this.#shared.endpoints.endpoints(this.host);
+      const listed = this.#override ?? await this.#shared.endpoints.endpoints(this.destination);
       if (this.#isStopped) return;
       this.#hasFailed = false;
       this.#applyList(listed);
     } catch (error) {
       if (!this.#hasFailed) {
         this.#shared.log.warn("endpoints.unknown", {
-          host: this.host,
+          host: this.destination,
           error: describeError(error),
         });
       }
@@ -250,7 +263,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
         continue;
       }
       const options = { shared: this.#shared, events: this };
-      this.#pools.set(key, new EndpointPool(this.host, address, options));
+      this.#pools.set(key, new EndpointPool(this.destination, address, options));
     }
     for (const [key, pool] of this.#pools) {
       if (!keys.has(key)) pool.step({ kind: "vanish" });
@@ -336,7 +349,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   #giveBack(envelope: Envelope, reason: ReturnReason): void {
-    this.#shared.metrics.host(this.host).outgoingReturned.inc();
+    this.#shared.metrics.host(this.destination).outgoingReturned.inc();
     this.#shared.handlers.returned(envelope, reason);
   }
 

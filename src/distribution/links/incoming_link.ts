@@ -17,9 +17,11 @@ import { LinkConnection } from "./link_connection.ts";
 import type { LinkConnectionOwner } from "./link_connection.ts";
 import type { HostMetrics } from "./link_metrics.ts";
 import { UNKNOWN_HOST } from "./link_metrics.ts";
+import { destinationOf } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
+import type { TableLink } from "./ports.ts";
 import { checkSender } from "./sender_rules.ts";
 
 /** Above this what waits for the peer to read is not added to: it gets its ACK later. */
@@ -39,6 +41,7 @@ export class IncomingLink implements LinkConnectionOwner {
   #metrics: HostMetrics | undefined;
   #peer: LinkPeer | undefined;
   #lane: InboundLane | undefined;
+  #table: TableLink | undefined;
   #receivedBytes = 0;
   #grantedBytes = 0;
   #isFrozen = false;
@@ -54,6 +57,11 @@ export class IncomingLink implements LinkConnectionOwner {
     this.#events = events;
     this.#link = new LinkConnection(connection, this, { shared, role: "acceptor" });
     this.#link.start();
+  }
+
+  /** The destination that the peer belongs to; undefined before HELLO. */
+  get destination(): string | undefined {
+    return this.#peer === undefined ? undefined : destinationOf(this.#shared.scope, this.#peer);
   }
 
   /** The peer's local host; undefined before HELLO. */
@@ -90,7 +98,7 @@ export class IncomingLink implements LinkConnectionOwner {
   }
 
   opened(peer: LinkPeer): void {
-    const { inbound, identity, mesh, metrics, clock, log } = this.#shared;
+    const { inbound, identity, mesh, metrics, clock, log, scope } = this.#shared;
     const attachment = inbound.attach({
       process: peer.process,
       lane: peer.lane,
@@ -109,7 +117,7 @@ export class IncomingLink implements LinkConnectionOwner {
     }
     this.#peer = peer;
     this.#lane = attachment.lane;
-    this.#metrics = metrics.host(peer.localHost);
+    this.#metrics = metrics.host(destinationOf(scope, peer));
     this.#metrics.incomingFirstPacket.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
     this.#link.send(helloFrame({
@@ -128,6 +136,8 @@ export class IncomingLink implements LinkConnectionOwner {
       remote: this.#link.remoteAddress,
     });
     this.#events.authenticated(this);
+    this.#table = this.#link.tableLink(peer);
+    this.#shared.traffic?.accepted(this.#table);
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
@@ -136,7 +146,11 @@ export class IncomingLink implements LinkConnectionOwner {
       const lane = decodeRetire(buffer, start, end);
       if (lane === this.#lane!.lane) throw malformed("RETIRE", "a lane cannot end itself");
       this.#shared.inbound.retire(this.#peer!.process, lane);
-    } else throw malformed("this", `the accepting side takes none of type ${type}`);
+    } else if (
+      type === FRAME_TYPE.lease || type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot ||
+      type === FRAME_TYPE.invalidate
+    ) this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
+    else throw malformed("this", `the accepting side takes none of type ${type}`);
   }
 
   ended(reason: CloseReason, detail: string): void {
@@ -148,6 +162,7 @@ export class IncomingLink implements LinkConnectionOwner {
     (isOrderly ? counted.incomingClosed : counted.incomingErrored).inc();
     if (!isOrderly && reason !== "lost") metrics.refused(reason).inc();
     const fields = { host: this.host, remote: this.#link.remoteAddress, reason, detail };
+    if (this.#table !== undefined) this.#shared.traffic?.ended(this.#table, reason === "leaving");
     if (this.#peer === undefined) log.warn("link.refused", fields);
     else log.info("link.closed", { ...fields, direction: "in" });
     if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);
@@ -190,7 +205,11 @@ export class IncomingLink implements LinkConnectionOwner {
     const lane = this.#lane!;
     try {
       const fields = decodeStanza(buffer, start, end);
-      const refusal = checkSender(fields.stanza.from, fields.origin, this.#shared.mesh);
+      const { scope, mesh } = this.#shared;
+      // A node of our own datacenter has checked it where it came in, as we would have.
+      const refusal = scope === "mesh"
+        ? checkSender(fields.stanza.from, fields.origin, mesh)
+        : undefined;
       if (refusal === undefined) return new Envelope(fields, lane, number);
       this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
       return undefined;

@@ -39,6 +39,8 @@ class Scene {
   constructor(options: LinksOptions = {}) {
     const resolved = resolveLinksOptions(options);
     const shared: LinkShared = {
+      scope: "mesh",
+      traffic: undefined,
       identity: {
         globalHost: "example.com",
         localHost: "dc1.example.com",

@@ -13,6 +13,7 @@ import {
   pingFrame,
   pongFrame,
 } from "../wire/mod.ts";
+import { expectedPeer } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type {
   CloseReason,
@@ -22,6 +23,7 @@ import type {
   LinkState,
 } from "./link_state.ts";
 import { stepLink } from "./link_state.ts";
+import type { TableLink } from "./ports.ts";
 
 /** The side of a link that a `LinkConnection` works for. */
 export interface LinkConnectionOwner {
@@ -54,20 +56,27 @@ export class LinkConnection implements FrameSink {
     options: {
       readonly shared: LinkShared;
       readonly role: "dialler" | "acceptor";
-      readonly host?: string;
+      /** What the dialler means to reach. */
+      readonly destination?: string;
       readonly lane?: number;
     },
   ) {
-    const { shared } = options;
+    const { shared, destination } = options;
+    const { scope, identity } = shared;
+    const expected = destination === undefined
+      ? { host: undefined, node: undefined }
+      : expectedPeer(scope, destination, identity);
     this.#connection = connection;
     this.#owner = owner;
     this.#shared = shared;
     this.#expect = {
       role: options.role,
-      host: options.host,
+      scope,
+      ...expected,
       lane: options.lane,
       peerNames: shared.tls === undefined ? undefined : connection.peerNames,
-      ourHost: shared.identity.localHost,
+      ourHost: identity.localHost,
+      ourNode: identity.nodeName,
       silenceTimeoutMs: shared.options.silenceTimeoutMs,
       pingIntervalMs: shared.options.pingIntervalMs,
     };
@@ -94,6 +103,19 @@ export class LinkConnection implements FrameSink {
 
   get pendingBytes(): number {
     return this.#connection.pendingBytes;
+  }
+
+  /** This link as the replication of the session table sees it. */
+  tableLink(peer: LinkPeer): TableLink {
+    return {
+      host: peer.localHost,
+      nodeName: peer.nodeName,
+      process: peer.process,
+      send: (frame) => {
+        if (this.#state.kind === "open") this.#connection.send(frame);
+      },
+      refuse: (detail) => this.leave("malformed", detail),
+    };
   }
 
   /** Begins to read. */

@@ -9,6 +9,8 @@ import { HostLinks } from "./host_links.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
 import { IncomingLink } from "./incoming_link.ts";
 import { LinkMetrics } from "./link_metrics.ts";
+import type { LinkScope } from "./link_scope.ts";
+import { destinationOf } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { LinksOptions } from "./links_options.ts";
 import { resolveLinksOptions } from "./links_options.ts";
@@ -21,10 +23,14 @@ import type {
   HostSource,
   LinkHandlers,
   NodeIdentity,
+  TableTraffic,
 } from "./ports.ts";
+import { SeedLink } from "./seed_link.ts";
 
 /** What the links of one process are made of. */
 export interface LinkLayerConfig {
+  /** @default "mesh" */
+  readonly scope?: LinkScope;
   readonly identity: NodeIdentity;
   /** Where to accept links; may be empty. Port 0 lets the system choose. */
   readonly listen: readonly EndpointAddress[];
@@ -35,6 +41,13 @@ export interface LinkLayerConfig {
   readonly endpoints: EndpointSource;
   readonly hosts: HostSource;
   readonly handlers: LinkHandlers;
+  /** Who replicates the session table over the links; nobody when something else does. */
+  readonly traffic?: TableTraffic;
+  /**
+   * Nodes of other datacenters, of whatever local host, that tell of the rest of the mesh: each is
+   * called until it has been, and again whenever nobody else can be reached.
+   */
+  readonly seeds?: readonly EndpointAddress[];
   readonly metrics: Metrics;
   readonly options?: LinksOptions;
   /** True for the domain of a component that is not under the global host but in the session table. */
@@ -48,15 +61,20 @@ export interface LinkLayerConfig {
 const CHECK_MS = 10;
 
 /**
- * All links of one process: accepts those of other datacenters' nodes, keeps its own to theirs, and
+ * The links of one process in one scope: accepts those of other nodes, keeps its own to theirs, and
  * carries stanzas in order per sender until they are settled (`design.md` §6).
  */
 export class LinkLayer {
   readonly #config: LinkLayerConfig;
   readonly #shared: LinkShared;
+  /** The destination that is this node itself. */
+  readonly #own: string;
   readonly #hosts = new Map<string, HostLinks>();
+  /** Destinations that are forgotten and whose connections have not ended yet. */
+  readonly #leaving = new Set<HostLinks>();
   readonly #incoming = new Set<IncomingLink>();
   readonly #unauthenticated = new Set<IncomingLink>();
+  readonly #seeds: readonly SeedLink[];
   readonly #listeners: Listener[] = [];
   #phase: "running" | "draining" | "closed" = "running";
   #cancelTick: CancelTimer | undefined;
@@ -68,11 +86,15 @@ export class LinkLayer {
     this.#config = config;
     const options = resolveLinksOptions(config.options);
     const { localHost, globalHost } = config.identity;
+    const scope = config.scope ?? "mesh";
+    this.#own = destinationOf(scope, config.identity);
     this.#shared = {
+      scope,
       identity: config.identity,
       options,
       tls: config.tls,
       handlers: config.handlers,
+      traffic: config.traffic,
       endpoints: config.endpoints,
       inbound: new InboundLanes(options),
       mesh: new MeshHosts({
@@ -80,12 +102,15 @@ export class LinkLayer {
         hosts: [localHost, ...Object.keys(config.overrides ?? {})],
         isComponentDomain: config.isComponentDomain ?? (() => false),
       }),
-      metrics: new LinkMetrics(config.metrics),
+      metrics: new LinkMetrics(config.metrics, scope),
       clock: config.clock ?? new SystemClock(),
       random: config.random ?? MATH_RANDOM,
       log: config.log ?? SILENT_LOGGER,
       nextLane: () => ++this.#lanes,
     };
+    this.#seeds = (config.seeds ?? []).map((address) =>
+      new SeedLink(address, this.#shared, () => !this.#isAnyHostOpen())
+    );
   }
 
   /** Where links are accepted, ports as bound. */
@@ -132,9 +157,10 @@ export class LinkLayer {
   /** Begins to look for other datacenters and to connect to them. */
   start(): void {
     for (const host of Object.keys(this.#config.overrides ?? {})) {
-      if (host !== this.#shared.identity.localHost) this.#links(host);
+      if (host !== this.#own) this.#links(host);
     }
     this.#tickLater();
+    for (const seed of this.#seeds) seed.start();
     this.#lookForHosts().catch(() => {}); // it reports what it cannot do
   }
 
@@ -145,6 +171,19 @@ export class LinkLayer {
       return;
     }
     (this.#hosts.get(host) ?? this.#links(host)).send(envelope);
+  }
+
+  /** True while nobody listens where `destination` did: its processes have ended. */
+  isGone(destination: string): boolean {
+    return this.#hosts.get(destination)?.isGone ?? false;
+  }
+
+  /** Takes notice of a datacenter that is new, or accepts links elsewhere than before. */
+  learn(host: string): void {
+    if (this.#phase !== "running" || host === this.#own) return;
+    const known = this.#hosts.get(host);
+    if (known === undefined) this.#links(host);
+    else known.refresh(); // never rejects
   }
 
   /** True for the local host of another datacenter that this process has heard of. */
@@ -228,13 +267,20 @@ export class LinkLayer {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
     for (const link of this.#incoming) link.leave("leaving", "this node is going down");
+    for (const seed of this.#seeds) seed.stop();
     for (const host of this.#hosts.values()) host.stop("leaving", "this node is going down");
   }
 
   #hasEnded(): boolean {
     if (this.#incoming.size > 0) return false;
     for (const host of this.#hosts.values()) if (!host.hasEnded) return false;
-    return true;
+    for (const host of this.#leaving) if (!host.hasEnded) return false;
+    return this.#seeds.every((seed) => seed.hasEnded);
+  }
+
+  #isAnyHostOpen(): boolean {
+    for (const host of this.#hosts.values()) if (host.openLinks > 0) return true;
+    return false;
   }
 
   /** Stanzas in our lanes, and those received whose fate is open. */
@@ -251,7 +297,7 @@ export class LinkLayer {
     const link = new IncomingLink(connection, this.#shared, {
       authenticated: (link) => {
         this.#unauthenticated.delete(link);
-        this.#hosts.get(link.host!)?.peerArrived(); // HELLO has told the host
+        this.#peerArrived(link.destination!); // HELLO has told it
       },
       ended: (link) => {
         this.#unauthenticated.delete(link);
@@ -267,11 +313,24 @@ export class LinkLayer {
     } else this.#unauthenticated.add(link);
   }
 
+  #peerArrived(destination: string): void {
+    const isNews = this.#shared.scope === "datacenter" && this.#phase === "running";
+    if (isNews) this.#links(destination);
+    this.#hosts.get(destination)?.peerArrived();
+  }
+
+  /** Ends the links to `host` for good; what their lanes hold is given back to be routed anew. */
+  #forget(host: string, links: HostLinks): void {
+    this.#hosts.delete(host);
+    this.#leaving.add(links);
+    links.giveBackAll("peer-restarted");
+    links.stop("endpoint-gone", "the node is not listed any more");
+    this.#shared.log.info("links.forgotten", { host });
+  }
+
   /** The links to `host`, made at first need. */
   #links(host: string): HostLinks {
-    if (host === this.#shared.identity.localHost) {
-      throw new RangeError(`Cannot link to ${host}: it is our own local host`);
-    }
+    if (host === this.#own) throw new RangeError(`Cannot link to ${host}: that is us`);
     let links = this.#hosts.get(host);
     if (links === undefined) {
       const override = this.#config.overrides?.[host];
@@ -284,11 +343,16 @@ export class LinkLayer {
   }
 
   async #lookForHosts(): Promise<void> {
-    const { identity, log, options, clock } = this.#shared;
+    const { scope, log, options, clock } = this.#shared;
     try {
-      for (const host of await this.#config.hosts.hosts()) {
-        if (this.#phase !== "running") return;
-        if (host !== identity.localHost) this.#links(host);
+      const hosts = await this.#config.hosts.hosts();
+      if (this.#phase !== "running") return;
+      for (const host of hosts) if (host !== this.#own) this.#links(host);
+      // A datacenter that is silent may be cut off and come back; a node without a lease is gone.
+      if (scope === "datacenter") {
+        for (const [host, links] of this.#hosts) {
+          if (!hosts.includes(host) && links.openLinks === 0) this.#forget(host, links);
+        }
       }
       this.#hasHostsFailed = false;
     } catch (error) {
@@ -309,6 +373,11 @@ export class LinkLayer {
       const nowMs = this.#shared.clock.monotonicMs();
       for (const link of this.#incoming) link.tick(nowMs);
       for (const host of this.#hosts.values()) host.tick(nowMs);
+      for (const seed of this.#seeds) seed.tick(nowMs);
+      for (const host of this.#leaving) {
+        host.tick(nowMs);
+        if (host.hasEnded) this.#leaving.delete(host);
+      }
       this.#shared.inbound.tick(nowMs);
       this.#cancelTick = undefined;
       this.#tickLater();

@@ -1,6 +1,7 @@
 import type { Counter, Histogram, MetricLabels, Metrics } from "../../observe/mod.ts";
+import type { LinkScope } from "./link_scope.ts";
 
-/** What is counted for one remote datacenter; bound once. */
+/** What is counted for one destination (`link_scope.ts`); bound once. */
 export interface HostMetrics {
   readonly outgoingMessages: Counter;
   readonly outgoingQueueTime: Histogram;
@@ -20,25 +21,39 @@ export interface HostMetrics {
 /** Shown as the host of connections that end before they have one. */
 export const UNKNOWN_HOST = "unknown";
 
-/** The metrics of all links; names as `design.md` §8 has them. */
+/**
+ * How the metrics of a scope are called: `design.md` §8 has the names of links between datacenters;
+ * those within one are a matter of our own, and no part of the classic figures.
+ */
+const NAMING = {
+  mesh: { prefix: "mod_global_distrib", label: "host", isClassic: true },
+  datacenter: { prefix: "causeway_cluster", label: "node", isClassic: false },
+} as const;
+
+type Naming = typeof NAMING[LinkScope];
+
+/** The metrics of all links of one scope. */
 export class LinkMetrics {
   readonly incomingEstablished: Counter;
   readonly #metrics: Metrics;
+  readonly #naming: Naming;
   readonly #hosts = new Map<string, HostMetrics>();
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: Metrics, scope: LinkScope = "mesh") {
     this.#metrics = metrics;
+    this.#naming = NAMING[scope];
+    const { prefix, isClassic } = this.#naming;
     this.incomingEstablished = metrics.counter({
-      name: "mod_global_distrib_incoming_established_total",
-      help: "How many connections have nodes of other datacenters made to us?",
-      classicName: "global.mod_global_distrib.incoming.established",
+      name: `${prefix}_incoming_established_total`,
+      help: "How many connections have other nodes made to us?",
+      ...(isClassic ? { classicName: "global.mod_global_distrib.incoming.established" } : {}),
     });
   }
 
   /** Links refused or ended by a fault of the peer's, by reason. */
   refused(reason: string): Counter {
     return this.#metrics.counter({
-      name: "mod_global_distrib_links_refused_total",
+      name: `${this.#naming.prefix}_links_refused_total`,
       help: "How many links were refused or ended because of what the peer is or sent?",
       labels: { reason },
     });
@@ -46,52 +61,57 @@ export class LinkMetrics {
 
   /** What the lanes of one host hold now. */
   bindLevels(host: string, read: { items(): number; bytes(): number; open(): number }): void {
-    const labels = { host };
+    const { prefix, label } = this.#naming;
+    const labels = { [label]: host };
     this.#metrics.gauge({
-      name: "mod_global_distrib_lane_items",
-      help: "How many stanzas do the lanes to a datacenter hold?",
+      name: `${prefix}_lane_items`,
+      help: "How many stanzas do the lanes to a destination hold?",
       labels,
     }, read.items);
     this.#metrics.gauge({
-      name: "mod_global_distrib_lane_bytes",
-      help: "How many bytes are allocated for the lanes to a datacenter?",
+      name: `${prefix}_lane_bytes`,
+      help: "How many bytes are allocated for the lanes to a destination?",
       labels,
     }, read.bytes);
     this.#metrics.gauge({
-      name: "mod_global_distrib_links_open",
-      help: "How many links to a datacenter are up?",
+      name: `${prefix}_links_open`,
+      help: "How many links to a destination are up?",
       labels,
     }, read.open);
   }
 
-  /** The metrics of one host, which must be known to exist: its name becomes a label. */
+  /** The metrics of one destination, which must be known to exist: its name becomes a label. */
   host(host: string): HostMetrics {
     let known = this.#hosts.get(host);
     if (known === undefined) {
-      known = bindHost(this.#metrics, { host });
+      known = bindHost(this.#metrics, host, this.#naming);
       this.#hosts.set(host, known);
     }
     return known;
   }
 }
 
-function bindHost(metrics: Metrics, labels: MetricLabels): HostMetrics {
+function bindHost(metrics: Metrics, host: string, naming: Naming): HostMetrics {
+  const { prefix, label } = naming;
+  const labels: MetricLabels = { [label]: host };
   const counter = (name: string, help: string, isClassic = true) =>
     metrics.counter({
-      name: `mod_global_distrib_${name.replace(".", "_")}_total`,
+      name: `${prefix}_${name.replace(".", "_")}_total`,
       help,
-      ...(isClassic ? { classicName: `global.mod_global_distrib.${name}.<host>` } : {}),
+      ...(isClassic && naming.isClassic
+        ? { classicName: `global.mod_global_distrib.${name}.<host>` }
+        : {}),
       labels,
     });
   const histogram = (name: string, help: string) =>
     metrics.histogramUs({
-      name: `mod_global_distrib_${name.replace(".", "_")}_seconds`,
+      name: `${prefix}_${name.replace(".", "_")}_seconds`,
       help,
-      classicName: `global.mod_global_distrib.${name}.<host>[us]`,
+      ...(naming.isClassic ? { classicName: `global.mod_global_distrib.${name}.<host>[us]` } : {}),
       labels,
     });
   return {
-    outgoingMessages: counter("outgoing.messages", "How many stanzas were sent to a datacenter?"),
+    outgoingMessages: counter("outgoing.messages", "How many stanzas were sent to a destination?"),
     outgoingQueueTime: histogram("outgoing.queue_time", "How long do stanzas wait to be written?"),
     outgoingEstablished: counter("outgoing.established", "How many of our links came up?"),
     outgoingClosed: counter("outgoing.closed", "How many of our links ended in order?"),
@@ -101,14 +121,14 @@ function bindHost(metrics: Metrics, labels: MetricLabels): HostMetrics {
       "How many stanzas came back from the lanes to be routed anew or answered with an error?",
       false,
     ),
-    incomingMessages: counter("incoming.messages", "How many stanzas came from a datacenter?"),
+    incomingMessages: counter("incoming.messages", "How many stanzas came from a destination?"),
     incomingTransferTime: histogram(
       "incoming.transfer_time",
       "How long is a stanza on its way from the node that accepted it?",
     ),
     incomingFirstPacket: counter(
       "incoming.first_packet",
-      "How many connections have told which datacenter they come from?",
+      "How many connections have told where they come from?",
     ),
     incomingClosed: counter("incoming.closed", "How many links to us ended in order?"),
     incomingErrored: counter("incoming.errored", "How many links to us failed?"),

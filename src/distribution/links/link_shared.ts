@@ -3,17 +3,21 @@ import type { TlsContextHolder } from "../../net/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { InboundLanes } from "./inbound_lanes.ts";
 import type { LinkMetrics } from "./link_metrics.ts";
+import type { LinkScope } from "./link_scope.ts";
 import type { ResolvedLinksOptions } from "./links_options.ts";
 import type { MeshHosts } from "./mesh_hosts.ts";
-import type { EndpointSource, LinkHandlers, NodeIdentity } from "./ports.ts";
+import type { EndpointSource, LinkHandlers, NodeIdentity, TableTraffic } from "./ports.ts";
 
 /** What all links of one process share. */
 export interface LinkShared {
+  readonly scope: LinkScope;
   readonly identity: NodeIdentity;
   readonly options: ResolvedLinksOptions;
   /** Undefined: plain TCP. */
   readonly tls: TlsContextHolder | undefined;
   readonly handlers: LinkHandlers;
+  /** Undefined: the session table is not replicated over links. */
+  readonly traffic: TableTraffic | undefined;
   readonly endpoints: EndpointSource;
   readonly inbound: InboundLanes;
   readonly mesh: MeshHosts;

@@ -1,5 +1,6 @@
 import type { GoodbyeReason, Hello } from "../wire/mod.ts";
 import { commonVersion } from "../wire/mod.ts";
+import type { LinkScope } from "./link_scope.ts";
 
 /**
  * One connection between two nodes, from the first byte to the last.
@@ -57,13 +58,17 @@ export interface LinkStep {
 /** What one side demands of the other. */
 export interface LinkExpectations {
   readonly role: "dialler" | "acceptor";
+  readonly scope: LinkScope;
   /** Local host that the dialler meant to reach. */
   readonly host: string | undefined;
+  /** Node that the dialler meant to reach; undefined where any node of `host` will do. */
+  readonly node: string | undefined;
   /** The lane that the dialler announced. */
   readonly lane: number | undefined;
   /** Names in the peer's verified certificate; undefined over plain TCP, where none is asked for. */
   readonly peerNames: readonly string[] | undefined;
   readonly ourHost: string;
+  readonly ourNode: string;
   readonly silenceTimeoutMs: number;
   readonly pingIntervalMs: number;
 }
@@ -156,11 +161,16 @@ function closed(reason: CloseReason): LinkStep {
   return { state: { kind: "closed", reason }, actions: [] };
 }
 
+interface Refusal {
+  readonly reason: GoodbyeReason;
+  readonly detail: string;
+}
+
 function refuse(
   hello: Hello,
   knownDatacenterId: string | undefined,
   expect: LinkExpectations,
-): { readonly reason: GoodbyeReason; readonly detail: string } | undefined {
+): Refusal | undefined {
   const { localHost } = hello;
   if (commonVersion(hello) === undefined) {
     return {
@@ -175,9 +185,10 @@ function refuse(
   if (expect.host !== undefined && localHost !== expect.host) {
     return { reason: "identity", detail: `meant to reach ${expect.host}, not ${localHost}` };
   }
-  if (localHost === expect.ourHost) {
-    return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
-  }
+  const misplaced = expect.scope === "mesh"
+    ? refuseOwnHost(hello, expect)
+    : refuseStranger(hello, expect);
+  if (misplaced !== undefined) return misplaced;
   const { datacenterId } = hello;
   if (
     knownDatacenterId !== undefined && datacenterId !== "" && knownDatacenterId !== datacenterId
@@ -189,6 +200,27 @@ function refuse(
       reason: "malformed",
       detail: `HELLO for lane ${hello.lane} instead of ${expect.lane}`,
     };
+  }
+  return undefined;
+}
+
+/** Between datacenters: two that use one local host are a mistake. */
+function refuseOwnHost({ localHost }: Hello, expect: LinkExpectations): Refusal | undefined {
+  if (localHost !== expect.ourHost) return undefined;
+  return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
+}
+
+/** Within a datacenter: only its own nodes, each under its own name. */
+function refuseStranger(hello: Hello, expect: LinkExpectations): Refusal | undefined {
+  const { localHost, nodeName } = hello;
+  if (localHost !== expect.ourHost) {
+    return { reason: "identity", detail: `only nodes of ${expect.ourHost} may link here` };
+  }
+  if (nodeName === expect.ourNode) {
+    return { reason: "host-conflict", detail: `${nodeName} is the name of both sides` };
+  }
+  if (expect.node !== undefined && nodeName !== expect.node) {
+    return { reason: "identity", detail: `meant to reach ${expect.node}, not ${nodeName}` };
   }
   return undefined;
 }

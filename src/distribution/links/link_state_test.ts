@@ -18,10 +18,13 @@ const HELLO: Hello = {
 
 const EXPECT: LinkExpectations = {
   role: "acceptor",
+  scope: "mesh",
   host: undefined,
+  node: undefined,
   lane: undefined,
   peerNames: ["dc2.example.com"],
   ourHost: "dc1.example.com",
+  ourNode: "node1@dc1.example.com",
   silenceTimeoutMs: 15_000,
   pingIntervalMs: 5000,
 };

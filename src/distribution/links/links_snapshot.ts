@@ -22,8 +22,9 @@ export interface EndpointSnapshot {
   readonly lanes: readonly LaneSnapshot[];
 }
 
-/** What goes to one other datacenter. */
+/** What goes to one destination. */
 export interface HostSnapshot {
+  /** Local host, or within a datacenter the name of the node. */
   readonly host: string;
   readonly openLinks: number;
   readonly senders: number;
@@ -68,7 +69,7 @@ export function snapshotOf(
 
 function hostSnapshot(links: HostLinks): HostSnapshot {
   return {
-    host: links.host,
+    host: links.destination,
     openLinks: links.openLinks,
     senders: links.senders,
     parkedItems: links.parkedItems,

@@ -16,10 +16,11 @@ import { Lane } from "./lane.ts";
 import { LinkConnection } from "./link_connection.ts";
 import type { LinkConnectionOwner } from "./link_connection.ts";
 import type { HostMetrics } from "./link_metrics.ts";
+import { expectedPeer } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
-import type { EndpointAddress } from "./ports.ts";
+import type { EndpointAddress, TableLink } from "./ports.ts";
 import { QueueTimes } from "./queue_times.ts";
 
 /** Who is told of an outgoing link's life. */
@@ -44,7 +45,7 @@ type Phase =
  * until it is stopped; the lane outlives the connections.
  */
 export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
-  readonly host: string;
+  readonly destination: string;
   readonly address: EndpointAddress;
   readonly lane: Lane;
   readonly #shared: LinkShared;
@@ -53,6 +54,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   readonly #queueTimes: QueueTimes;
   #phase: Phase = { kind: "idle" };
   #peer: LinkPeer | undefined;
+  #table: TableLink | undefined;
   #timesOpened = 0;
   #retries = 0;
   #lastRefusal: CloseReason | undefined;
@@ -65,16 +67,16 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   readonly #write = (bytes: Uint8Array) => this.#send(bytes);
 
   constructor(
-    host: string,
+    destination: string,
     address: EndpointAddress,
     options: { readonly shared: LinkShared; readonly events: OutgoingLinkEvents },
   ) {
-    this.host = host;
+    this.destination = destination;
     this.address = address;
     this.#shared = options.shared;
     this.#events = options.events;
     this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, this);
-    this.#metrics = this.#shared.metrics.host(host);
+    this.#metrics = this.#shared.metrics.host(destination);
     this.#queueTimes = new QueueTimes(this.#metrics.outgoingQueueTime);
   }
 
@@ -174,9 +176,9 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.lane.isGone = false;
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
-    mesh.linkOpened(this.host, peer.datacenterId);
+    mesh.linkOpened(peer.localHost, peer.datacenterId);
     log.info("link.opened", {
-      host: this.host,
+      host: this.destination,
       node: peer.nodeName,
       remote: link.remoteAddress,
       resumption,
@@ -184,9 +186,15 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     });
     this.#events.opened(this);
     if (taken.length > 0) this.#events.restarted(this, taken);
+    this.#table = link.tableLink(peer);
+    this.#shared.traffic?.dialled(this.#table);
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
+    if (type === FRAME_TYPE.position || type === FRAME_TYPE.mesh) {
+      this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
+      return;
+    }
     if (type !== FRAME_TYPE.ack) {
       throw malformed("this", `the dialling side takes none of type ${type}`);
     }
@@ -205,8 +213,8 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.lane.isLive = false;
     if (reason === "leaving" && !this.#isStopping) this.lane.isGone = true;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
-    if (wasOpen) this.#shared.mesh.linkClosed(this.host, this.#peer!.datacenterId);
-    const fields = { host: this.host, endpoint: this.#endpoint, reason, detail };
+    if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
+    const fields = { host: this.destination, endpoint: this.#endpoint, reason, detail };
     if (wasOpen) this.#shared.log.info("link.closed", { ...fields, direction: "out" });
     else {
       if (reason !== "lost") this.#shared.metrics.refused(reason).inc();
@@ -216,6 +224,8 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#shared.log[level]("link.refused", fields);
     }
     this.#peer = undefined;
+    if (this.#table !== undefined) this.#shared.traffic?.ended(this.#table, reason === "leaving");
+    this.#table = undefined;
     // A link that breaks as soon as it stands must not be made again without end.
     const stoodMs = phase.kind === "connected"
       ? this.#shared.clock.monotonicMs() - phase.sinceMs
@@ -226,19 +236,20 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   }
 
   #connected(connection: Connection): void {
-    const { tls, identity, clock } = this.#shared;
+    const { tls, identity, clock, scope } = this.#shared;
     const link = new LinkConnection(connection, this, {
       shared: this.#shared,
       role: "dialler",
-      host: this.host,
+      destination: this.destination,
       lane: this.lane.id,
     });
     this.#phase = { kind: "connected", link, sinceMs: clock.monotonicMs() };
     this.#sentBytes = 0;
     this.#creditBytes = 0;
     link.start();
-    if (tls !== undefined && !connection.peerNames.includes(this.host)) {
-      link.leave("identity", `the certificate does not name ${this.host}`);
+    const { host } = expectedPeer(scope, this.destination, identity);
+    if (tls !== undefined && !connection.peerNames.includes(host)) {
+      link.leave("identity", `the certificate does not name ${host}`);
       return;
     }
     link.send(helloFrame({
@@ -260,7 +271,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     // The first failure of a row says it; the rest is the same again.
     const level = this.#retries === 0 ? "warn" : "debug";
     this.#shared.log[level]("link.unreachable", {
-      host: this.host,
+      host: this.destination,
       endpoint: this.#endpoint,
       detail,
     });

@@ -1,6 +1,19 @@
 export type { BounceOptions } from "./bounce_store.ts";
 export { resolveBounceOptions } from "./bounce_store.ts";
 export type { Domains } from "./decision.ts";
-export type { LocalDelivery, LocalOutcome, Locations, Outbound } from "./ports.ts";
+export type { DatacenterSideDeps } from "./datacenter_side.ts";
+export { DatacenterSide } from "./datacenter_side.ts";
+export type { OwnSessions } from "./placement.ts";
+export type {
+  Handover,
+  LocalDelivery,
+  LocalOutcome,
+  Locations,
+  NodeOutcome,
+  NodeSide,
+  Outbound,
+  Placement,
+  Placements,
+} from "./ports.ts";
 export type { ReturnReason, RouterDeps, RouterOptions } from "./router.ts";
 export { Router } from "./router.ts";

@@ -1,5 +1,6 @@
 import type { Jid, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
+import type { OwnSessions } from "./placement.ts";
 
 /** The lanes to other datacenters, as routing sees them. */
 export interface Outbound {
@@ -22,16 +23,62 @@ export interface Locations {
   forget(jid: Jid): void;
 }
 
+/** A session, or a component's connection, on another node of this datacenter. */
+export interface Placement {
+  readonly node: string;
+  /** Empty for a component. */
+  readonly resourcepart: string;
+  /** Undefined while the resource is connected but not available. */
+  readonly priority: number | undefined;
+}
+
+/** Where in this datacenter users and components are, as the session table knows it. */
+export interface Placements {
+  /** False while this is the datacenter's only node: then there is nothing to ask. */
+  readonly hasNeighbours: boolean;
+  /** What the last lookup of `jid` found on other nodes. */
+  placements(jid: Jid): readonly Placement[];
+  /** True when `jid` has to be located before `placements` can answer for it. */
+  isUnplaced(jid: Jid): boolean;
+  locate(jid: Jid): Promise<string | undefined>;
+}
+
+/** The lanes to the other nodes of this datacenter. */
+export interface Handover {
+  /** Takes `envelope` over; what cannot be sent in the end comes back through `handedBack`. */
+  send(node: string, envelope: Envelope): void;
+  /** True while the node's process has ended: nothing is handed to it. */
+  isGone(node: string): boolean;
+}
+
 /**
- * What became of a stanza handed to the local side: `delivered` (the local side now owns the envelope
- * and settles it), `no-session` (nothing here answers to the address), `ignored` (RFC 6121 says to
+ * What became of a stanza handed to this node's side: `delivered` (it now owns the envelope and settles
+ * it), `no-session` (nothing here answers to the address), `ignored` (RFC 6121 says to
  * drop it silently), or the stanza error that RFC 6121 §8.5 asks for.
  */
-export type LocalOutcome = "delivered" | "no-session" | "ignored" | StanzaErrorCondition;
+export type NodeOutcome = "delivered" | "no-session" | "ignored" | StanzaErrorCondition;
+
+/** The same of the whole datacenter's side: `handed-over` when another node of it has the envelope. */
+export type LocalOutcome = NodeOutcome | "handed-over";
 
 /** Sessions, components and services connected to this datacenter. */
 export interface LocalDelivery {
   /** True for the domain of a component that is connected to this datacenter. */
   servesDomain(domain: string): boolean;
   deliver(envelope: Envelope): LocalOutcome;
+  /**
+   * For an address that nobody has looked up, to be called before `deliver`: a promise when there is
+   * something to wait for, which never rejects.
+   */
+  prepare?(to: Jid): Promise<unknown> | undefined;
+  /** Gives a copy, which nobody answers for, to the datacenter's other nodes that want it. */
+  deliverElsewhere?(envelope: Envelope): void;
+}
+
+/** The local side of one node, as a datacenter of several puts it together. */
+export interface NodeSide {
+  servesDomain(domain: string): boolean;
+  deliver(envelope: Envelope): NodeOutcome;
+  /** What `to`'s account has connected to this node. */
+  ownSessions(to: Jid): OwnSessions;
 }

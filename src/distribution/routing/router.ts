@@ -108,6 +108,15 @@ export class Router {
     this.#submit(envelope, -1);
   }
 
+  /**
+   * Takes a stanza that has reached whom it is for on this node, in order with its sender's others,
+   * for the datacenter's other nodes.
+   */
+  copy(stanza: Stanza): void {
+    const envelope = this.#envelop(stanza);
+    this.#submit(new Envelope({ ...envelope, isCopy: true }), -1);
+  }
+
   /** Takes what a service here answers to `request`, whose duty to settle the answer takes over. */
   answer(reply: Stanza, request: Envelope | undefined): void {
     const envelope = this.#envelop(reply);
@@ -120,11 +129,24 @@ export class Router {
    * error or unavailable presence (`design.md` §4, "Origin").
    */
   received(envelope: Envelope): void {
-    const { stanza, origin } = envelope;
-    if (
-      origin !== this.#domains.localHost && stanza.type !== "error" && stanza.type !== "unavailable"
-    ) this.#learn(stanza.from, origin);
+    this.#learnFrom(envelope);
     this.#submit(envelope, this.#deps.clock.monotonicMs());
+  }
+
+  /** Takes a stanza that another node of this datacenter has handed over. */
+  handedOver(envelope: Envelope): void {
+    envelope.isHandedOver = true;
+    this.#learnFrom(envelope);
+    this.#submit(envelope, -1);
+  }
+
+  /** Takes back what could not be handed to another node of this datacenter. */
+  handedBack(envelope: Envelope, reason: ReturnReason): void {
+    if (envelope.isCopy) return this.#drop(envelope, "returned");
+    if (reason !== "peer-restarted") return this.returned(envelope, reason);
+    // No hop was made; where the recipient is now, the table may know by now.
+    this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
+    this.#submit(envelope, -1);
   }
 
   /** Takes back what a lane could not carry. */
@@ -214,10 +236,14 @@ export class Router {
   #route(envelope: Envelope): Promise<void> | undefined {
     const { from, to } = envelope.stanza;
     const decision = decide(from, to, this.#domains);
+    if (envelope.isHandedOver) {
+      this.#deliverHandedOver(envelope, decision);
+      return undefined;
+    }
+    if (envelope.isCopy) return this.#deliverElsewhere(envelope);
     switch (decision) {
       case "local":
-        this.#deliverFinally(envelope);
-        return undefined;
+        return this.#deliverLocal(envelope);
       case "other-datacenter":
         this.#forward(envelope, to.domainpart);
         return undefined;
@@ -245,6 +271,33 @@ export class Router {
     return this.#deps.locations.locate(key).then((found) =>
       this.#dispatch(envelope, decision, key, found ?? null)
     );
+  }
+
+  #deliverElsewhere(envelope: Envelope): Promise<void> | undefined {
+    const { local } = this.#deps;
+    const waiting = local.prepare?.(envelope.stanza.to);
+    if (waiting === undefined) local.deliverElsewhere?.(envelope);
+    return waiting?.then(() => local.deliverElsewhere?.(envelope));
+  }
+
+  #deliverLocal(envelope: Envelope): Promise<void> | undefined {
+    const waiting = this.#deps.local.prepare?.(envelope.stanza.to);
+    if (waiting !== undefined) return waiting.then(() => this.#deliverFinally(envelope));
+    this.#deliverFinally(envelope);
+    return undefined;
+  }
+
+  /** Another node has decided that the recipient is here: it is, or there is no route to it. */
+  #deliverHandedOver(envelope: Envelope, decision: Decision): void {
+    const key = this.#lookupKey(envelope.stanza.to);
+    const isBehind = this.#bounce?.holds(key) === true && isBounceable(envelope.stanza);
+    if (isBehind && !this.#bounce!.flush(key)) {
+      envelope.isHandedOver = false;
+      return this.#bounce!.hold(envelope, key);
+    }
+    if (this.#deliverHere(envelope, true)) return;
+    this.#deps.locations.forget(key);
+    this.#noRoute(envelope, decision, key);
   }
 
   /** The address that the table is asked for: users by JID, everything else by domain. */
@@ -306,6 +359,8 @@ export class Router {
     switch (outcome) {
       case "no-session":
         return false;
+      case "handed-over":
+        return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
         if (isForeign) this.#repeats.remember(envelope);
@@ -351,6 +406,11 @@ export class Router {
     this.#metrics.dropped[reason].inc();
     this.#log.debug("routing.dropped", { reason, kind: envelope.stanza.kind });
     envelope.settle();
+  }
+
+  #learnFrom({ stanza, origin }: Envelope): void {
+    if (origin === this.#domains.localHost) return;
+    if (stanza.type !== "error" && stanza.type !== "unavailable") this.#learn(stanza.from, origin);
   }
 
   #learn(from: Jid, origin: string): void {

@@ -160,7 +160,7 @@ export class MemoryRedisCommands implements RedisCommands {
   latencyMs = 0;
   readonly #redis: MemoryRedis;
   readonly #clock: Clock;
-  readonly #cancels = new Set<CancelTimer>();
+  readonly #waiting = new Map<CancelTimer, () => void>();
   #events: RedisEvents | undefined;
   #isUp = true;
   #epoch = 0;
@@ -197,7 +197,12 @@ export class MemoryRedisCommands implements RedisCommands {
 
   close(): Promise<void> {
     this.#events = undefined;
-    for (const cancel of this.#cancels) cancel();
+    this.#epoch++; // what is under way fails
+    for (const [cancel, resolve] of this.#waiting) {
+      cancel();
+      resolve();
+    }
+    this.#waiting.clear();
     return Promise.resolve();
   }
 
@@ -205,10 +210,10 @@ export class MemoryRedisCommands implements RedisCommands {
     if (this.latencyMs === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const cancel = this.#clock.after(this.latencyMs, () => {
-        this.#cancels.delete(cancel);
+        this.#waiting.delete(cancel);
         resolve();
       });
-      this.#cancels.add(cancel);
+      this.#waiting.set(cancel, resolve);
     });
   }
 }

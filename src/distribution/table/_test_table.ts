@@ -4,6 +4,7 @@ import type { Counter, MetricDeclaration, Metrics } from "../../observe/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { BareJid, FullJid } from "../../xmpp/mod.ts";
 import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
+import type { HybridClock } from "./hybrid_clock.ts";
 import type { KeyRule } from "./key_rule.ts";
 import type { CacheOptions, RedisOptions } from "./options.ts";
 import { SessionTable } from "./session_table.ts";
@@ -71,6 +72,10 @@ export interface TestTableOptions {
   readonly cache?: CacheOptions;
   readonly rule?: KeyRule;
   readonly onSuperseded?: () => void;
+  /** @default "external" */
+  readonly replication?: "builtin" | "external";
+  readonly epochs?: HybridClock;
+  readonly meshChanged?: (host: string) => void;
 }
 
 /** A table on a `MemoryRedis` of its own or shared, under a clock that the test moves. */
@@ -79,6 +84,7 @@ export class TestTable {
   readonly logger = new MemoryLogger();
   readonly commands: MemoryRedisCommands;
   readonly table: SessionTable;
+  readonly incarnation: number;
   readonly clock: ManualClock;
   readonly redis: MemoryRedis;
 
@@ -88,6 +94,7 @@ export class TestTable {
     redis = new MemoryRedis(clock),
   ) {
     this.clock = clock;
+    this.incarnation = options.incarnation ?? 0xa1;
     this.redis = redis;
     this.commands = new MemoryRedisCommands(redis, clock);
     const localHost = options.host ?? "dc1.example.com";
@@ -95,7 +102,8 @@ export class TestTable {
       globalHost: "example.com",
       localHost,
       nodeName: options.node ?? `node1@${localHost}`,
-      incarnation: options.incarnation ?? 0xa1,
+      incarnation: this.incarnation,
+      replication: options.replication ?? "external",
       ...(options.redis === undefined ? {} : { redis: options.redis }),
       ...(options.cache === undefined ? {} : { cache: options.cache }),
     }, {
@@ -104,6 +112,8 @@ export class TestTable {
       logger: this.logger,
       redis: this.commands,
       ...(options.rule === undefined ? {} : { keyRule: options.rule }),
+      ...(options.epochs === undefined ? {} : { epochs: options.epochs }),
+      ...(options.meshChanged === undefined ? {} : { meshChanged: options.meshChanged }),
       ...(options.onSuperseded === undefined ? {} : { onSuperseded: options.onSuperseded }),
     });
   }

@@ -1,8 +1,11 @@
 import type { Claim } from "./claims.ts";
+import type { RedisCommand } from "./redis_commands.ts";
 
 /** A session of this node. */
 export interface OwnSession {
   readonly id: string;
+  /** Number of the session in its process; the id ends with it. */
+  readonly number: number;
   readonly resourcepart: string;
   /** Epoch drawn when it opened; its claim's own is higher if the account knew a higher one. */
   readonly openedUs: number;
@@ -12,6 +15,8 @@ export interface OwnSession {
   isAnnounced: boolean;
   /** How often its claim was written. */
   renewal: number;
+  /** Priority while it is available. */
+  priority: number | undefined;
 }
 
 /** A session of this node that has closed and whose keys are still being seen to. */
@@ -23,6 +28,8 @@ export interface ClosedSession {
   /** True when its claim was removed and its keys were given back once. */
   isWithdrawn: boolean;
 }
+
+const NOTHING: ReadonlySet<string> = new Set();
 
 interface Seen {
   readonly renewal: number;
@@ -43,6 +50,8 @@ export class Account {
   /** True while its commands are on their way; at most one batch works on an account. */
   isBusy = false;
   // a million quiet accounts need none of these maps
+  #touched: Set<string> | undefined;
+  #incoming: RedisCommand[] | undefined;
   #handedTo: Map<string, string> | undefined;
   #suspects: Map<string, string> | undefined;
   #seen: Map<string, Seen> | undefined;
@@ -53,7 +62,36 @@ export class Account {
 
   /** True when nothing of it is ours any more. */
   get isEmpty(): boolean {
-    return this.sessions.length === 0 && this.closed.length === 0;
+    return this.sessions.length === 0 && this.closed.length === 0 && !this.isTouched;
+  }
+
+  /** True when another datacenter's change waits to be written, or keys wait to be looked at. */
+  get isTouched(): boolean {
+    return this.#touched !== undefined;
+  }
+
+  /** Wants the keys of the account and of `resourcepart` to be looked at by the next pass. */
+  touch(resourcepart: string): void {
+    (this.#touched ??= new Set()).add(resourcepart);
+  }
+
+  /** Has `command` carried out by the next pass, before it reads. */
+  bring(command: RedisCommand): void {
+    (this.#incoming ??= []).push(command);
+  }
+
+  /** Resources that the pass which begins now has to see to besides those of our sessions. */
+  takeTouched(): ReadonlySet<string> {
+    const touched = this.#touched ?? NOTHING;
+    this.#touched = undefined;
+    return touched;
+  }
+
+  /** Commands that the pass which begins now has to carry out first. */
+  takeIncoming(): readonly RedisCommand[] {
+    const incoming = this.#incoming ?? [];
+    this.#incoming = undefined;
+    return incoming;
   }
 
   /** True when a key names a host without a claim. */

@@ -1,6 +1,6 @@
 import type { Account, OwnSession } from "./account.ts";
 import type { Claim } from "./claims.ts";
-import { formatClaim, isHost, newestClaim, tryParseClaim } from "./claims.ts";
+import { formatClaim, isHost, isNewer, newestClaim, tryParseClaim } from "./claims.ts";
 import type { KeyDecision, KeyRule } from "./key_rule.ts";
 import { claimsKey, fullJidKey } from "./keys.ts";
 import type { RedisCommand, RedisReply } from "./redis_commands.ts";
@@ -24,6 +24,8 @@ export interface PlanContext {
   readonly nodeName: string;
   readonly expireSeconds: string;
   readonly expireMs: number;
+  /** Life of what other datacenters own, where the nodes replicate: their leases say what counts. */
+  readonly replicaSeconds: string | undefined;
   readonly nowMs: number;
   readonly nowUs: number;
   /** Draws an epoch above `known`. */
@@ -39,6 +41,8 @@ export interface PlanResult {
   readonly repaired: number;
   /** Keys that changed hands other than by a login here, to drop from the cache. */
   readonly changedKeys: readonly string[];
+  /** Sessions of ours whose full JID has since been taken by another node of this datacenter. */
+  readonly displaced: readonly OwnSession[];
   /** A key names a host without a claim: it wants another look soon. */
   readonly isDoubtful: boolean;
 }
@@ -47,8 +51,9 @@ export interface PlanResult {
 const DEAD_CLAIM_US = 3_600_000_000;
 
 /** The resourceparts whose keys concern us, with the account's own key as "". */
-function concernedResources(account: Account): readonly string[] {
+function concernedResources(account: Account, touched: ReadonlySet<string>): readonly string[] {
   const resources = [""];
+  for (const resource of touched) if (resource !== "") resources.push(resource);
   for (const { resourcepart } of account.sessions) {
     if (!resources.includes(resourcepart)) resources.push(resourcepart);
   }
@@ -63,10 +68,16 @@ function keyOf(account: Account, resourcepart: string): string {
 }
 
 /** Adds the commands that read what `viewAccount` wants to see; returns their number. */
-export function readAccount(account: Account, into: RedisCommand[]): number {
+export function readAccount(
+  account: Account,
+  touched: ReadonlySet<string>,
+  into: RedisCommand[],
+): number {
   const before = into.length;
   into.push(["HGETALL", claimsKey(account.name)]);
-  for (const resource of concernedResources(account)) into.push(["GET", keyOf(account, resource)]);
+  for (const resource of concernedResources(account, touched)) {
+    into.push(["GET", keyOf(account, resource)]);
+  }
   return into.length - before;
 }
 
@@ -113,11 +124,12 @@ export function planAccount(
   view: AccountView,
   context: PlanContext,
   into: RedisCommand[],
+  touched: ReadonlySet<string> = new Set(),
 ): PlanResult {
   const { foreign } = view;
   drawEpochs(account, foreign, context);
   const ours = account.sessions.map((session) => ownClaim(session, context));
-  account.noteRenewals(foreign, context.nowMs);
+  if (context.replicaSeconds === undefined) account.noteRenewals(foreign, context.nowMs);
   const live = foreign.length === 0
     ? ours
     : [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
@@ -126,12 +138,13 @@ export function planAccount(
   if (ours.length > 0) {
     const fields = ours.flatMap((claim) => [claim.id, formatClaim(claim)]);
     into.push(["HSET", claimsKey(account.name), ...fields]);
-    into.push(["EXPIRE", claimsKey(account.name), context.expireSeconds]);
+    const life = context.replicaSeconds ?? context.expireSeconds;
+    into.push(["EXPIRE", claimsKey(account.name), life]);
   }
 
   let repaired = 0;
   const changedKeys: string[] = [];
-  for (const resource of concernedResources(account)) {
+  for (const resource of concernedResources(account, touched)) {
     const key = keyOf(account, resource);
     const current = view.values.get(key);
     if (current === undefined) continue; // came while we read: the next pass sees to it
@@ -161,30 +174,42 @@ export function planAccount(
       handedTo: account.handedTo(key),
     });
     note(account, key, current, decision, context.localHost);
-    const command = commandFor(key, decision, context.expireSeconds);
+    const command = commandFor(key, decision, context);
     if (command !== undefined) into.push(command);
     if (decision.kind === "set" && decision.host !== current) {
       if (!isLogin || decision.host !== context.localHost) changedKeys.push(key);
       if (current !== null) repaired++;
     } else if (decision.kind === "delete") changedKeys.push(key);
   }
-  return { repaired, changedKeys, isDoubtful: account.isDoubtful };
+  const displaced = live.length === ours.length
+    ? []
+    : account.sessions.filter((session, i) =>
+      session.resourcepart !== "" && live.some((claim) =>
+        claim.host === context.localHost && claim.node !== context.nodeName &&
+        claim.resourcepart === session.resourcepart && isNewer(claim, ours[i]!)
+      )
+    );
+  return { repaired, changedKeys, displaced, isDoubtful: account.isDoubtful };
 }
 
-/** Settles the epochs that are missing: the moment of the login, or above all that is known. */
+/**
+ * Settles the epochs that are missing: the moment of the login, or above all that is known.
+ * @returns the sessions that had none
+ */
 export function drawEpochs(
   account: Account,
   known: readonly Claim[],
   context: Pick<PlanContext, "nextEpoch">,
-): void {
-  if (account.sessions.every((session) => session.epoch > 0)) return;
+): readonly OwnSession[] {
+  const drawn = account.sessions.filter((session) => session.epoch === 0);
+  if (drawn.length === 0) return drawn;
   let newest = known.reduce((epoch, claim) => Math.max(epoch, claim.epoch), 0);
   for (const session of account.sessions) newest = Math.max(newest, session.epoch);
-  for (const session of account.sessions) {
-    if (session.epoch > 0) continue;
+  for (const session of drawn) {
     session.epoch = session.openedUs > newest ? session.openedUs : context.nextEpoch(newest);
     newest = session.epoch;
   }
+  return drawn;
 }
 
 function ownClaim(session: OwnSession, context: PlanContext): Claim {
@@ -195,6 +220,7 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
     node: context.nodeName,
     resourcepart: session.resourcepart,
     renewal: ++session.renewal,
+    priority: session.priority,
   };
 }
 
@@ -203,6 +229,7 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
  * datacenters has a living node, yet stands still.
  */
 function isLive(account: Account, claim: Claim, context: PlanContext): boolean {
+  if (context.replicaSeconds !== undefined) return context.isLive(claim);
   const sinceMs = account.unchangedSinceMs(claim) ?? context.nowMs;
   const isRenewed = context.nowMs - sinceMs <= context.expireMs;
   return isRenewed && context.isLive(claim);
@@ -220,6 +247,8 @@ function withdrawClaims(
     if (!ids.includes(id) && !account.sessions.some((session) => session.id === id)) ids.push(id);
   }
   for (const claim of view.foreign) {
+    // where the nodes replicate, the author of another datacenter's claim counts on its being here
+    if (context.replicaSeconds !== undefined && claim.host !== context.localHost) continue;
     const isOld = context.nowUs - claim.epoch > DEAD_CLAIM_US;
     if (isOld && !isLive(account, claim, context)) ids.push(claim.id);
   }
@@ -243,13 +272,15 @@ function note(
 function commandFor(
   key: string,
   decision: KeyDecision,
-  expireSeconds: string,
+  { localHost, expireSeconds, replicaSeconds = expireSeconds }: PlanContext,
 ): RedisCommand | undefined {
   switch (decision.kind) {
     case "set":
-      return ["SET", key, decision.host, "EX", expireSeconds];
-    case "set-absent":
-      return ["SET", key, decision.host, "EX", expireSeconds, "NX"];
+    case "set-absent": {
+      const life = decision.host === localHost ? expireSeconds : replicaSeconds;
+      const set: RedisCommand = ["SET", key, decision.host, "EX", life];
+      return decision.kind === "set" ? set : [...set, "NX"];
+    }
     case "delete":
       return ["DEL", key];
     case "suspect":

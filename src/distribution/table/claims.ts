@@ -12,6 +12,11 @@ export interface Claim {
   readonly resourcepart: string;
   /** Grows with each renewal: a claim on which it stands still is not renewed any more. */
   readonly renewal: number;
+  /**
+   * Priority of an available resource (RFC 6121 §4.7.2.3), −128 to 127; undefined while it is not.
+   * Only the nodes of its own datacenter ask for it.
+   */
+  readonly priority?: number | undefined;
 }
 
 /** Names a session of the process `incarnation`. */
@@ -31,7 +36,9 @@ export function incarnationOf(id: string): number {
 
 /** A claim's value in Redis: a JSON array, so that any node name and resource can stand in it. */
 export function formatClaim(claim: Claim): string {
-  return JSON.stringify([claim.epoch, claim.host, claim.node, claim.resourcepart, claim.renewal]);
+  const { epoch, host, node, resourcepart, renewal, priority } = claim;
+  const fields = [epoch, host, node, resourcepart, renewal];
+  return JSON.stringify(priority === undefined ? fields : [...fields, priority]);
 }
 
 const ID = /^[0-9a-f]{1,13}-\d{1,16}$/;
@@ -40,11 +47,16 @@ const ID = /^[0-9a-f]{1,13}-\d{1,16}$/;
 export function tryParseClaim(id: string, value: string): Claim | undefined {
   if (!ID.test(id) || value.length > 8192) return undefined;
   const fields = tryParseArray(value);
-  if (fields === undefined || fields.length !== 5) return undefined;
-  const [epoch, host, node, resourcepart, renewal] = fields;
+  if (fields === undefined || fields.length < 5 || fields.length > 6) return undefined;
+  const [epoch, host, node, resourcepart, renewal, priority] = fields;
   if (!isEpoch(epoch) || !isHost(host) || typeof node !== "string" || node === "") return undefined;
   if (typeof resourcepart !== "string" || !Number.isSafeInteger(renewal)) return undefined;
-  return { id, epoch, host, node, resourcepart, renewal: renewal as number };
+  if (priority !== undefined && !isPriority(priority)) return undefined;
+  return { id, epoch, host, node, resourcepart, renewal: renewal as number, priority };
+}
+
+function isPriority(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= -128 && (value as number) <= 127;
 }
 
 /** A JSON array, or undefined for anything else. */

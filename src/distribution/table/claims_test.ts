@@ -19,6 +19,7 @@ const CLAIM: fc.Arbitrary<Claim> = fc.record({
   node: fc.string({ minLength: 1, unit: "binary" }),
   resourcepart: fc.string({ unit: "binary" }),
   renewal: fc.nat(),
+  priority: fc.option(fc.integer({ min: -128, max: 127 }), { nil: undefined }),
 }, { noNullPrototype: true });
 
 Deno.test("tryParseClaim() reads what formatClaim() writes", () => {
@@ -34,7 +35,7 @@ Deno.test("tryParseClaim() never throws, and takes nothing that is not a claim",
   }));
 });
 
-const FIELDS = [5, "dc1.example.com", "n", "r", 1];
+const FIELDS = [5, "dc1.example.com", "n", "r", 1, 0];
 
 for (
   const [what, at, value] of [
@@ -46,6 +47,9 @@ for (
     ["an empty node name", 2, ""],
     ["a resource that is no string", 3, null],
     ["a renewal that is no integer", 4, "1"],
+    ["a priority below -128", 5, -129],
+    ["a priority above 127", 5, 128],
+    ["a priority with a fraction", 5, 0.5],
   ] as const
 ) {
   Deno.test(`tryParseClaim() refuses ${what}`, () => {
@@ -53,6 +57,17 @@ for (
     assert.equal(tryParseClaim("a-1", JSON.stringify(FIELDS.with(at, value as never))), undefined);
   });
 }
+
+Deno.test("tryParseClaim() takes a claim with or without a priority, and no field more", () => {
+  const priorityOf = (fields: readonly unknown[]) =>
+    tryParseClaim("a-1", JSON.stringify(fields))?.priority;
+  assert.equal(priorityOf(FIELDS), 0);
+  const five = FIELDS.slice(0, 5);
+  assert.ok(tryParseClaim("a-1", JSON.stringify(five)));
+  assert.equal(priorityOf(five), undefined);
+  assert.equal(tryParseClaim("a-1", JSON.stringify([...FIELDS, 1])), undefined);
+  assert.equal(tryParseClaim("a-1", JSON.stringify(FIELDS.slice(0, 4))), undefined);
+});
 
 Deno.test("tryParseClaim() takes the highest epoch and the longest host", () => {
   const fields = FIELDS.with(0, MAX_EPOCH).with(1, "x".repeat(1023));

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/mod.ts";
-import { HOSTS_KEY, nodesKey } from "./keys.ts";
+import { clusterKey, HOSTS_KEY, nodesKey } from "./keys.ts";
 import type { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable } from "./options.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
@@ -37,7 +37,10 @@ export class Housekeeping {
     const removals: RedisCommand[] = [];
     const deadNodes = (await this.#deadNodes(localHost, members(nodeReply)))
       .filter((node) => node !== nodeName);
-    if (deadNodes.length > 0) removals.push(["SREM", nodesKey(localHost), ...deadNodes]);
+    if (deadNodes.length > 0) {
+      removals.push(["SREM", nodesKey(localHost), ...deadNodes]);
+      removals.push(["HDEL", clusterKey(localHost), ...deadNodes]);
+    }
     const deadHosts = await this.#deadHosts(
       members(hostReply).filter((host) => host !== localHost),
     );

@@ -65,6 +65,18 @@ export function decideKey(facts: KeyFacts): KeyDecision {
   return facts.isOurs ? decideOurs(facts) : decideAnothers(facts, facts.newest.host);
 }
 
+/**
+ * The rule where the nodes replicate: all claims lie in the one Redis of the datacenter, and a key is
+ * never written before the claim behind it. So a key shows the newest live claim and nothing else.
+ */
+export function decideReplicatedKey(facts: KeyFacts): KeyDecision {
+  const { newest, current, localHost } = facts;
+  if (newest === undefined) return current === null ? LEAVE : DELETE;
+  // another node of this datacenter renews its own
+  const isSiblings = !facts.isOurs && newest.host === localHost;
+  return isSiblings && current === newest.host ? LEAVE : { kind: "set", host: newest.host };
+}
+
 function decideOurs(facts: KeyFacts): KeyDecision {
   const { current, localHost } = facts;
   if (facts.isLogin) return { kind: "set", host: localHost };

@@ -40,6 +40,27 @@ export function datacenterKey(localHost: string): string {
   return `causeway:dc:${localHost}`;
 }
 
+/** Nodes of other datacenters whose entries lie here, `<local_host>#<node_name>`. */
+export const AUTHORS_KEY = "causeway:authors";
+
+/** Hash: last known endpoints of each other datacenter. */
+export const PEERS_KEY = "causeway:peers";
+
+/** How far the changes of a node of another datacenter are applied here. */
+export function appliedKey(localHost: string, nodeName: string): string {
+  return `causeway:applied:${localHost}#${nodeName}`;
+}
+
+/** One of the sets of claims that lie here for a node of another datacenter. */
+export function replicaKey(localHost: string, nodeName: string, shard: number): string {
+  return `causeway:replica:${localHost}#${nodeName}#${shard}`;
+}
+
+/** Hash: where each node of a datacenter accepts links from the others, `<host_or_ip>#<port>`. */
+export function clusterKey(localHost: string): string {
+  return `causeway:cluster:${localHost}`;
+}
+
 /** Full JID of `account` with `resourcepart`. */
 export function fullJidKey(account: string, resourcepart: string): string {
   return `${account}/${resourcepart}`;

@@ -1,19 +1,28 @@
 import { describeError } from "../../base/mod.ts";
 import type { Directory, EndpointAddress, PublicDomain } from "./directory.ts";
+import type { PeerBook } from "./peer_book.ts";
 
 /** What is published by all nodes, as last read: it stands while Redis is away. */
 export class KnownMesh {
   readonly #directory: Directory;
   readonly #localHost: string;
   readonly #failed: (reason: string) => void;
+  readonly #peers: PeerBook | undefined;
   readonly #endpoints = new Map<string, readonly EndpointAddress[]>();
   #hosts: readonly string[];
   #publicDomains: readonly PublicDomain[] = [];
 
-  constructor(directory: Directory, localHost: string, failed: (reason: string) => void) {
+  /** @param peers last known endpoints, where nothing else brings those that were parted together */
+  constructor(
+    directory: Directory,
+    localHost: string,
+    failed: (reason: string) => void,
+    peers?: PeerBook,
+  ) {
     this.#directory = directory;
     this.#localHost = localHost;
     this.#failed = failed;
+    this.#peers = peers;
     this.#hosts = [localHost];
   }
 
@@ -22,13 +31,13 @@ export class KnownMesh {
     const endpoints = await this.#askOr(() => this.#directory.endpoints(host), known);
     if (endpoints.length > 0) this.#endpoints.set(host, endpoints);
     else this.#endpoints.delete(host);
-    return endpoints;
+    return endpoints.length > 0 ? endpoints : this.#peers?.endpoints(host) ?? [];
   }
 
   /** This datacenter is always among them. */
   async hosts(): Promise<readonly string[]> {
     const hosts = await this.#askOr(() => this.#directory.hosts(), this.#hosts);
-    this.#hosts = hosts.includes(this.#localHost) ? hosts : [this.#localHost, ...hosts];
+    this.#hosts = [...new Set([this.#localHost, ...hosts, ...this.#peers?.hosts() ?? []])];
     return this.#hosts;
   }
 

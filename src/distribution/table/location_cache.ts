@@ -90,6 +90,12 @@ export class LocationCache {
     }
   }
 
+  /** Drops everything: what happened lately may have been missed. */
+  clear(): void {
+    this.#jids.clear();
+    this.#domains.clear();
+  }
+
   /** Drops the entry of one key of the table: a full JID, a bare JID or a domain. */
   forgetKey(key: string): void {
     if (!this.#jids.delete(key)) this.#domains.delete(key);

@@ -1,10 +1,11 @@
 import type { Clock } from "../../base/mod.ts";
-import type { Jid } from "../../xmpp/mod.ts";
-import { isHost, newestClaim, tryParseClaim } from "./claims.ts";
-import { incarnationOf } from "./claims.ts";
+import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { Claim } from "./claims.ts";
+import { incarnationOf, isHost, newestClaim, tryParseClaim } from "./claims.ts";
 import { claimsKey } from "./keys.ts";
 import type { LocationCache } from "./location_cache.ts";
 import type { NodeLeases } from "./node_leases.ts";
+import type { Placements } from "./placements.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 import type { TableMetrics } from "./table_metrics.ts";
@@ -14,9 +15,20 @@ export interface LookupDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;
   readonly cache: LocationCache;
+  readonly placements: Placements;
   readonly leases: NodeLeases;
   readonly metrics: TableMetrics;
   readonly localHost: string;
+  readonly incarnation: number;
+  /**
+   * Where the nodes replicate, keys are what follows from the claims: one that names a host without a
+   * live node counts as absent, and what is absent is looked for in the claims.
+   */
+  readonly replicas?: {
+    isLiveHost(host: string): boolean;
+    /** The key of `resourcepart` (empty: none) did not say what the claims say. */
+    found(name: string, resourcepart: string): void;
+  };
   /** True for a session or component of this very node; what is known when Redis is not there. */
   isOwn(jid: Jid): boolean;
   /** Redis answered an error to a command that should work, or could not be asked. */
@@ -32,6 +44,8 @@ interface Flight {
 
 interface Question {
   readonly jid: Jid;
+  /** Number of commands that read what answers it. */
+  reads: number;
   readonly flight: Flight;
   resolve(host: string | undefined): void;
 }
@@ -69,6 +83,7 @@ export class LocationLookup {
     this.#flights.set(key, flight);
     this.#questions.push({
       jid,
+      reads: 0,
       flight,
       resolve: (host) => {
         this.#flights.delete(key);
@@ -84,7 +99,11 @@ export class LocationLookup {
     this.#questions = [];
     const { redis, clock, metrics } = this.#deps;
     const commands: RedisCommand[] = [];
-    for (const { jid } of questions) readLocation(jid, commands);
+    for (const question of questions) {
+      const before = commands.length;
+      readLocation(question.jid, this.#deps.placements.isShared, commands);
+      question.reads = commands.length - before;
+    }
     metrics.fetches.inc(questions.length);
     metrics.misses.inc(questions.length);
     const startMs = clock.monotonicMs();
@@ -92,59 +111,111 @@ export class LocationLookup {
       const replies = await redis.run(commands);
       const tookUs = Math.round((clock.monotonicMs() - startMs) * 1000);
       let at = 0;
+      const missing: Question[] = [];
       for (const question of questions) {
         metrics.fetchTimeUs.observe(tookUs);
-        const { jid } = question;
-        if (jid.localpart === "") {
-          await this.#answerDomain(question, replies[at]!, replies[at + 1]!);
-        } else this.#answerJid(question, replies, at);
-        at += locationReads(jid);
+        const claims = replies[at + question.reads - 1]!;
+        if (question.jid.localpart === "") {
+          await this.#answerDomain(question, replies[at]!, claims);
+        } else {
+          // The claims were read only when other nodes hold sessions too.
+          if (question.reads > readsOfKeys(question.jid)) await this.#place(question.jid, claims);
+          if (!this.#answerJid(question, replies, at)) missing.push(question);
+        }
+        at += question.reads;
       }
+      if (missing.length > 0) await this.#askClaims(missing);
     } catch (thrown) {
       this.#deps.failed(String(thrown));
       for (const question of questions) this.#answerWithout(question);
     }
   }
 
-  #answerJid(question: Question, replies: readonly RedisReply[], at: number): void {
-    const { cache } = this.#deps;
+  /** False when the keys say nothing and the claims may. */
+  #answerJid(question: Question, replies: readonly RedisReply[], at: number): boolean {
+    const { cache, replicas } = this.#deps;
     const { jid } = question;
     const first = this.#readHost(replies[at]!);
     const isFull = jid !== jid.bare;
     const bare = isFull ? this.#readHost(replies[at + 1]!) : first;
     if (first instanceof RedisErrorReply || bare instanceof RedisErrorReply) {
       this.#answerWithout(question);
-      return;
+      return true;
     }
     if (isFull && bare !== null) cache.putJid(jid.bare.text, bare);
     const host = first ?? bare;
+    if (host === null && replicas !== undefined) return false;
     if (host === null) this.#answerUnknown(question);
     else {
       cache.putJid(jid.text, host);
+      question.resolve(host);
+    }
+    return true;
+  }
+
+  /** Looks into the claims of those whose keys are missing, or name a host that is dead. */
+  async #askClaims(questions: readonly Question[]): Promise<void> {
+    const { redis, leases, cache, replicas } = this.#deps;
+    const replies = await redis.run(
+      questions.map(({ jid }) => ["HGETALL", claimsKey(jid.bare.text)] as const),
+    );
+    const claims = replies.map((reply) => Array.isArray(reply) ? claimsIn(reply) : []);
+    await leases.read(claims.flat());
+    for (const [i, question] of questions.entries()) {
+      const { jid } = question;
+      const live = claims[i]!.filter((claim) =>
+        leases.incarnation(claim) === incarnationOf(claim.id)
+      );
+      // only a bare JID is its own `bare`
+      const resourcepart = jid === jid.bare ? "" : (jid as FullJid).resourcepart;
+      const host = newestClaim(live.filter((claim) => claim.resourcepart === resourcepart))?.host ??
+        newestClaim(live)?.host;
+      if (host === undefined) {
+        this.#answerUnknown(question);
+        continue;
+      }
+      cache.putJid(jid.text, host);
+      replicas?.found(jid.bare.text, resourcepart);
       question.resolve(host);
     }
   }
 
   /** A component connected in several datacenters is reached at the nearest: here, if it is here. */
   async #answerDomain(question: Question, value: RedisReply, hash: RedisReply): Promise<void> {
-    const { cache, leases, localHost } = this.#deps;
+    const { cache, localHost } = this.#deps;
     const host = this.#readHost(value);
     if (host instanceof RedisErrorReply) {
       this.#answerWithout(question);
       return;
     }
     const domain = question.jid.domainpart;
-    const here = Array.isArray(hash) ? claimsAt(localHost, hash) : [];
-    if (here.length > 0) await leases.read(here);
-    const isHere = newestClaim(
-      here.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id)),
-    ) !== undefined;
-    if (!isHere && host === null) this.#answerUnknown(question);
+    const isHere = (await this.#place(question.jid, hash)).length > 0;
+    const other = isHere ? localHost : host ?? await this.#claimedBy(hash);
+    if (other === null) this.#answerUnknown(question);
     else {
-      const nearest = isHere ? localHost : host!;
-      cache.putDomain(domain, nearest);
-      question.resolve(nearest);
+      cache.putDomain(domain, other);
+      question.resolve(other);
     }
+  }
+
+  /** Where the nodes replicate: host of the newest live claim. */
+  async #claimedBy(hash: RedisReply): Promise<string | null> {
+    const { leases, replicas } = this.#deps;
+    if (replicas === undefined || !Array.isArray(hash)) return null;
+    const claims = claimsIn(hash);
+    await leases.read(claims);
+    const live = claims.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id));
+    return newestClaim(live)?.host ?? null;
+  }
+
+  /** Learns from the claims `hash` where in this datacenter `jid` is; gives the live ones of it. */
+  async #place(jid: Jid, hash: RedisReply): Promise<readonly Claim[]> {
+    const { leases, localHost, incarnation, placements } = this.#deps;
+    const claimed = Array.isArray(hash) ? claimsAt(localHost, hash) : [];
+    if (claimed.length > 0) await leases.read(claimed);
+    const live = claimed.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id));
+    placements.put(jid, live.filter(({ id }) => incarnationOf(id) !== incarnation));
+    return live;
   }
 
   #answerUnknown(question: Question): void {
@@ -169,7 +240,8 @@ export class LocationLookup {
   #readHost(reply: RedisReply): string | null | RedisErrorReply {
     if (reply === null) return null;
     if (typeof reply === "string" && (this.#hosts.has(reply) || isHost(reply))) {
-      return this.#intern(reply);
+      const { replicas } = this.#deps;
+      return replicas === undefined || replicas.isLiveHost(reply) ? this.#intern(reply) : null;
     }
     if (reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE") {
       this.#deps.failed(reply.message);
@@ -189,24 +261,28 @@ export class LocationLookup {
   }
 }
 
-function locationReads(jid: Jid): number {
-  return jid.localpart === "" || jid !== jid.bare ? 2 : 1;
+function readsOfKeys(jid: Jid): number {
+  return jid === jid.bare ? 1 : 2;
 }
 
-function readLocation(jid: Jid, into: RedisCommand[]): void {
-  if (jid.localpart === "") {
-    into.push(["GET", jid.domainpart], ["HGETALL", claimsKey(jid.domainpart)]);
-  } else {
-    into.push(["GET", jid.text]);
-    if (jid !== jid.bare) into.push(["GET", jid.bare.text]);
-  }
+/** The keys of `jid`, and behind them its claims: for a domain always, else when `isShared`. */
+function readLocation(jid: Jid, isShared: boolean, into: RedisCommand[]): void {
+  const isDomain = jid.localpart === "";
+  const name = isDomain ? jid.domainpart : jid.bare.text;
+  if (!isDomain && jid !== jid.bare) into.push(["GET", jid.text]);
+  into.push(["GET", name]);
+  if (isDomain || isShared) into.push(["HGETALL", claimsKey(name)]);
 }
 
-function claimsAt(host: string, hash: readonly string[]) {
-  const claims = [];
+function claimsAt(host: string, hash: readonly string[]): readonly Claim[] {
+  return claimsIn(hash).filter((claim) => claim.host === host);
+}
+
+function claimsIn(hash: readonly string[]): readonly Claim[] {
+  const claims: Claim[] = [];
   for (let i = 0; i + 1 < hash.length; i += 2) {
     const claim = tryParseClaim(hash[i]!, hash[i + 1]!);
-    if (claim !== undefined && claim.host === host) claims.push(claim);
+    if (claim !== undefined) claims.push(claim);
   }
   return claims;
 }

@@ -57,6 +57,13 @@ export class NodeLeases {
     return this.#known.get(leaseKey(node.host, node.node))?.incarnation;
   }
 
+  /** Takes over what has just been written, or read by another way. */
+  note(node: NodeRef, incarnation: number | undefined): void {
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
+    const readMs = this.#clock.monotonicMs();
+    this.#known.set(leaseKey(node.host, node.node), { incarnation, readMs });
+  }
+
   /** Reads the leases of `nodes` that are not freshly known. Rejects as `RedisCommands.run`. */
   async read(nodes: Iterable<NodeRef>): Promise<void> {
     const nowMs = this.#clock.monotonicMs();

@@ -10,6 +10,11 @@ export interface TableOptions {
   readonly nodeName: string;
   /** Drawn once by the process, `randomIncarnation()`. */
   readonly incarnation: number;
+  /**
+   * Who carries entries between the datacenters' Redises: the nodes themselves over their links, or
+   * something outside of Causeway. @default "builtin"
+   */
+  readonly replication?: "builtin" | "external";
   readonly redis?: RedisOptions;
   readonly cache?: CacheOptions;
 }
@@ -98,7 +103,20 @@ export function resolveTable(options: TableOptions): ResolvedTable {
       `Cannot refresh entries every ${redis.refreshAfterMs} ms: they expire after ${redis.expireAfterMs} ms`,
     );
   }
-  return Object.freeze({ ...options, redis: Object.freeze(redis), cache: Object.freeze(cache) });
+  return Object.freeze({
+    ...options,
+    replication: options.replication ?? "builtin",
+    redis: Object.freeze(redis),
+    cache: Object.freeze(cache),
+  });
+}
+
+/** Least life of what other datacenters own: they renew one lease, and not every entry. */
+const REPLICA_SECONDS = 86_400;
+
+/** Seconds that an entry of another datacenter lives without being looked at. */
+export function replicaSeconds({ redis }: ResolvedTable): string {
+  return String(Math.max(REPLICA_SECONDS, 2 * Math.ceil(redis.expireAfterMs / 1000)));
 }
 
 function checkRange(name: string, value: number, least: number, most: number): void {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { OwnSession } from "./account.ts";
 import { Account } from "./account.ts";
 import { claimId } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
@@ -11,6 +12,7 @@ export class OwnAccounts {
   readonly #epochs: HybridClock;
   readonly #wheel: RefreshWheel;
   readonly #incarnation: number;
+  readonly #closed: (name: string, session: OwnSession) => void;
   readonly #accounts = new Map<string, Account>();
   #sequence = 0;
   #entries = 0;
@@ -18,12 +20,18 @@ export class OwnAccounts {
   constructor(
     wheel: RefreshWheel,
     epochs: HybridClock,
-    options: { readonly clock: Clock; readonly incarnation: number },
+    options: {
+      readonly clock: Clock;
+      readonly incarnation: number;
+      /** A session has closed whose epoch was settled: others may know of it. */
+      readonly closed?: (name: string, session: OwnSession) => void;
+    },
   ) {
     this.#wheel = wheel;
     this.#epochs = epochs;
     this.#clock = options.clock;
     this.#incarnation = options.incarnation;
+    this.#closed = options.closed ?? (() => {});
   }
 
   /** Sessions and component domains. */
@@ -51,23 +59,37 @@ export class OwnAccounts {
     return (this.#accounts.get(name)?.sessions.length ?? 0) > 0;
   }
 
+  /** The account or domain `name` while it has a session here. */
+  find(name: string): Account | undefined {
+    const account = this.#accounts.get(name);
+    return account === undefined || account.sessions.length === 0 ? undefined : account;
+  }
+
   /** Adds a session; `resourcepart` is empty for a component's domain. */
   open(name: string, resourcepart: string): Account {
-    let account = this.#accounts.get(name);
-    if (account === undefined) {
-      account = new Account(name);
-      this.#accounts.set(name, account);
-      this.#wheel.add(account);
-    }
+    const account = this.borrow(name);
+    this.#wheel.add(account);
     account.sessions.push({
       id: claimId(this.#incarnation, ++this.#sequence),
       resourcepart,
+      number: this.#sequence,
       openedUs: this.#epochs.next(),
       epoch: 0,
       isAnnounced: false,
       renewal: 0,
+      priority: undefined,
     });
     this.#entries++;
+    return account;
+  }
+
+  /** The account, made for as long as it is seen to when nothing of it is ours. */
+  borrow(name: string): Account {
+    let account = this.#accounts.get(name);
+    if (account === undefined) {
+      account = new Account(name);
+      this.#accounts.set(name, account);
+    }
     return account;
   }
 
@@ -77,6 +99,22 @@ export class OwnAccounts {
     const at = account?.sessions.findIndex((session) => session.resourcepart === resourcepart);
     if (account === undefined || at === undefined || at === -1) return undefined;
     this.#retire(account, at);
+    return account;
+  }
+
+  /**
+   * Notes the priority of the newest session with that resource, undefined while it is not available.
+   * @returns its account, when that is news
+   */
+  prioritise(
+    name: string,
+    resourcepart: string,
+    priority: number | undefined,
+  ): Account | undefined {
+    const account = this.#accounts.get(name);
+    const session = account?.sessions.findLast((each) => each.resourcepart === resourcepart);
+    if (session === undefined || session.priority === priority) return undefined;
+    session.priority = priority;
     return account;
   }
 
@@ -93,7 +131,9 @@ export class OwnAccounts {
   }
 
   #retire(account: Account, at: number): void {
-    for (const { id, resourcepart } of account.sessions.splice(at, 1)) {
+    for (const session of account.sessions.splice(at, 1)) {
+      const { id, resourcepart } = session;
+      if (session.epoch > 0) this.#closed(account.name, session);
       this.#entries--;
       const closedMs = this.#clock.monotonicMs();
       account.closed.push({ id, resourcepart, closedMs, isWithdrawn: false });

@@ -2,6 +2,7 @@ import { randomHex } from "../../base/mod.ts";
 import type { EndpointAddress } from "./directory.ts";
 import { formatEndpoint } from "./directory.ts";
 import {
+  clusterKey,
   datacenterKey,
   domainsKey,
   endpointsKey,
@@ -30,12 +31,16 @@ export class Publication {
   datacenterId: string = randomHex(16);
   /** True once a newer process has taken our name: nothing is written any more. */
   isSuperseded = false;
+  /** Epoch at which this process took its name; 0 before Redis was reached. */
+  startedUs = 0;
+  /** True when the last beat found that Redis had forgotten us. */
+  hasBeenForgotten = false;
   readonly #redis: RedisCommands;
   readonly #options: ResolvedTable;
   readonly #epochs: HybridClock;
   readonly #domains = new Map<string, boolean>();
   #endpoints: readonly string[] = [];
-  #startedUs = 0;
+  #clusterAddress: string | undefined;
 
   constructor(redis: RedisCommands, options: ResolvedTable, epochs: HybridClock) {
     this.#redis = redis;
@@ -47,12 +52,27 @@ export class Publication {
     this.#endpoints = endpoints.map(formatEndpoint);
   }
 
+  /** Where the datacenter's other nodes link to this one. */
+  setClusterAddress(address: EndpointAddress): void {
+    this.#clusterAddress = formatEndpoint(address);
+  }
+
   setDomain(domain: string, isHidden: boolean): void {
     this.#domains.set(domain, isHidden);
   }
 
   removeDomain(domain: string): void {
     this.#domains.delete(domain);
+  }
+
+  /** Where this node accepts links, `<host_or_ip>#<port>`. */
+  get endpoints(): readonly string[] {
+    return this.#endpoints;
+  }
+
+  /** True for a component's domain that is not listed to users. */
+  isHidden(domain: string): boolean {
+    return this.#domains.get(domain) ?? false;
   }
 
   /** Domains of the components on this node. */
@@ -80,8 +100,9 @@ export class Publication {
       this.isSuperseded = true;
       return false;
     }
-    this.#startedUs ||= this.#epochs.next(other?.startedUs);
-    const lease = formatLease({ incarnation, startedUs: this.#startedUs });
+    this.hasBeenForgotten = other === undefined && this.startedUs !== 0;
+    this.startedUs ||= this.#epochs.next(other?.startedUs);
+    const lease = formatLease({ incarnation, startedUs: this.startedUs });
     const expire = String(Math.ceil(this.#options.redis.expireAfterMs / 1000));
     const dcKey = datacenterKey(localHost);
     const dcExpire = String(Math.max(Number(expire), DATACENTER_ID_SECONDS));
@@ -101,6 +122,10 @@ export class Publication {
       if (extra.length > 0) writes.push(["SREM", key, ...extra]);
       if (wanted.length > 0) writes.push(["SADD", key, ...wanted], ["EXPIRE", key, expire]);
     });
+    if (this.#clusterAddress !== undefined) {
+      const key = clusterKey(localHost);
+      writes.push(["HSET", key, nodeName, this.#clusterAddress], ["EXPIRE", key, expire]);
+    }
     const replies = check(await this.#redis.run(writes));
     const id = replies[3];
     if (typeof id === "string" && /^[0-9a-f]{8,64}$/.test(id)) this.datacenterId = id;
@@ -114,6 +139,7 @@ export class Publication {
     const commands: RedisCommand[] = [
       ["SREM", nodesKey(localHost), nodeName],
       ...this.#sets().map(({ key }): RedisCommand => ["DEL", key]),
+      ["HDEL", clusterKey(localHost), nodeName],
       ["DEL", leaseKey(localHost, nodeName)],
     ];
     if (isLastNode) commands.push(["SREM", HOSTS_KEY, localHost]);
@@ -121,8 +147,8 @@ export class Publication {
   }
 
   #isOlderThan(other: Lease): boolean {
-    if (this.#startedUs === 0) return false; // we have just started: whoever was before us is older
-    if (other.startedUs !== this.#startedUs) return other.startedUs > this.#startedUs;
+    if (this.startedUs === 0) return false; // we have just started: whoever was before us is older
+    if (other.startedUs !== this.startedUs) return other.startedUs > this.startedUs;
     return other.incarnation > this.#options.incarnation;
   }
 

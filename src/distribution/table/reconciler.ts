@@ -1,13 +1,15 @@
 import type { Clock } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
-import type { Account } from "./account.ts";
+import type { Account, OwnSession } from "./account.ts";
 import type { AccountView, PlanContext } from "./account_plan.ts";
 import { drawEpochs, planAccount, readAccount, viewAccount } from "./account_plan.ts";
 import { claimIdPrefix, incarnationOf } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import type { KeyRule } from "./key_rule.ts";
+import { fullJidKey } from "./keys.ts";
 import type { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable } from "./options.ts";
+import { replicaSeconds } from "./options.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 import type { TableMetrics } from "./table_metrics.ts";
@@ -30,13 +32,17 @@ export interface ReconcilerDependencies {
   emptied(account: Account): void;
   /** The value of a key is not what the cache may have. */
   changed(key: string): void;
+  /** The epochs of sessions that had none are settled: their claims can be told to others. */
+  settled(account: Account, sessions: readonly OwnSession[]): void;
+  /** Another node of this datacenter has since been given the full JID of a session of ours. */
+  displaced(account: Account, session: OwnSession): void;
   /** Redis refused, or could not be asked. */
   failed(reason: string): void;
 }
 
 interface Request {
-  readonly done: Promise<void>;
-  resolve(): void;
+  readonly done: Promise<boolean>;
+  resolve(isDone: boolean): void;
 }
 
 /**
@@ -57,10 +63,32 @@ export class Reconciler {
    * Asks for a pass that begins after this call; many requests share one. Resolves when the pass is
    * over, be it that Redis was not there: renewal goes on trying.
    */
-  request(account: Account): Promise<void> {
+  async request(account: Account): Promise<void> {
+    await this.#request(account);
+  }
+
+  /**
+   * Sees to accounts that another datacenter's change has touched; false when Redis was not there
+   * for all of it. Never rejects.
+   */
+  async replicate(accounts: Iterable<Account>): Promise<boolean> {
+    const free: Account[] = [];
+    const passes: Promise<boolean>[] = [];
+    for (const account of accounts) {
+      if (account.isBusy) passes.push(this.#request(account));
+      else {
+        account.isBusy = true;
+        free.push(account);
+      }
+    }
+    if (free.length > 0) passes.push(this.#pass(free));
+    return (await Promise.all(passes)).every((isDone) => isDone);
+  }
+
+  #request(account: Account): Promise<boolean> {
     const waiting = this.#requests.get(account);
     if (waiting !== undefined) return waiting.done;
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const { promise, resolve } = Promise.withResolvers<boolean>();
     this.#requests.set(account, { done: promise, resolve });
     this.#kick();
     return promise;
@@ -115,24 +143,32 @@ export class Reconciler {
         if (batch.length === BATCH_ACCOUNTS) break;
       }
       if (batch.length === 0) break;
-      await this.#pass(batch);
-      for (const request of requests) request.resolve();
+      const isDone = await this.#pass(batch);
+      for (const request of requests) request.resolve(isDone);
     }
     this.#isDraining = false;
   }
 
   /** Works on accounts that the caller has marked busy. */
-  async #pass(batch: readonly Account[]): Promise<void> {
+  async #pass(batch: readonly Account[]): Promise<boolean> {
     try {
       await this.#reconcile(batch);
+      return true;
     } catch (thrown) {
       this.#deps.failed(describeError(thrown));
       const { epochs } = this.#deps;
       // a login counts from when it happened, not from when Redis came back
       const context = { nextEpoch: (known: number) => epochs.next(known) };
-      for (const account of batch) drawEpochs(account, [], context);
+      for (const account of batch) {
+        const drawn = drawEpochs(account, [], context);
+        if (drawn.length > 0) this.#deps.settled(account, drawn);
+      }
+      return false;
     } finally {
-      for (const account of batch) account.isBusy = false;
+      for (const account of batch) {
+        account.isBusy = false;
+        if (account.isEmpty && !this.#requests.has(account)) this.#deps.emptied(account);
+      }
       if (this.#requests.size > 0) this.#kick();
     }
   }
@@ -141,9 +177,13 @@ export class Reconciler {
     const { redis, metrics } = this.#deps;
     const reads: RedisCommand[] = [];
     const ownIdPrefix = claimIdPrefix(this.#deps.options.incarnation);
+    const touched: ReadonlySet<string>[] = [];
     const ranges = batch.map((account) => {
+      reads.push(...account.takeIncoming());
+      const resources = account.takeTouched();
+      touched.push(resources);
       const at = reads.length;
-      return { at, count: readAccount(account, reads), ownIdPrefix };
+      return { at, count: readAccount(account, resources, reads), ownIdPrefix };
     });
     const replies = await redis.run(reads);
     this.#check(replies);
@@ -161,12 +201,18 @@ export class Reconciler {
       const closed = [...account.closed];
       const isFirst = sessions.some((session) => !session.isAnnounced) ||
         closed.some((session) => !session.isWithdrawn);
-      const plan = planAccount(account, view, context, writes);
-      metrics.repairs.inc(isFirst ? 0 : plan.repaired);
+      const unsettled = account.sessions.filter((session) => session.epoch === 0);
+      const plan = planAccount(account, view, context, writes, touched[i]!);
+      if (unsettled.length > 0) this.#deps.settled(account, unsettled);
+      metrics.repairs.inc(isFirst || touched[i]!.size > 0 ? 0 : plan.repaired);
       after.push(() => {
         for (const session of sessions) session.isAnnounced = true;
         for (const session of closed) session.isWithdrawn = true;
         for (const key of plan.changedKeys) this.#deps.changed(key);
+        for (const resource of touched[i]!) {
+          this.#deps.changed(resource === "" ? account.name : fullJidKey(account.name, resource));
+        }
+        for (const session of plan.displaced) this.#deps.displaced(account, session);
         if (isFirst || plan.isDoubtful) this.#deps.lookAgain(account);
         this.#dropClosed(account, context.nowMs);
       });
@@ -182,7 +228,6 @@ export class Reconciler {
       const session = account.closed[i]!;
       if (session.isWithdrawn && nowMs - session.closedMs >= keepMs) account.closed.splice(i, 1);
     }
-    if (account.isEmpty) this.#deps.emptied(account);
   }
 
   async #readLeases(views: readonly AccountView[]): Promise<void> {
@@ -197,6 +242,7 @@ export class Reconciler {
       nodeName: options.nodeName,
       expireSeconds: String(Math.ceil(options.redis.expireAfterMs / 1000)),
       expireMs: options.redis.expireAfterMs,
+      replicaSeconds: options.replication === "builtin" ? replicaSeconds(options) : undefined,
       nowMs: clock.monotonicMs(),
       nowUs: clock.wallUs(),
       nextEpoch: (known) => epochs.next(known),

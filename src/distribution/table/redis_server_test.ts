@@ -26,6 +26,7 @@ function open(server: RedisServer, redis: RedisOptions = {}, host = HERE): Setup
     localHost: host,
     nodeName: `node1@${host}`,
     incarnation: randomIncarnation(),
+    replication: "external",
     redis: { server: server.socket, reconnectMaxMs: 50, ...redis },
   }, { metrics, logger });
   return { table, metrics, logger, [Symbol.asyncDispose]: () => table.close() };
@@ -313,6 +314,7 @@ Deno.test("SessionTable fails cleanly on a server that does not speak Redis", as
     localHost: HERE,
     nodeName: NODE,
     incarnation: 1,
+    replication: "external",
     redis: { port: listener.addr.port, reconnectMaxMs: 50, commandTimeoutMs: 500 },
   }, { metrics });
   await table.start();

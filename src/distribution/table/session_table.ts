@@ -3,13 +3,16 @@ import { CausewayError, describeError, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import { ClusterBus } from "./cluster_bus.ts";
+import { ClusterDirectory } from "./cluster_directory.ts";
 import type { EndpointAddress, PublicDomain } from "./directory.ts";
 import { Directory } from "./directory.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { HybridClock } from "./hybrid_clock.ts";
 import { IoredisCommands } from "./ioredis_commands.ts";
+import { fullJidKey } from "./keys.ts";
 import type { KeyRule } from "./key_rule.ts";
-import { decideKey } from "./key_rule.ts";
+import { decideKey, decideReplicatedKey } from "./key_rule.ts";
 import { KnownMesh } from "./known_mesh.ts";
 import { LocationCache } from "./location_cache.ts";
 import { LocationLookup } from "./location_lookup.ts";
@@ -17,12 +20,16 @@ import { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable, TableOptions } from "./options.ts";
 import { resolveTable } from "./options.ts";
 import { OwnAccounts } from "./own_accounts.ts";
+import type { Placement } from "./placements.ts";
+import { Placements } from "./placements.ts";
 import { Publication, RedisRefusal } from "./publication.ts";
 import { ReadBackQueue } from "./read_back_queue.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { RedisCommands } from "./redis_commands.ts";
 import { RefreshWheel } from "./refresh_wheel.ts";
+import { Replication } from "./replication.ts";
 import { TableMetrics } from "./table_metrics.ts";
+import type { TableTraffic } from "./table_traffic.ts";
 
 /** What a session table is given. */
 export interface TableDependencies {
@@ -33,10 +40,18 @@ export interface TableDependencies {
   readonly logger?: Logger;
   /** A newer process with this node's name lives: this one should end, exit code 2. Called once. */
   readonly onSuperseded?: () => void;
+  /** A newer session on another node of this datacenter has taken this full JID from one of ours. */
+  readonly onDisplaced?: (fullJid: string) => void;
+  /** Another node of this datacenter has changed these keys: full and bare JIDs, domains. */
+  readonly onChanged?: (keys: readonly string[]) => void;
   /** @default a pool of real connections */
   readonly redis?: RedisCommands;
-  /** Decides on the value of keys; replaced only to show what happens without. @default decideKey */
+  /** Decides on the value of keys; replaced only to show what happens without. @default by `replication` */
   readonly keyRule?: KeyRule;
+  /** Draws epochs; replaced only to show what happens without. */
+  readonly epochs?: HybridClock;
+  /** Where the nodes replicate: a datacenter, or where it accepts links, was not known before. */
+  readonly meshChanged?: (host: string) => void;
 }
 
 /** What the admin API shows of a session table. */
@@ -48,6 +63,8 @@ export interface TableSnapshot {
   /** Sessions and component domains of this node. */
   readonly entries: number;
   readonly cached: number;
+  /** How far replication by the nodes has come; undefined where something else replicates. */
+  readonly replication: Replication["snapshot"] | undefined;
 }
 
 /** A heartbeat comes this often while all is well: with the defaults eight in an entry's life. */
@@ -71,7 +88,15 @@ export class SessionTable {
   readonly #epochs: HybridClock;
   readonly #metrics: TableMetrics;
   readonly #cache: LocationCache;
+  readonly #placements: Placements;
   readonly #lookup: LocationLookup;
+  readonly #cluster: ClusterDirectory;
+  readonly #bus: ClusterBus;
+  readonly #onChanged: (keys: readonly string[]) => void;
+  /** The other nodes of this datacenter that are linked or hold a lease. */
+  #neighbours: ReadonlySet<string> = new Set();
+  /** True when a priority was not written, since nobody was there to ask for it. */
+  #hasUnwritten = false;
   readonly #leases: NodeLeases;
   readonly #mesh: KnownMesh;
   readonly #publication: Publication;
@@ -80,6 +105,7 @@ export class SessionTable {
   readonly #wheel: RefreshWheel;
   readonly #readBack: ReadBackQueue;
   readonly #accounts: OwnAccounts;
+  readonly #replication: Replication | undefined;
   #status: "up" | "degraded" = "degraded";
   #reason: string | undefined = "not yet connected";
   #phase: "new" | "running" | "closed" = "new";
@@ -100,9 +126,18 @@ export class SessionTable {
     this.#clock = deps.clock ?? new SystemClock();
     this.#logger = deps.logger ?? SILENT_LOGGER;
     this.#onSuperseded = deps.onSuperseded ?? (() => {});
+    this.#onChanged = deps.onChanged ?? (() => {});
     this.#redis = deps.redis ?? new IoredisCommands(redisOptions);
-    this.#epochs = new HybridClock(this.#clock);
+    this.#epochs = deps.epochs ?? new HybridClock(this.#clock);
     this.#cache = new LocationCache(this.#clock, cacheOptions);
+    this.#placements = new Placements(this.#clock, cacheOptions);
+    this.#bus = new ClusterBus({
+      invalidated: (keys) => this.#invalidated(keys),
+      arrived: (nodeName) => {
+        this.#noteNeighbours(new Set([...this.#neighbours, nodeName]));
+        this.#forgetAll(); // what changed before is not told again
+      },
+    });
     this.#metrics = new TableMetrics(deps.metrics, {
       isUp: () => this.#status === "up",
       entries: () => this.#accounts.entries,
@@ -110,6 +145,7 @@ export class SessionTable {
     });
     const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / BEATS_PER_REFRESH);
     this.#leases = new NodeLeases(this.#redis, this.#clock, leaseLifetimeMs);
+    const isBuiltin = this.#options.replication === "builtin";
     const common = {
       redis: this.#redis,
       clock: this.#clock,
@@ -120,8 +156,11 @@ export class SessionTable {
     this.#lookup = new LocationLookup({
       ...common,
       cache: this.#cache,
+      placements: this.#placements,
       localHost,
+      incarnation: this.#options.incarnation,
       isOwn: (jid) => this.#accounts.isOwn(jid),
+      ...(isBuiltin ? { replicas: this } : {}),
     });
     const directory = new Directory(
       this.#redis,
@@ -129,6 +168,14 @@ export class SessionTable {
       (count) => this.#metrics.garbage.inc(count),
     );
     this.#mesh = new KnownMesh(directory, localHost, common.failed);
+    this.#cluster = new ClusterDirectory({
+      redis: this.#redis,
+      leases: this.#leases,
+      localHost,
+      nodeName: this.#options.nodeName,
+      failed: common.failed,
+      garbage: () => this.#metrics.garbage.inc(),
+    });
     this.#publication = new Publication(this.#redis, this.#options, this.#epochs);
     this.#housekeeping = new Housekeeping(this.#redis, this.#leases, this.#clock, this.#options);
     this.#wheel = new RefreshWheel(redisOptions.refreshAfterMs);
@@ -136,16 +183,41 @@ export class SessionTable {
     this.#accounts = new OwnAccounts(this.#wheel, this.#epochs, {
       clock: this.#clock,
       incarnation: this.#options.incarnation,
+      closed: (name, session) => this.#replication?.withdrawn(name, session),
     });
     this.#reconciler = new Reconciler({
       ...common,
       epochs: this.#epochs,
       options: this.#options,
-      rule: deps.keyRule ?? decideKey,
+      rule: deps.keyRule ?? (isBuiltin ? decideReplicatedKey : decideKey),
       lookAgain: (account) => this.#readBack.add(account, this.#clock.monotonicMs()),
       emptied: (account) => this.#accounts.drop(account),
-      changed: (key) => this.#cache.forgetKey(key),
+      changed: (key) => this.#changed([key]),
+      settled: (account, sessions) => this.#replication?.claimed(account, sessions),
+      displaced: (account, { resourcepart }) =>
+        deps.onDisplaced?.(fullJidKey(account.name, resourcepart)),
     });
+    this.#replication = isBuiltin
+      ? new Replication({
+        ...common,
+        logger: this.#logger,
+        metrics: deps.metrics,
+        options: this.#options,
+        accounts: this.#accounts,
+        reconciler: this.#reconciler,
+        publication: this.#publication,
+        epoch: () => this.#epochs.next(),
+        isRedisUp: () => this.#status === "up",
+        redisLost: () => this.#spawn(this.#beat()),
+        meshChanged: deps.meshChanged ?? (() => {}),
+      })
+      : undefined;
+    this.#mesh = new KnownMesh(directory, localHost, common.failed, this.#replication?.peers);
+  }
+
+  /** Takes what comes over links, where the nodes replicate. */
+  get traffic(): TableTraffic | undefined {
+    return this.#replication;
   }
 
   /** `degraded`: Redis is away or refuses, and what was not known before stays unknown. */
@@ -165,7 +237,20 @@ export class SessionTable {
       datacenterId: this.datacenterId,
       entries: this.#accounts.entries,
       cached: this.#cache.size,
+      replication: this.#replication?.snapshot,
     };
+  }
+
+  /** True while a node of `host` lives. */
+  isLiveHost(host: string): boolean {
+    return this.#replication?.isLiveHost(host) ?? true;
+  }
+
+  /** A lookup found in the claims what the keys did not say: they are put right. */
+  found(name: string, resourcepart: string): void {
+    const account = this.#accounts.borrow(name);
+    account.touch(resourcepart);
+    this.#spawn(this.#reconciler.request(account));
   }
 
   /**
@@ -176,6 +261,7 @@ export class SessionTable {
   async start(): Promise<void> {
     if (this.#phase !== "new") throw new TypeError("A session table can be started once");
     this.#phase = "running";
+    this.#replication?.start();
     this.#redis.connect({
       connected: () => this.#spawn(this.#beat()),
       disconnected: (reason) => {
@@ -205,7 +291,9 @@ export class SessionTable {
   /** Local host from memory alone; null for a remembered miss, undefined when Redis must be asked. */
   cached(jid: Jid): string | null | undefined {
     const host = this.#cache.cached(jid);
-    if (host !== undefined) this.#metrics.fetches.inc();
+    if (host === undefined) return undefined;
+    if (this.isUnplaced(jid)) return undefined;
+    this.#metrics.fetches.inc();
     return host;
   }
 
@@ -213,6 +301,24 @@ export class SessionTable {
   locate(jid: Jid): Promise<string | undefined> {
     const host = this.cached(jid);
     return host === undefined ? this.#lookup.locate(jid) : Promise.resolve(host ?? undefined);
+  }
+
+  /** False while this is the datacenter's only node. */
+  get hasNeighbours(): boolean {
+    return this.#placements.isShared;
+  }
+
+  /** True when `jid` has to be located before `placements` can answer for it. */
+  isUnplaced(jid: Jid): boolean {
+    return this.#placements.isStale(jid) && this.#status === "up";
+  }
+
+  /**
+   * Sessions of the account, or connections of the domain, on the other nodes of this datacenter; as
+   * `cached` or `locate` have just found them. Empty while there are none.
+   */
+  placements(jid: Jid): readonly Placement[] {
+    return this.#placements.of(jid);
   }
 
   /** Remembers that `jid` was seen writing from `host`, where cache and table know nothing of it. */
@@ -226,6 +332,7 @@ export class SessionTable {
   /** Drops what memory holds on `jid`, and on its bare JID, so that the next lookup asks Redis. */
   forget(jid: Jid): void {
     this.#cache.forget(jid);
+    this.#placements.forgetKey(jid.localpart === "" ? jid.domainpart : jid.text);
   }
 
   // ---- own sessions and components ---------------------------------------------------------
@@ -237,13 +344,23 @@ export class SessionTable {
   sessionOpened(jid: FullJid): Promise<void> {
     this.#cache.putJid(jid.text, this.#options.localHost);
     this.#cache.putJid(jid.bare.text, this.#options.localHost);
-    return this.#reconciler.request(this.#accounts.open(jid.bare.text, jid.resourcepart));
+    const account = this.#accounts.open(jid.bare.text, jid.resourcepart);
+    return this.#announce(this.#reconciler.request(account), [jid.text, jid.bare.text]);
+  }
+
+  /** Says with which priority the session is available; undefined when it no longer is. */
+  async sessionPriority(jid: FullJid, priority: number | undefined): Promise<void> {
+    const account = this.#accounts.prioritise(jid.bare.text, jid.resourcepart, priority);
+    if (account === undefined) return;
+    if (!this.#placements.isShared) this.#hasUnwritten = true;
+    else await this.#announce(this.#reconciler.request(account), [jid.bare.text]);
   }
 
   /** Withdraws the claim of the oldest session of this node with that full JID, and nothing else. */
   sessionClosed(jid: FullJid): Promise<void> {
     this.#cache.forget(jid);
-    return this.#withdrawn(jid.bare.text, jid.resourcepart);
+    const withdrawn = this.#withdrawn(jid.bare.text, jid.resourcepart);
+    return this.#announce(withdrawn, [jid.text, jid.bare.text]);
   }
 
   /** Claims a component's domain for this datacenter; one that is hidden is not listed to users. */
@@ -253,20 +370,46 @@ export class SessionTable {
     const claimed = this.#accounts.has(domain)
       ? Promise.resolve()
       : this.#reconciler.request(this.#accounts.open(domain, ""));
-    await Promise.all([claimed, this.#beat()]);
+    await this.#announce(Promise.all([claimed, this.#beat()]), [domain]);
   }
 
   /** Withdraws a component's domain. */
   async domainRemoved(domain: string): Promise<void> {
     this.#publication.removeDomain(domain);
     this.#cache.forgetKey(domain);
-    await Promise.all([this.#withdrawn(domain, ""), this.#beat()]);
+    await this.#announce(Promise.all([this.#withdrawn(domain, ""), this.#beat()]), [domain]);
   }
 
   /** Says where this node accepts links; replaces what was said before. */
   async publishEndpoints(endpoints: readonly EndpointAddress[]): Promise<void> {
     this.#publication.setEndpoints(endpoints);
+    this.#replication?.leaseChanged();
     await this.#beat();
+  }
+
+  // ---- the other nodes of this datacenter --------------------------------------------------
+
+  /** Says where this node accepts links from the other nodes of its datacenter. */
+  async publishClusterAddress(address: EndpointAddress): Promise<void> {
+    this.#publication.setClusterAddress(address);
+    await this.#beat();
+  }
+
+  /** Other nodes of this datacenter that live; what was last known while Redis is away. */
+  async clusterNodes(): Promise<readonly string[]> {
+    const nodes = await this.#cluster.nodes();
+    this.#noteNeighbours(new Set(nodes));
+    return nodes;
+  }
+
+  /** Where another node of this datacenter accepts links. */
+  clusterEndpoints(nodeName: string): Promise<readonly EndpointAddress[]> {
+    return this.#cluster.endpoints(nodeName);
+  }
+
+  /** Takes part in the links between the nodes of this datacenter. */
+  get clusterBus(): ClusterBus {
+    return this.#bus;
   }
 
   // ---- the mesh ----------------------------------------------------------------------------
@@ -291,6 +434,7 @@ export class SessionTable {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
     this.#cancelTick();
+    this.#replication?.close();
     this.#firstAttempt.resolve();
     if (this.#status === "up") {
       const late = Promise.withResolvers<void>();
@@ -307,6 +451,53 @@ export class SessionTable {
   get #address(): string {
     const { server, port } = this.#options.redis;
     return server.startsWith("/") ? server : `${server}:${port}`;
+  }
+
+  /** Tells the other nodes of this datacenter of `keys` once `written` is over. */
+  async #announce(written: Promise<unknown>, keys: readonly string[]): Promise<void> {
+    await written;
+    for (const key of keys) this.#placements.forgetKey(key);
+    this.#bus.invalidate(keys);
+  }
+
+  /** What this node has written is not what its cache, or another node's, may have. */
+  #changed(keys: readonly string[]): void {
+    for (const key of keys) {
+      this.#cache.forgetKey(key);
+      this.#placements.forgetKey(key);
+    }
+    this.#bus.invalidate(keys);
+  }
+
+  /** Another node of this datacenter has changed `keys`. */
+  #invalidated(keys: readonly string[]): void {
+    for (const key of keys) {
+      this.#cache.forgetKey(key);
+      this.#placements.forgetKey(key);
+      const slash = key.indexOf("/");
+      if (slash === -1) continue;
+      // a full JID of ours may have been taken: the claims tell
+      const account = this.#accounts.find(key.slice(0, slash));
+      if (account !== undefined) this.#spawn(this.#reconciler.request(account));
+    }
+    this.#onChanged(keys);
+  }
+
+  #noteNeighbours(nodes: ReadonlySet<string>): void {
+    const hasLost = [...this.#neighbours].some((node) => !nodes.has(node));
+    this.#neighbours = nodes;
+    this.#placements.isShared = nodes.size > 0;
+    if (hasLost) this.#forgetAll();
+    if (nodes.size > 0 && this.#hasUnwritten) {
+      this.#hasUnwritten = false;
+      this.#spawn(this.#refreshAll());
+    }
+  }
+
+  #forgetAll(): void {
+    if (this.#status !== "up") return; // what is old is all that there is
+    this.#cache.clear();
+    this.#placements.clear();
   }
 
   #withdrawn(name: string, resourcepart: string): Promise<void> {
@@ -354,7 +545,8 @@ export class SessionTable {
       this.#delayBeat(this.#options.redis.refreshAfterMs / BEATS_PER_REFRESH);
       if (!isOurs) this.#supersede();
       else {
-        this.#restore();
+        this.#restore(this.#publication.hasBeenForgotten);
+        await this.#replication?.redisReached();
         await this.#housekeeping.prune();
       }
     } catch (thrown) {
@@ -390,14 +582,21 @@ export class SessionTable {
   }
 
   /** Redis takes writes again: everything of ours is written at once. */
-  #restore(): void {
-    if (this.#status === "up") return;
+  #restore(hasLost: boolean): void {
+    if (this.#status === "up") {
+      if (!hasLost || this.#replication === undefined) return;
+      this.#logger.warn("redis.lost-data", { address: this.#address });
+      this.#spawn(this.#replication.redisRestored(true));
+      this.#spawn(this.#refreshAll());
+      return;
+    }
     this.#status = "up";
     this.#reason = undefined;
     this.#refusedBeat = undefined;
     this.#cache.isDegraded = false;
     this.#logger.info("redis.up", { address: this.#address, entries: this.#accounts.entries });
     this.#spawn(this.#refreshAll());
+    if (this.#replication !== undefined) this.#spawn(this.#replication.redisRestored(hasLost));
   }
 
   async #refreshAll(): Promise<void> {

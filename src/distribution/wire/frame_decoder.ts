@@ -4,6 +4,8 @@ import { FrameError } from "./frame_error.ts";
 import { FIRST_OPTIONAL_TYPE, FRAME_HEADER_BYTES, FRAME_TYPE } from "./frame_type.ts";
 import { MAX_HELLO_BYTES } from "./hello_frame.ts";
 import { readU32 } from "./integers.ts";
+import { MAX_INVALIDATE_BYTES } from "./invalidate_frame.ts";
+import { MAX_TABLE_FRAME_BYTES } from "./table_frames.ts";
 
 /** Bounds on frames, lengths and types included. */
 export interface FrameLimits {
@@ -160,7 +162,14 @@ export class FrameDecoder {
   }
 
   get #maxBytes(): number {
-    return this.#hasHello ? Math.max(this.#limits.maxFrameBytes, MAX_ACK_BYTES) : MAX_HELLO_BYTES;
+    return this.#hasHello
+      ? Math.max(
+        this.#limits.maxFrameBytes,
+        MAX_ACK_BYTES,
+        MAX_TABLE_FRAME_BYTES,
+        MAX_INVALIDATE_BYTES,
+      )
+      : MAX_HELLO_BYTES;
   }
 
   #checkLength(frameBytes: number, limitBytes = this.#maxBytes): void {
@@ -205,6 +214,16 @@ export class FrameDecoder {
       case FRAME_TYPE.goodbye:
       case FRAME_TYPE.retire:
         this.#checkLength(frameBytes, MAX_CONTROL_BYTES);
+        return true;
+      case FRAME_TYPE.lease:
+      case FRAME_TYPE.changes:
+      case FRAME_TYPE.snapshot:
+      case FRAME_TYPE.position:
+      case FRAME_TYPE.mesh:
+        this.#checkLength(frameBytes, MAX_TABLE_FRAME_BYTES);
+        return true;
+      case FRAME_TYPE.invalidate:
+        this.#checkLength(frameBytes, MAX_INVALIDATE_BYTES);
         return true;
       case FRAME_TYPE.hello:
         throw new FrameError("link/hello-repeated", "Cannot accept HELLO: there has been one");

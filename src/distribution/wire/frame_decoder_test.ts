@@ -50,6 +50,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     ttl: 4,
     bounces: 0,
     mayBeRepeat: false,
+    isCopy: false,
   };
 }
 

@@ -16,6 +16,12 @@ export const FRAME_TYPE = {
   pong: 0x05,
   goodbye: 0x06,
   retire: 0x07,
+  lease: 0x08,
+  changes: 0x09,
+  snapshot: 0x0a,
+  position: 0x0b,
+  mesh: 0x0c,
+  invalidate: 0x0d,
 } as const;
 
 /** From here on a frame is optional: a receiver that does not know it skips it. */
@@ -32,6 +38,12 @@ const NAMES: readonly (FrameName | undefined)[] = [
   "pong",
   "goodbye",
   "retire",
+  "lease",
+  "changes",
+  "snapshot",
+  "position",
+  "mesh",
+  "invalidate",
 ];
 
 /** The name of a type byte; undefined for one that this build does not know. */

@@ -4,10 +4,17 @@ import { parseJid } from "../../xmpp/mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
 import {
   ackFrame,
+  changesFrame,
   decodeAck,
+  decodeChanges,
   decodeGoodbye,
   decodeHello,
+  decodeInvalidate,
+  decodeLease,
+  decodeMesh,
+  decodePosition,
   decodeRetire,
+  decodeSnapshot,
   decodeStanza,
   decodeStanzaClass,
   decodeToken,
@@ -16,10 +23,15 @@ import {
   frameName,
   goodbyeFrame,
   helloFrame,
+  invalidateFrames,
+  leaseFrame,
+  meshFrame,
   pingFrame,
   pongFrame,
+  positionFrame,
   readNumber,
   retireFrame,
+  snapshotFrame,
   STANZA_CODES,
   stanzaFrame,
 } from "./mod.ts";
@@ -49,6 +61,18 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
     case "ping":
     case "pong":
       return { frame: name, token: decodeToken(frame, 0, end) };
+    case "lease":
+      return { frame: name, ...decodeLease(frame, 0, end) };
+    case "changes":
+      return { frame: name, ...decodeChanges(frame, 0, end) };
+    case "snapshot":
+      return { frame: name, ...decodeSnapshot(frame, 0, end) };
+    case "position":
+      return { frame: name, ...decodePosition(frame, 0, end) };
+    case "mesh":
+      return { frame: name, hints: decodeMesh(frame, 0, end) };
+    case "invalidate":
+      return { frame: name, keys: decodeInvalidate(frame, 0, end) };
     case "stanza": {
       const { stanza, ...rest } = decodeStanza(frame, 0, end);
       return {
@@ -83,6 +107,18 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return pingFrame(f.token);
     case "pong":
       return pongFrame(f.token);
+    case "lease":
+      return leaseFrame(f);
+    case "changes":
+      return changesFrame(f, f.records).frame;
+    case "snapshot":
+      return snapshotFrame(f);
+    case "position":
+      return positionFrame(f);
+    case "mesh":
+      return meshFrame(f.hints);
+    case "invalidate":
+      return invalidateFrames(f.keys)[0]!;
     default:
       return stanzaFrame({
         ...f,
@@ -98,7 +134,7 @@ function encode(fields: Record<string, unknown>): Uint8Array {
 }
 
 async function golden(): Promise<readonly Golden[]> {
-  const files = ["hello", "stanza", "ack", "control"];
+  const files = ["hello", "stanza", "ack", "control", "table"];
   const texts = files.map((file) => Deno.readTextFile(new URL(`${file}.json`, FIXTURES)));
   return (await Promise.all(texts)).flatMap((text) => JSON.parse(text).frames as Golden[]);
 }
@@ -173,6 +209,7 @@ const ENVELOPE = fc.record({
   ttl: fc.nat(65535),
   bounces: fc.nat(255),
   mayBeRepeat: fc.boolean(),
+  isCopy: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
   stanza: { ...decodeStanzaClass(code)!, from: parseJid(from), to: parseJid(to), bytes },
@@ -191,6 +228,22 @@ const ACK = fc.record({
     return { first, count };
   });
   return ackFrame({ settled, creditBytes, received: last + more, ranges });
+});
+
+const RECORD = fc.record({
+  isHidden: fc.boolean(),
+  sequence: POSITIVE,
+  epoch: POSITIVE,
+  name: TEXT,
+  resourcepart: fc.oneof(TEXT, fc.constant("")),
+});
+const CLAIMS = fc.array(RECORD.map((record) => ({ ...record, kind: "claim" as const })));
+const CHANGES = fc.array(
+  fc.tuple(RECORD, fc.constantFrom("claim" as const, "withdraw" as const))
+    .map(([record, kind]) => ({ ...record, kind })),
+);
+const ENDPOINTS = fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }), {
+  maxLength: 5,
 });
 
 /** Any frame that our encoders can write. */
@@ -213,6 +266,37 @@ const FRAME = fc.oneof(
   U32.map(retireFrame),
   fc.tuple(fc.constantFrom("leaving" as const, "identity" as const), TEXT)
     .map(([reason, detail]) => goodbyeFrame({ reason, detail })),
+  fc.record({
+    process: POSITIVE,
+    startedUs: POSITIVE,
+    nowUs: U53,
+    lastNumber: U53,
+    lifeMs: U32,
+    localHost: TEXT,
+    nodeName: TEXT,
+    endpoints: ENDPOINTS,
+  }).map(leaseFrame),
+  fc.tuple(fc.record({ process: POSITIVE, round: U32, first: POSITIVE }), CHANGES)
+    .map(([fields, records]) => changesFrame(fields, records).frame),
+  fc.record({
+    process: POSITIVE,
+    round: U32,
+    number: U53,
+    chunk: U32,
+    isFirst: fc.boolean(),
+    isLast: fc.boolean(),
+    records: CLAIMS,
+  }).map(snapshotFrame),
+  fc.record({
+    process: POSITIVE,
+    round: U32,
+    applied: U53,
+    chunk: U32,
+    isRestart: fc.boolean(),
+    wantsSnapshot: fc.boolean(),
+  }).map(positionFrame),
+  fc.array(fc.record({ host: TEXT, endpoints: ENDPOINTS })).map(meshFrame),
+  fc.array(TEXT, { minLength: 1 }).map((keys) => invalidateFrames(keys)[0]!),
 );
 
 Deno.test("frames decode to what was encoded", () => {

@@ -22,6 +22,7 @@ export {
 } from "./hello_frame.ts";
 export type { Ack, SettledRange } from "./ack_frame.ts";
 export { ackFrame, decodeAck, MAX_ACK_BYTES, MAX_ACK_RANGES } from "./ack_frame.ts";
+export { decodeInvalidate, invalidateFrames, MAX_INVALIDATE_BYTES } from "./invalidate_frame.ts";
 export type { Goodbye, GoodbyeReason } from "./control_frames.ts";
 export {
   decodeGoodbye,
@@ -46,3 +47,27 @@ export {
   STANZA_HEADER_BYTES,
   stanzaFrame,
 } from "./stanza_frame.ts";
+export type {
+  ChangesFields,
+  LeaseFields,
+  MeshHint,
+  PositionFields,
+  SnapshotFields,
+  TableRecord,
+} from "./table_frames.ts";
+export {
+  changesFrame,
+  decodeChanges,
+  decodeLease,
+  decodeMesh,
+  decodePosition,
+  decodeSnapshot,
+  leaseFrame,
+  MAX_MESH_HOSTS,
+  MAX_TABLE_ENDPOINTS,
+  MAX_TABLE_FRAME_BYTES,
+  MAX_TABLE_RECORDS,
+  meshFrame,
+  positionFrame,
+  snapshotFrame,
+} from "./table_frames.ts";

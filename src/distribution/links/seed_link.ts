@@ -1,0 +1,147 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
+import { dial } from "../../net/mod.ts";
+import type { Connection } from "../../net/mod.ts";
+import { FRAME_TYPE, helloFrame, OUR_VERSIONS } from "../wire/mod.ts";
+import { LinkConnection } from "./link_connection.ts";
+import type { LinkConnectionOwner } from "./link_connection.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type { CloseReason, LinkPeer } from "./link_state.ts";
+import { isOrderlyEnd } from "./link_state.ts";
+import type { EndpointAddress, TableLink } from "./ports.ts";
+
+/**
+ * One call to a seed: a node of a datacenter that we do not know yet. Whoever answers there says who it
+ * is, as its certificate must too, and where the rest of the mesh is; then we hang up, and call all of
+ * them as what they are. Carries no stanzas.
+ *
+ *     waiting --due, wanted--> calling --MESH--> waiting (introduced)
+ *        ^                        |
+ *        +--refused, unreachable--+
+ */
+export class SeedLink implements LinkConnectionOwner {
+  readonly address: EndpointAddress;
+  readonly #shared: LinkShared;
+  readonly #isWanted: () => boolean;
+  #cancel: CancelTimer = () => {};
+  #abort: AbortController | undefined;
+  #link: LinkConnection | undefined;
+  #table: TableLink | undefined;
+  #retries = 0;
+  #isIntroduced = false;
+  #isStopped = false;
+
+  /** @param isWanted true while nobody else can tell us of the mesh */
+  constructor(address: EndpointAddress, shared: LinkShared, isWanted: () => boolean) {
+    this.address = address;
+    this.#shared = shared;
+    this.#isWanted = isWanted;
+  }
+
+  /** True when nothing is connected any more. */
+  get hasEnded(): boolean {
+    return this.#isStopped && this.#link === undefined && this.#abort === undefined;
+  }
+
+  start(): void {
+    this.#call();
+  }
+
+  tick(nowMs: number): void {
+    this.#link?.tick(nowMs);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+    this.#abort?.abort();
+    this.#link?.leave("superseded", "this node is going down");
+  }
+
+  opened(peer: LinkPeer): void {
+    this.#shared.log.info("seed.answered", { ...this.#fields, host: peer.localHost });
+    this.#table = this.#link!.tableLink(peer); // only it calls this
+  }
+
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void {
+    if (type !== FRAME_TYPE.mesh || this.#table === undefined) return; // ACK, nothing to us
+    this.#shared.traffic?.frame(this.#table, type, buffer, start, end);
+    this.#isIntroduced = true;
+    this.#retries = 0;
+    this.#link?.leave("superseded", "introduced");
+  }
+
+  ended(reason: CloseReason, detail: string): void {
+    this.#link = undefined;
+    this.#table = undefined;
+    if (!isOrderlyEnd(reason)) this.#failed(`${reason}: ${detail}`);
+    this.#callLater();
+  }
+
+  get #fields(): { readonly endpoint: string } {
+    return { endpoint: `${this.address.host}#${this.address.port}` };
+  }
+
+  #call(): void {
+    if (this.#isStopped) return;
+    if (this.#isIntroduced && !this.#isWanted()) {
+      this.#callLater();
+      return;
+    }
+    const { tls, options, clock } = this.#shared;
+    const abort = this.#abort = new AbortController();
+    dial({
+      host: this.address.host,
+      port: this.address.port,
+      ...(tls === undefined ? {} : { tls }),
+      timeoutMs: options.helloTimeoutMs,
+      signal: abort.signal,
+      clock,
+    }).then((connection) => {
+      this.#abort = undefined;
+      if (!this.#isStopped) this.#connected(connection);
+      else connection.destroy(new CausewayError("link/ended", "Ended link: it is not needed"));
+    }, (error) => {
+      this.#abort = undefined;
+      this.#failed(describeError(error));
+      this.#callLater();
+    });
+  }
+
+  #connected(connection: Connection): void {
+    const { identity, nextLane } = this.#shared;
+    const lane = nextLane();
+    const link = new LinkConnection(connection, this, {
+      shared: this.#shared,
+      role: "dialler",
+      lane,
+    });
+    this.#link = link;
+    link.start();
+    link.send(helloFrame({
+      ...OUR_VERSIONS,
+      process: identity.process,
+      lane,
+      lastNumber: 0,
+      datacenterId: identity.datacenterId(),
+      localHost: identity.localHost,
+      nodeName: identity.nodeName,
+    }));
+  }
+
+  #failed(detail: string): void {
+    if (this.#isStopped) return;
+    const level = this.#retries === 0 ? "warn" : "debug"; // the rest is the same again
+    this.#shared.log[level]("seed.unreachable", { ...this.#fields, detail });
+  }
+
+  #callLater(): void {
+    if (this.#isStopped) return;
+    const { options, random, clock } = this.#shared;
+    const delayMs = this.#isIntroduced ? options.reconnectMaxMs : backoffMs(++this.#retries, {
+      firstMs: options.reconnectFirstMs,
+      maxMs: options.reconnectMaxMs,
+    }, random);
+    this.#cancel = clock.after(delayMs, () => this.#call());
+  }
+}

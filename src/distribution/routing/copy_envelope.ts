@@ -1,0 +1,29 @@
+import type { Settler } from "../envelope.ts";
+import { Envelope } from "../envelope.ts";
+
+/** Does the duty of a stanza once it and all its copies have done theirs. */
+class SharedDuty implements Settler {
+  readonly #duty: Envelope;
+  #open: number;
+
+  constructor(duty: Envelope, open: number) {
+    this.#duty = duty;
+    this.#open = open;
+  }
+
+  settle(): void {
+    if (--this.#open === 0) this.#duty.settle();
+  }
+}
+
+/**
+ * Makes `count` copies of `envelope` beside itself, for other nodes of this datacenter. The duty that
+ * it had is done when it and all its copies are settled.
+ */
+export function copyEnvelope(envelope: Envelope, count: number): readonly Envelope[] {
+  const duty = new Envelope(envelope);
+  duty.adoptDuty(envelope);
+  const shared = new SharedDuty(duty, count + 1);
+  envelope.adoptDuty(new Envelope(envelope, shared));
+  return Array.from({ length: count }, () => new Envelope({ ...envelope, isCopy: true }, shared));
+}

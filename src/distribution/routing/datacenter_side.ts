@@ -1,0 +1,118 @@
+import { parseJid } from "../../xmpp/mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
+import type { Envelope } from "../envelope.ts";
+import { copyEnvelope } from "./copy_envelope.ts";
+import type { Domains } from "./decision.ts";
+import { spreadToUser } from "./placement.ts";
+import type {
+  Handover,
+  LocalDelivery,
+  LocalOutcome,
+  NodeSide,
+  Placement,
+  Placements,
+} from "./ports.ts";
+
+/** What a datacenter's side is made of. */
+export interface DatacenterSideDeps {
+  readonly domains: Domains;
+  /** This node's own sessions, components and services. */
+  readonly node: NodeSide;
+  readonly placements: Placements;
+  readonly handover: Handover;
+}
+
+/**
+ * All nodes of this datacenter as one local side: delivers to what is connected here, and hands over
+ * to the node that has the session or component (`design.md` §5, "Several nodes in one DC").
+ *
+ * What was handed over once is delivered or not, and not handed on: two nodes that know different
+ * things must not play it to and fro.
+ */
+export class DatacenterSide implements LocalDelivery {
+  readonly #deps: DatacenterSideDeps;
+
+  constructor(deps: DatacenterSideDeps) {
+    this.#deps = deps;
+  }
+
+  servesDomain(domain: string): boolean {
+    return this.#deps.node.servesDomain(domain);
+  }
+
+  prepare(to: Jid): Promise<unknown> | undefined {
+    const { placements, domains } = this.#deps;
+    if (!placements.hasNeighbours || !isUser(to, domains)) return undefined;
+    return placements.isUnplaced(to) ? placements.locate(to) : undefined;
+  }
+
+  deliver(envelope: Envelope): LocalOutcome {
+    const { node, placements, domains } = this.#deps;
+    if (envelope.isHandedOver) return this.#deliverHandedOver(envelope);
+    if (!placements.hasNeighbours) return node.deliver(envelope);
+    const { to } = envelope.stanza;
+    if (isUser(to, domains)) return this.#deliverToUser(envelope);
+    return domains.hosts.has(to.domainpart) || node.servesDomain(to.domainpart)
+      ? node.deliver(envelope)
+      : this.#deliverToComponent(envelope);
+  }
+
+  deliverElsewhere(envelope: Envelope): void {
+    const { handover } = this.#deps;
+    const nodes = new Set(this.#living(envelope.stanza.to).map(({ node }) => node));
+    const copies = copyEnvelope(envelope, nodes.size);
+    for (const [i, node] of [...nodes].entries()) handover.send(node, copies[i]!);
+    envelope.settle();
+  }
+
+  #deliverHandedOver(envelope: Envelope): LocalOutcome {
+    envelope.isHandedOver = false; // should it come by again, it is by a decision of this node's own
+    const outcome = this.#deps.node.deliver(envelope);
+    // Somebody else answers for the stanza.
+    return envelope.isCopy && outcome !== "delivered" ? "ignored" : outcome;
+  }
+
+  #deliverToUser(envelope: Envelope): LocalOutcome {
+    const { node, handover } = this.#deps;
+    const { stanza } = envelope;
+    const placements = this.#living(stanza.to);
+    if (placements.length === 0) return node.deliver(envelope);
+    const { isHere, nodes } = spreadToUser(stanza, node.ownSessions(stanza.to), placements);
+    const [first, ...others] = nodes;
+    if (first === undefined) return node.deliver(envelope);
+    const copies = isHere ? nodes : others;
+    if (copies.length > 0) {
+      const envelopes = copyEnvelope(envelope, copies.length);
+      for (let i = 0; i < copies.length; i++) handover.send(copies[i]!, envelopes[i]!);
+    }
+    if (!isHere) {
+      handover.send(first, envelope);
+      return "handed-over";
+    }
+    const outcome = node.deliver(envelope);
+    return outcome === "delivered" ? outcome : "ignored"; // others have it
+  }
+
+  /** Any of the component's connections does; the same for all stanzas, so that order holds. */
+  #deliverToComponent(envelope: Envelope): LocalOutcome {
+    const { node, handover } = this.#deps;
+    const { to } = envelope.stanza;
+    const [first] = this.#living(to.localpart === "" ? to : parseJid(to.domainpart));
+    if (first === undefined) return node.deliver(envelope);
+    handover.send(first.node, envelope);
+    return "handed-over";
+  }
+
+  #living(key: Jid): readonly Placement[] {
+    const { placements, handover } = this.#deps;
+    const all = placements.placements(key);
+    for (let i = 0; i < all.length; i++) {
+      if (handover.isGone(all[i]!.node)) return all.filter(({ node }) => !handover.isGone(node));
+    }
+    return all;
+  }
+}
+
+function isUser(to: Jid, { globalHost }: Domains): boolean {
+  return to.localpart !== "" && to.domainpart === globalHost;
+}

@@ -1,0 +1,74 @@
+import { FullJid } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { isSubscription } from "../../xmpp/mod.ts";
+import type { Placement } from "./ports.ts";
+
+/** What the sessions of one account on this node look like. */
+export interface OwnSessions {
+  /** True when the account has any session here. */
+  readonly isHere: boolean;
+  /** True when the addressed full JID is here. */
+  readonly isResourceHere: boolean;
+  /** Highest priority of those that are available; undefined when none is. */
+  readonly priority: number | undefined;
+}
+
+/** Which nodes of a datacenter a stanza goes to. */
+export interface Spread {
+  /** This one among them. */
+  readonly isHere: boolean;
+  /** The others, each once. */
+  readonly nodes: readonly string[];
+}
+
+const HERE: Spread = { isHere: true, nodes: [] };
+
+/**
+ * Which nodes of this datacenter get a stanza for an account whose sessions are spread over them, by
+ * RFC 6121 §8.5 as if all were on one. Each node then delivers to its own by the same rules.
+ *
+ * Nobody fits: this node if it has sessions of the account, else one that has, so that the rules for
+ * that are applied in one place. Pure.
+ */
+export function spreadToUser(
+  stanza: Stanza,
+  own: OwnSessions,
+  placements: readonly Placement[],
+): Spread {
+  const { to, kind, type } = stanza;
+  if (placements.length === 0) return HERE;
+  const isForAccount = kind === "presence" && (isSubscription(stanza) || type === "probe");
+  if (to instanceof FullJid && !isForAccount) {
+    if (own.isResourceHere) return HERE;
+    for (const { node, resourcepart } of placements) {
+      if (resourcepart === to.resourcepart) return { isHere: false, nodes: [node] };
+    }
+    // RFC 6121 §8.5.3.2: what is for nobody else than the missing resource ends where it is.
+    if (kind !== "message" || type === "headline" || type === "groupchat") return HERE;
+  }
+  const least = leastPriority(stanza, own, placements);
+  const nodes = new Set<string>();
+  for (const { node, priority } of placements) {
+    if (priority !== undefined && priority >= least) nodes.add(node);
+  }
+  const isHere = own.priority !== undefined && own.priority >= least;
+  if (isHere || nodes.size > 0) return { isHere, nodes: [...nodes] };
+  return own.isHere ? HERE : { isHere: false, nodes: [placements[0]!.node] };
+}
+
+/** The priority from which on an available resource gets the stanza; Infinity: none does. */
+function leastPriority(
+  { kind, type }: Stanza,
+  own: OwnSessions,
+  placements: readonly Placement[],
+): number {
+  if (kind === "presence") return type === "error" ? Infinity : -128;
+  if (kind === "iq") return Infinity;
+  if (type === "headline") return 0;
+  if (type !== "chat" && type !== "normal") return Infinity;
+  let highest = own.priority ?? -1;
+  for (const { priority } of placements) {
+    if (priority !== undefined && priority > highest) highest = priority;
+  }
+  return highest < 0 ? Infinity : highest;
+}

@@ -1,0 +1,172 @@
+import type { PositionFields, TableRecord } from "../wire/mod.ts";
+import { changesFrame, MAX_TABLE_RECORDS, snapshotFrame } from "../wire/mod.ts";
+import type { ChangeLog } from "./change_log.ts";
+import type { TableLink } from "./table_traffic.ts";
+
+/** Changes that the other side may have to apply at once. */
+const MAX_AHEAD = 4_096;
+/** Pieces of a snapshot that the other side may have to apply at once: stanzas come in between. */
+const WINDOW = 2;
+/** Records in one piece. */
+const CHUNK_RECORDS = 128;
+/** What one piece may come to before another record is added, counted generously. */
+const CHUNK_BYTES = 48_000;
+
+/** What a feed tells about. */
+export interface FeedSource {
+  readonly process: number;
+  readonly log: ChangeLog;
+  /** All claims of this node, in any order; what comes or goes meanwhile may be among them or not. */
+  claims(): Iterator<TableRecord>;
+  /** The lease, as a frame, to be written now. */
+  leaseFrame(): Uint8Array;
+}
+
+/**
+ * What another datacenter is told of this node's own entries, over one of our links to it.
+ *
+ *     silent --a link opens, LEASE--> asked --POSITION--> following --link ends--> silent | asked
+ *
+ * While `following`, what was missed comes from the log or as a snapshot, then changes as they happen.
+ */
+export class AuthorFeed {
+  readonly host: string;
+  readonly #source: FeedSource;
+  readonly #links = new Set<TableLink>();
+  #carrier: TableLink | undefined;
+  /** Of the POSITION that began this; undefined until one came over the carrier. */
+  #round: number | undefined;
+  #sent = 0;
+  #applied = 0;
+  #snapshot: Snapshot | undefined;
+  #chunk = 0;
+  #chunkApplied = 0;
+
+  constructor(host: string, source: FeedSource) {
+    this.host = host;
+    this.#source = source;
+  }
+
+  /** Where it stands, for people to look at. */
+  get snapshot() {
+    return {
+      host: this.host,
+      state: this.#carrier === undefined
+        ? "silent" as const
+        : this.#round === undefined
+        ? "asked" as const
+        : this.#snapshot === undefined
+        ? "following" as const
+        : "snapshot" as const,
+      via: this.#carrier?.nodeName,
+      applied: this.#applied,
+      lag: this.#source.log.lastNumber - this.#applied,
+      snapshotRecords: this.#snapshot?.records ?? 0,
+    };
+  }
+
+  /** A link to the datacenter has opened. */
+  opened(link: TableLink): void {
+    this.#links.add(link);
+    if (this.#carrier === undefined) this.#carry(link);
+  }
+
+  /** A link has ended: another takes over. */
+  ended(link: TableLink): void {
+    this.#links.delete(link);
+    if (this.#carrier !== link) return;
+    this.#carrier = undefined;
+    this.#round = undefined;
+    this.#snapshot = undefined;
+    const [next] = this.#links;
+    if (next !== undefined) this.#carry(next);
+  }
+
+  /** Renews the lease there. */
+  beat(): void {
+    this.#carrier?.send(this.#source.leaseFrame());
+  }
+
+  /** The other side says what it has. */
+  position(link: TableLink, position: PositionFields): void {
+    if (link !== this.#carrier || position.process !== this.#source.process) return;
+    const { log } = this.#source;
+    if (position.applied > log.lastNumber) {
+      link.refuse(`change ${position.applied} was never made`);
+      return;
+    }
+    if (position.isRestart) {
+      this.#round = position.round;
+      this.#chunk = this.#chunkApplied = 0;
+      this.#snapshot = undefined;
+      this.#sent = this.#applied = position.applied;
+      if (position.wantsSnapshot) this.#beginSnapshot();
+    } else if (position.round === this.#round) {
+      this.#applied = Math.max(this.#applied, position.applied);
+      this.#chunkApplied = Math.max(this.#chunkApplied, position.chunk);
+    } else return;
+    this.pump();
+  }
+
+  /** Sends what may be sent. */
+  pump(): void {
+    const { log, process } = this.#source;
+    const [link, round] = [this.#carrier, this.#round];
+    if (link === undefined || round === undefined) return;
+    if (!log.reaches(this.#sent)) this.#beginSnapshot();
+    while (this.#sent < log.lastNumber && this.#sent - this.#applied < MAX_AHEAD) {
+      const records = log.behind(this.#sent, MAX_TABLE_RECORDS);
+      const { frame, count } = changesFrame({ process, round, first: this.#sent + 1 }, records);
+      link.send(frame);
+      this.#sent += count;
+    }
+    while (this.#snapshot !== undefined && this.#chunk - this.#chunkApplied < WINDOW) {
+      const snapshot = this.#snapshot;
+      const { number } = snapshot;
+      const isFirst = snapshot.records === 0 && !snapshot.hasBegun;
+      const { records, isLast } = snapshot.take();
+      const chunk = ++this.#chunk;
+      link.send(snapshotFrame({ process, round, number, chunk, isFirst, isLast, records }));
+      if (isLast) this.#snapshot = undefined;
+    }
+  }
+
+  #carry(link: TableLink): void {
+    this.#carrier = link;
+    this.beat();
+  }
+
+  /** What happens from now on goes out as changes, between the pieces of the snapshot. */
+  #beginSnapshot(): void {
+    this.#sent = this.#source.log.lastNumber;
+    this.#snapshot = new Snapshot(this.#sent, this.#source.claims());
+  }
+}
+
+/** A snapshot on its way out. */
+class Snapshot {
+  readonly number: number;
+  readonly #claims: Iterator<TableRecord>;
+  /** Records sent so far. */
+  records = 0;
+  hasBegun = false;
+
+  constructor(number: number, claims: Iterator<TableRecord>) {
+    this.number = number;
+    this.#claims = claims;
+  }
+
+  take(): { readonly records: readonly TableRecord[]; readonly isLast: boolean } {
+    this.hasBegun = true;
+    const records: TableRecord[] = [];
+    let bytes = 0;
+    while (records.length < CHUNK_RECORDS && bytes < CHUNK_BYTES) {
+      const next = this.#claims.next();
+      if (next.done) return { records, isLast: true };
+      records.push(next.value);
+      bytes += 24 + 3 * (next.value.name.length + next.value.resourcepart.length);
+      this.records++;
+    }
+    return { records, isLast: false };
+  }
+}

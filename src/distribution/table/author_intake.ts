@@ -1,0 +1,261 @@
+import type { ChangesFields, LeaseFields, SnapshotFields, TableRecord } from "../wire/mod.ts";
+import { positionFrame } from "../wire/mod.ts";
+import type { Author, ReplicaWriter } from "./replica_writer.ts";
+import type { TableLink } from "./table_traffic.ts";
+
+/** What an intake needs. */
+export interface IntakeDependencies {
+  readonly writer: ReplicaWriter;
+  /** The author's lease has been written. */
+  leased(author: Author, lease: LeaseFields): void;
+  /** The author has gone down in order, and nothing of it is here any more. */
+  left(author: Author): void;
+  /** False for a record that the author must not make; such are counted and logged. */
+  mayClaim(author: Author, record: TableRecord): boolean;
+  isLastNode(author: Author): boolean;
+  /** Records that came, for the metrics. */
+  applied(author: Author, count: number): void;
+}
+
+type Work =
+  | { readonly kind: "lease"; readonly lease: LeaseFields }
+  | { readonly kind: "locate" }
+  | { readonly kind: "changes"; readonly round: number; readonly changes: ChangesFields }
+  | { readonly kind: "snapshot"; readonly round: number; readonly piece: SnapshotFields }
+  | { readonly kind: "leave" };
+
+/**
+ * What one node of another datacenter tells of its own entries, applied here in order.
+ *
+ *     unknown --LEASE--> locating --our POSITION--> following <--> snapshot
+ *                           ^                           |
+ *                           +--another link, Redis lost-+
+ *
+ * `locating` finds out in Redis how far this author is applied; everything of an earlier round is
+ * read over.
+ */
+export class AuthorIntake {
+  readonly host: string;
+  readonly node: string;
+  readonly #deps: IntakeDependencies;
+  #process = 0;
+  #startedUs = 0;
+  #link: TableLink | undefined;
+  #lastNumber = 0;
+  #round = 0;
+  /** True while the author knows from where to go on. */
+  #isLocated = false;
+  /** True when Redis has lost what it had: what it says of the author came after that. */
+  #hasLost = false;
+  /** Last number that came in this round, and that is applied. */
+  #received = 0;
+  #applied = 0;
+  #chunk = 0;
+  /** Sessions that the running snapshot has named. */
+  #named: Set<number> | undefined;
+  #work: Work[] = [];
+  #isWorking = false;
+
+  constructor(node: { readonly host: string; readonly node: string }, deps: IntakeDependencies) {
+    this.host = node.host;
+    this.node = node.node;
+    this.#deps = deps;
+  }
+
+  /** Where it stands, for people to look at. */
+  get snapshot() {
+    return {
+      host: this.host,
+      node: this.node,
+      state: this.#link === undefined
+        ? "silent" as const
+        : !this.#isLocated
+        ? "locating" as const
+        : this.#named === undefined
+        ? "following" as const
+        : "snapshot" as const,
+      applied: this.#applied,
+      lag: Math.max(0, this.#lastNumber - this.#applied),
+      snapshotRecords: this.#named?.size ?? 0,
+    };
+  }
+
+  /** Takes the author's lease: over another link, or of another process, everything begins anew. */
+  lease(link: TableLink, lease: LeaseFields): void {
+    if (lease.process !== this.#process) {
+      if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // it is superseded
+      this.#process = lease.process;
+      this.#isLocated = false;
+    }
+    this.#startedUs = lease.startedUs;
+    this.#lastNumber = lease.lastNumber;
+    if (this.#link !== link) this.#isLocated = false;
+    this.#link = link;
+    this.#do({ kind: "lease", lease });
+    if (!this.#isLocated) this.#locate();
+  }
+
+  changes(link: TableLink, changes: ChangesFields): void {
+    if (!this.#isCurrent(link, changes)) return;
+    const { first, records } = changes;
+    if (first !== this.#received + 1) {
+      link.refuse(`change ${first} follows ${this.#received}`);
+      return;
+    }
+    this.#received += records.length;
+    this.#lastNumber = Math.max(this.#lastNumber, this.#received);
+    this.#do({ kind: "changes", round: this.#round, changes });
+  }
+
+  piece(link: TableLink, piece: SnapshotFields): void {
+    if (!this.#isCurrent(link, piece)) return;
+    if (piece.isFirst) this.#received = piece.number;
+    this.#do({ kind: "snapshot", round: this.#round, piece });
+  }
+
+  /** The link has ended; `hasLeft` when the author's process goes down. */
+  ended(link: TableLink, hasLeft: boolean): void {
+    if (link.process !== this.#process) return;
+    if (hasLeft) {
+      this.#process = 0;
+      this.#link = undefined;
+      this.#do({ kind: "leave" }, link.process);
+    } else if (link === this.#link) {
+      this.#link = undefined;
+      this.#isLocated = false;
+    }
+  }
+
+  /** Looks again how far the author is applied: Redis has come back, or (`hasLost`) lost its data. */
+  restart(hasLost: boolean): void {
+    this.#hasLost ||= hasLost;
+    this.#isLocated = false;
+    if (this.#link !== undefined) this.#locate();
+  }
+
+  #locate(): void {
+    if (!this.#work.some(({ kind }) => kind === "locate")) this.#do({ kind: "locate" });
+  }
+
+  #isCurrent(link: TableLink, { process, round }: { process: number; round: number }): boolean {
+    return link === this.#link && process === this.#process && this.#isLocated &&
+      round === this.#round;
+  }
+
+  #do(work: Work, process = this.#process): void {
+    this.#work.push(work);
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    void this.#workOff(process); // never rejects: the writer does not
+  }
+
+  async #workOff(process: number): Promise<void> {
+    let author: Author = { host: this.host, node: this.node, process };
+    for (let work = this.#work.shift(); work !== undefined; work = this.#work.shift()) {
+      if (this.#process !== 0) author = { ...author, process: this.#process };
+      if (await this.#one(author, work)) continue;
+      // Redis is not there: what follows cannot be applied, and is asked for again later
+      this.#isLocated = false;
+      this.#work = this.#work.filter(({ kind }) => kind === "leave");
+    }
+    this.#isWorking = false;
+  }
+
+  async #one(author: Author, work: Work): Promise<boolean> {
+    const { writer } = this.#deps;
+    switch (work.kind) {
+      case "lease": {
+        if (work.lease.process !== author.process) return true;
+        if (!await writer.lease(author, work.lease)) return false;
+        this.#deps.leased(author, work.lease);
+        return true;
+      }
+      case "locate":
+        return await this.#findPosition(author);
+      case "changes": {
+        if (work.round !== this.#round) return true;
+        const { records, first } = work.changes;
+        if (!await this.#apply(author, records)) return false;
+        for (const { kind, sequence } of records) if (kind === "claim") this.#named?.add(sequence);
+        this.#applied = first + records.length - 1;
+        // while a snapshot runs, only its end makes what is here a state of the author
+        if (this.#named === undefined && !await writer.setApplied(author, this.#applied)) {
+          return false;
+        }
+        this.#tell(author);
+        return true;
+      }
+      case "snapshot":
+        return work.round !== this.#round || await this.#take(author, work.piece);
+      case "leave":
+        if (await writer.forget(author, this.#deps.isLastNode(author))) this.#deps.left(author);
+        return true;
+      default:
+        return work satisfies never;
+    }
+  }
+
+  async #findPosition(author: Author): Promise<boolean> {
+    if (this.#isLocated) return true;
+    const { writer } = this.#deps;
+    if (this.#hasLost && !await writer.clearApplied(author)) return false;
+    this.#hasLost = false;
+    const known = await writer.applied(author);
+    if (known === undefined) return false;
+    const isKnown = known?.process === author.process && known.number <= this.#lastNumber;
+    this.#round++;
+    this.#received = this.#applied = isKnown ? known!.number : 0;
+    this.#chunk = 0;
+    this.#named = undefined;
+    this.#isLocated = true;
+    this.#link?.send(positionFrame({
+      process: author.process,
+      round: this.#round,
+      applied: this.#applied,
+      chunk: 0,
+      isRestart: true,
+      wantsSnapshot: !isKnown,
+    }));
+    return true;
+  }
+
+  async #take(author: Author, piece: SnapshotFields): Promise<boolean> {
+    const { writer } = this.#deps;
+    if (piece.isFirst) {
+      this.#named = new Set();
+      this.#applied = piece.number;
+    }
+    const named = this.#named;
+    if (named === undefined) {
+      this.#link?.refuse("a snapshot that has not begun goes on");
+      return true;
+    }
+    for (const { sequence } of piece.records) named.add(sequence);
+    if (!await this.#apply(author, piece.records)) return false;
+    this.#chunk = piece.chunk;
+    if (piece.isLast) {
+      if (!await writer.sweep(author, named)) return false;
+      this.#named = undefined;
+      if (!await writer.setApplied(author, this.#applied)) return false;
+    }
+    this.#tell(author);
+    return true;
+  }
+
+  async #apply(author: Author, records: readonly TableRecord[]): Promise<boolean> {
+    const allowed = records.filter((record) => this.#deps.mayClaim(author, record));
+    this.#deps.applied(author, allowed.length);
+    return await this.#deps.writer.apply(author, allowed);
+  }
+
+  #tell({ process }: Author): void {
+    this.#link?.send(positionFrame({
+      process,
+      round: this.#round,
+      applied: this.#applied,
+      chunk: this.#chunk,
+      isRestart: false,
+      wantsSnapshot: false,
+    }));
+  }
+}

@@ -1,0 +1,295 @@
+import type { Clock } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { TableRecord } from "../wire/mod.ts";
+import type { Account } from "./account.ts";
+import { claimId, claimIdPrefix, formatClaim, tryParseArray } from "./claims.ts";
+import {
+  appliedKey,
+  AUTHORS_KEY,
+  claimsKey,
+  domainsKey,
+  endpointsKey,
+  HOSTS_KEY,
+  leaseKey,
+  nodesKey,
+  publicDomainsKey,
+  replicaKey,
+} from "./keys.ts";
+import type { NodeLeases, NodeRef } from "./node_leases.ts";
+import { formatLease } from "./node_leases.ts";
+import type { ResolvedTable } from "./options.ts";
+import { replicaSeconds } from "./options.ts";
+import type { OwnAccounts } from "./own_accounts.ts";
+import type { Reconciler } from "./reconciler.ts";
+import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
+import { RedisErrorReply } from "./redis_commands.ts";
+
+/** A process of another datacenter that tells us of its entries. */
+export interface Author extends NodeRef {
+  readonly process: number;
+}
+
+/** Sets over which the claims of one author are spread, so that each can be read in one go. */
+const SHARDS = 16;
+/** Accounts that are written in one go: traffic waits no longer than this takes. */
+const BATCH = 128;
+
+/** What the writer needs. */
+export interface ReplicaWriterDependencies {
+  readonly redis: RedisCommands;
+  readonly clock: Clock;
+  readonly options: ResolvedTable;
+  readonly accounts: OwnAccounts;
+  readonly reconciler: Reconciler;
+  readonly leases: NodeLeases;
+  failed(reason: string): void;
+}
+
+/**
+ * Writes into this datacenter's Redis what authors in other datacenters tell: claims, leases and
+ * sets as their own node would write them, and beside them which claims are here
+ * (`causeway:replica:`), which is what makes it possible to take back those that are gone. No method
+ * rejects: false or undefined says that Redis was not there.
+ */
+export class ReplicaWriter {
+  readonly #deps: ReplicaWriterDependencies;
+  readonly #life: string;
+
+  constructor(deps: ReplicaWriterDependencies) {
+    this.#deps = deps;
+    this.#life = replicaSeconds(deps.options);
+  }
+
+  /** Which process of that node has been applied, and how far; null when nothing is known. */
+  async applied(node: NodeRef): Promise<{ process: number; number: number } | null | undefined> {
+    const replies = await this.#run([["GET", appliedKey(node.host, node.node)]]);
+    if (replies === undefined) return undefined;
+    const [reply] = replies;
+    const fields = typeof reply === "string" ? tryParseArray(reply) : undefined;
+    if (fields === undefined || !fields.every(Number.isSafeInteger)) return null;
+    const [process, number] = fields as readonly number[];
+    return process === undefined || number === undefined ? null : { process, number };
+  }
+
+  /** Notes that changes up to `number` are applied. */
+  async setApplied({ host, node, process }: Author, number: number): Promise<boolean> {
+    const value = JSON.stringify([process, number]);
+    return await this.#run([
+      ["SET", appliedKey(host, node), value, "EX", this.#life],
+      ["SADD", AUTHORS_KEY, `${host}#${node}`],
+      ["EXPIRE", AUTHORS_KEY, this.#life],
+    ]) !== undefined;
+  }
+
+  /** Forgets how far the author is applied: it has to begin with a snapshot. */
+  async clearApplied({ host, node }: NodeRef): Promise<boolean> {
+    return await this.#run([["DEL", appliedKey(host, node)]]) !== undefined;
+  }
+
+  /** Nodes of other datacenters whose entries lie here; undefined when Redis is not there. */
+  async authors(): Promise<readonly NodeRef[] | undefined> {
+    const replies = await this.#run([["SMEMBERS", AUTHORS_KEY]]);
+    if (replies === undefined) return undefined;
+    const members = Array.isArray(replies[0]) ? replies[0] as readonly string[] : [];
+    return members.filter((member) => member.includes("#")).map((member) => {
+      const at = member.indexOf("#");
+      return { host: member.slice(0, at), node: member.slice(at + 1) };
+    });
+  }
+
+  /** Renews what says that the author lives, and where it accepts links. */
+  async lease(
+    { host, node, process }: Author,
+    lease: {
+      readonly startedUs: number;
+      readonly lifeMs: number;
+      readonly endpoints: readonly string[];
+    },
+  ): Promise<boolean> {
+    const life = String(Math.max(1, Math.ceil(lease.lifeMs / 1000)));
+    const key = endpointsKey(host, node);
+    const value = formatLease({ incarnation: process, startedUs: lease.startedUs });
+    const found = await this.#run([["SMEMBERS", key]]);
+    const extra = Array.isArray(found?.[0])
+      ? (found[0] as readonly string[]).filter((each) => !lease.endpoints.includes(each))
+      : [];
+    const commands: RedisCommand[] = [
+      ["SET", leaseKey(host, node), value, "EX", life],
+      ["SADD", nodesKey(host), node],
+      ["EXPIRE", nodesKey(host), life],
+      ["SADD", HOSTS_KEY, host],
+      ["EXPIRE", domainsKey(host, node), life],
+      ["EXPIRE", publicDomainsKey(host, node), life],
+    ];
+    if (extra.length > 0) commands.push(["SREM", key, ...extra]);
+    if (lease.endpoints.length > 0) {
+      commands.push(["SADD", key, ...lease.endpoints], ["EXPIRE", key, life]);
+    }
+    if (await this.#run(commands) === undefined) return false;
+    this.#deps.leases.note({ host, node }, process);
+    return true;
+  }
+
+  /** Applies records in order. */
+  async apply(author: Author, records: readonly TableRecord[]): Promise<boolean> {
+    const { host, node, process } = author;
+    const before: RedisCommand[] = [];
+    const after: RedisCommand[] = [];
+    const added = new Map<number, string[]>();
+    const removed = new Map<number, string[]>();
+    const accounts = new Set<Account>();
+    for (const { kind, sequence, epoch, name, resourcepart, isHidden } of records) {
+      const account = this.#deps.accounts.borrow(name);
+      const id = claimId(process, sequence);
+      accounts.add(account);
+      account.touch(resourcepart);
+      const claims = claimsKey(name);
+      const isDomain = !name.includes("@");
+      if (kind === "claim") {
+        account.bring([
+          "HSET",
+          claims,
+          id,
+          formatClaim({ id, epoch, host, node, resourcepart, renewal: 1 }),
+        ]);
+        account.bring(["EXPIRE", claims, this.#life]);
+        push(added, sequence % SHARDS, member(id, name, resourcepart));
+        if (isDomain) {
+          before.push(["SADD", domainsKey(host, node), name]);
+          if (!isHidden) before.push(["SADD", publicDomainsKey(host, node), name]);
+        }
+      } else {
+        account.bring(["HDEL", claims, id]);
+        push(removed, sequence % SHARDS, member(id, name, resourcepart));
+        if (isDomain) {
+          after.push(["SREM", domainsKey(host, node), name]);
+          after.push(["SREM", publicDomainsKey(host, node), name]);
+        }
+      }
+    }
+    // what is here is listed before it comes and until it has gone
+    for (const [shard, members] of added) {
+      before.push(["SADD", replicaKey(host, node, shard), ...members]);
+      before.push(["EXPIRE", replicaKey(host, node, shard), this.#life]);
+    }
+    for (const [shard, members] of removed) {
+      after.push(["SREM", replicaKey(host, node, shard), ...members]);
+    }
+    const isDone = await this.#run(before) !== undefined &&
+      await this.#deps.reconciler.replicate(accounts);
+    return isDone && await this.#run(after) !== undefined;
+  }
+
+  /** Takes back every claim of the node that is not one of `process` and in `keep`. */
+  async sweep({ host, node, process }: Author, keep: ReadonlySet<number>): Promise<boolean> {
+    const prefix = claimIdPrefix(process);
+    return await this.#eachEntry({ host, node }, async (entries, shard) => {
+      const gone = entries.filter(({ id }) =>
+        !id.startsWith(prefix) || !keep.has(Number(id.slice(prefix.length)))
+      );
+      const accounts = new Set<Account>();
+      for (const { id, name, resourcepart } of gone) {
+        const account = this.#deps.accounts.borrow(name);
+        account.bring(["HDEL", claimsKey(name), id]);
+        account.touch(resourcepart);
+        accounts.add(account);
+      }
+      if (gone.length === 0) return true;
+      if (!await this.#deps.reconciler.replicate(accounts)) return false;
+      const members = gone.map(({ id, name, resourcepart }) => member(id, name, resourcepart));
+      return await this.#run([["SREM", replicaKey(host, node, shard), ...members]]) !== undefined;
+    });
+  }
+
+  /** Takes away all that is here of the node, which has left or is dead for good. */
+  async forget(author: Author, isLastNode: boolean): Promise<boolean> {
+    const { host, node } = author;
+    this.#deps.leases.note(author, undefined);
+    const commands: RedisCommand[] = [
+      ["DEL", leaseKey(host, node)],
+      ["DEL", appliedKey(host, node)],
+      ["SREM", nodesKey(host), node],
+      ["DEL", endpointsKey(host, node)],
+      ["DEL", domainsKey(host, node)],
+      ["DEL", publicDomainsKey(host, node)],
+    ];
+    if (isLastNode) commands.push(["SREM", HOSTS_KEY, host]);
+    if (await this.#run(commands) === undefined) return false;
+    if (!await this.sweep(author, new Set())) return false;
+    return await this.#run([["SREM", AUTHORS_KEY, `${host}#${node}`]]) !== undefined;
+  }
+
+  /** Looks at every account that has a claim of the node: its lease has gone, or come again. */
+  async lookAgain(node: NodeRef): Promise<boolean> {
+    return await this.#eachEntry(node, async (entries, shard) => {
+      const accounts = new Set<Account>();
+      for (const { name, resourcepart } of entries) {
+        const account = this.#deps.accounts.borrow(name);
+        account.bring(["EXPIRE", claimsKey(name), this.#life]);
+        account.touch(resourcepart);
+        accounts.add(account);
+      }
+      const key = replicaKey(node.host, node.node, shard);
+      return await this.#run([["EXPIRE", key, this.#life]]) !== undefined &&
+        await this.#deps.reconciler.replicate(accounts);
+    });
+  }
+
+  async #eachEntry(
+    { host, node }: NodeRef,
+    work: (entries: readonly Entry[], shard: number) => Promise<boolean>,
+  ): Promise<boolean> {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const replies = await this.#run([["SMEMBERS", replicaKey(host, node, shard)]]);
+      if (replies === undefined) return false;
+      const members = Array.isArray(replies[0]) ? replies[0] as readonly string[] : [];
+      for (let at = 0; at < members.length; at += BATCH) {
+        if (!await work(members.slice(at, at + BATCH).map(parseMember), shard)) return false;
+      }
+    }
+    return true;
+  }
+
+  async #run(commands: readonly RedisCommand[]): Promise<readonly RedisReply[] | undefined> {
+    if (commands.length === 0) return [];
+    try {
+      const replies = await this.#deps.redis.run(commands);
+      const refusal = replies.find((reply) =>
+        reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE"
+      );
+      if (refusal === undefined) return replies;
+      this.#deps.failed((refusal as RedisErrorReply).message);
+    } catch (thrown) {
+      this.#deps.failed(describeError(thrown));
+    }
+    return undefined;
+  }
+}
+
+interface Entry {
+  readonly id: string;
+  readonly name: string;
+  readonly resourcepart: string;
+}
+
+/** No id has a space in it, and no bare JID or domain a slash. */
+function member(id: string, name: string, resourcepart: string): string {
+  return resourcepart === "" ? `${id} ${name}` : `${id} ${name}/${resourcepart}`;
+}
+
+function parseMember(text: string): Entry {
+  const space = text.indexOf(" ");
+  const key = text.slice(space + 1);
+  const slash = key.indexOf("/");
+  return {
+    id: text.slice(0, space),
+    name: slash === -1 ? key : key.slice(0, slash),
+    resourcepart: slash === -1 ? "" : key.slice(slash + 1),
+  };
+}
+
+function push(into: Map<number, string[]>, shard: number, value: string): void {
+  const values = into.get(shard);
+  if (values === undefined) into.set(shard, [value]);
+  else values.push(value);
+}

@@ -1,0 +1,501 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import { tryParseJid } from "../../xmpp/mod.ts";
+import type { LeaseFields, TableRecord } from "../wire/mod.ts";
+import {
+  decodeChanges,
+  decodeLease,
+  decodeMesh,
+  decodePosition,
+  decodeSnapshot,
+  FRAME_TYPE,
+  leaseFrame,
+  meshFrame,
+} from "../wire/mod.ts";
+import type { Account, OwnSession } from "./account.ts";
+import { AuthorFeed } from "./author_feed.ts";
+import { AuthorIntake } from "./author_intake.ts";
+import { ChangeLog } from "./change_log.ts";
+import { isHost } from "./claims.ts";
+import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
+import { fullJidKey, leaseKey } from "./keys.ts";
+import type { NodeLeases, NodeRef } from "./node_leases.ts";
+import { tryParseLease } from "./node_leases.ts";
+import type { ResolvedTable } from "./options.ts";
+import { replicaSeconds } from "./options.ts";
+import type { OwnAccounts } from "./own_accounts.ts";
+import { PeerBook } from "./peer_book.ts";
+import type { Publication } from "./publication.ts";
+import type { Author } from "./replica_writer.ts";
+import { ReplicaWriter } from "./replica_writer.ts";
+import type { Reconciler } from "./reconciler.ts";
+import type { RedisCommands } from "./redis_commands.ts";
+import { ReplicationMetrics } from "./replication_metrics.ts";
+import type { TableLink, TableTraffic } from "./table_traffic.ts";
+
+/** What replication needs. */
+export interface ReplicationDependencies {
+  readonly redis: RedisCommands;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly options: ResolvedTable;
+  readonly accounts: OwnAccounts;
+  readonly reconciler: Reconciler;
+  readonly leases: NodeLeases;
+  readonly publication: Publication;
+  /** Draws an epoch: when this process took its name, until Redis has told of others. */
+  epoch(): number;
+  isRedisUp(): boolean;
+  /** Redis has forgotten that we live: what else is gone, nobody knows. */
+  redisLost(): void;
+  /** A datacenter, or where it accepts links, was not known before. */
+  meshChanged(host: string): void;
+  failed(reason: string): void;
+}
+
+/** Leases are sent this often within the time in which all is renewed. */
+const BEATS_PER_REFRESH = 4;
+/** Milliseconds between looks at who lives. */
+const WATCH_MS = 1_000;
+/** Share of a replica's life after which it is looked at, and after which a dead author's goes. */
+const RENEWALS = 4;
+
+interface Known extends NodeRef {
+  /** Undefined: not looked at yet. */
+  isLive: boolean | undefined;
+  changedMs: number;
+  lookedMs: number;
+}
+
+/**
+ * Replication by the nodes themselves (`design.md` §4, "Who replicates"): tells other datacenters
+ * what this node owns, and writes into this datacenter's Redis what theirs own.
+ */
+export class Replication implements TableTraffic {
+  readonly #deps: ReplicationDependencies;
+  readonly #log = new ChangeLog();
+  readonly #writer: ReplicaWriter;
+  readonly #metrics: ReplicationMetrics;
+  readonly #feeds = new Map<string, AuthorFeed>();
+  readonly #intakes = new Map<string, AuthorIntake>();
+  readonly #known = new Map<string, Known>();
+  /** Acceptor's links by process: the first of each has been given our hints. */
+  readonly #accepted = new Map<number, Set<TableLink>>();
+  readonly #refusedLinks = new WeakSet<TableLink>();
+  readonly #walks = new Map<string, NodeRef>();
+  readonly peers = new PeerBook();
+  #startedUs = 0;
+  #isWalking = false;
+  #isWatching = false;
+  #isFlushing = false;
+  #isClosed = false;
+  #hasBeaten = false;
+  #cancelBeat: CancelTimer = () => {};
+  #cancelWatch: CancelTimer = () => {};
+
+  constructor(deps: ReplicationDependencies) {
+    this.#deps = deps;
+    this.#writer = new ReplicaWriter(deps);
+    this.#metrics = new ReplicationMetrics(deps.metrics);
+  }
+
+  /** Begins to send leases and to look who lives. */
+  start(): void {
+    this.#startedUs = this.#deps.epoch();
+    this.#beatLater();
+    this.#watchLater();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelBeat();
+    this.#cancelWatch();
+  }
+
+  get snapshot() {
+    return {
+      lastNumber: this.#log.lastNumber,
+      out: Array.from(this.#feeds.values(), (feed) => feed.snapshot),
+      in: Array.from(this.#intakes.values(), (intake) => intake.snapshot),
+      peers: [...this.peers.entries()],
+    };
+  }
+
+  // ---- what is ours ------------------------------------------------------------------------
+
+  /** Sessions have been given their epochs: from now on they are claims. */
+  claimed(account: Account, sessions: readonly OwnSession[]): void {
+    for (const session of sessions) this.#append(this.#record("claim", account.name, session));
+  }
+
+  /** A session that was claimed has closed. */
+  withdrawn(name: string, session: OwnSession): void {
+    this.#append(this.#record("withdraw", name, session));
+  }
+
+  /** Tells everybody at once: our endpoints are others now. */
+  leaseChanged(): void {
+    for (const feed of this.#feeds.values()) feed.beat();
+  }
+
+  #append(record: TableRecord): void {
+    this.#log.append(record);
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    queueMicrotask(() => {
+      this.#isFlushing = false;
+      for (const feed of this.#feeds.values()) feed.pump();
+    });
+  }
+
+  #record(kind: TableRecord["kind"], name: string, session: OwnSession): TableRecord {
+    const { number: sequence, epoch, resourcepart } = session;
+    const isHidden = resourcepart === "" && this.#deps.publication.isHidden(name);
+    return { kind, isHidden, sequence, epoch, name, resourcepart };
+  }
+
+  *#claims(): IterableIterator<TableRecord> {
+    for (const account of this.#deps.accounts.all()) {
+      for (const session of account.sessions) {
+        if (session.epoch > 0) yield this.#record("claim", account.name, session);
+      }
+    }
+  }
+
+  #leaseFrame(): Uint8Array {
+    const { options, clock, publication } = this.#deps;
+    return leaseFrame({
+      process: options.incarnation,
+      startedUs: publication.startedUs || this.#startedUs,
+      nowUs: clock.wallUs(),
+      lastNumber: this.#log.lastNumber,
+      lifeMs: Math.min(options.redis.expireAfterMs, 0xffffffff),
+      localHost: options.localHost,
+      nodeName: options.nodeName,
+      endpoints: publication.endpoints,
+    });
+  }
+
+  // ---- links -------------------------------------------------------------------------------
+
+  accepted(link: TableLink): void {
+    let links = this.#accepted.get(link.process);
+    if (links === undefined) this.#accepted.set(link.process, links = new Set());
+    links.add(link);
+    if (links.size === 1) link.send(this.#meshFrame());
+  }
+
+  dialled(link: TableLink): void {
+    const { host } = link;
+    let feed = this.#feeds.get(host);
+    if (feed === undefined) {
+      feed = new AuthorFeed(host, {
+        process: this.#deps.options.incarnation,
+        log: this.#log,
+        claims: () => this.#claims(),
+        leaseFrame: () => this.#leaseFrame(),
+      });
+      this.#feeds.set(host, feed);
+      const { snapshot } = feed;
+      this.#metrics.bindOut(host, () => this.#feeds.get(host)?.snapshot ?? snapshot);
+    }
+    feed.opened(link);
+  }
+
+  frame(link: TableLink, type: number, buffer: Uint8Array, start: number, end: number): void {
+    switch (type) {
+      case FRAME_TYPE.lease: {
+        const lease = decodeLease(buffer, start, end);
+        if (this.#isOwn(link, lease)) this.#intake(lease).lease(link, lease);
+        return;
+      }
+      case FRAME_TYPE.changes: {
+        const changes = decodeChanges(buffer, start, end);
+        if (this.#isOwn(link, changes)) this.#intakeOf(link)?.changes(link, changes);
+        return;
+      }
+      case FRAME_TYPE.snapshot: {
+        const piece = decodeSnapshot(buffer, start, end);
+        if (this.#isOwn(link, piece)) this.#intakeOf(link)?.piece(link, piece);
+        return;
+      }
+      case FRAME_TYPE.position:
+        this.#feeds.get(link.host)?.position(link, decodePosition(buffer, start, end));
+        return;
+      case FRAME_TYPE.mesh:
+        for (const { host, endpoints } of decodeMesh(buffer, start, end)) {
+          this.#hint(host, endpoints);
+        }
+        return;
+      default:
+        link.refuse(`frame of type ${type} is not one of replication`);
+    }
+  }
+
+  ended(link: TableLink, hasLeft: boolean): void {
+    const links = this.#accepted.get(link.process);
+    if (links?.delete(link) && links.size === 0) this.#accepted.delete(link.process);
+    this.#feeds.get(link.host)?.ended(link);
+    this.#intakeOf(link)?.ended(link, hasLeft);
+  }
+
+  /** An author speaks for itself alone, on its own links. */
+  #isOwn(
+    link: TableLink,
+    fields: { readonly process: number; readonly localHost?: string; readonly nodeName?: string },
+  ): boolean {
+    const { process, localHost = link.host, nodeName = link.nodeName } = fields;
+    if (process === link.process && localHost === link.host && nodeName === link.nodeName) {
+      return true;
+    }
+    this.#refuse(link.host, `it tells of ${nodeName} at ${localHost}`, link);
+    return false;
+  }
+
+  #refuse(host: string, detail: string, link?: TableLink): void {
+    this.#metrics.refused.inc();
+    if (link !== undefined) {
+      if (this.#refusedLinks.has(link)) return; // a peer must not fill the log
+      this.#refusedLinks.add(link);
+    }
+    this.#deps.logger.warn("replication.refused", { host, detail });
+  }
+
+  #intake({ localHost: host, nodeName: node }: LeaseFields): AuthorIntake {
+    const key = `${host}#${node}`;
+    let intake = this.#intakes.get(key);
+    if (intake === undefined) {
+      intake = new AuthorIntake({ host, node }, {
+        writer: this.#writer,
+        leased: (author, lease) => this.#leased(author, lease),
+        left: (author) => this.#left(author),
+        mayClaim: (author, record) => this.#mayClaim(author, record),
+        isLastNode: (author) => this.#isLastNode(author),
+        applied: (_, count) => this.#metrics.applied.inc(count),
+      });
+      this.#intakes.set(key, intake);
+      const own = intake;
+      this.#metrics.bindIn(host, node, () => own.snapshot);
+    }
+    return intake;
+  }
+
+  #intakeOf({ host, nodeName }: TableLink): AuthorIntake | undefined {
+    return this.#intakes.get(`${host}#${nodeName}`);
+  }
+
+  /** A user of the global host, or a component that is nobody's local host. */
+  #mayClaim({ host }: Author, { name, resourcepart }: TableRecord): boolean {
+    const { globalHost, localHost } = this.#deps.options;
+    const jid = tryParseJid(resourcepart === "" ? name : fullJidKey(name, resourcepart));
+    const isWellFormed = jid !== undefined && jid.bare.text === name &&
+      jid.text === (resourcepart === "" ? name : fullJidKey(name, resourcepart));
+    const isAllowed = isWellFormed &&
+      (jid.localpart === ""
+        ? resourcepart === "" && name !== globalHost && name !== localHost &&
+          !this.#isLocalHost(name)
+        : jid.domainpart === globalHost && resourcepart !== "");
+    if (!isAllowed) this.#refuse(host, "it claims what is not its own to claim");
+    return isAllowed;
+  }
+
+  #isLocalHost(domain: string): boolean {
+    return this.peers.endpoints(domain).length > 0 || this.#hasNodes(domain);
+  }
+
+  #hasNodes(host: string): boolean {
+    for (const known of this.#known.values()) if (known.host === host) return true;
+    return false;
+  }
+
+  // ---- the mesh ----------------------------------------------------------------------------
+
+  /** True when a node of `host` lives, as far as this node has looked. */
+  isLiveHost(host: string): boolean {
+    if (host === this.#deps.options.localHost) return true;
+    for (const known of this.#known.values()) {
+      if (known.host === host && known.isLive !== false) return true;
+    }
+    return false;
+  }
+
+  #leased(author: Author, lease: LeaseFields): void {
+    const { host, node } = author;
+    this.#noteLive({ host, node }, true);
+    const endpoints = lease.endpoints.flatMap((text) => tryParseEndpoint(text) ?? []);
+    if (endpoints.length > 0 && this.peers.note(host, endpoints)) this.#meshNews(host);
+  }
+
+  #left(author: Author): void {
+    const { host, node } = author;
+    this.#deps.logger.info("replication.author-left", { host, node });
+    const isLast = this.#isLastNode(author);
+    this.#known.delete(`${host}#${node}`);
+    if (isLast) this.peers.forget(host);
+  }
+
+  #isLastNode({ host, node }: NodeRef): boolean {
+    for (const known of this.#known.values()) {
+      if (known.host === host && known.node !== node && known.isLive !== false) return false;
+    }
+    return true;
+  }
+
+  /** Somebody has heard of a datacenter: we call it, and its certificate says whether it is so. */
+  #hint(host: string, texts: readonly string[]): void {
+    if (!isHost(host) || host === this.#deps.options.localHost) return;
+    if (this.peers.endpoints(host).length > 0) return; // what we were told by itself counts more
+    const endpoints = texts.flatMap((text) => tryParseEndpoint(text) ?? []);
+    if (endpoints.length > 0 && this.peers.note(host, endpoints)) this.#meshNews(host);
+  }
+
+  #meshNews(host: string): void {
+    const endpoints = this.peers.endpoints(host).map(formatEndpoint);
+    this.#deps.logger.info("replication.peer", { host, endpoints });
+    const frame = this.#meshFrame();
+    for (const links of this.#accepted.values()) {
+      for (const link of links) {
+        link.send(frame);
+        break; // one of each process
+      }
+    }
+    this.#deps.meshChanged(host);
+  }
+
+  #meshFrame(): Uint8Array {
+    const { localHost } = this.#deps.options;
+    const { endpoints } = this.#deps.publication;
+    return meshFrame([{ host: localHost, endpoints }, ...this.peers.entries()]);
+  }
+
+  // ---- time --------------------------------------------------------------------------------
+
+  #beatLater(): void {
+    const everyMs = this.#deps.options.redis.refreshAfterMs / BEATS_PER_REFRESH;
+    this.#cancelBeat = this.#deps.clock.after(everyMs, () => {
+      this.#beatLater();
+      if (!this.#deps.publication.isSuperseded) this.leaseChanged();
+    });
+  }
+
+  #watchLater(): void {
+    const { clock, options } = this.#deps;
+    const everyMs = Math.min(WATCH_MS, options.redis.refreshAfterMs / BEATS_PER_REFRESH);
+    this.#cancelWatch = clock.after(everyMs, () => {
+      this.#watchLater();
+      void this.#watch(); // never rejects
+    });
+  }
+
+  /** This node has written its lease: from now on Redis remembers us, or has lost its data. */
+  async redisReached(): Promise<void> {
+    this.#hasBeaten = true;
+    await this.#syncPeers();
+  }
+
+  /** Redis takes writes again, or (`hasLost`) has lost what it had. */
+  async redisRestored(hasLost: boolean): Promise<void> {
+    if (hasLost) {
+      this.peers.redisLost();
+      this.#deps.logger.warn("replication.refill", { authors: this.#intakes.size });
+    }
+    for (const intake of this.#intakes.values()) intake.restart(hasLost);
+    const authors = await this.#writer.authors() ?? [];
+    for (const { host, node } of authors) {
+      if (host !== this.#deps.options.localHost) this.#noteLive({ host, node }, undefined);
+    }
+    await this.#syncPeers();
+    await this.#watch();
+  }
+
+  async #syncPeers(): Promise<void> {
+    const before = new Set(this.peers.hosts());
+    try {
+      await this.peers.sync(this.#deps.redis);
+    } catch (thrown) {
+      this.#deps.failed(String(thrown));
+    }
+    for (const host of this.peers.hosts()) if (!before.has(host)) this.#deps.meshChanged(host);
+  }
+
+  /** Looks who lives, and whether Redis still knows us. */
+  async #watch(): Promise<void> {
+    const { redis, options, leases, clock, isRedisUp } = this.#deps;
+    if (this.#isWatching || this.#isClosed || !isRedisUp()) return;
+    this.#isWatching = true;
+    const known = [...this.#known.values()];
+    try {
+      const [own, ...replies] = await redis.run([
+        ["GET", leaseKey(options.localHost, options.nodeName)],
+        ...known.map(({ host, node }) => ["GET", leaseKey(host, node)] as const),
+      ]);
+      if (own === null && this.#hasBeaten && !this.#isClosed) {
+        this.#hasBeaten = false;
+        this.#deps.redisLost();
+      }
+      const nowMs = clock.monotonicMs();
+      const renewMs = Number(replicaSeconds(options)) * 1000 / RENEWALS;
+      for (const [i, { host, node }] of known.entries()) {
+        const incarnation = tryParseLease(replies[i] ?? null)?.incarnation;
+        leases.note({ host, node }, incarnation);
+        this.#noteLive({ host, node }, incarnation !== undefined);
+        const entry = this.#known.get(`${host}#${node}`);
+        if (entry === undefined || nowMs - entry.lookedMs < renewMs) continue;
+        entry.lookedMs = nowMs;
+        if (entry.isLive) this.#walk(entry);
+        else await this.#bury(entry);
+      }
+    } catch (thrown) {
+      this.#deps.failed(String(thrown));
+    }
+    this.#isWatching = false;
+  }
+
+  /** A node that has been dead for so long leaves nothing behind; should it come back, it tells all. */
+  async #bury(node: NodeRef): Promise<void> {
+    const author = { host: node.host, node: node.node, process: 0 };
+    if (!await this.#writer.forget(author, this.#isLastNode(author))) return;
+    this.#known.delete(`${node.host}#${node.node}`);
+    this.#deps.logger.info("replication.author-buried", author);
+  }
+
+  #noteLive({ host, node }: NodeRef, isLive: boolean | undefined): void {
+    const key = `${host}#${node}`;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const entry = this.#known.get(key);
+    if (entry === undefined) {
+      this.#known.set(key, { host, node, isLive, changedMs: nowMs, lookedMs: nowMs });
+      return;
+    }
+    if (isLive === undefined || entry.isLive === isLive) return;
+    const isFirstLook = entry.isLive === undefined;
+    entry.isLive = isLive;
+    entry.changedMs = entry.lookedMs = nowMs;
+    if (isFirstLook && isLive) return;
+    const event = isLive ? "replication.author-back" : "replication.author-lost";
+    this.#deps.logger[isLive ? "info" : "warn"](event, { host, node });
+    this.#walk(entry);
+  }
+
+  /** Has the keys behind a node's claims looked at: with its lease, they count or do not. */
+  #walk(node: NodeRef): void {
+    this.#walks.set(`${node.host}#${node.node}`, { host: node.host, node: node.node });
+    if (this.#isWalking) return;
+    this.#isWalking = true;
+    void this.#walkAll(); // never rejects: the writer does not
+  }
+
+  async #walkAll(): Promise<void> {
+    for (const [key, node] of this.#walks) {
+      this.#walks.delete(key);
+      if (this.#isClosed) break;
+      // a walk that Redis broke off is taken up when it is back
+      if (!await this.#writer.lookAgain(node)) {
+        const entry = this.#known.get(key);
+        if (entry !== undefined) entry.lookedMs = -Infinity;
+      }
+    }
+    this.#isWalking = false;
+  }
+}

@@ -1,0 +1,21 @@
+import { buildStanza, element, FullJid, stanzaElement } from "../xmpp/mod.ts";
+import type { Jid, Stanza } from "../xmpp/mod.ts";
+
+/**
+ * Asks the account's resources on the datacenter's other nodes for their presence, on behalf of one
+ * that has become available here (RFC 6121 §4.2.2, §4.3). What a client itself probes with is sent in
+ * its account's name, so that the two are told apart by the sender.
+ */
+export function accountProbe(jid: FullJid): Stanza {
+  return buildStanza(element("presence", { type: "probe" }), { from: jid, to: jid.bare });
+}
+
+export function isAccountProbe({ kind, type, from, to }: Stanza): boolean {
+  return kind === "presence" && type === "probe" && from instanceof FullJid &&
+    from.bare.text === to.text;
+}
+
+/** The same stanza, to somebody else. */
+export function readdress(stanza: Stanza, to: Jid): Stanza {
+  return buildStanza(stanzaElement(stanza), { from: stanza.from, to });
+}
