@@ -63,7 +63,8 @@ class LocalXMPP(ClientXMPP):
 class Driven:
     def __init__(self):
         self.xmpp = None
-        self.is_dropping = False
+        self.is_managed = False
+        self.is_leaving = False
         self.is_over = asyncio.get_running_loop().create_future()
 
     def end(self, event, reason):
@@ -91,6 +92,7 @@ class Driven:
         xmpp.add_filter("in", tell_stanza)
         started = "sm_enabled" if managed else "session_start"
         xmpp.add_event_handler(started, lambda _: tell("online", jid=xmpp.boundjid.full))
+        self.is_managed = managed
         if managed:
             xmpp.register_plugin("xep_0198")
             xmpp.add_event_handler("session_resumed", lambda _: tell("resumed"))
@@ -110,8 +112,7 @@ class Driven:
         self.connect()
 
     def disconnected(self, reason):
-        if self.is_dropping:
-            self.is_dropping = False
+        if self.is_managed and not self.is_leaving:
             tell("dropped")
         else:
             self.end("disconnected", reason)
@@ -128,13 +129,13 @@ class Driven:
         self.xmpp.send_presence(pto=to, ptype=type, ppriority=priority)
 
     def do_drop(self):
-        self.is_dropping = True
         self.xmpp.abort()
 
     def do_comeback(self):
         self.connect()
 
     def do_disconnect(self):
+        self.is_leaving = True
         self.xmpp.disconnect()
 
 

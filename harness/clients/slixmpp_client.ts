@@ -94,16 +94,14 @@ export class SlixmppClient extends ChatClient {
 
   /** Cuts the connection of a client with stream management without a word; `comeBack` can follow. */
   async drop(): Promise<void> {
-    this.#dropped = Promise.withResolvers();
     await this.#do({ do: "drop" });
-    await withDeadline(this.#dropped.promise, {
-      what: `slixmpp to lose the connection of ${this.#jid}`,
-      withinMs: EXPECT_WITHIN_MS,
-    });
+    await this.#untilDropped();
   }
 
-  /** Connects again after `drop`, and resumes. */
+  /** Connects again once the connection is gone, and resumes. */
   async comeBack(withinMs: number = EXPECT_WITHIN_MS): Promise<void> {
+    await this.#untilDropped();
+    this.#dropped = Promise.withResolvers();
     this.#resumed = Promise.withResolvers();
     await this.#do({ do: "comeback" });
     await withDeadline(this.#resumed.promise, { what: `${this.#jid} to resume`, withinMs });
@@ -121,6 +119,13 @@ export class SlixmppClient extends ChatClient {
 
   override [Symbol.asyncDispose](): Promise<void> {
     return this.kill();
+  }
+
+  async #untilDropped(): Promise<void> {
+    await withDeadline(this.#dropped.promise, {
+      what: `slixmpp to lose the connection of ${this.#jid}`,
+      withinMs: EXPECT_WITHIN_MS,
+    });
   }
 
   async #login(options: SlixmppClientOptions): Promise<void> {

@@ -8,11 +8,14 @@ import type { XmppJsStreamManagement } from "./xmpp_js_entity.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 import type { TrustedEntity } from "./xmpp_js_trust.ts";
 import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust.ts";
+import { trustWebSocket } from "./xmpp_js_web_socket.ts";
 
 /** How a client made of `@xmpp/client` logs in. */
 export interface XmppJsClientOptions extends ChatClientOptions {
   /** @default the strongest that both sides know */
   readonly mechanism?: "PLAIN" | "SCRAM-SHA-1";
+  /** Logs in over WebSocket: `wss` with `security: "direct"`, `ws` with `"none"`. @default false */
+  readonly webSocket?: boolean;
   /**
    * Uses stream management where the server offers it: then losing the connection ends nothing, and
    * `comeBack` resumes. @default false
@@ -26,9 +29,9 @@ const STREAM_MANAGEMENT = "urn:xmpp:sm:3";
 export class XmppJsClient extends XmppJsPeer {
   /** A client that is bound and has sent no presence; rejects when it is not let in. */
   static async connect(options: XmppJsClientOptions): Promise<XmppJsClient> {
-    const { domain, resource, security } = options;
+    const { domain, resource } = options;
     const entity = client({
-      service: `${security === "direct" ? "xmpps" : "xmpp"}://${hostOf(options)}:${options.port}`,
+      service: serviceOf(options),
       domain,
       resource,
       credentials: (authenticate: Authenticate, mechanisms: readonly string[]) =>
@@ -43,8 +46,17 @@ export class XmppJsClient extends XmppJsPeer {
     return made;
   }
 
-  /** Connects again after `kill`, and resumes; rejects when the server does not let it. */
+  /** Cuts the connection without a word; `comeBack` can follow. */
+  async drop(): Promise<void> {
+    await this.kill();
+  }
+
+  /** Connects again once the connection is gone, and resumes. */
   async comeBack(withinMs: number = EXPECT_WITHIN_MS): Promise<void> {
+    await until(() => this.entity.status === "disconnect", {
+      what: `${this.jid} to lose its connection`,
+      withinMs,
+    });
     const management = this.#management;
     const resumed = Promise.withResolvers<void>();
     management.on("resumed", resumed.resolve);
@@ -105,12 +117,21 @@ type Authenticate = (
   mechanism: string,
 ) => Promise<void>;
 
-function hostOf(options: XmppJsClientOptions): string {
-  return options.host ?? "127.0.0.1";
+function serviceOf(options: XmppJsClientOptions): string {
+  const { host = "127.0.0.1", port, security } = options;
+  const isDirect = security === "direct";
+  return options.webSocket === true
+    ? `${isDirect ? "wss" : "ws"}://${host}:${port}/xmpp-websocket`
+    : `${isDirect ? "xmpps" : "xmpp"}://${host}:${port}`;
 }
 
 async function setSecurity(entity: TrustedEntity, options: XmppJsClientOptions): Promise<void> {
-  const { domain, security, caFile } = options;
+  const { domain, security, caFile, webSocket = false } = options;
+  if (webSocket) {
+    if (security === "starttls") throw new TypeError("A WebSocket knows no STARTTLS");
+    const ca = security === "none" ? undefined : await Deno.readTextFile(caFile ?? "");
+    return trustWebSocket(entity, ca);
+  }
   if (security === "none") return stayPlain(entity);
   if (caFile === undefined) throw new TypeError("TLS needs caFile");
   const trust = { ca: await Deno.readTextFile(caFile), domain };

@@ -35,6 +35,8 @@ import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
 import { WRONG_HOSTS } from "./wrong_hosts.ts";
+import { STREAM_MANAGEMENT_MOVE, STREAM_MANAGEMENT_TIMEOUT } from "./stream_management_moves.ts";
+import { STREAM_MANAGEMENT_RESUME } from "./stream_management_resume.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
 
@@ -81,4 +83,7 @@ export const SCENARIOS: readonly Scenario[] = [
   REDIS_OUTAGE,
   ...REDIS_FAULTS,
   CLASSIC_METRICS,
+  STREAM_MANAGEMENT_RESUME,
+  STREAM_MANAGEMENT_MOVE,
+  STREAM_MANAGEMENT_TIMEOUT,
 ];

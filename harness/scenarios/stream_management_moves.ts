@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import type { Scenario } from "../scenario.ts";
+import { bodiesOf, enterManaged, errorsOf, numbered, proxyBefore } from "./_managed_client.ts";
+import { bare, becomeAvailable, Stage } from "./_stage.ts";
+
+const MESSAGES = 60;
+
+/** A dead socket at one datacenter, and the same resource logged in at another. */
+export const STREAM_MANAGEMENT_MOVE: Scenario = {
+  name: "stream-management-move",
+  summary: "bob's network dies at dc2 and he logs in at dc3: what dc2 holds for him arrives there",
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    await using proxy = await proxyBefore(cluster, "dc2");
+    const entrance = { library: "@xmpp", resource: "phone" } as const;
+    await using atDc2 = await enterManaged(cluster, "bob", { ...entrance, at: "dc2", proxy });
+    await becomeAvailable(atDc2);
+    await stage.untilTableSaysOfSession(atDc2, "dc2");
+    await alice.sendMessage(atDc2.jid, "hello");
+    await atDc2.expectMessage("hello");
+
+    // Nothing passes, and nobody is told.
+    proxy.blackHole();
+    const bodies = numbered("held", 1, MESSAGES);
+    for (const [index, body] of bodies.entries()) {
+      await alice.sendMessage(index % 2 === 0 ? atDc2.jid : bare(atDc2.jid), body);
+    }
+    assert.deepEqual(bodiesOf(atDc2, "held"), []);
+    say(`${MESSAGES} messages went to a socket at dc2 that is dead`);
+
+    await using atDc3 = await enterManaged(cluster, "bob", { ...entrance, at: "dc3" });
+    assert.equal(atDc3.jid, atDc2.jid);
+    await becomeAvailable(atDc3);
+    await stage.untilTableSaysOfSession(atDc3, "dc3");
+    await cluster.until(() => bodiesOf(atDc3, "held").length >= MESSAGES, {
+      what: `bob receives at dc3 what dc2 held`,
+      withinMs: 20_000,
+      evidence: () => `he has ${bodiesOf(atDc3, "held").length}`,
+    });
+    await alice.sendMessage(atDc3.jid, "last");
+    await atDc3.expectMessage("last");
+    assert.deepEqual(bodiesOf(atDc3, "held"), bodies);
+    assert.deepEqual(errorsOf(alice), []);
+    say("he logs in at dc3 as the same resource, and has them all there, once and in order");
+    await atDc3.disconnect();
+  },
+};
+
+/** Nobody comes back, and what was kept finds another of the account's resources. */
+export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
+  name: "stream-management-timeout",
+  summary: "bob's phone at dc2 never comes back: its messages reach his tablet at dc3 in the end",
+  options: {
+    configure: (configuration) => {
+      configuration.modules["mod_stream_management"] = { resume_timeout: 2 };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    await using phone = await enterManaged(cluster, "bob", {
+      library: "slixmpp",
+      at: "dc2",
+      resource: "phone",
+    });
+    await becomeAvailable(phone);
+    await stage.untilTableSaysOfSession(phone, "dc2");
+    await phone.kill();
+    const bodies = numbered("kept", 1, MESSAGES);
+    for (const [index, body] of bodies.entries()) {
+      await alice.sendMessage(index % 2 === 0 ? phone.jid : bare(phone.jid), body);
+    }
+    const tablet = await stage.enterAvailable("bob", "dc3", { resource: "tablet" });
+    say("bob's phone is dead at dc2, and his tablet is there at dc3");
+    await cluster.until(() => bodiesOf(tablet, "kept").length >= MESSAGES, {
+      what: "bob's tablet receives what his phone did not",
+      withinMs: 20_000,
+      evidence: () => `it has ${bodiesOf(tablet, "kept").length}`,
+    });
+    await stage.untilGone(phone.jid);
+    await alice.sendMessage(tablet.jid, "last");
+    await tablet.expectMessage("last");
+    assert.deepEqual(bodiesOf(tablet, "kept"), bodies);
+    assert.deepEqual(errorsOf(alice), []);
+    say(`past the time to resume, all ${MESSAGES} messages are on the tablet`);
+  },
+};
