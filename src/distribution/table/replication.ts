@@ -18,7 +18,7 @@ import { AuthorIntake } from "./author_intake.ts";
 import { ChangeLog } from "./change_log.ts";
 import { isHost } from "./claims.ts";
 import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
-import { fullJidKey, leaseKey } from "./keys.ts";
+import { fullJidKey, leaseKey, nodesKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
 import { tryParseLease } from "./node_leases.ts";
 import type { ResolvedTable } from "./options.ts";
@@ -64,7 +64,6 @@ const RENEWALS = 4;
 interface Known extends NodeRef {
   /** Undefined: not looked at yet. */
   isLive: boolean | undefined;
-  changedMs: number;
   lookedMs: number;
 }
 
@@ -426,13 +425,17 @@ export class Replication implements TableTraffic {
     this.#isWatching = true;
     const known = [...this.#known.values()];
     try {
-      const [own, ...replies] = await redis.run([
+      const [own, siblings, ...replies] = await redis.run([
         ["GET", leaseKey(options.localHost, options.nodeName)],
+        ["SMEMBERS", nodesKey(options.localHost)],
         ...known.map(({ host, node }) => ["GET", leaseKey(host, node)] as const),
       ]);
       if (own === null && this.#hasBeaten && !this.#isClosed) {
         this.#hasBeaten = false;
         this.#deps.redisLost();
+      }
+      for (const node of Array.isArray(siblings) ? siblings as readonly string[] : []) {
+        if (node !== options.nodeName) this.#noteLive({ host: options.localHost, node }, undefined);
       }
       const nowMs = clock.monotonicMs();
       const renewMs = Number(replicaSeconds(options)) * 1000 / RENEWALS;
@@ -444,6 +447,7 @@ export class Replication implements TableTraffic {
         if (entry === undefined || nowMs - entry.lookedMs < renewMs) continue;
         entry.lookedMs = nowMs;
         if (entry.isLive) this.#walk(entry);
+        else if (host === options.localHost) this.#known.delete(`${host}#${node}`);
         else await this.#bury(entry);
       }
     } catch (thrown) {
@@ -465,21 +469,29 @@ export class Replication implements TableTraffic {
     const nowMs = this.#deps.clock.monotonicMs();
     const entry = this.#known.get(key);
     if (entry === undefined) {
-      this.#known.set(key, { host, node, isLive, changedMs: nowMs, lookedMs: nowMs });
+      this.#known.set(key, { host, node, isLive, lookedMs: nowMs });
       return;
     }
     if (isLive === undefined || entry.isLive === isLive) return;
     const isFirstLook = entry.isLive === undefined;
     entry.isLive = isLive;
-    entry.changedMs = entry.lookedMs = nowMs;
-    if (isFirstLook && isLive) return;
-    const event = isLive ? "replication.author-back" : "replication.author-lost";
-    this.#deps.logger[isLive ? "info" : "warn"](event, { host, node });
+    entry.lookedMs = nowMs;
+    if (host === this.#deps.options.localHost) {
+      // keys that named us on its behalf may belong to another datacenter now
+      if (!isLive) { for (const known of this.#known.values()) this.#walk(known); }
+      return;
+    }
+    if (!isFirstLook) {
+      const event = isLive ? "replication.author-back" : "replication.author-lost";
+      this.#deps.logger[isLive ? "info" : "warn"](event, { host, node });
+    }
+    // also at the first look: whoever had our name before may have left keys that name us
     this.#walk(entry);
   }
 
   /** Has the keys behind a node's claims looked at: with its lease, they count or do not. */
   #walk(node: NodeRef): void {
+    if (node.host === this.#deps.options.localHost) return;
     this.#walks.set(`${node.host}#${node.node}`, { host: node.host, node: node.node });
     if (this.#isWalking) return;
     this.#isWalking = true;

@@ -1,0 +1,305 @@
+import { setImmediate } from "node:timers/promises";
+import { ManualClock, SeededRandom } from "../../base/mod.ts";
+import { MemoryRedis } from "./_memory_redis.ts";
+import { fullJid, TestTable } from "./_test_table.ts";
+import type { HybridClock } from "./hybrid_clock.ts";
+import type { TableLink } from "./table_traffic.ts";
+
+/** One run: datacenters with a plain Redis each, whose nodes replicate over links. */
+export interface MeshSimulationOptions {
+  readonly seed: number;
+  readonly datacenters: number;
+  readonly steps: readonly MeshStep[];
+  /** Draws the epochs of one node; undefined: as shipped. */
+  readonly epochs?: () => HybridClock;
+}
+
+/** One thing that happens after a pause. */
+export interface MeshStep {
+  readonly pauseMs: number;
+  readonly datacenter: number;
+  readonly action:
+    | "login"
+    | "logout"
+    | "split"
+    | "heal"
+    | "cut"
+    | "flush"
+    | "crash"
+    | "leave"
+    | "redis-down"
+    | "redis-up";
+  readonly user: number;
+  readonly resource: number;
+}
+
+interface Session {
+  readonly datacenter: number;
+  readonly user: number;
+  readonly resource: string;
+}
+
+/** A link under way or up, seen from both sides. */
+interface SimulatedLink {
+  readonly from: number;
+  readonly to: number;
+  /** What the dialler holds, and what the acceptor holds. */
+  readonly dialler: TableLink;
+  readonly acceptor: TableLink;
+  isUp: boolean;
+  arrivesMs: [number, number];
+}
+
+const REFRESH_MS = 1_000;
+const EXPIRE_MS = 4_000;
+const MAX_LAG_MS = 120;
+/** A side notices the end of a silent link within this. */
+const SILENCE_MS = 600;
+
+/** The shipped table code, with clock, Redis and links simulated. */
+export class MeshSimulation {
+  readonly clock = new ManualClock();
+  readonly #options: MeshSimulationOptions;
+  readonly #random: SeededRandom;
+  readonly #redises: MemoryRedis[] = [];
+  readonly #tables: (TestTable | undefined)[] = [];
+  readonly #sessions: Session[] = [];
+  readonly #split = new Set<number>();
+  readonly #links = new Map<string, SimulatedLink>();
+  readonly #downSinceMs = new Map<number, number>();
+  readonly #closing: Promise<void>[] = [];
+  #processes = 0x10;
+
+  private constructor(options: MeshSimulationOptions) {
+    this.#options = options;
+    this.#random = new SeededRandom(options.seed);
+  }
+
+  /** @returns what is wrong at the end, in words; empty when all tables name the newest login */
+  static async run(options: MeshSimulationOptions): Promise<readonly string[]> {
+    const simulation = new MeshSimulation(options);
+    for (let i = 0; i < options.datacenters; i++) {
+      simulation.#redises.push(new MemoryRedis(simulation.clock));
+      simulation.#tables.push(undefined);
+      await simulation.#start(i);
+    }
+    for (const step of options.steps) await simulation.#play(step);
+    return await simulation.#finish();
+  }
+
+  async #finish(): Promise<readonly string[]> {
+    this.#split.clear();
+    for (const [i, table] of this.#tables.entries()) {
+      if (table === undefined) await this.#start(i);
+      else table.commands.setUp(true);
+    }
+    // leases of processes that crashed expire, then one exchange and one look at who lives
+    await this.#advance(EXPIRE_MS + 2 * REFRESH_MS + SILENCE_MS + 10 * MAX_LAG_MS);
+    const faults = this.#faults();
+    for (const table of this.#tables) table!.commands.latencyMs = 0;
+    await this.#advance(20);
+    for (const link of this.#links.values()) link.isUp = false;
+    await Promise.all([...this.#closing, ...this.#tables.map((test) => test!.table.close())]);
+    return faults;
+  }
+
+  async #start(i: number): Promise<void> {
+    const epochs = this.#options.epochs?.();
+    const test = new TestTable(
+      {
+        host: `dc${i}.example.com`,
+        incarnation: this.#processes++,
+        replication: "builtin",
+        redis: { refreshAfterMs: REFRESH_MS, expireAfterMs: EXPIRE_MS, readBackMs: [200, 700] },
+        ...(epochs === undefined ? {} : { epochs }),
+      },
+      this.clock,
+      this.#redises[i]!,
+    );
+    test.commands.latencyMs = 1;
+    this.#tables[i] = test;
+    let hasStarted = false;
+    const starting = test.table.start().then(() => hasStarted = true);
+    while (!hasStarted) await this.#advance(4);
+    await starting;
+  }
+
+  async #play(step: MeshStep): Promise<void> {
+    await this.#advance(step.pauseMs);
+    const datacenter = step.datacenter % this.#options.datacenters;
+    const test = this.#tables[datacenter];
+    if (test === undefined) {
+      if (step.action !== "flush") await this.#start(datacenter);
+      return;
+    }
+    const { table, redis, commands } = test;
+    const resource = `r${step.resource}`;
+    const jid = fullJid(`user${step.user}`, resource);
+    const at = this.#sessions.findIndex((session) =>
+      session.datacenter === datacenter && session.user === step.user &&
+      session.resource === resource
+    );
+    switch (step.action) {
+      case "login":
+        if (at !== -1) break; // a login that takes over is a logout and a login
+        this.#sessions.push({ datacenter, user: step.user, resource });
+        void table.sessionOpened(jid); // never rejects
+        break;
+      case "logout":
+        if (at === -1) break;
+        this.#sessions.splice(at, 1);
+        void table.sessionClosed(jid); // never rejects
+        break;
+      case "split":
+        this.#split.add(datacenter);
+        this.#cut(datacenter);
+        break;
+      case "heal":
+        this.#split.delete(datacenter);
+        break;
+      case "cut":
+        this.#cut(datacenter);
+        break;
+      case "flush":
+        redis.flush();
+        break;
+      case "redis-down":
+        commands.setUp(false);
+        this.#downSinceMs.set(datacenter, this.clock.monotonicMs());
+        break;
+      case "redis-up":
+        commands.setUp(true);
+        break;
+      case "crash":
+        commands.setUp(false); // what a process does not write any more
+        this.#end(datacenter, false);
+        break;
+      case "leave":
+        commands.setUp(true);
+        this.#end(datacenter, true);
+        break;
+      default:
+        step.action satisfies never;
+    }
+  }
+
+  /** Ends a process: by force, or in order, with its sessions closed first. */
+  #end(datacenter: number, isOrderly: boolean): void {
+    const test = this.#tables[datacenter]!;
+    for (let i = this.#sessions.length - 1; i >= 0; i--) {
+      const { user, resource, ...session } = this.#sessions[i]!;
+      if (session.datacenter !== datacenter) continue;
+      this.#sessions.splice(i, 1);
+      if (isOrderly) void test.table.sessionClosed(fullJid(`user${user}`, resource));
+    }
+    this.#tables[datacenter] = undefined;
+    for (const [key, link] of this.#links) {
+      if (link.from !== datacenter && link.to !== datacenter) continue;
+      this.#links.delete(key);
+      const other = link.from === datacenter ? link.to : link.from;
+      const theirs = link.from === datacenter ? link.acceptor : link.dialler;
+      // GOODBYE comes behind what was sent before; a crash is noticed some time
+      const lagMs = isOrderly ? 3 * MAX_LAG_MS : this.#random.unit() * SILENCE_MS;
+      this.clock.after(lagMs, () => {
+        link.isUp = false;
+        this.#tables[other]?.table.traffic!.ended(theirs, isOrderly && !this.#isSplit(link));
+      });
+    }
+    this.#closing.push(test.table.close());
+  }
+
+  /** Breaks every link of a datacenter; each side notices when it does. */
+  #cut(datacenter: number): void {
+    for (const [key, link] of this.#links) {
+      if (link.from !== datacenter && link.to !== datacenter) continue;
+      link.isUp = false;
+      this.#links.delete(key);
+      const { from, to, dialler, acceptor } = link;
+      for (const [side, end] of [[from, dialler], [to, acceptor]] as const) {
+        const test = this.#tables[side];
+        this.clock.after(this.#random.unit() * SILENCE_MS, () => {
+          if (this.#tables[side] === test) test?.table.traffic!.ended(end, false);
+        });
+      }
+    }
+  }
+
+  #isSplit({ from, to }: { readonly from: number; readonly to: number }): boolean {
+    return this.#split.has(from) || this.#split.has(to);
+  }
+
+  /** Every node keeps a link to every other that it can reach. */
+  #connect(): void {
+    this.#tables.forEach((dialling, from) => {
+      this.#tables.forEach((accepting, to) => {
+        const key = `${from}>${to}`;
+        if (from === to || dialling === undefined || accepting === undefined) return;
+        if (this.#links.has(key) || this.#isSplit({ from, to })) return;
+        const end = (way: 0 | 1, to: TestTable, host: number): TableLink => ({
+          host: `dc${host}.example.com`,
+          nodeName: `node1@dc${host}.example.com`,
+          process: to.incarnation,
+          send: (frame) => this.#send(link, way, frame.slice()),
+          refuse: (detail) => {
+            throw new Error(`refused: ${detail}`);
+          },
+        });
+        const link: SimulatedLink = {
+          from,
+          to,
+          dialler: end(0, accepting, to),
+          acceptor: end(1, dialling, from),
+          isUp: true,
+          arrivesMs: [0, 0],
+        };
+        this.#links.set(key, link);
+        accepting.table.traffic!.accepted(link.acceptor);
+        dialling.table.traffic!.dialled(link.dialler);
+      });
+    });
+  }
+
+  #send(link: SimulatedLink, way: 0 | 1, frame: Uint8Array): void {
+    if (!link.isUp) return;
+    const nowMs = this.clock.monotonicMs();
+    const atMs = Math.max(nowMs + 1 + this.#random.unit() * MAX_LAG_MS, link.arrivesMs[way]);
+    link.arrivesMs[way] = atMs;
+    const [side, end] = way === 0 ? [link.to, link.acceptor] : [link.from, link.dialler];
+    const test = this.#tables[side];
+    this.clock.after(atMs - nowMs, () => {
+      if (!link.isUp || test === undefined || this.#tables[side] !== test) return;
+      test.table.traffic!.frame(end, frame[4]!, frame, 0, frame.length);
+    });
+  }
+
+  async #advance(byMs: number): Promise<void> {
+    for (let moved = 0; moved < byMs; moved++) {
+      if (moved % 40 === 0) this.#connect();
+      this.clock.advance(1);
+      if (moved % 4 === 0) await setImmediate();
+      else for (let i = 0; i < 12; i++) await Promise.resolve();
+    }
+  }
+
+  /** Compares every datacenter's keys with who is truly logged in; sessions stand in login order. */
+  #faults(): string[] {
+    const expected = new Map<string, string>();
+    for (const { datacenter, user, resource } of this.#sessions) {
+      expected.set(`user${user}@example.com`, `dc${datacenter}.example.com`);
+      expected.set(`user${user}@example.com/${resource}`, `dc${datacenter}.example.com`);
+    }
+    const faults: string[] = [];
+    this.#redises.forEach((redis, i) => {
+      const dump = redis.dump();
+      for (const [key, host] of expected) {
+        if (dump[key] !== host) faults.push(`dc${i}: ${key} is ${dump[key]}, not ${host}`);
+      }
+      for (const key of Object.keys(dump)) {
+        if (key.startsWith("user") && !expected.has(key)) {
+          faults.push(`dc${i}: ${key} is ${dump[key]} without a session`);
+        }
+      }
+    });
+    return faults;
+  }
+}
