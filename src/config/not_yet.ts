@@ -7,14 +7,6 @@ import type { Mistake } from "./shape_findings.ts";
  */
 export function findNotYetServed(file: PartialFile): Mistake[] {
   const mistakes: Mistake[] = [];
-  const module = file.modules?.mod_global_distrib;
-  if (module !== undefined && (module.redis?.replication ?? "builtin") === "builtin") {
-    mistakes.push({
-      path: ["modules", "mod_global_distrib", "redis", "replication"],
-      problem: '"builtin" (the default) is not served by this version; it needs ' +
-        'replication = "external" and a Redis that is replicated between the datacenters',
-    });
-  }
   for (const [host, config] of Object.entries(file.host_config ?? {})) {
     if (config?.modules?.mod_offline !== undefined) {
       mistakes.push({
