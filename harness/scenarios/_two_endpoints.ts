@@ -140,7 +140,8 @@ export class TwoEndpoints implements AsyncDisposable {
 
   async #areAllOpen(): Promise<boolean> {
     const views = await this.#views();
-    return this.#endpoints().every(({ name }) => {
+    // The endpoint of dc2's former process is tried again, and counted as failing, until it is closed.
+    return views.length === this.#proxies.length && this.#endpoints().every(({ name }) => {
       const view = views.find(({ endpoint }) => endpoint === name);
       return view?.state === "enabled" && view.lanes.length === CONNECTIONS &&
         view.lanes.every(({ state }) => state === "open");
