@@ -23,6 +23,7 @@ export type {
   ResolvedClusterOptions,
   Security,
   UserImport,
+  WebSocketSecurity,
 } from "./cluster/mod.ts";
 export {
   CLIENT_SECURITIES,
@@ -31,6 +32,7 @@ export {
   DEFAULT_USERS,
   FREE_PORTS,
   resolveClusterOptions,
+  WEBSOCKET_SECURITIES,
   withCluster,
 } from "./cluster/mod.ts";
 export type { Certificate, CertificateFiles, CertificateRequest } from "./certificates.ts";

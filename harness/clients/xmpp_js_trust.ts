@@ -16,12 +16,12 @@ interface SocketParameters {
 }
 
 /** A shell around a socket, as the package's own `tls` transport has one. */
-interface SocketShell extends EventEmitter, XmppJsSocket {
-  connect(parameters: object): void;
+export interface SocketShell extends EventEmitter, XmppJsSocket {
+  connect(parameters: unknown): void;
 }
 
 /** The package never makes one: it borrows the methods of the prototype. */
-interface Transport {
+export interface Transport {
   readonly prototype: {
     readonly Socket: new () => SocketShell;
     socketParameters(service: string): SocketParameters | undefined;
@@ -111,7 +111,8 @@ function tlsOptions(trust: XmppJsTrust) {
   return { ca: trust.ca, servername: trust.domain };
 }
 
-function findTransport(entity: TrustedEntity, service: string): Transport {
+/** The transport of `entity` for services such as `service`. */
+export function findTransport(entity: TrustedEntity, service: string): Transport {
   const isFor = (transport: Transport) => {
     try {
       return transport.prototype.socketParameters(service) !== undefined;
@@ -125,7 +126,7 @@ function findTransport(entity: TrustedEntity, service: string): Transport {
 }
 
 /** `base` with some members of its prototype replaced. */
-function derive(base: Transport, members: Partial<Transport["prototype"]>): Transport {
+export function derive(base: Transport, members: Partial<Transport["prototype"]>): Transport {
   return { prototype: Object.assign(Object.create(base.prototype), members) };
 }
 

@@ -32,6 +32,7 @@ const listen = (port: unknown) => Deno.listen({ hostname: "127.0.0.1", port: Num
 const addressOf = (listener: Deno.TcpListener) => `127.0.0.1:${listener.addr.port}`;
 
 const c2s = configuration.listen.c2s.map(({ port }) => listen(port));
+const websocket = configuration.listen.websocket.map(({ port }) => listen(port));
 const component = configuration.listen.component.map(({ port }) => listen(port));
 const endpoints = configuration.modules.mod_global_distrib.connections.endpoints;
 const links = endpoints.map(({ port }) => listen(port));
@@ -46,6 +47,7 @@ console.log(
   "ready " + JSON.stringify({
     node: configuration.node_name,
     c2s: c2s.map(addressOf),
+    websocket: websocket.map(addressOf),
     component: component.map(addressOf),
     links: links.map(addressOf),
     admin: `127.0.0.1:${admin.addr.port}`,

@@ -13,11 +13,17 @@ export interface ComponentAccount {
 export const CLIENT_SECURITIES = ["starttls", "direct", "none"] as const;
 export type Security = typeof CLIENT_SECURITIES[number];
 
+/** How clients reach a node over WebSocket, `ws` and `wss`; the order is that of its listeners. */
+export const WEBSOCKET_SECURITIES = ["none", "direct"] as const;
+export type WebSocketSecurity = typeof WEBSOCKET_SECURITIES[number];
+
 /** Ports that a node is to listen on; 0 takes a free one. */
 export interface NodePorts {
   readonly starttls: number;
   readonly direct: number;
   readonly none: number;
+  readonly ws: number;
+  readonly wss: number;
   readonly component: number;
   readonly links: number;
   readonly admin: number;
@@ -27,6 +33,8 @@ export const FREE_PORTS: NodePorts = {
   starttls: 0,
   direct: 0,
   none: 0,
+  ws: 0,
+  wss: 0,
   component: 0,
   links: 0,
   admin: 0,
@@ -51,6 +59,7 @@ export interface CausewayConfiguration {
   node_name: string;
   listen: {
     c2s: Record<string, unknown>[];
+    websocket: Record<string, unknown>[];
     component: Record<string, unknown>[];
     admin: Record<string, unknown>;
     [kind: string]: unknown;
@@ -73,6 +82,8 @@ export interface ConfigurationFacts {
   readonly storePath: string;
   readonly redis: RedisAddress;
   readonly replication: "builtin" | "external";
+  /** Nodes of other datacenters that tell of the mesh. */
+  readonly seeds: readonly Target[];
   /** Addresses to use instead of the advertised ones, by remote local host. */
   readonly addresses: Readonly<Record<string, readonly Target[]>>;
 }
@@ -90,6 +101,11 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
         port: ports[mode],
         tls: mode === "none" ? { mode } : { mode, ...certificate },
       })),
+      websocket: WEBSOCKET_SECURITIES.map((security) =>
+        security === "none"
+          ? { host, port: ports.ws }
+          : { host, port: ports.wss, tls: { ...certificate } }
+      ),
       component: facts.components.length === 0 ? [] : [{
         host,
         port: ports.component,
@@ -104,6 +120,7 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
         local_host: facts.localHost,
         connections: {
           endpoints: [{ host, port: ports.links }],
+          seeds: [...facts.seeds],
           tls_opts: { ...certificate, cafile: facts.cafile },
         },
         redis: {

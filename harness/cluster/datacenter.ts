@@ -4,6 +4,8 @@ import {
   type CausewayConfiguration,
   CLIENT_SECURITIES,
   type Security,
+  WEBSOCKET_SECURITIES,
+  type WebSocketSecurity,
 } from "./causeway_configuration.ts";
 
 export type CausewayNode = NodeProcess<CausewayConfiguration>;
@@ -62,6 +64,22 @@ export class Datacenter implements AsyncDisposable {
     return listener(node, "c2s", CLIENT_SECURITIES.indexOf(security));
   }
 
+  /** Where clients log in over WebSocket. */
+  webSocketAddress(security: WebSocketSecurity, node = this.node): Address {
+    return listener(node, "websocket", WEBSOCKET_SECURITIES.indexOf(security));
+  }
+
+  /** The same as a URL, and beside it what the port tells of itself (XEP-0156). */
+  webSocketUrl(
+    security: WebSocketSecurity,
+    { path = "/xmpp-websocket", node = this.node } = {},
+  ): URL {
+    const { host, port } = this.webSocketAddress(security, node);
+    const isPage = path !== "/xmpp-websocket";
+    const scheme = `${isPage ? "http" : "ws"}${security === "direct" ? "s" : ""}`;
+    return new URL(path, `${scheme}://${host}:${port}`);
+  }
+
   /** Where external components connect. */
   componentAddress(node = this.node): Address {
     return listener(node, "component", 0);
@@ -112,7 +130,11 @@ export class Datacenter implements AsyncDisposable {
   }
 }
 
-function listener(node: CausewayNode, kind: "c2s" | "component", index: number): Address {
+function listener(
+  node: CausewayNode,
+  kind: "c2s" | "websocket" | "component",
+  index: number,
+): Address {
   const address = node.ready[kind][index];
   if (address === undefined) throw new Error(`${node.name} has no ${kind} listener ${index}`);
   return address;

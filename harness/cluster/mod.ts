@@ -14,5 +14,6 @@ export type {
   ComponentAccount,
   NodePorts,
   Security,
+  WebSocketSecurity,
 } from "./causeway_configuration.ts";
-export { CLIENT_SECURITIES, FREE_PORTS } from "./causeway_configuration.ts";
+export { CLIENT_SECURITIES, FREE_PORTS, WEBSOCKET_SECURITIES } from "./causeway_configuration.ts";

@@ -11,6 +11,8 @@ export function friendlyPorts(place: Pick<NodePlace, "datacenter">): NodePorts {
     starttls: ifFree(5222 + block),
     direct: ifFree(5223 + block),
     none: ifFree(5224 + block),
+    ws: ifFree(5280 + block),
+    wss: ifFree(5281 + block),
     component: ifFree(5347 + place.datacenter),
     links: 0, // nobody types these
     admin: ifFree(8088 + place.datacenter),

@@ -8,7 +8,8 @@ import {
   type XmppComponentOptions,
   XmppJsClient,
 } from "../clients/mod.ts";
-import type { Cluster } from "../cluster/mod.ts";
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
+import type { Address } from "../process/mod.ts";
 
 /** Which library a client is made of. */
 export type Library = "@xmpp" | "slixmpp";
@@ -19,6 +20,8 @@ export interface Entrance {
   readonly library?: Library;
   /** @default "starttls" */
   readonly security?: ClientSecurity;
+  /** Over WebSocket; with `security` "direct" or "none". @default false */
+  readonly webSocket?: boolean;
   /** @default chosen by the server */
   readonly resource?: string;
   /** Which node of the datacenter, counting from 0. @default 0 */
@@ -39,9 +42,9 @@ export class Stage implements AsyncDisposable {
     const { cluster } = this;
     const user = cluster.users.find(({ localpart }) => localpart === who);
     if (user === undefined) throw new RangeError(`The cluster has no account ${who}`);
-    const { library = "@xmpp", security = "starttls", resource, node = 0 } = entrance;
+    const { library = "@xmpp", security = "starttls", resource, webSocket = false } = entrance;
     const datacenter = cluster.datacenter(at);
-    const { host, port } = datacenter.clientAddress(security, datacenter.nodes[node]);
+    const { host, port } = addressOf(datacenter, entrance);
     const client = await LIBRARIES[library].connect({
       host,
       port,
@@ -49,6 +52,7 @@ export class Stage implements AsyncDisposable {
       ...user,
       security,
       caFile: cluster.caFile,
+      webSocket,
       ...(resource === undefined ? {} : { resource }),
     });
     return this.#entered.use(client);
@@ -122,6 +126,16 @@ export class Stage implements AsyncDisposable {
     const { host, port } = datacenter.componentAddress(datacenter.nodes[node]);
     return { host, port, domain, secret: account.secret };
   }
+}
+
+function addressOf(datacenter: Datacenter, entrance: Entrance): Address {
+  const { library, security = "starttls", webSocket = false } = entrance;
+  const node = datacenter.nodes[entrance.node ?? 0];
+  if (!webSocket) return datacenter.clientAddress(security, node);
+  if (security === "starttls" || library === "slixmpp") {
+    throw new RangeError(`No ${library ?? "client"} logs in over WebSocket with ${security}`);
+  }
+  return datacenter.webSocketAddress(security, node);
 }
 
 const LIBRARIES = { "@xmpp": XmppJsClient, slixmpp: SlixmppClient } as const;

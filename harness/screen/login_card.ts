@@ -16,6 +16,8 @@ export interface ClusterDescription {
     readonly starttls: string;
     readonly directTls: string;
     readonly plaintext: string;
+    readonly websocket: string;
+    readonly secureWebsocket: string;
     readonly component: string | null;
     readonly admin: string;
     readonly redis: string;
@@ -39,6 +41,8 @@ export function describeCluster(cluster: Cluster): ClusterDescription {
       starttls: text(datacenter.clientAddress("starttls")),
       directTls: text(datacenter.clientAddress("direct")),
       plaintext: text(datacenter.clientAddress("none")),
+      websocket: datacenter.webSocketUrl("none").href,
+      secureWebsocket: datacenter.webSocketUrl("direct").href,
       component: options.components.length === 0 ? null : text(datacenter.componentAddress()),
       admin: datacenter.adminUrl("/").origin,
       redis: datacenter.redis.description,
@@ -60,6 +64,8 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
       { heading: "STARTTLS" },
       { heading: "TLS" },
       { heading: "No TLS" },
+      { heading: "ws" },
+      { heading: "wss" },
       { heading: "Components" },
       { heading: "Admin" },
       { heading: "Redis" },
@@ -70,6 +76,8 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
       paint.cyan(port(each.starttls)),
       paint.cyan(port(each.directTls)),
       port(each.plaintext),
+      paint.cyan(new URL(each.websocket).port),
+      paint.cyan(new URL(each.secureWebsocket).port),
       each.component === null ? "" : port(each.component),
       each.admin,
       each.redis,
@@ -82,6 +90,8 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
     "Log in with any XMPP client: every account works at every datacenter. Give the client a host and",
     "a port from below as its server, and let it trust ca.pem, which is, with all logs, in",
     description.directory,
+    "Web clients find the rest of a WebSocket's address by themselves, or take it as it is:",
+    datacenters[0]?.websocket ?? "",
     "",
     ...[paint.dim(userHead!), ...userLines].map(indent), // headings come first from `textTable`
     "",
