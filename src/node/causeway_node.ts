@@ -49,6 +49,9 @@ export interface NodeDeps {
   readonly superseded: () => void;
 }
 
+/** Milliseconds that clients may take at a graceful stop to acknowledge what they were sent. */
+const COLLECT_MS = 2_000;
+
 /** Milliseconds that the links may take to empty their lanes at a graceful stop. */
 const DRAIN_MS = 10_000;
 /** Milliseconds between looks at whether they have. */
@@ -71,6 +74,7 @@ export class CausewayNode {
   readonly #components: ComponentRegistry;
   readonly #services: HostServices;
   readonly #edge: Edge;
+  readonly #management: StreamManagement<C2sSession> | undefined;
   readonly #certificates: Certificates;
   readonly #store: InternalStore;
   readonly #incarnation = randomIncarnation();
@@ -175,29 +179,28 @@ export class CausewayNode {
         this.#router.accept(stanza, fate, number);
       },
     };
-    const management = managementOptions(config);
+    const managementConfig = managementOptions(config);
+    const management = managementConfig && new StreamManagement<C2sSession>(managementConfig, {
+      metrics,
+      clock,
+      log,
+      reroute: (delivery) => {
+        // What the session itself had to say to its client is nobody else's.
+        if (delivery instanceof Envelope) this.#router.reroute(delivery);
+      },
+      hasMoved: async (jid) => {
+        const host = await this.#table.locate(jid);
+        return host !== undefined && host !== localHost;
+      },
+    });
+    this.#management = management;
     this.#certificates = new Certificates({ metrics, log, clock });
     this.#edge = new Edge({
       credentials: this.#store.users(globalHost),
       sessions: this.#sessions,
       components: this.#components,
       sink,
-      management: management === undefined ? undefined : new StreamManagement<C2sSession>(
-        management,
-        {
-          metrics,
-          clock,
-          log,
-          reroute: (delivery) => {
-            // What the session itself had to say to its client is nobody else's.
-            if (delivery instanceof Envelope) this.#router.reroute(delivery);
-          },
-          hasMoved: async (jid) => {
-            const host = await this.#table.locate(jid);
-            return host !== undefined && host !== localHost;
-          },
-        },
-      ),
+      management,
       certificates: this.#certificates,
       metrics,
       log,
@@ -278,6 +281,7 @@ export class CausewayNode {
       await Promise.all([this.#links?.drain(0), this.#cluster?.drain(0)]);
       await this.#router.drain();
     }
+    await this.#management?.collect(COLLECT_MS);
     await this.#edge.closeStreams();
     await Promise.all([this.#links?.drain(DRAIN_MS), this.#cluster?.drain(DRAIN_MS)]);
     await this.#router.drain();

@@ -31,6 +31,8 @@ export interface TakenEntry {
   readonly entry: LaneEntry;
   /** True when the peer may have received it. */
   readonly wasSent: boolean;
+  /** True when the peer has said that it received it. */
+  readonly wasReceived: boolean;
 }
 
 /** Bytes that an entry and its place in the map cost beside the frame. */
@@ -277,7 +279,8 @@ export class Lane {
   #take(): TakenEntry[] {
     const taken: TakenEntry[] = [];
     for (const [number, entry] of this.#entries) {
-      taken.push({ entry, wasSent: number <= this.#everSent });
+      const wasReceived = number <= this.#received;
+      taken.push({ entry, wasSent: number <= this.#everSent, wasReceived });
       entry.binding.held--;
     }
     this.#entries.clear();

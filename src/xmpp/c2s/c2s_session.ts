@@ -120,6 +120,15 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     this.#endWithoutStream();
   }
 
+  /** Stanzas that its client has not acknowledged. */
+  get unacknowledged(): number {
+    return this.#management?.acks.unacknowledged ?? 0;
+  }
+
+  askForAck(): void {
+    this.#management?.acks.ask();
+  }
+
   /** The session of this full JID is somewhere else by now. */
   moved(): void {
     this.#endReason = "moved";

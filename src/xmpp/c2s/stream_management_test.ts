@@ -493,6 +493,30 @@ Deno.test("C2sListener.close() ends sessions that have no connection", async () 
   assert.equal(fixture.rerouted.length, 1);
 });
 
+Deno.test("StreamManagement.collect() asks those who owe and waits for them, not for ever", async () => {
+  await using fixture = quiet();
+  const { peer } = await manage(fixture);
+  const silent = await manage(fixture, "alice", "silent");
+  const gone = await manage(fixture, "alice", "gone");
+  for (const to of [HOME, "alice@example.com/silent", "alice@example.com/gone"]) {
+    fixture.route(message("1", to));
+  }
+  gone.peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  let isOver = false;
+  const collected = fixture.management!.collect(100).then(() => isOver = true);
+  await expectMessages(peer, "1");
+  await peer.expectNext(R);
+  await expectMessages(silent.peer, "1");
+  await silent.peer.expectNext(R);
+  peer.send(A(1) + R);
+  await peer.expectNext(A(0));
+  await fixture.clock.advanceAsync(99);
+  assert.ok(!isOver);
+  await fixture.clock.advanceAsync(11);
+  await collected;
+});
+
 Deno.test("h waits for the fate of a stanza, and for ackHoldMs at most", async () => {
   const fates: { settle(): void }[] = [];
   await using fixture = quiet({

@@ -28,7 +28,7 @@ export interface Delivery {
 
 /** What the session itself has to say to its client: kept like the rest, and of no use to anybody else. */
 export class OwnDelivery implements Delivery {
-  readonly stanza: Stanza;
+  stanza: Stanza;
 
   constructor(stanza: Stanza) {
     this.stanza = stanza;
@@ -38,7 +38,10 @@ export class OwnDelivery implements Delivery {
   acknowledged(): void {}
   written(): void {}
   release(): void {}
-  detach(): void {}
+
+  detach(): void {
+    this.stanza = { ...this.stanza, bytes: this.stanza.bytes.slice() };
+  }
 
   abandoned(): boolean {
     return true;

@@ -123,6 +123,11 @@ export class SessionAcks implements StanzaFate {
     this.settle(number);
   }
 
+  /** Asks the client for an acknowledgement of what it was sent, now. */
+  ask(): void {
+    if (this.#link !== undefined && this.#queue.unacknowledgedWrites > 0) this.#request(this.#link);
+  }
+
   /** The client sent `<r/>`. */
   requested(): void {
     this.#asked = this.#handled.received;

@@ -12,10 +12,16 @@ import type { ResolvedStreamManagement, StreamManagementOptions } from "./sm_opt
 import { resolveStreamManagement } from "./sm_options.ts";
 import { StaleCounts } from "./stale_counts.ts";
 
+/** Milliseconds between looks at whether clients have acknowledged what they were asked about. */
+const COLLECT_CHECK_MS = 10;
+
 /** A session with stream management, as whoever looks for one sees it. */
 export interface ManagedSession {
   readonly jid: FullJid;
   readonly isHibernating: boolean;
+  /** Stanzas that its client has not acknowledged. */
+  readonly unacknowledged: number;
+  askForAck(): void;
   /** Ends it because its user's session of that full JID is somewhere else by now. */
   moved(): void;
 }
@@ -140,6 +146,25 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   movedAway(jid: FullJid): void {
     for (const session of this.#sessions) {
       if (session.jid.text === jid.text) return session.moved();
+    }
+  }
+
+  /**
+   * Asks every client that is connected for what it owes, and waits for that, at most `withinMs`: before
+   * the end, so that little has to be seen to again that clients have long had.
+   */
+  async collect(withinMs: number): Promise<void> {
+    const owing = [...this.#sessions].filter((each) =>
+      !each.isHibernating && each.unacknowledged > 0
+    );
+    for (const session of owing) session.askForAck();
+    const deadlineMs = this.clock.monotonicMs() + withinMs;
+    const isOwed = () =>
+      owing.some((each) =>
+        this.#sessions.has(each) && !each.isHibernating && each.unacknowledged > 0
+      );
+    while (isOwed() && this.clock.monotonicMs() < deadlineMs) {
+      await new Promise<void>((resolve) => this.clock.after(COLLECT_CHECK_MS, resolve));
     }
   }
 

@@ -171,3 +171,11 @@ Deno.test("UnackedQueue gives back what is not acknowledged, in order", () => {
   );
   assert.deepEqual([queue.items, queue.bytes], [0, 0]);
 });
+
+Deno.test("OwnDelivery.detach() gives it bytes of its own", () => {
+  const bytes = new Uint8Array(100).subarray(10, 20);
+  const own = new OwnDelivery({ kind: "message", type: "chat", from: JID, to: JID, bytes });
+  own.detach();
+  assert.equal(own.stanza.bytes.buffer.byteLength, 10);
+  assert.ok(own.abandoned());
+});
