@@ -4,7 +4,7 @@ import type { Cluster, ClusterOptions } from "./cluster/mod.ts";
 export type Replication = NonNullable<ClusterOptions["replication"]>;
 
 /** For scenarios that have to go well whoever replicates. */
-export const REPLICATIONS: readonly Replication[] = ["external"];
+export const REPLICATIONS: readonly Replication[] = ["external", "builtin"];
 
 /**
  * A conversation that has to go well, run by the end-to-end tests and by

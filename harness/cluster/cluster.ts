@@ -221,6 +221,10 @@ export class Cluster implements AsyncDisposable {
       storePath: this.run.path(`${fileName}.sqlite`),
       redis,
       replication: options.replication,
+      // one is enough: it tells where the others are
+      seeds: options.links === "direct" && options.replication === "builtin"
+        ? Object.values(this.#mesh.addresses(place.name))[0] ?? []
+        : [],
       addresses: options.links === "direct" ? {} : Object.fromEntries(
         Object.entries(this.#mesh.addresses(place.name))
           .map(([name, targets]) => [`${name}.${options.globalHost}`, targets]),

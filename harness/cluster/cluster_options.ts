@@ -32,7 +32,7 @@ export interface ClusterOptions {
   readonly redis?: RedisChoice;
   /** Password of every Redis. @default "" */
   readonly redisPassword?: string;
-  /** Who carries the session table between datacenters. @default "external" */
+  /** Who carries the session table between datacenters. @default "builtin" */
   readonly replication?: "external" | "builtin";
   /** @default "example.com" */
   readonly globalHost?: string;
@@ -103,7 +103,7 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     nodes,
     redis: options.redis ?? "auto",
     redisPassword: options.redisPassword ?? "",
-    replication: options.replication ?? "external",
+    replication: options.replication ?? "builtin",
     users: options.users ?? DEFAULT_USERS,
     components: options.components ?? [
       { name: `echo.${globalHost}`, secret: "secret" },

@@ -10,6 +10,7 @@ const PROJECT = fileURLToPath(new URL("../../deno.json", import.meta.url));
 
 /** A cluster whose nodes are fakes and whose stores hold the list of accounts. */
 const FAKE: ClusterOptions = {
+  replication: "external",
   redis: "embedded",
   command: (configFile) => ({
     program: Deno.execPath(),

@@ -6,7 +6,8 @@ export interface ClusterCommand {
   readonly datacenters: number;
   readonly nodes: number;
   readonly redis: RedisChoice;
-  readonly replication: "external" | "builtin";
+  /** Undefined: whichever the scenario is for, else builtin. */
+  readonly replication: "external" | "builtin" | undefined;
   /** Name of a scenario to run instead of staying up. */
   readonly scenario: string | undefined;
   readonly list: boolean;
@@ -44,8 +45,11 @@ export function parseClusterCommand(
         .choices(REDIS_CHOICES).default("auto"),
     )
     .addOption(
-      new Option("--replication <WHO>", "who carries the session table between datacenters")
-        .choices(["external", "builtin"]).default("external"),
+      new Option(
+        "--replication <WHO>",
+        "who carries the session table between datacenters: the nodes (builtin, the default " +
+          "wherever the scenario does not need the other), or a proxy under Redis (external)",
+      ).choices(["builtin", "external"]),
     )
     .option("--check", "check that it works and exit: 0 if it does, 1 if not")
     .addOption(new Option("--scenario <NAME>", "run one scenario and exit").conflicts("check"))
@@ -67,7 +71,7 @@ export function parseClusterCommand(
     datacenters: number;
     nodes: number;
     redis: RedisChoice;
-    replication: "external" | "builtin";
+    replication?: "external" | "builtin";
     check?: true;
     scenario?: string;
     list?: true;

@@ -14,7 +14,7 @@ const STANDARD: ClusterCommand = {
   datacenters: 3,
   nodes: 1,
   redis: "auto",
-  replication: "external",
+  replication: undefined,
   scenario: undefined,
   list: false,
   json: false,

@@ -62,7 +62,7 @@ function clusterOptions(command: ClusterCommand): ClusterOptions {
     datacenters: command.datacenters,
     nodes: command.nodes,
     redis: command.redis,
-    replication: command.replication,
+    ...(command.replication === undefined ? {} : { replication: command.replication }),
     users: users.slice(0, Math.max(DEFAULT_USERS.length, command.datacenters)),
     readyWithinMs: FIRST_START_MS,
   };
@@ -76,9 +76,12 @@ async function play(
 ): Promise<number> {
   using termination = new Termination();
   if (!isJson) write(`${paint.bold(scenario.name)}: ${scenario.summary}\n`);
+  const { replications = ["external"] } = scenario;
+  const replication = options.replication ?? scenario.options?.replication ??
+    (replications.includes("builtin") ? "builtin" : "external");
   const result = await runScenario(
     scenario,
-    { ...options, signal: termination.signal },
+    { ...options, replication, signal: termination.signal },
     (line) => isJson || write(`  ${paint.green("✓")} ${line}\n`),
   );
   if (termination.signal.aborted) return EXIT_INTERRUPTED;

@@ -202,7 +202,7 @@ export class MeshSimulation {
       const lagMs = isOrderly ? 3 * MAX_LAG_MS : this.#random.unit() * SILENCE_MS;
       this.clock.after(lagMs, () => {
         link.isUp = false;
-        this.#tables[other]?.table.traffic!.ended(theirs, isOrderly && !this.#isSplit(link));
+        this.#tables[other]?.table.traffic?.ended(theirs, isOrderly && !this.#isSplit(link));
       });
     }
     this.#closing.push(test.table.close());
@@ -218,7 +218,7 @@ export class MeshSimulation {
       for (const [side, end] of [[from, dialler], [to, acceptor]] as const) {
         const test = this.#tables[side];
         this.clock.after(this.#random.unit() * SILENCE_MS, () => {
-          if (this.#tables[side] === test) test?.table.traffic!.ended(end, false);
+          if (this.#tables[side] === test) test?.table.traffic?.ended(end, false);
         });
       }
     }
