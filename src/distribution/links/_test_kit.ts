@@ -229,7 +229,13 @@ export class TestNode {
       metrics: this.metrics,
       log: this.log,
       ...config,
-      options: { tickMs: 20, reconnectFirstMs: 5, reconnectMaxMs: 50, ...config.options },
+      options: {
+        tickMs: 20,
+        reconnectFirstMs: 5,
+        reconnectMaxMs: 50,
+        rerouteFirstMs: 600_000, // what waits stays where a test looks for it
+        ...config.options,
+      },
     });
   }
 

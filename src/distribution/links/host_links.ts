@@ -36,6 +36,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #refreshing: Promise<void> | undefined;
   #isStopped = false;
   #hasFailed = false;
+  /** Monotonic milliseconds at which what has nowhere to go is given back; undefined while all has. */
+  #rerouteAtMs: number | undefined;
+  #rerouteDelayMs = 0;
 
   constructor(
     destination: string,
@@ -141,6 +144,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   tick(nowMs: number): void {
+    this.#rerouteHomeless(nowMs);
     this.#bindings.tick();
     for (const pool of this.#pools.values()) pool.tick(nowMs);
     for (const pool of this.#leaving) {
@@ -174,6 +178,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   opened(link: OutgoingLink): void {
     this.#openLinks++;
     this.#goneSinceMs = undefined;
+    this.#rerouteAtMs = undefined;
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
   }
@@ -185,8 +190,10 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     }
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
     if (link.lane.isGone) this.#markGone(link);
-    // A node that is gone has no other to take its place: what it held is routed anew at once.
-    if (this.#shared.scope === "datacenter" && this.isGone) this.giveBackAll("peer-restarted");
+    // Processes that have ended settle nothing any more: what they had is routed anew at once.
+    if (this.isGone) {
+      this.giveBackAll(this.#shared.scope === "datacenter" ? "peer-restarted" : "peer-gone");
+    }
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
     // Its node may be gone or have moved: the table may know by now.
@@ -305,10 +312,25 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #rehomeHomeless(): void {
     const best = this.#chooseLane();
     if (!best.isEnabled || best.isGone) return;
-    for (const lane of this.#lanes()) {
-      const isHomeless = !lane.isLive && (!lane.isEnabled || lane.isGone);
-      if (isHomeless && lane.items > 0) this.#rehome(lane);
+    for (const lane of this.#lanes()) if (isHomeless(lane)) this.#rehome(lane);
+  }
+
+  /**
+   * Gives back what waits where nobody listens: whom it is for may have gone to another datacenter.
+   * What has nowhere else to go comes back here, until it expires.
+   */
+  #rerouteHomeless(nowMs: number): void {
+    if (this.#rerouteAtMs === undefined) {
+      if (![...this.#lanes()].some(isHomeless)) return;
+      this.#rerouteDelayMs = this.#shared.options.rerouteFirstMs;
+    } else {
+      if (nowMs < this.#rerouteAtMs) return;
+      // Taken before any is given back, which may come here again at once.
+      const taken = [...this.#lanes()].filter(isHomeless).map((lane) => lane.takeAll());
+      for (const entries of taken) this.#giveBackTaken(entries, "peer-gone");
+      this.#rerouteDelayMs *= 2;
     }
+    this.#rerouteAtMs = nowMs + this.#rerouteDelayMs;
   }
 
   /** Moves all that `lane` holds to other lanes, keeping each sender's order. */
@@ -370,6 +392,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     for (const lane of this.#lanes()) sum += read(lane);
     return sum;
   }
+}
+
+/** True when what it holds can go nowhere: it is down and not coming back. */
+function isHomeless(lane: Lane): boolean {
+  return !lane.isLive && (!lane.isEnabled || lane.isGone) && lane.items > 0;
 }
 
 function isBetter(lane: Lane, best: Lane): boolean {

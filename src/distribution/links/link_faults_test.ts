@@ -183,6 +183,32 @@ Deno.test("LinkLayer gives everything back when a datacenter is gone for expireA
   assert.deepEqual(dc2.sequences, [1, 4]);
 });
 
+Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and again, in order", async () => {
+  using authority = await TestAuthority.create();
+  const options = { rerouteFirstMs: 100 };
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  const dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  const proxy = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the link is open");
+  proxy.block();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 0, "the link is down");
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
+  const errored = () => dc1.metrics.value(`outgoing_errored_total ${DC2}`);
+  const before = errored();
+  await dc1.until(() => errored() > before + 4, "several attempts have failed");
+  assert.deepEqual(dc1.returned, [], "who cannot be reached may still be there");
+  await proxy[Symbol.asyncDispose](); // from now on nobody listens there
+  await dc1.until(() => dc1.returned.length === 3, "they come back");
+  const gone = { reason: "peer-gone" as const, mayBeRepeat: false };
+  assert.deepEqual(dc1.returned, numbers(1, 3).map((sequence) => ({ sequence, ...gone })));
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
+  await dc1.until(() => dc1.returned.length === 6, "so they do when the table says the same");
+  await dc2[Symbol.asyncDispose]();
+});
+
 Deno.test("LinkLayer enables, disables and collects endpoints, and opens new ones", async () => {
   using authority = await TestAuthority.create();
   const options = {

@@ -12,6 +12,12 @@ export interface LinksOptions {
   readonly disabledGcIntervalMs?: number;
   /** Milliseconds without a link to a datacenter after which what waits goes back. @default 120_000 */
   readonly expireAfterMs?: number;
+  /**
+   * Milliseconds that stanzas wait for a datacenter where nobody listens before they are routed anew,
+   * in case that the table places their recipients elsewhere by now; twice as long each further time;
+   * at least 1. @default 1000
+   */
+  readonly rerouteFirstMs?: number;
   /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
   readonly maxFrameBytes?: number;
   /** Milliseconds from accepting a connection to its HELLO; at least 1. @default 10_000 */
@@ -61,6 +67,7 @@ const DEFAULTS: ResolvedLinksOptions = {
   endpointRefreshIntervalWhenEmptyMs: 3000,
   disabledGcIntervalMs: 60_000,
   expireAfterMs: 120_000,
+  rerouteFirstMs: 1000,
   maxFrameBytes: 524_288,
   helloTimeoutMs: 10_000,
   maxUnauthenticated: 128,

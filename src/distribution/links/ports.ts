@@ -20,9 +20,10 @@ export interface HostSource {
 
 /**
  * Why a stanza comes back: its lane is `full`; the process that had it is gone (`peer-restarted`);
+ * nobody listens there any more (`peer-gone`), and those whom it is for may be elsewhere by now;
  * nothing of its datacenter was reachable for long (`expired`); this process `leaving`.
  */
-export type ReturnReason = "full" | "peer-restarted" | "expired" | "leaving";
+export type ReturnReason = "full" | "peer-restarted" | "peer-gone" | "expired" | "leaving";
 
 /** Who takes what comes over links. Called synchronously, in order of the lane. */
 export interface LinkHandlers {

@@ -41,7 +41,7 @@ export interface RouterDeps {
 }
 
 /** What a lane could not carry to its end, and why. */
-export type ReturnReason = "peer-restarted" | "full" | "expired" | "leaving";
+export type ReturnReason = "peer-restarted" | "peer-gone" | "full" | "expired" | "leaving";
 
 /** A stanza in a worker's queue. */
 interface Waiting {
@@ -154,6 +154,10 @@ export class Router {
     switch (reason) {
       case "peer-restarted":
         envelope.ttl++; // the hop was not made
+        return this.#submit(envelope, -1);
+      case "peer-gone":
+        envelope.ttl++;
+        this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
         return this.#submit(envelope, -1);
       case "full":
         return this.#refuse(envelope, "resource-constraint", "returned");

@@ -295,6 +295,17 @@ Deno.test("Router routes again what a lane returned, the hop given back", () => 
   assert.equal(fixture.sent[1]!.envelope.ttl, 3);
 });
 
+Deno.test("Router looks up anew who was where nobody listens any more", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB));
+  fixture.table.set(BOB, "dc3.example.com");
+  fixture.router.returned(fixture.sent[0]!.envelope, "peer-gone");
+  await fixture.settled();
+  assert.equal(fixture.sent[1]!.host, "dc3.example.com");
+  assert.equal(fixture.sent[1]!.envelope.ttl, 3);
+});
+
 for (
   const [reason, condition] of [
     ["full", "resource-constraint"],
