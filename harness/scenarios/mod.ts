@@ -13,11 +13,13 @@ import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
+import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
 import { HOST_REFRESHER } from "./host_refresher.ts";
 import { HOST_SERVICES } from "./host_services.ts";
 import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
 import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
+import { LOCATION_DISCONNECTS } from "./location_disconnects.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVING_USER } from "./moving_user.ts";
@@ -31,6 +33,7 @@ import { REDIS_KEYS } from "./redis_keys.ts";
 import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
+import { ROOMS } from "./rooms.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -86,4 +89,7 @@ export const SCENARIOS: readonly Scenario[] = [
   STREAM_MANAGEMENT_RESUME,
   STREAM_MANAGEMENT_MOVE,
   STREAM_MANAGEMENT_TIMEOUT,
+  HIDDEN_COMPONENTS,
+  ...LOCATION_DISCONNECTS,
+  ROOMS,
 ];
