@@ -62,9 +62,9 @@ export const RELOADED_CERTIFICATES: Scenario = {
 /** Sends SIGHUP, and waits until the log says `event` of all that was to be read. */
 async function hangUp({ node }: Datacenter, event: string): Promise<void> {
   const lines = node.logs.length;
-  const { c2s } = node.configuration.listen;
-  // Those of the clients' encrypted ports, and that of the links.
-  const count = c2s.filter((each) => (each["tls"] as { mode: string }).mode !== "none").length + 1;
+  const { c2s, websocket } = node.configuration.listen;
+  // Those of the encrypted ports for clients, and that of the links.
+  const count = [...c2s, ...websocket].filter(isEncrypted).length + 1;
   node.signal("SIGHUP");
   await until(
     () => node.logs.slice(lines).filter((line) => line.includes(event)).length === count,
@@ -73,6 +73,10 @@ async function hangUp({ node }: Datacenter, event: string): Promise<void> {
       evidence: () => node.tail(),
     },
   );
+}
+
+function isEncrypted({ tls }: Record<string, unknown>): boolean {
+  return typeof tls === "object" && tls !== null && "certfile" in tls;
 }
 
 function ports(datacenter: Datacenter): readonly (readonly [string, Target])[] {
