@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
-import type { ChatClient } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
+import { expectChat, pairs, TWO_NODES, untilChat } from "./_two_nodes.ts";
+
+const PING = "<ping xmlns='urn:xmpp:ping'/>";
 
 /** Whoever is where in a datacenter, it is one datacenter. */
 export const NODES_CONVERSATIONS: Scenario = {
   name: "nodes-conversations",
   summary: "people on different nodes of one datacenter, and of another, talk as if on one",
-  options: { datacenters: 2, nodes: 2 },
+  options: TWO_NODES,
   replications: ["external", "builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -18,7 +20,7 @@ export const NODES_CONVERSATIONS: Scenario = {
     await stage.untilTableSaysOfSession(alice, "dc1");
     await stage.untilTableSaysOfSession(bob, "dc1");
     for (const [from, to] of pairs([alice, bob, carol])) {
-      await expectChat(from, to, to.jid);
+      await expectChat(from, to);
       await expectChat(from, to, bare(to.jid));
     }
     say("alice and bob on two nodes of dc1, carol at dc2: each reaches each, full JID and bare");
@@ -34,7 +36,7 @@ export const NODES_CONVERSATIONS: Scenario = {
     for (const from of [alice, desk, bob, carol]) {
       await untilChat(cluster, from, desk, bare(desk.jid));
       await expectChat(from, desk, bare(desk.jid));
-      await expectChat(from, alice, alice.jid);
+      await expectChat(from, alice);
     }
     say("her bare JID is where the priority is highest, whoever writes from wherever");
 
@@ -45,7 +47,7 @@ export const NODES_CONVERSATIONS: Scenario = {
         const body = crypto.randomUUID();
         await from.sendMessage(bare(desk.jid), body);
         await desk.expectMessage(body);
-        return await alice.expectMessage(body, 200).catch(() => undefined);
+        return await alice.expectMessage(body, 500).catch(() => undefined);
       }, { what: `both of alice's clients get what ${from.jid} writes` });
     }
     say("both of one priority: both get what is for her");
@@ -54,7 +56,7 @@ export const NODES_CONVERSATIONS: Scenario = {
     await alice.expectStanza(isPresence({ from: desk.jid, type: "unavailable" }));
     await untilChat(cluster, carol, alice, bare(alice.jid));
     await expectChat(bob, alice, bare(alice.jid));
-    await expectChat(bob, desk, desk.jid);
+    await expectChat(bob, desk);
     await desk.disconnect();
     await expectChat(carol, alice, bare(alice.jid));
     say("the one becomes unavailable and goes: the other gets everything");
@@ -65,30 +67,3 @@ export const NODES_CONVERSATIONS: Scenario = {
     say("nothing else arrived");
   },
 };
-
-const PING = "<ping xmlns='urn:xmpp:ping'/>";
-
-function* pairs(clients: readonly ChatClient[]): Iterable<readonly [ChatClient, ChatClient]> {
-  for (const from of clients) for (const to of clients) if (from !== to) yield [from, to];
-}
-
-async function expectChat(from: ChatClient, to: ChatClient, address: string): Promise<void> {
-  const body = `${from.jid} → ${address} ${crypto.randomUUID()}`;
-  const id = await from.sendMessage(address, body);
-  const message = await to.expectMessage(body);
-  assert.deepEqual([message.from, message.to, message.id], [from.jid, address, id]);
-}
-
-/** Where `address` is known as it was a moment ago, the first message may still go there. */
-async function untilChat(
-  cluster: Parameters<Scenario["run"]>[0],
-  from: ChatClient,
-  to: ChatClient,
-  address: string,
-): Promise<void> {
-  await cluster.until(async () => {
-    const body = crypto.randomUUID();
-    await from.sendMessage(address, body);
-    return await to.expectMessage(body, 200).catch(() => undefined);
-  }, { what: `${to.jid} gets what ${from.jid} sends to ${address}` });
-}

@@ -170,6 +170,7 @@ class Expected {
         links.map(({ host, port }) => `${host}#${port}`).toSorted(),
       ];
       shape[`causeway:node:${localHost}#${nodeName}`] = ["string", "a lease"];
+      shape[`causeway:cluster:${localHost}`] = ["hash", [nodeName]];
       for (const [name, list] of [["domains", own], ["public_domains", open]] as const) {
         if (list.length === 0) continue; // a set without members is no key
         shape[`${localHost}#${nodeName}#{${name}}`] = [
@@ -212,6 +213,11 @@ function describeValue(key: string, value: RedisEntry["value"]): unknown {
     return /^[0-9a-f]{16,}$/.test(String(value)) ? "an id" : value;
   }
   if (key.startsWith("causeway:node:")) return readLease(value) === undefined ? value : "a lease";
+  if (key.startsWith("causeway:cluster:")) {
+    return Object.entries(value as Readonly<Record<string, string>>) // a hash, or it fails below
+      .map(([node, address]) => /^127\.0\.0\.1#\d+$/.test(address) ? node : [node, address])
+      .toSorted();
+  }
   if (!key.startsWith("causeway:claims:")) return value;
   return Object.entries(value as Readonly<Record<string, string>>) // a hash, or it fails below
     .map(([id, claim]) => JSON.stringify(readClaim(id, claim)?.slice(1, 4) ?? [id, claim]))
@@ -232,11 +238,13 @@ type ClaimFields = readonly [
   node: string,
   resource: string,
   renewals: number,
+  priority?: number,
 ];
 
 function readClaim(id: string, value: string): ClaimFields | undefined {
   const fields = JSON.parse(value);
-  const isClaim = /^[0-9a-f]{1,13}-\d+$/.test(id) && Array.isArray(fields) && fields.length === 5 &&
+  const isClaim = /^[0-9a-f]{1,13}-\d+$/.test(id) && Array.isArray(fields) &&
+    (fields.length === 5 || fields.length === 6) &&
     Number.isSafeInteger(fields[0]) && Number.isSafeInteger(fields[4]);
   // Epochs are microseconds of wall-clock time.
   const isRecent = isClaim && Math.abs(fields[0] / 1000 - Date.now()) < 600_000;

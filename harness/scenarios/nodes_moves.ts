@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import type { Scenario } from "../scenario.ts";
+import { bare, becomeAvailable, Stage } from "./_stage.ts";
+import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
+
+/** One client's full JID on one node after another. */
+export const NODES_MOVES: Scenario = {
+  name: "nodes-moves",
+  summary: "a full JID logs in at the other node of its datacenter: the older stream ends",
+  options: TWO_NODES,
+  replications: ["external", "builtin"],
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const bob = await stage.enterAvailable("bob", "dc1", { node: 1 });
+    const carol = await stage.enterAvailable("carol", "dc2");
+    const entrance = { resource: "pager" };
+    let older = await stage.enterAvailable("alice", "dc1", entrance);
+    await untilChat(cluster, carol, older);
+    await expectChat(bob, older);
+    for (const node of [1, 0, 1]) {
+      const newer = await stage.enter("alice", "dc1", { ...entrance, node });
+      assert.equal(newer.jid, older.jid);
+      await assert.rejects(older.expectMessage("anything more"), /conflict/);
+      await untilChat(cluster, carol, newer);
+      await becomeAvailable(newer);
+      for (const from of [bob, carol, newer]) {
+        await expectChat(from, newer);
+        await untilChat(cluster, from, newer, bare(newer.jid));
+      }
+      older = newer;
+    }
+    say("alice's pager moves from node to node, three times: the older one gets a conflict");
+
+    // What the older one's end has to say to the table comes late, and must change nothing.
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    await stage.untilTableSaysOfSession(older, "dc1");
+    for (const from of [bob, carol]) await expectChat(from, older);
+    say("seconds later the table still has the newest one");
+
+    await older.disconnect();
+    await stage.untilGone(older.jid);
+    const id = await carol.sendMessage(older.jid, "gone?");
+    await carol.expectError(id, "service-unavailable");
+    for (const client of [bob, carol]) await client.expectNothingElse();
+    say("it leaves: nobody is there any more");
+  },
+};
