@@ -120,13 +120,17 @@ class World implements AsyncDisposable {
     for (let round = 0; round < 3; round++) {
       this.#clock.advance(INTERVAL_MS);
       await immediately(); // what was read is applied
-      await this.#dc1.until(() => this.#isAtRest(), "dc1 has come to rest");
+      await this.#dc1.until(() => this.#isAtRest(), "dc1 has come to rest", 3000);
     }
-    await this.#dc1.until(() => {
-      if (this.#isConnected()) return true;
-      this.#clock.advance(1); // so that what waits between two attempts tries again
-      return false;
-    }, "dc1 is connected to what is listed and lives");
+    await this.#dc1.until(
+      () => {
+        if (this.#isConnected()) return true;
+        this.#clock.advance(1); // so that what waits between two attempts tries again
+        return false;
+      },
+      "dc1 is connected to what is listed and lives",
+      3000,
+    );
   }
 
   /** Exactly the endpoints that must be there are, in the state in which they must be, and open if alive. */
