@@ -30,6 +30,13 @@ import { NODES_KILLED } from "./nodes_killed.ts";
 import { NODES_MOVES } from "./nodes_moves.ts";
 import { NODES_ONE_NAME } from "./nodes_one_name.ts";
 import { NODES_ORDER } from "./nodes_order.ts";
+import { NODES_COMPONENTS } from "./nodes_components.ts";
+import { NODES_CONVERSATIONS } from "./nodes_conversations.ts";
+import { NODES_ALONE, NODES_WITHOUT_ENDPOINT } from "./nodes_endpoints.ts";
+import { NODES_KILLED } from "./nodes_killed.ts";
+import { NODES_MOVES } from "./nodes_moves.ts";
+import { NODES_ONE_NAME } from "./nodes_one_name.ts";
+import { NODES_ORDER } from "./nodes_order.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
@@ -93,6 +100,14 @@ export const SCENARIOS: readonly Scenario[] = [
   STREAM_MANAGEMENT_RESUME,
   STREAM_MANAGEMENT_MOVE,
   STREAM_MANAGEMENT_TIMEOUT,
+  NODES_CONVERSATIONS,
+  NODES_COMPONENTS,
+  NODES_MOVES,
+  NODES_ORDER,
+  NODES_KILLED,
+  NODES_WITHOUT_ENDPOINT,
+  NODES_ALONE,
+  NODES_ONE_NAME,
   NODES_CONVERSATIONS,
   NODES_COMPONENTS,
   NODES_MOVES,
