@@ -1,11 +1,11 @@
 import type { Scenario } from "../scenario.ts";
-import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
-import { BAD_LINK_INPUT } from "./bad_link_input.ts";
-import { BAD_REDIS } from "./bad_redis.ts";
 import { BEFORE_PRESENCE } from "./before_presence.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
 import { CLASSIC_METRICS } from "./classic_metrics.ts";
 import { COMPONENT_DISCONNECTS, COMPONENT_UNREGISTERS } from "./component_departures.ts";
+import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
+import { BAD_LINK_INPUT } from "./bad_link_input.ts";
+import { BAD_REDIS } from "./bad_redis.ts";
 import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
@@ -13,23 +13,18 @@ import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
+import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
 import { HOST_REFRESHER } from "./host_refresher.ts";
 import { HOST_SERVICES } from "./host_services.ts";
 import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
 import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
+import { LOCATION_DISCONNECTS } from "./location_disconnects.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVING_USER } from "./moving_user.ts";
 import { NETSPLITS } from "./netsplits.ts";
 import { NOBODY_HOME } from "./nobody_home.ts";
-import { NODES_COMPONENTS } from "./nodes_components.ts";
-import { NODES_CONVERSATIONS } from "./nodes_conversations.ts";
-import { NODES_ALONE, NODES_WITHOUT_ENDPOINT } from "./nodes_endpoints.ts";
-import { NODES_KILLED } from "./nodes_killed.ts";
-import { NODES_MOVES } from "./nodes_moves.ts";
-import { NODES_ONE_NAME } from "./nodes_one_name.ts";
-import { NODES_ORDER } from "./nodes_order.ts";
 import { NODES_COMPONENTS } from "./nodes_components.ts";
 import { NODES_CONVERSATIONS } from "./nodes_conversations.ts";
 import { NODES_ALONE, NODES_WITHOUT_ENDPOINT } from "./nodes_endpoints.ts";
@@ -45,12 +40,13 @@ import { REDIS_KEYS } from "./redis_keys.ts";
 import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
+import { ROOMS } from "./rooms.ts";
 import { SELF_CHECK } from "./self_check.ts";
+import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
+import { WRONG_HOSTS } from "./wrong_hosts.ts";
 import { STREAM_MANAGEMENT_MOVE, STREAM_MANAGEMENT_TIMEOUT } from "./stream_management_moves.ts";
 import { STREAM_MANAGEMENT_RESUME } from "./stream_management_resume.ts";
-import { TWIN_COMPONENTS } from "./twin_components.ts";
-import { WRONG_HOSTS } from "./wrong_hosts.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
 
@@ -100,14 +96,9 @@ export const SCENARIOS: readonly Scenario[] = [
   STREAM_MANAGEMENT_RESUME,
   STREAM_MANAGEMENT_MOVE,
   STREAM_MANAGEMENT_TIMEOUT,
-  NODES_CONVERSATIONS,
-  NODES_COMPONENTS,
-  NODES_MOVES,
-  NODES_ORDER,
-  NODES_KILLED,
-  NODES_WITHOUT_ENDPOINT,
-  NODES_ALONE,
-  NODES_ONE_NAME,
+  HIDDEN_COMPONENTS,
+  ...LOCATION_DISCONNECTS,
+  ROOMS,
   NODES_CONVERSATIONS,
   NODES_COMPONENTS,
   NODES_MOVES,
