@@ -47,6 +47,8 @@ import { STALE_NAMES } from "./stale_names.ts";
 import { WRONG_HOSTS } from "./wrong_hosts.ts";
 import { STREAM_MANAGEMENT_MOVE, STREAM_MANAGEMENT_TIMEOUT } from "./stream_management_moves.ts";
 import { STREAM_MANAGEMENT_RESUME } from "./stream_management_resume.ts";
+import { WEBSOCKET_BROWSER } from "./websocket_browser.ts";
+import { WEBSOCKET_CLIENTS, WEBSOCKET_DISCOVERY } from "./websocket_clients.ts";
 
 export { SELF_CHECK } from "./self_check.ts";
 
@@ -54,6 +56,9 @@ export { SELF_CHECK } from "./self_check.ts";
 export const SCENARIOS: readonly Scenario[] = [
   SELF_CHECK,
   ...CONVERSATIONS,
+  WEBSOCKET_CLIENTS,
+  WEBSOCKET_DISCOVERY,
+  WEBSOCKET_BROWSER,
   COMPONENT,
   TWO_COMPONENTS,
   COMPONENT_LISTING,
