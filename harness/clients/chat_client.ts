@@ -49,6 +49,11 @@ export interface IqOptions {
   readonly withinMs?: number;
 }
 
+/** A stanza that declares its namespace, as one in a WebSocket message has to (RFC 7395 §3.3.3). */
+export function selfContained(xml: string): string {
+  return xml.replace(/^<\w+/, "$& xmlns='jabber:client'");
+}
+
 /**
  * A logged-in client or component, whichever library it is made of. Scenarios speak to this, so
  * that each can be run with every library.

@@ -5,7 +5,8 @@ export type {
   MessageOptions,
   PresenceOptions,
 } from "./chat_client.ts";
-export { ChatClient, escapeXml, EXPECT_WITHIN_MS, newId } from "./chat_client.ts";
+export { ChatClient, escapeXml, EXPECT_WITHIN_MS, newId, selfContained } from "./chat_client.ts";
+export { Inbox } from "./inbox.ts";
 export type { ReceivedStanza, StanzaPredicate } from "./received_stanza.ts";
 export type { XmppJsClientOptions } from "./xmpp_js_client.ts";
 export { XmppJsClient } from "./xmpp_js_client.ts";

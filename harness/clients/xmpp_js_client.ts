@@ -1,7 +1,7 @@
 // @ts-types="./xmpp_js_modules.d.ts"
 import { client, xml } from "@xmpp/client";
 import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_client.ts";
-import { EXPECT_WITHIN_MS, newId } from "./chat_client.ts";
+import { EXPECT_WITHIN_MS, newId, selfContained } from "./chat_client.ts";
 import { until } from "../until.ts";
 import { withDeadline } from "./deadline.ts";
 import type { XmppJsStreamManagement } from "./xmpp_js_entity.ts";
@@ -80,6 +80,11 @@ export class XmppJsClient extends XmppJsPeer {
       what: `stream management of ${this.jid} to be on`,
       withinMs: EXPECT_WITHIN_MS,
     });
+  }
+
+  protected override sendXml(text: string): Promise<void> {
+    const isWebSocket = this.entity.options.service.startsWith("ws");
+    return super.sendXml(isWebSocket ? selfContained(text) : text);
   }
 
   override async sendMessage(

@@ -15,6 +15,7 @@ export interface XmppJsElement {
 export interface XmppJsEntity {
   readonly jid: { toString(): string } | null;
   readonly status: string;
+  readonly options: { readonly service: string };
   socket: XmppJsSocket | null;
   start(): Promise<{ toString(): string }>;
   stop(): Promise<unknown>;

@@ -5,7 +5,7 @@ import type { Scenario } from "../scenario.ts";
 import { bare, becomeAvailable, type Entrance, isPresence, Stage } from "./_stage.ts";
 
 /** How alice (dc1), bob (dc2) and carol (dc3) log in. */
-type Cast = readonly [alice: Entrance, bob: Entrance, carol: Entrance];
+export type Cast = readonly [alice: Entrance, bob: Entrance, carol: Entrance];
 
 /** alice, bob and carol talk, each at a datacenter of their own, whatever their clients are. */
 export const CONVERSATIONS: readonly Scenario[] = [
@@ -34,7 +34,8 @@ function alike(
   return [entrance, entrance, entrance];
 }
 
-function conversation(name: string, clients: string, ...casts: readonly Cast[]): Scenario {
+/** A scenario in which three people talk, once for each cast. */
+export function conversation(name: string, clients: string, ...casts: readonly Cast[]): Scenario {
   return {
     name,
     summary: `alice at dc1, bob at dc2 and carol at dc3 talk: ${clients}`,
@@ -58,7 +59,12 @@ async function converse(
   const clients = await Promise.all(
     PEOPLE.map((who, index) => stage.enter(who, `dc${index + 1}`, cast[index])),
   );
-  say(`logged in: ${cast.map((each) => `${each.library} ${each.security}`).join(", ")}`);
+  say(
+    `logged in: ${
+      cast.map((each) => `${each.library} ${each.security}${each.webSocket ? " (WebSocket)" : ""}`)
+        .join(", ")
+    }`,
+  );
 
   for (const [from, to] of pairs(clients)) await expectDelivery(from, to, to.jid);
   await expectSilence(clients);

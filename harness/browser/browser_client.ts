@@ -1,0 +1,91 @@
+import type { Page } from "playwright-core";
+import type { MessageOptions, PresenceOptions, ReceivedStanza } from "../clients/mod.ts";
+import { ChatClient, escapeXml, Inbox, newId } from "../clients/mod.ts";
+
+/** Who logs in from a page, and where. */
+export interface BrowserLogin {
+  /** Where the page asks for the WebSocket's address (XEP-0156). */
+  readonly origin: string;
+  readonly domain: string;
+  readonly localpart: string;
+  readonly password: string;
+}
+
+/** What the page says once it is in. */
+interface LoggedIn {
+  readonly jid: string;
+  readonly service: string;
+}
+
+/** A client that runs in a page of a browser: the browser build of the npm package `@xmpp/client`. */
+export class BrowserClient extends ChatClient {
+  readonly jid: string;
+  /** The URL of its WebSocket, as it was discovered. */
+  readonly service: string;
+  protected override readonly inbox: Inbox;
+  readonly #page: Page;
+
+  private constructor(page: Page, inbox: Inbox, { jid, service }: LoggedIn) {
+    super();
+    this.#page = page;
+    this.inbox = inbox;
+    this.jid = jid;
+    this.service = service;
+  }
+
+  /** Logs in from `page`, which shows the chat page; rejects when it is not let in. */
+  static async connect(page: Page, login: BrowserLogin): Promise<BrowserClient> {
+    const { localpart: username, ...rest } = login;
+    const inbox = new Inbox();
+    await page.exposeFunction("tellStanza", (stanza: ReceivedStanza) => inbox.push(stanza));
+    await page.exposeFunction("tellEnd", (reason: string) => inbox.fail(new Error(reason)));
+    const told: LoggedIn = await page.evaluate(
+      `logIn(${JSON.stringify({ ...rest, username })})`,
+    );
+    return new BrowserClient(page, inbox, told);
+  }
+
+  override async sendMessage(
+    to: string,
+    body: string,
+    options: MessageOptions = {},
+  ): Promise<string> {
+    const id = options.id ?? newId("message");
+    await this.#call("send", to, body, id, options.type ?? "chat");
+    return id;
+  }
+
+  override async presence({ to, type, priority }: PresenceOptions = {}): Promise<void> {
+    const attributes = Object.entries({ to, type }).map(([name, value]) =>
+      value === undefined ? "" : ` ${name}='${escapeXml(value)}'`
+    ).join("");
+    const child = priority === undefined ? "" : `<priority>${priority}</priority>`;
+    await this.sendXml(`<presence${attributes}>${child}</presence>`);
+  }
+
+  protected override async sendXml(xml: string): Promise<void> {
+    await this.#call("sendXml", xml);
+  }
+
+  override async disconnect(): Promise<void> {
+    await this.#page.evaluate("xmpp.stop()");
+  }
+
+  /** Closes the page, as people do. */
+  override async kill(): Promise<void> {
+    await this.#page.context().close();
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+
+  /** Takes a picture of the page. */
+  async screenshot(path: string): Promise<void> {
+    await this.#page.screenshot({ path });
+  }
+
+  async #call(name: string, ...values: readonly string[]): Promise<void> {
+    await this.#page.evaluate(`${name}(...${JSON.stringify(values)})`);
+  }
+}

@@ -1,0 +1,4 @@
+export { Browser } from "./browser.ts";
+export type { BrowserLogin } from "./browser_client.ts";
+export { BrowserClient } from "./browser_client.ts";
+export { ChatPageServer } from "./chat_page_server.ts";
