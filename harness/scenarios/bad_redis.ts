@@ -1,8 +1,9 @@
-import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { CausewayConfiguration, Cluster, ClusterOptions, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { expectSameMemory } from "./_memory.ts";
 import { expectMoved } from "./_moved.ts";
+import { readiness, untilReady } from "./_readiness.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { bare, Stage } from "./_stage.ts";
 
@@ -11,24 +12,31 @@ const COMMANDS = [
   ...["GET", "SET", "DEL", "EXPIRE", "HGETALL", "HSET", "HDEL"],
   ...["SADD", "SREM", "SMEMBERS", "SUNION"],
 ];
+/** Where every look into Redis is counted. */
 const MAX_RETRIES = 1;
 const JID_LIFETIME_SECONDS = 1;
 
-const OPTIONS = {
-  datacenters: 2,
-  configure(configuration: CausewayConfiguration) {
-    const distribution = configuration.modules.mod_global_distrib;
-    distribution["bounce"] = { resend_after_ms: 100, max_retries: MAX_RETRIES };
-    distribution["cache"] = { jid_lifetime_seconds: JID_LIFETIME_SECONDS };
-    // A node looks at Redis four times in this span: every second.
-    Object.assign(distribution.redis, { refresh_after: 4 });
-  },
-};
+function optionsWith(retries: number): ClusterOptions {
+  return {
+    datacenters: 2,
+    configure(configuration: CausewayConfiguration) {
+      const distribution = configuration.modules.mod_global_distrib;
+      distribution["bounce"] = { resend_after_ms: 100, max_retries: retries };
+      distribution["cache"] = { jid_lifetime_seconds: JID_LIFETIME_SECONDS };
+      // A node looks at Redis four times in this span: every second.
+      Object.assign(distribution.redis, { refresh_after: 4 });
+    },
+  };
+}
+
+/** Retries that reach over the moment in which a Redis that came back empty is filled again. */
+const OUTLASTING_RETRIES = 5;
 
 const REFUSING_REDIS: Scenario = {
   name: "refusing-redis",
   summary: "a Redis that answers nothing but errors makes its datacenter degraded, no more",
-  options: OPTIONS,
+  // The replicating proxy is what refuses.
+  options: { ...optionsWith(OUTLASTING_RETRIES), replication: "external" },
   run: (cluster, say) =>
     degrade(cluster, {
       say,
@@ -42,7 +50,7 @@ const REFUSING_REDIS: Scenario = {
 const KILLED_REDIS: Scenario = {
   name: "killed-redis",
   summary: "a Redis that is killed and comes back empty is filled again, and nobody notices",
-  options: OPTIONS,
+  options: optionsWith(OUTLASTING_RETRIES),
   run: (cluster, say) =>
     degrade(cluster, {
       say,
@@ -56,7 +64,7 @@ const KILLED_REDIS: Scenario = {
 const GARBAGE_IN_REDIS: Scenario = {
   name: "garbage-in-redis",
   summary: "values in Redis that nobody of us wrote are counted and taken for nothing",
-  options: OPTIONS,
+  options: optionsWith(MAX_RETRIES),
   run: readGarbage,
 };
 
@@ -85,16 +93,14 @@ async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
   await talk.goesOn();
   const before = await Figures.read(dc1);
   await outage.begin(dc1);
-  const reasons = await cluster.until(async () => {
-    const { status, text } = await readiness(dc1);
-    return status === 503 && outage.reason.test(text) && text;
-  }, { what: "/ready of dc1 says 503 and why" });
+  await untilReady(cluster, dc1, outage.reason);
+  const { reasons } = await readiness(dc1);
   await expectMoved(cluster, dc1, before, { causeway_redis_up: { "": -1 } });
   const down = await Figures.read(dc1);
   if (down.sum("causeway_redis_errors_total") <= before.sum("causeway_redis_errors_total")) {
     throw new Error("Expected the errors of Redis to be counted");
   }
-  outage.say(`dc1's Redis ${outage.what}; /ready says 503: ${reasons}`);
+  outage.say(`dc1's Redis ${outage.what}; /ready says 503: ${reasons.join(", ")}`);
 
   await using stage = new Stage(cluster);
   const carol = await stage.enterAvailable("carol", "dc1");
@@ -109,9 +115,7 @@ async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
   outage.say("who is known is reached, who logs in too; who is unknown is not, and carol is told");
 
   await outage.end(dc1);
-  await cluster.until(async () => (await readiness(dc1)).status === 200, {
-    what: "/ready of dc1 says 200",
-  });
+  await untilReady(cluster, dc1);
   await stage.untilTableSays(carol.jid, dc1.localHost);
   await stage.untilTableSays(bare(neighbour.jid), dc1.localHost);
   await expectMoved(cluster, dc1, before, { causeway_redis_up: {} });
@@ -153,13 +157,4 @@ async function readGarbage(cluster: Cluster, say: (line: string) => void): Promi
   }
   await carol.expectNothingElse();
   say(`next to it ${await talk.stop()} rounds were talked`);
-}
-
-/** What `/ready` says. */
-async function readiness(
-  datacenter: Datacenter,
-): Promise<{ readonly status: number; readonly text: string }> {
-  const response = await fetch(datacenter.adminUrl("/ready"));
-  const { reasons } = await response.json() as { readonly reasons: readonly string[] };
-  return { status: response.status, text: reasons.join(", ") };
 }

@@ -78,6 +78,7 @@ function failingStarts(cluster: Cluster): readonly FailingStart[] {
   const cannotListen = (port: number) =>
     new RegExp(`^causeway: .*127\\.0\\.0\\.1:${port}: .*in use`, "i");
   const { port: c2s } = ready.c2s[0]!; // the harness configures each kind of listener
+  const { port: websocket } = ready.websocket[0]!;
   const { port: component } = ready.component[0]!;
   const { port: links } = ready.links[0]!;
   const { port: admin } = ready.admin!;
@@ -87,6 +88,12 @@ function failingStarts(cluster: Cluster): readonly FailingStart[] {
       what: "a taken port for clients",
       spoil: ({ listen }) => listen.c2s[0]!["port"] = c2s,
       says: cannotListen(c2s),
+      exitCode: 1,
+    },
+    {
+      what: "a taken port for WebSockets",
+      spoil: ({ listen }) => listen.websocket[0]!["port"] = websocket,
+      says: cannotListen(websocket),
       exitCode: 1,
     },
     {

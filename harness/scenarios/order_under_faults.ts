@@ -15,6 +15,7 @@ const CUT_AFTER_BYTES = 8000;
 const OPTIONS: ClusterOptions = {
   datacenters: 2,
   links: "direct",
+  replication: "external", // which can be held while entries of one datacenter are taken away
   configure(configuration: CausewayConfiguration) {
     const { connections, redis, ...others } = configuration.modules.mod_global_distrib;
     configuration.modules.mod_global_distrib = {
