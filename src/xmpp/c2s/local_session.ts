@@ -14,6 +14,8 @@ export interface LocalSession {
   readonly isOpen: boolean;
   /** From now on stanzas are delivered; called before any is. */
   opened(): void;
+  /** True while it has no connection, and its client may come back to it (XEP-0198). */
+  readonly isHibernating: boolean;
   /** True when it keeps what it is given until its client has acknowledged it (XEP-0198). */
   readonly isManaged: boolean;
   /**

@@ -73,7 +73,7 @@ export class SessionRegistry {
   open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
     return this.#turns.run(session.jid.text, async () => {
       const older = this.#byFullJid.get(session.jid.text);
-      if (older === undefined && this.#isAccountFull(session)) return "resource-constraint";
+      if (older === undefined && !this.#hasRoom(session)) return "resource-constraint";
       if (older !== undefined) {
         // Forgotten first, so that what its own end does about it finds nothing left to do.
         this.#remove(older);
@@ -82,7 +82,7 @@ export class SessionRegistry {
       }
       if (!session.isOpen) return "gone";
       await this.#hooks.opened(session.jid);
-      if (session.isOpen && !this.#isAccountFull(session)) {
+      if (session.isOpen && this.#hasRoom(session)) {
         this.#add(session);
         session.opened();
         this.#hooks.reachable?.(session.jid);
@@ -203,8 +203,12 @@ export class SessionRegistry {
     }
   }
 
-  #isAccountFull(session: LocalSession): boolean {
-    return this.ofAccount(session.jid.bare.text).length >= this.#maxPerAccount;
+  /** Whoever is here goes before whoever may come back: of a full account the first that waits ends. */
+  #hasRoom(session: LocalSession): boolean {
+    const account = session.jid.bare.text;
+    if (this.ofAccount(account).length < this.#maxPerAccount) return true;
+    this.ofAccount(account).find(({ isHibernating }) => isHibernating)?.end("resource-constraint");
+    return this.ofAccount(account).length < this.#maxPerAccount;
   }
 
   #add(session: LocalSession): void {

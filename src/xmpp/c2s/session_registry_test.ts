@@ -7,6 +7,7 @@ import type { LocalSession } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";
 
 class FakeSession implements LocalSession {
+  readonly isHibernating = false;
   readonly isManaged = false;
   readonly jid: FullJid;
   priority: number | undefined;

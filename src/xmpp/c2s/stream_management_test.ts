@@ -493,6 +493,24 @@ Deno.test("C2sListener.close() ends sessions that have no connection", async () 
   assert.equal(fixture.rerouted.length, 1);
 });
 
+Deno.test("of a full account the first session that waits to be resumed makes room", async () => {
+  await using fixture = quiet({ maxSessionsPerAccount: 2 });
+  const first = await manage(fixture, "alice", "first");
+  const second = await manage(fixture, "alice", "second");
+  second.peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  const third = await fixture.login("alice", "third");
+  assert.deepEqual(fixture.closed, ["alice@example.com/second"]);
+  await first.peer.exchange(R, A(0));
+  await third.exchange(
+    "<message to='alice@example.com/third' id='x'/>",
+    /^<message [^>]*id='x'[^>]*\/>/,
+  );
+  const fourth = await comeBack(fixture);
+  fourth.send("<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>");
+  await fourth.expect("<resource-constraint ");
+});
+
 Deno.test("StreamManagement.collect() asks those who owe and waits for them, not for ever", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);
