@@ -104,3 +104,8 @@ export async function untilBouncing(cluster: Cluster, count: number): Promise<vo
 export function isAscending(numbers: readonly number[]): boolean {
   return numbers.every((number, index) => index === 0 || number > numbers[index - 1]!);
 }
+
+/** How many runs of ascending numbers there are. */
+export function ascents(numbers: readonly number[]): number {
+  return numbers.filter((number, index) => index === 0 || number < numbers[index - 1]!).length;
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Cluster } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
-import { isAscending, MessageRun } from "./_message_run.ts";
+import { ascents, isAscending, MessageRun } from "./_message_run.ts";
 import { bare, Stage } from "./_stage.ts";
 
 /** Of each phase. */
@@ -65,9 +65,4 @@ async function move(
   await after.disconnect();
   await stage.untilGone(bare(after.jid));
   return [atDc2!.length, atDc3!.length];
-}
-
-/** How many runs of ascending numbers there are. */
-function ascents(numbers: readonly number[]): number {
-  return numbers.filter((number, index) => index === 0 || number < numbers[index - 1]!).length;
 }

@@ -4,7 +4,7 @@ import type { Scenario } from "../scenario.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 
 /** A cluster of their own: what others have done must not have left anything in dc2's memory. */
-const OPTIONS: ClusterOptions = {};
+const OPTIONS: ClusterOptions = { replication: "external" };
 
 /**
  * The way back of a reply while the replicator brings nothing from dc1 to dc2: dc2 can know where the

@@ -44,6 +44,7 @@ import { ROOMS } from "./rooms.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
+import { UNGRACEFUL_MOVES } from "./ungraceful_moves.ts";
 import { WRONG_HOSTS } from "./wrong_hosts.ts";
 import { STREAM_MANAGEMENT_MOVE, STREAM_MANAGEMENT_TIMEOUT } from "./stream_management_moves.ts";
 import { STREAM_MANAGEMENT_RESUME } from "./stream_management_resume.ts";
@@ -112,4 +113,5 @@ export const SCENARIOS: readonly Scenario[] = [
   NODES_WITHOUT_ENDPOINT,
   NODES_ALONE,
   NODES_ONE_NAME,
+  ...UNGRACEFUL_MOVES,
 ];

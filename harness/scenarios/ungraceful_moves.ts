@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { enterManaged, proxyBefore } from "./_managed_client.ts";
+import { ascents, isAscending, MessageRun } from "./_message_run.ts";
+import { bare, becomeAvailable, Stage } from "./_stage.ts";
+
+const MESSAGES = 40;
+/** Refreshes of the datacenter that comes first. */
+const REFRESHES = 2;
+/** A node renews its lease so often within one refresh. */
+const BEATS_PER_REFRESH = 4;
+const LANE_ITEMS = "mod_global_distrib_lane_items";
+const OLD = "dc2";
+const NEW = "dc3";
+
+/** `expire_after` and `refresh_after` of a datacenter that renews all the time, or not in our time. */
+const LIVELY = { expire_after: 4, refresh_after: 1 };
+const SLEEPY = { expire_after: 120, refresh_after: 60 };
+
+/**
+ * bob's network dies at dc2, which does not notice, and he logs in at dc3, of which dc2 hears nothing
+ * until one of the two has renewed what it says of him. Whoever that is: nothing is lost.
+ */
+export const UNGRACEFUL_MOVES: readonly Scenario[] = [
+  ungracefulMove("ungraceful-move-old-first", "dc2, where he was, refreshes first", OLD),
+  ungracefulMove("ungraceful-move-new-first", "dc3, where he is, refreshes first", NEW),
+  ungracefulMove("ungraceful-move-no-refresh", "neither refreshes", undefined),
+];
+
+function ungracefulMove(name: string, who: string, refresher: string | undefined): Scenario {
+  return {
+    name,
+    summary: `bob's socket at dc2 is dead, he logs in at dc3, and ${who}: nothing is lost`,
+    options: {
+      configure({ modules }, place) {
+        const distribution = modules.mod_global_distrib;
+        Object.assign(distribution.redis, place.name === refresher ? LIVELY : SLEEPY);
+        distribution["cache"] = { jid_lifetime_seconds: 1 };
+        modules["mod_stream_management"] = { ack_delay_ms: 100, ack_timeout: 1 };
+      },
+    },
+    replications: REPLICATIONS,
+    run: (cluster, say) => move(cluster, refresher, say),
+  };
+}
+
+async function move(
+  cluster: Cluster,
+  refresher: string | undefined,
+  say: (line: string) => void,
+): Promise<void> {
+  await using stage = new Stage(cluster);
+  const alice = await stage.enterAvailable("alice", "dc1");
+  await using network = await proxyBefore(cluster, OLD);
+  const phone = { library: "@xmpp", resource: "phone" } as const;
+  await using before = await enterManaged(cluster, "bob", { ...phone, at: OLD, proxy: network });
+  await becomeAvailable(before);
+  await stage.untilTableSaysOfSession(before, OLD);
+  const run = new MessageRun(alice);
+  const sendToBoth = async (count: number) => {
+    for (let sent = 0; sent < count; sent += 2) {
+      await run.send(before.jid, 1);
+      await run.send(bare(before.jid), 1);
+    }
+  };
+  await sendToBoth(MESSAGES / 2);
+  await run.untilArrived(cluster, before, MESSAGES / 2);
+  // Until bob's client has acknowledged them, nobody can know that he has them.
+  await cluster.until(
+    async () => (await Figures.read(cluster.datacenter("dc1"))).sum(LANE_ITEMS) === 0,
+    { what: "bob has acknowledged what he has read" },
+  );
+
+  network.blackHole();
+  await sendToBoth(MESSAGES);
+  say(`bob reads ${MESSAGES / 2} messages at dc2; ${MESSAGES} more go to a socket that is dead`);
+
+  cluster.part(OLD, NEW);
+  await using after = await enterManaged(cluster, "bob", { ...phone, at: NEW });
+  assert.equal(after.jid, before.jid);
+  await becomeAvailable(after);
+  await sendToBoth(MESSAGES);
+  if (refresher !== undefined) await untilRefreshed(cluster, cluster.datacenter(refresher));
+  await sendToBoth(MESSAGES);
+  cluster.heal(OLD, NEW);
+  const seen = refresher === undefined
+    ? "hears of it"
+    : `hears of it when ${refresher} has renewed`;
+  say(`he logs in at dc3 with the same name; dc2 ${seen}; ${2 * MESSAGES} messages more`);
+
+  const { arrived: [atOld, atNew], returned } = await run.fates(cluster, [before, after], 30_000);
+  assert.deepEqual(returned, [], "nothing comes back: he has been somewhere all the time");
+  assert.deepEqual(atOld, Array.from({ length: MESSAGES / 2 }, (_, number) => number));
+  // What dc2 gave up, and what came on the direct way; the first may have been given up in two turns.
+  const held = atNew!.filter((number) => number < MESSAGES / 2 + MESSAGES);
+  assert.ok(isAscending(held), `what dc2 held is out of order: ${held}`);
+  assert.ok(ascents(atNew!) <= 3, `out of order: ${atNew}`);
+  await stage.untilTableSaysOfSession(after, NEW);
+  say(
+    `${atOld!.length} arrived at dc2, the other ${atNew!.length} at dc3, each once, none came back`,
+  );
+
+  for (const to of [after.jid, bare(after.jid)]) {
+    await alice.sendMessage(to, `last to ${to}`);
+    await after.expectMessage(`last to ${to}`);
+  }
+  await after.sendMessage(alice.jid, "I have them all");
+  await alice.expectMessage("I have them all");
+  await after.expectNothingElse(alice);
+  await alice.expectNothingElse(after);
+  await after.disconnect();
+  await stage.untilGone(bare(after.jid));
+  say("every table has him at dc3, where all that follows arrives; nothing else arrived anywhere");
+}
+
+/** Waits until the node of `datacenter` has renewed everything of its own `REFRESHES` times. */
+async function untilRefreshed(cluster: Cluster, datacenter: Datacenter): Promise<void> {
+  const { localHost, redisClient } = datacenter;
+  const lease = `causeway:node:${localHost}#node1@${localHost}`;
+  let beats = 0;
+  let lastMs = Infinity;
+  await cluster.until(async () => {
+    const leftMs = Number(await redisClient.call("PTTL", lease));
+    if (leftMs > lastMs) beats++;
+    lastMs = leftMs;
+    return beats > REFRESHES * BEATS_PER_REFRESH;
+  }, { what: `${datacenter.name} has renewed its entries ${REFRESHES} times`, everyMs: 10 });
+}
