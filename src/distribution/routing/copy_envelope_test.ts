@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { Envelope } from "../envelope.ts";
+import { stanza } from "./_router_fixture.ts";
+import { copyEnvelope } from "./copy_envelope.ts";
+
+function envelopeOf(settled: number[]): Envelope {
+  return new Envelope(
+    {
+      stanza: stanza("alice@example.com/a", "bob@example.com"),
+      process: 2,
+      sequence: 3,
+      origin: "dc2.example.com",
+      sentAtUs: 4,
+      ttl: 5,
+      bounces: 6,
+      mayBeRepeat: true,
+    },
+    { settle: (number) => void settled.push(number) },
+    7,
+  );
+}
+
+Deno.test("copyEnvelope() makes copies that say all that the stanza says, and that they are copies", () => {
+  const whole = envelopeOf([]);
+  const [copy, other] = copyEnvelope(whole, 2) as [Envelope, Envelope];
+  assert.deepEqual({ ...copy }, { ...whole, isCopy: true });
+  assert.deepEqual({ ...other }, { ...copy });
+  assert.equal(whole.isCopy, false);
+});
+
+Deno.test("copyEnvelope() settles once, when the stanza and all copies are, in any order", () => {
+  for (const order of [[0, 1, 2], [2, 1, 0], [1, 0, 2]]) {
+    const settled: number[] = [];
+    const whole = envelopeOf(settled);
+    const all = [whole, ...copyEnvelope(whole, 2)];
+    for (const [step, index] of order.entries()) {
+      assert.deepEqual(settled, [], `${order} at ${step}`);
+      all[index]!.settle();
+      all[index]!.settle(); // only the first call counts
+    }
+    assert.deepEqual(settled, [7]);
+  }
+});

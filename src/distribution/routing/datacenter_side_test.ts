@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import type { Jid } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import { fromLink, stanza } from "./_router_fixture.ts";
+import { DatacenterSide } from "./datacenter_side.ts";
+import type { OwnSessions } from "./placement.ts";
+import type { NodeOutcome, Placement } from "./ports.ts";
+
+const BOB = "bob@example.com";
+
+/** One node of dc1 between fakes. */
+class Side {
+  outcome: NodeOutcome = "delivered";
+  own: OwnSessions = { isHere: false, isResourceHere: false, priority: undefined };
+  hasNeighbours = true;
+  isUnplaced = false;
+  readonly domains = new Set<string>();
+  readonly gone = new Set<string>();
+  readonly placed = new Map<string, readonly Placement[]>();
+  readonly delivered: Envelope[] = [];
+  readonly sent: { readonly node: string; readonly envelope: Envelope }[] = [];
+  readonly located: string[] = [];
+  readonly side = new DatacenterSide({
+    domains: {
+      globalHost: "example.com",
+      localHost: "dc1.example.com",
+      hosts: new Set(["example.com", "dc1.example.com"]),
+      isOtherLocalHost: () => false,
+    },
+    node: {
+      servesDomain: (domain) => this.domains.has(domain),
+      ownSessions: () => this.own,
+      deliver: (envelope) => {
+        this.delivered.push(envelope);
+        if (this.outcome === "delivered") envelope.settle();
+        return this.outcome;
+      },
+    },
+    placements: this.#placements(),
+    handover: {
+      send: (node, envelope) => void this.sent.push({ node, envelope }),
+      isGone: (node) => this.gone.has(node),
+    },
+  });
+
+  #placements() {
+    const hasNeighbours = () => this.hasNeighbours;
+    return {
+      get hasNeighbours() {
+        return hasNeighbours();
+      },
+      isUnplaced: () => this.isUnplaced,
+      placements: (jid: Jid) => this.placed.get(jid.text) ?? this.placed.get(jid.bare.text) ?? [],
+      locate: (jid: Jid) => {
+        this.located.push(jid.text);
+        return Promise.resolve("dc1.example.com");
+      },
+    };
+  }
+
+  place(
+    key: string,
+    ...placements: (readonly [node: string, resource: string, priority?: number])[]
+  ) {
+    this.placed.set(
+      key,
+      placements.map(([node, resourcepart, priority]) => ({ node, resourcepart, priority })),
+    );
+  }
+
+  get nodes(): string[] {
+    return this.sent.map(({ node, envelope }) => node + (envelope.isCopy ? " copy" : ""));
+  }
+}
+
+function chat(to: string): Envelope {
+  return fromLink(stanza("alice@example.com/a", to));
+}
+
+Deno.test("DatacenterSide asks nobody while this is the only node", () => {
+  const test = new Side();
+  test.hasNeighbours = false;
+  test.place(BOB, ["n2", "phone", 1]);
+  assert.equal(test.side.deliver(chat(BOB)), "delivered");
+  assert.equal(test.side.prepare(chat(BOB).stanza.to), undefined);
+  assert.deepEqual(test.nodes, []);
+});
+
+Deno.test("DatacenterSide hands a user's stanza to the node that has the session, whole", () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "phone", 1]);
+  const envelope = chat(`${BOB}/phone`);
+  assert.equal(test.side.deliver(envelope), "handed-over");
+  assert.deepEqual(test.nodes, ["n2"]);
+  assert.equal(test.sent[0]!.envelope, envelope);
+  assert.equal(envelope.ttl, 3, "it costs no hop");
+  assert.deepEqual(test.delivered, []);
+});
+
+Deno.test("DatacenterSide delivers here, and copies to the other nodes of the same priority", () => {
+  const test = new Side();
+  test.own = { isHere: true, isResourceHere: false, priority: 1 };
+  test.place(BOB, ["n2", "a", 1], ["n3", "b", 1], ["n4", "c", 0]);
+  const settled: number[] = [];
+  const envelope = new Envelope(chat(BOB), { settle: (number) => void settled.push(number) }, 9);
+  assert.equal(test.side.deliver(envelope), "delivered");
+  assert.deepEqual(test.nodes, ["n2 copy", "n3 copy"]);
+  assert.deepEqual(test.delivered, [envelope]);
+  assert.deepEqual(settled, [], "two copies are under way");
+  for (const each of test.sent) each.envelope.settle();
+  assert.deepEqual(settled, [9]);
+});
+
+Deno.test("DatacenterSide answers for a stanza at one of several nodes that are not this one", () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "a", 1], ["n3", "b", 1]);
+  assert.equal(test.side.deliver(chat(BOB)), "handed-over");
+  assert.deepEqual(test.nodes.toSorted(), ["n2", "n3 copy"]);
+});
+
+Deno.test("DatacenterSide sends no error for a slow client here when others have the stanza", () => {
+  const test = new Side();
+  test.own = { isHere: true, isResourceHere: false, priority: 1 };
+  test.place(BOB, ["n2", "a", 1]);
+  test.outcome = "resource-constraint";
+  assert.equal(test.side.deliver(chat(BOB)), "ignored");
+});
+
+Deno.test("DatacenterSide hands nothing to a node whose process has ended", () => {
+  const test = new Side();
+  test.outcome = "no-session";
+  test.place(BOB, ["n2", "phone", 1]);
+  test.gone.add("n2");
+  assert.equal(test.side.deliver(chat(`${BOB}/phone`)), "no-session");
+  test.place(BOB, ["n2", "phone", 5], ["n3", "desk", 1]);
+  assert.equal(test.side.deliver(chat(BOB)), "handed-over");
+  assert.deepEqual(test.nodes, ["n3"]);
+});
+
+Deno.test("DatacenterSide reaches a component here, else at the first node that has it", () => {
+  const test = new Side();
+  test.place("echo.example.com", ["n3", ""], ["n2", ""]);
+  for (const to of ["echo.example.com", "room@echo.example.com/nick"]) {
+    assert.equal(test.side.deliver(chat(to)), "handed-over");
+  }
+  assert.deepEqual(test.nodes, ["n3", "n3"], "the same for all, so that order holds");
+  test.gone.add("n3");
+  test.side.deliver(chat("echo.example.com"));
+  assert.equal(test.nodes.pop(), "n2");
+  test.domains.add("echo.example.com");
+  assert.equal(test.side.deliver(chat("echo.example.com")), "delivered");
+});
+
+Deno.test("DatacenterSide answers for its hosts here", () => {
+  const test = new Side();
+  test.place("example.com", ["n2", ""]);
+  for (const to of ["example.com", "dc1.example.com", "someone@dc1.example.com"]) {
+    assert.equal(test.side.deliver(chat(to)), "delivered");
+  }
+});
+
+Deno.test("DatacenterSide delivers what was handed over here or not at all, and once", () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "phone", 1]);
+  test.outcome = "no-session";
+  const envelope = chat(BOB);
+  envelope.isHandedOver = true;
+  assert.equal(test.side.deliver(envelope), "no-session");
+  assert.deepEqual(test.nodes, []);
+  assert.equal(test.side.deliver(envelope), "handed-over", "held and looked up anew, it may go on");
+});
+
+Deno.test("DatacenterSide lets a copy that finds nobody vanish", () => {
+  for (const outcome of ["no-session", "service-unavailable", "ignored"] as const) {
+    const test = new Side();
+    test.outcome = outcome;
+    const copy = new Envelope({ ...chat(BOB), isCopy: true });
+    copy.isHandedOver = true;
+    assert.equal(test.side.deliver(copy), "ignored");
+  }
+});
+
+Deno.test("DatacenterSide.deliverElsewhere() gives a copy to each other node, once, and settles", () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "a", 1], ["n2", "b", 1], ["n3", "c"]);
+  let settled = 0;
+  const envelope = new Envelope({ ...chat(BOB), isCopy: true }, { settle: () => void settled++ });
+  test.side.deliverElsewhere(envelope);
+  assert.deepEqual(test.nodes, ["n2 copy", "n3 copy"]);
+  assert.equal(settled, 0);
+  for (const each of test.sent) each.envelope.settle();
+  assert.equal(settled, 1);
+  assert.deepEqual(test.delivered, []);
+});
+
+Deno.test("DatacenterSide.prepare() looks a user up whose nodes are not known", async () => {
+  const test = new Side();
+  const { to } = chat(BOB).stanza;
+  assert.equal(test.side.prepare(to), undefined);
+  test.isUnplaced = true;
+  await test.side.prepare(to);
+  assert.deepEqual(test.located, [BOB]);
+  assert.equal(test.side.prepare(chat("echo.example.com").stanza.to), undefined);
+});

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { Envelope } from "../envelope.ts";
+import { conditionOf, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+
+const ALICE = "alice@example.com/a";
+const BOB = "bob@example.com/b";
+
+/** A stanza as it comes from another node of this datacenter. */
+function handed(id: string, shape: { sequence?: number; isCopy?: boolean } = {}): Envelope {
+  const { sequence = 1, isCopy = false } = shape;
+  const envelope = fromLink(stanza(ALICE, BOB, { id }), { origin: "dc1.example.com", sequence });
+  return new Envelope({ ...envelope, isCopy });
+}
+
+Deno.test("Router.handedOver() delivers here without asking the table", () => {
+  const f = new RouterFixture();
+  f.cache.set(BOB, "dc2.example.com");
+  f.local.set(BOB, "delivered");
+  f.router.handedOver(handed("1"));
+  assert.deepEqual(f.delivered.map(idOf), ["1"]);
+  assert.deepEqual([f.lookups, f.sent], [[], []]);
+  f.close();
+});
+
+Deno.test("Router.handedOver() bounces what finds nobody, and looks it up by its own right", async () => {
+  const f = new RouterFixture();
+  f.cache.set(BOB, "dc1.example.com");
+  f.router.handedOver(handed("1"));
+  assert.equal(f.router.bouncing, 1);
+  assert.deepEqual(f.forgotten, [BOB]);
+  f.table.set(BOB, "dc2.example.com");
+  f.clock.advance(200);
+  await f.settled();
+  assert.deepEqual(f.sentTo("dc2.example.com"), ["1"]);
+  f.close();
+});
+
+Deno.test("Router.handedOver() keeps order behind what bounces for the address", async () => {
+  const f = new RouterFixture();
+  f.router.handedOver(handed("1", { sequence: 1 }));
+  f.router.handedOver(handed("2", { sequence: 2 }));
+  assert.equal(f.router.bouncing, 2);
+  f.local.set(BOB, "delivered");
+  f.cache.set(BOB, "dc1.example.com");
+  f.router.handedOver(handed("3", { sequence: 3 }));
+  assert.deepEqual(f.delivered.map(idOf), ["1", "2", "3"]);
+  await f.settled();
+  f.close();
+});
+
+Deno.test("Router.handedOver() waits behind its sender's earlier stanza", async () => {
+  const f = new RouterFixture();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  f.gate = promise;
+  f.local.set(BOB, "delivered");
+  f.table.set("bob@example.com", "dc1.example.com");
+  f.router.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  f.router.handedOver(handed("2", { sequence: 2 }));
+  assert.deepEqual(f.delivered, []);
+  resolve();
+  await f.router.drain();
+  assert.deepEqual(f.delivered.map(idOf), ["1", "2"]);
+  f.close();
+});
+
+Deno.test("Router.handedOver() learns where the sender is from a stanza of another datacenter", () => {
+  const f = new RouterFixture();
+  f.local.set(BOB, "delivered");
+  f.router.handedOver(fromLink(stanza("carol@example.com/c", BOB)));
+  assert.equal(f.cache.get("carol@example.com/c"), "dc2.example.com");
+  f.router.handedOver(handed("2"));
+  assert.equal(f.cache.get(ALICE), undefined, "one of our own datacenter teaches nothing");
+  f.close();
+});
+
+Deno.test("Router does not take for delivered what it handed over", async () => {
+  const f = new RouterFixture();
+  f.table.set(BOB, "dc1.example.com");
+  f.cache.set(BOB, "dc1.example.com");
+  f.local.set(BOB, "handed-over");
+  const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }));
+  f.router.received(envelope);
+  // The node that had it died, and the session has come here.
+  envelope.mayBeRepeat = true;
+  f.local.set(BOB, "delivered");
+  f.router.handedBack(envelope, "peer-restarted");
+  await f.settled();
+  assert.deepEqual(f.delivered.map(idOf), ["1"]);
+  f.close();
+});
+
+Deno.test("Router.handedBack() routes anew what a dead node had, without giving a hop back", async () => {
+  const f = new RouterFixture();
+  f.table.set(BOB, "dc2.example.com");
+  const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }), { ttl: 3 });
+  f.router.handedBack(envelope, "peer-restarted");
+  await f.settled();
+  assert.deepEqual(f.forgotten, [BOB]);
+  assert.deepEqual(f.sentTo("dc2.example.com"), ["1"]);
+  assert.equal(envelope.ttl, 2);
+  f.close();
+});
+
+Deno.test("Router.handedBack() answers with what kept it from going", () => {
+  for (
+    const [reason, condition] of [
+      ["full", "resource-constraint"],
+      ["expired", "remote-server-timeout"],
+      ["leaving", "service-unavailable"],
+    ] as const
+  ) {
+    const f = new RouterFixture();
+    f.cache.set(ALICE, "dc1.example.com");
+    f.local.set(ALICE, "delivered");
+    f.router.handedBack(handed("1"), reason);
+    assert.deepEqual(f.delivered.map(conditionOf), [condition]);
+    f.close();
+  }
+});
+
+Deno.test("Router.handedBack() lets a copy go, whatever the reason", () => {
+  for (const reason of ["full", "expired", "leaving", "peer-restarted"] as const) {
+    const f = new RouterFixture();
+    let settled = 0;
+    const copy = new Envelope(handed("1", { isCopy: true }), { settle: () => void settled++ });
+    f.router.handedBack(copy, reason);
+    assert.deepEqual([settled, f.lookups, f.delivered], [1, [], []]);
+    f.close();
+  }
+});
+
+Deno.test("Router.copy() delivers nothing here", () => {
+  const f = new RouterFixture();
+  f.local.set("alice@example.com", "delivered");
+  f.router.copy(stanza(ALICE, "alice@example.com", { kind: "presence", type: "available" }));
+  assert.deepEqual(f.delivered, []);
+  f.close();
+});
