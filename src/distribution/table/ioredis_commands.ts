@@ -2,7 +2,13 @@ import { Command, Redis } from "ioredis";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import { orderingPart } from "./keys.ts";
 import type { RedisOptions } from "./options.ts";
-import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
+import type {
+  RedisCommand,
+  RedisCommands,
+  RedisEvents,
+  RedisReply,
+  RedisVerb,
+} from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
 /**
@@ -130,6 +136,12 @@ function runOn(redis: Redis, commands: readonly RedisCommand[]): Promise<readonl
     const command = new Command(verb, args, { replyEncoding: "utf8" });
     redis.sendCommand(command, sink);
     command.promise.then((reply: unknown) => {
+      if (!isAnswerTo(verb, reply)) {
+        // A reply too few or too many shifts all that follow: only a new connection puts that right.
+        redis.disconnect(true);
+        reject(downError(`${verb} was answered with something that is no answer to it`));
+        return;
+      }
       replies[i] = toReply(reply);
       if (--missing === 0) resolve(replies);
     }, (error: Error) => {
@@ -143,6 +155,29 @@ function runOn(redis: Redis, commands: readonly RedisCommand[]): Promise<readonl
   });
   if (text !== "") redis.stream.write(text);
   return promise;
+}
+
+/** True for a reply of the type that Redis gives to `verb`. */
+function isAnswerTo(verb: RedisVerb, reply: unknown): boolean {
+  switch (verb) {
+    case "GET":
+      return reply === null || typeof reply === "string";
+    case "SET":
+      return reply === null || reply === "OK";
+    case "DEL":
+    case "EXPIRE":
+    case "HSET":
+    case "HDEL":
+    case "SADD":
+    case "SREM":
+      return typeof reply === "number";
+    case "HGETALL":
+    case "SMEMBERS":
+    case "SUNION":
+      return Array.isArray(reply);
+    default:
+      return verb satisfies never;
+  }
 }
 
 /** Upper-case verbs keep ioredis from turning HGETALL into an object. */
