@@ -22,7 +22,8 @@ const NC_NAME_START =
  * verdict can be held against `StreamScanner`'s.
  *
  * Where `saxes` is laxer than XML Namespaces this is corrected: it takes `a:1` for a name. Where it
- * trims a namespace that has white space around it, the verdict is undefined: the two may differ.
+ * trims a namespace that has white space around it, and where a reference is very long, the verdict is
+ * undefined: the two may differ.
  */
 export function referenceVerdict(stream: Uint8Array): ReferenceVerdict | undefined {
   const problems: string[] = [];
@@ -50,6 +51,13 @@ export function referenceVerdict(stream: Uint8Array): ReferenceVerdict | undefin
   });
   parser.on("comment", () => problems.push("a comment"));
   parser.on("processinginstruction", () => problems.push("a processing instruction"));
+  parser.on("xmldecl", ({ version, encoding }) => {
+    // RFC 6120 §11.6 and the XML that it builds on; saxes reads on whatever is declared.
+    if (version !== undefined && version !== "1.0") problems.push("an XML version but 1.0");
+    if (encoding !== undefined && encoding.toLowerCase() !== "utf-8") {
+      problems.push("an encoding but UTF-8");
+    }
+  });
   parser.on("doctype", () => problems.push("a DTD"));
   parser.on("error", (error) => problems.push(error.message));
   let text: string;
@@ -59,6 +67,8 @@ export function referenceVerdict(stream: Uint8Array): ReferenceVerdict | undefin
     return { isAccepted: false, reason: "not UTF-8" };
   }
   if (text.startsWith("\ufeff")) return { isAccepted: false, reason: "a byte order mark" };
+  // The scanner bounds references, of which XML has none that needs to be long.
+  if (/&[^;<&]{100}/.test(text)) return undefined;
   parser.write(text).close();
   if (problems.length > 0) return { isAccepted: false, reason: problems[0]! };
   return isTrimmed ? undefined : { isAccepted: true, elements };

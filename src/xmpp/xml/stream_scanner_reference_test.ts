@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { recordScan } from "./_scan_recorder.ts";
-import { referenceVerdict } from "./_saxes_reference.ts";
+import { referenceVerdict } from "../../../harness/fuzz/saxes_reference.ts";
 
 const ENCODER = new TextEncoder();
 const HEADER =

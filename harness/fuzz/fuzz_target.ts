@@ -1,0 +1,30 @@
+/** Something that takes bytes from outside, and what must hold whatever they are. */
+export interface FuzzTarget {
+  readonly name: string;
+  /** Pieces that mean something to it. */
+  readonly tokens: readonly Uint8Array[];
+  /** Inputs to begin with, besides those in `fixtures/fuzz/<name>/`. */
+  seeds(): readonly Uint8Array[];
+  /**
+   * Takes one input. Throws when something does not hold; the message says what. An input that is
+   * refused in the right way is no finding.
+   * @param chance numbers in [0, below), for what the input does not say, such as where it is cut
+   */
+  run(input: Uint8Array, chance: (below: number) => number): void;
+}
+
+/** A target that is a running node: its inputs go over sockets. */
+export interface LiveFuzzTarget extends AsyncDisposable {
+  readonly name: string;
+  readonly tokens: readonly Uint8Array[];
+  seeds(): readonly Uint8Array[];
+  /** Sends one input and checks what must hold; rejects with what does not. */
+  run(input: Uint8Array): Promise<void>;
+}
+
+const UTF8 = new TextEncoder();
+
+/** Texts as bytes. */
+export function bytesOf(texts: readonly string[]): Uint8Array[] {
+  return texts.map((text) => UTF8.encode(text));
+}

@@ -1,0 +1,73 @@
+/**
+ * `deno task fuzz`: mutated input against everything that reads bytes from outside. A crash, a hang
+ * over a second, growth over a bound or a disagreement with the reference is a finding: its input is
+ * kept in `fixtures/fuzz/`, where it is a test from then on.
+ */
+import { parseArgs } from "node:util";
+import { keepInput } from "./corpus.ts";
+import { runInProcess } from "./run_in_process.ts";
+import { LIVE_TARGETS, runLive } from "./run_live.ts";
+import { TARGETS } from "./targets/mod.ts";
+
+const NAMES = [...TARGETS.map((target) => target.name), ...Object.keys(LIVE_TARGETS)];
+
+const USAGE = `deno task fuzz [options]
+  --minutes N    time for each target (1)
+  --target NAME  only this one: ${NAMES.join(", ")}
+  --seed N       where the random changes begin (drawn, and printed)`;
+
+interface FuzzOptions {
+  readonly minutes: number;
+  readonly targets: readonly string[];
+  readonly seed: number;
+}
+
+/** Reads the command line. Throws with what is wrong. */
+function parseOptions(args: readonly string[]): FuzzOptions {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    args: [...args],
+    options: { minutes: text, target: text, seed: text },
+  });
+  const minutes = Number(values.minutes ?? "1");
+  if (!(minutes > 0)) throw new RangeError(`Cannot fuzz for ${values.minutes} minutes`);
+  const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+  if (!Number.isInteger(seed)) throw new RangeError(`Cannot begin at seed ${values.seed}`);
+  const { target } = values;
+  if (target !== undefined && !NAMES.includes(target)) {
+    throw new RangeError(`Cannot find target ${target}: there are ${NAMES.join(", ")}`);
+  }
+  return { minutes, targets: target === undefined ? NAMES : [target], seed };
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help")) {
+    console.log(USAGE);
+    return 0;
+  }
+  let options: FuzzOptions;
+  try {
+    options = parseOptions(args);
+  } catch (thrown) {
+    console.error(`${(thrown as Error).message}\n\n${USAGE}`); // errors only are thrown
+    return 2;
+  }
+  let findings = 0;
+  for (const target of options.targets) {
+    const { seed, minutes } = options;
+    const run = { target, seed, durationMs: minutes * 60_000 };
+    const { runs, finding } = target in LIVE_TARGETS ? await runLive(run) : await runInProcess(run);
+    if (finding === undefined) {
+      console.log(`${target}: ${runs} inputs in ${minutes} min, seed ${seed}: nothing found`);
+      continue;
+    }
+    findings++;
+    const path = await keepInput(target, finding.input);
+    console.log(
+      `${target}: after ${runs} inputs, seed ${seed}: ${finding.problem}\n  input: ${path}`,
+    );
+  }
+  return findings === 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -1,0 +1,61 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { readCorpus } from "./corpus.ts";
+import { CURRENT_BYTES } from "./worker_protocol.ts";
+import type { FuzzPlan, FuzzWord } from "./worker_protocol.ts";
+
+/** How long and from where a target is fuzzed. */
+export interface FuzzRun {
+  readonly target: string;
+  readonly seed: number;
+  readonly durationMs: number;
+}
+
+/** What a run came to. */
+export interface FuzzResult {
+  readonly runs: number;
+  readonly finding: { readonly problem: string; readonly input: Uint8Array } | undefined;
+}
+
+/** An input that takes longer is a finding. */
+const MAX_RUN_MS = 1000;
+/** The first words take longer: the worker has to be compiled. */
+const START_MS = 20_000;
+/** A process that needs more is a finding: the targets keep nothing. */
+const MAX_RSS_BYTES = 1_500_000_000;
+const LOOK_MS = 250;
+
+/** Fuzzes a target in a Web Worker, which a watchdog here ends when it hangs or grows. */
+export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
+  const current = new SharedArrayBuffer(CURRENT_BYTES);
+  const plan: FuzzPlan = {
+    target: run.target,
+    seed: run.seed,
+    corpus: await readCorpus(run.target),
+    current,
+  };
+  const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  let runs = 0;
+  let problem: string | undefined;
+  const startMs = performance.now();
+  let aliveMs = startMs + START_MS;
+  worker.onmessage = ({ data }: MessageEvent<FuzzWord>) => {
+    runs = data.runs;
+    aliveMs = performance.now() + MAX_RUN_MS;
+    if (data.kind === "finding") problem = data.problem;
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    problem ??= `the worker failed: ${event.message}`;
+  };
+  worker.postMessage(plan);
+  while (problem === undefined && performance.now() - startMs < run.durationMs) {
+    await delay(LOOK_MS);
+    const rssBytes = Deno.memoryUsage().rss;
+    if (performance.now() > aliveMs) problem ??= `an input takes longer than ${MAX_RUN_MS} ms`;
+    else if (rssBytes > MAX_RSS_BYTES) problem ??= `the process has grown to ${rssBytes} bytes`;
+  }
+  worker.terminate();
+  if (problem === undefined) return { runs, finding: undefined };
+  const length = new Uint32Array(current, 0, 1)[0]!;
+  return { runs, finding: { problem, input: new Uint8Array(current, 4, length).slice() } };
+}

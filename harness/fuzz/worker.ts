@@ -1,0 +1,39 @@
+/// <reference lib="deno.worker" />
+import { Mutator } from "./mutator.ts";
+import { findTarget } from "./targets/mod.ts";
+import type { FuzzPlan, FuzzWord } from "./worker_protocol.ts";
+
+/** Between words to the watchdog. */
+const SLICE_MS = 100;
+
+self.onmessage = (event: MessageEvent<FuzzPlan>) => fuzz(event.data);
+
+/** Runs one input after the other, until terminated or something does not hold. */
+function fuzz(plan: FuzzPlan): void {
+  const target = findTarget(plan.target);
+  const mutator = new Mutator(plan.seed, { tokens: target.tokens });
+  const inputs = [...target.seeds(), ...plan.corpus];
+  const length = new Uint32Array(plan.current, 0, 1);
+  const bytes = new Uint8Array(plan.current, 4);
+  const chance = (below: number): number => mutator.below(below);
+  let runs = 0;
+  const say = (word: FuzzWord): void => self.postMessage(word);
+  const slice = (): void => {
+    const endMs = performance.now() + SLICE_MS;
+    do {
+      const input = mutator.mutate(mutator.pick(inputs), mutator.pick(inputs));
+      length[0] = input.length;
+      bytes.set(input);
+      try {
+        target.run(input, chance);
+      } catch (thrown) {
+        const problem = thrown instanceof Error ? thrown.stack ?? thrown.message : String(thrown);
+        return say({ kind: "finding", runs, problem });
+      }
+      runs++;
+    } while (performance.now() < endMs);
+    say({ kind: "progress", runs });
+    setTimeout(slice, 0); // lets the worker be ended
+  };
+  slice();
+}
