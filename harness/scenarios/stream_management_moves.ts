@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS } from "../scenario.ts";
 import { bodiesOf, enterManaged, errorsOf, numbered, proxyBefore } from "./_managed_client.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
 
@@ -9,6 +10,7 @@ const MESSAGES = 60;
 export const STREAM_MANAGEMENT_MOVE: Scenario = {
   name: "stream-management-move",
   summary: "bob's network dies at dc2 and he logs in at dc3: what dc2 holds for him arrives there",
+  replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");
