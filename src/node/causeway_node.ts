@@ -213,7 +213,11 @@ export class CausewayNode {
         version: VERSION,
         metrics,
         parts: () => this.#parts(),
-        links: () => ({ ...this.#links?.snapshot(), cluster: this.#cluster?.snapshot() }),
+        links: () => ({
+          ...this.#links?.snapshot(),
+          cluster: this.#cluster?.snapshot(),
+          replication: this.#table.snapshot().replication,
+        }),
         sessions: () => ({
           sessions: this.#sessions.count,
           components: this.#components.count,

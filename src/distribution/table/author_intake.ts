@@ -41,6 +41,7 @@ export class AuthorIntake {
   #process = 0;
   #startedUs = 0;
   #link: TableLink | undefined;
+  #lease: LeaseFields | undefined;
   #lastNumber = 0;
   #round = 0;
   /** True while the author knows from where to go on. */
@@ -91,6 +92,7 @@ export class AuthorIntake {
     this.#lastNumber = lease.lastNumber;
     if (this.#link !== link) this.#isLocated = false;
     this.#link = link;
+    this.#lease = lease;
     this.#do({ kind: "lease", lease });
     if (!this.#isLocated) this.#locate();
   }
@@ -130,7 +132,10 @@ export class AuthorIntake {
   restart(hasLost: boolean): void {
     this.#hasLost ||= hasLost;
     this.#isLocated = false;
-    if (this.#link !== undefined) this.#locate();
+    if (this.#link === undefined || this.#lease === undefined) return;
+    // its link lives, and the next lease may be long in coming
+    this.#do({ kind: "lease", lease: this.#lease });
+    this.#locate();
   }
 
   #locate(): void {

@@ -13,9 +13,23 @@ export const MAX_EPOCH = Number.MAX_SAFE_INTEGER - 2 ** 32;
 export class HybridClock {
   readonly #clock: Clock;
   #lastUs = 0;
+  #correctionUs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /**
+   * Takes our wall clock to be wrong by that much: most of the mesh says so. Epochs may step back by
+   * it once; what an account is known to have is exceeded nevertheless.
+   */
+  correct(correctionUs: number): void {
+    this.#correctionUs = correctionUs;
+    this.#lastUs = Math.min(this.#lastUs, this.#wallUs);
+  }
+
+  get #wallUs(): number {
+    return this.#clock.wallUs() + this.#correctionUs;
   }
 
   /**
@@ -23,7 +37,7 @@ export class HybridClock {
    * call only: a clock gone wrong elsewhere must not drag ours, and all of its logins, along.
    */
   next(knownUs = 0): number {
-    const wallUs = this.#clock.wallUs();
+    const wallUs = this.#wallUs;
     const epoch = Math.max(wallUs, this.#lastUs + 1, knownUs + 1);
     if (epoch <= wallUs + MAX_EPOCH_AHEAD_US) this.#lastUs = epoch;
     else this.#lastUs = Math.max(wallUs, this.#lastUs + 1);

@@ -17,6 +17,8 @@ import { AuthorFeed } from "./author_feed.ts";
 import { AuthorIntake } from "./author_intake.ts";
 import { ChangeLog } from "./change_log.ts";
 import { isHost } from "./claims.ts";
+import type { HybridClock } from "./hybrid_clock.ts";
+import { MeshTime } from "./mesh_time.ts";
 import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
 import { fullJidKey, leaseKey, nodesKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
@@ -44,8 +46,8 @@ export interface ReplicationDependencies {
   readonly reconciler: Reconciler;
   readonly leases: NodeLeases;
   readonly publication: Publication;
-  /** Draws an epoch: when this process took its name, until Redis has told of others. */
-  epoch(): number;
+  /** Draws epochs, and follows the time that most of the mesh tells. */
+  readonly epochs: HybridClock;
   isRedisUp(): boolean;
   /** Redis has forgotten that we live: what else is gone, nobody knows. */
   redisLost(): void;
@@ -83,6 +85,7 @@ export class Replication implements TableTraffic {
   readonly #accepted = new Map<number, Set<TableLink>>();
   readonly #refusedLinks = new WeakSet<TableLink>();
   readonly #walks = new Map<string, NodeRef>();
+  readonly #time = new MeshTime();
   readonly peers = new PeerBook();
   #startedUs = 0;
   #isWalking = false;
@@ -101,7 +104,7 @@ export class Replication implements TableTraffic {
 
   /** Begins to send leases and to look who lives. */
   start(): void {
-    this.#startedUs = this.#deps.epoch();
+    this.#startedUs = this.#deps.epochs.next();
     this.#beatLater();
     this.#watchLater();
   }
@@ -206,7 +209,10 @@ export class Replication implements TableTraffic {
     switch (type) {
       case FRAME_TYPE.lease: {
         const lease = decodeLease(buffer, start, end);
-        if (this.#isOwn(link, lease)) this.#intake(lease).lease(link, lease);
+        if (!this.#isOwn(link, lease)) return;
+        this.#intake(lease).lease(link, lease);
+        const offsetUs = lease.nowUs - this.#deps.clock.wallUs();
+        if (this.#time.note(`${lease.localHost}#${lease.nodeName}`, offsetUs)) this.#followTime();
         return;
       }
       case FRAME_TYPE.changes: {
@@ -331,6 +337,7 @@ export class Replication implements TableTraffic {
     this.#deps.logger.info("replication.author-left", { host, node });
     const isLast = this.#isLastNode(author);
     this.#known.delete(`${host}#${node}`);
+    if (this.#time.forget(`${host}#${node}`)) this.#followTime();
     if (isLast) this.peers.forget(host);
   }
 
@@ -481,12 +488,21 @@ export class Replication implements TableTraffic {
       if (!isLive) { for (const known of this.#known.values()) this.#walk(known); }
       return;
     }
+    if (!isLive && this.#time.forget(key)) this.#followTime();
     if (!isFirstLook) {
       const event = isLive ? "replication.author-back" : "replication.author-lost";
       this.#deps.logger[isLive ? "info" : "warn"](event, { host, node });
     }
     // also at the first look: whoever had our name before may have left keys that name us
     this.#walk(entry);
+  }
+
+  #followTime(): void {
+    const { correctionUs } = this.#time;
+    this.#deps.epochs.correct(correctionUs);
+    const aheadMs = Math.round(-correctionUs / 1000);
+    if (correctionUs === 0) this.#deps.logger.info("clock.agrees");
+    else this.#deps.logger.warn("clock.off", { aheadMs });
   }
 
   /** Has the keys behind a node's claims looked at: with its lease, they count or do not. */

@@ -206,7 +206,7 @@ export class SessionTable {
         accounts: this.#accounts,
         reconciler: this.#reconciler,
         publication: this.#publication,
-        epoch: () => this.#epochs.next(),
+        epochs: this.#epochs,
         isRedisUp: () => this.#status === "up",
         redisLost: () => this.#spawn(this.#beat()),
         meshChanged: deps.meshChanged ?? (() => {}),
