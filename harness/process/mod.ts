@@ -8,6 +8,6 @@ export { NodeProcess } from "./node_process.ts";
 export type { Address, ReadyLine } from "./ready_line.ts";
 export { tryReadyLine } from "./ready_line.ts";
 export type { Command } from "./serve_command.ts";
-export { causewayCommand, PROJECT_DIRECTORY } from "./serve_command.ts";
+export { causewayCommand, PROJECT_DIRECTORY, skewedCommand } from "./serve_command.ts";
 export type { ProgramOutput } from "./run_program.ts";
 export { runProgram } from "./run_program.ts";

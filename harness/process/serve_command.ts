@@ -15,6 +15,12 @@ export function causewayCommand(args: readonly string[]): Command {
   return { program: Deno.execPath(), args: [...serveFlags(), "mod.ts", ...args] };
 }
 
+/** The same on a machine whose clock is `aheadMs` ahead (negative: behind). */
+export function skewedCommand(aheadMs: number, args: readonly string[]): Command {
+  const command = ["harness/process/skewed_main.ts", String(aheadMs), ...args];
+  return { program: Deno.execPath(), args: [...serveFlags(), ...command] };
+}
+
 function serveFlags(): readonly string[] {
   // JSON imports are typed by their content, which says nothing of a task's two notations.
   const { tasks } = project as unknown as { tasks: Record<string, string | { command: string }> };

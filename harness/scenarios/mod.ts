@@ -41,6 +41,7 @@ import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { ROOMS } from "./rooms.ts";
+import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -96,6 +97,7 @@ export const SCENARIOS: readonly Scenario[] = [
   STALE_NAMES,
   WRONG_HOSTS,
   NETSPLITS,
+  ...REPLICATION,
   REDIS_OUTAGE,
   ...REDIS_FAULTS,
   CLASSIC_METRICS,

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { bare, Stage } from "./_stage.ts";
 
 /** An account that logs out here and in there. */
 export const MOVING_USER: Scenario = {
   name: "moving-user",
   summary: "bob goes from dc2 to dc3, and on with two logins at once: messages follow him",
+  replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");

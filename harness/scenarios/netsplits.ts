@@ -1,5 +1,5 @@
 import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Correspondence } from "./_correspondence.ts";
 import { Figures } from "./_figures.ts";
 import { Stage } from "./_stage.ts";
@@ -28,6 +28,7 @@ const SPLITS: readonly Length[] = [
 export const NETSPLITS: Scenario = {
   name: "netsplits",
   summary: "dc1 is parted from the others five times: each message arrives or comes back, in order",
+  replications: REPLICATIONS,
   options: {
     configure(configuration: CausewayConfiguration) {
       const distribution = configuration.modules.mod_global_distrib;

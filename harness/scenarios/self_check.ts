@@ -1,11 +1,12 @@
 import { XmppJsClient } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
 
 /** What `deno task cluster --check` runs. */
 export const SELF_CHECK: Scenario = {
   name: "self-check",
   summary: "someone logs in at each datacenter, and everyone writes to everyone",
+  replications: REPLICATIONS,
   async run(cluster, say) {
     await using stack = new AsyncDisposableStack();
     const clients: XmppJsClient[] = [];

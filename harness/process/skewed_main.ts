@@ -1,0 +1,14 @@
+/**
+ * The `causeway` command on a machine whose clock is wrong: the first argument says by how many
+ * milliseconds it is ahead. What a clock goes by, not how time passes, is all that is changed.
+ */
+import { main } from "../../mod.ts";
+
+const aheadMs = Number(Deno.args[0]);
+if (!Number.isSafeInteger(aheadMs)) throw new RangeError(`Not milliseconds: ${Deno.args[0]}`);
+
+const { now } = Date;
+Date.now = () => now() + aheadMs;
+Object.defineProperty(performance, "timeOrigin", { value: performance.timeOrigin + aheadMs });
+
+Deno.exit(await main(Deno.args.slice(1)));
