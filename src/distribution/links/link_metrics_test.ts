@@ -3,6 +3,25 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { LinkMetrics } from "./link_metrics.ts";
 
+Deno.test("LinkMetrics of links within a datacenter stay out of the classic figures", async () => {
+  const registry = new MetricsRegistry(new ManualClock());
+  const metrics = new LinkMetrics(registry, "datacenter");
+  metrics.incomingEstablished.inc();
+  metrics.host("node2@dc1").outgoingMessages.inc(3);
+  metrics.bindLevels("node2@dc1", { items: () => 7, bytes: () => 8, open: () => 9 });
+  assert.deepEqual(registry.classic(), {});
+  const text = await registry.prometheus();
+  for (
+    const line of [
+      "causeway_cluster_incoming_established_total 1",
+      'causeway_cluster_outgoing_messages_total{node="node2@dc1"} 3',
+      'causeway_cluster_links_open{node="node2@dc1"} 9',
+    ]
+  ) assert.ok(text.includes(line), line);
+  assert.ok(!text.includes("mod_global_distrib_"));
+  registry.close();
+});
+
 Deno.test("LinkMetrics has the names that operators of the reference know", async () => {
   const registry = new MetricsRegistry(new ManualClock());
   const metrics = new LinkMetrics(registry);

@@ -61,6 +61,19 @@ Deno.test("stepLink() opens on a HELLO that passes every check, and refuses by n
   assert.equal(greet({}, { lane: 4 }), "malformed");
 });
 
+Deno.test("stepLink() within a datacenter takes its own nodes alone, each under its own name", () => {
+  const own = { localHost: "dc1.example.com", nodeName: "node2@dc1.example.com" };
+  const expect = { scope: "datacenter", peerNames: ["dc1.example.com"] } as const;
+  assert.equal(greet(own, expect), "open");
+  assert.equal(greet(own, { ...expect, node: "node2@dc1.example.com" }), "open");
+  assert.equal(greet(own, { ...expect, node: "node3@dc1.example.com" }), "identity");
+  assert.equal(greet({ ...own, nodeName: "node1@dc1.example.com" }, expect), "host-conflict");
+  assert.equal(greet({}, { ...expect, peerNames: ["dc2.example.com"] }), "identity");
+  assert.equal(greet({}, { ...expect, peerNames: undefined }), "identity");
+  assert.equal(greet(own, { ...expect, peerNames: ["dc2.example.com"] }), "identity");
+  assert.equal(greet(own, expect, "another"), "host-conflict");
+});
+
 Deno.test("stepLink() ends a peer without HELLO at its limit, not before", () => {
   const early = stepLink(GREETING, { kind: "tick", nowMs: 9999, heardMs: 0 }, EXPECT);
   assert.equal(early.state, GREETING);

@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { randomIncarnation } from "../../base/mod.ts";
+import type { TlsContextHolder } from "../../net/mod.ts";
+import { decodeInvalidate, FRAME_TYPE, invalidateFrames } from "../wire/mod.ts";
+import { RawPeer, testHello } from "./_test_peers.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+import type { LinkLayerConfig } from "./link_layer.ts";
+import type { TableLink } from "./ports.ts";
+
+const DC1 = "dc1.example.com";
+const N1 = `node1@${DC1}`;
+const N2 = `node2@${DC1}`;
+
+/** Links between the nodes of dc1. */
+function node(
+  nodeName: string,
+  tls: TlsContextHolder | undefined,
+  config: Partial<LinkLayerConfig> = {},
+): TestNode {
+  return new TestNode(DC1, {
+    tls,
+    scope: "datacenter",
+    identity: {
+      globalHost: "example.com",
+      localHost: DC1,
+      nodeName,
+      process: randomIncarnation(),
+      datacenterId: () => "id of dc1",
+    },
+    ...config,
+  });
+}
+
+function numbers(to: number): number[] {
+  return Array.from({ length: to }, (_, i) => i + 1);
+}
+
+Deno.test("LinkLayer within a datacenter carries stanzas between its nodes, of any sender", async () => {
+  using authority = await TestAuthority.create();
+  await using one = node(N1, await authority.holder(DC1));
+  await using two = node(N2, await authority.holder(DC1));
+  await one.links.listen();
+  await two.links.listen();
+  one.endpoints.set(N2, [two.address]);
+  two.endpoints.set(N1, [one.address]);
+  one.links.start();
+  two.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(100)) one.links.send(N2, testEnvelope(i, { settler }));
+  two.links.send(N1, testEnvelope(1, { from: "robot.elsewhere.example", origin: "dc9.example" }));
+  await one.until(() => settler.settled.length === 100, "all are settled");
+  await one.until(() => one.received.length === 1, "the other one is there");
+  assert.deepEqual(two.sequences, numbers(100));
+  const [host] = one.links.snapshot().hosts;
+  assert.deepEqual([host!.host, host!.openLinks], [N2, 1]);
+  assert.equal(one.links.snapshot().incoming[0]!.node, N2);
+  assert.equal(one.metrics.value(`outgoing_messages_total ${N2}`), 0, "no figure of the mesh");
+});
+
+Deno.test("LinkLayer within a datacenter links back to a node that has linked to it", async () => {
+  using authority = await TestAuthority.create();
+  await using one = node(N1, await authority.holder(DC1));
+  await using two = node(N2, await authority.holder(DC1), {
+    hosts: { hosts: () => new Promise(() => {}) }, // it has not read the list yet
+  });
+  await one.links.listen();
+  await two.links.listen();
+  one.endpoints.set(N2, [two.address]);
+  two.endpoints.set(N1, [one.address]);
+  two.links.start();
+  one.links.start();
+  await two.until(() => two.links.snapshot().hosts[0]?.openLinks === 1, "it has linked back");
+});
+
+Deno.test("LinkLayer within a datacenter refuses strangers, and nodes that are not who they should be", async () => {
+  using authority = await TestAuthority.create();
+  await using one = node(N1, await authority.holder(DC1));
+  await one.links.listen();
+  one.links.start();
+  const refusals = [
+    [await authority.holder("dc2.example.com"), testHello(), "identity"],
+    [
+      await authority.holder("dc2.example.com"),
+      testHello({ localHost: DC1, nodeName: N2 }),
+      "identity",
+    ],
+    [await authority.holder(DC1), testHello({ localHost: DC1, nodeName: N1 }), "host-conflict"],
+  ] as const;
+  for (const [holder, hello, reason] of refusals) {
+    const peer = await RawPeer.dial(one.address, holder);
+    peer.send(hello);
+    await peer.ended;
+    assert.equal(peer.goodbye?.reason, reason);
+  }
+  await using two = node(N2, await authority.holder(DC1));
+  two.endpoints.set("node3@dc1.example.com", [one.address]);
+  two.links.start();
+  await two.until(
+    () => two.log.entries.some(({ fields }) => fields?.["reason"] === "identity"),
+    "it notices that this is not the node that it meant",
+  );
+  assert.equal(two.links.snapshot().hosts[0]!.openLinks, 0);
+});
+
+Deno.test("LinkLayer within a datacenter gives back at once what a node that is gone has not settled", async () => {
+  using authority = await TestAuthority.create();
+  await using one = node(N1, await authority.holder(DC1));
+  const two = node(N2, await authority.holder(DC1));
+  two.settlesAtOnce = false;
+  await two.links.listen();
+  const { address } = two;
+  one.endpoints.set(N2, [address]);
+  one.links.start();
+  for (const i of numbers(3)) one.links.send(N2, testEnvelope(i));
+  await two.until(() => two.received.length === 3, "it has received three");
+  assert.equal(one.links.isGone(N2), false);
+  await two.links.close();
+  await one.until(() => one.returned.length === 3, "they came back");
+  assert.deepEqual(
+    one.returned,
+    numbers(3).map((sequence) => ({ sequence, reason: "peer-restarted", mayBeRepeat: true })),
+  );
+  assert.equal(one.links.isGone(N2), true);
+
+  await using again = node(N2, await authority.holder(DC1), { listen: [address] });
+  await again.links.listen();
+  await one.until(() => !one.links.isGone(N2), "another process has taken its place");
+  one.links.send(N2, testEnvelope(4));
+  await again.until(() => again.received.length === 1, "it gets what is sent now");
+});
+
+Deno.test("LinkLayer within a datacenter forgets a node that is not listed and not linked", async () => {
+  using authority = await TestAuthority.create();
+  await using one = node(N1, await authority.holder(DC1), {
+    options: { hostsRefreshIntervalMs: 5 },
+  });
+  const two = node(N2, await authority.holder(DC1));
+  await two.links.listen();
+  one.endpoints.set(N2, [two.address]);
+  one.links.start();
+  await one.until(() => one.links.snapshot().hosts[0]?.openLinks === 1, "they are linked");
+  one.endpoints.clear();
+  await one.links.refresh(N2);
+  assert.equal(one.links.snapshot().hosts.length, 1, "a link that is up says more than the list");
+  await two.links.close();
+  one.links.send(N2, testEnvelope(1));
+  await one.until(() => one.links.snapshot().hosts.length === 0, "it is forgotten");
+  assert.deepEqual(one.returned.map(({ sequence, reason }) => [sequence, reason]), [
+    [1, "peer-restarted"],
+  ]);
+  assert.equal(one.links.isGone(N2), false);
+});
+
+Deno.test("LinkLayer within a datacenter hands INVALIDATE on to who takes the table's frames", async () => {
+  using authority = await TestAuthority.create();
+  const heard: string[] = [];
+  const links: TableLink[] = [];
+  const traffic = (name: string) => ({
+    accepted: (link: TableLink) => void heard.push(`${name} accepted ${link.nodeName}`),
+    dialled: (link: TableLink) => void links.push(link),
+    frame: (_link: TableLink, type: number, bytes: Uint8Array, start: number, end: number) => {
+      assert.equal(type, FRAME_TYPE.invalidate);
+      heard.push(...decodeInvalidate(bytes, start, end));
+    },
+    ended: () => {},
+  });
+  await using one = node(N1, await authority.holder(DC1), { traffic: traffic("one") });
+  await using two = node(N2, await authority.holder(DC1), { traffic: traffic("two") });
+  await two.links.listen();
+  one.endpoints.set(N2, [two.address]);
+  one.links.start();
+  await one.until(() => links.length === 1, "one has dialled two");
+  for (const frame of invalidateFrames(["bob@example.com", "echo.example.com"])) {
+    links[0]!.send(frame);
+  }
+  await two.until(() => heard.length === 3, "two has heard it");
+  assert.deepEqual(heard, [`two accepted ${N1}`, "bob@example.com", "echo.example.com"]);
+});
