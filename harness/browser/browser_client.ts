@@ -1,6 +1,6 @@
-import type { Page } from "playwright-core";
 import type { MessageOptions, PresenceOptions, ReceivedStanza } from "../clients/mod.ts";
 import { ChatClient, escapeXml, Inbox, newId } from "../clients/mod.ts";
+import type { BrowserPage } from "./browser_page.ts";
 
 /** Who logs in from a page, and where. */
 export interface BrowserLogin {
@@ -23,9 +23,9 @@ export class BrowserClient extends ChatClient {
   /** The URL of its WebSocket, as it was discovered. */
   readonly service: string;
   protected override readonly inbox: Inbox;
-  readonly #page: Page;
+  readonly #page: BrowserPage;
 
-  private constructor(page: Page, inbox: Inbox, { jid, service }: LoggedIn) {
+  private constructor(page: BrowserPage, inbox: Inbox, { jid, service }: LoggedIn) {
     super();
     this.#page = page;
     this.inbox = inbox;
@@ -34,15 +34,14 @@ export class BrowserClient extends ChatClient {
   }
 
   /** Logs in from `page`, which shows the chat page; rejects when it is not let in. */
-  static async connect(page: Page, login: BrowserLogin): Promise<BrowserClient> {
+  static async connect(page: BrowserPage, login: BrowserLogin): Promise<BrowserClient> {
     const { localpart: username, ...rest } = login;
     const inbox = new Inbox();
-    await page.exposeFunction("tellStanza", (stanza: ReceivedStanza) => inbox.push(stanza));
-    await page.exposeFunction("tellEnd", (reason: string) => inbox.fail(new Error(reason)));
-    const told: LoggedIn = await page.evaluate(
-      `logIn(${JSON.stringify({ ...rest, username })})`,
-    );
-    return new BrowserClient(page, inbox, told);
+    // The page is our own, and says what is declared here.
+    await page.expose("tellStanza", (stanza) => inbox.push(stanza as ReceivedStanza));
+    await page.expose("tellEnd", (reason) => inbox.fail(new Error(String(reason))));
+    const told = await page.evaluate(`logIn(${JSON.stringify({ ...rest, username })})`);
+    return new BrowserClient(page, inbox, told as LoggedIn);
   }
 
   override async sendMessage(
@@ -73,7 +72,7 @@ export class BrowserClient extends ChatClient {
 
   /** Closes the page, as people do. */
   override async kill(): Promise<void> {
-    await this.#page.context().close();
+    await this.#page[Symbol.asyncDispose]();
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
@@ -82,7 +81,7 @@ export class BrowserClient extends ChatClient {
 
   /** Takes a picture of the page. */
   async screenshot(path: string): Promise<void> {
-    await this.#page.screenshot({ path });
+    await this.#page.screenshot(path);
   }
 
   async #call(name: string, ...values: readonly string[]): Promise<void> {

@@ -1,4 +1,5 @@
 export { Browser } from "./browser.ts";
+export { BrowserPage } from "./browser_page.ts";
 export type { BrowserLogin } from "./browser_client.ts";
 export { BrowserClient } from "./browser_client.ts";
 export { ChatPageServer } from "./chat_page_server.ts";

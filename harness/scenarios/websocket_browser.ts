@@ -15,6 +15,7 @@ export const WEBSOCKET_BROWSER: Scenario = {
   async run(cluster, say) {
     await using pages = await ChatPageServer.start();
     await using browser = await Browser.start(
+      cluster.run,
       cluster.datacenters.map(({ name }) => cluster.run.path(`${name}.pem`)),
     );
     await using stage = new Stage(cluster);
