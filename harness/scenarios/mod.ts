@@ -47,6 +47,7 @@ import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
 import { UNGRACEFUL_MOVES } from "./ungraceful_moves.ts";
 import { WRONG_HOSTS } from "./wrong_hosts.ts";
+import { STREAM_MANAGEMENT_H } from "./stream_management_h.ts";
 import { STREAM_MANAGEMENT_MOVE, STREAM_MANAGEMENT_TIMEOUT } from "./stream_management_moves.ts";
 import { STREAM_MANAGEMENT_RESUME } from "./stream_management_resume.ts";
 import { WEBSOCKET_BROWSER } from "./websocket_browser.ts";
@@ -102,6 +103,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...REDIS_FAULTS,
   CLASSIC_METRICS,
   STREAM_MANAGEMENT_RESUME,
+  STREAM_MANAGEMENT_H,
   STREAM_MANAGEMENT_MOVE,
   STREAM_MANAGEMENT_TIMEOUT,
   HIDDEN_COMPONENTS,
