@@ -10,6 +10,9 @@ import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.t
 import { RedisErrorReply } from "./redis_commands.ts";
 import type { TableMetrics } from "./table_metrics.ts";
 
+/** How long those wait for a silent Redis who could be answered without it. */
+const PATIENCE_MS = 250;
+
 /** What a lookup needs. */
 export interface LookupDependencies {
   readonly redis: RedisCommands;
@@ -86,7 +89,8 @@ export class LocationLookup {
       reads: 0,
       flight,
       resolve: (host) => {
-        this.#flights.delete(key);
+        // A slow Redis may answer after this was answered without it, and after it was asked again.
+        if (this.#flights.get(key) === flight) this.#flights.delete(key);
         resolve(host);
       },
     });
@@ -107,8 +111,10 @@ export class LocationLookup {
     metrics.fetches.inc(questions.length);
     metrics.misses.inc(questions.length);
     const startMs = clock.monotonicMs();
+    const cancelPatience = clock.after(PATIENCE_MS, () => this.#answerFromMemory(questions));
     try {
       const replies = await redis.run(commands);
+      cancelPatience();
       const tookUs = Math.round((clock.monotonicMs() - startMs) * 1000);
       let at = 0;
       const missing: Question[] = [];
@@ -126,6 +132,7 @@ export class LocationLookup {
       }
       if (missing.length > 0) await this.#askClaims(missing);
     } catch (thrown) {
+      cancelPatience();
       this.#deps.failed(String(thrown));
       for (const question of questions) this.#answerWithout(question);
     }
@@ -225,6 +232,16 @@ export class LocationLookup {
     else if (jid.localpart === "") cache.putDomain(jid.domainpart, null);
     else cache.putJid(jid.text, null);
     question.resolve(flight.learned);
+  }
+
+  /** Redis is slow: whoever is known from before, or is here, need not wait for it. */
+  #answerFromMemory(questions: readonly Question[]): void {
+    const { cache, isOwn } = this.#deps;
+    for (const question of questions) {
+      if (isOwn(question.jid) || cache.stale(question.jid) !== undefined) {
+        this.#answerWithout(question);
+      }
+    }
   }
 
   /** Redis cannot say: what was known counts, then what we hold, then what traffic taught. */

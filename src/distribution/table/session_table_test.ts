@@ -309,6 +309,34 @@ Deno.test("SessionTable writes all that is its own at once when Redis is back", 
   await test.table.close();
 });
 
+Deno.test("SessionTable.locate() answers from memory while Redis is slow, and waits for the unknown", async () => {
+  const test = await TestTable.started({ cache: { jidLifetimeMs: 1_000 } });
+  const { table, clock, commands } = test;
+  await table.sessionOpened(PHONE);
+  test.redis.run(["SET", "carol@example.com", THERE]);
+  assert.equal(await table.locate(bareJid("carol")), THERE);
+  await advance(clock, 1_500);
+  commands.latencyMs = 2_000;
+  const answers: string[] = [];
+  const ask = (what: string, jid: Parameters<typeof table.locate>[0]): Promise<void> =>
+    table.locate(jid).then((host) => void answers.push(`${what} ${host}`));
+  const asked = [
+    ask("own", PHONE),
+    ask("known", bareJid("carol")),
+    ask("unknown", bareJid("dan")),
+  ];
+  await advance(clock, 200);
+  assert.deepEqual(answers, []);
+  await advance(clock, 100);
+  assert.deepEqual(answers, [`own ${HERE}`, `known ${THERE}`]);
+  await advance(clock, 4_000);
+  await Promise.all(asked);
+  assert.equal(answers[2], "unknown undefined");
+  commands.latencyMs = 0;
+  await advance(clock, 8_000);
+  await table.close();
+});
+
 Deno.test("SessionTable is degraded while Redis refuses writes, and heals by itself", async () => {
   for (const error of ["OOM command not allowed", "READONLY You can't write", "LOADING Redis"]) {
     const test = await TestTable.started();
