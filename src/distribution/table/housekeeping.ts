@@ -6,14 +6,16 @@ import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.t
 
 /**
  * Sweeps names that others left in sets which somebody renews: nodes of this datacenter without a
- * lease, and hosts that had no live node for as long as entries live.
+ * lease, and hosts that had no live node for as long as entries live. With builtin replication the
+ * same goes for other datacenters' nodes: what those sweep out of their own Redis does not come here.
  */
 export class Housekeeping {
   readonly #redis: RedisCommands;
   readonly #leases: NodeLeases;
   readonly #clock: Clock;
   readonly #options: ResolvedTable;
-  readonly #deadSinceMs = new Map<string, number>();
+  /** Since when a host, or `host#node`, has been found dead at every look. */
+  #deadSinceMs = new Map<string, number>();
 
   constructor(
     redis: RedisCommands,
@@ -41,10 +43,8 @@ export class Housekeeping {
       removals.push(["SREM", nodesKey(localHost), ...deadNodes]);
       removals.push(["HDEL", clusterKey(localHost), ...deadNodes]);
     }
-    const deadHosts = await this.#deadHosts(
-      members(hostReply).filter((host) => host !== localHost),
-    );
-    if (deadHosts.length > 0) removals.push(["SREM", HOSTS_KEY, ...deadHosts]);
+    const others = members(hostReply).filter((host) => host !== localHost);
+    removals.push(...await this.#sweepOthers(others));
     await this.#redis.run(removals);
   }
 
@@ -61,23 +61,30 @@ export class Housekeeping {
     return nodes.filter((node) => this.#leases.incarnation({ host, node }) === undefined);
   }
 
-  async #deadHosts(hosts: readonly string[]): Promise<readonly string[]> {
+  async #sweepOthers(hosts: readonly string[]): Promise<readonly RedisCommand[]> {
     const replies = await this.#redis.run(hosts.map((host) => ["SMEMBERS", nodesKey(host)]));
     const nowMs = this.#clock.monotonicMs();
-    const dead: string[] = [];
+    const before = this.#deadSinceMs;
+    this.#deadSinceMs = new Map();
+    const isLongDead = (name: string) => {
+      const sinceMs = before.get(name) ?? nowMs;
+      if (nowMs - sinceMs >= this.#options.redis.expireAfterMs) return true;
+      this.#deadSinceMs.set(name, sinceMs);
+      return false;
+    };
+    const removals: RedisCommand[] = [];
+    const longDeadHosts: string[] = [];
     for (const [i, host] of hosts.entries()) {
       const nodes = members(replies[i]);
-      if ((await this.#deadNodes(host, nodes)).length < nodes.length) {
-        this.#deadSinceMs.delete(host);
-        continue;
-      }
-      const sinceMs = this.#deadSinceMs.get(host) ?? nowMs;
-      this.#deadSinceMs.set(host, sinceMs);
-      if (nowMs - sinceMs < this.#options.redis.expireAfterMs) continue;
-      this.#deadSinceMs.delete(host);
-      dead.push(host);
+      const dead = await this.#deadNodes(host, nodes);
+      if (dead.length === nodes.length && isLongDead(host)) longDeadHosts.push(host);
+      // a replicator under Redis would carry what we remove to where it may be alive
+      if (this.#options.replication === "external") continue;
+      const longDead = dead.filter((node) => isLongDead(`${host}#${node}`));
+      if (longDead.length > 0) removals.push(["SREM", nodesKey(host), ...longDead]);
     }
-    return dead;
+    if (longDeadHosts.length > 0) removals.push(["SREM", HOSTS_KEY, ...longDeadHosts]);
+    return removals;
   }
 }
 

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import { HOSTS_KEY, leaseKey, nodesKey } from "./keys.ts";
+import { formatLease, NodeLeases } from "./node_leases.ts";
+import { resolveTable } from "./options.ts";
+
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+const EXPIRE_AFTER_MS = 10_000;
+
+/** A node of dc1 that sweeps, with a Redis in which dc2 has a node that lives and one that does not. */
+function sweeper(replication: "builtin" | "external") {
+  const clock = new ManualClock();
+  const memory = new MemoryRedis(clock);
+  const redis = new MemoryRedisCommands(memory, clock);
+  const options = resolveTable({
+    globalHost: "example.com",
+    localHost: DC1,
+    nodeName: "node1",
+    incarnation: 1,
+    replication,
+    redis: { expireAfterMs: EXPIRE_AFTER_MS, refreshAfterMs: EXPIRE_AFTER_MS / 2 },
+  });
+  const leases = new NodeLeases(redis, clock, 0); // every look asks
+  const housekeeping = new Housekeeping(redis, leases, clock, options);
+  const lease = (host: string, node: string) =>
+    memory.run(["SET", leaseKey(host, node), formatLease({ incarnation: 7, startedUs: 7 })]);
+  memory.run(["SADD", HOSTS_KEY, DC1, DC2]);
+  memory.run(["SADD", nodesKey(DC1), "node1", "former"]);
+  memory.run(["SADD", nodesKey(DC2), "living", "former"]);
+  lease(DC1, "node1");
+  lease(DC2, "living");
+  const members = (key: string) => (memory.run(["SMEMBERS", key]) as string[]).toSorted();
+  return { clock, housekeeping, lease, members };
+}
+
+Deno.test("Housekeeping.prune() removes other datacenters' dead nodes where their own do not see to it", async () => {
+  const { clock, housekeeping, members } = sweeper("builtin");
+  await housekeeping.prune();
+  assert.deepEqual(members(nodesKey(DC1)), ["node1"], "our own go at once");
+  clock.advance(EXPIRE_AFTER_MS - 1);
+  await housekeeping.prune();
+  assert.deepEqual(members(nodesKey(DC2)), ["former", "living"]);
+  clock.advance(1);
+  await housekeeping.prune();
+  assert.deepEqual(members(nodesKey(DC2)), ["living"]);
+  assert.deepEqual(members(HOSTS_KEY), [DC1, DC2]);
+});
+
+Deno.test("Housekeeping.prune() begins to count anew when a node has lived in between", async () => {
+  const { clock, housekeeping, lease, members } = sweeper("builtin");
+  await housekeeping.prune();
+  clock.advance(EXPIRE_AFTER_MS - 1);
+  lease(DC2, "former");
+  await housekeeping.prune();
+  clock.advance(EXPIRE_AFTER_MS);
+  await housekeeping.prune();
+  assert.deepEqual(members(nodesKey(DC2)), ["former", "living"]);
+});
+
+Deno.test("Housekeeping.prune() leaves other datacenters' nodes alone where a replicator would carry it", async () => {
+  const { clock, housekeeping, members } = sweeper("external");
+  for (let look = 0; look < 3; look++) {
+    await housekeeping.prune();
+    clock.advance(EXPIRE_AFTER_MS);
+  }
+  assert.deepEqual(members(nodesKey(DC2)), ["former", "living"]);
+});
