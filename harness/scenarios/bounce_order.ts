@@ -1,5 +1,5 @@
 import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { expectAll, sendAll } from "./_numbered.ts";
 import { bare, Stage } from "./_stage.ts";
@@ -52,6 +52,7 @@ const CROWD = 99;
 const NINETY_NINE: Scenario = {
   name: "order-ninety-nine-released",
   summary: "99 messages wait for somebody who is nowhere, and go in order when he is heard of",
+  replications: REPLICATIONS,
   options: {
     datacenters: 3,
     configure({ modules }: CausewayConfiguration) {

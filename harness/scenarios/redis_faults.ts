@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
 import { LinkProxy } from "../faults/mod.ts";
 import { DYNOMITE_REFUSES, RedisClient } from "../redis/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { Letters } from "./_letters.ts";
 import { expectAll, sendAll } from "./_numbered.ts";
@@ -104,6 +104,7 @@ const REFUSALS: readonly Refusal[] = [
 const UNWRITABLE: Scenario = {
   name: "redis-unwritable",
   summary: "dc1's Redis is read-only, then full: dc1 says so, serves on, and writes all afterwards",
+  replications: REPLICATIONS,
   options: { datacenters: 2, configure },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");

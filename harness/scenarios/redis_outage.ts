@@ -7,6 +7,7 @@ import { untilReady } from "./_readiness.ts";
 import { Stage } from "./_stage.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
+const HOURGLASS = "scenario:hourglass";
 
 /** One datacenter's Redis goes, stays away until all that it held has expired, and comes back empty. */
 export const REDIS_OUTAGE: Scenario = {
@@ -38,7 +39,12 @@ export const REDIS_OUTAGE: Scenario = {
     const isExternal = cluster.options.replication === "external";
 
     await dc1.redis.stop();
+    // A key that lives longer than entries do tells when it has been long enough.
+    await dc2.redisClient.call("SET", HOURGLASS, "running", "EX", EXPIRE_AFTER_SECONDS + 1);
     await untilReady(cluster, dc1, /redis/);
+    await cluster.until(async () => await dc2.redisClient.call("GET", HOURGLASS) === null, {
+      what: "expire_after has passed",
+    });
     // With an external replicator nothing of dc1 reaches dc2's table any more, and its entries end;
     // the nodes themselves go on to tell each other, whatever becomes of either's Redis.
     const isHeld = async () => {

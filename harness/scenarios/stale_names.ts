@@ -1,5 +1,5 @@
 import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Letters } from "./_letters.ts";
 import { Stage } from "./_stage.ts";
 import { endpointsTowards } from "./_two_endpoints.ts";
@@ -10,6 +10,7 @@ const EXPIRE_AFTER_SECONDS = 3;
 export const STALE_NAMES: Scenario = {
   name: "stale-node-names",
   summary: "names of nodes and datacenters that are no more are pruned, and nobody goes by them",
+  replications: REPLICATIONS,
   options: {
     datacenters: 2,
     links: "direct",
@@ -85,9 +86,13 @@ async function untilMembers(
   wanted: readonly string[],
 ): Promise<void> {
   for (const { name, redisClient } of cluster.datacenters) {
+    let seen: readonly string[] = [];
     await cluster.until(async () => {
-      const members = await redisClient.call("SMEMBERS", key) as string[]; // what the command is for
-      return members.toSorted().join() === wanted.toSorted().join();
-    }, { what: `${key} has ${wanted.join(", ")} in ${name}'s table` });
+      seen = await redisClient.call("SMEMBERS", key) as string[]; // what the command is for
+      return seen.toSorted().join() === wanted.toSorted().join();
+    }, {
+      what: `${key} has ${wanted.join(", ")} in ${name}'s table`,
+      evidence: () => `it has ${seen.join(", ")}`,
+    });
   }
 }
