@@ -16,7 +16,7 @@ export interface ListenerTls {
 export interface ListenerLimits extends ConnectionLimits {
   /** Connections open at once; one more is refused. @default 10_000 */
   readonly maxConnections?: number;
-  /** TLS handshakes under way at once in `direct` and `mutual`; one more is refused. @default 256 */
+  /** TLS handshakes under way at once in `direct` and `mutual`; one more ends the oldest. @default 256 */
   readonly maxHandshakes?: number;
   /**
    * Milliseconds between checks that the listener still accepts; one that does not, after want of

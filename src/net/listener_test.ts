@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { connect as connectPlain } from "node:net";
-import type { CausewayError } from "../base/mod.ts";
+import { CausewayError } from "../base/mod.ts";
 import { ManualClock } from "../base/mod.ts";
 import { TestCertificates } from "./_test_certificates.ts";
 import { TestPeer } from "./_test_peer.ts";
@@ -254,8 +254,15 @@ Deno.test("a TLS listener gives up on a half-open handshake and bounds how many 
   const silent = [await Deno.connect({ port: server.port })];
   silent.push(await Deno.connect({ port: server.port }));
   silent.push(await Deno.connect({ port: server.port }));
+  // The oldest of them makes room, so that silence keeps nobody else out.
   assert.equal((await server.refused()).error.code, "net/too-many-handshakes");
-  assert.equal(clock.pendingTimers, 2);
+  assert.equal(await silent[0]!.read(new Uint8Array(1)).catch(() => null), null);
+  const client = new TestPeer(await dial({ host: "127.0.0.1", port: server.port, tls: context }));
+  const accepted = await server.accepted();
+  client.connection.destroy(new CausewayError("test/done", "done"));
+  await accepted.until((peer) => peer.closedCount === 1);
+  assert.equal((await server.refused()).error.code, "net/too-many-handshakes");
+  silent.push(await Deno.connect({ port: server.port }));
   clock.advance(999);
   assert.equal(server.listener.connectionCount >= 2, true);
   clock.advance(1);

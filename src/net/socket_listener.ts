@@ -37,7 +37,8 @@ export class SocketListener implements Listener {
   readonly #acceptor: TlsAcceptor | undefined;
   readonly #probe: AcceptProbe;
   #server: Server | undefined;
-  readonly #handshaking = new Set<Socket>();
+  /** Sockets amid their handshake, oldest first, and how to end each. */
+  readonly #handshaking = new Map<Socket, (reason: CausewayError) => void>();
   #address: AddressInfo = { address: "", family: "IPv4", port: 0 };
   #connectionCount = 0;
   #isClosed = false;
@@ -86,7 +87,7 @@ export class SocketListener implements Listener {
     this.#server?.close();
     this.#server = undefined;
     this.#isClosed = true;
-    for (const socket of this.#handshaking) socket.destroy();
+    for (const socket of this.#handshaking.keys()) socket.destroy();
     return Promise.resolve();
   }
 
@@ -162,21 +163,27 @@ export class SocketListener implements Listener {
   }
 
   #handshake(socket: Socket, remoteAddress: string): void {
-    if (this.#handshaking.size >= this.limits.maxHandshakes) {
-      this.#refuse(socket, remoteAddress, tooMany("handshakes", this.limits.maxHandshakes));
-      return;
+    const { handshakeTimeoutMs, maxHandshakes } = this.limits;
+    if (this.#handshaking.size >= maxHandshakes) {
+      // The oldest makes room: whoever holds places by saying nothing keeps nobody else out.
+      const [endOldest] = this.#handshaking.values();
+      endOldest!(tooMany("handshakes", maxHandshakes));
     }
-    this.#handshaking.add(socket);
-    let late: CausewayError | undefined;
-    const { handshakeTimeoutMs } = this.limits;
-    const cancelTimer = this.clock.after(handshakeTimeoutMs, () => {
-      late = lateHandshake(remoteAddress, handshakeTimeoutMs);
+    let reason: CausewayError | undefined;
+    const end = (why: CausewayError): void => {
+      reason = why;
+      this.#handshaking.delete(socket);
       socket.destroy();
-    });
+    };
+    this.#handshaking.set(socket, end);
+    const cancelTimer = this.clock.after(
+      handshakeTimeoutMs,
+      () => end(lateHandshake(remoteAddress, handshakeTimeoutMs)),
+    );
     this.#acceptor!.secure(socket, (result) => {
       cancelTimer();
       this.#handshaking.delete(socket);
-      if (result instanceof CausewayError) this.#refuse(socket, remoteAddress, late ?? result);
+      if (result instanceof CausewayError) this.#refuse(socket, remoteAddress, reason ?? result);
       else this.#accept(result, socket);
     });
   }
