@@ -3,6 +3,8 @@ import { decodeInvalidate, FRAME_TYPE, invalidateFrames, malformed } from "../wi
 /** One open link to or from another node of this datacenter. */
 export interface ClusterLink {
   readonly nodeName: string;
+  /** The peer's incarnation. */
+  readonly process: number;
   send(frame: Uint8Array): void;
 }
 
@@ -10,8 +12,11 @@ export interface ClusterLink {
 export interface ClusterBusHandlers {
   /** Another node has changed `keys` of the session table. */
   invalidated(keys: readonly string[]): void;
-  /** A node has linked to us: what it changed before that, it may not have told us. */
-  arrived(nodeName: string): void;
+  /**
+   * A node has linked to us, and so is alive: what it changed before that, it may not have told us.
+   * @param process its incarnation
+   */
+  arrived(nodeName: string, process: number): void;
 }
 
 /** Keys that wait for the end of the turn before everything is said to have changed one by one. */
@@ -25,11 +30,19 @@ const MAX_WAITING = 100_000;
  */
 export class ClusterBus {
   readonly #handlers: ClusterBusHandlers;
+  /** Those that we dialled: there we may speak. */
   readonly #links = new Set<ClusterLink>();
+  readonly #accepted = new Set<ClusterLink>();
   readonly #waiting = new Set<string>();
 
   constructor(handlers: ClusterBusHandlers) {
     this.#handlers = handlers;
+  }
+
+  /** Nodes that are linked with this one now, in either direction. */
+  get nodes(): ReadonlySet<string> {
+    const names = [...this.#links, ...this.#accepted].map(({ nodeName }) => nodeName);
+    return new Set(names);
   }
 
   /** Drops `keys` (full and bare JIDs, domains) from the caches of the other nodes. */
@@ -41,7 +54,8 @@ export class ClusterBus {
   }
 
   accepted(link: ClusterLink): void {
-    this.#handlers.arrived(link.nodeName);
+    this.#accepted.add(link);
+    this.#handlers.arrived(link.nodeName, link.process);
   }
 
   dialled(link: ClusterLink): void {
@@ -57,6 +71,7 @@ export class ClusterBus {
 
   ended(link: ClusterLink): void {
     this.#links.delete(link);
+    this.#accepted.delete(link);
   }
 
   #flush(): void {

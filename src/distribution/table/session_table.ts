@@ -133,8 +133,10 @@ export class SessionTable {
     this.#placements = new Placements(this.#clock, cacheOptions);
     this.#bus = new ClusterBus({
       invalidated: (keys) => this.#invalidated(keys),
-      arrived: (nodeName) => {
-        this.#noteNeighbours(new Set([...this.#neighbours, nodeName]));
+      arrived: (node, process) => {
+        // It lives, whatever was read of its lease a moment ago.
+        this.#leases.note({ host: localHost, node }, process);
+        this.#noteNeighbours(this.#neighbours);
         this.#forgetAll(); // what changed before is not told again
       },
     });
@@ -398,7 +400,7 @@ export class SessionTable {
   /** Other nodes of this datacenter that live; what was last known while Redis is away. */
   async clusterNodes(): Promise<readonly string[]> {
     const nodes = await this.#cluster.nodes();
-    this.#noteNeighbours(new Set(nodes));
+    this.#noteNeighbours(nodes);
     return nodes;
   }
 
@@ -483,7 +485,9 @@ export class SessionTable {
     this.#onChanged(keys);
   }
 
-  #noteNeighbours(nodes: ReadonlySet<string>): void {
+  /** @param listed nodes that hold a lease; those that are linked live too */
+  #noteNeighbours(listed: Iterable<string>): void {
+    const nodes = new Set([...listed, ...this.#bus.nodes]);
     const hasLost = [...this.#neighbours].some((node) => !nodes.has(node));
     this.#neighbours = nodes;
     this.#placements.isShared = nodes.size > 0;
