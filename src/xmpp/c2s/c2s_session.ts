@@ -1,19 +1,11 @@
-import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError, SlabAllocator } from "../../base/mod.ts";
 import { errorReply } from "../error_reply.ts";
 import type { FullJid, Jid } from "../jid.ts";
 import { tryParseJid } from "../jid_parser.ts";
 import { parseHandled } from "../sm/counter.ts";
 import type { Delivery } from "../sm/delivery.ts";
-import { SessionAcks } from "../sm/session_acks.ts";
-import type { ManagedEnd } from "../sm/sm_metrics.ts";
-import {
-  enabledXml,
-  failedXml,
-  handledTooHighContent,
-  resumedXml,
-  SM_NAMESPACE,
-} from "../sm/sm_xml.ts";
+import type { AckLink } from "../sm/session_acks.ts";
+import { failedXml, handledTooHighContent, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
 import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
 import type { Stanza, StanzaKind } from "../stanza.ts";
 import { isSubscription } from "../stanza.ts";
@@ -35,6 +27,7 @@ import type { C2sContext } from "./c2s_context.ts";
 import type { LocalSession } from "./local_session.ts";
 import { PresenceState } from "./presence_state.ts";
 import { readPriority } from "./priority.ts";
+import { SessionManagement } from "./session_management.ts";
 
 /** Stamped stanzas of all sessions: they live about as long as each other. */
 const SLAB = new SlabAllocator();
@@ -47,15 +40,6 @@ export interface C2sWiring extends SessionWiring<C2sContext> {
   moved(): void;
 }
 
-/** What a session with stream management has besides. */
-interface Management {
-  readonly shared: StreamManagement<C2sSession>;
-  readonly acks: SessionAcks;
-  /** By which its stream can be resumed; undefined when it cannot. */
-  readonly id: string | undefined;
-  readonly resumeTimeoutMs: number;
-}
-
 /**
  * A client with a bound resource: stamps and checks what it sends (RFC 6120 §8.1, §10.3), keeps its
  * presence (RFC 6121 §4), and writes what is delivered to it.
@@ -65,10 +49,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   readonly #presence: PresenceState;
   readonly #stanzaContext: StanzaContext;
   #wiring: C2sWiring;
-  #management: Management | undefined;
-  #isHibernating = false;
-  #cancelTimeout: CancelTimer | undefined;
-  #endReason: ManagedEnd = "closed";
+  #management: SessionManagement | undefined;
 
   constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
     super(transport, wiring);
@@ -99,7 +80,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
 
   /** True while it waits, without a connection, to be resumed. */
   get isHibernating(): boolean {
-    return this.#isHibernating;
+    return this.#management?.isHibernating ?? false;
   }
 
   /** Writes `stanza`; with stream management it is kept too, and never refused. */
@@ -116,7 +97,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
 
   /** Ends the stream with `condition`; without a stream, just the session. */
   override end(condition: StreamErrorCondition, content?: string): void {
-    if (!this.#isHibernating) return super.end(condition, content);
+    if (!this.isHibernating) return super.end(condition, content);
     this.#endWithoutStream();
   }
 
@@ -131,7 +112,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
 
   /** The session of this full JID is somewhere else by now. */
   moved(): void {
-    this.#endReason = "moved";
+    if (this.#management !== undefined) this.#management.endReason = "moved";
     this.end("conflict");
   }
 
@@ -141,21 +122,9 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
    */
   hibernate(): boolean {
     const management = this.#management;
-    if (!this.isOpen || management?.id === undefined) return false;
-    const { shared, acks, resumeTimeoutMs } = management;
-    this.#isHibernating = true;
+    if (!this.isOpen || management === undefined || !management.isResumable) return false;
     this.unplug();
-    acks.unlink();
-    shared.metrics.hibernated.inc();
-    shared.log.info("sm.hibernating", {
-      jid: this.jid.text,
-      unacknowledged: acks.unacknowledged,
-      timeoutMs: resumeTimeoutMs,
-    });
-    this.#cancelTimeout = shared.clock.after(resumeTimeoutMs, () => {
-      this.#endReason = "timeout";
-      this.#endWithoutStream();
-    });
+    management.hibernate(() => this.#endWithoutStream());
     return true;
   }
 
@@ -167,13 +136,12 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     transport: StreamTransport,
     resumption: { readonly wiring: C2sWiring; readonly previd: string; readonly h: number },
   ): boolean {
-    const { shared, acks } = this.#management!; // found by its id, so it has one
+    const management = this.#management!; // found by its id, so it has one
+    const { shared, acks } = management;
     const { wiring, previd, h } = resumption;
     if (!acks.canResume(h)) return false;
-    if (!this.#isHibernating) this.#wiring.moved();
-    this.#isHibernating = false;
-    this.#cancelTimeout?.();
-    this.#cancelTimeout = undefined;
+    if (!management.isHibernating) this.#wiring.moved();
+    management.wake();
     this.#wiring = wiring;
     this.carryOn(transport, wiring);
     shared.metrics.resumed.inc();
@@ -195,29 +163,15 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
 
   /** Takes the session out of the registry, and gives back what its client has not acknowledged. */
   async bury(): Promise<void> {
-    const management = this.#management;
-    if (management === undefined) return await this.context.registry.close(this);
-    const { shared, acks } = management;
     await this.context.registry.close(this);
-    const unacknowledged = acks.end();
-    shared.log.info("sm.ended", {
-      jid: this.jid.text,
-      reason: this.#endReason,
-      unacknowledged: unacknowledged.length,
-    });
-    shared.giveBack(unacknowledged);
+    this.#management?.giveBack();
   }
 
   /** Tells those who knew of the session's presence that it is over (RFC 6121 §4.5.2, §4.6.3). */
   override close(): void {
     if (!this.isOpen) return;
     super.close();
-    this.#cancelTimeout?.();
-    this.#cancelTimeout = undefined;
-    if (this.#management !== undefined) {
-      const { shared, acks, id } = this.#management;
-      shared.ended(this, id, { h: acks.receivedH, reason: this.#endReason });
-    }
+    this.#management?.close();
     const wasAvailable = this.#presence.last !== undefined;
     const told = this.#presence.becomeUnavailable();
     if (wasAvailable) this.#broadcast(this.#unavailableTo(this.jid.bare));
@@ -314,20 +268,12 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   }
 
   #enable(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
-    const resume = element.attribute("resume");
-    const max = parseHandled(element.attribute("max"));
-    const limitMs = shared.options.resumeTimeoutMs;
-    // XEP-0198 §3: `max` is what the client would like, in seconds; 0 is no time to come back in.
-    const resumeTimeoutMs = max === undefined ? limitMs : Math.min(max * 1000, limitMs);
-    const isResumable = (resume === "true" || resume === "1") && resumeTimeoutMs > 0;
-    const id = shared.enabled(this, isResumable);
-    const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
-    this.transport.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
-    const acks = new SessionAcks(this.#link(), {
-      management: shared,
+    const management = new SessionManagement(this, element, {
+      shared,
+      link: this.#link(),
       owner: {
         overflowed: () => {
-          this.#endReason = "overflow";
+          management.endReason = "overflow";
           this.context.metrics.limitHit("unacknowledged-stanzas");
           this.end("resource-constraint");
         },
@@ -343,10 +289,10 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
         lookAround: () => shared.lookFor(this),
       },
     });
-    this.#management = { shared, acks, id, resumeTimeoutMs };
+    this.#management = management;
   }
 
-  #link() {
+  #link(): AckLink {
     return {
       sendNonza: (xml: string) => this.transport.sendNonza(xml),
       write: (stanza: Stanza) => super.send(stanza),
@@ -355,7 +301,6 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
 
   /** Ends the session where no stream does it. */
   #endWithoutStream(): void {
-    this.#isHibernating = false;
     const { shared } = this.#management!; // only a managed session lives without a stream
     this.close();
     shared.track(this.bury());
