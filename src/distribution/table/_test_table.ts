@@ -72,6 +72,8 @@ export interface TestTableOptions {
   readonly cache?: CacheOptions;
   readonly rule?: KeyRule;
   readonly onSuperseded?: () => void;
+  readonly onDisplaced?: (fullJid: string) => void;
+  readonly onChanged?: (keys: readonly string[]) => void;
   /** @default "external" */
   readonly replication?: "builtin" | "external";
   readonly epochs?: HybridClock;
@@ -115,6 +117,8 @@ export class TestTable {
       ...(options.epochs === undefined ? {} : { epochs: options.epochs }),
       ...(options.meshChanged === undefined ? {} : { meshChanged: options.meshChanged }),
       ...(options.onSuperseded === undefined ? {} : { onSuperseded: options.onSuperseded }),
+      ...(options.onDisplaced === undefined ? {} : { onDisplaced: options.onDisplaced }),
+      ...(options.onChanged === undefined ? {} : { onChanged: options.onChanged }),
     });
   }
 

@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryRedis } from "./_memory_redis.ts";
+import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
+import type { ClusterLink } from "./cluster_bus.ts";
+
+const HERE = "dc1.example.com";
+const N1 = `node1@${HERE}`;
+const N2 = `node2@${HERE}`;
+const BOB = bareJid("bob");
+const PHONE = fullJid("bob", "phone");
+const DESK = fullJid("bob", "desk");
+
+/** Two nodes of dc1 on one Redis. */
+class Pair {
+  readonly clock = new ManualClock();
+  readonly redis = new MemoryRedis(this.clock);
+  readonly displaced: string[] = [];
+  readonly changed: string[] = [];
+  readonly one = this.#node(N1, 1);
+  readonly two = this.#node(N2, 2);
+  readonly #cuts: (() => void)[] = [];
+
+  #node(node: string, incarnation: number): TestTable {
+    return new TestTable(
+      {
+        host: HERE,
+        node,
+        incarnation,
+        onDisplaced: (fullJid) => void this.displaced.push(`${node} ${fullJid}`),
+        onChanged: (keys) => void this.changed.push(...keys.map((key) => `${node} ${key}`)),
+      },
+      this.clock,
+      this.redis,
+    );
+  }
+
+  static async start(): Promise<Pair> {
+    const pair = new Pair();
+    for (const [i, { table }] of [pair.one, pair.two].entries()) {
+      await table.start();
+      await table.publishClusterAddress({ host: "127.0.0.1", port: 7001 + i });
+    }
+    return pair;
+  }
+
+  /** Links them to each other. */
+  link(): void {
+    for (const [from, to] of [[this.one, this.two], [this.two, this.one]] as const) {
+      const inward: ClusterLink = {
+        nodeName: from === this.one ? N1 : N2,
+        process: from.incarnation,
+        send: () => assert.fail("an acceptor says nothing"),
+      };
+      const outward: ClusterLink = {
+        nodeName: to === this.one ? N1 : N2,
+        process: to.incarnation,
+        send: (frame) => to.table.clusterBus.frame(inward, frame[4]!, frame, 0, frame.length),
+      };
+      to.table.clusterBus.accepted(inward);
+      from.table.clusterBus.dialled(outward);
+      this.#cuts.push(() => {
+        to.table.clusterBus.ended(inward);
+        from.table.clusterBus.ended(outward);
+      });
+    }
+  }
+
+  unlink(): void {
+    for (const cut of this.#cuts.splice(0)) cut();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.one.table.close();
+    await this.two.table.close();
+  }
+}
+
+Deno.test("SessionTable.clusterNodes() names the other nodes that live, and where they are", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  assert.equal(one.table.hasNeighbours, false);
+  assert.deepEqual(await one.table.clusterNodes(), [N2]);
+  assert.deepEqual(await two.table.clusterNodes(), [N1]);
+  assert.equal(one.table.hasNeighbours, true);
+  assert.deepEqual(await one.table.clusterEndpoints(N2), [{ host: "127.0.0.1", port: 7002 }]);
+  assert.deepEqual(await one.table.clusterEndpoints("node9@dc1.example.com"), []);
+  pair.redis.run(["HSET", `causeway:cluster:${HERE}`, N2, "no address"]);
+  assert.deepEqual(await one.table.clusterNodes(), []);
+  assert.equal(one.metrics.value("causeway_table_garbage_total"), 1);
+  await two.table.close();
+  assert.equal(Object.hasOwn(pair.redis.dump(), `causeway:cluster:${HERE}`), true);
+  await one.table.close();
+  assert.equal(Object.hasOwn(pair.redis.dump(), `causeway:cluster:${HERE}`), false);
+});
+
+Deno.test("SessionTable.clusterNodes() keeps what it knew while Redis is away", async () => {
+  await using pair = await Pair.start();
+  await pair.one.table.clusterNodes();
+  pair.one.commands.setUp(false);
+  assert.deepEqual(await pair.one.table.clusterNodes(), [N2]);
+});
+
+Deno.test("SessionTable.placements() tells on which other nodes an account has sessions", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  pair.link();
+  await one.table.sessionOpened(PHONE);
+  await two.table.sessionOpened(DESK);
+  await two.table.sessionPriority(DESK, 5);
+  assert.equal(await one.table.locate(DESK), HERE);
+  assert.deepEqual(one.table.placements(DESK), [
+    { node: N2, resourcepart: "desk", priority: 5 },
+  ]);
+  await two.table.locate(BOB);
+  assert.deepEqual(two.table.placements(BOB), [
+    { node: N1, resourcepart: "phone", priority: undefined },
+  ]);
+  await two.table.domainAdded("echo.example.com", { hidden: false });
+  assert.equal(await one.table.locate(domainJid("echo.example.com")), HERE);
+  assert.deepEqual(one.table.placements(domainJid("echo.example.com")), [
+    { node: N2, resourcepart: "", priority: undefined },
+  ]);
+});
+
+Deno.test("SessionTable reads no claims for a lookup while it is the only node", async () => {
+  const test = await TestTable.started();
+  const before = test.redis.commands;
+  await test.table.locate(PHONE);
+  assert.equal(test.redis.commands - before, 2, "full JID and bare JID");
+  assert.deepEqual(test.table.placements(PHONE), []);
+  assert.equal(test.table.isUnplaced(PHONE), false);
+  await test.table.close();
+});
+
+Deno.test("SessionTable drops from every node's cache what a session or component changed", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  pair.link();
+  const echo = domainJid("echo.example.com");
+  for (const jid of [PHONE, BOB, echo]) {
+    assert.equal(await one.table.locate(jid), undefined);
+    assert.equal(one.table.cached(jid), null);
+  }
+  await two.table.sessionOpened(PHONE);
+  await two.table.domainAdded("echo.example.com", { hidden: false });
+  await setImmediate();
+  assert.deepEqual(pair.changed, [
+    `${N1} bob@example.com/phone`,
+    `${N1} bob@example.com`,
+    `${N1} echo.example.com`,
+  ]);
+  for (const jid of [PHONE, BOB, echo]) assert.equal(one.table.cached(jid), undefined);
+  for (const jid of [PHONE, BOB, echo]) {
+    assert.equal(await one.table.locate(jid), HERE);
+    assert.equal(one.table.cached(jid), HERE);
+  }
+  await two.table.sessionPriority(PHONE, -3);
+  await setImmediate();
+  await one.table.locate(BOB);
+  assert.equal(one.table.placements(BOB)[0]!.priority, -3);
+  await two.table.sessionClosed(PHONE);
+  await two.table.domainRemoved("echo.example.com");
+  await setImmediate();
+  for (const jid of [PHONE, BOB, echo]) assert.equal(await one.table.locate(jid), undefined);
+});
+
+Deno.test("SessionTable ends the older of two sessions with one full JID on two nodes", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  pair.link();
+  await one.table.sessionOpened(PHONE);
+  pair.clock.advance(5);
+  await two.table.sessionOpened(PHONE);
+  await setImmediate();
+  await setImmediate();
+  assert.deepEqual([...new Set(pair.displaced)], [`${N1} bob@example.com/phone`]);
+  await one.table.sessionClosed(PHONE); // what its end tells
+  await advance(pair.clock, 6_000, 100);
+  for (const { table } of [one, two]) assert.equal(await table.locate(PHONE), HERE);
+  assert.deepEqual(one.table.placements(PHONE), [
+    { node: N2, resourcepart: "phone", priority: undefined },
+  ]);
+  assert.equal(pair.displaced.some((each) => each.startsWith(N2)), false);
+});
+
+Deno.test("SessionTable finds a full JID taken by another node also when nobody tells", async () => {
+  await using pair = await Pair.start();
+  await pair.one.table.sessionOpened(PHONE);
+  pair.clock.advance(5);
+  await pair.two.table.sessionOpened(PHONE);
+  assert.equal(pair.displaced.length, 0);
+  await advance(pair.clock, 1_100, 100);
+  assert.ok(pair.displaced.includes(`${N1} bob@example.com/phone`));
+});
+
+Deno.test("SessionTable writes priorities once there is somebody to read them", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  await one.table.sessionOpened(PHONE);
+  await one.table.sessionPriority(PHONE, 7);
+  const claim = () => JSON.stringify(pair.redis.dump()["causeway:claims:bob@example.com"]);
+  assert.doesNotMatch(claim(), /7\]/);
+  pair.link();
+  await setImmediate();
+  await setImmediate();
+  assert.match(claim(), /7\]/);
+  await two.table.locate(BOB);
+  assert.equal(two.table.placements(BOB)[0]!.priority, 7);
+});
+
+Deno.test("SessionTable forgets what it knew when a node links to it or is gone", async () => {
+  await using pair = await Pair.start();
+  const { one } = pair;
+  await one.table.locate(PHONE);
+  assert.equal(one.table.cached(PHONE), null);
+  pair.link();
+  assert.equal(one.table.cached(PHONE), undefined);
+  await one.table.clusterNodes();
+  await one.table.locate(PHONE);
+  assert.equal(one.table.cached(PHONE), null);
+  pair.unlink();
+  await pair.two.table.close();
+  await advance(pair.clock, 16_000, 500); // a lease that was read is believed for a while
+  await one.table.clusterNodes();
+  assert.equal(one.table.hasNeighbours, false);
+});
+
+Deno.test("SessionTable takes a node that links to it for alive at once", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  await two.table.close();
+  await one.table.clusterNodes();
+  assert.equal(one.table.hasNeighbours, false);
+  const again = new TestTable({ host: HERE, node: N2, incarnation: 3 }, pair.clock, pair.redis);
+  await again.table.start();
+  await again.table.publishClusterAddress({ host: "127.0.0.1", port: 7003 });
+  await again.table.sessionOpened(PHONE);
+  const link: ClusterLink = { nodeName: N2, process: 3, send: () => {} };
+  one.table.clusterBus.accepted(link);
+  assert.equal(await one.table.locate(PHONE), HERE);
+  assert.deepEqual(one.table.placements(PHONE).map(({ node }) => node), [N2]);
+  assert.deepEqual(await one.table.clusterNodes(), [N2]);
+  one.table.clusterBus.ended(link);
+  await again.table.close();
+});
