@@ -132,7 +132,10 @@ export class CausewayNode {
     });
     this.#services = new HostServices({
       software: { name: "Causeway", version: VERSION },
-      publicDomains: () => this.#table.publicDomains(),
+      publicDomains: (host) =>
+        config.modules.get(host)?.disco.usersCanSeeHiddenServices
+          ? this.#table.allDomains()
+          : this.#table.publicDomains(),
       reply: (answer, request) => local.answered(answer, request),
       metrics,
       logger: log,

@@ -10,8 +10,8 @@ export interface PublicDomain {
   readonly host: string;
 }
 
-/** Asks for the components of all datacenters, without the hidden ones. */
-export type PublicDomains = () => Promise<readonly PublicDomain[]>;
+/** Asks for the components of all datacenters that `host` shows to its users. */
+export type PublicDomains = (host: string) => Promise<readonly PublicDomain[]>;
 
 /**
  * Lists the components of all datacenters (XEP-0030 §4), each once however often it is connected.
@@ -31,11 +31,13 @@ export class DiscoItems implements IqService {
 
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer> {
     if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
-    return request.target === "host" ? this.#listDomains() : answerWith([]);
+    return request.target === "host"
+      ? this.#listDomains(request.stanza.to.domainpart)
+      : answerWith([]);
   }
 
-  async #listDomains(): Promise<IqAnswer> {
-    const domains = await this.#publicDomains();
+  async #listDomains(host: string): Promise<IqAnswer> {
+    const domains = await this.#publicDomains(host);
     return answerWith([...new Set(domains.map(({ domain }) => domain))].sort());
   }
 }

@@ -1,5 +1,5 @@
 import { isHost } from "./claims.ts";
-import { endpointsKey, HOSTS_KEY, nodesKey, publicDomainsKey } from "./keys.ts";
+import { domainsKey, endpointsKey, HOSTS_KEY, nodesKey, publicDomainsKey } from "./keys.ts";
 import type { NodeLeases } from "./node_leases.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
@@ -14,6 +14,12 @@ export interface EndpointAddress {
 export interface PublicDomain {
   readonly domain: string;
   readonly host: string;
+}
+
+/** Which components' domains are asked for. */
+export interface DomainsOptions {
+  /** Those too that are not listed to users. */
+  readonly includesHidden: boolean;
 }
 
 /** An endpoint as it stands in a set: `<host_or_ip>#<port>`. */
@@ -69,11 +75,12 @@ export class Directory {
     return endpoints;
   }
 
-  /** Domains of the components that are not hidden, in all datacenters, each with its hosts. */
-  async publicDomains(): Promise<readonly PublicDomain[]> {
+  /** Domains of the components in all datacenters, each with its hosts; hidden ones when asked for. */
+  async domains(options: DomainsOptions): Promise<readonly PublicDomain[]> {
     const live = [...await this.liveNodes()];
+    const keyOf = options.includesHidden ? domainsKey : publicDomainsKey;
     const commands = live.map(([host, nodes]): RedisCommand => {
-      const keys = nodes.map((node) => publicDomainsKey(host, node));
+      const keys = nodes.map((node) => keyOf(host, node));
       return ["SUNION", keys[0]!, ...keys.slice(1)];
     });
     const replies = commands.length === 0 ? [] : await this.#redis.run(commands);

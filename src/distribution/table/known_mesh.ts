@@ -1,5 +1,5 @@
 import { describeError } from "../../base/mod.ts";
-import type { Directory, EndpointAddress, PublicDomain } from "./directory.ts";
+import type { Directory, DomainsOptions, EndpointAddress, PublicDomain } from "./directory.ts";
 import type { PeerBook } from "./peer_book.ts";
 
 /** What is published by all nodes, as last read: it stands while Redis is away. */
@@ -10,7 +10,8 @@ export class KnownMesh {
   readonly #peers: PeerBook | undefined;
   readonly #endpoints = new Map<string, readonly EndpointAddress[]>();
   #hosts: readonly string[];
-  #publicDomains: readonly PublicDomain[] = [];
+  /** By whether hidden ones are among them. */
+  readonly #domains = new Map<boolean, readonly PublicDomain[]>();
 
   /** @param peers last known endpoints, where nothing else brings those that were parted together */
   constructor(
@@ -41,12 +42,11 @@ export class KnownMesh {
     return this.#hosts;
   }
 
-  async publicDomains(): Promise<readonly PublicDomain[]> {
-    this.#publicDomains = await this.#askOr(
-      () => this.#directory.publicDomains(),
-      this.#publicDomains,
-    );
-    return this.#publicDomains;
+  async domains(options: DomainsOptions): Promise<readonly PublicDomain[]> {
+    const known = this.#domains.get(options.includesHidden) ?? [];
+    const domains = await this.#askOr(() => this.#directory.domains(options), known);
+    this.#domains.set(options.includesHidden, domains);
+    return domains;
   }
 
   async #askOr<T>(ask: () => Promise<T>, otherwise: T): Promise<T> {

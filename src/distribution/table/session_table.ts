@@ -428,7 +428,12 @@ export class SessionTable {
 
   /** Components of all datacenters that are not hidden; what was last known while Redis is away. */
   publicDomains(): Promise<readonly PublicDomain[]> {
-    return this.#mesh.publicDomains();
+    return this.#mesh.domains({ includesHidden: false });
+  }
+
+  /** As `publicDomains`, with those that are hidden. */
+  allDomains(): Promise<readonly PublicDomain[]> {
+    return this.#mesh.domains({ includesHidden: true });
   }
 
   /** Withdraws what is ours, as far as `withdrawMs` reaches, and disconnects. */

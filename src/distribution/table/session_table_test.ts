@@ -366,6 +366,10 @@ Deno.test("SessionTable.domainAdded() publishes the domain, and hidden ones to n
   ]);
   assert.deepEqual(dump[`${HERE}#node1@${HERE}#{public_domains}`], ["echo.example.com"]);
   assert.deepEqual(await test.table.publicDomains(), [{ domain: "echo.example.com", host: HERE }]);
+  assert.deepEqual((await test.table.allDomains()).map(({ domain }) => domain), [
+    "echo.example.com",
+    "secret.example.com",
+  ]);
   await test.table.domainRemoved("echo.example.com");
   assert.equal(test.redis.dump()["echo.example.com"], undefined);
   assert.deepEqual(await test.table.publicDomains(), []);
