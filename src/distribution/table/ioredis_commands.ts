@@ -91,6 +91,7 @@ export class IoredisCommands implements RedisCommands {
       retryStrategy: (attempt) =>
         Math.min(reconnectMaxMs, 50 * 2 ** Math.min(attempt - 1, 16)) * (0.9 + Math.random() / 5),
     });
+    surviveUnaskedReplies(redis);
     let reason = "the connection was closed";
     redis.on("error", (error: Error) => {
       reason = describeError(error);
@@ -178,6 +179,46 @@ function isAnswerTo(verb: RedisVerb, reply: unknown): boolean {
     default:
       return verb satisfies never;
   }
+}
+
+/** What ioredis keeps to itself: the commands under way, made anew with each connection. */
+interface RedisInternals {
+  commandQueue: { shift(): { readonly command: Command } | undefined };
+  resetCommandQueue(): void;
+  flushQueue(...args: readonly unknown[]): void;
+}
+
+/**
+ * Connects anew when a reply comes that nobody asked for. ioredis throws out of its reader when such a
+ * reply is null, which would end the process.
+ */
+function surviveUnaskedReplies(redis: Redis): void {
+  const internals = redis as unknown as RedisInternals; // its own types hide them
+  let isFlushing = false; // then an empty queue is the end, not a surprise
+  const guard = (): void => {
+    const queue = internals.commandQueue;
+    const shift = queue.shift.bind(queue);
+    queue.shift = () => {
+      const asked = shift();
+      if (asked !== undefined || isFlushing) return asked;
+      redis.disconnect(true);
+      const command = new Command("PING"); // takes the reply, and tells nobody
+      command.promise.catch(() => {});
+      return { command };
+    };
+  };
+  const reset = internals.resetCommandQueue.bind(redis);
+  internals.resetCommandQueue = () => {
+    reset();
+    guard();
+  };
+  const flush = internals.flushQueue.bind(redis);
+  internals.flushQueue = (...args) => {
+    isFlushing = true;
+    flush(...args);
+    isFlushing = false;
+  };
+  guard();
 }
 
 /** Upper-case verbs keep ioredis from turning HGETALL into an object. */

@@ -31,7 +31,9 @@ const NONSENSE: readonly (readonly [what: string, reply: string])[] = [
   ["a type that is none of RESP2", "3\r\n"],
   ["a number where text belongs", ":1\r\n"],
   ["a list where text belongs", "*1\r\n$1\r\na\r\n"],
-  ["more replies than were asked for", "+OK\r\n+OK\r\n3\r\n"],
+  ["more replies than were asked for", "+OK\r\n+OK\r\n"],
+  ["a null that nobody asked for", "+OK\r\n$-1\r\n"],
+  ["an error that nobody asked for", "+OK\r\n-ERR no\r\n"],
 ];
 
 for (const [what, reply] of NONSENSE) {
