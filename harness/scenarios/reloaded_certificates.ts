@@ -82,6 +82,7 @@ function isEncrypted({ tls }: Record<string, unknown>): boolean {
 function ports(datacenter: Datacenter): readonly (readonly [string, Target])[] {
   return [
     ["clients", datacenter.clientAddress("direct")],
+    ["clients over WebSocket", datacenter.webSocketAddress("direct")],
     ["links", datacenter.node.ready.links[0]!], // a node of the harness always accepts links
   ];
 }
