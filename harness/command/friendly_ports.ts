@@ -1,11 +1,14 @@
+import { FREE_PORTS } from "../cluster/mod.ts";
 import type { NodePlace, NodePorts } from "../cluster/mod.ts";
 
 /**
- * Ports that people can guess (5222 is XMPP's own), spread by datacenter; 0 where one is taken, so that
- * something else is found. Only for people: whoever takes a port between this look and the node's start
- * makes that start fail, which a test must not risk.
+ * Ports that people can guess (5222 is XMPP's own) for each datacenter's first node, spread by
+ * datacenter; 0 for other nodes and where one is taken, so that something else is found. Only for
+ * people: whoever takes a port between this look and the node's start makes that start fail, which a
+ * test must not risk.
  */
-export function friendlyPorts(place: Pick<NodePlace, "datacenter">): NodePorts {
+export function friendlyPorts(place: Pick<NodePlace, "datacenter" | "node">): NodePorts {
+  if (place.node > 0) return FREE_PORTS;
   const block = 10 * place.datacenter;
   return {
     starttls: ifFree(5222 + block),

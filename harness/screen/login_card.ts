@@ -1,7 +1,18 @@
-import type { Cluster } from "../cluster/mod.ts";
+import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Address } from "../process/mod.ts";
 import type { Palette } from "./palette.ts";
 import { textTable } from "./text_table.ts";
+
+/** Where people and components reach one node. */
+export interface NodeDescription {
+  readonly starttls: string;
+  readonly directTls: string;
+  readonly plaintext: string;
+  readonly websocket: string;
+  readonly secureWebsocket: string;
+  readonly component: string | null;
+  readonly admin: string;
+}
 
 /** All that someone needs to log in, in machine-readable form. */
 export interface ClusterDescription {
@@ -10,18 +21,13 @@ export interface ClusterDescription {
   readonly directory: string;
   readonly users: readonly { readonly jid: string; readonly password: string }[];
   readonly components: readonly { readonly domain: string; readonly secret: string }[];
-  readonly datacenters: readonly {
+  /** Each with where its first node is, and where its others are. */
+  readonly datacenters: readonly (NodeDescription & {
     readonly name: string;
     readonly localHost: string;
-    readonly starttls: string;
-    readonly directTls: string;
-    readonly plaintext: string;
-    readonly websocket: string;
-    readonly secureWebsocket: string;
-    readonly component: string | null;
-    readonly admin: string;
     readonly redis: string;
-  }[];
+    readonly otherNodes: readonly (NodeDescription & { readonly node: string })[];
+  })[];
 }
 
 export function describeCluster(cluster: Cluster): ClusterDescription {
@@ -38,16 +44,26 @@ export function describeCluster(cluster: Cluster): ClusterDescription {
     datacenters: cluster.datacenters.map((datacenter) => ({
       name: datacenter.name,
       localHost: datacenter.localHost,
-      starttls: text(datacenter.clientAddress("starttls")),
-      directTls: text(datacenter.clientAddress("direct")),
-      plaintext: text(datacenter.clientAddress("none")),
-      websocket: datacenter.webSocketUrl("none").href,
-      secureWebsocket: datacenter.webSocketUrl("direct").href,
-      component: options.components.length === 0 ? null : text(datacenter.componentAddress()),
-      admin: datacenter.adminUrl("/").origin,
+      ...describeNode(datacenter, datacenter.node),
       redis: datacenter.redis.description,
+      otherNodes: datacenter.nodes.slice(1).map((node) => ({
+        node: node.ready.node,
+        ...describeNode(datacenter, node),
+      })),
     })),
   };
+
+  function describeNode(datacenter: Datacenter, node: CausewayNode): NodeDescription {
+    return {
+      starttls: text(datacenter.clientAddress("starttls", node)),
+      directTls: text(datacenter.clientAddress("direct", node)),
+      plaintext: text(datacenter.clientAddress("none", node)),
+      websocket: datacenter.webSocketUrl("none", { node }).href,
+      secureWebsocket: datacenter.webSocketUrl("direct", { node }).href,
+      component: options.components.length === 0 ? null : text(datacenter.componentAddress(node)),
+      admin: datacenter.adminUrl("/", node).origin,
+    };
+  }
 }
 
 /** How to log in, for people. */
@@ -70,8 +86,11 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
       { heading: "Admin" },
       { heading: "Redis" },
     ],
-    datacenters.map((each) => [
-      paint.bold(each.name),
+    datacenters.flatMap(({ otherNodes, ...first }) => [
+      { ...first, head: paint.bold(first.name) },
+      ...otherNodes.map((node) => ({ ...node, head: "", redis: "" })),
+    ]).map((each) => [
+      each.head,
       each.starttls.slice(0, each.starttls.lastIndexOf(":")),
       paint.cyan(port(each.starttls)),
       paint.cyan(port(each.directTls)),
