@@ -104,14 +104,7 @@ export class SocketConnection implements Connection {
     const pendingBytes = this.#output.pendingBytes + bytes.length;
     const { maxPendingBytes, highWaterBytes } = this.#limits;
     if (pendingBytes > maxPendingBytes) {
-      this.destroy(
-        new CausewayError(
-          "net/peer-too-slow",
-          `Cannot queue ${pendingBytes} bytes for ${this.remoteAddress}: ` +
-            `the limit is ${maxPendingBytes} bytes`,
-          { retryable: true },
-        ),
-      );
+      this.destroy(peerTooSlow(this.remoteAddress, pendingBytes, maxPendingBytes));
       return;
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
@@ -318,6 +311,19 @@ export function lateHandshake(remoteAddress: string, limitMs: number): CausewayE
   return new CausewayError(
     "net/handshake-timeout",
     `Gave up the TLS handshake with ${remoteAddress}: the limit is ${limitMs} ms`,
+    { retryable: true },
+  );
+}
+
+/** The error of a peer that leaves unread what is sent to it. */
+export function peerTooSlow(
+  remoteAddress: string,
+  pendingBytes: number,
+  limitBytes: number,
+): CausewayError {
+  return new CausewayError(
+    "net/peer-too-slow",
+    `Cannot queue ${pendingBytes} bytes for ${remoteAddress}: the limit is ${limitBytes} bytes`,
     { retryable: true },
   );
 }

@@ -7,6 +7,7 @@ import type { ConnectionLimits } from "./connection_limits.ts";
 import { scheduleFlush } from "./flush_schedule.ts";
 import type { MessageConnection, MessageHandlers } from "./message_connection.ts";
 import { toNetError } from "./net_error.ts";
+import { peerTooSlow } from "./socket_connection.ts";
 import { holdCarrier, isTlsSocket } from "./tls_peer.ts";
 
 /** What a WebSocket connection is made with besides its WebSocket. */
@@ -72,14 +73,7 @@ export class WebSocketConnection implements MessageConnection {
     const pendingBytes = this.pendingBytes + bytes.length;
     const { maxPendingBytes, highWaterBytes } = this.#limits;
     if (pendingBytes > maxPendingBytes) {
-      this.destroy(
-        new CausewayError(
-          "net/peer-too-slow",
-          `Cannot queue ${pendingBytes} bytes for ${this.remoteAddress}: ` +
-            `the limit is ${maxPendingBytes} bytes`,
-          { retryable: true },
-        ),
-      );
+      this.destroy(peerTooSlow(this.remoteAddress, pendingBytes, maxPendingBytes));
       return;
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;

@@ -1,13 +1,14 @@
 import type { CausewayError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
-import { StreamFailure } from "../xml/scan_failure.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
 import { STREAM_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
+import { responseAttributes } from "./response_header.ts";
 import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import { scannerLimits } from "./stream_limits.ts";
 import type { ResponseHeader, StreamTransport, TransportHandlers } from "./stream_transport.ts";
 import { escapeValue } from "../xml/escape.ts";
+import { tellFailure } from "./tell_failure.ts";
 
 const UTF8 = new TextEncoder();
 const SPACE = UTF8.encode(" ");
@@ -78,20 +79,12 @@ export class TcpTransport implements StreamTransport {
   }
 
   sendHeader(header: ResponseHeader): void {
-    const attributes = [
-      ["xmlns", header.contentNamespace],
-      ["xmlns:stream", STREAM_NAMESPACE],
-      ["from", header.from],
-      ["to", header.to],
-      ["id", header.id],
-      ["version", header.hasVersion ? "1.0" : undefined],
-      ["xml:lang", header.hasVersion ? "en" : undefined],
-    ] as const;
-    const text = attributes.map(([name, value]) =>
-      value === undefined ? "" : ` ${name}='${escapeValue(value)}'`
-    ).join("");
+    const namespaces = ` xmlns='${escapeValue(header.contentNamespace)}'` +
+      ` xmlns:stream='${STREAM_NAMESPACE}'`;
     this.#isHeaderSent = true;
-    this.#connection.send(UTF8.encode(`<?xml version='1.0'?><stream:stream${text}>`));
+    this.#connection.send(
+      UTF8.encode(`<?xml version='1.0'?><stream:stream${namespaces}${responseAttributes(header)}>`),
+    );
   }
 
   sendStreamElement(name: "features" | "error", content: string): void {
@@ -188,15 +181,7 @@ export class TcpTransport implements StreamTransport {
       else this.#scanner.push(chunk);
     } catch (thrown) {
       if (this.#isOver) return; // garbage behind the end changes nothing
-      if (!(thrown instanceof StreamFailure)) {
-        // A bug of ours met by one peer's bytes ends that peer's stream and no other's.
-        this.#handlers!.broken(thrown);
-        return;
-      }
-      this.#handlers!.failed(
-        thrown.condition,
-        thrown.condition === "policy-violation" ? "stanza-bounds" : undefined,
-      );
+      tellFailure(thrown, this.#handlers!);
       return;
     }
     if (this.#isTlsWanted && !this.#isOver) this.#beginTls();

@@ -1,5 +1,5 @@
 import type { ResponseHeader } from "../stream/stream_transport.ts";
-import { escapeValue } from "../xml/escape.ts";
+import { responseAttributes } from "../stream/response_header.ts";
 import { FRAMING_NAMESPACE, STREAM_NAMESPACE } from "../xml/namespaces.ts";
 
 /** What a client has to ask for when it opens a WebSocket (RFC 7395 §3.1). */
@@ -7,17 +7,7 @@ export const XMPP_SUBPROTOCOL = "xmpp";
 
 /** `<open/>`, for the header of a stream (RFC 7395 §3.3.2). */
 export function openMessage(header: ResponseHeader): string {
-  const attributes = [
-    ["from", header.from],
-    ["to", header.to],
-    ["id", header.id],
-    ["version", header.hasVersion ? "1.0" : undefined],
-    ["xml:lang", header.hasVersion ? "en" : undefined],
-  ] as const;
-  const text = attributes.map(([name, value]) =>
-    value === undefined ? "" : ` ${name}='${escapeValue(value)}'`
-  ).join("");
-  return `<open xmlns='${FRAMING_NAMESPACE}'${text}/>`;
+  return `<open xmlns='${FRAMING_NAMESPACE}'${responseAttributes(header)}/>`;
 }
 
 /** `<close/>`, for the end of a stream. */

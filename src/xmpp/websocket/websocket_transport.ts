@@ -7,9 +7,9 @@ import type {
   StreamTransport,
   TransportHandlers,
 } from "../stream/stream_transport.ts";
+import { tellFailure } from "../stream/tell_failure.ts";
 import { FrameScanner } from "../xml/frame_scanner.ts";
 import { CLIENT_NAMESPACE, FRAMING_NAMESPACE, STREAM_NAMESPACE } from "../xml/namespaces.ts";
-import { StreamFailure } from "../xml/scan_failure.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import { frameStanza } from "../xml/stamp.ts";
 import { closeMessage, openMessage, streamElementMessage } from "./framing.ts";
@@ -183,16 +183,8 @@ export class WebSocketTransport implements StreamTransport {
     try {
       this.#element(this.#scanner.scan(bytes));
     } catch (thrown) {
-      if (this.#isOver) return; // what comes of an end changes nothing
-      if (!(thrown instanceof StreamFailure)) {
-        // A bug of ours met by one peer's bytes ends that peer's stream and no other's.
-        this.#handlers!.broken(thrown);
-        return;
-      }
-      this.#handlers!.failed(
-        thrown.condition,
-        thrown.condition === "policy-violation" ? "stanza-bounds" : undefined,
-      );
+      // What comes of an end changes nothing.
+      if (!this.#isOver) tellFailure(thrown, this.#handlers!);
     }
   }
 

@@ -1,0 +1,15 @@
+import { StreamFailure } from "../xml/scan_failure.ts";
+import type { TransportHandlers } from "./stream_transport.ts";
+
+/**
+ * Tells what came of reading a peer's bytes: a rule that the peer broke, or a bug of ours, which ends
+ * that peer's stream and no other's.
+ */
+export function tellFailure(thrown: unknown, handlers: TransportHandlers): void {
+  if (!(thrown instanceof StreamFailure)) {
+    handlers.broken(thrown);
+    return;
+  }
+  const { condition } = thrown;
+  handlers.failed(condition, condition === "policy-violation" ? "stanza-bounds" : undefined);
+}
