@@ -1,5 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer, STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
+import { createServer, ServerResponse, STATUS_CODES } from "node:http";
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 // @ts-types="@types/ws"
@@ -188,6 +188,13 @@ class WebSocketPort implements Listener {
     if (visitor === undefined) {
       socket.destroy();
       return;
+    }
+    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
+      // RFC 9110 §7.8: what else is offered, HTTP/2 mostly, may be ignored.
+      const response = new ServerResponse(request);
+      response.assignSocket(socket);
+      response.once("finish", () => socket.end());
+      return this.#request(request, response);
     }
     const { path, subprotocol } = this.#options;
     if (pathOf(request) !== path) {

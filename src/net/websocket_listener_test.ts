@@ -120,6 +120,12 @@ Deno.test("listenWebSocket() serves a page to everybody, and closes", async () =
   assert.match(answer, /\r\nAccess-Control-Allow-Origin: \*\r\n/i);
   assert.match(answer, /\r\nContent-Type: text\/x-test\r\n/i);
   assert.match(answer, /\r\n\r\n\u00c3\u00bc \[::1\]:5280$/); // UTF-8, read byte by byte
+  using offering = await HttpPeer.connect(server);
+  offering.write(
+    "GET /page HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" +
+      "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n",
+  );
+  assert.match(await offering.closed(), /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n\u00c3\u00bc a$/s);
   using head = await HttpPeer.connect(server);
   head.write("HEAD /page HTTP/1.1\r\nHost: a.example:1\r\n\r\n");
   assert.match(await head.closed(), /^HTTP\/1\.1 200 OK\r\n.*Content-Length: 14\r\n.*\r\n\r\n$/si);
