@@ -13,13 +13,19 @@ export interface Fates {
   readonly conditions: ReadonlySet<string>;
 }
 
+/** What is asked of a sender or recipient. */
+export type Correspondent = Pick<ChatClient, "jid" | "received" | "sendMessage" | "expectStanza">;
+
+/** What waits. */
+export type Patience = Pick<Cluster, "until">;
+
 /** Numbered messages of one sender, and what becomes of each. */
 export class MessageRun {
-  readonly #sender: ChatClient;
+  readonly #sender: Correspondent;
   /** The id of each message, by its number. */
   readonly #ids: string[] = [];
 
-  constructor(sender: ChatClient) {
+  constructor(sender: Correspondent) {
     this.#sender = sender;
   }
 
@@ -38,7 +44,7 @@ export class MessageRun {
   }
 
   /** Waits until `count` of them have arrived at `recipient`. */
-  async untilArrived(cluster: Cluster, recipient: ChatClient, count: number): Promise<void> {
+  async untilArrived(cluster: Patience, recipient: Correspondent, count: number): Promise<void> {
     const ids = new Set<string | undefined>(this.#ids);
     await cluster.until(
       () => recipient.received.filter(({ id }) => ids.has(id)).length >= count,
@@ -51,8 +57,8 @@ export class MessageRun {
    * @throws when one did not in time, or had several fates
    */
   async fates(
-    cluster: Cluster,
-    recipients: readonly ChatClient[],
+    cluster: Patience,
+    recipients: readonly Correspondent[],
     withinMs = 10_000,
   ): Promise<Fates> {
     const numbers = new Map(this.#ids.map((id, number) => [id, number]));
