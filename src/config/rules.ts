@@ -28,6 +28,7 @@ const RULES: readonly Rule[] = [
   componentDomainsAreDistinct,
   adminIsGuarded,
   stanzasFitFrames,
+  clusterAddressIsOne,
 ];
 
 /** All that breaks a rule. */
@@ -195,6 +196,17 @@ function adminIsGuarded(file: PartialFile): Mistake[] {
   return [{
     path: ["listen", "admin", "token"],
     problem: `missing; the admin port on ${host}, which is not loopback, needs a token`,
+  }];
+}
+
+/** The address is also where the datacenter's other nodes connect to: "every address" is none. */
+function clusterAddressIsOne(file: PartialFile): Mistake[] {
+  const host = file.modules?.mod_global_distrib?.connections?.cluster?.host;
+  if (host !== "0.0.0.0" && host !== "::") return [];
+  return [{
+    path: ["modules", "mod_global_distrib", "connections", "cluster", "host"],
+    problem: `expected an address of this node that the other nodes of its datacenter can reach, ` +
+      `found "${host}"`,
   }];
 }
 

@@ -126,6 +126,17 @@ const CASES: readonly Case[] = [
       "(and keyfile), or false for plain TCP",
     ],
   },
+  ...["0.0.0.0", "::"].map((host) => ({
+    what: `links within the datacenter at ${host}`,
+    text: edited(
+      "connections.tls_opts = false\n",
+      `connections = { tls_opts = false, cluster = { host = "${host}", port = 0 } }\n`,
+    ),
+    expected: [
+      `7: ${MODULE}.connections.cluster.host: expected an address of this node that the other ` +
+      `nodes of its datacenter can reach, found "${host}"`,
+    ],
+  })),
   {
     what: "no connections at all",
     text: edited("connections.tls_opts = false\n", ""),

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../distribution/mod.ts";
 import type { NodeOutcome } from "../distribution/routing/mod.ts";
-import { errorReply, parseJid } from "../xmpp/mod.ts";
-import type { Stanza, StanzaKind } from "../xmpp/mod.ts";
+import { BareJid, buildStanza, element, errorReply, FullJid, parseJid } from "../xmpp/mod.ts";
+import type { LocalSession, Stanza, StanzaKind } from "../xmpp/mod.ts";
+import { accountProbe } from "./account_probe.ts";
 import { LocalSide } from "./local_side.ts";
 
 function stanza(to: string, kind: StanzaKind = "message"): Stanza {
@@ -20,6 +21,7 @@ class Fixture {
   readonly settled: number[] = [];
   readonly handed: string[] = [];
   readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
+  sessions: readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[] = [];
   session: NodeOutcome = "delivered";
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
@@ -30,7 +32,7 @@ class Fixture {
     globalHost: "example.com",
     serviceHosts: new Set(["example.com", "dc1.example.com"]),
     sessions: {
-      ofAccount: () => [],
+      ofAccount: () => this.sessions,
       deliver: (stanza, delivery) => {
         this.handed.push("session");
         if (this.keeps) delivery.retain();
@@ -136,4 +138,40 @@ Deno.test("LocalSide leaves what a session keeps to that session's client", () =
   assert.deepEqual(fixture.settled, []);
   envelope.acknowledged();
   assert.deepEqual(fixture.settled, [7]);
+});
+
+const BOB = new BareJid("b", "example.com");
+
+function session(resourcepart: string, priority?: number): Fixture["sessions"][number] {
+  const jid = new FullJid(BOB, resourcepart);
+  const presence = buildStanza(element("presence", {}), { from: jid, to: BOB });
+  return { jid, priority, lastPresence: priority === undefined ? undefined : presence };
+}
+
+Deno.test("LocalSide.ownSessions() tells what the account has here", () => {
+  const fixture = new Fixture();
+  const own = (to: string) => fixture.local.ownSessions(parseJid(to));
+  assert.deepEqual(own("b@example.com/y"), {
+    isHere: false,
+    isResourceHere: false,
+    priority: undefined,
+  });
+  fixture.sessions = [session("x", -3), session("y"), session("z", -5)];
+  assert.deepEqual(own("b@example.com/y"), { isHere: true, isResourceHere: true, priority: -3 });
+  assert.deepEqual(own("b@example.com"), { isHere: true, isResourceHere: false, priority: -3 });
+  fixture.sessions = [session("y")];
+  assert.equal(own("b@example.com").priority, undefined);
+});
+
+Deno.test("LocalSide shows the account's available resources to one on another node", () => {
+  const fixture = new Fixture();
+  fixture.sessions = [session("x", 1), session("y")];
+  const probe = fixture.envelope("b@example.com");
+  probe.stanza = accountProbe(new FullJid(BOB, "new"));
+  assert.equal(fixture.local.deliver(probe), "ignored");
+  assert.deepEqual(fixture.handed, []);
+  assert.deepEqual(
+    fixture.answers.map(({ reply, request }) => [reply.from.text, reply.to.text, request]),
+    [["b@example.com/x", "b@example.com/new", undefined]],
+  );
 });
