@@ -22,6 +22,7 @@ const ARGUMENTS = [
 const PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
 
 const START_WITHIN_MS = 30_000;
+const END_WITHIN_MS = 10_000;
 
 /**
  * A real browser without a window: the system's Chromium. It is told what to do by its own protocol,
@@ -71,7 +72,15 @@ export class Browser implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#devTools.send("Browser.close");
     await this.#devTools.close();
-    await this.#child.stop();
+    try {
+      // Left alone it sees its own helpers out, which would write on into its directory.
+      await until(() => !this.#child.isRunning, {
+        what: "the browser to end",
+        withinMs: END_WITHIN_MS,
+      });
+    } finally {
+      await this.#child.stop();
+    }
   }
 }
 
