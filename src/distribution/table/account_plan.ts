@@ -16,6 +16,8 @@ export interface AccountView {
   readonly values: ReadonlyMap<string, string | null>;
   /** Values that were not what the table writes. */
   readonly garbage: number;
+  /** True when nothing of it was ours: only the claims were read. */
+  readonly isReplica: boolean;
 }
 
 /** What a plan needs besides the account and the view. */
@@ -67,6 +69,11 @@ function keyOf(account: Account, resourcepart: string): string {
   return resourcepart === "" ? account.name : fullJidKey(account.name, resourcepart);
 }
 
+/** True when nothing of it is ours: only another datacenter's changes have touched it. */
+function isReplica(account: Account): boolean {
+  return account.sessions.length === 0 && account.closed.length === 0;
+}
+
 /** Adds the commands that read what `viewAccount` wants to see; returns their number. */
 export function readAccount(
   account: Account,
@@ -75,6 +82,7 @@ export function readAccount(
 ): number {
   const before = into.length;
   into.push(["HGETALL", claimsKey(account.name)]);
+  if (isReplica(account)) return into.length - before; // what the keys say changes nothing
   for (const resource of concernedResources(account, touched)) {
     into.push(["GET", keyOf(account, resource)]);
   }
@@ -112,7 +120,7 @@ export function viewAccount(
       values.set(commands[i]![1], "");
     }
   }
-  return { foreign, ownIds, values, garbage };
+  return { foreign, ownIds, values, garbage, isReplica: range.count === 1 };
 }
 
 /**
@@ -146,7 +154,9 @@ export function planAccount(
   const changedKeys: string[] = [];
   for (const resource of concernedResources(account, touched)) {
     const key = keyOf(account, resource);
-    const current = view.values.get(key);
+    // unread, it is neither absent nor any host: it is written or deleted, whatever it says
+    const isUnread = view.isReplica && (resource === "" || touched.has(resource));
+    const current = isUnread ? "" : view.values.get(key);
     if (current === undefined) continue; // came while we read: the next pass sees to it
     const concerned = resource === ""
       ? live

@@ -8,7 +8,7 @@ const MAX_AHEAD = 4_096;
 /** Pieces of a snapshot that the other side may have to apply at once: stanzas come in between. */
 const WINDOW = 2;
 /** Records in one piece. */
-const CHUNK_RECORDS = 128;
+const CHUNK_RECORDS = 64;
 /** What one piece may come to before another record is added, counted generously. */
 const CHUNK_BYTES = 48_000;
 

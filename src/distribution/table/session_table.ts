@@ -42,7 +42,7 @@ export interface TableDependencies {
   readonly onSuperseded?: () => void;
   /** A newer session on another node of this datacenter has taken this full JID from one of ours. */
   readonly onDisplaced?: (fullJid: string) => void;
-  /** Another node of this datacenter has changed these keys: full and bare JIDs, domains. */
+  /** The table has these keys anew, full and bare JIDs or domains: another node has changed them, or we for it. */
   readonly onChanged?: (keys: readonly string[]) => void;
   /** @default a pool of real connections */
   readonly redis?: RedisCommands;
@@ -474,6 +474,7 @@ export class SessionTable {
       this.#placements.forgetKey(key);
     }
     this.#bus.invalidate(keys);
+    this.#onChanged(keys);
   }
 
   /** Another node of this datacenter has changed `keys`. */

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
+import { PEERS_KEY } from "./keys.ts";
+import { PeerBook } from "./peer_book.ts";
+
+const DC2 = "dc2.example.com";
+const HERE = [{ host: "192.0.2.1", port: 5555 }];
+
+function redis(): MemoryRedisCommands {
+  const clock = new ManualClock();
+  return new MemoryRedisCommands(new MemoryRedis(clock), clock);
+}
+
+Deno.test("PeerBook.note() says whether it is news", () => {
+  const book = new PeerBook();
+  assert.equal(book.note(DC2, HERE), true);
+  assert.equal(book.note(DC2, [...HERE]), false);
+  assert.equal(book.note(DC2, []), true);
+  assert.deepEqual(book.hosts(), [DC2]);
+});
+
+Deno.test("PeerBook.sync() keeps peers in Redis for whoever starts next", async () => {
+  const commands = redis();
+  const book = new PeerBook();
+  book.note(DC2, HERE);
+  await book.sync(commands);
+  const next = new PeerBook();
+  await next.sync(commands);
+  assert.deepEqual(next.endpoints(DC2), HERE);
+});
+
+Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not what Redis lost", async () => {
+  const commands = redis();
+  const book = new PeerBook();
+  book.note(DC2, HERE);
+  await book.sync(commands);
+  await commands.run([["DEL", PEERS_KEY]]);
+  book.redisLost();
+  await book.sync(commands);
+  assert.deepEqual(book.endpoints(DC2), HERE);
+  await commands.run([["HDEL", PEERS_KEY, DC2]]);
+  await book.sync(commands);
+  assert.deepEqual(book.hosts(), []);
+});
+
+Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
+  const commands = redis();
+  const book = new PeerBook();
+  book.note(DC2, HERE);
+  await book.sync(commands);
+  book.forget(DC2);
+  await book.sync(commands);
+  assert.deepEqual(book.hosts(), []);
+  assert.deepEqual(await commands.run([["HGETALL", PEERS_KEY]]), [[]]);
+});
+
+Deno.test("PeerBook.sync() reads over what is no peer", async () => {
+  const commands = redis();
+  await commands.run([
+    ["HSET", PEERS_KEY, "two words", "[]", DC2, '["no endpoint",5,"192.0.2.1#5555"]', "x.y", "{"],
+  ]);
+  const book = new PeerBook();
+  await book.sync(commands);
+  assert.deepEqual(book.endpoints(DC2), HERE);
+  assert.deepEqual([...book.hosts()].sort(), [DC2, "x.y"]);
+});
+
+Deno.test("PeerBook.note() takes 256 peers and no more", () => {
+  const book = new PeerBook();
+  for (let i = 0; i < 256; i++) assert.equal(book.note(`dc${i}.example.com`, HERE), true);
+  assert.equal(book.note("dc256.example.com", HERE), false);
+  assert.equal(book.note("dc255.example.com", []), true, "known ones change");
+});

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { changesFrame, decodePosition, leaseFrame, snapshotFrame } from "../wire/mod.ts";
+import type { LeaseFields, TableRecord } from "../wire/mod.ts";
+import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
+import type { TableLink } from "./table_traffic.ts";
+
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+const NODE2 = `node1@${DC2}`;
+
+/** A peer's end of a link, as a test holds it. */
+class Peer implements TableLink {
+  readonly host = DC2;
+  readonly nodeName = NODE2;
+  readonly process: number;
+  readonly refusals: string[] = [];
+  /** Frames that came from the table. */
+  readonly frames: Uint8Array[] = [];
+  readonly test: TestTable;
+
+  constructor(test: TestTable, process = 0xb2) {
+    this.test = test;
+    this.process = process;
+    test.table.traffic!.accepted(this);
+  }
+
+  send(frame: Uint8Array): void {
+    this.frames.push(frame.slice());
+  }
+
+  refuse(detail: string): void {
+    this.refusals.push(detail);
+  }
+
+  /** That of the last POSITION. */
+  get round(): number {
+    const position = this.frames.findLast((frame) => frame[4] === 0x0b);
+    return position === undefined ? 0 : decodePosition(position, 0, position.length).round;
+  }
+
+  /** Hands frames to the table and lets it apply them. */
+  async say(...frames: Uint8Array[]): Promise<void> {
+    for (const frame of frames) {
+      this.test.table.traffic!.frame(this, frame[4]!, frame, 0, frame.length);
+    }
+    await advance(this.test.clock, 10, 1);
+  }
+
+  lease(fields: Partial<LeaseFields> = {}): Uint8Array {
+    return leaseFrame({
+      process: this.process,
+      startedUs: 1,
+      nowUs: this.test.clock.wallUs(),
+      lastNumber: 1_000,
+      lifeMs: 120_000,
+      localHost: DC2,
+      nodeName: NODE2,
+      endpoints: ["192.0.2.2#5555"],
+      ...fields,
+    });
+  }
+
+  changes(first: number, ...records: TableRecord[]): Uint8Array {
+    return changesFrame({ process: this.process, round: this.round, first }, records).frame;
+  }
+
+  snapshot(number: number, ...records: TableRecord[]): Uint8Array {
+    const { process } = this;
+    const { round } = this;
+    const piece = { process, round, number, chunk: 1, isFirst: true, isLast: true, records };
+    return snapshotFrame(piece);
+  }
+}
+
+function claim(sequence: number, name: string, resourcepart: string): TableRecord {
+  const epoch = 1_000_000 + sequence;
+  return { kind: "claim", isHidden: false, sequence, epoch, name, resourcepart };
+}
+
+async function started(clock = new ManualClock()): Promise<TestTable> {
+  const test = new TestTable({ replication: "builtin" }, clock);
+  await test.table.start();
+  return test;
+}
+
+/** A table that another datacenter has told all it has. */
+async function followed(...records: TableRecord[]): Promise<{ test: TestTable; peer: Peer }> {
+  const test = await started();
+  const peer = new Peer(test);
+  await peer.say(peer.lease());
+  await peer.say(peer.snapshot(1, ...records));
+  return { test, peer };
+}
+
+Deno.test("Replication writes what another datacenter tells as its own node would", async () => {
+  const { test } = await followed(
+    claim(1, "bob@example.com", "phone"),
+    claim(2, "echo.example.com", ""),
+    { ...claim(3, "hidden.example.com", ""), isHidden: true },
+  );
+  const keys = test.publicKeys();
+  assert.equal(keys["bob@example.com"], DC2);
+  assert.equal(keys["bob@example.com/phone"], DC2);
+  assert.equal(keys["echo.example.com"], DC2);
+  assert.deepEqual(keys["hosts"], [DC1, DC2]);
+  assert.deepEqual(keys[`${DC2}#{nodes}`], [NODE2]);
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{endpoints}`], ["192.0.2.2#5555"]);
+  const domains = ["echo.example.com", "hidden.example.com"];
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{domains}`], domains);
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{public_domains}`], ["echo.example.com"]);
+  assert.deepEqual(await test.table.hosts(), [DC1, DC2]);
+  assert.deepEqual(await test.table.endpoints(DC2), [{ host: "192.0.2.2", port: 5555 }]);
+  await test.table.close();
+});
+
+Deno.test("Replication takes back what a snapshot does not name", async () => {
+  const { test, peer } = await followed(
+    claim(1, "bob@example.com", "phone"),
+    claim(2, "eve@example.com", "phone"),
+  );
+  const next = new Peer(test, 0xb3);
+  await next.say(next.lease({ startedUs: 2 }));
+  await next.say(next.snapshot(1, claim(1, "eve@example.com", "tablet")));
+  const keys = test.publicKeys();
+  assert.equal(keys["bob@example.com"], undefined);
+  assert.equal(keys["eve@example.com/phone"], undefined);
+  assert.equal(keys["eve@example.com/tablet"], DC2);
+  // and the process before that says no more
+  await peer.say(peer.lease(), peer.changes(2, claim(9, "old@example.com", "x")));
+  assert.equal(test.publicKeys()["old@example.com"], undefined);
+  await test.table.close();
+});
+
+Deno.test("Replication gives the bare JID back to the newest that is left, here or there", async () => {
+  const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
+  const opened = test.table.sessionOpened(fullJid("bob", "desk"));
+  await advance(test.clock, 10, 1);
+  await opened;
+  assert.equal(test.publicKeys()["bob@example.com"], DC1, "our login knows of theirs");
+  const closed = test.table.sessionClosed(fullJid("bob", "desk"));
+  await advance(test.clock, 10, 1);
+  await closed;
+  assert.equal(test.publicKeys()["bob@example.com"], DC2);
+  const withdrawal = { ...claim(1, "bob@example.com", "phone"), kind: "withdraw" as const };
+  await peer.say(peer.changes(2, withdrawal));
+  assert.equal(test.publicKeys()["bob@example.com"], undefined);
+  await test.table.close();
+});
+
+Deno.test("Replication drops what it changes from the cache", async () => {
+  const { test, peer } = await followed();
+  assert.equal(await test.table.locate(bareJid("bob")), undefined);
+  assert.equal(test.table.cached(bareJid("bob")), null);
+  await peer.say(peer.changes(2, claim(1, "bob@example.com", "phone")));
+  assert.equal(await test.table.locate(bareJid("bob")), DC2);
+  await test.table.close();
+});
+
+Deno.test("entries of a datacenter without a live lease count as absent, and again when it is back", async () => {
+  const { test, peer } = await followed(
+    claim(1, "bob@example.com", "phone"),
+    claim(2, "echo.example.com", ""),
+  );
+  assert.equal(await test.table.locate(fullJid("bob", "phone")), DC2);
+  await advance(test.clock, 125_000, 500);
+  assert.equal(await test.table.locate(fullJid("bob", "phone")), undefined);
+  assert.equal(await test.table.locate(domainJid("echo.example.com")), undefined);
+  assert.equal(test.publicKeys()["bob@example.com"], undefined);
+  assert.equal(test.logger.named("replication.author-lost").length, 1);
+  await peer.say(peer.lease());
+  await advance(test.clock, 6_000, 500);
+  assert.equal(await test.table.locate(fullJid("bob", "phone")), DC2);
+  assert.equal(await test.table.locate(domainJid("echo.example.com")), DC2);
+  assert.equal(test.publicKeys()["bob@example.com"], DC2);
+  assert.equal(test.logger.named("replication.author-back").length, 1);
+  await test.table.close();
+});
+
+Deno.test("a lookup finds in the claims what the keys do not say, and puts them right", async () => {
+  const { test } = await followed(claim(1, "bob@example.com", "phone"));
+  test.redis.apply(["DEL", "bob@example.com"]);
+  test.redis.apply(["DEL", "bob@example.com/phone"]);
+  assert.equal(await test.table.locate(fullJid("bob", "phone")), DC2);
+  await advance(test.clock, 10, 1);
+  assert.equal(test.publicKeys()["bob@example.com/phone"], DC2);
+  assert.equal(test.publicKeys()["bob@example.com"], DC2);
+  await test.table.close();
+});
+
+Deno.test("a node that leaves takes its entries along, and its datacenter's endpoints with the last", async () => {
+  const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
+  test.table.traffic!.ended(peer, true);
+  await advance(test.clock, 20, 1);
+  assert.deepEqual(
+    Object.keys(test.redis.dump()).filter((key) => key.includes("dc2") || key.includes("bob")),
+    [],
+  );
+  assert.deepEqual(await test.table.hosts(), [DC1]);
+  await test.table.close();
+});
+
+Deno.test("endpoints of a datacenter that vanished without a word are kept", async () => {
+  const { test, peer } = await followed();
+  test.table.traffic!.ended(peer, false);
+  await advance(test.clock, 400_000, 500);
+  assert.deepEqual(await test.table.hosts(), [DC1, DC2]);
+  assert.deepEqual(await test.table.endpoints(DC2), [{ host: "192.0.2.2", port: 5555 }]);
+  await test.table.close();
+});
+
+for (
+  const [what, fields] of [
+    ["another datacenter", { localHost: "dc3.example.com" }],
+    ["another node", { nodeName: `node2@${DC2}` }],
+    ["another process", { process: 0xdead }],
+    ["our own datacenter", { localHost: DC1, nodeName: `node1@${DC1}` }],
+  ] as const
+) {
+  Deno.test(`Replication refuses, counts and logs a lease of ${what}`, async () => {
+    const test = await started();
+    const peer = new Peer(test);
+    const before = test.redis.dump();
+    await peer.say(peer.lease(fields), peer.lease(fields));
+    assert.deepEqual(test.redis.dump(), before);
+    assert.equal(test.metrics.value("causeway_replication_refused_total"), 2);
+    assert.equal(test.logger.named("replication.refused").length, 1, "once for each link");
+    await test.table.close();
+  });
+}
+
+for (
+  const [what, record] of [
+    ["a user of another domain", claim(1, "bob@elsewhere.net", "phone")],
+    ["a user without a resource", claim(1, "bob@example.com", "")],
+    ["a name that is not normalised", claim(1, "BOB@example.com", "phone")],
+    ["a name that is no JID", claim(1, "@", "phone")],
+    ["the global host", claim(1, "example.com", "")],
+    ["our local host", claim(1, DC1, "")],
+    ["its own local host", claim(1, DC2, "")],
+    ["a domain with a resource", claim(1, "echo.example.com", "x")],
+  ] as const
+) {
+  Deno.test(`Replication does not let another datacenter claim ${what}`, async () => {
+    const { test } = await followed(record, claim(2, "eve@example.com", "phone"));
+    assert.equal(test.publicKeys()[record.name], undefined);
+    assert.equal(test.publicKeys()["eve@example.com"], DC2, "what is beside it counts");
+    assert.equal(test.metrics.value("causeway_replication_refused_total"), 1);
+    await test.table.close();
+  });
+}
+
+Deno.test("Replication ends a link whose changes have a gap, or whose snapshot has no beginning", async () => {
+  const { test, peer } = await followed();
+  await peer.say(peer.changes(3, claim(1, "bob@example.com", "phone")));
+  assert.deepEqual(peer.refusals, ["change 3 follows 1"]);
+  const { process } = peer;
+  const piece = { process, round: 1, number: 1, chunk: 2, isFirst: false, isLast: true };
+  await peer.say(snapshotFrame({ ...piece, records: [] }));
+  assert.deepEqual(peer.refusals.slice(1), ["a snapshot that has not begun goes on"]);
+  await test.table.close();
+});
+
+Deno.test("Replication reads over what belongs to an earlier round", async () => {
+  const { test, peer } = await followed();
+  const { process } = peer;
+  const late = claim(1, "bob@example.com", "phone");
+  await peer.say(changesFrame({ process, round: 0, first: 2 }, [late]).frame);
+  assert.equal(test.publicKeys()["bob@example.com"], undefined);
+  assert.deepEqual(peer.refusals, []);
+  await test.table.close();
+});
+
+Deno.test("a Redis that lost its data is filled again, from here and from the others", async () => {
+  const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
+  const opened = test.table.sessionOpened(fullJid("alice", "desk"));
+  await advance(test.clock, 10, 1);
+  await opened;
+  peer.frames.length = 0;
+  test.redis.flush();
+  await advance(test.clock, 1_100, 20);
+  assert.equal(test.publicKeys()["alice@example.com"], DC1);
+  assert.deepEqual(test.publicKeys()["hosts"], [DC1, DC2]);
+  const position = peer.frames.find((frame) => frame[4] === 0x0b);
+  assert.equal(position?.at(-1), 3, "it asks for a snapshot");
+  assert.equal(test.logger.named("redis.lost-data").length, 1);
+  await test.table.close();
+});
+
+Deno.test("a clock that is minutes off is noticed once, and epochs follow the others", async () => {
+  const { test, peer } = await followed();
+  const behindUs = test.clock.wallUs() - 300_000_000;
+  await peer.say(peer.lease({ nowUs: behindUs }), peer.lease({ nowUs: behindUs }));
+  assert.deepEqual(test.logger.named("clock.off").map(({ fields }) => fields), [{
+    aheadMs: 300_000,
+  }]);
+  const opened = test.table.sessionOpened(fullJid("alice", "desk"));
+  await advance(test.clock, 10, 1);
+  await opened;
+  const [claims] = test.redis.dump()["causeway:claims:alice@example.com"] as string[];
+  const [epoch] = JSON.parse(claims!);
+  assert.ok(epoch < test.clock.wallUs() - 290_000_000, `${epoch}`);
+  await test.table.close();
+});
