@@ -105,7 +105,7 @@ export class CausewayNode {
         const jid = parseJid(fullJid);
         if (jid instanceof FullJid) this.#sessions.find(jid)?.end("conflict");
       },
-      onChanged: (keys) => this.#changedElsewhere(keys),
+      onChanged: (keys) => this.#tableChanged(keys),
     });
     this.#sessions = new SessionRegistry({
       hooks: {
@@ -402,8 +402,8 @@ export class CausewayNode {
     if (this.#table.hasNeighbours) this.#router.copy(presence);
   }
 
-  /** Another node of this datacenter has changed `keys`: what waits for them may go now. */
-  #changedElsewhere(keys: readonly string[]): void {
+  /** The table has `keys` anew: what waits for them may go now. */
+  #tableChanged(keys: readonly string[]): void {
     if (this.#router.bouncing === 0) return;
     for (const key of keys) this.#router.revealed(parseJid(key));
   }
