@@ -33,13 +33,9 @@ export class RawClient implements AsyncDisposable {
 
   /** A client that is bound and has sent no presence. */
   static async login(options: RawLoginOptions): Promise<RawClient> {
-    const socket = await RawSocket.connect(options);
+    const socket = await openAuthenticated(options);
     try {
-      await openStream(socket, options.domain);
-      if (options.starttls !== undefined) await upgrade(socket, options);
-      await authenticate(socket, options);
-      await openStream(socket, options.domain);
-      return new RawClient(socket, await bind(socket, options.resource));
+      return new RawClient(socket, await bindResource(socket, options.resource));
     } catch (thrown) {
       await socket.close();
       throw thrown;
@@ -59,6 +55,21 @@ export class RawClient implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.socket.close();
+  }
+}
+
+/** A stream on which its account is authenticated and nothing is bound or resumed yet. */
+export async function openAuthenticated(options: RawLoginOptions): Promise<RawSocket> {
+  const socket = await RawSocket.connect(options);
+  try {
+    await openStream(socket, options.domain);
+    if (options.starttls !== undefined) await upgrade(socket, options);
+    await authenticate(socket, options);
+    await openStream(socket, options.domain);
+    return socket;
+  } catch (thrown) {
+    await socket.close();
+    throw thrown;
   }
 }
 
@@ -104,7 +115,11 @@ async function readSaslElement(socket: RawSocket, name: string): Promise<string>
   return seen.slice(seen.indexOf(">") + 1, -"</".length);
 }
 
-async function bind(socket: RawSocket, resource: string | undefined): Promise<string> {
+/** Binds a resource; gives the full JID. */
+export async function bindResource(
+  socket: RawSocket,
+  resource: string | undefined,
+): Promise<string> {
   const wish = resource === undefined ? "" : `<resource>${resource}</resource>`;
   await socket.send(
     `<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>${wish}</bind></iq>`,

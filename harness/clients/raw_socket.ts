@@ -95,15 +95,19 @@ export class RawSocket implements AsyncDisposable {
 
   /**
    * Hands every chunk to `consumer`, first what is already here, until the peer closes or `close`
-   * is called. A chunk is overwritten by the next read: whoever keeps bytes copies them.
+   * is called. A chunk is overwritten by the next read: whoever keeps bytes copies them. A consumer
+   * that gives a promise is handed nothing more, and nothing more is read, until it resolves.
    */
-  async consume(consumer: (chunk: Uint8Array) => void): Promise<void> {
-    if (this.#text !== "") consumer(new TextEncoder().encode(this.#takeText(this.#text.length)));
+  async consume(consumer: (chunk: Uint8Array) => void | Promise<void>): Promise<void> {
+    if (this.#text !== "") {
+      await consumer(new TextEncoder().encode(this.#takeText(this.#text.length)));
+    }
     for (;;) {
       const length = await this.#read();
       this.#pendingRead = undefined;
       if (length === null) return;
-      consumer(this.#buffer.subarray(0, length));
+      const pause = consumer(this.#buffer.subarray(0, length));
+      if (pause !== undefined) await pause;
     }
   }
 

@@ -36,6 +36,7 @@ export class LinkProxy implements AsyncDisposable {
   #isRefusing = false;
   #accepted = 0;
   #cuts = 0;
+  #partings = 0;
   #refusals = 0;
   #cutAfterBytes: number | undefined;
 
@@ -54,10 +55,14 @@ export class LinkProxy implements AsyncDisposable {
     return this.#bridges.size;
   }
 
-  /** Connections accepted, cut and refused, and bytes passed, since the beginning. */
+  /**
+   * Connections accepted, cut (`partings`: in the middle of what came in one piece) and refused, and
+   * bytes passed, since the beginning.
+   */
   get counts(): Readonly<{
     accepted: number;
     cuts: number;
+    partings: number;
     refusals: number;
     forwardBytes: number;
     backwardBytes: number;
@@ -65,6 +70,7 @@ export class LinkProxy implements AsyncDisposable {
     return {
       accepted: this.#accepted,
       cuts: this.#cuts,
+      partings: this.#partings,
       refusals: this.#refusals,
       forwardBytes: this.#bytes.forward,
       backwardBytes: this.#bytes.backward,
@@ -106,7 +112,7 @@ export class LinkProxy implements AsyncDisposable {
     for (const bridge of [...this.#bridges]) this.#cut(bridge);
   }
 
-  /** Cuts the connection on which `byteLength` more forward bytes have passed: mid-frame, if need be. */
+  /** Cuts the connection on which exactly `byteLength` more forward bytes have passed: mid-frame, if need be. */
   cutAfter(byteLength: number): void {
     this.#cutAfterBytes = byteLength;
   }
@@ -176,19 +182,26 @@ export class LinkProxy implements AsyncDisposable {
 
   #pipe(bridge: Bridge, source: Socket, sink: Socket, direction: Direction): StreamPipe {
     return new StreamPipe(source, sink, {
-      conditions: () => this.#conditions[direction],
-      passed: (byteLength) => {
+      conditions: () =>
+        direction === "forward" && this.#cutAfterBytes !== undefined
+          ? { ...this.#conditions[direction], maxBytes: this.#cutAfterBytes }
+          : this.#conditions[direction],
+      passed: (byteLength, isPart) => {
         this.#bytes[direction] += byteLength;
-        if (direction === "forward") this.#countDown(bridge, byteLength);
+        if (direction === "forward") this.#countDown(bridge, { byteLength, isPart });
       },
     });
   }
 
-  #countDown(bridge: Bridge, byteLength: number): void {
+  #countDown(
+    bridge: Bridge,
+    { byteLength, isPart }: { readonly byteLength: number; readonly isPart: boolean },
+  ): void {
     if (this.#cutAfterBytes === undefined) return;
     this.#cutAfterBytes -= byteLength;
     if (this.#cutAfterBytes > 0) return;
     this.#cutAfterBytes = undefined;
+    if (isPart) this.#partings++;
     this.#cut(bridge);
   }
 

@@ -8,6 +8,8 @@ export interface PipeConditions {
   readonly bytesPerSec: number;
   /** Nothing passes and nothing is told to either side, as when packets vanish. */
   readonly isBlackHole: boolean;
+  /** No more than this at once. @default all there is */
+  readonly maxBytes?: number;
 }
 
 interface Held {
@@ -25,7 +27,7 @@ export class StreamPipe {
   readonly #source: Socket;
   readonly #sink: Socket;
   readonly #conditions: () => PipeConditions;
-  readonly #passed: (byteLength: number) => void;
+  readonly #passed: (byteLength: number, isPart: boolean) => void;
   readonly #queue: Held[] = [];
   #heldBytes = 0;
   #hasEnded = false;
@@ -38,8 +40,8 @@ export class StreamPipe {
     sink: Socket,
     options: {
       readonly conditions: () => PipeConditions;
-      /** Told how many bytes have just passed. */
-      readonly passed: (byteLength: number) => void;
+      /** Told how many bytes have just passed, and whether more of the same piece are held. */
+      readonly passed: (byteLength: number, isPart: boolean) => void;
     },
   ) {
     this.#source = source;
@@ -60,7 +62,7 @@ export class StreamPipe {
   /** Passes on what may pass now; called again when conditions have changed. */
   pump(): void {
     clearTimeout(this.#timer);
-    const { isBlackHole, bytesPerSec } = this.#conditions();
+    const { isBlackHole } = this.#conditions();
     while (!isBlackHole && !this.#isSinkFull) {
       const next = this.#queue[0];
       if (next === undefined) break;
@@ -70,7 +72,7 @@ export class StreamPipe {
         this.#timer = setTimeout(() => this.pump(), waitMs);
         break;
       }
-      this.#write(next, bytesPerSec, nowMs);
+      this.#write(next, nowMs);
     }
     if (this.#hasEnded && this.#queue.length === 0 && !isBlackHole) this.#sink.end();
     if (this.#heldBytes > MAX_HELD_BYTES || isBlackHole) this.#source.pause();
@@ -90,17 +92,18 @@ export class StreamPipe {
     this.pump();
   }
 
-  #write(next: Held, bytesPerSec: number, nowMs: number): void {
-    let piece = next.chunk;
+  #write(next: Held, nowMs: number): void {
+    const { bytesPerSec, maxBytes = Infinity } = this.#conditions();
+    let piece = next.chunk.subarray(0, maxBytes);
     if (bytesPerSec > 0) {
       const share = Math.max(1, Math.floor(bytesPerSec / THROTTLE_TICKS_PER_SEC));
-      piece = next.chunk.subarray(0, share);
+      piece = piece.subarray(0, share);
       this.#nextWriteMs = nowMs + 1000 * piece.length / bytesPerSec;
     }
     if (piece.length === next.chunk.length) this.#queue.shift();
     else this.#queue[0] = { ...next, chunk: next.chunk.subarray(piece.length) };
     this.#heldBytes -= piece.length;
     this.#isSinkFull = !this.#sink.write(piece);
-    this.#passed(piece.length);
+    this.#passed(piece.length, piece.length < next.chunk.length);
   }
 }

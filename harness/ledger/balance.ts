@@ -15,6 +15,8 @@ export interface BalanceOptions {
    * lasted longer: what had been delivered there may then be answered too.
    */
   readonly outlivedExpiryMs?: number;
+  /** Counts only some of the flows. @default all */
+  readonly only?: (flow: Flow) => boolean;
 }
 
 /** What is allowed of a kind, and what is not. */
@@ -62,7 +64,7 @@ const MOVING_MS = 10_000;
 export function balanceOf(
   flows: readonly Flow[],
   apart: { readonly strays: number; readonly skippedAtMs: readonly number[] },
-  { windows, outlivedExpiryMs }: BalanceOptions,
+  { windows, outlivedExpiryMs, only = () => true }: BalanceOptions,
 ): Balance {
   const count = {
     sent: 0,
@@ -90,7 +92,7 @@ export function balanceOf(
   const isOutside = (atMs: number) =>
     windows.every(({ fromMs, toMs }) => atMs < fromMs || atMs > toMs);
 
-  for (const flow of flows) {
+  for (const flow of flows.filter(only)) {
     for (let seq = 0; seq < flow.sent; seq++) {
       const arrivals = flow.arrivals(seq);
       const answers = flow.answers(seq);

@@ -1,0 +1,348 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { bindResource, openAuthenticated, type RawSocket } from "../clients/mod.ts";
+import type { Flow, Ledger } from "../ledger/mod.ts";
+import type { Address } from "../process/mod.ts";
+import { loadMessage, readLoadStanza } from "./load_stanza.ts";
+import { StanzaSplitter } from "./stanza_splitter.ts";
+import { Unacknowledged } from "./unacknowledged.ts";
+
+/** A node as a client sees it. */
+export interface LoadPlace {
+  /** For messages, and to be recognised by `hasDied`. */
+  readonly name: string;
+  /** Where it listens for clients now; absent while it does not run. */
+  readonly address: () => Address | undefined;
+}
+
+/** Who logs in, and where. */
+export interface LoadClientOptions {
+  readonly localpart: string;
+  readonly password: string;
+  readonly domain: string;
+  readonly resource: string;
+  /** Stream management with resumption. */
+  readonly isManaged: boolean;
+  /** Nodes to try, the first one first. */
+  readonly places: readonly LoadPlace[];
+  readonly ledger: Ledger;
+  /** True when the process that a connection went to was killed. */
+  readonly hasDied: (place: LoadPlace) => boolean;
+}
+
+/** What happened to a client besides stanzas, for proofs. */
+export interface LoadClientCounts {
+  logins: number;
+  lost: number;
+  resumed: number;
+  resumeFailures: number;
+  resent: number;
+}
+
+const SM = "xmlns='urn:xmpp:sm:3'";
+/** Stanzas after which the server is asked what it has handled. */
+const ACK_EVERY = 25;
+/** More that waits to be written means that the server does not read: nothing more is sent. */
+const MAX_WAITING_CHARS = 1_000_000;
+const FIRST_RETRY_MS = 50;
+const MAX_RETRY_MS = 500;
+
+/**
+ * A client that sends numbered messages, tells the ledger of all it does and sees, and comes back
+ * whenever it has lost its connection: by resumption where it can.
+ */
+export class LoadClient implements AsyncDisposable {
+  /** Full JID. */
+  readonly jid: string;
+  readonly isManaged: boolean;
+  readonly counts: LoadClientCounts = {
+    logins: 0,
+    lost: 0,
+    resumed: 0,
+    resumeFailures: 0,
+    resent: 0,
+  };
+  readonly #options: LoadClientOptions;
+  readonly #unacknowledged = new Unacknowledged();
+  readonly #decoder = new TextDecoder();
+  #places: readonly LoadPlace[];
+  #socket: RawSocket | undefined;
+  #place: LoadPlace | undefined;
+  #previd: string | undefined;
+  #handled = 0;
+  #sinceAsked = 0;
+  #out = "";
+  #writing: Promise<void> | undefined;
+  #living: Promise<void> | undefined;
+  #isStopping = false;
+  #isLeaving = false;
+  #lastWord = "";
+  #stall: PromiseWithResolvers<void> | undefined;
+  #moved: PromiseWithResolvers<void> | undefined;
+  #failure: unknown;
+
+  constructor(options: LoadClientOptions) {
+    this.#options = options;
+    this.jid = `${options.localpart}@${options.domain}/${options.resource}`;
+    this.isManaged = options.isManaged;
+    this.#places = options.places;
+  }
+
+  get isOnline(): boolean {
+    return this.#socket !== undefined;
+  }
+
+  /** The node it is logged in at. */
+  get place(): LoadPlace | undefined {
+    return this.#place;
+  }
+
+  /** What it last heard or met that was no stanza, for messages. */
+  get lastWord(): string {
+    return this.#lastWord;
+  }
+
+  /** Logs in and stays logged in until it is disposed of. Rejects when the first login fails. */
+  async start(): Promise<void> {
+    await this.#logIn(this.#places[0]!);
+    this.#living = this.#live().catch((thrown) => {
+      this.#failure = thrown;
+    });
+  }
+
+  /** Why it gave up; only a server that breaks the rules gets it to. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /** Queues the next message of `flow`; `flush` writes it. */
+  send(flow: Flow): void {
+    const { ledger } = this.#options;
+    if (this.#socket === undefined || this.#isLeaving || this.#out.length > MAX_WAITING_CHARS) {
+      ledger.skipped();
+      return;
+    }
+    const seq = ledger.sending(flow);
+    this.#write(loadMessage(flow.recipient, { flow: flow.number, seq }));
+  }
+
+  /** Writes what is queued, in one piece. */
+  flush(): void {
+    if (this.#out !== "") this.#writing ??= this.#writeAll();
+  }
+
+  /** Asks what the server has handled: without traffic nobody else would. */
+  ask(): void {
+    if (this.isManaged && this.#socket !== undefined && this.#unacknowledged.size > 0) {
+      this.#out += `<r ${SM}/>`;
+      this.flush();
+    }
+  }
+
+  /** Reads nothing more, until `wake`. */
+  sleep(): void {
+    this.#stall ??= Promise.withResolvers();
+  }
+
+  wake(): void {
+    this.#stall?.resolve();
+    this.#stall = undefined;
+  }
+
+  /** Breaks the connection as a network does; it comes back by itself. */
+  async cut(): Promise<void> {
+    await this.#socket?.close();
+  }
+
+  /** Logs out in an orderly way, and in again at the first of `places`. */
+  async move(places: readonly LoadPlace[]): Promise<void> {
+    this.#places = places;
+    const socket = this.#socket;
+    if (socket === undefined) return; // it is looking for a place just now, and looks there next
+    this.#isLeaving = true;
+    if (this.isManaged) this.#out += `<a ${SM} h='${this.#handled}'/>`;
+    this.#out += "</stream:stream>";
+    this.flush();
+    const moved = Promise.withResolvers<void>();
+    this.#moved = moved;
+    await moved.promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopping = true;
+    this.wake();
+    await this.#socket?.close();
+    await this.#living;
+    await this.#writing;
+  }
+
+  async #live(): Promise<void> {
+    while (!this.#isStopping) {
+      await this.#read();
+      if (this.#isStopping) return;
+      await this.#comeBack();
+    }
+  }
+
+  /** Reads until the connection is gone, and tells how it went. */
+  async #read(): Promise<void> {
+    const socket = this.#socket!;
+    const place = this.#place!;
+    const splitter = new StanzaSplitter((element) => this.#take(element));
+    await socket.consume((chunk) => {
+      splitter.push(this.#decoder.decode(chunk, { stream: true }));
+      this.flush();
+      return this.#stall?.promise;
+    });
+    this.#socket = undefined;
+    await socket.close();
+    await this.#writing;
+    this.#out = "";
+    if (this.#isStopping) return;
+    const wasOrderly = this.#isLeaving && this.#lastWord === "</stream:stream>";
+    if (wasOrderly) {
+      this.#previd = undefined;
+      return;
+    }
+    this.counts.lost++;
+    this.#options.ledger.connectionLost(this.jid, {
+      isManaged: this.isManaged,
+      nodeDied: this.#options.hasDied(place),
+    });
+  }
+
+  async #comeBack(): Promise<void> {
+    const from = this.#place!;
+    let waitMs = FIRST_RETRY_MS;
+    while (!this.#isStopping) {
+      for (const place of this.#places) {
+        try {
+          await this.#logIn(place);
+          if (this.#isLeaving) {
+            if (from.name.split("-")[0] !== place.name.split("-")[0]) {
+              this.#options.ledger.moved(this.jid);
+            }
+            this.#isLeaving = false;
+            this.#moved?.resolve();
+          }
+          return;
+        } catch (thrown) {
+          this.#lastWord = `${place.name}: ${thrown instanceof Error ? thrown.message : thrown}`;
+        }
+      }
+      await delay(waitMs);
+      waitMs = Math.min(MAX_RETRY_MS, 2 * waitMs);
+    }
+    this.#moved?.resolve();
+  }
+
+  async #logIn(place: LoadPlace): Promise<void> {
+    const address = place.address();
+    if (address === undefined) throw new Error("it does not run");
+    const { localpart, password, domain, resource } = this.#options;
+    const socket = await openAuthenticated({ ...address, localpart, password, domain });
+    try {
+      const isResumed = this.#previd !== undefined && await this.#resume(socket);
+      if (!isResumed) {
+        await bindResource(socket, resource);
+        if (this.isManaged) await this.#enable(socket);
+      }
+      if (this.#isStopping) throw new Error("it is not wanted any more");
+      this.#start(socket, isResumed);
+      this.#place = place;
+      this.counts.logins++;
+    } catch (thrown) {
+      await socket.close();
+      throw thrown;
+    }
+  }
+
+  /** True when the server takes the stream up again; what it had not handled is still kept. */
+  async #resume(socket: RawSocket): Promise<boolean> {
+    await socket.send(`<resume ${SM} h='${this.#handled}' previd='${this.#previd}'/>`);
+    const answer = await readElement(socket);
+    const h = / h=['"](\d+)['"]/.exec(answer)?.[1];
+    if (h !== undefined) this.#unacknowledged.acknowledge(Number(h));
+    if (answer.startsWith("<resumed")) {
+      this.counts.resumed++;
+      return true;
+    }
+    this.#previd = undefined;
+    this.counts.resumeFailures++;
+    return false;
+  }
+
+  async #enable(socket: RawSocket): Promise<void> {
+    await socket.send(`<enable ${SM} resume='true'/>`);
+    const answer = await readElement(socket);
+    const id = / id=['"]([^'"]+)['"]/.exec(answer)?.[1];
+    if (id === undefined) throw new Error(`Cannot enable stream management: got ${answer}`);
+    this.#previd = id;
+    this.#handled = 0;
+  }
+
+  /** From here on everything is as if nothing had happened: what was not handled goes first. */
+  #start(socket: RawSocket, isResumed: boolean): void {
+    const again = isResumed ? this.#unacknowledged.all() : this.#unacknowledged.restart();
+    this.#socket = socket;
+    this.#out = "";
+    this.#sinceAsked = 0;
+    if (isResumed) this.#out += again.join("");
+    else {
+      this.#write("<presence/>");
+      for (const stanza of again) if (stanza !== "<presence/>") this.#write(stanza);
+    }
+    this.counts.resent += again.length;
+    this.flush();
+  }
+
+  #write(stanza: string): void {
+    this.#out += stanza;
+    if (!this.isManaged) return;
+    this.#unacknowledged.push(stanza);
+    if (++this.#sinceAsked < ACK_EVERY) return;
+    this.#sinceAsked = 0;
+    this.#out += `<r ${SM}/>`;
+  }
+
+  async #writeAll(): Promise<void> {
+    try {
+      while (this.#out !== "" && this.#socket !== undefined) {
+        const text = this.#out;
+        this.#out = "";
+        await this.#socket.send(text);
+      }
+    } catch {
+      // the reader meets the end of the connection too, and tells of it
+    }
+    this.#writing = undefined;
+  }
+
+  #take(element: string): void {
+    if (element.startsWith("<message")) {
+      this.#handled = (this.#handled + 1) % 2 ** 32;
+      const { ledger } = this.#options;
+      const stanza = readLoadStanza(element);
+      if (stanza.kind === "arrival") ledger.arrived(this.jid, stanza.mark);
+      else if (stanza.kind === "error") ledger.answered(this.jid, stanza.mark);
+      else {
+        this.#lastWord = element;
+        ledger.stray();
+      }
+    } else if (element.startsWith("<presence") || element.startsWith("<iq")) {
+      this.#handled = (this.#handled + 1) % 2 ** 32;
+    } else if (element.startsWith("<r")) {
+      this.#out += `<a ${SM} h='${this.#handled}'/>`;
+    } else if (element.startsWith("<a")) {
+      const h = / h=['"](\d+)['"]/.exec(element)?.[1];
+      this.#unacknowledged.acknowledge(Number(h));
+    } else this.#lastWord = element;
+  }
+}
+
+/** One element without children, or up to the end tag of its own name. */
+async function readElement(socket: RawSocket): Promise<string> {
+  const start = await socket.readUntil(">");
+  if (start.endsWith("/>")) return start;
+  const name = /^<([^\s>]+)/.exec(start)?.[1];
+  return start + await socket.readUntil(`</${name}>`);
+}
