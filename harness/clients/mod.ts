@@ -20,4 +20,4 @@ export type { RawSocketOptions, RawTlsOptions } from "./raw_socket.ts";
 export { RawSocket } from "./raw_socket.ts";
 export type { RawCredentials, RawMechanism } from "./scram.ts";
 export type { RawLoginOptions } from "./raw_client.ts";
-export { openStream, RawClient } from "./raw_client.ts";
+export { bindResource, openAuthenticated, openStream, RawClient } from "./raw_client.ts";
