@@ -57,7 +57,8 @@ const CONNECTIONS = z.strictObject({
     "nodes in other datacenters from which the rest of the mesh is learned",
   ),
   cluster: listenAddress().default({ host: "127.0.0.1", port: 0 }).describe(
-    "where links from nodes of this datacenter are accepted, also when `endpoints` is empty",
+    "where links from nodes of this datacenter are accepted, also when `endpoints` is empty; " +
+      "an address of this node that they can reach",
   ),
   tls_opts: TLS_OPTS.describe("certificate of this datacenter for its links, and whom it trusts"),
 });

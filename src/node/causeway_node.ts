@@ -398,7 +398,8 @@ export class CausewayNode {
 
   /** The account's resources on the other nodes of this datacenter hear of it too. */
   #told(presence: Stanza, priority: number | undefined): void {
-    if (presence.from instanceof FullJid) this.#table.sessionPriority(presence.from, priority);
+    const { from } = presence;
+    if (from instanceof FullJid) void this.#table.sessionPriority(from, priority); // never rejects
     if (this.#table.hasNeighbours) this.#router.copy(presence);
   }
 
