@@ -49,7 +49,6 @@ const ADVERTISED: Scenario = {
 const OVERRIDE: Scenario = {
   name: "global-distrib-addr",
   summary: "global_distrib_addr replaces what a datacenter advertises, which nobody touches then",
-  replications: REPLICATIONS,
   options: OPTIONS,
   async run(cluster, say) {
     await using proxy = new LinkProxy("override");

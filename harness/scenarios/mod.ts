@@ -28,7 +28,7 @@ import { NOBODY_HOME } from "./nobody_home.ts";
 import { NODES_COMPONENTS } from "./nodes_components.ts";
 import { NODES_CONVERSATIONS } from "./nodes_conversations.ts";
 import { NODES_ALONE, NODES_WITHOUT_ENDPOINT } from "./nodes_endpoints.ts";
-import { NODES_KILLED } from "./nodes_killed.ts";
+import { NODES_ENDING } from "./nodes_ending.ts";
 import { NODES_MOVES } from "./nodes_moves.ts";
 import { NODES_ONE_NAME } from "./nodes_one_name.ts";
 import { NODES_ORDER } from "./nodes_order.ts";
@@ -113,7 +113,7 @@ export const SCENARIOS: readonly Scenario[] = [
   NODES_COMPONENTS,
   NODES_MOVES,
   NODES_ORDER,
-  NODES_KILLED,
+  ...NODES_ENDING,
   NODES_WITHOUT_ENDPOINT,
   NODES_ALONE,
   NODES_ONE_NAME,

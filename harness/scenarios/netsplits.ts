@@ -14,7 +14,7 @@ const SPLITS: readonly Length[] = [
   "a moment",
   "until links are given up",
   "until the tables forget",
-  "until links are given up",
+  "a moment",
   "until the tables forget",
 ];
 
