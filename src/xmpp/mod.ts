@@ -65,6 +65,7 @@ export { DEFAULT_SCRAM_ITERATIONS, deriveScramCredentials, SASL_MECHANISMS } fro
 export type {
   AdmissionLimits,
   DeliveryOutcome,
+  EdgeRatesOptions,
   ResolvedStreamLimits,
   ResponseHeader,
   StanzaFate,
@@ -76,6 +77,7 @@ export type {
   TransportLimit,
 } from "./stream/mod.ts";
 export {
+  EdgeRates,
   resolveStreamLimits,
   STREAM_LIMIT_RANGES,
   StreamAdmission,

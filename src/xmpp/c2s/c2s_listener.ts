@@ -8,6 +8,7 @@ import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../s
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
+import { EdgeRates } from "../stream/edge_rates.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimits } from "../stream/stream_limits.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
@@ -47,6 +48,10 @@ export interface C2sListenerOptions {
   readonly edge?: "c2s" | "websocket";
   /** Shared by the listeners of a process. @default one of its own */
   readonly admission?: StreamAdmission;
+  /** Shared by the listeners of a process. @default nothing is limited */
+  readonly rates?: EdgeRates;
+  /** What credentials of accounts that do not exist are made from. @default one of the process */
+  readonly enumerationSecret?: Uint8Array;
 }
 
 /** Turns connections of clients into streams, and streams into sessions of a registry. */
@@ -61,17 +66,22 @@ export class C2sListener {
         `Cannot set maxDirectedPresence to ${maxDirected}: it must be an integer from 1 to 100000`,
       );
     }
+    const clock = options.clock ?? new SystemClock();
     this.#context = {
       hosts: options.hosts,
       mechanisms: options.mechanisms ?? SASL_MECHANISMS,
       allowPlaintext: options.allowPlaintext ?? false,
       registry: options.registry,
       sink: options.sink,
-      fake: new FakeCredentials(options.scramIterations ?? DEFAULT_SCRAM_ITERATIONS),
+      fake: new FakeCredentials(
+        options.scramIterations ?? DEFAULT_SCRAM_ITERATIONS,
+        options.enumerationSecret,
+      ),
       limits: resolveStreamLimits(options.limits),
       maxDirectedPresence: maxDirected,
       management: options.management,
-      clock: options.clock ?? new SystemClock(),
+      rates: options.rates ?? new EdgeRates({}, clock),
+      clock,
       metrics: new StreamMetrics(options.metrics, options.edge ?? "c2s"),
       log: options.log ?? SILENT_LOGGER,
     };

@@ -16,6 +16,7 @@ import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StanzaContext } from "../stanza_parser.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza_parser.ts";
 import { CLIENT_NAMESPACE, SESSION_NAMESPACE } from "../stream/namespaces.ts";
+import type { StanzaMeter } from "../stream/edge_rates.ts";
 import type { SessionWiring } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
@@ -50,11 +51,13 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   readonly #stanzaContext: StanzaContext;
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
+  #meter: StanzaMeter | undefined;
 
   constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
     super(transport, wiring);
     this.#wiring = wiring;
     this.jid = jid;
+    this.#meter = wiring.context.rates.stanzaMeter(transport, jid.bare.text);
     this.#presence = new PresenceState(wiring.context.maxDirectedPresence);
     this.#stanzaContext = {
       slab: SLAB,
@@ -143,6 +146,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     if (!management.isHibernating) this.#wiring.moved();
     management.wake();
     this.#wiring = wiring;
+    this.#meter = wiring.context.rates.stanzaMeter(transport, this.jid.bare.text);
     this.carryOn(transport, wiring);
     shared.metrics.resumed.inc();
     shared.log.info("sm.resumed", { jid: this.jid.text, unacknowledged: acks.unacknowledged });
@@ -179,6 +183,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   }
 
   override accept(element: ScannedElement): void {
+    if (this.#meter !== undefined) this.#count(this.#meter, element);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
       if (element.namespace === SM_NAMESPACE && this.context.management !== undefined) {
@@ -197,6 +202,13 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     const number = acks.receive();
     if (this.#acceptStanza(element, kind, number)) acks.passedOn();
     else acks.settle(number);
+  }
+
+  /** Slows a client down that sends more than it may. Its acknowledgements are free: it owes them. */
+  #count(meter: StanzaMeter, element: ScannedElement): void {
+    if (element.namespace === SM_NAMESPACE && element.name === "a") return;
+    const waitMs = meter.charge();
+    if (waitMs > 0) this.slow(waitMs);
   }
 
   /** True when the stanza was passed on, and what becomes of it is reported by its number. */

@@ -165,13 +165,27 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   #authenticate(host: string, mechanism: SaslMechanism, text: string | undefined): void {
     const source = this.context.hosts.get(host)!; // the state only names hosts that were checked
+    const { rates, metrics } = this.context;
     this.#exchange = new SaslExchange(mechanism, {
       domain: host,
       source,
       fake: this.context.fake,
       nonce: () => randomHex(18),
+      attempts: {
+        begin: (account) => {
+          const mayTry = rates.begin(account);
+          if (!mayTry) metrics.limitHit("failed-logins");
+          return mayTry;
+        },
+        succeeded: (account) => rates.succeeded(account),
+      },
     });
-    this.#respond(text);
+    if (rates.mayLogIn(this.transport)) return this.#respond(text);
+    metrics.limitHit("login-rate");
+    this.#dispatch({
+      kind: "sasl",
+      reply: { kind: "failure", condition: "temporary-auth-failure" },
+    });
   }
 
   #respond(text: string | undefined): void {

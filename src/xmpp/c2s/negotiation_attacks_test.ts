@@ -361,7 +361,8 @@ Deno.test("C2sListener turns away an address that has its share", async () => {
   await using fixture = new C2sFixture({ admission });
   const first = connectFromElsewhere(fixture, true);
   const second = connectFromElsewhere(fixture, true);
-  assert.equal(await second.expectClosed(), "");
+  await second.expectNext(OPENING);
+  await expectEnd(second, "policy-violation");
   assert.equal(limitHits(fixture, "streams-per-address"), 1);
   await first.exchange("</stream>", OPENING);
   await first.expectClosed();

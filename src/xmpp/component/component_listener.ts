@@ -5,6 +5,7 @@ import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
+import { EdgeRates } from "../stream/edge_rates.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimits } from "../stream/stream_limits.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
@@ -29,6 +30,8 @@ export interface ComponentListenerOptions {
   readonly limits?: StreamLimits;
   /** Shared by the listeners of a process. @default one of its own */
   readonly admission?: StreamAdmission;
+  /** Shared by the listeners of a process. @default nothing is limited */
+  readonly rates?: EdgeRates;
 }
 
 /** Turns connections of components (XEP-0114) into sessions of a registry. */
@@ -37,12 +40,14 @@ export class ComponentListener {
   readonly #port: StreamPort;
 
   constructor(options: ComponentListenerOptions) {
+    const clock = options.clock ?? new SystemClock();
     this.#context = {
       domains: options.domains,
       registry: options.registry,
       sink: options.sink,
       limits: resolveStreamLimits(options.limits),
-      clock: options.clock ?? new SystemClock(),
+      rates: options.rates ?? new EdgeRates({}, clock),
+      clock,
       metrics: new StreamMetrics(options.metrics, "component"),
       log: options.log ?? SILENT_LOGGER,
     };

@@ -57,6 +57,10 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
     if (element.namespace !== COMPONENT_NAMESPACE) return { kind: "foreign" };
     if (stanzaKind(element) !== undefined) return { kind: "stanza" };
     if (element.name !== "handshake") return { kind: "foreign" };
+    if (!this.context.rates.mayLogIn(this.transport)) {
+      this.context.metrics.limitHit("login-rate");
+      return { kind: "fail", condition: "policy-violation" };
+    }
     const domain = this.#state.kind === "proving"
       ? this.context.domains.get(this.#state.domain)
       : undefined;

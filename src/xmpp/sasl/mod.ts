@@ -4,5 +4,5 @@ export { FakeCredentials } from "./fake_credentials.ts";
 export type { SaslMechanism } from "./mechanism.ts";
 export { SASL_MECHANISMS } from "./mechanism.ts";
 export type { SaslCondition } from "./sasl_condition.ts";
-export type { SaslHost, SaslReply } from "./sasl_exchange.ts";
+export type { LoginAttempts, SaslHost, SaslReply } from "./sasl_exchange.ts";
 export { SaslExchange } from "./sasl_exchange.ts";

@@ -12,11 +12,21 @@ import { encodeSaslText, tryDecodeSaslText } from "./sasl_text.ts";
 import type { ScramChallenge } from "./scram.ts";
 import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
 
+/** Guesses at passwords, counted by account, whether or not it exists. */
+export interface LoginAttempts {
+  /** A guess is made; false when the account has had too many wrong ones. */
+  begin(account: string): boolean;
+  /** The guess that began was right. */
+  succeeded(account: string): void;
+}
+
 /** What an exchange needs to know of the host that is logged in to. */
 export interface SaslHost {
   readonly domain: string;
   readonly source: CredentialSource;
   readonly fake: FakeCredentials;
+  /** @default every guess is let through */
+  readonly attempts?: LoginAttempts;
   /** A fresh nonce: printable ASCII without a comma, at least 18 random bytes' worth. */
   nonce(): string;
 }
@@ -32,9 +42,18 @@ type Expecting =
   | {
     readonly kind: "final";
     readonly challenge: ScramChallenge;
-    readonly account: BareJid | undefined;
+    readonly found: Found;
   }
   | { readonly kind: "nothing" };
+
+/** Whom a user name stands for. */
+interface Found {
+  /** Undefined when there is no such account; `credentials` are fake then. */
+  readonly account: BareJid | undefined;
+  readonly credentials: ScramCredentials;
+  /** What its attempts are counted by. */
+  readonly name: string;
+}
 
 /**
  * One authentication attempt, server side: what the client says goes in, what to answer comes out.
@@ -70,7 +89,7 @@ export class SaslExchange {
           : await this.#scramFirst(hash, message);
       }
       case "final":
-        return scramFinal(expecting.challenge, expecting.account, message);
+        return this.#scramFinal(expecting.challenge, expecting.found, message);
       case "nothing":
         return failure("malformed-request");
       default:
@@ -84,8 +103,10 @@ export class SaslExchange {
     if (plain === undefined || password === undefined) return failure("malformed-request");
     const found = await this.#lookUp(plain.username);
     if (found === undefined) return failure("temporary-auth-failure");
+    if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
     const isRight = await verifyPassword(found.credentials.sha256, password);
     if (!isRight || found.account === undefined) return failure("not-authorized");
+    this.#host.attempts?.succeeded(found.name);
     return authorize(found.account, plain.authzid, undefined);
   }
 
@@ -99,37 +120,42 @@ export class SaslExchange {
       secret: secretFor(found.credentials, hash),
       serverNonce: this.#host.nonce(),
     });
-    this.#expecting = { kind: "final", challenge, account: found.account };
+    this.#expecting = { kind: "final", challenge, found };
     return { kind: "challenge", text: encodeSaslText(challenge.message) };
   }
 
+  /** Synchronous, so that guesses side by side are counted one after another. */
+  #scramFinal(challenge: ScramChallenge, found: Found, message: string): SaslReply {
+    if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
+    const verified = verifyScramFinal(challenge, message);
+    if (!verified.ok) return failure(verified.condition);
+    if (found.account === undefined) return failure("not-authorized");
+    this.#host.attempts?.succeeded(found.name);
+    return authorize(found.account, challenge.first.authzid, encodeSaslText(verified.value));
+  }
+
+  #mayGuess(found: Found): boolean {
+    return this.#host.attempts?.begin(found.name) ?? true;
+  }
+
   /** The account's credentials, or fake ones without an account; undefined when the store fails. */
-  async #lookUp(
-    username: string,
-  ): Promise<{ account: BareJid | undefined; credentials: ScramCredentials } | undefined> {
+  async #lookUp(username: string): Promise<Found | undefined> {
     const name = tryPreparePassword(username) ?? username;
     const account = tryAccount(name, this.#host.domain);
     try {
       // Names that no account can have are asked for too, so that they take as long.
       const credentials = await this.#host.source.credentials(account?.localpart ?? "");
       return account === undefined || credentials === undefined
-        ? { account: undefined, credentials: this.#host.fake.credentialsOf(name) }
-        : { account, credentials };
+        ? {
+          account: undefined,
+          credentials: this.#host.fake.credentialsOf(account?.localpart ?? name),
+          name: account?.text ?? name,
+        }
+        : { account, credentials, name: account.text };
     } catch {
       return undefined; // the store reports its own failures; the client is told to try again
     }
   }
-}
-
-function scramFinal(
-  challenge: ScramChallenge,
-  account: BareJid | undefined,
-  message: string,
-): SaslReply {
-  const verified = verifyScramFinal(challenge, message);
-  if (!verified.ok) return failure(verified.condition);
-  if (account === undefined) return failure("not-authorized");
-  return authorize(account, challenge.first.authzid, encodeSaslText(verified.value));
 }
 
 /** RFC 6120 §6.3.8: nobody may act for another account. */

@@ -91,6 +91,9 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
     assert.equal(first.condition, real.condition);
     assert.equal(first.serverFirst, again.serverFirst);
     assert.equal(first.serverFirst!.length, real.serverFirst!.length);
+    // Names that are one account, were there one, share its salt.
+    const inCapitals = await scram(mechanism, "NoBody", "wonder land");
+    assert.equal(inCapitals.serverFirst, first.serverFirst);
   });
 
   Deno.test(`SaslExchange refuses another account's authzid by ${mechanism}`, async () => {

@@ -1,4 +1,6 @@
 export type { DeliveryOutcome, StanzaFate, StanzaSink, StanzaSource } from "./stanza_sink.ts";
+export type { EdgeRatesOptions } from "./edge_rates.ts";
+export { EdgeRates } from "./edge_rates.ts";
 export type { AdmissionLimits } from "./stream_admission.ts";
 export { StreamAdmission } from "./stream_admission.ts";
 export type { ResolvedStreamLimits, StreamLimits } from "./stream_limits.ts";

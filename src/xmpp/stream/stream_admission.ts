@@ -1,3 +1,6 @@
+import type { PeerAddress } from "./address_key.ts";
+import { addressKey } from "./address_key.ts";
+
 /** Bounds on connections from outside, over all listeners that share an admission. */
 export interface AdmissionLimits {
   /**
@@ -5,7 +8,7 @@ export interface AdmissionLimits {
    * 1 000 000. @default 1000
    */
   readonly maxUnauthenticated?: number;
-  /** Connections from one IP address, at once, loopback not counted; 1 to 1 000 000. @default 1000 */
+  /** Connections from one IP address (IPv6: /64), at once, loopback not counted; 1 to 1 000 000. @default 1000 */
   readonly maxPerAddress?: number;
 }
 
@@ -17,31 +20,31 @@ export interface AdmissionTicket {
   left(): void;
 }
 
-/** What an admission needs to know of a connection. */
-export interface AdmissionCandidate {
-  /** With the port, `192.0.2.1:40312` or `[2001:db8::1]:40312`. */
-  readonly remoteAddress: string;
-  readonly isLoopback: boolean;
+/** How a connection that was let in is made to go. */
+export interface AdmissionExit {
+  /** It has to make room for another: tells the peer, who has a moment to hang up. */
+  evict(): void;
+  /** It has been told, and there is no room even for those who were: ends it at once. */
+  cut(): void;
 }
 
 const DEFAULT_MAX = 1_000;
 const MAX = 1_000_000;
 
-/** A stranger: how to make it go. */
-interface Stranger {
-  readonly evict: () => void;
-}
-
 /**
  * Decides who may open a stream at all. Where there are too many strangers the oldest goes, not the
  * newest: whoever means it logs in within a second, and whoever only sits there keeps nobody out.
+ *
+ * Strangers that were told to go and stay count apart, up to the same bound, past which they are cut.
  */
 export class StreamAdmission {
   readonly #maxUnauthenticated: number;
   readonly #maxPerAddress: number;
   readonly #byAddress = new Map<string, number>();
   /** Oldest first. */
-  readonly #strangers = new Set<Stranger>();
+  readonly #strangers = new Set<AdmissionExit>();
+  /** Told to go, and not gone yet; oldest first. */
+  readonly #leaving = new Set<AdmissionExit>();
 
   constructor(limits: AdmissionLimits = {}) {
     this.#maxUnauthenticated = limits.maxUnauthenticated ?? DEFAULT_MAX;
@@ -66,29 +69,25 @@ export class StreamAdmission {
 
   /**
    * A ticket; undefined when the candidate's address has its share already.
-   * @param evict ends the candidate's connection when it has to make room for another
+   * @param exit ends the candidate's connection when it has to make room for another
    */
-  admit(candidate: AdmissionCandidate, evict: () => void): AdmissionTicket | undefined {
-    const address = candidate.isLoopback ? undefined : withoutPort(candidate.remoteAddress);
+  admit(candidate: PeerAddress, exit: AdmissionExit): AdmissionTicket | undefined {
+    const address = candidate.isLoopback ? undefined : addressKey(candidate);
     if (address !== undefined) {
       const count = this.#byAddress.get(address) ?? 0;
       if (count >= this.#maxPerAddress) return undefined;
       this.#byAddress.set(address, count + 1);
     }
-    if (this.#strangers.size >= this.#maxUnauthenticated) {
-      const [oldest] = this.#strangers;
-      this.#strangers.delete(oldest!); // there is one, as the bound is at least 1
-      oldest!.evict();
-    }
-    const stranger = { evict };
-    this.#strangers.add(stranger);
+    if (this.#strangers.size >= this.#maxUnauthenticated) this.#evictOldest();
+    this.#strangers.add(exit);
     let hasLeft = false;
     return {
       authenticated: () => {
-        this.#strangers.delete(stranger);
+        this.#strangers.delete(exit);
       },
       left: () => {
-        this.#strangers.delete(stranger);
+        this.#strangers.delete(exit);
+        this.#leaving.delete(exit);
         if (hasLeft) return;
         hasLeft = true;
         if (address !== undefined) this.#leave(address);
@@ -96,13 +95,21 @@ export class StreamAdmission {
     };
   }
 
+  #evictOldest(): void {
+    if (this.#leaving.size >= this.#maxUnauthenticated) {
+      const [slowest] = this.#leaving;
+      this.#leaving.delete(slowest!); // there is one, as the bound is at least 1
+      slowest!.cut();
+    }
+    const [oldest] = this.#strangers;
+    this.#strangers.delete(oldest!);
+    this.#leaving.add(oldest!);
+    oldest!.evict();
+  }
+
   #leave(address: string): void {
     const count = this.#byAddress.get(address)! - 1; // counted when it was let in
     if (count === 0) this.#byAddress.delete(address);
     else this.#byAddress.set(address, count);
   }
-}
-
-function withoutPort(remoteAddress: string): string {
-  return remoteAddress.slice(0, remoteAddress.lastIndexOf(":"));
 }

@@ -6,9 +6,13 @@ import { StreamAdmission } from "./stream_admission.ts";
 function admissionWith(limits: ConstructorParameters<typeof StreamAdmission>[0]) {
   const admission = new StreamAdmission(limits);
   const evicted: string[] = [];
+  const cut: string[] = [];
   const admit = (name: string, remoteAddress = "127.0.0.1:1", isLoopback = true) =>
-    admission.admit({ remoteAddress, isLoopback }, () => evicted.push(name));
-  return { admission, evicted, admit };
+    admission.admit({ remoteAddress, isLoopback }, {
+      evict: () => void evicted.push(name),
+      cut: () => void cut.push(name),
+    });
+  return { admission, evicted, cut, admit };
 }
 
 function ticketOf(ticket: AdmissionTicket | undefined): AdmissionTicket {
@@ -32,6 +36,17 @@ Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers; one more 
   assert.equal(admission.unauthenticatedCount, 1);
   ticketOf(admit("fifth"));
   assert.deepEqual(evicted, ["second"]);
+});
+
+Deno.test("StreamAdmission.admit() cuts whom it told to go, past as many as may be strangers", () => {
+  const { evicted, cut, admit } = admissionWith({ maxUnauthenticated: 2 });
+  const tickets = ["1", "2", "3", "4"].map((name) => ticketOf(admit(name)));
+  assert.deepEqual([evicted, cut], [["1", "2"], []]);
+  tickets[0]!.left();
+  admit("5");
+  assert.deepEqual([evicted, cut], [["1", "2", "3"], []], "who has gone makes room");
+  admit("6");
+  assert.deepEqual([evicted, cut], [["1", "2", "3", "4"], ["2"]]);
 });
 
 Deno.test("StreamAdmission.admit() takes maxPerAddress connections of one address", () => {

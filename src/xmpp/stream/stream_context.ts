@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
+import type { EdgeRates } from "./edge_rates.ts";
 import type { StanzaSink } from "./stanza_sink.ts";
 import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import type { StreamMetrics } from "./stream_metrics.ts";
@@ -8,6 +9,7 @@ import type { StreamMetrics } from "./stream_metrics.ts";
 export interface StreamContext {
   readonly sink: StanzaSink;
   readonly limits: ResolvedStreamLimits;
+  readonly rates: EdgeRates;
   readonly clock: Clock;
   readonly metrics: StreamMetrics;
   readonly log: Logger;

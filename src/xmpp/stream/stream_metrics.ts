@@ -18,7 +18,11 @@ export type StreamLimitName =
   | "unacknowledged-stanzas"
   | "unacknowledged-time"
   | "unauthenticated-streams"
-  | "streams-per-address";
+  | "streams-per-address"
+  | "connection-rate"
+  | "login-rate"
+  | "failed-logins"
+  | "stanza-rate";
 
 type ByKind = Readonly<Record<StanzaKind, Counter>>;
 

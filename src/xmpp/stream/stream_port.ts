@@ -22,10 +22,14 @@ export interface StreamPortOptions {
   begin(transport: StreamTransport, owner: StreamOwner): PortStream;
 }
 
+/** Streams at once of which a port only says why it will not have them; more are cut without a word. */
+const MAX_REFUSALS = 100;
+
 /** The streams that came in at one port: lets them in, keeps them alive, ends them. */
 export class StreamPort {
   readonly #options: StreamPortOptions;
   readonly #streams = new Set<PortStream>();
+  readonly #refused = new Set<PortStream>();
   readonly #cancelSweep: CancelTimer;
   #isClosed = false;
 
@@ -43,14 +47,15 @@ export class StreamPort {
   accept(transport: StreamTransport): void {
     if (this.#isClosed) return turnAway(transport, "closing");
     const { context, admission, begin } = this.#options;
-    const ticket = admission.admit(transport, () => {
-      context.metrics.limitHit("unauthenticated-streams");
-      stream.fail("resource-constraint");
+    if (!context.rates.mayConnect(transport)) return this.#refuse(transport, "connection-rate");
+    const ticket = admission.admit(transport, {
+      evict: () => {
+        context.metrics.limitHit("unauthenticated-streams");
+        stream.fail("resource-constraint");
+      },
+      cut: () => transport.destroy(unwanted(transport, "too-many-streams")),
     });
-    if (ticket === undefined) {
-      context.metrics.limitHit("streams-per-address");
-      return turnAway(transport, "too-many-streams");
-    }
+    if (ticket === undefined) return this.#refuse(transport, "streams-per-address");
     const stream: PortStream = begin(transport, {
       authenticated: () => ticket.authenticated(),
       closed: () => {
@@ -68,6 +73,22 @@ export class StreamPort {
     this.#cancelSweep();
     for (const stream of [...this.#streams]) stream.fail(condition);
   }
+
+  /** Ends a stream that an address has no right to, with the error that says so. */
+  #refuse(transport: StreamTransport, limit: "connection-rate" | "streams-per-address"): void {
+    const { context, begin } = this.#options;
+    context.metrics.limitHit(limit);
+    if (this.#refused.size >= MAX_REFUSALS) return turnAway(transport, "too-many-streams");
+    const stream: PortStream = begin(transport, {
+      authenticated: () => {},
+      closed: () => {
+        this.#refused.delete(stream);
+      },
+    });
+    this.#refused.add(stream);
+    stream.start();
+    stream.fail("policy-violation");
+  }
 }
 
 /** Ends a connection that gets no stream. */
@@ -83,10 +104,12 @@ function turnAway(transport: StreamTransport, why: "closing" | "too-many-streams
     drained: nothing,
     closed: nothing,
   });
-  transport.destroy(
-    new CausewayError(
-      `stream/${why}`,
-      `Cannot accept a stream from ${transport.remoteAddress}: ${why}`,
-    ),
+  transport.destroy(unwanted(transport, why));
+}
+
+function unwanted(transport: StreamTransport, why: "closing" | "too-many-streams"): CausewayError {
+  return new CausewayError(
+    `stream/${why}`,
+    `Cannot accept a stream from ${transport.remoteAddress}: ${why}`,
   );
 }

@@ -1,3 +1,4 @@
+import type { CancelTimer } from "../../base/mod.ts";
 import type { Jid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
@@ -25,6 +26,9 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   #output: StanzaOutput;
   #isOpen = true;
   #isPaused = false;
+  /** Until then nothing is read, as the peer has sent more than it may. */
+  #slowedUntilMs = 0;
+  #cancelSlow: CancelTimer | undefined;
 
   constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
     this.context = wiring.context;
@@ -59,7 +63,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   resume(): void {
     this.#isPaused = false;
-    if (this.#isOpen) this.#transport.resume();
+    if (this.#isOpen && this.#cancelSlow === undefined) this.#transport.resume();
   }
 
   /** The peer has read all that there was. */
@@ -72,13 +76,24 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     return this.#transport;
   }
 
+  /** Reads nothing more for `forMs`; what was already read, one chunk at most, still arrives. */
+  protected slow(forMs: number): void {
+    this.#slowedUntilMs = this.context.clock.monotonicMs() + forMs;
+    if (this.#cancelSlow !== undefined || !this.#isOpen) return;
+    this.context.metrics.limitHit("stanza-rate");
+    this.#transport.pause();
+    this.#goOnIn(forMs);
+  }
+
   /** The connection is gone, and the session is not: nothing is written until `carryOn`. */
   protected unplug(): void {
+    this.#endSlowness();
     this.#output.close();
   }
 
   /** Another stream carries the session from now on. */
   protected carryOn(transport: StreamTransport, wiring: SessionWiring<Context>): void {
+    this.#endSlowness();
     this.#output.close();
     this.#transport = transport;
     this.#wiring = wiring;
@@ -89,6 +104,22 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   /** The stream is over. Called again, it does nothing. */
   close(): void {
     this.#isOpen = false;
+    this.#endSlowness();
     this.#output.close();
+  }
+
+  #goOnIn(delayMs: number): void {
+    const { clock } = this.context;
+    this.#cancelSlow = clock.after(delayMs, () => {
+      const leftMs = this.#slowedUntilMs - clock.monotonicMs();
+      if (leftMs > 0) return this.#goOnIn(leftMs);
+      this.#cancelSlow = undefined;
+      if (!this.#isPaused) this.#transport.resume();
+    });
+  }
+
+  #endSlowness(): void {
+    this.#cancelSlow?.();
+    this.#cancelSlow = undefined;
   }
 }

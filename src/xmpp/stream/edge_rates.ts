@@ -1,0 +1,77 @@
+import type { Clock, Rate } from "../../base/mod.ts";
+import { RateLimit } from "../../base/mod.ts";
+import type { LoginAttempts } from "../sasl/mod.ts";
+import type { PeerAddress } from "./address_key.ts";
+import { addressKey } from "./address_key.ts";
+
+/** How often what may happen at the edge; what is absent is not limited. */
+export interface EdgeRatesOptions {
+  /** Connections of clients and components from one IP address; loopback is not limited. */
+  readonly connectionsPerAddress?: Rate;
+  /** Attempts to log in from one IP address, right or wrong; loopback is not limited. */
+  readonly loginsPerAddress?: Rate;
+  /** Wrong passwords for one account, or for a name that could be one. */
+  readonly failedLoginsPerAccount?: Rate;
+  /** Stanzas from all sessions of one account. */
+  readonly stanzasPerAccount?: Rate;
+  /** Stanzas from all sessions of one IP address; loopback is not limited. */
+  readonly stanzasPerAddress?: Rate;
+}
+
+/** How often addresses and accounts may do what costs us something; shared by all ports. */
+export class EdgeRates implements LoginAttempts {
+  readonly #connections: RateLimit | undefined;
+  readonly #logins: RateLimit | undefined;
+  readonly #failedLogins: RateLimit | undefined;
+  readonly #accountStanzas: RateLimit | undefined;
+  readonly #addressStanzas: RateLimit | undefined;
+
+  /** @throws RangeError for a rate that lets nothing pass */
+  constructor(options: EdgeRatesOptions, clock: Clock) {
+    const limit = (rate: Rate | undefined) => rate && new RateLimit(rate, clock);
+    this.#connections = limit(options.connectionsPerAddress);
+    this.#logins = limit(options.loginsPerAddress);
+    this.#failedLogins = limit(options.failedLoginsPerAccount);
+    this.#accountStanzas = limit(options.stanzasPerAccount);
+    this.#addressStanzas = limit(options.stanzasPerAddress);
+  }
+
+  /** True when one more connection from there may become a stream. */
+  mayConnect(peer: PeerAddress): boolean {
+    return this.#connections === undefined || peer.isLoopback ||
+      this.#connections.take(addressKey(peer));
+  }
+
+  /** True when one more attempt to log in may come from there. */
+  mayLogIn(peer: PeerAddress): boolean {
+    return this.#logins === undefined || peer.isLoopback || this.#logins.take(addressKey(peer));
+  }
+
+  begin(account: string): boolean {
+    return this.#failedLogins?.take(account) ?? true;
+  }
+
+  succeeded(account: string): void {
+    this.#failedLogins?.giveBack(account);
+  }
+
+  /**
+   * The meter of a session; undefined when nothing limits its stanzas.
+   * @param account its bare JID
+   */
+  stanzaMeter(peer: PeerAddress, account: string): StanzaMeter | undefined {
+    const perAddress = peer.isLoopback ? undefined : this.#addressStanzas;
+    const perAccount = this.#accountStanzas;
+    if (perAddress === undefined && perAccount === undefined) return undefined;
+    const address = addressKey(peer);
+    return {
+      charge: () => Math.max(perAccount?.charge(account) ?? 0, perAddress?.charge(address) ?? 0),
+    };
+  }
+}
+
+/** Counts the stanzas of one session against what its account and its address may send. */
+export interface StanzaMeter {
+  /** Counts one; milliseconds for which nothing more should be read from the session. */
+  charge(): number;
+}
