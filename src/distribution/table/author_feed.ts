@@ -4,9 +4,9 @@ import type { ChangeLog } from "./change_log.ts";
 import type { TableLink } from "./table_traffic.ts";
 
 /** Changes that the other side may have to apply at once. */
-const MAX_AHEAD = 4_096;
+export const MAX_AHEAD = 4_096;
 /** Pieces of a snapshot that the other side may have to apply at once: stanzas come in between. */
-const WINDOW = 2;
+export const MAX_PIECES_AHEAD = 2;
 /** Records in one piece. */
 const CHUNK_RECORDS = 64;
 /** What one piece may come to before another record is added, counted generously. */
@@ -115,12 +115,13 @@ export class AuthorFeed {
     if (link === undefined || round === undefined) return;
     if (!log.reaches(this.#sent)) this.#beginSnapshot();
     while (this.#sent < log.lastNumber && this.#sent - this.#applied < MAX_AHEAD) {
-      const records = log.behind(this.#sent, MAX_TABLE_RECORDS);
+      const room = MAX_AHEAD - (this.#sent - this.#applied);
+      const records = log.behind(this.#sent, Math.min(MAX_TABLE_RECORDS, room));
       const { frame, count } = changesFrame({ process, round, first: this.#sent + 1 }, records);
       link.send(frame);
       this.#sent += count;
     }
-    while (this.#snapshot !== undefined && this.#chunk - this.#chunkApplied < WINDOW) {
+    while (this.#snapshot !== undefined && this.#chunk - this.#chunkApplied < MAX_PIECES_AHEAD) {
       const snapshot = this.#snapshot;
       const { number } = snapshot;
       const isFirst = snapshot.records === 0 && !snapshot.hasBegun;

@@ -1,5 +1,6 @@
 import type { ChangesFields, LeaseFields, SnapshotFields, TableRecord } from "../wire/mod.ts";
 import { positionFrame } from "../wire/mod.ts";
+import { MAX_AHEAD, MAX_PIECES_AHEAD } from "./author_feed.ts";
 import type { Author, ReplicaWriter } from "./replica_writer.ts";
 import type { TableLink } from "./table_traffic.ts";
 
@@ -46,6 +47,8 @@ export class AuthorIntake {
   #round = 0;
   /** True while the author knows from where to go on. */
   #isLocated = false;
+  /** Grows whenever a position that is being looked up is not wanted any more. */
+  #attempt = 0;
   /** True when Redis has lost what it had: what it says of the author came after that. */
   #hasLost = false;
   /** Last number that came in this round, and that is applied. */
@@ -54,6 +57,8 @@ export class AuthorIntake {
   #chunk = 0;
   /** Sessions that the running snapshot has named. */
   #named: Set<number> | undefined;
+  /** Last piece that came in this round. */
+  #lastPiece = 0;
   #work: Work[] = [];
   #isWorking = false;
 
@@ -86,13 +91,15 @@ export class AuthorIntake {
     if (lease.process !== this.#process) {
       if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // it is superseded
       this.#process = lease.process;
-      this.#isLocated = false;
+      this.#loseWay();
     }
     this.#startedUs = lease.startedUs;
     this.#lastNumber = lease.lastNumber;
-    if (this.#link !== link) this.#isLocated = false;
+    if (this.#link !== link) this.#loseWay();
     this.#link = link;
     this.#lease = lease;
+    // one that waits still is as good as never sent
+    this.#work = this.#work.filter(({ kind }) => kind !== "lease");
     this.#do({ kind: "lease", lease });
     if (!this.#isLocated) this.#locate();
   }
@@ -104,6 +111,10 @@ export class AuthorIntake {
       link.refuse(`change ${first} follows ${this.#received}`);
       return;
     }
+    if (this.#received - this.#applied >= MAX_AHEAD) {
+      link.refuse(`more than ${MAX_AHEAD} changes that are not applied`);
+      return;
+    }
     this.#received += records.length;
     this.#lastNumber = Math.max(this.#lastNumber, this.#received);
     this.#do({ kind: "changes", round: this.#round, changes });
@@ -111,6 +122,13 @@ export class AuthorIntake {
 
   piece(link: TableLink, piece: SnapshotFields): void {
     if (!this.#isCurrent(link, piece)) return;
+    if (piece.chunk !== this.#lastPiece + 1 || piece.chunk - this.#chunk > MAX_PIECES_AHEAD) {
+      link.refuse(
+        `piece ${piece.chunk} follows ${this.#lastPiece}, of which ${this.#chunk} are applied`,
+      );
+      return;
+    }
+    this.#lastPiece = piece.chunk;
     if (piece.isFirst) this.#received = piece.number;
     this.#do({ kind: "snapshot", round: this.#round, piece });
   }
@@ -124,18 +142,24 @@ export class AuthorIntake {
       this.#do({ kind: "leave" }, link.process);
     } else if (link === this.#link) {
       this.#link = undefined;
-      this.#isLocated = false;
+      this.#loseWay();
     }
   }
 
   /** Looks again how far the author is applied: Redis has come back, or (`hasLost`) lost its data. */
   restart(hasLost: boolean): void {
     this.#hasLost ||= hasLost;
-    this.#isLocated = false;
+    this.#loseWay();
     if (this.#link === undefined || this.#lease === undefined) return;
     // its link lives, and the next lease may be long in coming
     this.#do({ kind: "lease", lease: this.#lease });
     this.#locate();
+  }
+
+  /** What the author sends from here on does not count until it has been told where to begin. */
+  #loseWay(): void {
+    this.#isLocated = false;
+    this.#attempt++;
   }
 
   #locate(): void {
@@ -160,7 +184,7 @@ export class AuthorIntake {
       if (this.#process !== 0) author = { ...author, process: this.#process };
       if (await this.#one(author, work)) continue;
       // Redis is not there: what follows cannot be applied, and is asked for again later
-      this.#isLocated = false;
+      this.#loseWay();
       this.#work = this.#work.filter(({ kind }) => kind === "leave");
     }
     this.#isWorking = false;
@@ -202,15 +226,17 @@ export class AuthorIntake {
 
   async #findPosition(author: Author): Promise<boolean> {
     if (this.#isLocated) return true;
+    const attempt = this.#attempt;
     const { writer } = this.#deps;
     if (this.#hasLost && !await writer.clearApplied(author)) return false;
     this.#hasLost = false;
     const known = await writer.applied(author);
     if (known === undefined) return false;
+    if (attempt !== this.#attempt) return true; // another lookup is in line behind this one
     const isKnown = known?.process === author.process && known.number <= this.#lastNumber;
     this.#round++;
     this.#received = this.#applied = isKnown ? known!.number : 0;
-    this.#chunk = 0;
+    this.#chunk = this.#lastPiece = 0;
     this.#named = undefined;
     this.#isLocated = true;
     this.#link?.send(positionFrame({

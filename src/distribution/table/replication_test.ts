@@ -255,9 +255,50 @@ Deno.test("Replication ends a link whose changes have a gap, or whose snapshot h
   await peer.say(peer.changes(3, claim(1, "bob@example.com", "phone")));
   assert.deepEqual(peer.refusals, ["change 3 follows 1"]);
   const { process } = peer;
-  const piece = { process, round: 1, number: 1, chunk: 2, isFirst: false, isLast: true };
+  const { round } = peer;
+  const piece = { process, round, number: 1, chunk: 2, isFirst: false, isLast: true };
   await peer.say(snapshotFrame({ ...piece, records: [] }));
   assert.deepEqual(peer.refusals.slice(1), ["a snapshot that has not begun goes on"]);
+  await test.table.close();
+});
+
+Deno.test("Replication takes 4096 changes that are not applied yet, and ends a link that sends more", async () => {
+  const { test, peer } = await followed();
+  test.commands.latencyMs = 1_000; // nothing is applied meanwhile
+  const frames: Uint8Array[] = [];
+  for (let first = 2; first < 2 + 4_096; first += 512) {
+    const records = Array.from(
+      { length: 512 },
+      (_, i) => claim(first + i, `user${first + i}@example.com`, "phone"),
+    );
+    frames.push(peer.changes(first, ...records));
+  }
+  await peer.say(...frames);
+  assert.deepEqual(peer.refusals, []);
+  await peer.say(peer.changes(2 + 4_096, claim(9_999, "bob@example.com", "phone")));
+  assert.deepEqual(peer.refusals, ["more than 4096 changes that are not applied"]);
+  test.commands.latencyMs = 0;
+  await advance(test.clock, 4_000, 500);
+  await test.table.close();
+});
+
+Deno.test("Replication takes two pieces of a snapshot ahead, and ends a link that sends a third", async () => {
+  const test = await started();
+  const peer = new Peer(test);
+  await peer.say(peer.lease());
+  test.commands.latencyMs = 1_000;
+  const { process, round } = peer;
+  const piece = (chunk: number) =>
+    snapshotFrame({
+      ...{ process, round, number: 1, chunk, isFirst: chunk === 1, isLast: false },
+      records: [claim(chunk, `user${chunk}@example.com`, "phone")],
+    });
+  await peer.say(piece(1), piece(2));
+  assert.deepEqual(peer.refusals, []);
+  await peer.say(piece(3));
+  assert.deepEqual(peer.refusals, ["piece 3 follows 2, of which 0 are applied"]);
+  test.commands.latencyMs = 0;
+  await advance(test.clock, 4_000, 500);
   await test.table.close();
 });
 
