@@ -3,12 +3,12 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
-import { isAscending, MessageRun } from "./_message_run.ts";
+import { ascents, isAscending, MessageRun } from "./_message_run.ts";
 import { bare, Stage } from "./_stage.ts";
 
 const MESSAGES = 40;
 /** Seconds after which a datacenter that was killed is forgotten. */
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 5;
 /** Until what was on its way to a datacenter that was killed is where it belongs. */
 const RESCUE_WITHIN_MS = 1000 * EXPIRE_AFTER_SECONDS + 9000;
 
@@ -82,7 +82,8 @@ const LOCATION_LEAVES: Scenario = {
     for (const run of runs) {
       const { arrived: [atDc2, atDc3], returned } = await run.fates(cluster, [bob, moved]);
       assert.ok(isAscending(atDc2!), `out of order at dc2: ${atDc2}`);
-      assert.ok(isAscending(atDc3!), `out of order at dc3: ${atDc3}`);
+      // He has moved (design §5): what waited for dc2 is one way to him, what was sent straight another.
+      assert.ok(ascents(atDc3!) <= 2, `more than two ways to dc3: ${atDc3}`);
       // What dc2 had taken when it stopped; what was sent when it had stopped finds him.
       assert.ok(returned.every((number) => number < 2 * MESSAGES), `came back: ${returned}`);
       counts.push(`${atDc2!.length} + ${atDc3!.length} + ${returned.length}`);

@@ -320,15 +320,18 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
    * What has nowhere else to go comes back here, until it expires.
    */
   #rerouteHomeless(nowMs: number): void {
+    const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
     if (this.#rerouteAtMs === undefined) {
       if (![...this.#lanes()].some(isHomeless)) return;
-      this.#rerouteDelayMs = this.#shared.options.rerouteFirstMs;
+      this.#rerouteDelayMs = rerouteFirstMs;
     } else {
       if (nowMs < this.#rerouteAtMs) return;
       // Taken before any is given back, which may come here again at once.
       const taken = [...this.#lanes()].filter(isHomeless).map((lane) => lane.takeAll());
       for (const entries of taken) this.#giveBackTaken(entries, "peer-gone");
-      this.#rerouteDelayMs *= 2;
+      // Several times before what is left expires.
+      const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
+      this.#rerouteDelayMs = Math.min(2 * this.#rerouteDelayMs, mostMs);
     }
     this.#rerouteAtMs = nowMs + this.#rerouteDelayMs;
   }

@@ -14,8 +14,8 @@ export interface LinksOptions {
   readonly expireAfterMs?: number;
   /**
    * Milliseconds that stanzas wait for a datacenter where nobody listens before they are routed anew,
-   * in case that the table places their recipients elsewhere by now; twice as long each further time;
-   * at least 1. @default 1000
+   * in case that the table places their recipients elsewhere by now; twice as long each further time,
+   * up to a quarter of `expireAfterMs`; at least 1. @default 1000
    */
   readonly rerouteFirstMs?: number;
   /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
