@@ -30,7 +30,10 @@ export const COMPONENT_DISCONNECTS: Scenario = {
     for (const run of runs) {
       const { arrived: [arrived], returned, conditions } = await run.fates(cluster, [echo]);
       // they may come back from the datacenter that lost its session as well as from their own
-      assert.ok(isAscending([...arrived!, ...sorted(returned)]), `out of order: ${arrived} | ${returned}`);
+      assert.ok(
+        isAscending([...arrived!, ...sorted(returned)]),
+        `out of order: ${arrived} | ${returned}`,
+      );
       assert.deepEqual([...conditions], ["service-unavailable"]);
       assert.ok(arrived!.length > 0 && returned.length > 0);
       counts.push(`${arrived!.length} + ${returned.length}`);

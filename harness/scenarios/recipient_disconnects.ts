@@ -25,7 +25,10 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
     await run.send(phone.jid, MESSAGES / 3);
     const { arrived: [arrived], returned, conditions } = await run.fates(cluster, [phone]);
     // they may come back from the datacenter that lost its session as well as from their own
-    assert.ok(isAscending([...arrived!, ...sorted(returned)]), `out of order: ${arrived} | ${returned}`);
+    assert.ok(
+      isAscending([...arrived!, ...sorted(returned)]),
+      `out of order: ${arrived} | ${returned}`,
+    );
     assert.deepEqual([...conditions], ["service-unavailable"]);
     assert.ok(arrived!.length > 0 && returned.length > 0);
     say(
