@@ -90,6 +90,13 @@ export class Flow {
     return this.#arrivals[seq]!;
   }
 
+  /** How many have arrived at least once. */
+  arrivalCount(): number {
+    let count = 0;
+    for (let seq = 0; seq < this.#sent; seq++) if (this.#arrivals[seq]! > 0) count++;
+    return count;
+  }
+
   answers(seq: number): number {
     return this.#answers[seq]!;
   }

@@ -96,6 +96,11 @@ export class LoadClient implements AsyncDisposable {
     return this.#place;
   }
 
+  /** Where it logged in first. */
+  get home(): LoadPlace {
+    return this.#options.places[0]!;
+  }
+
   /** What it last heard or met that was no stanza, for messages. */
   get lastWord(): string {
     return this.#lastWord;
@@ -165,6 +170,12 @@ export class LoadClient implements AsyncDisposable {
     const moved = Promise.withResolvers<void>();
     this.#moved = moved;
     await moved.promise;
+  }
+
+  /** Moves to the next of its places. */
+  async relocate(): Promise<void> {
+    const at = this.#places.findIndex((place) => place === this.#place) + 1;
+    await this.move([...this.#places.slice(at), ...this.#places.slice(0, at)]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

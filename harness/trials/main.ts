@@ -1,0 +1,116 @@
+import { parseArgs } from "node:util";
+import type { Trial } from "./trial.ts";
+import { runTrial, type TrialResult } from "./run_trial.ts";
+
+const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--rate N] [--json]
+
+  --list       shows the trials
+  --only NAME  plays this one; may be given more than once
+  --seconds N  how long each fault goes on [60]
+  --rate N     messages a second through the whole cluster [2000]
+  --json       an object on each line, for machines
+`;
+
+const DEFAULT_SECONDS = 60;
+const DEFAULT_PER_SECOND = 2_000;
+
+/** `deno task test:faults`. Gives the exit code: 0 when all passed, 1 when one failed, 2 for a bad command. */
+export async function faultsMain(
+  args: readonly string[],
+  { trials, write }: {
+    readonly trials: readonly Trial[];
+    readonly write: (text: string) => void;
+  },
+): Promise<number> {
+  const command = parse(args, trials);
+  if (typeof command === "string") {
+    write(command);
+    return 2;
+  }
+  const { isJson, chosen } = command;
+  if (command.isHelp) write(USAGE);
+  else if (command.isList) {
+    const width = Math.max(...trials.map(({ name }) => name.length));
+    for (const { name, summary } of trials) write(`${name.padEnd(width)}  ${summary}\n`);
+  } else {
+    const results: TrialResult[] = [];
+    for (const trial of chosen) {
+      if (!isJson) write(`${trial.name}: ${trial.summary}\n`);
+      const result = await play(trial, command, isJson ? () => {} : write);
+      results.push(result);
+      if (isJson) write(JSON.stringify(result) + "\n");
+    }
+    const of = (outcome: string) => results.filter((each) => each.outcome === outcome).length;
+    if (!isJson) {
+      write(`${of("passed")} passed, ${of("failed")} failed, ${of("skipped")} skipped\n`);
+    }
+    return of("failed") > 0 ? 1 : 0;
+  }
+  return 0;
+}
+
+interface Command {
+  readonly isHelp: boolean;
+  readonly isList: boolean;
+  readonly isJson: boolean;
+  readonly chosen: readonly Trial[];
+  readonly seconds: number;
+  readonly perSecond: number;
+}
+
+async function play(
+  trial: Trial,
+  { seconds, perSecond }: Command,
+  write: (text: string) => void,
+): Promise<TrialResult> {
+  try {
+    const result = await runTrial(trial, {
+      faultMs: seconds * 1000,
+      perSecond,
+      say: (line) => write(`  ${line}\n`),
+    });
+    for (const finding of result.findings) write(`  ✗ ${finding}\n`);
+    write(`  ${result.outcome} after ${result.seconds} s\n`);
+    return result;
+  } catch (thrown) {
+    const finding = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    write(`  ✗ ${finding}\n`);
+    return { trial: trial.name, outcome: "failed", findings: [finding], proofs: {}, seconds: 0 };
+  }
+}
+
+/** What is asked for, or what is wrong with it. */
+function parse(args: readonly string[], trials: readonly Trial[]): Command | string {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        help: { type: "boolean", default: false },
+        list: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        only: { type: "string", multiple: true },
+        seconds: { type: "string", default: String(DEFAULT_SECONDS) },
+        rate: { type: "string", default: String(DEFAULT_PER_SECOND) },
+      },
+    });
+    const unknown = values.only?.find((name) => trials.every((trial) => trial.name !== name));
+    if (unknown !== undefined) {
+      const names = trials.map(({ name }) => name).join(", ");
+      return `There is no trial "${unknown}"; there are: ${names}\n`;
+    }
+    const seconds = Number(values.seconds);
+    const perSecond = Number(values.rate);
+    if (!(seconds > 0)) return `--seconds is no positive number: ${values.seconds}\n`;
+    if (!(perSecond > 0)) return `--rate is no positive number: ${values.rate}\n`;
+    return {
+      isHelp: values.help,
+      isList: values.list,
+      isJson: values.json,
+      chosen: trials.filter(({ name }) => values.only?.includes(name) ?? true),
+      seconds,
+      perSecond,
+    };
+  } catch (thrown) {
+    return `${thrown instanceof Error ? thrown.message : thrown}\n${USAGE}`;
+  }
+}

@@ -1,0 +1,31 @@
+import { ALL_LINKS_CUT, BLACK_HOLE, LINK_CUT, PARTITION } from "./link_trials.ts";
+import {
+  ENDPOINTS_MOVED,
+  NODE_KILLED,
+  NODE_STOPPED,
+  ROLLING_RESTART,
+  WRONG_CLOCK,
+} from "./node_trials.ts";
+import { DEAF_READERS } from "./reader_trials.ts";
+import { DISK_FULL, REDIS_LOST } from "./service_trials.ts";
+import type { Trial } from "./trial.ts";
+
+export type { Trial } from "./trial.ts";
+export type { TrialOptions, TrialResult } from "./run_trial.ts";
+export { runTrial } from "./run_trial.ts";
+
+/** Every trial, in the order in which `--list` shows them. */
+export const TRIALS: readonly Trial[] = [
+  LINK_CUT,
+  ALL_LINKS_CUT,
+  BLACK_HOLE,
+  NODE_KILLED,
+  NODE_STOPPED,
+  PARTITION,
+  REDIS_LOST,
+  ENDPOINTS_MOVED,
+  ROLLING_RESTART,
+  WRONG_CLOCK,
+  DEAF_READERS,
+  DISK_FULL,
+];

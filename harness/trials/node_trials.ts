@@ -1,0 +1,109 @@
+import { causewayCommand, skewedCommand } from "../process/mod.ts";
+import { FOUND_THROUGH_TABLE } from "./link_trials.ts";
+import type { Trial } from "./trial.ts";
+
+/** Everyone who was logged in there is back after this time. */
+const RECOVERY_MS = 5_000;
+const MAX_PAUSE_MS = 30_000;
+const CLOCK_AHEAD_MS = 300_000;
+
+export const NODE_KILLED: Trial = {
+  name: "node-killed",
+  summary: "a node is killed (SIGKILL) and started again, then one of another datacenter",
+  answers: "some",
+  async run(stage) {
+    for (const node of [stage.node("dc2"), stage.node("dc3", 1)]) {
+      await stage.during(async () => {
+        await stage.kill(node);
+        await stage.pass(stage.faultMs / 6);
+        await stage.start(node);
+      }, RECOVERY_MS);
+      await stage.untilEveryoneIsOnline();
+      await stage.pass(stage.faultMs / 6);
+    }
+  },
+};
+
+export const NODE_STOPPED: Trial = {
+  name: "node-stopped",
+  summary: "a node is stopped (SIGSTOP) for up to 30 s and goes on",
+  answers: "some",
+  async run(stage) {
+    const node = stage.node("dc2");
+    await stage.during(async () => {
+      node.pause();
+      await stage.pass(500);
+      const address = stage.cluster.datacenter("dc2").adminUrl("/health", node);
+      const isDeaf = await fetch(address, { signal: AbortSignal.timeout(500) })
+        .then(() => false, () => true);
+      stage.prove("stopped nodes that answered nothing", isDeaf ? 1 : 0);
+      await stage.pass(Math.min(MAX_PAUSE_MS, stage.faultMs / 2));
+      node.resume();
+    }, RECOVERY_MS);
+    await stage.pass(stage.faultMs / 2);
+  },
+};
+
+export const ENDPOINTS_MOVED: Trial = {
+  name: "endpoints-moved",
+  summary: "nodes end and come back with their link endpoint at another port",
+  answers: "none",
+  options: () => FOUND_THROUGH_TABLE,
+  async run(stage) {
+    for (const datacenter of ["dc2", "dc3"]) {
+      const node = stage.node(datacenter);
+      const before = node.ready.links[0]?.port;
+      await node.stop();
+      await stage.start(node);
+      stage.prove("moved endpoints", node.ready.links[0]?.port === before ? 0 : 1);
+      await stage.untilEveryoneIsOnline();
+      await stage.pass(stage.faultMs / 2);
+    }
+  },
+};
+
+export const ROLLING_RESTART: Trial = {
+  name: "rolling-restart",
+  summary: "every node, one after another, is ended with SIGTERM and started again",
+  answers: "none",
+  async run(stage) {
+    const nodes = stage.nodes();
+    for (const { node } of nodes) {
+      const exit = await node.stop();
+      stage.prove("nodes that drained and ended by themselves", exit.code === 0 ? 1 : 0);
+      await stage.start(node);
+      await stage.untilEveryoneIsOnline();
+      await stage.pass(stage.faultMs / nodes.length);
+    }
+  },
+};
+
+export const WRONG_CLOCK: Trial = {
+  name: "wrong-clock",
+  summary: "the clock of one node is five minutes ahead; clients of it and of others come and go",
+  answers: "none",
+  options: () => ({
+    command: (configFile) => {
+      const args = ["serve", "--config", configFile];
+      return configFile.endsWith("dc2-node1.toml")
+        ? skewedCommand(CLOCK_AHEAD_MS, args)
+        : causewayCommand(args);
+    },
+  }),
+  async run(stage) {
+    const node = stage.node("dc2");
+    const { datacenter } = stage.nodes().find((each) => each.node === node)!;
+    const response = await fetch(datacenter.adminUrl("/metrics", node));
+    const text = await response.text();
+    const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
+    const aheadMs = 1000 * started - Date.now();
+    stage.prove("clocks that are minutes ahead", aheadMs > CLOCK_AHEAD_MS / 2 ? 1 : 0);
+    const { clients } = stage.load;
+    await stage.repeatedly(1000, async (round) => {
+      // somebody else each time goes to the neighbour of its node, and back
+      const client = clients[round % clients.length]!;
+      await client.relocate();
+      stage.prove("moves from node to node");
+    });
+  },
+};

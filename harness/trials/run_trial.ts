@@ -1,0 +1,159 @@
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type Cluster,
+  type ClusterOptions,
+  type ClusterUser,
+  withCluster,
+} from "../cluster/mod.ts";
+import { type Balance, balanceLine, findings, Ledger } from "../ledger/mod.ts";
+import { Load, LoadClient } from "../load/mod.ts";
+import type { Trial } from "./trial.ts";
+import { placesOf, TrialStage } from "./trial_stage.ts";
+
+/** How much load, and for how long. */
+export interface TrialOptions {
+  /** How long the fault goes on. */
+  readonly faultMs: number;
+  readonly perSecond: number;
+  /** Added to what the trial asks of its cluster. */
+  readonly cluster?: ClusterOptions;
+  readonly say?: (line: string) => void;
+}
+
+/** What came of a trial. */
+export interface TrialResult {
+  readonly trial: string;
+  readonly outcome: "passed" | "failed" | "skipped";
+  readonly findings: readonly string[];
+  readonly proofs: Readonly<Record<string, number>>;
+  readonly balance?: Balance;
+  readonly seconds: number;
+}
+
+const NODES = 2;
+const DATACENTERS = 3;
+/** The load runs alone for so long before and after the fault. */
+const LEAD_MS = 2_000;
+/** In which everything has to get its fate once nothing more is sent. */
+const SETTLE_MS = 45_000;
+/** Late doubles and errors show up in this time. */
+const QUIET_MS = 1_500;
+
+/** Two at each node: one with and one without stream management. */
+const USERS: readonly ClusterUser[] = Array.from(
+  { length: 2 * NODES * DATACENTERS },
+  (_, index) => ({ localpart: `load${index + 1}`, password: "secret" }),
+);
+
+/** Plays one trial on a cluster of its own. Rejects only when there cannot be one. */
+export async function runTrial(trial: Trial, options: TrialOptions): Promise<TrialResult> {
+  const startMs = performance.now();
+  const say = options.say ?? (() => {});
+  const obstacle = await trial.obstacle?.();
+  if (obstacle !== undefined) {
+    say(`skipped: ${obstacle}`);
+    return { trial: trial.name, outcome: "skipped", findings: [], proofs: {}, seconds: 0 };
+  }
+  const clusterOptions: ClusterOptions = {
+    datacenters: DATACENTERS,
+    nodes: NODES,
+    users: USERS,
+    components: [],
+    ...trial.options?.(options.faultMs),
+    ...options.cluster,
+  };
+  const seen = await withCluster(clusterOptions, async (cluster) => {
+    const result = await playOn(cluster, trial, { ...options, say });
+    if (result.findings.length > 0) {
+      await cluster.keep();
+      say(`the files of this run are in ${cluster.run.directory}`);
+    }
+    return result;
+  });
+  return {
+    trial: trial.name,
+    outcome: seen.findings.length === 0 ? "passed" : "failed",
+    ...seen,
+    seconds: Math.round((performance.now() - startMs) / 100) / 10,
+  };
+}
+
+async function playOn(
+  cluster: Cluster,
+  trial: Trial,
+  { faultMs, perSecond, say }: TrialOptions & { readonly say: (line: string) => void },
+): Promise<Pick<TrialResult, "findings" | "proofs"> & { readonly balance: Balance }> {
+  const dead = new Set<string>();
+  const ledger = new Ledger();
+  const clients = loadClients(cluster, ledger, dead);
+  await using load = new Load(clients, ledger, { perSecond });
+  await load.enter();
+  const stage = new TrialStage({ cluster, load, faultMs, say }, dead);
+  load.start();
+  await delay(LEAD_MS);
+  const found: string[] = [];
+  try {
+    await trial.run(stage);
+    await stage.untilEveryoneIsOnline();
+    await delay(LEAD_MS);
+  } catch (thrown) {
+    found.push(`the trial broke off: ${thrown instanceof Error ? thrown.message : thrown}`);
+  }
+  load.pause();
+  if (!await load.settle(SETTLE_MS)) say(`${ledger.unsettled()} stanzas without a fate`);
+  await delay(QUIET_MS);
+  const outlived = trial.outlivedExpiryMs?.(faultMs);
+  const options = {
+    windows: stage.windows,
+    ...(outlived !== undefined && { outlivedExpiryMs: outlived }),
+  };
+  const balance = ledger.balance(options);
+  say(balanceLine(balance));
+  found.push(...findings(balance, trial));
+  if (stage.bystanders !== undefined) {
+    const beside = ledger.balance({ ...options, windows: [], only: stage.bystanders });
+    say(`bystanders: ${balanceLine(beside)}`);
+    found.push(
+      ...findings(beside, { answers: "none" }).map((finding) => `bystanders: ${finding}`),
+    );
+  }
+  for (const { jid, failure } of clients) {
+    if (failure !== undefined) found.push(`${jid} gave up: ${failure}`);
+  }
+  const proofs = Object.fromEntries(stage.proofs);
+  say(`seen: ${Object.entries(proofs).map(([what, times]) => `${times} ${what}`).join(", ")}`);
+  say(`clients: ${clientsLine(clients)}`);
+  if (stage.proofs.size === 0 || Object.values(proofs).some((times) => !(times > 0))) {
+    found.push("the fault was not seen to happen");
+  }
+  for (const example of found.length > 0 ? balance.examples : []) say(example);
+  return { findings: found, proofs, balance };
+}
+
+function clientsLine(clients: readonly LoadClient[]): string {
+  const sum = { logins: 0, lost: 0, resumed: 0, resumeFailures: 0, resent: 0 };
+  for (const { counts } of clients) {
+    for (const key of Object.keys(sum) as (keyof typeof sum)[]) sum[key] += counts[key];
+  }
+  return Object.entries(sum).map(([what, times]) => `${times} ${what}`).join(", ");
+}
+
+/** Two clients at each node; when it does not run, they go to the other one of its datacenter. */
+export function loadClients(cluster: Cluster, ledger: Ledger, dead: Set<string>): LoadClient[] {
+  const places = placesOf(cluster);
+  return cluster.users.map((user, index) => {
+    const home = places[index % places.length]!;
+    const others = places.filter((place) =>
+      place !== home && place.name.split("-")[0] === home.name.split("-")[0]
+    );
+    return new LoadClient({
+      ...user,
+      domain: cluster.globalHost,
+      resource: "load",
+      isManaged: index >= places.length,
+      places: [home, ...others],
+      ledger,
+      hasDied: ({ name }) => dead.has(name),
+    });
+  });
+}

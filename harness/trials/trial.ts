@@ -1,0 +1,19 @@
+import type { ClusterOptions } from "../cluster/mod.ts";
+import type { Demands } from "../ledger/mod.ts";
+import type { TrialStage } from "./trial_stage.ts";
+
+/** One kind of fault that a loaded cluster has to live through. */
+export interface Trial extends Demands {
+  /** Kebab case, for the command line. */
+  readonly name: string;
+  /** One line for `--list`. */
+  readonly summary: string;
+  /** What it needs of its cluster, for a fault that goes on for `faultMs`. */
+  readonly options?: (faultMs: number) => ClusterOptions;
+  /** The `expire_after` that the fault outlasts, in milliseconds. */
+  readonly outlivedExpiryMs?: (faultMs: number) => number;
+  /** Why it cannot be played here; then it is skipped, and counted as such. */
+  readonly obstacle?: () => Promise<string | undefined>;
+  /** Makes the fault while the load runs, and undoes it. Everyone is logged in. */
+  run(stage: TrialStage): Promise<void>;
+}

@@ -1,0 +1,154 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { LinkProxy } from "../faults/mod.ts";
+import type { Flow, Span } from "../ledger/mod.ts";
+import type { Load, LoadPlace } from "../load/mod.ts";
+
+/** What a trial has at hand. */
+export interface TrialStageParts {
+  readonly cluster: Cluster;
+  readonly load: Load;
+  /** How long the fault is to go on. */
+  readonly faultMs: number;
+  readonly say: (line: string) => void;
+}
+
+/** The place where a trial is played: it breaks things, and remembers when and how often. */
+export class TrialStage {
+  readonly cluster: Cluster;
+  readonly load: Load;
+  readonly faultMs: number;
+  readonly say: (line: string) => void;
+  readonly #windows: Span[] = [];
+  readonly #proofs = new Map<string, number>();
+  readonly #dead: Set<string>;
+  #bystanders: ((flow: Flow) => boolean) | undefined;
+
+  /** `dead` is told the names of nodes that were killed; clients lose their connections to them. */
+  constructor(parts: TrialStageParts, dead: Set<string>) {
+    ({ cluster: this.cluster, load: this.load, faultMs: this.faultMs, say: this.say } = parts);
+    this.#dead = dead;
+  }
+
+  get windows(): readonly Span[] {
+    return this.#windows;
+  }
+
+  /** How often each fault has been seen to happen. */
+  get proofs(): ReadonlyMap<string, number> {
+    return this.#proofs;
+  }
+
+  /** Flows that must not notice anything. */
+  get bystanders(): ((flow: Flow) => boolean) | undefined {
+    return this.#bystanders;
+  }
+
+  /** Demands that flows of this kind are delivered without a single error. */
+  protect(isBystander: (flow: Flow) => boolean): void {
+    this.#bystanders = isBystander;
+  }
+
+  /** Counts that something has been seen to happen. */
+  prove(what: string, times = 1): void {
+    this.#proofs.set(what, (this.#proofs.get(what) ?? 0) + times);
+  }
+
+  pass(forMs: number): Promise<void> {
+    return delay(forMs);
+  }
+
+  /** Runs `body` and takes the time that it took, and `afterMs` more, for the fault's own window. */
+  async during(body: () => Promise<void>, afterMs = 0): Promise<void> {
+    const fromMs = performance.now();
+    await body();
+    this.#windows.push({ fromMs, toMs: performance.now() + afterMs });
+  }
+
+  /** Runs `body` again and again for as long as the fault is to go on; at least once. */
+  async repeatedly(everyMs: number, body: (round: number) => Promise<void> | void): Promise<void> {
+    const endMs = performance.now() + this.faultMs;
+    for (let round = 0; round === 0 || performance.now() < endMs; round++) {
+      await body(round);
+      await delay(everyMs);
+    }
+  }
+
+  /** The proxies of all links between datacenters. */
+  proxies(): readonly LinkProxy[] {
+    const { datacenters } = this.cluster;
+    return datacenters.flatMap((from) =>
+      datacenters.filter((to) => to !== from).flatMap((to) =>
+        this.cluster.links(from.name, to.name)
+      )
+    );
+  }
+
+  /** Every node, with its datacenter. */
+  nodes(): readonly { readonly datacenter: Datacenter; readonly node: CausewayNode }[] {
+    return this.cluster.datacenters.flatMap((datacenter) =>
+      datacenter.nodes.map((node) => ({ datacenter, node }))
+    );
+  }
+
+  node(datacenter: string, index = 0): CausewayNode {
+    return this.cluster.datacenter(datacenter).nodes[index]!;
+  }
+
+  /** SIGKILL, and proof of it. */
+  async kill(node: CausewayNode): Promise<void> {
+    this.#dead.add(node.name);
+    const { signal } = await node.kill();
+    if (signal === "SIGKILL") this.prove("nodes ended by SIGKILL");
+  }
+
+  /** Starts a node that does not run. */
+  async start(node: CausewayNode): Promise<void> {
+    await node.start();
+    // whoever loses a connection from now on loses one to the new process
+    this.#dead.delete(node.name);
+  }
+
+  /** Waits until every client is logged in. */
+  async untilEveryoneIsOnline(withinMs = 30_000): Promise<void> {
+    await this.cluster.until(() => this.load.clients.every(({ isOnline }) => isOnline), {
+      what: "every client is logged in",
+      withinMs,
+      evidence: () =>
+        this.load.clients.filter(({ isOnline }) => !isOnline)
+          .map(({ jid, lastWord }) => `${jid}: ${lastWord}`).join("\n"),
+    });
+  }
+
+  /** Waits until every node says that it is ready to serve. */
+  async untilReady(): Promise<void> {
+    for (const { datacenter, node } of this.nodes()) {
+      await this.cluster.until(async () => {
+        const response = await fetch(datacenter.adminUrl("/ready", node));
+        await response.body?.cancel();
+        return response.ok;
+      }, { what: `${node.name} is ready`, withinMs: 30_000, everyMs: 100 });
+    }
+  }
+}
+
+/** The nodes as clients see them. */
+export function placesOf(cluster: Cluster): readonly LoadPlace[] {
+  return cluster.datacenters.flatMap((datacenter) =>
+    datacenter.nodes.map((node): LoadPlace => ({
+      name: node.name,
+      address: () =>
+        node.state === "stopped" || !hasSaidReady(node)
+          ? undefined
+          : datacenter.clientAddress("none", node),
+    }))
+  );
+}
+
+function hasSaidReady(node: CausewayNode): boolean {
+  try {
+    return node.ready.c2s.length > 0;
+  } catch {
+    return false; // it is starting
+  }
+}
