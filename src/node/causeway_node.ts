@@ -121,6 +121,7 @@ export class CausewayNode {
         },
       },
       accountIq: (stanza) => local.askServices(stanza),
+      maxSessionsPerAccount: config.limits.maxSessionsPerAccount,
     });
     this.#components = new ComponentRegistry({
       connected: (domain, options) => this.#table.domainAdded(domain, options),
@@ -137,6 +138,7 @@ export class CausewayNode {
           ? this.#table.allDomains()
           : this.#table.publicDomains(),
       reply: (answer, request) => local.answered(answer, request),
+      maxPendingRequests: config.limits.maxPendingRequests,
       metrics,
       logger: log,
       clock,
@@ -198,8 +200,12 @@ export class CausewayNode {
     });
     this.#management = management;
     this.#certificates = new Certificates({ metrics, log, clock });
+    const { enumerationSecret } = config.auth;
     this.#edge = new Edge({
       credentials: this.#store.users(globalHost),
+      enumerationSecret: enumerationSecret === undefined
+        ? this.#store.secret("enumeration")
+        : new TextEncoder().encode(enumerationSecret.reveal()),
       sessions: this.#sessions,
       components: this.#components,
       sink,
@@ -290,7 +296,10 @@ export class CausewayNode {
     }
     await this.#management?.collect(COLLECT_MS);
     await this.#edge.closeStreams();
-    await Promise.all([this.#links?.drain(DRAIN_MS), this.#cluster?.drain(DRAIN_MS)]);
+    // What a node of this datacenter hands over until it learns that we leave may have to be answered
+    // to another datacenter: the way there stays open longer.
+    await this.#cluster?.drain(DRAIN_MS);
+    await this.#links?.drain(DRAIN_MS);
     await this.#router.drain();
     await this.#table.close();
     await Promise.all([this.#links?.close(), this.#cluster?.close()]);

@@ -164,6 +164,8 @@ export class Router {
       case "expired":
         return this.#refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
+        // An answer that cannot leave any more: unsettled, what it answers is left to who sent it.
+        if (isReply(envelope.stanza)) return this.#metrics.dropped.returned.inc();
         return this.#refuse(envelope, "service-unavailable", "returned");
       default:
         reason satisfies never;

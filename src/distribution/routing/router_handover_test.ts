@@ -136,3 +136,16 @@ Deno.test("Router.copy() delivers nothing here", () => {
   assert.deepEqual(f.delivered, []);
   f.close();
 });
+
+Deno.test("Router.returned() leaves what an answer answers unsettled when this node leaves", () => {
+  for (const back of ["returned", "handedBack"] as const) {
+    const f = new RouterFixture();
+    let settled = 0;
+    const error = stanza(BOB, ALICE, { type: "error" });
+    const answer = new Envelope(fromLink(error), { settle: () => void settled++ });
+    f.router[back](answer, "leaving");
+    assert.equal(settled, 0, "whoever sent what it answers may still bring it elsewhere");
+    assert.deepEqual(f.delivered, []);
+    f.close();
+  }
+});

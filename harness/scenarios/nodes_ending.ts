@@ -1,5 +1,5 @@
 import type { ChatClient } from "../clients/mod.ts";
-import type { Cluster } from "../cluster/mod.ts";
+import type { CausewayNode, Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { isAscending } from "./_message_run.ts";
 import { bare, Stage } from "./_stage.ts";
@@ -8,48 +8,61 @@ import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
 /** Milliseconds between one message and the next. */
 const PAUSE_MS = 5;
 
-/** One of a datacenter's nodes dies with traffic. */
-export const NODES_KILLED: Scenario = {
-  name: "nodes-killed",
-  summary:
-    "a node is killed under traffic: what was for it arrives or comes back, the rest goes on",
-  options: TWO_NODES,
-  replications: ["external", "builtin"],
-  async run(cluster, say) {
-    await using stage = new Stage(cluster);
-    const alice = await stage.enterAvailable("alice", "dc1");
-    const carol = await stage.enterAvailable("carol", "dc2");
-    const bob = await stage.enterAvailable("bob", "dc1", { node: 1, resource: "pager" });
-    for (const from of [alice, carol]) await untilChat(cluster, from, bob);
-    const talk = [alice, carol].map((from) => Stream.start(from, bob.jid));
-    await cluster.until(() => talk.every((each) => each.sent > 100), { what: "both write to bob" });
+/** One of a datacenter's nodes ends with traffic. */
+export const NODES_ENDING: readonly Scenario[] = [
+  ending("killed", "is killed", (node) => node.kill()),
+  ending("stopped", "is stopped in order", (node) => node.stop()),
+];
 
-    const dead = cluster.datacenter("dc1").nodes[1]!;
-    await dead.kill();
-    await expectChat(carol, alice);
-    await expectChat(alice, carol, bare(carol.jid));
-    say("the node of bob is killed while two write to him: alice and carol still reach each other");
+type End = (node: CausewayNode) => Promise<unknown>;
 
-    await cluster.until(() => talk.every((each) => each.returned > 0), {
-      what: "what is for bob comes back to both",
-    });
-    say("bob is nowhere: what is for him comes back");
+function ending(name: string, what: string, end: End): Scenario {
+  return {
+    name: `nodes-${name}`,
+    summary: `a node ${what} under traffic: what was for it arrives or comes back`,
+    options: TWO_NODES,
+    replications: ["external", "builtin"],
+    async run(cluster, say) {
+      await endNode(cluster, say, end);
+      say(`the node that ${what} was missed by nobody else`);
+    },
+  };
+}
 
-    const again = await stage.enterAvailable("bob", "dc1", { resource: "pager" });
-    for (const from of [alice, carol]) await untilChat(cluster, from, again);
-    for (const each of talk) {
-      const { arrived, returned, sent } = await each.stop(cluster, [bob, again]);
-      say(`${sent} messages of ${each.from}: ${arrived} arrived, ${returned} came back, in order`);
-    }
-    await expectChat(again, carol);
+async function endNode(cluster: Cluster, say: (line: string) => void, end: End): Promise<void> {
+  await using stage = new Stage(cluster);
+  const alice = await stage.enterAvailable("alice", "dc1");
+  const carol = await stage.enterAvailable("carol", "dc2");
+  const bob = await stage.enterAvailable("bob", "dc1", { node: 1, resource: "pager" });
+  for (const from of [alice, carol]) await untilChat(cluster, from, bob);
+  const talk = [alice, carol].map((from) => Stream.start(from, bob.jid));
+  await cluster.until(() => talk.every((each) => each.sent > 100), { what: "both write to bob" });
 
-    await dead.start();
-    const third = await stage.enterAvailable("bob", "dc1", { node: 1, resource: "desk" });
-    for (const from of [alice, carol]) await untilChat(cluster, from, third);
-    await expectChat(third, again);
-    say("it is started again: bob is reached there too");
-  },
-};
+  const dead = cluster.datacenter("dc1").nodes[1]!;
+  await end(dead);
+  await expectChat(carol, alice);
+  await expectChat(alice, carol, bare(carol.jid));
+  say("the node of bob ends while two write to him: alice and carol still reach each other");
+
+  await cluster.until(() => talk.every((each) => each.returned > 0), {
+    what: "what is for bob comes back to both",
+  });
+  say("bob is nowhere: what is for him comes back");
+
+  const again = await stage.enterAvailable("bob", "dc1", { resource: "pager" });
+  for (const from of [alice, carol]) await untilChat(cluster, from, again);
+  for (const each of talk) {
+    const { arrived, returned, sent } = await each.stop(cluster, [bob, again]);
+    say(`${sent} messages of ${each.from}: ${arrived} arrived, ${returned} came back, in order`);
+  }
+  await expectChat(again, carol);
+
+  await dead.start();
+  const third = await stage.enterAvailable("bob", "dc1", { node: 1, resource: "desk" });
+  for (const from of [alice, carol]) await untilChat(cluster, from, third);
+  await expectChat(third, again);
+  say("it is started again: bob is reached there too");
+}
 
 /** Somebody who writes to one address without a pause, until told to stop. */
 class Stream {
