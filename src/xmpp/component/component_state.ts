@@ -36,7 +36,7 @@ export type ComponentAction =
   | { readonly kind: "register"; readonly domain: string }
   | { readonly kind: "accept" }
   | { readonly kind: "release" }
-  | { readonly kind: "refuse" }
+  | { readonly kind: "refuse"; readonly domain: string }
   | { readonly kind: "stream-error"; readonly condition: StreamErrorCondition }
   | { readonly kind: "end" };
 
@@ -74,7 +74,7 @@ export function stepComponent(
       if (event.kind !== "handshake") return fail(state, unexpected(event, "not-authorized"));
       if (!event.isRight) {
         const { state: closed, actions } = fail(state, "not-authorized");
-        return { state: closed, actions: [{ kind: "refuse" }, ...actions] };
+        return { state: closed, actions: [{ kind: "refuse", domain: state.domain }, ...actions] };
       }
       return {
         state: { kind: "registering", domain: state.domain },

@@ -100,7 +100,10 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
         return transport.sendNonza("<handshake/>");
       case "refuse":
         metrics.authFailed("handshake", "not-authorized");
-        return log.warn("component.auth.failed", { peer: transport.remoteAddress });
+        return log.warn("component.auth.failed", {
+          domain: action.domain,
+          peer: transport.remoteAddress,
+        });
       case "stream-error":
         return this.sendError(action.condition);
       case "end":

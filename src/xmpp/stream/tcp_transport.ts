@@ -3,6 +3,7 @@ import type { Connection } from "../../net/mod.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
 import { STREAM_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
+import { TLS_FAILURE_XML } from "./negotiation_xml.ts";
 import { responseAttributes } from "./response_header.ts";
 import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import { scannerLimits } from "./stream_limits.ts";
@@ -13,6 +14,7 @@ import { tellFailure } from "./tell_failure.ts";
 const UTF8 = new TextEncoder();
 const SPACE = UTF8.encode(" ");
 const FOOTER = UTF8.encode("</stream:stream>");
+const TLS_FAILURE = UTF8.encode(TLS_FAILURE_XML);
 const PROCEED = UTF8.encode(`<proceed xmlns='${TLS_NAMESPACE}'/>`);
 
 /** A stream over TCP or TLS: one XML document in each direction (RFC 6120 §4). */
@@ -190,7 +192,9 @@ export class TcpTransport implements StreamTransport {
   #beginTls(): void {
     this.#isTlsWanted = false;
     if (this.#scanner.remainder.length > 0) {
-      // Taken as encrypted, these bytes would let anyone on the way speak for the client.
+      // Taken as encrypted, these bytes would let anyone on the way speak for the client. What is said
+      // instead of <proceed/> is a failure (RFC 6120 §5.4.2.2): it is no handshake yet.
+      this.#connection.send(TLS_FAILURE);
       this.#handlers!.failed("policy-violation", "pipelined-starttls");
       return;
     }
