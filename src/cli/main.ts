@@ -32,6 +32,7 @@ export async function main(args: readonly string[], io: CommandIo = PROCESS_IO):
 function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   const program = new Command("causeway")
     .description("several XMPP datacenters, one XMPP domain")
+    .version(VERSION)
     .configureHelp({ showGlobalOptions: false })
     .configureOutput({
       writeOut: (text) => io.out(text.trimEnd()),

@@ -85,7 +85,11 @@ Deno.test("causeway config schema prints a JSON Schema, version the version, --h
   const schema = await fixture.run(["config", "schema"]);
   assert.equal(schema.code, 0);
   assert.equal(JSON.parse(schema.out).title, "Causeway configuration");
-  assert.match((await fixture.run(["version"])).out, /^\d+\.\d+\.\d+\n$/);
+  for (const asked of ["version", "--version", "-V"]) {
+    const { code, out } = await fixture.run([asked]);
+    assert.equal(code, 0, asked);
+    assert.match(out, /^\d+\.\d+\.\d+\n$/, asked);
+  }
   const help = await fixture.run(["--help"]);
   assert.equal(help.code, 0);
   for (const command of ["serve", "check", "config", "users", "version"]) {
