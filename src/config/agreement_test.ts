@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "../base/mod.ts";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
 import { resolveBounceOptions } from "../distribution/routing/mod.ts";
 import { resolveTable } from "../distribution/table/mod.ts";
-import { resolveStreamManagement } from "../xmpp/mod.ts";
+import { MetricsRegistry } from "../observe/mod.ts";
+import { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "../services/mod.ts";
+import {
+  DEFAULT_MAX_DIRECTED_PRESENCE,
+  DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
+  resolveStreamManagement,
+  SessionRegistry,
+  StreamAdmission,
+} from "../xmpp/mod.ts";
 import { STREAM_LIMIT_RANGES } from "../xmpp/stream/mod.ts";
 import { parse, SOUND } from "./_test_config.ts";
 import { LIMITS } from "./schema_limits.ts";
@@ -123,3 +132,55 @@ for (const [option, limit] of LINK_LIMITS) {
     for (const value of [minValue, maxValue]) resolveLinksOptions({ [limit]: value! });
   });
 }
+
+const EDGE_LIMITS = [
+  [
+    "max_sessions_per_account",
+    DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
+    (max: number) =>
+      void new SessionRegistry({
+        hooks: { opened: () => Promise.resolve(), closed: () => Promise.resolve() },
+        accountIq: () => "ignored",
+        maxSessionsPerAccount: max,
+      }),
+  ],
+  ["max_pending_requests", DEFAULT_MAX_PENDING_REQUESTS, (max: number) =>
+    void new HostServices({
+      software: { name: "test", version: "1" },
+      publicDomains: () => Promise.resolve([]),
+      reply: () => {},
+      metrics: new MetricsRegistry(new ManualClock()),
+      maxPendingRequests: max,
+    })],
+  [
+    "max_unauthenticated",
+    1000,
+    (max: number) => void new StreamAdmission({ maxUnauthenticated: max }),
+  ],
+  [
+    "max_connections_per_address",
+    1000,
+    (max: number) => void new StreamAdmission({ maxPerAddress: max }),
+  ],
+] as const;
+
+for (const [option, byDefault, make] of EDGE_LIMITS) {
+  Deno.test(`limits.${option} has the edge's default, and nothing that it refuses`, () => {
+    const schema = LIMITS.shape[option];
+    assert.equal(schema.def.defaultValue, byDefault);
+    const { minValue, maxValue } = schema.def.innerType;
+    for (const value of [minValue!, maxValue!]) make(value);
+    for (const value of [minValue! - 1, maxValue! + 1]) {
+      assert.equal(schema.safeParse(value).success, false, String(value));
+    }
+    assert.throws(() => make(minValue! - 1), RangeError);
+  });
+}
+
+Deno.test("limits.max_directed_presence has a session's default", () => {
+  const { defaultValue, innerType } = LIMITS.shape.max_directed_presence.def;
+  assert.deepEqual(
+    [defaultValue, innerType.minValue, innerType.maxValue],
+    [DEFAULT_MAX_DIRECTED_PRESENCE, 1, 100_000],
+  );
+});

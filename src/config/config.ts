@@ -67,6 +67,14 @@ export interface AuthConfig {
   readonly mechanisms: readonly SaslMechanism[];
   /** PBKDF2 rounds for passwords set from now on. */
   readonly scramIterations: number;
+  /** What credentials of accounts that do not exist are made from; undefined for a secret of the store. */
+  readonly enumerationSecret: Secret | undefined;
+}
+
+/** How often something may happen: `burst` times at once, `perSec` times a second in the long run. */
+export interface RateConfig {
+  readonly perSec: number;
+  readonly burst: number;
 }
 
 /** `[limits]`: bounds on what clients, components and peers may cost. */
@@ -75,9 +83,19 @@ export interface LimitsConfig {
   readonly maxDepth: number;
   readonly maxAttributes: number;
   readonly authenticationTimeoutMs: number;
+  readonly maxConnections: number;
   readonly maxUnauthenticated: number;
   readonly maxUnauthenticatedBytes: number;
   readonly maxConnectionsPerAddress: number;
+  readonly maxSessionsPerAccount: number;
+  readonly maxDirectedPresence: number;
+  readonly maxPendingRequests: number;
+  /** Undefined: not limited. */
+  readonly connectionsPerAddress: RateConfig | undefined;
+  readonly loginsPerAddress: RateConfig | undefined;
+  readonly failedLoginsPerAccount: RateConfig | undefined;
+  readonly stanzasPerAccount: RateConfig | undefined;
+  readonly stanzasPerAddress: RateConfig | undefined;
   readonly saslAttempts: number;
   readonly maxPendingBytes: number;
   readonly slowReaderTimeoutMs: number;

@@ -3,7 +3,15 @@ import { LISTEN } from "./schema_listen.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
 import { OUTGOING_POOLS } from "./schema_pools.ts";
-import { absent, addresses, domain, filePath, remoteAddress, withWords } from "./schema_words.ts";
+import {
+  absent,
+  addresses,
+  domain,
+  filePath,
+  remoteAddress,
+  secret,
+  withWords,
+} from "./schema_words.ts";
 
 const AUTH = z.strictObject({
   backend: z.enum(["internal"]).default("internal").describe(
@@ -12,9 +20,15 @@ const AUTH = z.strictObject({
   mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
     .default(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
     .describe("SASL mechanisms offered, in this order; PLAIN only where the connection allows it"),
-  scram_iterations: withWords(z.int().min(4096).max(10_000_000), {
-    allowed: "an integer from 4096 to 10000000",
+  scram_iterations: withWords(z.int().min(10_000).max(10_000_000), {
+    allowed: "an integer from 10000 to 10000000",
   }).default(10_000).describe("PBKDF2 rounds for passwords that are set from now on"),
+  enumeration_secret: absent(
+    secret(),
+    "one of its own in the built-in store",
+    "what answers for accounts that do not exist are made from, so that they look like others; " +
+      "the same at all nodes and datacenters, at least 16 characters",
+  ),
 });
 
 const STORAGE = z.strictObject({

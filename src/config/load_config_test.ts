@@ -23,6 +23,7 @@ Deno.test("parseConfig() fills in every default", () => {
       backend: "internal",
       mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
       scramIterations: 10_000,
+      enumerationSecret: undefined,
     },
     storage: { internal: { path: "/etc/causeway/causeway.sqlite" } },
     log: { level: "info", format: "text" },
@@ -31,9 +32,18 @@ Deno.test("parseConfig() fills in every default", () => {
       maxDepth: 64,
       maxAttributes: 64,
       authenticationTimeoutMs: 30_000,
+      maxConnections: 10_000,
       maxUnauthenticated: 1000,
       maxUnauthenticatedBytes: 32_768,
       maxConnectionsPerAddress: 1000,
+      maxSessionsPerAccount: 50,
+      maxDirectedPresence: 1000,
+      maxPendingRequests: 1000,
+      connectionsPerAddress: { perSec: 100, burst: 1000 },
+      loginsPerAddress: { perSec: 50, burst: 1000 },
+      failedLoginsPerAccount: { perSec: 0.2, burst: 30 },
+      stanzasPerAccount: undefined,
+      stanzasPerAddress: undefined,
       saslAttempts: 3,
       maxPendingBytes: 1_048_576,
       slowReaderTimeoutMs: 30_000,
@@ -102,6 +112,25 @@ Deno.test("parseConfig() fills in every default", () => {
         "trying out: other nodes and datacenters do not see them",
     }],
   });
+});
+
+Deno.test("parseConfig() takes a rate of 0 for none, and any from 0.001 to a million", () => {
+  const ratesOf = (rate: string) =>
+    parse(`${SOUND}
+[limits]
+connection_rate_per_address = ${rate}
+connection_burst_per_address = 7
+stanza_rate_per_account = ${rate}
+`).limits;
+  assert.equal(ratesOf("0").connectionsPerAddress, undefined);
+  assert.equal(ratesOf("0").stanzasPerAccount, undefined);
+  for (const rate of ["0.001", "1000000"]) {
+    assert.deepEqual(ratesOf(rate).connectionsPerAddress, { perSec: Number(rate), burst: 7 });
+    assert.deepEqual(ratesOf(rate).stanzasPerAccount, { perSec: Number(rate), burst: 1000 });
+  }
+  for (const rate of ["0.0009", "1000001", "-1"]) {
+    assert.throws(() => ratesOf(rate), /0 for no limit, or a number from 0\.001 to 1000000/, rate);
+  }
 });
 
 Deno.test("parseConfig() turns stream management off, or its durations into milliseconds", () => {

@@ -15,16 +15,27 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
     const path = ["listen", "component", position];
     checkFiles(tls, [...path, "tls"], surroundings);
     for (const [domainPosition, { secret }] of domains.entries()) {
-      surroundings.secret(secret, [...path, "domains", domainPosition, "secret"]);
+      checkSecret(secret, [...path, "domains", domainPosition, "secret"], surroundings);
     }
   }
-  surroundings.secret(admin?.token, ["listen", "admin", "token"]);
+  checkSecret(admin?.token, ["listen", "admin", "token"], surroundings);
+  checkSecret(file.auth?.enumeration_secret, ["auth", "enumeration_secret"], surroundings);
   const module = file.modules?.mod_global_distrib;
   const path = ["modules", "mod_global_distrib"];
   const tls = module?.connections?.tls_opts;
   if (typeof tls === "object") checkFiles(tls, [...path, "connections", "tls_opts"], surroundings);
   surroundings.secret(module?.redis?.password, [...path, "redis", "password"]);
   if (file.node_name === undefined) surroundings.hostname();
+}
+
+/** A secret that lets someone in must not be nothing, as an empty variable or file would make it. */
+function checkSecret(
+  input: Parameters<Surroundings["secret"]>[0],
+  path: KeyPath,
+  surroundings: Surroundings,
+): void {
+  if (surroundings.secret(input, path) !== "") return;
+  surroundings.mistakes.push({ path, problem: "expected a secret, found an empty string" });
 }
 
 interface PemFiles {

@@ -6,6 +6,7 @@ import type {
   GlobalDistribConfig,
   HostModulesConfig,
   LimitsConfig,
+  RateConfig,
   StreamManagementConfig,
 } from "./config.ts";
 import type { FileConfig } from "./file_schema.ts";
@@ -34,6 +35,11 @@ export function resolveConfig(
       backend: file.auth.backend,
       mechanisms: file.auth.mechanisms,
       scramIterations: file.auth.scram_iterations,
+      enumerationSecret: file.auth.enumeration_secret === undefined ? undefined : resolveSecret(
+        file.auth.enumeration_secret,
+        ["auth", "enumeration_secret"],
+        surroundings,
+      ),
     },
     storage: { internal: { path: surroundings.absolute(file.storage.internal.path) } },
     log: file.log,
@@ -149,9 +155,24 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     maxDepth: limits.max_depth,
     maxAttributes: limits.max_attributes,
     authenticationTimeoutMs: toMs(limits.authentication_timeout),
+    maxConnections: limits.max_connections,
     maxUnauthenticated: limits.max_unauthenticated,
     maxUnauthenticatedBytes: limits.max_unauthenticated_bytes,
     maxConnectionsPerAddress: limits.max_connections_per_address,
+    maxSessionsPerAccount: limits.max_sessions_per_account,
+    maxDirectedPresence: limits.max_directed_presence,
+    maxPendingRequests: limits.max_pending_requests,
+    connectionsPerAddress: toRate(
+      limits.connection_rate_per_address,
+      limits.connection_burst_per_address,
+    ),
+    loginsPerAddress: toRate(limits.login_rate_per_address, limits.login_burst_per_address),
+    failedLoginsPerAccount: toRate(
+      limits.failed_login_rate_per_account,
+      limits.failed_login_burst_per_account,
+    ),
+    stanzasPerAccount: toRate(limits.stanza_rate_per_account, limits.stanza_burst_per_account),
+    stanzasPerAddress: toRate(limits.stanza_rate_per_address, limits.stanza_burst_per_address),
     saslAttempts: limits.sasl_attempts,
     maxPendingBytes: limits.max_pending_bytes,
     slowReaderTimeoutMs: toMs(limits.slow_reader_timeout),
@@ -179,6 +200,10 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
     ackHoldMs: module.ack_hold_ms,
     staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,
   };
+}
+
+function toRate(perSec: number, burst: number): RateConfig | undefined {
+  return perSec === 0 ? undefined : { perSec, burst };
 }
 
 /** Whole milliseconds, which is what every timer takes. */

@@ -240,7 +240,33 @@ const CASES: readonly Case[] = [
   {
     what: "an empty admin token",
     text: appended('[listen.admin]\nhost = "0.0.0.0"\ntoken = ""\n'),
-    expected: ["11: listen.admin.token: expected a token, found an empty string"],
+    expected: ["11: listen.admin.token: expected a secret, found an empty string"],
+  },
+  {
+    what: "an empty secret of a component",
+    text: appended(
+      '[[listen.component]]\nport = 1\ndomains = [{ name = "a.example.com", secret = "" }]\n',
+    ),
+    expected: [
+      "11: listen.component[0].domains[0].secret: expected a secret, found an empty string",
+    ],
+  },
+  {
+    what: "an empty enumeration secret",
+    text: appended('[auth]\nenumeration_secret = ""\n'),
+    expected: ["10: auth.enumeration_secret: expected a secret, found an empty string"],
+  },
+  {
+    what: "too few PBKDF2 rounds",
+    text: appended("[auth]\nscram_iterations = 9999\n"),
+    expected: [
+      "10: auth.scram_iterations: expected an integer from 10000 to 10000000, found 9999",
+    ],
+  },
+  {
+    what: "the least PBKDF2 rounds",
+    text: appended("[auth]\nscram_iterations = 10000\n"),
+    expected: [],
   },
   {
     what: "a frame one byte too small for a stanza",

@@ -1,5 +1,21 @@
 import { z } from "zod";
-import { integer, secondsBetween } from "./schema_words.ts";
+import { integer, secondsBetween, withWords } from "./schema_words.ts";
+
+/** Times per second; 0 for no limit. */
+function rate(byDefault: number, meaning: string) {
+  return withWords(
+    z.number().min(0).max(1_000_000).refine((perSec) => perSec === 0 || perSec >= 0.001),
+    {
+      allowed: "0 for no limit, or a number from 0.001 to 1000000",
+    },
+  ).default(byDefault).describe(`${meaning}; 0: no limit`);
+}
+
+function burst(byDefault: number, ofRate: string) {
+  return integer(1, 1_000_000).default(byDefault).describe(
+    `how many of them at once, after a time with fewer than \`${ofRate}\``,
+  );
+}
 
 /** `[limits]`. Ranges are those of the parts that keep them. */
 export const LIMITS = z.strictObject({
@@ -13,6 +29,9 @@ export const LIMITS = z.strictObject({
   authentication_timeout: secondsBetween(0.1, 3600).default(30).describe(
     "from the connection of a client to its bound resource, or of a component to its handshake",
   ),
+  max_connections: integer(1, 1_000_000).default(10_000).describe(
+    "connections that each port for clients or components has at once; one more is refused",
+  ),
   max_unauthenticated: integer(1, 1_000_000).default(1000).describe(
     "connections of clients and components that have not authenticated, at once",
   ),
@@ -20,8 +39,42 @@ export const LIMITS = z.strictObject({
     "bytes that a client or component may send before it has authenticated",
   ),
   max_connections_per_address: integer(1, 1_000_000).default(1000).describe(
-    "connections of clients from one IP address, at once; loopback is not counted",
+    "connections of clients from one IP address, at once (IPv6: from one /64); loopback is not counted",
   ),
+  max_sessions_per_account: integer(1, 10_000).default(50).describe(
+    "sessions of one account at this node, at once; one more is refused, unless one waits to be resumed",
+  ),
+  max_directed_presence: integer(1, 100_000).default(1000).describe(
+    "entities to which a session has sent presence directly and that are told of its end",
+  ),
+  max_pending_requests: integer(1, 1_000_000).default(1000).describe(
+    "requests to the datacenter's own services that wait for their answer, at once",
+  ),
+  connection_rate_per_address: rate(
+    100,
+    "connections of clients and components per second from one IP address (IPv6: from one /64), loopback not counted",
+  ),
+  connection_burst_per_address: burst(1000, "connection_rate_per_address"),
+  login_rate_per_address: rate(
+    50,
+    "attempts to log in per second from one IP address (IPv6: from one /64), right or wrong, loopback not counted",
+  ),
+  login_burst_per_address: burst(1000, "login_rate_per_address"),
+  failed_login_rate_per_account: rate(
+    0.2,
+    "wrong passwords per second for one account, or for a name that could be one",
+  ),
+  failed_login_burst_per_account: burst(30, "failed_login_rate_per_account"),
+  stanza_rate_per_account: rate(
+    0,
+    "stanzas per second from all sessions that an account has at this node; what is past it is read later",
+  ),
+  stanza_burst_per_account: burst(1000, "stanza_rate_per_account"),
+  stanza_rate_per_address: rate(
+    0,
+    "stanzas per second from all clients of one IP address (IPv6: of one /64), loopback not counted; what is past it is read later",
+  ),
+  stanza_burst_per_address: burst(1000, "stanza_rate_per_address"),
   sasl_attempts: integer(1, 100).default(3).describe("failed logins before the stream is closed"),
   max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
     "bytes that may wait for a client or component that reads slowly; a stanza past it is refused",

@@ -13,6 +13,7 @@ import {
   C2sListener,
   ComponentListener,
   discoveryPage,
+  EdgeRates,
   resolveStreamLimits,
   StreamAdmission,
   WEBSOCKET_PATH,
@@ -28,11 +29,13 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
-import { streamLimits } from "./options.ts";
+import { edgeRates, streamLimits } from "./options.ts";
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
   readonly credentials: CredentialSource;
+  /** What credentials of accounts that do not exist are made from. */
+  readonly enumerationSecret: Uint8Array;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
   readonly sink: StanzaSink;
@@ -78,9 +81,10 @@ export class Edge {
       maxUnauthenticated: config.limits.maxUnauthenticated,
       maxPerAddress: config.limits.maxConnectionsPerAddress,
     });
-    for (const each of config.listen.c2s) await this.#openC2s(each, config, admission);
-    for (const each of config.listen.websocket) await this.#openWebSocket(each, config, admission);
-    for (const each of config.listen.component) await this.#openComponent(each, config, admission);
+    const shared = { config, admission, rates: new EdgeRates(edgeRates(config), this.#deps.clock) };
+    for (const each of config.listen.c2s) await this.#openC2s(each, shared);
+    for (const each of config.listen.websocket) await this.#openWebSocket(each, shared);
+    for (const each of config.listen.component) await this.#openComponent(each, shared);
   }
 
   /** Accepts no more; streams go on. */
@@ -93,30 +97,20 @@ export class Edge {
     await Promise.all(this.#ports.map((port) => port.close("system-shutdown")));
   }
 
-  async #openC2s(
-    listenConfig: C2sListenConfig,
-    config: Config,
-    admission: StreamAdmission,
-  ): Promise<void> {
+  async #openC2s(listenConfig: C2sListenConfig, shared: SharedByPorts): Promise<void> {
     const { tls } = listenConfig;
-    const port = this.#clients("c2s", { allowPlaintext: tls.mode === "none", config, admission });
+    const { config } = shared;
+    const port = this.#clients("c2s", { ...shared, allowPlaintext: tls.mode === "none" });
     const secured = tls.mode === "none" ? undefined : { mode: tls.mode, files: tls };
     await this.#listen("c2s", { ...listenConfig, secured, config }, (connection) => {
       port.accept(connection);
     });
   }
 
-  async #openWebSocket(
-    listenConfig: WebSocketListenConfig,
-    config: Config,
-    admission: StreamAdmission,
-  ): Promise<void> {
+  async #openWebSocket(listenConfig: WebSocketListenConfig, shared: SharedByPorts): Promise<void> {
     const { tls, url } = listenConfig;
-    const port = this.#clients("websocket", {
-      allowPlaintext: tls === undefined,
-      config,
-      admission,
-    });
+    const { config } = shared;
+    const port = this.#clients("websocket", { ...shared, allowPlaintext: tls === undefined });
     const limits = resolveStreamLimits(streamLimits(config));
     const options = await this.#listenOptions({ ...listenConfig, secured: direct(tls), config });
     const listener = await listenWebSocket({
@@ -135,13 +129,12 @@ export class Edge {
   /** Turns what comes in at one port into clients' streams. */
   #clients(
     edge: "c2s" | "websocket",
-    { allowPlaintext, config, admission }: {
+    { allowPlaintext, config, admission, rates }: SharedByPorts & {
       readonly allowPlaintext: boolean;
-      readonly config: Config;
-      readonly admission: StreamAdmission;
     },
   ): C2sListener {
-    const { credentials, sessions, sink, management, metrics, log, clock } = this.#deps;
+    const { credentials, enumerationSecret, sessions, sink, management, metrics, log, clock } =
+      this.#deps;
     const port = new C2sListener({
       edge,
       hosts: new Map([[config.globalDistrib.globalHost, credentials]]),
@@ -153,8 +146,11 @@ export class Edge {
       mechanisms: config.auth.mechanisms,
       allowPlaintext,
       scramIterations: config.auth.scramIterations,
+      enumerationSecret,
       limits: streamLimits(config),
+      maxDirectedPresence: config.limits.maxDirectedPresence,
       admission,
+      rates,
       ...(management === undefined ? {} : { management }),
     });
     this.#ports.push(port);
@@ -163,8 +159,7 @@ export class Edge {
 
   async #openComponent(
     listenConfig: ComponentListenConfig,
-    config: Config,
-    admission: StreamAdmission,
+    { config, admission, rates }: SharedByPorts,
   ): Promise<void> {
     const { components, sink, metrics, log, clock } = this.#deps;
     const port = new ComponentListener({
@@ -179,6 +174,7 @@ export class Edge {
       clock,
       limits: streamLimits(config),
       admission,
+      rates,
     });
     this.#ports.push(port);
     const secured = direct(listenConfig.tls);
@@ -214,6 +210,7 @@ export class Edge {
         },
       }),
       limits: {
+        maxConnections: limits.maxConnections,
         maxPendingBytes: 2 * limits.maxPendingBytes,
         handshakeTimeoutMs: Math.min(limits.authenticationTimeoutMs, 10_000),
         maxHandshakes: limits.maxUnauthenticated,
@@ -236,6 +233,13 @@ export class Edge {
       failed: (error) => log.error("edge.accept-failed", { port: kind, error: error.message }),
     };
   }
+}
+
+/** What is one for all ports. */
+interface SharedByPorts {
+  readonly config: Config;
+  readonly admission: StreamAdmission;
+  readonly rates: EdgeRates;
 }
 
 /** Where a port is, and how it is secured. */

@@ -1,7 +1,7 @@
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
+import type { EdgeRatesOptions, StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
 
 /** What the configuration says about links, in their own words. */
 export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
@@ -73,5 +73,23 @@ export function streamLimits({ limits }: Config): StreamLimits {
     maxPendingBytes: limits.maxPendingBytes,
     slowReaderMs: limits.slowReaderTimeoutMs,
     keepaliveIntervalMs: limits.keepaliveIntervalMs,
+  };
+}
+
+/** What the configuration says about how often clients and components may do something. */
+export function edgeRates({ limits }: Config): EdgeRatesOptions {
+  const {
+    connectionsPerAddress,
+    loginsPerAddress,
+    failedLoginsPerAccount,
+    stanzasPerAccount,
+    stanzasPerAddress,
+  } = limits;
+  return {
+    ...(connectionsPerAddress && { connectionsPerAddress }),
+    ...(loginsPerAddress && { loginsPerAddress }),
+    ...(failedLoginsPerAccount && { failedLoginsPerAccount }),
+    ...(stanzasPerAccount && { stanzasPerAccount }),
+    ...(stanzasPerAddress && { stanzasPerAddress }),
   };
 }

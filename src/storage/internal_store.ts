@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { CausewayError, describeError } from "../base/mod.ts";
@@ -5,6 +6,8 @@ import { migrate, runSql } from "./sqlite_schema.ts";
 import { SqliteUserStore } from "./sqlite_user_store.ts";
 import { wrapSqliteError } from "./storage_error.ts";
 import type { UserStore } from "./user_store.ts";
+
+const SECRET_BYTES = 32;
 
 /** How the built-in store is opened. */
 export interface InternalStoreOptions {
@@ -35,6 +38,21 @@ export class InternalStore {
   /** The accounts of one domain. */
   users(domainpart: string): UserStore {
     return new SqliteUserStore(this.#database, domainpart, this.path);
+  }
+
+  /**
+   * Random bytes that stay the same as long as the file does; made when they are first asked for.
+   * @throws CausewayError with a code `storage/…`
+   */
+  secret(name: string): Uint8Array {
+    try {
+      this.#database.prepare("INSERT OR IGNORE INTO secrets (name, value) VALUES (?, ?)")
+        .run(name, randomBytes(SECRET_BYTES));
+      const row = this.#database.prepare("SELECT value FROM secrets WHERE name = ?").get(name);
+      return row!["value"] as Uint8Array; // STRICT: a BLOB, and the row is there
+    } catch (thrown) {
+      throw wrapSqliteError(thrown, "use", this.path);
+    }
   }
 
   /** Closes the file; the stores that were taken from it reject from then on. */

@@ -29,6 +29,21 @@ Deno.test("InternalStore keeps accounts over close and open", () =>
     );
   }));
 
+Deno.test("InternalStore.secret() makes a secret once for each name, and shares it", () =>
+  withPath((path) => {
+    let first: Uint8Array;
+    {
+      using store = new InternalStore({ path });
+      using other = new InternalStore({ path });
+      first = store.secret("one");
+      assert.equal(first.length, 32);
+      assert.deepEqual(other.secret("one"), first);
+      assert.notDeepEqual(other.secret("other"), first);
+    }
+    using again = new InternalStore({ path });
+    assert.deepEqual(again.secret("one"), first);
+  }));
+
 Deno.test("InternalStore makes its files for their owner alone", () =>
   withPath(async (path) => {
     using store = new InternalStore({ path });

@@ -19,6 +19,10 @@ export const MIGRATIONS: readonly string[] = [
     sha256_server_key BLOB NOT NULL,
     PRIMARY KEY (domainpart, localpart)
   ) STRICT, WITHOUT ROWID`,
+  `CREATE TABLE secrets (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+  ) STRICT, WITHOUT ROWID`,
 ];
 
 /**
