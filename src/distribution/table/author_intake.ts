@@ -21,8 +21,8 @@ export interface IntakeDependencies {
 type Work =
   | { readonly kind: "lease"; readonly lease: LeaseFields }
   | { readonly kind: "locate" }
-  | { readonly kind: "changes"; readonly round: number; readonly changes: ChangesFields }
-  | { readonly kind: "snapshot"; readonly round: number; readonly piece: SnapshotFields }
+  | { readonly kind: "changes"; readonly attempt: number; readonly changes: ChangesFields }
+  | { readonly kind: "snapshot"; readonly attempt: number; readonly piece: SnapshotFields }
   | { readonly kind: "leave" };
 
 /**
@@ -117,7 +117,7 @@ export class AuthorIntake {
     }
     this.#received += records.length;
     this.#lastNumber = Math.max(this.#lastNumber, this.#received);
-    this.#do({ kind: "changes", round: this.#round, changes });
+    this.#do({ kind: "changes", attempt: this.#attempt, changes });
   }
 
   piece(link: TableLink, piece: SnapshotFields): void {
@@ -130,7 +130,7 @@ export class AuthorIntake {
     }
     this.#lastPiece = piece.chunk;
     if (piece.isFirst) this.#received = piece.number;
-    this.#do({ kind: "snapshot", round: this.#round, piece });
+    this.#do({ kind: "snapshot", attempt: this.#attempt, piece });
   }
 
   /** The link has ended; `hasLeft` when the author's process goes down. */
@@ -202,20 +202,21 @@ export class AuthorIntake {
       case "locate":
         return await this.#findPosition(author);
       case "changes": {
-        if (work.round !== this.#round) return true;
+        if (work.attempt !== this.#attempt) return true;
         const { records, first } = work.changes;
         if (!await this.#apply(author, records)) return false;
+        if (work.attempt !== this.#attempt) return true; // told to nobody, it is asked for again
         for (const { kind, sequence } of records) if (kind === "claim") this.#named?.add(sequence);
         this.#applied = first + records.length - 1;
         // while a snapshot runs, only its end makes what is here a state of the author
         if (this.#named === undefined && !await writer.setApplied(author, this.#applied)) {
           return false;
         }
-        this.#tell(author);
+        if (work.attempt === this.#attempt) this.#tell(author);
         return true;
       }
       case "snapshot":
-        return work.round !== this.#round || await this.#take(author, work.piece);
+        return work.attempt !== this.#attempt || await this.#take(author, work.piece);
       case "leave":
         if (await writer.forget(author, this.#deps.isLastNode(author))) this.#deps.left(author);
         return true;
@@ -252,6 +253,7 @@ export class AuthorIntake {
 
   async #take(author: Author, piece: SnapshotFields): Promise<boolean> {
     const { writer } = this.#deps;
+    const attempt = this.#attempt;
     if (piece.isFirst) {
       this.#named = new Set();
       this.#applied = piece.number;
@@ -263,13 +265,15 @@ export class AuthorIntake {
     }
     for (const { sequence } of piece.records) named.add(sequence);
     if (!await this.#apply(author, piece.records)) return false;
+    if (attempt !== this.#attempt) return true;
     this.#chunk = piece.chunk;
     if (piece.isLast) {
       if (!await writer.sweep(author, named)) return false;
+      if (attempt !== this.#attempt) return true;
       this.#named = undefined;
       if (!await writer.setApplied(author, this.#applied)) return false;
     }
-    this.#tell(author);
+    if (attempt === this.#attempt) this.#tell(author);
     return true;
   }
 

@@ -137,30 +137,15 @@ export class ReplicaWriter {
     const after: RedisCommand[] = [];
     const added = new Map<number, string[]>();
     const removed = new Map<number, string[]>();
-    const accounts = new Set<Account>();
-    for (const { kind, sequence, epoch, name, resourcepart, isHidden } of records) {
-      const account = this.#deps.accounts.borrow(name);
-      const id = claimId(process, sequence);
-      accounts.add(account);
-      account.touch(resourcepart);
-      const claims = claimsKey(name);
+    for (const { kind, sequence, name, resourcepart, isHidden } of records) {
+      const entry = member(claimId(process, sequence), name, resourcepart);
       const isDomain = !name.includes("@");
       if (kind === "claim") {
-        account.bring([
-          "HSET",
-          claims,
-          id,
-          formatClaim({ id, epoch, host, node, resourcepart, renewal: 1 }),
-        ]);
-        account.bring(["EXPIRE", claims, this.#life]);
-        push(added, sequence % SHARDS, member(id, name, resourcepart));
-        if (isDomain) {
-          before.push(["SADD", domainsKey(host, node), name]);
-          if (!isHidden) before.push(["SADD", publicDomainsKey(host, node), name]);
-        }
+        push(added, sequence % SHARDS, entry);
+        if (isDomain) before.push(["SADD", domainsKey(host, node), name]);
+        if (isDomain && !isHidden) before.push(["SADD", publicDomainsKey(host, node), name]);
       } else {
-        account.bring(["HDEL", claims, id]);
-        push(removed, sequence % SHARDS, member(id, name, resourcepart));
+        push(removed, sequence % SHARDS, entry);
         if (isDomain) {
           after.push(["SREM", domainsKey(host, node), name]);
           after.push(["SREM", publicDomainsKey(host, node), name]);
@@ -175,9 +160,24 @@ export class ReplicaWriter {
     for (const [shard, members] of removed) {
       after.push(["SREM", replicaKey(host, node, shard), ...members]);
     }
-    const isDone = await this.#run(before) !== undefined &&
-      await this.#deps.reconciler.replicate(accounts);
-    return isDone && await this.#run(after) !== undefined;
+    if (await this.#run(before) === undefined) return false;
+    const accounts = new Set(records.map((record) => this.#bring(author, record)));
+    return await this.#deps.reconciler.replicate(accounts) && await this.#run(after) !== undefined;
+  }
+
+  /** Hands a record to its account, whose next pass writes it: one that no pass follows would stay. */
+  #bring({ host, node, process }: Author, record: TableRecord): Account {
+    const { kind, sequence, epoch, name, resourcepart } = record;
+    const account = this.#deps.accounts.borrow(name);
+    const id = claimId(process, sequence);
+    const claims = claimsKey(name);
+    account.touch(resourcepart);
+    if (kind === "claim") {
+      const claim = { id, epoch, host, node, resourcepart, renewal: 1 };
+      account.bring(["HSET", claims, id, formatClaim(claim)]);
+      account.bring(["EXPIRE", claims, this.#life]);
+    } else account.bring(["HDEL", claims, id]);
+    return account;
   }
 
   /** Takes back every claim of the node that is not one of `process` and in `keep`. */
@@ -222,6 +222,8 @@ export class ReplicaWriter {
   /** Looks at every account that has a claim of the node: its lease has gone, or come again. */
   async lookAgain(node: NodeRef): Promise<boolean> {
     return await this.#eachEntry(node, async (entries, shard) => {
+      const key = replicaKey(node.host, node.node, shard);
+      if (await this.#run([["EXPIRE", key, this.#life]]) === undefined) return false;
       const accounts = new Set<Account>();
       for (const { name, resourcepart } of entries) {
         const account = this.#deps.accounts.borrow(name);
@@ -229,9 +231,7 @@ export class ReplicaWriter {
         account.touch(resourcepart);
         accounts.add(account);
       }
-      const key = replicaKey(node.host, node.node, shard);
-      return await this.#run([["EXPIRE", key, this.#life]]) !== undefined &&
-        await this.#deps.reconciler.replicate(accounts);
+      return await this.#deps.reconciler.replicate(accounts);
     });
   }
 
