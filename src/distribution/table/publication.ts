@@ -100,7 +100,8 @@ export class Publication {
       this.isSuperseded = true;
       return false;
     }
-    this.hasBeenForgotten = other === undefined && this.startedUs !== 0;
+    const isFirst = this.startedUs === 0;
+    this.hasBeenForgotten = other === undefined && !isFirst;
     this.startedUs ||= this.#epochs.next(other?.startedUs);
     const lease = formatLease({ incarnation, startedUs: this.startedUs });
     const expire = String(Math.ceil(this.#options.redis.expireAfterMs / 1000));
@@ -127,6 +128,8 @@ export class Publication {
       writes.push(["HSET", key, nodeName, this.#clusterAddress], ["EXPIRE", key, expire]);
     }
     const replies = check(await this.#redis.run(writes));
+    // between our reading and our writing: the id lives for days and is never missing otherwise
+    if (replies[1] === "OK" && !isFirst) this.hasBeenForgotten = true;
     const id = replies[3];
     if (typeof id === "string" && /^[0-9a-f]{8,64}$/.test(id)) this.datacenterId = id;
     return true;
