@@ -43,4 +43,6 @@ export interface AdminOptions {
   readonly port?: number;
   /** Needed off loopback; where it is set, every request must carry it as a bearer token. */
   readonly token?: string;
+  /** Connections at once; one more ends the oldest that is owed nothing. @default 256 */
+  readonly maxConnections?: number;
 }

@@ -5,6 +5,7 @@ import { SILENT_LOGGER } from "../observe/mod.ts";
 import { isLoopbackHost } from "./access.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps, AdminOptions } from "./admin_deps.ts";
+import { HttpDoor } from "./http_door.ts";
 
 /** The admin API on its port. */
 export interface AdminServer {
@@ -28,6 +29,9 @@ export interface AdminSurroundings {
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8088;
 const CLOSE_LINGER_MS = 1000;
+const MAX_CONNECTIONS = 256;
+const REQUEST_TIMEOUT_MS = 10_000;
+const MAX_BODY_BYTES = 65_536;
 
 /**
  * Makes the admin API; it listens once started.
@@ -39,6 +43,7 @@ export function createAdmin(
   surroundings: AdminSurroundings = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
+  const { maxConnections = MAX_CONNECTIONS } = options;
   if (!isLoopbackHost(host) && token === undefined) {
     throw new CausewayError(
       "admin/token-required",
@@ -46,7 +51,7 @@ export function createAdmin(
     );
   }
   if (token === "") throw new CausewayError("admin/token-required", "The admin token is empty");
-  return new DenoAdminServer(deps, { host, port, token }, {
+  return new HttpAdminServer(deps, { host, port, token, maxConnections }, {
     log: surroundings.log ?? SILENT_LOGGER,
     clock: surroundings.clock ?? new SystemClock(),
   });
@@ -56,14 +61,14 @@ interface ResolvedOptions {
   readonly host: string;
   readonly port: number;
   readonly token: string | undefined;
+  readonly maxConnections: number;
 }
 
-class DenoAdminServer implements AdminServer {
+class HttpAdminServer implements AdminServer {
   readonly #options: ResolvedOptions;
   readonly #clock: Clock;
-  readonly #handle: (request: Request) => Response | Promise<Response>;
-  readonly #abort = new AbortController();
-  #server: Deno.HttpServer<Deno.NetAddr> | undefined;
+  readonly #door: HttpDoor;
+  #isOpen = false;
 
   constructor(
     deps: AdminDeps,
@@ -72,42 +77,45 @@ class DenoAdminServer implements AdminServer {
   ) {
     this.#options = options;
     this.#clock = clock;
-    const { host, token } = options;
+    const { host, port, token } = options;
     const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, log);
-    this.#handle = (request) => app.fetch(request);
+    this.#door = new HttpDoor({
+      host,
+      port,
+      clock,
+      maxConnections: options.maxConnections,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      maxBodyBytes: MAX_BODY_BYTES,
+      handle: (request) => app.fetch(request),
+    });
   }
 
   get address(): string {
-    if (this.#server === undefined) return "";
-    const { hostname, port } = this.#server.addr;
-    return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
+    const bound = this.#door.address;
+    if (bound === undefined) return "";
+    const { address, port } = bound;
+    return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
   }
 
-  start(): Promise<void> {
+  async start(): Promise<void> {
     const { host, port } = this.#options;
     try {
-      this.#server = Deno.serve({
-        hostname: host,
-        port,
-        signal: this.#abort.signal,
-        onListen() {}, // Who starts us prints where we are.
-      }, this.#handle);
+      await this.#door.open();
+      this.#isOpen = true;
     } catch (error) {
-      return Promise.reject(
-        new CausewayError(
-          "admin/cannot-listen",
-          `Cannot serve the admin API on ${host}:${port}: ${describeError(error)}`,
-          { cause: error },
-        ),
+      throw new CausewayError(
+        "admin/cannot-listen",
+        `Cannot serve the admin API on ${host}:${port}: ${describeError(error)}`,
+        { cause: error },
       );
     }
-    return Promise.resolve();
   }
 
   async close(): Promise<void> {
-    if (this.#server === undefined) return;
-    const cancelTimer = this.#clock.after(CLOSE_LINGER_MS, () => this.#abort.abort());
-    await this.#server.shutdown();
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    const cancelTimer = this.#clock.after(CLOSE_LINGER_MS, () => this.#door.abort());
+    await this.#door.shutdown();
     cancelTimer();
   }
 }

@@ -57,3 +57,93 @@ Deno.test("createAdmin() off loopback refuses to exist without a token", () => {
     createAdmin(DEPS, { host, port: 0 });
   }
 });
+
+/** A connection to the API, with what it has sent. */
+async function visit(address: string, text: string): Promise<Deno.TcpConn> {
+  const connection = await Deno.connect({ port: Number(address.split(":")[1]) });
+  await connection.write(new TextEncoder().encode(text));
+  return connection;
+}
+
+const ASK = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+
+Deno.test("createAdmin() keeps answering past maxConnections that only sit there, and lets those go", async () => {
+  const admin = createAdmin(DEPS, { port: 0, maxConnections: 3 });
+  await admin.start();
+  const silent: Deno.TcpConn[] = [];
+  for (let i = 0; i < 3; i++) silent.push(await visit(admin.address, "GET /hea"));
+  const answer = await new Response((await visit(admin.address, ASK)).readable).text();
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+  const oldest = await new Response(silent[0]!.readable).text().catch(() => "");
+  assert.equal(oldest, "", "the oldest made room");
+  await admin.close();
+  for (const connection of silent.slice(1)) {
+    assert.equal(await connection.read(new Uint8Array(1)).catch(() => null), null);
+    connection.close();
+  }
+});
+
+Deno.test("createAdmin() does not wait for who has its answer and stays", async () => {
+  const admin = createAdmin(DEPS, { port: 0, maxConnections: 2 });
+  await admin.start();
+  const staying: Deno.TcpConn[] = [];
+  for (let i = 0; i < 4; i++) {
+    const connection = await visit(admin.address, ASK);
+    const length = await connection.read(new Uint8Array(4096));
+    assert.ok(length !== null && length > 0, `answer ${i + 1}`);
+    staying.push(connection);
+  }
+  await admin.close();
+  for (const connection of staying) connection.close();
+});
+
+Deno.test("createAdmin() gives a request its time and not more", async () => {
+  const clock = new ManualClock();
+  const admin = createAdmin(DEPS, { port: 0 }, { clock });
+  await admin.start();
+  const slow = await visit(admin.address, ASK.slice(0, -2));
+  // The answer to another says that the slow one was accepted before.
+  await new Response((await visit(admin.address, ASK)).readable).text();
+  clock.advance(9_999);
+  await slow.write(new TextEncoder().encode("X"));
+  clock.advance(1);
+  assert.equal(await slow.read(new Uint8Array(1)).catch(() => null), null);
+  slow.close();
+  await admin.close();
+});
+
+Deno.test("createAdmin() answers what is no request it could take, and goes on", async () => {
+  const admin = createAdmin(DEPS, { port: 0 });
+  await admin.start();
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ["no HTTP at all\r\n\r\n", /^(HTTP\/1\.1 400 [^]*)?$/],
+    ["GET /health HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 /],
+    ["GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", /^HTTP\/1\.1 400 /],
+    ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n", /^(HTTP\/1\.1 400 [^]*)?$/],
+    ["GET / HTTP/1.1\r\nHost: a b\r\n\r\n", /^HTTP\/1\.1 400 /],
+    [`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`, /^(HTTP\/1\.1 4[^]*)?$/],
+    [
+      `POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n` +
+      "x".repeat(65_537),
+      /^HTTP\/1\.1 413 /,
+    ],
+    ["POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\nab", /^HTTP\/1\.1 404 /],
+    ["HEAD /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", /^HTTP\/1\.1 200 [^]*\r\n\r\n$/],
+  ];
+  for (const [text, expected] of cases) {
+    const connection = await visit(admin.address, text);
+    let answer = "";
+    const decoder = new TextDecoder();
+    const buffer = new Uint8Array(4096);
+    for (;;) {
+      const length = await connection.read(buffer).catch(() => null); // a reset ends it too
+      if (length === null) break;
+      answer += decoder.decode(buffer.subarray(0, length));
+    }
+    connection.close();
+    assert.match(answer, expected, text.slice(0, 80));
+    const next = await visit(admin.address, ASK);
+    assert.match(await new Response(next.readable).text(), /^HTTP\/1\.1 200 /);
+  }
+  await admin.close();
+});
