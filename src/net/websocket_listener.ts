@@ -150,9 +150,12 @@ class WebSocketPort implements Listener {
     const { limits, clock } = this.listener;
     const remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
     if (this.#visitors.size >= limits.maxHandshakes) {
-      socket.destroy();
-      this.#handlers.refused?.(tooMany("handshakes", limits.maxHandshakes), remoteAddress);
-      return;
+      // The oldest makes room: whoever holds places by saying nothing keeps nobody else out.
+      const [first] = this.#visitors;
+      const [oldest, visitor] = first!; // there is one, as the bound is at least 1
+      this.#leave(oldest);
+      oldest.destroy();
+      this.#handlers.refused?.(tooMany("handshakes", limits.maxHandshakes), visitor.remoteAddress);
     }
     const cancelTimer = clock.after(limits.handshakeTimeoutMs, () => {
       socket.destroy();

@@ -180,14 +180,14 @@ Deno.test("listenWebSocket() bounds clients without a WebSocket, and connections
   assert.deepEqual(server.refusals, ["net/too-many-connections", "net/too-many-connections"]);
 });
 
-Deno.test("listenWebSocket() refuses a second client while one has not opened its WebSocket", async () => {
+Deno.test("listenWebSocket() lets the oldest client without a WebSocket make room for the next", async () => {
   await using server = await TestWebSocketListener.open({ limits: { maxHandshakes: 1 } });
   using first = await HttpPeer.connect(server);
   using second = await HttpPeer.connect(server);
-  await second.closed();
+  await first.closed();
   assert.deepEqual(server.refusals, ["net/too-many-handshakes"]);
-  first.write(UPGRADE);
-  await first.read(/^HTTP\/1\.1 101 .*\r\n\r\n/s);
+  second.write(UPGRADE);
+  await second.read(/^HTTP\/1\.1 101 .*\r\n\r\n/s);
   using third = await HttpPeer.open(server);
   assert(!third.isClosed);
 });
