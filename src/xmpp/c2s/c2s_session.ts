@@ -52,6 +52,8 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
+  /** Stanzas of the client are left to it: it is not told that they were handled. */
+  #isSettling = false;
 
   constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
     super(transport, wiring);
@@ -104,13 +106,16 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     this.#endWithoutStream();
   }
 
-  /** Stanzas that its client has not acknowledged. */
-  get unacknowledged(): number {
-    return this.#management?.acks.unacknowledged ?? 0;
+  /** Stanzas that were written to its client and not acknowledged. */
+  get owed(): number {
+    return this.#management?.acks.unacknowledgedWrites ?? 0;
   }
 
-  askForAck(): void {
-    this.#management?.acks.ask();
+  settleUp(): void {
+    this.#isSettling = true;
+    this.#management?.acks.settleUp();
+    // Acknowledgements come behind stanzas that the client has sent meanwhile: they have to be read.
+    this.resume();
   }
 
   /** The session of this full JID is somewhere else by now. */
@@ -183,6 +188,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   }
 
   override accept(element: ScannedElement): void {
+    if (this.#isSettling && element.namespace !== SM_NAMESPACE) return;
     if (this.#meter !== undefined) this.#count(this.#meter, element);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {

@@ -5,6 +5,7 @@ import type { RawPeer } from "../stream/_raw_peer.ts";
 import type { Stanza } from "../stanza.ts";
 import type { FixtureOptions } from "./_c2s_fixture.ts";
 import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+import { C2sSession } from "./c2s_session.ts";
 import { TestDelivery } from "./_test_delivery.ts";
 
 const SM = "urn:xmpp:sm:3";
@@ -533,6 +534,26 @@ Deno.test("StreamManagement.collect() asks those who owe and waits for them, not
   assert.ok(!isOver);
   await fixture.clock.advanceAsync(11);
   await collected;
+});
+
+Deno.test("StreamManagement.collect() reads acknowledgements of a client that is held back", async () => {
+  await using fixture = quiet();
+  const { peer } = await manage(fixture);
+  fixture.route(message("1", HOME));
+  await expectMessages(peer, "1");
+  const [session] = fixture.registry.ofAccount("alice@example.com");
+  assert.ok(session instanceof C2sSession);
+  session.pause();
+  const collected = fixture.management!.collect(10_000);
+  await peer.expectNext(R);
+  fixture.route(message("2", HOME)); // too late for this stream
+  const before = fixture.accepted.length;
+  peer.send("<message to='bob@example.com' id='3'/>" + A(1) + R);
+  await peer.expectNext(A(0));
+  await until(() => session.owed === 0);
+  await fixture.clock.advanceAsync(100);
+  await collected;
+  assert.equal(fixture.accepted.length, before, "what is not covered by h is not taken");
 });
 
 Deno.test("h waits for the fate of a stanza, and for ackHoldMs at most", async () => {

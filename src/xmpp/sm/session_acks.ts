@@ -55,6 +55,7 @@ export class SessionAcks implements StanzaFate {
   #asked = 0;
   #told = 0;
   #isOver = false;
+  #isSettling = false;
 
   constructor(link: AckLink, terms: AckTerms) {
     this.#link = link;
@@ -68,6 +69,11 @@ export class SessionAcks implements StanzaFate {
   /** Stanzas that the client has not acknowledged. */
   get unacknowledged(): number {
     return this.#queue.items;
+  }
+
+  /** Stanzas that were written to the client and not acknowledged. */
+  get unacknowledgedWrites(): number {
+    return this.#queue.unacknowledgedWrites;
   }
 
   /** Bytes that they cost. */
@@ -126,6 +132,12 @@ export class SessionAcks implements StanzaFate {
   /** Asks the client for an acknowledgement of what it was sent, now. */
   ask(): void {
     if (this.#link !== undefined && this.#queue.unacknowledgedWrites > 0) this.#request(this.#link);
+  }
+
+  /** Writes nothing more, and asks for what is owed: before the end, what waits goes another way. */
+  settleUp(): void {
+    this.#isSettling = true;
+    this.ask();
   }
 
   /** The client sent `<r/>`. */
@@ -195,6 +207,7 @@ export class SessionAcks implements StanzaFate {
 
   /** Writes what waits, as far as the client reads. */
   #write(link: AckLink): void {
+    if (this.#isSettling) return;
     const queue = this.#queue;
     for (let next = queue.nextToWrite; next !== undefined; next = queue.nextToWrite) {
       if (!link.write(next.stanza)) return;

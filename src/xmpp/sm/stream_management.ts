@@ -19,9 +19,10 @@ const COLLECT_CHECK_MS = 10;
 export interface ManagedSession {
   readonly jid: FullJid;
   readonly isHibernating: boolean;
-  /** Stanzas that its client has not acknowledged. */
-  readonly unacknowledged: number;
-  askForAck(): void;
+  /** Stanzas that were written to its client and not acknowledged. */
+  readonly owed: number;
+  /** Takes and writes no stanza any more, and asks for what is owed. */
+  settleUp(): void;
   /** Ends it because its user's session of that full JID is somewhere else by now. */
   moved(): void;
 }
@@ -151,18 +152,16 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
 
   /**
    * Asks every client that is connected for what it owes, and waits for that, at most `withinMs`: before
-   * the end, so that little has to be seen to again that clients have long had.
+   * the end, so that nothing has to be seen to again that clients have long had. From now on no session
+   * takes or writes a stanza, or this would never come to an end: the clients send theirs again, and
+   * what comes for them is given back when they end.
    */
   async collect(withinMs: number): Promise<void> {
-    const owing = [...this.#sessions].filter((each) =>
-      !each.isHibernating && each.unacknowledged > 0
-    );
-    for (const session of owing) session.askForAck();
+    const connected = [...this.#sessions].filter((each) => !each.isHibernating);
+    for (const session of connected) session.settleUp();
     const deadlineMs = this.clock.monotonicMs() + withinMs;
     const isOwed = () =>
-      owing.some((each) =>
-        this.#sessions.has(each) && !each.isHibernating && each.unacknowledged > 0
-      );
+      connected.some((each) => this.#sessions.has(each) && !each.isHibernating && each.owed > 0);
     while (isOwed() && this.clock.monotonicMs() < deadlineMs) {
       await new Promise<void>((resolve) => this.clock.after(COLLECT_CHECK_MS, resolve));
     }
