@@ -25,6 +25,8 @@ export class RouterFixture {
   readonly lookups: string[] = [];
   readonly forgotten: string[] = [];
   readonly domains = new Set<string>();
+  /** Ids of what another node of the datacenter was given; undefined while there is none. */
+  handedOn: string[] | undefined;
   /** While set, lookups wait for it. */
   gate: Promise<void> | undefined;
   readonly router: Router;
@@ -63,6 +65,10 @@ export class RouterFixture {
       },
       local: {
         servesDomain: (domain) => this.domains.has(domain),
+        handOn: (envelope) => {
+          this.handedOn?.push(idOf(envelope.stanza));
+          return this.handedOn !== undefined;
+        },
         deliver: (envelope) => {
           const { to, type } = envelope.stanza;
           const outcome = this.local.get(to.text) ?? this.local.get(to.bare.text) ?? "no-session";

@@ -151,7 +151,7 @@ export class BounceStore {
     return held.entries.length === 0;
   }
 
-  /** Gives everything back to its sender; for a graceful stop. */
+  /** Gives everything up; for a graceful stop. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const held of [...this.#held.values()]) {

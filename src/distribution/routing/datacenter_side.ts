@@ -57,6 +57,15 @@ export class DatacenterSide implements LocalDelivery {
       : this.#deliverToComponent(envelope);
   }
 
+  handOn(envelope: Envelope): boolean {
+    const { placements, handover } = this.#deps;
+    // The same for all stanzas, so that order holds.
+    const heir = [...placements.neighbours].filter((node) => !handover.isGone(node)).toSorted()[0];
+    if (heir === undefined) return false;
+    handover.send(heir, envelope);
+    return true;
+  }
+
   deliverElsewhere(envelope: Envelope): void {
     const { handover } = this.#deps;
     const nodes = new Set(this.#living(envelope.stanza.to).map(({ node }) => node));

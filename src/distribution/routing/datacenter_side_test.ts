@@ -13,6 +13,7 @@ class Side {
   outcome: NodeOutcome = "delivered";
   own: OwnSessions = { isHere: false, isResourceHere: false, priority: undefined };
   hasNeighbours = true;
+  readonly neighbours = new Set<string>();
   isUnplaced = false;
   readonly domains = new Set<string>();
   readonly gone = new Set<string>();
@@ -49,6 +50,7 @@ class Side {
       get hasNeighbours() {
         return hasNeighbours();
       },
+      neighbours: this.neighbours,
       isUnplaced: () => this.isUnplaced,
       placements: (jid: Jid) => this.placed.get(jid.text) ?? this.placed.get(jid.bare.text) ?? [],
       locate: (jid: Jid) => {
@@ -84,6 +86,18 @@ Deno.test("DatacenterSide asks nobody while this is the only node", () => {
   assert.equal(test.side.deliver(chat(BOB)), "delivered");
   assert.equal(test.side.prepare(chat(BOB).stanza.to), undefined);
   assert.deepEqual(test.nodes, []);
+});
+
+Deno.test("DatacenterSide.handOn() gives all to one and the same node that lives", () => {
+  const test = new Side();
+  const first = chat(BOB);
+  assert.equal(test.side.handOn(first), false, "there is none");
+  test.neighbours.add("n3").add("n2").add("n1");
+  test.gone.add("n1");
+  assert.equal(test.side.handOn(first), true);
+  assert.equal(test.side.handOn(chat(`${BOB}/phone`)), true);
+  assert.deepEqual(test.nodes, ["n2", "n2"]);
+  assert.equal(test.sent[0]!.envelope, first);
 });
 
 Deno.test("DatacenterSide hands a user's stanza to the node that has the session, whole", () => {

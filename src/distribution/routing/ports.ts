@@ -36,6 +36,8 @@ export interface Placement {
 export interface Placements {
   /** False while this is the datacenter's only node: then there is nothing to ask. */
   readonly hasNeighbours: boolean;
+  /** The datacenter's other nodes. */
+  readonly neighbours: Iterable<string>;
   /** What the last lookup of `jid` found on other nodes. */
   placements(jid: Jid): readonly Placement[];
   /** True when `jid` has to be located before `placements` can answer for it. */
@@ -71,6 +73,11 @@ export interface LocalDelivery {
    * something to wait for, which never rejects.
    */
   prepare?(to: Jid): Promise<unknown> | undefined;
+  /**
+   * Gives what this node can hold no longer to another node of the datacenter, to bring it where it is
+   * for; false when there is none.
+   */
+  handOn?(envelope: Envelope): boolean;
   /** Gives a copy, which nobody answers for, to the datacenter's other nodes that want it. */
   deliverElsewhere?(envelope: Envelope): void;
 }

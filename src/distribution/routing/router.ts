@@ -194,7 +194,10 @@ export class Router {
     this.#bounce.reveal(this.#lookupKey(jid).bare.text);
   }
 
-  /** Waits for lookups under way, and gives back to the senders what bounces. */
+  /**
+   * Waits for lookups under way; what bounces goes to another node of this datacenter, or back to the
+   * senders where there is none.
+   */
   async drain(): Promise<void> {
     await this.#workers.idle();
     await this.#bounce?.stop();
@@ -391,11 +394,22 @@ export class Router {
   }
 
   #giveUpBounced(envelope: Envelope, why: BounceFailure): void {
+    if (why === "stopping" && this.#handOn(envelope)) return;
     this.#refuse(
       envelope,
       why === "full" ? "resource-constraint" : "service-unavailable",
       "no-route",
     );
+  }
+
+  /** Another node of this datacenter goes on looking for the recipient. */
+  #handOn(envelope: Envelope): boolean {
+    // Each time costs a hop: nodes that all stop at once do not play it to and fro for ever.
+    if (envelope.isCopy || envelope.ttl <= 1) return false;
+    envelope.ttl--;
+    if (this.#deps.local.handOn?.(envelope) === true) return true;
+    envelope.ttl++;
+    return false;
   }
 
   /** Sends the error to the sender, or counts the stanza as dropped where none may be sent. */

@@ -243,6 +243,27 @@ Deno.test("Router answers resource-constraint for one stanza past the bounce's b
   await fixture.router.drain();
 });
 
+Deno.test("Router.drain() hands what bounces on to another node, and what would bounce later", async () => {
+  const fixture = new RouterFixture();
+  const { router } = fixture;
+  const nobody = "nobody@example.com/x";
+  for (const id of ["1", "2"]) router.accept(stanza("alice@example.com/a", nobody, { id }));
+  await fixture.settled();
+  assert.equal(router.bouncing, 2);
+  fixture.handedOn = [];
+  await router.drain();
+  router.accept(stanza("alice@example.com/a", nobody, { id: "3" }));
+  await router.drain();
+  assert.deepEqual(fixture.handedOn, ["1", "2", "3"]);
+  assert.deepEqual(fixture.delivered, [], "nobody is told anything");
+  const spent = fromLink(stanza("bob@example.com/b", nobody, { id: "4" }), { ttl: 1 });
+  fixture.local.set("bob@example.com/b", "delivered");
+  router.received(spent);
+  await router.drain();
+  assert.equal(fixture.handedOn.length, 3, "it has been handed on too often");
+  fixture.close();
+});
+
 Deno.test("Router.drain() answers the senders of what bounces", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);

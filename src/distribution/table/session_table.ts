@@ -305,6 +305,11 @@ export class SessionTable {
     return host === undefined ? this.#lookup.locate(jid) : Promise.resolve(host ?? undefined);
   }
 
+  /** The other nodes of this datacenter that are linked or hold a lease. */
+  get neighbours(): ReadonlySet<string> {
+    return this.#neighbours;
+  }
+
   /** False while this is the datacenter's only node. */
   get hasNeighbours(): boolean {
     return this.#placements.isShared;
