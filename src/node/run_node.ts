@@ -1,15 +1,17 @@
 import process from "node:process";
 import type { Config } from "../config/mod.ts";
+import { SystemClock } from "../base/mod.ts";
 import { createLogger } from "../observe/mod.ts";
 import { CausewayNode } from "./causeway_node.ts";
+import { StopRequests } from "./stop_requests.ts";
 
 /** Exit code when another process has taken this node's name, as for a mistake in configuration. */
 const SUPERSEDED = 2;
 
 /**
  * Runs one node until SIGTERM or SIGINT; gives the exit code. On readiness it prints one line,
- * `ready ` and the addresses as JSON, on standard output. SIGHUP reads certificates again. A second
- * signal to stop ends the process at once.
+ * `ready ` and the addresses as JSON, on standard output. SIGHUP reads certificates again. Another
+ * signal to stop, half a second or more after the first, ends the process at once.
  * @throws CausewayError when the node cannot start
  */
 export async function runNode(config: Config): Promise<number> {
@@ -26,13 +28,14 @@ export async function runNode(config: Config): Promise<number> {
       ended.resolve(SUPERSEDED);
     },
   });
-  let isStopping = false;
+  const requests = new StopRequests(new SystemClock());
   const stop = (signal: string) => {
-    if (isStopping) {
+    const request = requests.heard();
+    if (request === "echo") return;
+    if (request === "at-once") {
       log.warn("node.stopped-at-once", { signal });
       process.exit(1);
     }
-    isStopping = true;
     log.info("node.stopping", { signal });
     ended.resolve(0);
   };
