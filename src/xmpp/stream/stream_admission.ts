@@ -14,6 +14,8 @@ export interface AdmissionLimits {
 
 /** A connection that was let in. */
 export interface AdmissionTicket {
+  /** The peer has said a whole stream header. */
+  greeted(): void;
   /** The peer has authenticated. */
   authenticated(): void;
   /** The connection is over. */
@@ -33,7 +35,8 @@ const MAX = 1_000_000;
 
 /**
  * Decides who may open a stream at all. Where there are too many strangers the oldest goes, not the
- * newest: whoever means it logs in within a second, and whoever only sits there keeps nobody out.
+ * newest: whoever means it logs in within a second, and whoever only sits there keeps nobody out. Those
+ * who have not even said a header go first: they may come faster than anybody can log in.
  *
  * Strangers that were told to go and stay count apart, up to the same bound, past which they are cut.
  */
@@ -41,8 +44,10 @@ export class StreamAdmission {
   readonly #maxUnauthenticated: number;
   readonly #maxPerAddress: number;
   readonly #byAddress = new Map<string, number>();
-  /** Oldest first. */
-  readonly #strangers = new Set<AdmissionExit>();
+  /** Those who have said nothing whole yet, oldest first. */
+  readonly #silent = new Set<AdmissionExit>();
+  /** Those who have said a stream header, in the order in which they did. */
+  readonly #greeted = new Set<AdmissionExit>();
   /** Told to go, and not gone yet; oldest first. */
   readonly #leaving = new Set<AdmissionExit>();
 
@@ -64,7 +69,7 @@ export class StreamAdmission {
 
   /** Connections that have not authenticated. */
   get unauthenticatedCount(): number {
-    return this.#strangers.size;
+    return this.#silent.size + this.#greeted.size;
   }
 
   /**
@@ -78,15 +83,16 @@ export class StreamAdmission {
       if (count >= this.#maxPerAddress) return undefined;
       this.#byAddress.set(address, count + 1);
     }
-    if (this.#strangers.size >= this.#maxUnauthenticated) this.#evictOldest();
-    this.#strangers.add(exit);
+    if (this.unauthenticatedCount >= this.#maxUnauthenticated) this.#evictOldest();
+    this.#silent.add(exit);
     let hasLeft = false;
     return {
-      authenticated: () => {
-        this.#strangers.delete(exit);
+      greeted: () => {
+        if (this.#silent.delete(exit)) this.#greeted.add(exit);
       },
+      authenticated: () => this.#forget(exit),
       left: () => {
-        this.#strangers.delete(exit);
+        this.#forget(exit);
         this.#leaving.delete(exit);
         if (hasLeft) return;
         hasLeft = true;
@@ -101,10 +107,15 @@ export class StreamAdmission {
       this.#leaving.delete(slowest!); // there is one, as the bound is at least 1
       slowest!.cut();
     }
-    const [oldest] = this.#strangers;
-    this.#strangers.delete(oldest!);
+    const [oldest] = this.#silent.size > 0 ? this.#silent : this.#greeted;
+    this.#forget(oldest!);
     this.#leaving.add(oldest!);
     oldest!.evict();
+  }
+
+  #forget(exit: AdmissionExit): void {
+    this.#silent.delete(exit);
+    this.#greeted.delete(exit);
   }
 
   #leave(address: string): void {

@@ -38,6 +38,24 @@ Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers; one more 
   assert.deepEqual(evicted, ["second"]);
 });
 
+Deno.test("StreamAdmission.admit() ends those who have said nothing first", () => {
+  const { evicted, admit } = admissionWith({ maxUnauthenticated: 3 });
+  const tickets = ["1", "2", "3"].map((name) => ticketOf(admit(name)));
+  tickets[0]!.greeted();
+  tickets[0]!.greeted();
+  admit("4");
+  admit("5");
+  assert.deepEqual(evicted, ["2", "3"]);
+  ticketOf(admit("6")).greeted();
+  tickets[1]!.greeted();
+  assert.deepEqual(evicted, ["2", "3", "4"]);
+  admit("7");
+  ticketOf(admit("8")).greeted();
+  assert.deepEqual(evicted, ["2", "3", "4", "5", "7"]);
+  admit("9");
+  assert.deepEqual(evicted, ["2", "3", "4", "5", "7", "1"], "then the oldest of the others");
+});
+
 Deno.test("StreamAdmission.admit() cuts whom it told to go, past as many as may be strangers", () => {
   const { evicted, cut, admit } = admissionWith({ maxUnauthenticated: 2 });
   const tickets = ["1", "2", "3", "4"].map((name) => ticketOf(admit(name)));

@@ -57,6 +57,7 @@ export class StreamPort {
     });
     if (ticket === undefined) return this.#refuse(transport, "streams-per-address");
     const stream: PortStream = begin(transport, {
+      greeted: () => ticket.greeted(),
       authenticated: () => ticket.authenticated(),
       closed: () => {
         ticket.left();
@@ -80,6 +81,7 @@ export class StreamPort {
     context.metrics.limitHit(limit);
     if (this.#refused.size >= MAX_REFUSALS) return turnAway(transport, "too-many-streams");
     const stream: PortStream = begin(transport, {
+      greeted: () => {},
       authenticated: () => {},
       closed: () => {
         this.#refused.delete(stream);

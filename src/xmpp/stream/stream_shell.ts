@@ -10,6 +10,8 @@ import type { StreamTransport } from "./stream_transport.ts";
 
 /** What a stream tells the listener it belongs to. */
 export interface StreamOwner {
+  /** The peer has said a whole stream header. */
+  greeted(): void;
   /** The peer has proven who it is. */
   authenticated(): void;
   /** The connection is gone; the last call. */
@@ -65,6 +67,7 @@ export abstract class StreamShell<
     this.transport.start({
       header: (header) => {
         this.#isSilent = false;
+        this.owner.greeted();
         this.opened(header);
       },
       element: (element) => {
