@@ -8,6 +8,7 @@ import { BAD_LINK_INPUT } from "./bad_link_input.ts";
 import { BAD_REDIS } from "./bad_redis.ts";
 import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
+import { CROWDS_AT_EVERY_PORT } from "./crowds.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
 import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
@@ -83,6 +84,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...BAD_LINK_INPUT,
   ...BAD_REDIS,
   MANY_CONNECTIONS,
+  CROWDS_AT_EVERY_PORT,
   ...BOUNCE_ORDER,
   HOST_REFRESHER,
   ENDPOINT_LIFECYCLE,

@@ -77,6 +77,7 @@ export class Edge {
    * @throws CausewayError `net/…` for a certificate or port that cannot be used
    */
   async open(config: Config): Promise<void> {
+    for (const kind of ["c2s", "websocket", "component"] as const) this.#showConnections(kind);
     const admission = new StreamAdmission({
       maxUnauthenticated: config.limits.maxUnauthenticated,
       maxPerAddress: config.limits.maxConnectionsPerAddress,
@@ -216,6 +217,21 @@ export class Edge {
         maxHandshakes: limits.maxUnauthenticated,
       },
     };
+  }
+
+  #showConnections(kind: EdgeKind): void {
+    this.#deps.metrics.gauge({
+      name: "causeway_connections_open",
+      help:
+        "Connections that the ports of each kind have, whether or not anybody logged in on them",
+      labels: { port: kind },
+    }, () => {
+      let count = 0;
+      for (const each of this.#listeners) {
+        if (each.kind === kind) count += each.listener.connectionCount;
+      }
+      return count;
+    });
   }
 
   /** Counts and logs what a port of this kind turns away or fails at. */

@@ -1,0 +1,114 @@
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
+import { Child, PROJECT_DIRECTORY } from "../process/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
+import { SmallTalk } from "./_small_talk.ts";
+import { Stage } from "./_stage.ts";
+
+/** The open-file limit of the machines that this runs on. */
+const OPEN_FILES = 20_000;
+/** What a node may hold for strangers: streams, those told to go, handshakes of three ports. */
+const MAX_HELD = 6_000;
+const CROWDS = ["silent", "silent", "drip"] as const;
+const OPENED_WITHIN_MS = 120_000;
+
+/** Those who only hold places keep nobody out who means it, as many as they are. */
+export const CROWDS_AT_EVERY_PORT: Scenario = {
+  name: "crowds-at-every-port",
+  summary: "20 000 half-open connections and one-byte writers from three processes keep nobody out",
+  options: { datacenters: 2 },
+  async run(cluster, say) {
+    const dc1 = cluster.datacenter("dc1");
+    await using talk = await SmallTalk.start(cluster, {
+      one: { localpart: "alice", at: "dc1" },
+      other: { localpart: "bob", at: "dc2" },
+    });
+    await talk.goesOn();
+    const before = await Figures.read(dc1);
+    await using crowds = new AsyncDisposableStack();
+    const children = CROWDS.map((behaviour, number) =>
+      crowds.use(gather(cluster, { dc1, behaviour, name: `crowd-${number + 1}` }))
+    );
+    await logInEverywhere(cluster);
+    say("while they gather, carol logs in over TCP, TLS and WebSocket, and a component connects");
+    await cluster.until(() => children.every((child) => openedBy(child) !== undefined), {
+      what: "the crowds have gathered",
+      withinMs: OPENED_WITHIN_MS,
+      evidence: () => children.map((child) => child.log.tail()).join("\n"),
+    });
+    const total = children.reduce((sum, child) => sum + (openedBy(child) ?? 0), 0);
+    if (total < OPEN_FILES * 0.9) {
+      throw new Error(`Expected about ${OPEN_FILES} connections to be made: ${total} were`);
+    }
+    await logInEverywhere(cluster);
+    const held = (await Figures.read(dc1)).sum("causeway_connections_open");
+    if (held > MAX_HELD) {
+      throw new Error(
+        `Expected the node to hold at most ${MAX_HELD} connections: it holds ${held}`,
+      );
+    }
+    say(`${total} connections were opened, the node holds ${held}, and all can still log in`);
+    await talk.goesOn();
+    const after = await Figures.read(dc1);
+    for (const name of ["outgoing_closed", "incoming_closed", "outgoing_errored"]) {
+      const metric = `mod_global_distrib_${name}_total`;
+      if (after.sum(metric) !== before.sum(metric)) {
+        throw new Error(`Expected the links to stay: ${metric} has moved`);
+      }
+    }
+    const evicted = after.sum("xmpp_limit_hits_total", { limit: "unauthenticated-streams" }) -
+      before.sum("xmpp_limit_hits_total", { limit: "unauthenticated-streams" });
+    if (evicted === 0) throw new Error("Expected strangers to have made room: none has");
+    say(`${evicted} strangers made room; the links stayed`);
+    say(`next to it ${await talk.stop()} rounds were talked`);
+  },
+};
+
+/** Starts a process that opens its share of connections at every port of the node. */
+function gather(
+  cluster: Cluster,
+  { dc1, behaviour, name }: {
+    readonly dc1: Datacenter;
+    readonly behaviour: typeof CROWDS[number];
+    readonly name: string;
+  },
+): Child {
+  const { ready } = dc1.node;
+  const places = [
+    ...ready.c2s,
+    ...ready.websocket,
+    ...ready.component,
+    ...ready.links,
+    ...(ready.admin === undefined ? [] : [ready.admin]),
+  ].map(({ host, port }) => `${host}:${port}`);
+  return new Child({
+    name,
+    program: Deno.execPath(),
+    args: [
+      ...["run", "--no-prompt", "--allow-net=127.0.0.1", "harness/faults/crowd_main.ts"],
+      ...[String(Math.ceil(OPEN_FILES / CROWDS.length)), behaviour, ...places],
+    ],
+    cwd: PROJECT_DIRECTORY,
+    logFile: cluster.run.path(`${name}.log`),
+    run: cluster.run,
+  });
+}
+
+/** How many connections it has made; undefined while it makes them. */
+function openedBy(child: Child): number | undefined {
+  for (const { text } of child.log.lines) {
+    const match = /^opened (\d+) of/.exec(text);
+    if (match !== null) return Number(match[1]);
+  }
+  return undefined;
+}
+
+async function logInEverywhere(cluster: Cluster): Promise<void> {
+  await using stage = new Stage(cluster);
+  await stage.enterAvailable("carol", "dc1");
+  await stage.enterAvailable("carol", "dc1", { security: "direct" });
+  await stage.enterAvailable("carol", "dc1", { security: "none" });
+  await stage.enterAvailable("carol", "dc1", { security: "none", webSocket: true });
+  await stage.enterAvailable("carol", "dc1", { security: "direct", webSocket: true });
+  await stage.connectComponent("echo", "dc1");
+}
