@@ -21,6 +21,15 @@ const SCENARIOS: readonly Scenario[] = [
       throw new Error("nobody answered");
     },
   },
+  {
+    name: "pair",
+    summary: "asks for two",
+    options: { datacenters: 2 },
+    run(cluster, say) {
+      say(`${cluster.datacenters.length} datacenters`);
+      return Promise.resolve();
+    },
+  },
   { name: "endless", summary: "never ends", run: () => new Promise(() => {}) },
 ];
 

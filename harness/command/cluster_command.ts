@@ -3,8 +3,10 @@ import { REDIS_CHOICES, type RedisChoice } from "../redis/mod.ts";
 
 /** What `deno task cluster` was told to do. */
 export interface ClusterCommand {
-  readonly datacenters: number;
-  readonly nodes: number;
+  /** Undefined: as many as the scenario asks for, else three. */
+  readonly datacenters: number | undefined;
+  /** Undefined: as many as the scenario asks for, else one. */
+  readonly nodes: number | undefined;
   readonly redis: RedisChoice;
   /** Undefined: whichever the scenario is for, else builtin. */
   readonly replication: "external" | "builtin" | undefined;
@@ -35,8 +37,10 @@ export function parseClusterCommand(
       "Starts datacenters on this machine that share one XMPP domain, and says how to log in.\n" +
         "Ctrl-C ends it and leaves nothing behind.",
     )
-    .addOption(count("--datacenters <N>", "datacenters, called dc1, dc2 …", 3))
-    .addOption(count("--nodes <M>", "Causeway processes in each", 1))
+    .addOption(
+      count("--datacenters <N>", "datacenters, called dc1, dc2 … (default: 3, or the scenario's)"),
+    )
+    .addOption(count("--nodes <M>", "Causeway processes in each (default: 1, or the scenario's)"))
     .addOption(
       new Option(
         "--redis <KIND>",
@@ -68,8 +72,8 @@ export function parseClusterCommand(
     return { exitCode: thrown.exitCode === 0 ? 0 : 2 };
   }
   const options = program.opts<{
-    datacenters: number;
-    nodes: number;
+    datacenters?: number;
+    nodes?: number;
     redis: RedisChoice;
     replication?: "external" | "builtin";
     check?: true;
@@ -88,8 +92,8 @@ export function parseClusterCommand(
   };
 }
 
-function count(flags: string, description: string, standard: number): Option {
-  return new Option(flags, description).default(standard).argParser((text) => {
+function count(flags: string, description: string): Option {
+  return new Option(flags, description).argParser((text) => {
     if (!/^\d+$/.test(text)) throw new InvalidArgumentError("It has to be a whole number.");
     return Number(text);
   });

@@ -11,8 +11,8 @@ function parse(...args: readonly string[]) {
 }
 
 const STANDARD: ClusterCommand = {
-  datacenters: 3,
-  nodes: 1,
+  datacenters: undefined,
+  nodes: undefined,
   redis: "auto",
   replication: undefined,
   scenario: undefined,
@@ -20,7 +20,7 @@ const STANDARD: ClusterCommand = {
   json: false,
 };
 
-Deno.test("parseClusterCommand() fills in what is not said", () => {
+Deno.test("parseClusterCommand() leaves open what is not said", () => {
   assert.deepEqual(parse().command, STANDARD);
 });
 

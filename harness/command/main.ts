@@ -56,14 +56,16 @@ function list(scenarios: readonly Scenario[], isJson: boolean): number {
 }
 
 function clusterOptions(command: ClusterCommand): ClusterOptions {
+  const { datacenters, nodes, redis, replication } = command;
   const more = MORE_USERS.map((localpart) => ({ localpart, password: "secret" }));
   const users = [...DEFAULT_USERS, ...more];
   return {
-    datacenters: command.datacenters,
-    nodes: command.nodes,
-    redis: command.redis,
-    ...(command.replication === undefined ? {} : { replication: command.replication }),
-    users: users.slice(0, Math.max(DEFAULT_USERS.length, command.datacenters)),
+    // What is not said is not here: a scenario has numbers of its own.
+    ...(datacenters === undefined ? {} : { datacenters }),
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(replication === undefined ? {} : { replication }),
+    redis,
+    users: users.slice(0, Math.max(DEFAULT_USERS.length, datacenters ?? 0)),
     readyWithinMs: FIRST_START_MS,
   };
 }

@@ -101,6 +101,14 @@ Deno.test("cluster --check says what it saw and exits 0", async () => {
   );
 });
 
+Deno.test("cluster --scenario has as many datacenters as the scenario asks for, if no other number is said", async () => {
+  for (const [more, count] of [[[], 2], [["--datacenters", "1"], 1]] as const) {
+    await using child = cluster("--scenario", "pair", ...more);
+    assert.equal((await child.exited).code, 0);
+    assert.match(lines(child).join("\n"), new RegExp(`✓ ${count} datacenters$`, "m"));
+  }
+});
+
 Deno.test("cluster --scenario exits 1 when it fails, says why and where the files are", async () => {
   await using child = cluster("--scenario", "failing", "--json");
   assert.equal((await child.exited).code, 1);
@@ -127,6 +135,7 @@ Deno.test("cluster --list names the scenarios", async () => {
   assert.deepEqual(lines(child), [
     "self-check  says how many there are",
     "failing     fails",
+    "pair        asks for two",
     "endless     never ends",
   ]);
 });
@@ -135,7 +144,7 @@ Deno.test("cluster refuses what this version cannot do with a clear word and exi
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["--nodes", "10"], /10 nodes in a datacenter: a whole number from 1 to 9/],
     [["--datacenters", "0"], /from 1 to 9/],
-    [["--scenario", "nonsense"], /no scenario "nonsense"; there are: self-check, failing, endless/],
+    [["--scenario", "nonsense"], /no scenario "nonsense"; there are: self-check, failing, pair, endless/],
   ];
   for (const [args, message] of wrong) {
     await using child = cluster(...args);
