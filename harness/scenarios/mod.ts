@@ -17,6 +17,7 @@ import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
 import { HOST_REFRESHER } from "./host_refresher.ts";
 import { HOST_SERVICES } from "./host_services.ts";
+import { KEPT_SECRETS } from "./kept_secrets.ts";
 import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
 import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
@@ -85,6 +86,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...BAD_REDIS,
   MANY_CONNECTIONS,
   CROWDS_AT_EVERY_PORT,
+  KEPT_SECRETS,
   ...BOUNCE_ORDER,
   HOST_REFRESHER,
   ENDPOINT_LIFECYCLE,

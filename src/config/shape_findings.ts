@@ -17,7 +17,9 @@ export interface Mistake {
   readonly problem: string;
 }
 
-const SECRET_KEYS: ReadonlySet<unknown> = new Set(["password", "secret", "token"]);
+const SECRET_KEYS: ReadonlySet<unknown> = new Set([
+  ...["password", "secret", "token", "enumeration_secret"],
+]);
 
 /** Keys that are known elsewhere, and where. */
 const MISPLACED: ReadonlyMap<string, string> = new Map([

@@ -146,6 +146,12 @@ const CASES: readonly Case[] = [
       '{ file = "PATH" }, found a number',
   },
   {
+    what: "the secret of enumeration, without showing it",
+    text: "[auth]\nenumeration_secret = 12345",
+    expected: '10: auth.enumeration_secret: expected a string, { env = "NAME" } or ' +
+      '{ file = "PATH" }, found a number',
+  },
+  {
     what: "a secret from somewhere else",
     text: 'redis.password = { vault = "x" }',
     expected: `9: ${MODULE}.redis.password: expected a string, { env = "NAME" } or ` +
