@@ -144,7 +144,10 @@ Deno.test("cluster refuses what this version cannot do with a clear word and exi
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["--nodes", "10"], /10 nodes in a datacenter: a whole number from 1 to 9/],
     [["--datacenters", "0"], /from 1 to 9/],
-    [["--scenario", "nonsense"], /no scenario "nonsense"; there are: self-check, failing, pair, endless/],
+    [
+      ["--scenario", "nonsense"],
+      /no scenario "nonsense"; there are: self-check, failing, pair, endless/,
+    ],
   ];
   for (const [args, message] of wrong) {
     await using child = cluster(...args);
