@@ -255,7 +255,9 @@ export class Lane {
     for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
     if (ack.settled > this.#settled) this.#settled = ack.settled;
     for (const { first, count } of ack.ranges) {
-      for (let number = first; number < first + count; number++) this.#settle(number);
+      // What was settled long ago costs nothing when a peer says it again.
+      const from = Math.max(first, this.#settled + 1);
+      for (let number = from; number < first + count; number++) this.#settle(number);
     }
     for (const [lane, number] of this.#retired) {
       if (number <= ack.received) this.#retired.delete(lane);

@@ -95,6 +95,43 @@ Deno.test("Lane.acknowledge() refuses what was not sent on this connection", () 
   assert.equal(lane.acknowledge(ack(2, 0)), false);
 });
 
+Deno.test("Lane.acknowledge() lets no replayed or outdated ACK undo, repeat or bring forward anything", () => {
+  const lane = newLane();
+  const settler = new TestSettler();
+  lane.resume(PEER, 0);
+  const binding = bindingOf(lane);
+  for (let i = 1; i <= 6; i++) lane.append(testEnvelope(i, { settler }), binding);
+  flush(lane);
+  const latest = ack(5, 2, [[4, 1]]);
+  for (let i = 0; i < 3; i++) {
+    assert.ok(lane.acknowledge(latest));
+    for (const outdated of [ack(0, 0), ack(1, 0), ack(2, 1), ack(4, 0, [[2, 1], [4, 1]])]) {
+      assert.ok(lane.acknowledge(outdated));
+    }
+    assert.deepEqual(settler.settled, [1, 2, 4]);
+    assert.deepEqual([lane.items, lane.received, flush(lane)], [3, 5, []]);
+  }
+  for (const early of [ack(7, 0), ack(7, 7), ack(Number.MAX_SAFE_INTEGER, 2)]) {
+    assert.equal(lane.acknowledge(early), false);
+    assert.deepEqual(settler.settled, [1, 2, 4]);
+  }
+  assert.ok(lane.acknowledge(ack(6, 6)));
+  assert.deepEqual(settler.settled, [1, 2, 4, 3, 5, 6]);
+});
+
+Deno.test("Lane.acknowledge() does not go again through what was settled long ago", () => {
+  const lane = newLane({ laneMaxItems: 200_000, laneMaxBytes: 1 << 28 });
+  lane.resume(PEER, 0);
+  const binding = bindingOf(lane);
+  for (let i = 1; i <= 100_000; i++) lane.append(testEnvelope(1), binding);
+  flush(lane);
+  assert.ok(lane.acknowledge(ack(100_000, 100_000)));
+  const startedMs = performance.now();
+  for (let i = 0; i < 10_000; i++) assert.ok(lane.acknowledge(ack(100_000, 0, [[2, 99_999]])));
+  // A few milliseconds; going through all of them takes many seconds.
+  assert.ok(performance.now() - startedMs < 3000);
+});
+
 Deno.test("Lane.resume() sends again what the peer has not received, under the same numbers", () => {
   const lane = newLane();
   lane.resume(PEER, 0);

@@ -167,6 +167,14 @@ Deno.test("LinkLayer ends a link on each kind of broken input, by name, and that
     ["a frame cut short", [hello, short.subarray(0, 34)], "malformed"],
     ["an address not normalised", [hello, wrongJid], "malformed"],
     ["a gap in numbers", [hello, stanzaFrame(testEnvelope(1, { origin: DC2 }), 2)], "number-gap"],
+    ["a number from the far future", [
+      hello,
+      stanzaFrame(testEnvelope(1, { origin: DC2 }), Number.MAX_SAFE_INTEGER),
+    ], "number-gap"],
+    ["a gap behind numbers that HELLO calls gone", [
+      testHello({ lastNumber: Number.MAX_SAFE_INTEGER - 2 }),
+      stanzaFrame(testEnvelope(1, { origin: DC2 }), Number.MAX_SAFE_INTEGER),
+    ], "number-gap"],
   ];
   for (const [what, frames, reason] of cases) {
     await using scene = await Scene.start();
