@@ -144,6 +144,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   tick(nowMs: number): void {
+    const { disabledGcIntervalMs, expireAfterMs } = this.#shared.options;
+    // First of all: what is routed anew may be on its way back here, and would escape its end.
+    if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
+      this.giveBackAll("expired");
+    }
     this.#rerouteHomeless(nowMs);
     this.#bindings.tick();
     for (const pool of this.#pools.values()) pool.tick(nowMs);
@@ -151,13 +156,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       pool.tick(nowMs);
       if (pool.links.every((link) => link.isStopped)) this.#leaving.delete(pool);
     }
-    const { disabledGcIntervalMs, expireAfterMs } = this.#shared.options;
     if (nowMs - this.#collectedMs >= disabledGcIntervalMs) {
       this.#collectedMs = nowMs;
       this.#collect();
-    }
-    if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
-      this.giveBackAll("expired");
     }
   }
 

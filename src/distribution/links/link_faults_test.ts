@@ -209,6 +209,23 @@ Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and
   await dc2[Symbol.asyncDispose]();
 });
 
+Deno.test("LinkLayer lets what is routed anew expire, though it is never there when time runs out", async () => {
+  const options = { tickMs: 10, rerouteFirstMs: 1, expireAfterMs: 200 };
+  await using dc1 = new TestNode(DC1, { tls: undefined, options, listen: [] });
+  dc1.endpoints.set(DC2, []);
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  let seen = 0;
+  await dc1.until(() => {
+    // Looked up afresh, which takes a moment, and sent here again.
+    for (; dc1.returned[seen]?.reason === "peer-gone"; seen++) {
+      setTimeout(() => dc1.links.send(DC2, testEnvelope(1)), 1);
+    }
+    return dc1.returned.at(-1)?.reason === "expired";
+  }, "it expires");
+  assert.ok(seen > 0, "it was routed anew before");
+});
+
 Deno.test("LinkLayer enables, disables and collects endpoints, and opens new ones", async () => {
   using authority = await TestAuthority.create();
   const options = {
