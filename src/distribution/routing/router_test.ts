@@ -100,6 +100,28 @@ Deno.test("Router delivers to one's own bare JID here, whatever the table says",
   assert.equal(fixture.delivered.length, 1);
 });
 
+Deno.test("Router sends what comes over a link to its own sender no further than its recipient, and never in a circle", async () => {
+  const fixture = new RouterFixture({ bounce: false });
+  fixture.cache.set(ALICE, "dc2.example.com");
+  fixture.table.set("alice@example.com", "dc2.example.com");
+  fixture.table.set("alice@example.com/y", "dc2.example.com");
+  // A peer that plays alice: to the account, to another resource, and to the very one.
+  for (const [index, to] of ["alice@example.com", "alice@example.com/y", ALICE].entries()) {
+    fixture.router.received(fromLink(stanza(ALICE, to), { ttl: 1, sequence: index + 1 }));
+    await fixture.settled();
+  }
+  // Nobody of the account is here, so its own datacenter is told; the others had one hop left.
+  const sent = () => fixture.sent.map(({ envelope }) => [envelope.stanza.type, envelope.ttl]);
+  assert.deepEqual(sent(), [["error", 3], ["chat", 0], ["chat", 0]]);
+  // Sent back and forth, it ends as an error, which is never answered.
+  fixture.router.received(fromLink(stanza(ALICE, ALICE), { ttl: 0, sequence: 9 }));
+  const echo = stanza(ALICE, ALICE, { type: "error" });
+  fixture.router.received(fromLink(echo, { ttl: 0, sequence: 10 }));
+  await fixture.settled();
+  assert.deepEqual(sent().slice(3).filter(([type]) => type !== "error"), []);
+  assert.ok(sent().length <= 4, "one answer at most");
+});
+
 Deno.test("Router looks components up by domain, its own first", async () => {
   const fixture = new RouterFixture();
   fixture.table.set("muc.example.com", "dc2.example.com");
