@@ -68,8 +68,8 @@ export const BLACK_HOLE: Trial = {
       // every link between the two, whoever dialled it
       const opposite = direction === "forward" ? "backward" : "forward";
       const holes: readonly Hole[] = [
-        ...stage.cluster.links("dc1", "dc2").map((proxy) => ({ proxy, direction })),
-        ...stage.cluster.links("dc2", "dc1").map((proxy) => ({ proxy, direction: opposite })),
+        ...stage.cluster.links("dc1", "dc2").map((proxy): Hole => ({ proxy, direction })),
+        ...stage.cluster.links("dc2", "dc1").map((proxy): Hole => ({ proxy, direction: opposite })),
       ];
       const passed = () =>
         holes.map(({ proxy, direction }) =>
