@@ -296,10 +296,11 @@ export class CausewayNode {
     }
     await this.#management?.collect(COLLECT_MS);
     await this.#edge.closeStreams();
-    // What a node of this datacenter hands over until it learns that we leave may have to be answered
-    // to another datacenter: the way there stays open longer.
-    await this.#cluster?.drain(DRAIN_MS);
+    // Other datacenters go on sending until they learn that we leave: the way to where their
+    // recipients are by now, the other nodes, stays open longer. What those hand over late and
+    // nobody can answer any more stays with them, unsettled.
     await this.#links?.drain(DRAIN_MS);
+    await this.#cluster?.drain(DRAIN_MS);
     await this.#router.drain();
     await this.#table.close();
     await Promise.all([this.#links?.close(), this.#cluster?.close()]);

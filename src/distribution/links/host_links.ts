@@ -13,8 +13,8 @@ import { SenderBindings } from "./sender_bindings.ts";
 import { senderKey } from "./sender_rules.ts";
 
 /**
- * Everything outgoing to one destination (another datacenter, or another node of this one): its endpoints, their links, which sender uses which
- * lane, and what becomes of stanzas whose lane is gone.
+ * Everything outgoing to one destination (another datacenter, or another node of this one): its
+ * endpoints, their links, which sender uses which lane, and what becomes of stanzas whose lane is gone.
  */
 export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   readonly destination: string;
@@ -67,6 +67,12 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Senders bound to a lane. */
   get senders(): number {
     return this.#bindings.size;
+  }
+
+  /** True once all that its lanes hold now is gone from them; what comes later does not count. */
+  watchEmptying(): () => boolean {
+    const marks = [...this.#lanes()].map((lane) => [lane, lane.last] as const);
+    return () => marks.every(([lane, last]) => lane.lastGone >= last);
   }
 
   get openLinks(): number {

@@ -77,6 +77,14 @@ export class IncomingLink implements LinkConnectionOwner {
     return this.#link.remoteAddress;
   }
 
+  /** True once all that has arrived until now is settled, or left to the peer by the link's end. */
+  watchSettling(): () => boolean {
+    const lane = this.#lane;
+    if (lane === undefined) return () => true;
+    const { received } = lane;
+    return () => this.#lane !== lane || lane.received - lane.unsettledSpan >= received;
+  }
+
   /** Stanzas from here whose fate is open. */
   get unsettledSpan(): number {
     return this.#lane?.unsettledSpan ?? 0;

@@ -105,6 +105,11 @@ export class Lane {
     return this.#received;
   }
 
+  /** The last number given to a stanza. */
+  get last(): number {
+    return this.#next - 1;
+  }
+
   /** For HELLO: numbers up to this one will not be sent (again). */
   get lastGone(): number {
     const { value } = this.#entries.keys().next();

@@ -225,9 +225,12 @@ export class LinkLayer {
   }
 
   /**
-   * Leaves in order: accepts no more links and grants no more credit, goes on until everything
-   * held here and received from peers is settled or `withinMs` have passed, says GOODBYE, and gives
-   * the rest back with `leaving`. From then on `send` gives back too. Ends with `close`.
+   * Leaves in order: accepts no more links and grants no more credit, goes on until everything that
+   * is held here and was received from peers is settled or `withinMs` have passed, says GOODBYE, and
+   * gives the rest back with `leaving`. From then on `send` gives back too. Ends with `close`.
+   *
+   * What arrives while it waits is not waited for: peers have credit left, and under load there would
+   * be no end. They send it elsewhere once they are told that we leave.
    */
   async drain(withinMs: number): Promise<void> {
     if (this.#phase !== "running") return;
@@ -236,8 +239,13 @@ export class LinkLayer {
     await Promise.all(this.#listeners.map((listener) => listener.close()));
     for (const link of this.#incoming) link.freeze();
     const deadlineMs = clock.monotonicMs() + withinMs;
-    await this.#wait(() => this.#openItems() === 0 || clock.monotonicMs() >= deadlineMs);
-    log.info("links.drained", { left: this.#openItems() });
+    const ends = [
+      ...[...this.#hosts.values()].map((host) => host.watchEmptying()),
+      ...[...this.#incoming].map((link) => link.watchSettling()),
+    ];
+    const isDone = () => ends.every((isOver) => isOver());
+    await this.#wait(() => isDone() || clock.monotonicMs() >= deadlineMs);
+    log.info("links.drained", { left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
     for (const host of this.#hosts.values()) host.giveBackAll("leaving");
   }

@@ -164,8 +164,11 @@ export class Router {
       case "expired":
         return this.#refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
-        // An answer that cannot leave any more: unsettled, what it answers is left to who sent it.
-        if (isReply(envelope.stanza)) return this.#metrics.dropped.returned.inc();
+        // It cannot leave any more. Unsettled, an answer leaves what it answers to who sent that, and
+        // what came over a link is left to the node before: that one routes it anew when we are gone.
+        if (isReply(envelope.stanza) || envelope.process !== this.#deps.process) {
+          return this.#metrics.dropped.returned.inc();
+        }
         return this.#refuse(envelope, "service-unavailable", "returned");
       default:
         reason satisfies never;

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../envelope.ts";
-import { conditionOf, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+import {
+  conditionOf,
+  fromLink,
+  idOf,
+  OWN_PROCESS,
+  RouterFixture,
+  stanza,
+} from "./_router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";
@@ -106,7 +113,6 @@ Deno.test("Router.handedBack() answers with what kept it from going", () => {
     const [reason, condition] of [
       ["full", "resource-constraint"],
       ["expired", "remote-server-timeout"],
-      ["leaving", "service-unavailable"],
     ] as const
   ) {
     const f = new RouterFixture();
@@ -116,6 +122,20 @@ Deno.test("Router.handedBack() answers with what kept it from going", () => {
     assert.deepEqual(f.delivered.map(conditionOf), [condition]);
     f.close();
   }
+});
+
+Deno.test("Router.handedBack() leaves a link's stanza to the node before it when we leave", () => {
+  const f = new RouterFixture();
+  f.cache.set(ALICE, "dc1.example.com");
+  f.local.set(ALICE, "delivered");
+  let settled = 0;
+  const envelope = new Envelope(handed("1"), { settle: () => void settled++ });
+  f.router.handedBack(envelope, "leaving");
+  assert.deepEqual([settled, f.delivered], [0, []]);
+  const own = new Envelope({ ...handed("2"), process: OWN_PROCESS });
+  f.router.handedBack(own, "leaving");
+  assert.deepEqual(f.delivered.map(conditionOf), ["service-unavailable"]);
+  f.close();
 });
 
 Deno.test("Router.handedBack() lets a copy go, whatever the reason", () => {
