@@ -42,6 +42,8 @@ export interface Balance {
   readonly contradicted: Split;
   /** Errors beyond the first for a stanza. */
   readonly answeredAgain: number;
+  /** How often each error condition came back. */
+  readonly conditions: Readonly<Record<string, number>>;
   /** Stanzas that nobody has sent, or not so, or not to whom they came. */
   readonly strays: number;
   /** Due while the client had no connection, and never sent. */
@@ -63,7 +65,11 @@ const MOVING_MS = 10_000;
 /** Counts up what became of the stanzas of `flows`. */
 export function balanceOf(
   flows: readonly Flow[],
-  apart: { readonly strays: number; readonly skippedAtMs: readonly number[] },
+  apart: {
+    readonly strays: number;
+    readonly conditions: Readonly<Record<string, number>>;
+    readonly skippedAtMs: readonly number[];
+  },
   { windows, outlivedExpiryMs, only = () => true }: BalanceOptions,
 ): Balance {
   const count = {
@@ -101,8 +107,10 @@ export function balanceOf(
       if (arrivals > 0) {
         count.delivered++;
         count.slowestMs = Math.max(count.slowestMs, flow.arrivedAtMs(seq) - sentAtMs);
-      } else if (answers > 0) count.answered++;
-      else if (!note("unknown", flow.has(seq, MAY_BE_UNKNOWN))) show("lost", flow, seq);
+      } else if (answers > 0) {
+        count.answered++;
+        show("answered", flow, seq);
+      } else if (!note("unknown", flow.has(seq, MAY_BE_UNKNOWN))) show("lost", flow, seq);
       if (isOutside(sentAtMs)) {
         count.outside.offered++;
         if (arrivals > 0) count.outside.delivered++;
@@ -126,7 +134,8 @@ export function balanceOf(
     }
   }
   count.outside.offered += apart.skippedAtMs.filter(isOutside).length;
-  return { ...count, strays: apart.strays, skipped: apart.skippedAtMs.length, examples };
+  const { strays, conditions, skippedAtMs } = apart;
+  return { ...count, strays, conditions, skipped: skippedAtMs.length, examples };
 }
 
 function describe(flow: Flow, seq: number): string {

@@ -29,6 +29,7 @@ export class Ledger {
   readonly #flows: Flow[] = [];
   readonly #nowMs: () => number;
   readonly #skippedAtMs: number[] = [];
+  readonly #conditions = new Map<string, number>();
   #strays = 0;
 
   constructor(nowMs: () => number = () => performance.now()) {
@@ -69,7 +70,12 @@ export class Ledger {
   }
 
   /** Notes an error that `sender` has received. */
-  answered(sender: string, { flow: number, seq }: StanzaMark): void {
+  answered(
+    sender: string,
+    { flow: number, seq }: StanzaMark,
+    condition = "undefined-condition",
+  ): void {
+    this.#conditions.set(condition, (this.#conditions.get(condition) ?? 0) + 1);
     const flow = this.#flows[number];
     if (flow === undefined || flow.sender !== sender || seq >= flow.sent) this.#strays++;
     else flow.answer(seq, this.#nowMs());
@@ -116,6 +122,7 @@ export class Ledger {
   balance(options: BalanceOptions): Balance {
     return balanceOf(this.#flows, {
       strays: this.#strays,
+      conditions: Object.fromEntries(this.#conditions),
       skippedAtMs: this.#skippedAtMs,
     }, options);
   }

@@ -55,5 +55,6 @@ export function balanceLine(balance: Balance): string {
     `${balance.skipped} skipped`,
     `${share.toFixed(2)} % of ${outside.offered} due outside the fault`,
     `slowest ${Math.round(balance.slowestMs)} ms`,
+    ...Object.entries(balance.conditions).map(([condition, count]) => `${count} ${condition}`),
   ].join(", ");
 }

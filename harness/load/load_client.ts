@@ -75,6 +75,8 @@ export class LoadClient implements AsyncDisposable {
   #living: Promise<void> | undefined;
   #isStopping = false;
   #isLeaving = false;
+  /** The server has ended the stream, and takes nothing more. */
+  #isDismissed = false;
   #lastWord = "";
   #stall: PromiseWithResolvers<void> | undefined;
   #moved: PromiseWithResolvers<void> | undefined;
@@ -122,7 +124,8 @@ export class LoadClient implements AsyncDisposable {
   /** Queues the next message of `flow`; `flush` writes it. */
   send(flow: Flow): void {
     const { ledger } = this.#options;
-    if (this.#socket === undefined || this.#isLeaving || this.#out.length > MAX_WAITING_CHARS) {
+    const isReady = this.#socket !== undefined && !this.#isLeaving && !this.#isDismissed;
+    if (!isReady || this.#out.length > MAX_WAITING_CHARS) {
       ledger.skipped();
       return;
     }
@@ -284,8 +287,12 @@ export class LoadClient implements AsyncDisposable {
 
   async #enable(socket: RawSocket): Promise<void> {
     await socket.send(`<enable ${SM} resume='true'/>`);
-    const answer = await readElement(socket);
-    const id = / id=['"]([^'"]+)['"]/.exec(answer)?.[1];
+    let answer = await readElement(socket);
+    while (/^<(message|presence|iq)\b/.test(answer)) {
+      this.#take(answer); // delivered before: it is not counted
+      answer = await readElement(socket);
+    }
+    const id = answer.startsWith("<enabled") ? / id=['"]([^'"]+)['"]/.exec(answer)?.[1] : undefined;
     if (id === undefined) throw new Error(`Cannot enable stream management: got ${answer}`);
     this.#previd = id;
     this.#handled = 0;
@@ -295,6 +302,7 @@ export class LoadClient implements AsyncDisposable {
   #start(socket: RawSocket, isResumed: boolean): void {
     const again = isResumed ? this.#unacknowledged.all() : this.#unacknowledged.restart();
     this.#socket = socket;
+    this.#isDismissed = false;
     this.#out = "";
     this.#sinceAsked = 0;
     if (isResumed) this.#out += again.join("");
@@ -334,8 +342,9 @@ export class LoadClient implements AsyncDisposable {
       const { ledger } = this.#options;
       const stanza = readLoadStanza(element);
       if (stanza.kind === "arrival") ledger.arrived(this.jid, stanza.mark);
-      else if (stanza.kind === "error") ledger.answered(this.jid, stanza.mark);
-      else {
+      else if (stanza.kind === "error") {
+        ledger.answered(this.jid, stanza.mark, stanza.condition);
+      } else {
         this.#lastWord = element;
         ledger.stray();
       }
@@ -346,7 +355,17 @@ export class LoadClient implements AsyncDisposable {
     } else if (element.startsWith("<a")) {
       const h = / h=['"](\d+)['"]/.exec(element)?.[1];
       this.#unacknowledged.acknowledge(Number(h));
-    } else this.#lastWord = element;
+    } else {
+      this.#lastWord = element;
+      if (element === "</stream:stream>" && !this.#isLeaving) this.#dismissed();
+    }
+  }
+
+  /** Ends its own side too, having told what it has (RFC 6120 §4.4). */
+  #dismissed(): void {
+    this.#isDismissed = true;
+    if (this.isManaged) this.#out += `<a ${SM} h='${this.#handled}'/>`;
+    this.#out += "</stream:stream>";
   }
 }
 

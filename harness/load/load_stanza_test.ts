@@ -10,8 +10,10 @@ Deno.test("readLoadStanza() reads what loadMessage() wrote, however it is quoted
 });
 
 Deno.test("readLoadStanza() tells an error from an arrival", () => {
-  const text = "<message type='error' id='L12.345'><error type='cancel'/></message>";
-  assert.deepEqual(readLoadStanza(text), { kind: "error", mark: MARK });
+  const text = "<message type='error' id='L12.345'><error type='cancel'><service-unavailable " +
+    "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>";
+  const condition = "service-unavailable";
+  assert.deepEqual(readLoadStanza(text), { kind: "error", mark: MARK, condition });
 });
 
 Deno.test("readLoadStanza() takes for stray what is not as it was sent", () => {

@@ -4,6 +4,8 @@ import type { Trial } from "./trial.ts";
 
 /** Everyone who was logged in there is back after this time. */
 const RECOVERY_MS = 5_000;
+/** A node that drains must not be killed for it: longer than any of its own deadlines. */
+const STOP_WITHIN_MS = 60_000;
 const MAX_PAUSE_MS = 30_000;
 const CLOCK_AHEAD_MS = 300_000;
 
@@ -53,7 +55,8 @@ export const ENDPOINTS_MOVED: Trial = {
     for (const datacenter of ["dc2", "dc3"]) {
       const node = stage.node(datacenter);
       const before = node.ready.links[0]?.port;
-      await node.stop();
+      const exit = await node.stop(STOP_WITHIN_MS);
+      stage.prove("nodes that drained and ended by themselves", exit.code === 0 ? 1 : 0);
       await stage.start(node);
       stage.prove("moved endpoints", node.ready.links[0]?.port === before ? 0 : 1);
       await stage.untilEveryoneIsOnline();
@@ -69,7 +72,7 @@ export const ROLLING_RESTART: Trial = {
   async run(stage) {
     const nodes = stage.nodes();
     for (const { node } of nodes) {
-      const exit = await node.stop();
+      const exit = await node.stop(STOP_WITHIN_MS);
       stage.prove("nodes that drained and ended by themselves", exit.code === 0 ? 1 : 0);
       await stage.start(node);
       await stage.untilEveryoneIsOnline();

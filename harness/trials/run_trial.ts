@@ -35,7 +35,7 @@ const DATACENTERS = 3;
 /** The load runs alone for so long before and after the fault. */
 const LEAD_MS = 2_000;
 /** In which everything has to get its fate once nothing more is sent. */
-const SETTLE_MS = 45_000;
+const SETTLE_MS = 20_000;
 /** Late doubles and errors show up in this time. */
 const QUIET_MS = 1_500;
 
