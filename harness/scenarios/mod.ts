@@ -36,6 +36,7 @@ import { NODES_ONE_NAME } from "./nodes_one_name.ts";
 import { NODES_ORDER } from "./nodes_order.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
+import { RATE_LIMITS } from "./rate_limits.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
 import { REDIS_FAULTS } from "./redis_faults.ts";
 import { REDIS_KEYS } from "./redis_keys.ts";
@@ -87,6 +88,7 @@ export const SCENARIOS: readonly Scenario[] = [
   MANY_CONNECTIONS,
   CROWDS_AT_EVERY_PORT,
   KEPT_SECRETS,
+  RATE_LIMITS,
   ...BOUNCE_ORDER,
   HOST_REFRESHER,
   ENDPOINT_LIFECYCLE,

@@ -1,6 +1,7 @@
 /** Field names whose values never reach a log, compared without case, `_` and `-`. */
 const SECRET_NAMES: ReadonlySet<string> = new Set([
   ...["password", "passwd", "passphrase", "pass", "pwd", "secret", "sharedsecret", "clientsecret"],
+  ...["enumerationsecret"],
   ...["token", "accesstoken", "refreshtoken", "apikey", "authorization", "cookie", "setcookie"],
   ...["credential", "credentials", "privatekey", "keypem", "key", "keytext"],
   ...["saltedpassword", "clientkey", "storedkey", "serverkey", "handshake"],
