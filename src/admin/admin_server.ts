@@ -5,6 +5,7 @@ import { SILENT_LOGGER } from "../observe/mod.ts";
 import { isLoopbackHost } from "./access.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps, AdminOptions } from "./admin_deps.ts";
+import type { HttpRefusal } from "./http_door.ts";
 import { HttpDoor } from "./http_door.ts";
 
 /** The admin API on its port. */
@@ -24,6 +25,8 @@ export interface AdminServer {
 export interface AdminSurroundings {
   readonly log?: Logger;
   readonly clock?: Clock;
+  /** Told of each connection that is ended because of a bound. */
+  readonly refused?: (reason: HttpRefusal) => void;
 }
 
 const DEFAULT_HOST = "127.0.0.1";
@@ -54,6 +57,7 @@ export function createAdmin(
   return new HttpAdminServer(deps, { host, port, token, maxConnections }, {
     log: surroundings.log ?? SILENT_LOGGER,
     clock: surroundings.clock ?? new SystemClock(),
+    refused: surroundings.refused ?? (() => {}),
   });
 }
 
@@ -73,7 +77,7 @@ class HttpAdminServer implements AdminServer {
   constructor(
     deps: AdminDeps,
     options: ResolvedOptions,
-    { log, clock }: Required<AdminSurroundings>,
+    { log, clock, refused }: Required<AdminSurroundings>,
   ) {
     this.#options = options;
     this.#clock = clock;
@@ -86,6 +90,7 @@ class HttpAdminServer implements AdminServer {
       maxConnections: options.maxConnections,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       maxBodyBytes: MAX_BODY_BYTES,
+      refused,
       handle: (request) => app.fetch(request),
     });
   }

@@ -68,7 +68,10 @@ async function visit(address: string, text: string): Promise<Deno.TcpConn> {
 const ASK = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
 Deno.test("createAdmin() keeps answering past maxConnections that only sit there, and lets those go", async () => {
-  const admin = createAdmin(DEPS, { port: 0, maxConnections: 3 });
+  const refused: string[] = [];
+  const admin = createAdmin(DEPS, { port: 0, maxConnections: 3 }, {
+    refused: (reason) => refused.push(reason),
+  });
   await admin.start();
   const silent: Deno.TcpConn[] = [];
   for (let i = 0; i < 3; i++) silent.push(await visit(admin.address, "GET /hea"));
@@ -76,6 +79,7 @@ Deno.test("createAdmin() keeps answering past maxConnections that only sit there
   assert.match(answer, /^HTTP\/1\.1 200 /);
   const oldest = await new Response(silent[0]!.readable).text().catch(() => "");
   assert.equal(oldest, "", "the oldest made room");
+  assert.deepEqual(refused, ["too-many-connections"]);
   await admin.close();
   for (const connection of silent.slice(1)) {
     assert.equal(await connection.read(new Uint8Array(1)).catch(() => null), null);
@@ -99,7 +103,11 @@ Deno.test("createAdmin() does not wait for who has its answer and stays", async 
 
 Deno.test("createAdmin() gives a request its time and not more", async () => {
   const clock = new ManualClock();
-  const admin = createAdmin(DEPS, { port: 0 }, { clock });
+  const refused: string[] = [];
+  const admin = createAdmin(DEPS, { port: 0 }, {
+    clock,
+    refused: (reason) => refused.push(reason),
+  });
   await admin.start();
   const slow = await visit(admin.address, ASK.slice(0, -2));
   // The answer to another says that the slow one was accepted before.
@@ -108,6 +116,7 @@ Deno.test("createAdmin() gives a request its time and not more", async () => {
   await slow.write(new TextEncoder().encode("X"));
   clock.advance(1);
   assert.equal(await slow.read(new Uint8Array(1)).catch(() => null), null);
+  assert.deepEqual(refused, ["request-timeout"]);
   slow.close();
   await admin.close();
 });

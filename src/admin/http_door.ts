@@ -7,6 +7,9 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 
+/** Why a connection was ended without an answer to a request. */
+export type HttpRefusal = "too-many-connections" | "request-timeout";
+
 /** What a door is given. */
 export interface HttpDoorOptions {
   readonly host: string;
@@ -18,6 +21,8 @@ export interface HttpDoorOptions {
   readonly requestTimeoutMs: number;
   /** Bytes of a request's body. */
   readonly maxBodyBytes: number;
+  /** Told of each connection that is ended because of a bound. */
+  refused(reason: HttpRefusal): void;
   handle(request: Request): Response | Promise<Response>;
 }
 
@@ -91,6 +96,7 @@ export class HttpDoor {
   #enter(socket: Socket): void {
     socket.on("error", () => {}); // `close` follows
     if (this.#sockets.size >= this.#options.maxConnections) {
+      this.#options.refused("too-many-connections");
       const [oldest] = this.#waiting.keys();
       if (oldest === undefined) {
         socket.destroy();
@@ -100,7 +106,7 @@ export class HttpDoor {
       oldest.destroy();
     }
     this.#sockets.add(socket);
-    this.#wait(socket, this.#options.requestTimeoutMs);
+    this.#wait(socket, this.#options.requestTimeoutMs, "request-timeout");
     socket.once("close", () => this.#forget(socket));
     this.#http.emit("connection", socket);
   }
@@ -110,8 +116,13 @@ export class HttpDoor {
     this.#asked(socket);
   }
 
-  #wait(socket: Socket, forMs: number): void {
-    this.#waiting.set(socket, this.#options.clock.after(forMs, () => socket.destroy()));
+  #wait(socket: Socket, forMs: number, reason?: HttpRefusal): void {
+    const { clock, refused } = this.#options;
+    const cancelTimer = clock.after(forMs, () => {
+      if (reason !== undefined) refused(reason);
+      socket.destroy();
+    });
+    this.#waiting.set(socket, cancelTimer);
   }
 
   #asked(socket: Socket): void {

@@ -236,7 +236,17 @@ export class CausewayNode {
         }),
       },
       { host, port, ...(token === undefined ? {} : { token: token.reveal() }) },
-      { log, clock },
+      {
+        log,
+        clock,
+        refused: (reason) => {
+          metrics.counter({
+            name: "causeway_connections_refused_total",
+            help: "Connections turned away before they became a stream, by port and reason",
+            labels: { port: "admin", reason },
+          }).inc();
+        },
+      },
     );
   }
 

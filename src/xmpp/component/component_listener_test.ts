@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import type { MemoryPairOptions } from "../../net/mod.ts";
+import type { Connection, MemoryPairOptions } from "../../net/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { parseJid } from "../jid_parser.ts";
@@ -8,6 +8,8 @@ import type { Stanza } from "../stanza.ts";
 import { MemoryMetrics } from "../stream/_memory_metrics.ts";
 import { RawPeer } from "../stream/_raw_peer.ts";
 import type { StanzaSource } from "../stream/stanza_sink.ts";
+import type { EdgeRatesOptions } from "../stream/edge_rates.ts";
+import { EdgeRates } from "../stream/edge_rates.ts";
 import type { StreamLimits } from "../stream/stream_limits.ts";
 import { ComponentListener } from "./component_listener.ts";
 import { ComponentRegistry } from "./component_registry.ts";
@@ -30,6 +32,7 @@ class Fixture implements AsyncDisposable {
   constructor(
     limits: StreamLimits = {},
     connected: (domain: string) => Promise<void> = () => Promise.resolve(),
+    rates: EdgeRatesOptions = {},
   ) {
     this.registry = new ComponentRegistry({
       connected: (domain, { hidden }) => {
@@ -57,12 +60,14 @@ class Fixture implements AsyncDisposable {
       log: this.log,
       clock: this.clock,
       limits,
+      rates: new EdgeRates(rates, this.clock),
     });
   }
 
-  connect(options: MemoryPairOptions = {}): RawPeer {
-    const [component, server] = memoryConnectionPair(options);
-    this.listener.accept(server);
+  connect(options: MemoryPairOptions & { readonly isFar?: boolean } = {}): RawPeer {
+    const { isFar = false, ...pairOptions } = options;
+    const [component, server] = memoryConnectionPair(pairOptions);
+    this.listener.accept(isFar ? fromElsewhere(server) : server);
     const peer = new RawPeer(component);
     this.#peers.push(peer);
     return peer;
@@ -81,6 +86,17 @@ class Fixture implements AsyncDisposable {
     for (const peer of this.#peers) if (!peer.isClosed) peer.close();
     await Promise.all(this.#peers.map((peer) => peer.expectClosed()));
   }
+}
+
+/** A connection that looks as if it came from another machine. */
+function fromElsewhere(connection: Connection): Connection {
+  return new Proxy(connection, {
+    get(target, name) {
+      if (name === "isLoopback") return false;
+      const value = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 }
 
 function headerTo(domain: string): string {
@@ -174,6 +190,27 @@ Deno.test("ComponentListener refuses who cannot prove the secret of that very do
     assert.deepEqual(logged.map(({ fields }) => fields?.domain), ["echo.example.com"]);
     assert.deepEqual(fixture.calls, []);
   }
+});
+
+Deno.test("ComponentListener takes loginsPerAddress handshakes, and no more of one that is right", async () => {
+  await using fixture = new Fixture({}, undefined, { loginsPerAddress: { perSec: 1, burst: 1 } });
+  const prove = async (peer: RawPeer, secret: string) => {
+    const id = await open(peer, "echo.example.com");
+    peer.send(`<handshake>${handshakeDigest(id, secret)}</handshake>`);
+  };
+  const first = fixture.connect({ isFar: true });
+  await prove(first, "guess");
+  await expectEnd(first, "not-authorized");
+  const second = fixture.connect({ isFar: true });
+  await prove(second, "s3cret");
+  await expectEnd(second, "policy-violation");
+  const limited = { edge: "component", limit: "login-rate" };
+  assert.equal(fixture.metrics.value("xmpp_limit_hits_total", limited), 1);
+  await fixture.login("spy.example.com", "hush");
+  fixture.clock.advance(1000);
+  const third = fixture.connect({ isFar: true });
+  await prove(third, "s3cret");
+  await third.expectNext("<handshake/>");
 });
 
 Deno.test("ComponentListener refuses a handshake that was made for another stream", async () => {

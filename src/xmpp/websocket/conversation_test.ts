@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import type { ManualClock } from "../../base/mod.ts";
+import { ManualClock } from "../../base/mod.ts";
 import type { FixtureOptions } from "../c2s/_c2s_fixture.ts";
 import { C2sFixture, passwordOf, plainOf, SASL } from "../c2s/_c2s_fixture.ts";
+import { EdgeRates } from "../stream/edge_rates.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
 import { MemoryWebSocket } from "./_memory_websocket.ts";
 import { WebSocketTransport } from "./websocket_transport.ts";
@@ -250,4 +251,23 @@ Deno.test("WebSocketTransport ends with system-shutdown when its listener closes
   const alice = await fixture.enter("alice");
   await fixture.listener.close();
   await expectEnd(alice, "system-shutdown");
+});
+
+Deno.test("WebSocketTransport tells a client that its address has connected too often", async () => {
+  const clock = new ManualClock();
+  const rates = new EdgeRates({ connectionsPerAddress: { perSec: 1, burst: 1 } }, clock);
+  await using fixture = new Fixture({ clock, rates });
+  const first = fixture.visit({ isLoopback: false });
+  first.say(OPEN);
+  await first.expect(ANSWER);
+  await first.expect(FEATURES);
+  const second = fixture.visit({ isLoopback: false });
+  await second.expect(/^<open /);
+  await second.expect(/<policy-violation /);
+  await second.expect(CLOSE);
+  clock.advance(1000);
+  const third = fixture.visit({ isLoopback: false });
+  third.say(OPEN);
+  await third.expect(ANSWER);
+  for (const client of [first, third]) client.say(CLOSE);
 });
