@@ -36,13 +36,15 @@ export const DISK_FULL: Trial = {
   async obstacle() {
     if (Deno.build.os !== "linux" || Deno.uid() !== 0) return "only root can mount a small disk";
     const mount = await runProgram("mount", ["--version"]);
-    return mount?.code === 0 ? undefined : "there is no program mount";
+    return mount?.code === 0 ? undefined : "the program mount is not there, or may not be run";
   },
   async run(stage) {
     const node = stage.node("dc2");
     const directory = stage.cluster.run.path("small-disk");
     await Deno.mkdir(directory);
     await node.stop();
+    const unmount = ["umount", directory];
+    stage.cluster.run.guardWith(unmount);
     await succeed("mount", ["-t", "tmpfs", "-o", `size=${SMALL_BYTES}`, "tmpfs", directory]);
     try {
       const small = `${directory}/users.sqlite`;
@@ -59,9 +61,8 @@ export const DISK_FULL: Trial = {
       for (const client of stage.load.clients) {
         // whoever belongs to the node leaves it and comes back: accounts are still read
         if (client.home.name !== node.name) continue;
-        await client.relocate();
-        await client.relocate();
-        if (client.place?.name === node.name) stage.prove("logins beside a full disk");
+        do await client.relocate(); while (client.place?.name !== node.name);
+        stage.prove("logins beside a full disk");
       }
       await node.stop();
       await stage.start(node);
@@ -76,6 +77,7 @@ export const DISK_FULL: Trial = {
     } finally {
       if (node.state !== "stopped") await node.stop();
       await succeed("umount", [directory]);
+      stage.cluster.run.unguardWith(unmount);
     }
   },
 };

@@ -1,0 +1,77 @@
+import type { Cluster } from "../cluster/mod.ts";
+import { runTrial, type Trial, type TrialResult, type TrialStage } from "../trials/mod.ts";
+import { commotion } from "./commotion.ts";
+import { leaks, rssByThird, type Sample } from "./samples.ts";
+import { sampleNode } from "./watch.ts";
+
+/** How long, and how much. */
+export interface SoakOptions {
+  readonly minutes: number;
+  readonly perSecond: number;
+  readonly say: (line: string) => void;
+}
+
+const SAMPLE_MS = 2_000;
+/** A node may take so long after the commotion to hold nothing any more. */
+const CALM_MS = 30_000;
+const MEBIBYTE = 1024 * 1024;
+
+/** Runs load, clients that come and go, and faults, and looks whether anything is left over. */
+export async function soak({ minutes, perSecond, say }: SoakOptions): Promise<TrialResult> {
+  const trial: Trial = {
+    name: "soak",
+    summary: `${minutes} minutes of traffic, moves and faults`,
+    answers: "some",
+    run: async (stage) => {
+      const found = await commotionUnderWatch(stage);
+      if (found.length > 0) throw new Error(found.join("; "));
+    },
+  };
+  return await runTrial(trial, { faultMs: minutes * 60_000, perSecond, say });
+}
+
+async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]> {
+  const { cluster } = stage;
+  const victim = cluster.datacenters.at(-1)!.nodes.at(-1)!;
+  const watched = stage.nodes().filter(({ node }) => node !== victim);
+  const sampleAll = () =>
+    Promise.all(watched.map(({ datacenter, node }) => sampleNode(datacenter, node)));
+  const calm = await sampleAll();
+  const rows: Sample[][] = [];
+  const watching = new AbortController();
+  const watch = (async () => {
+    while (!watching.signal.aborted) {
+      rows.push(await sampleAll());
+      await stage.pass(SAMPLE_MS);
+    }
+  })();
+  try {
+    await commotion(stage, victim);
+  } finally {
+    watching.abort();
+    await watch;
+  }
+  stage.load.pause();
+  await stage.load.settle(CALM_MS);
+  const end = await untilCalm(cluster, sampleAll);
+  return watched.flatMap(({ node }, index) => {
+    const samples = rows.map((row) => row[index]!);
+    const mebibytes = rssByThird(samples).map((bytes) => Math.round(bytes / MEBIBYTE));
+    const handles = `${calm[index]!.handles} → ${end[index]!.handles} handles`;
+    stage.say(`${node.name}: ${mebibytes.join(" → ")} MiB by thirds, ${handles}`);
+    return leaks(calm[index]!, samples, end[index]!).map((leak) => `${node.name}: ${leak}`);
+  });
+}
+
+/** The samples of the moment in which nothing is held any more, or else the last ones. */
+async function untilCalm(
+  cluster: Cluster,
+  sampleAll: () => Promise<readonly Sample[]>,
+): Promise<readonly Sample[]> {
+  let last: readonly Sample[] = [];
+  await cluster.until(async () => {
+    last = await sampleAll();
+    return last.every(({ held }) => held === 0);
+  }, { what: "no node holds anything", withinMs: CALM_MS, everyMs: 500 }).catch(() => {});
+  return last;
+}

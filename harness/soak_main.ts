@@ -1,0 +1,26 @@
+/** Entry of `deno task soak`: `--minutes N` [30] and `--rate N` messages a second [1000]. */
+import { parseArgs } from "node:util";
+import { soak } from "./soak/soak.ts";
+
+const USAGE = "deno task soak [--minutes N] [--rate N]";
+
+if (import.meta.main) {
+  const write = (text: string) => void Deno.stdout.writeSync(new TextEncoder().encode(text));
+  const { values } = parseArgs({
+    args: Deno.args,
+    options: {
+      minutes: { type: "string", default: "30" },
+      rate: { type: "string", default: "1000" },
+    },
+  });
+  const minutes = Number(values.minutes);
+  const perSecond = Number(values.rate);
+  if (!(minutes > 0 && perSecond > 0)) {
+    write(`${USAGE}\n`);
+    Deno.exit(2);
+  }
+  const result = await soak({ minutes, perSecond, say: (line) => write(`${line}\n`) });
+  for (const finding of result.findings) write(`✗ ${finding}\n`);
+  write(`${result.outcome} after ${result.seconds} s\n`);
+  Deno.exit(result.outcome === "passed" ? 0 : 1);
+}
