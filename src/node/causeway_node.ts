@@ -27,7 +27,7 @@ import { advertisedEndpoints } from "./advertised_endpoints.ts";
 import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
-import { linksOptions, managementOptions, tableOptions } from "./options.ts";
+import { handshakeRates, linksOptions, managementOptions, tableOptions } from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
 
@@ -177,11 +177,13 @@ export class CausewayNode {
       clock,
       metrics,
       log,
+      pressure: (sender, isOver) => this.#pressure.changed(sender, isOver),
     });
     const sink: StanzaSink = {
       accept: (stanza, source, fate, number) => {
         this.#pressure.saw(source);
-        this.#router.accept(stanza, fate, number);
+        if (source.isResending === true) this.#router.acceptResent(stanza, fate, number);
+        else this.#router.accept(stanza, fate, number);
       },
     };
     const managementConfig = managementOptions(config);
@@ -380,6 +382,7 @@ export class CausewayNode {
       log: this.#log,
       clock: this.#clock,
     };
+    const handshakes = handshakeRates(config, this.#clock);
     const pressure = (sender: string, isOver: boolean) => this.#pressure.changed(sender, isOver);
     const links = new LinkLayer({
       ...common,
@@ -393,6 +396,7 @@ export class CausewayNode {
         pressure,
       },
       options: linksOptions(config),
+      mayHandshake: (peer) => handshakes.mayConnect(peer),
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
       ...(this.#table.traffic === undefined ? {} : { traffic: this.#table.traffic }),
       seeds: connections.seeds,

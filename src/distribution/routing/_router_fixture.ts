@@ -24,6 +24,7 @@ export class RouterFixture {
   readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
   readonly lookups: string[] = [];
   readonly forgotten: string[] = [];
+  readonly pressure: string[] = [];
   readonly domains = new Set<string>();
   /** Ids of what another node of the datacenter was given; undefined while there is none. */
   handedOn: string[] | undefined;
@@ -45,6 +46,7 @@ export class RouterFixture {
       clock: this.clock,
       metrics: this.metrics,
       random: { unit: () => 0.5 },
+      pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
       outbound: { send: (host, envelope) => void this.sent.push({ host, envelope }) },
       locations: {
         cached: (jid) => this.cache.get(jid.text),

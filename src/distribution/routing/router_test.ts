@@ -447,3 +447,35 @@ Deno.test("Router.reroute() drops and settles what is of no use later, and answe
   await fixture.settled();
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
+
+Deno.test("Router slows down who sends on while a lookup holds back what was sent before", async () => {
+  const fixture = new RouterFixture();
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  fixture.table.set(BOB, "dc2.example.com");
+  fixture.table.set("muc.example.com", "dc2.example.com");
+  for (let i = 0; i < 300; i++) {
+    fixture.router.accept(stanza(ALICE, BOB, { id: `${i}` }));
+    fixture.router.accept(stanza("room@rooms.example.com/n", "r@muc.example.com", { id: `${i}` }));
+  }
+  assert.deepEqual(fixture.pressure, [`${ALICE} true`, "rooms.example.com true"]);
+  gate.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.pressure.slice(2), [`${ALICE} false`, "rooms.example.com false"]);
+  assert.equal(fixture.sent.length, 600);
+  assert.equal(fixture.router.queued, 0);
+});
+
+Deno.test("Router answers every stanza for which there is no room to wait", async () => {
+  const fixture = new RouterFixture({ maxQueued: 2 });
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  fixture.local.set(ALICE, "delivered");
+  fixture.table.set(ALICE, "dc1.example.com");
+  fixture.table.set(BOB, "dc2.example.com");
+  for (let i = 0; i < 6; i++) fixture.router.accept(stanza(ALICE, BOB, { id: `${i}` }));
+  gate.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["0", "1", "2"]);
+  assert.deepEqual(errorsTo(fixture), Array(3).fill("resource-constraint"));
+});

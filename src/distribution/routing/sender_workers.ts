@@ -1,4 +1,10 @@
 /**
+ * Items of one sender at which it is slowed down: more than a client has in flight, and few enough
+ * that what was read ahead from all clients stays small.
+ */
+const LONG_QUEUE = 256;
+
+/**
  * Serial queues keyed by sender (RFC 6120 §10.1) that exist only while they have work.
  *
  * The caller handles an item at once when its sender is not busy. Only when that handling has to wait
@@ -8,17 +14,25 @@
 export class SenderWorkers<T> {
   readonly #handle: (item: T) => Promise<void> | undefined;
   readonly #maxQueued: number;
-  readonly #queues = new Map<string, T[]>();
+  readonly #pressure: (item: T, isOver: boolean) => void;
+  readonly #queues = new Map<string, Queue<T>>();
   readonly #running = new Set<Promise<void>>();
   #queued = 0;
 
   /**
    * @param handle does the work; returns a promise, which must not reject, only when it has to wait
    * @param maxQueued items that may wait in all queues together
+   * @param pressure told with an item of a sender when that sender's queue has grown long, and with the
+   *   same item once the queue is gone
    */
-  constructor(handle: (item: T) => Promise<void> | undefined, maxQueued: number) {
+  constructor(
+    handle: (item: T) => Promise<void> | undefined,
+    maxQueued: number,
+    pressure: (item: T, isOver: boolean) => void = () => {},
+  ) {
     this.#handle = handle;
     this.#maxQueued = maxQueued;
+    this.#pressure = pressure;
   }
 
   /** Items that wait. */
@@ -38,14 +52,18 @@ export class SenderWorkers<T> {
 
   /**
    * Puts `item` behind everything of its sender, who must be busy; false when the bound is reached and
-   * it was not taken.
+   * it was not taken. Answers have as much room again, so that a full queue can still be told of.
    */
-  enqueue(sender: string, item: T): boolean {
+  enqueue(sender: string, item: T, isAnswer = false): boolean {
     const queue = this.#queues.get(sender);
     if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
-    if (this.#queued >= this.#maxQueued) return false;
+    if (this.#queued >= (isAnswer ? 2 : 1) * this.#maxQueued) return false;
     this.#queued++;
-    queue.push(item);
+    queue.items.push(item);
+    if (queue.items.length === LONG_QUEUE && queue.heldBy === undefined) {
+      queue.heldBy = item;
+      this.#pressure(item, true);
+    }
     return true;
   }
 
@@ -62,18 +80,26 @@ export class SenderWorkers<T> {
   }
 
   async #work(sender: string, first: Promise<void>): Promise<void> {
-    const queue: T[] = [];
+    const queue: Queue<T> = { items: [], heldBy: undefined };
     this.#queues.set(sender, queue);
     await first;
-    for (let next = 0; next < queue.length; next++) {
+    for (let next = 0; next < queue.items.length; next++) {
       this.#queued--;
-      const pending = this.#handle(queue[next]!);
+      const pending = this.#handle(queue.items[next]!);
       if (pending !== undefined) await pending;
       if (next === 1023) {
-        queue.splice(0, next + 1); // what was handled must not pile up behind a sender who never pauses
+        // What was handled must not pile up behind a sender who never pauses.
+        queue.items.splice(0, next + 1);
         next = -1;
       }
     }
     this.#queues.delete(sender);
+    if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
   }
+}
+
+interface Queue<T> {
+  readonly items: T[];
+  /** The item at which the sender was found to be too fast. */
+  heldBy: T | undefined;
 }

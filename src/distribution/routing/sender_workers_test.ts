@@ -53,6 +53,36 @@ Deno.test("SenderWorkers takes items enqueued while it works, past its compactio
   assert.deepEqual(done, expected);
 });
 
+Deno.test("SenderWorkers tells of a long queue once, and again when it is gone", async () => {
+  const told: string[] = [];
+  const workers = new SenderWorkers<number>(
+    () => undefined,
+    10_000,
+    (item, isOver) => void told.push(`${item} ${isOver}`),
+  );
+  const first = Promise.withResolvers<void>();
+  workers.begin("a", first.promise);
+  for (let item = 1; item < 256; item++) workers.enqueue("a", item);
+  assert.deepEqual(told, []);
+  for (let item = 256; item < 1000; item++) workers.enqueue("a", item);
+  assert.deepEqual(told, ["256 true"]);
+  first.resolve();
+  await workers.idle();
+  assert.deepEqual(told, ["256 true", "256 false"]);
+});
+
+Deno.test("SenderWorkers.enqueue() still takes an answer where the queues are full", async () => {
+  const workers = new SenderWorkers<number>(() => undefined, 1);
+  const first = Promise.withResolvers<void>();
+  workers.begin("a", first.promise);
+  assert.equal(workers.enqueue("a", 1), true);
+  assert.equal(workers.enqueue("a", 2), false);
+  assert.equal(workers.enqueue("a", 3, true), true);
+  assert.equal(workers.enqueue("a", 4, true), false);
+  first.resolve();
+  await workers.idle();
+});
+
 Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", () => {
   const workers = new SenderWorkers<number>(() => undefined, 1);
   assert.throws(() => workers.enqueue("a", 1), RangeError);
