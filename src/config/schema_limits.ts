@@ -52,7 +52,8 @@ export const LIMITS = z.strictObject({
   ),
   connection_rate_per_address: rate(
     100,
-    "connections of clients and components per second from one IP address (IPv6: from one /64), loopback not counted",
+    "connections per second from one IP address (IPv6: from one /64), loopback not counted; for " +
+      "streams over all ports, for TLS handshakes of clients, components and other nodes at each port",
   ),
   connection_burst_per_address: burst(1000, "connection_rate_per_address"),
   login_rate_per_address: rate(

@@ -56,8 +56,20 @@ export interface ListenOptions {
   readonly port: number;
   readonly tls?: ListenerTls;
   readonly limits?: ListenerLimits;
+  /**
+   * Asked before each TLS handshake in `direct` and `mutual`, which costs us more than the peer: false
+   * turns it away. @default every one may
+   */
+  readonly mayHandshake?: (peer: HandshakePeer) => boolean;
   /** @default the system's */
   readonly clock?: Clock;
+}
+
+/** Who asks for a TLS handshake. */
+export interface HandshakePeer {
+  /** `192.0.2.1:40312` or `[2001:db8::1]:40312`. */
+  readonly remoteAddress: string;
+  readonly isLoopback: boolean;
 }
 
 /** A port that accepts connections. */

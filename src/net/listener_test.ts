@@ -274,6 +274,25 @@ Deno.test("a TLS listener gives up on a half-open handshake and bounds how many 
   }
 });
 
+Deno.test("a TLS listener asks whether a peer may shake hands, and turns away who may not", async () => {
+  await using certificates = await TestCertificates.create();
+  const context = await (await certificates.authority()).holder("dc1.example.com");
+  const asked: string[] = [];
+  await using server = await TestListener.open({
+    tls: { mode: "direct", context },
+    mayHandshake: ({ remoteAddress, isLoopback }) => {
+      asked.push(`${remoteAddress.replace(/:\d+$/, "")} ${isLoopback}`);
+      return asked.length !== 1;
+    },
+  });
+  using first = await Deno.connect({ port: server.port });
+  assert.equal((await server.refused()).error.code, "net/too-often");
+  assert.equal(await first.read(new Uint8Array(1)).catch(() => null), null);
+  const second = new TestPeer(await dial({ host: "127.0.0.1", port: server.port, tls: context }));
+  await closeBoth(second, await server.accepted());
+  assert.deepEqual(asked, ["127.0.0.1 true", "127.0.0.1 true"]);
+});
+
 Deno.test("Listener.close() drops a handshake that is under way and keeps what was accepted", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();

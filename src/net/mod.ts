@@ -3,7 +3,13 @@ export type { ConnectionLimits } from "./connection_limits.ts";
 export { formatAddress, isLoopbackAddress } from "./address.ts";
 export type { DialOptions } from "./dial.ts";
 export { dial } from "./dial.ts";
-export type { Listener, ListenerLimits, ListenerTls, ListenOptions } from "./listener_options.ts";
+export type {
+  HandshakePeer,
+  Listener,
+  ListenerLimits,
+  ListenerTls,
+  ListenOptions,
+} from "./listener_options.ts";
 export type { ListenerHandlers } from "./listener.ts";
 export { listen } from "./listener.ts";
 export type { MemoryPairOptions } from "./memory_connection.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
 import { AcceptProbe } from "./accept_probe.ts";
-import { formatAddress } from "./address.ts";
+import { formatAddress, isLoopbackAddress } from "./address.ts";
 import type { Listener, ListenOptions, ResolvedListenerLimits } from "./listener_options.ts";
 import { resolveListenerLimits } from "./listener_options.ts";
 import { toNetError } from "./net_error.ts";
@@ -164,6 +164,19 @@ export class SocketListener implements Listener {
 
   #handshake(socket: Socket, remoteAddress: string): void {
     const { handshakeTimeoutMs, maxHandshakes } = this.limits;
+    const isLoopback = isLoopbackAddress(socket.remoteAddress ?? "");
+    if (this.#options.mayHandshake?.({ remoteAddress, isLoopback }) === false) {
+      this.#refuse(
+        socket,
+        remoteAddress,
+        new CausewayError(
+          "net/too-often",
+          `Cannot accept ${remoteAddress}: its address has connected too often`,
+          { retryable: true },
+        ),
+      );
+      return;
+    }
     if (this.#handshaking.size >= maxHandshakes) {
       // The oldest makes room: whoever holds places by saying nothing keeps nobody else out.
       const [endOldest] = this.#handshaking.values();

@@ -29,7 +29,7 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
-import { edgeRates, streamLimits } from "./options.ts";
+import { edgeRates, handshakeRates, streamLimits } from "./options.ts";
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
@@ -197,10 +197,12 @@ export class Edge {
   async #listenOptions({ host, port, secured, config }: Place): Promise<ListenOptions> {
     const { certificates, clock } = this.#deps;
     const { limits } = config;
+    const handshakes = handshakeRates(config, clock);
     return {
       host,
       port,
       clock,
+      mayHandshake: (peer) => handshakes.mayConnect(peer),
       ...(secured === undefined ? {} : {
         tls: {
           mode: secured.mode,

@@ -1,6 +1,8 @@
+import type { Clock } from "../base/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
+import { EdgeRates } from "../xmpp/mod.ts";
 import type { EdgeRatesOptions, StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
 
 /** What the configuration says about links, in their own words. */
@@ -92,4 +94,10 @@ export function edgeRates({ limits }: Config): EdgeRatesOptions {
     ...(stanzasPerAccount && { stanzasPerAccount }),
     ...(stanzasPerAddress && { stanzasPerAddress }),
   };
+}
+
+/** How often one address may begin TLS at a port: a handshake costs us before anybody is a stream. */
+export function handshakeRates({ limits }: Config, clock: Clock): EdgeRates {
+  const { connectionsPerAddress } = limits;
+  return new EdgeRates(connectionsPerAddress === undefined ? {} : { connectionsPerAddress }, clock);
 }

@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock, Random } from "../../base/mod.ts";
-import { describeError, MATH_RANDOM, SystemClock } from "../../base/mod.ts";
-import type { Connection, Listener, TlsContextHolder } from "../../net/mod.ts";
+import { describeError, MATH_RANDOM, RateLimit, SystemClock } from "../../base/mod.ts";
+import type { Connection, HandshakePeer, Listener, TlsContextHolder } from "../../net/mod.ts";
 import { listen } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
@@ -50,12 +50,17 @@ export interface LinkLayerConfig {
   readonly seeds?: readonly EndpointAddress[];
   readonly metrics: Metrics;
   readonly options?: LinksOptions;
+  /** Asked before each TLS handshake of a peer: false turns it away. @default every one may */
+  readonly mayHandshake?: (peer: HandshakePeer) => boolean;
   /** True for the domain of a component that is not under the global host but in the session table. */
   readonly isComponentDomain?: (domain: string) => boolean;
   readonly log?: Logger;
   readonly clock?: Clock;
   readonly random?: Random;
 }
+
+/** Connections refused before their HELLO that are logged; all are counted. */
+const LOGGED_REFUSALS = { perSec: 1, burst: 100 };
 
 /** Milliseconds between looks at whether a drain or the end of all connections is done. */
 const CHECK_MS = 10;
@@ -76,6 +81,7 @@ export class LinkLayer {
   readonly #unauthenticated = new Set<IncomingLink>();
   readonly #seeds: readonly SeedLink[];
   readonly #listeners: Listener[] = [];
+  readonly #refusalLog: RateLimit;
   #phase: "running" | "draining" | "closed" = "running";
   #cancelTick: CancelTimer | undefined;
   #cancelHosts: CancelTimer | undefined;
@@ -84,6 +90,7 @@ export class LinkLayer {
 
   constructor(config: LinkLayerConfig) {
     this.#config = config;
+    this.#refusalLog = new RateLimit(LOGGED_REFUSALS, config.clock ?? new SystemClock());
     const options = resolveLinksOptions(config.options);
     const { localHost, globalHost } = config.identity;
     const scope = config.scope ?? "mesh";
@@ -124,7 +131,7 @@ export class LinkLayer {
    */
   async listen(): Promise<void> {
     const { options, clock, metrics, log } = this.#shared;
-    const { tls } = this.#config;
+    const { tls, mayHandshake } = this.#config;
     try {
       for (const { host, port } of this.#config.listen) {
         this.#listeners.push(
@@ -137,10 +144,13 @@ export class LinkLayer {
               handshakeTimeoutMs: options.helloTimeoutMs,
             },
             clock,
+            ...(mayHandshake === undefined ? {} : { mayHandshake }),
           }, {
             accepted: (connection) => this.#accepted(connection),
             refused: (error, remote) => {
               metrics.refused(error.code).inc();
+              // Strangers come as often as they like, and are to fill no disk.
+              if (!this.#refusalLog.take("")) return;
               log.warn("link.refused", { remote, reason: error.code, detail: error.message });
             },
             failed: (error) => log.error("link.accept-failed", { error: describeError(error) }),
