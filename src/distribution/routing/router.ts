@@ -2,12 +2,7 @@ import { MATH_RANDOM } from "../../base/mod.ts";
 import type { Clock, Random } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import {
-  errorReply,
-  isReply,
-  isSubscription,
-  parseJid,
-} from "../../xmpp/mod.ts";
+import { errorReply, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { Settler } from "../envelope.ts";
@@ -51,12 +46,7 @@ export interface RouterDeps {
 }
 
 /** What a lane could not carry to its end, and why. */
-export type ReturnReason =
-  | "peer-restarted"
-  | "peer-gone"
-  | "full"
-  | "expired"
-  | "leaving";
+export type ReturnReason = "peer-restarted" | "peer-gone" | "full" | "expired" | "leaving";
 
 /** A stanza in a worker's queue. */
 interface Waiting {
@@ -97,22 +87,15 @@ export class Router {
         deps.pressure?.(isUser ? from.text : from.domainpart, isOver);
       },
     );
-    this.#bounce = options.bounce === false
-      ? undefined
-      : new BounceStore(options.bounce ?? {}, {
-        cached: (key) => deps.locations.cached(key),
-        relocate: (key) => {
-          deps.locations.forget(key);
-          return deps.locations.locate(key);
-        },
-        release: (envelope, key, host) =>
-          this.#deliverOrForward(envelope, key, host),
-        giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
-      }, {
-        metrics: this.#metrics,
-        clock: deps.clock,
-        random: deps.random ?? MATH_RANDOM,
-      });
+    this.#bounce = options.bounce === false ? undefined : new BounceStore(options.bounce ?? {}, {
+      cached: (key) => deps.locations.cached(key),
+      relocate: (key) => {
+        deps.locations.forget(key);
+        return deps.locations.locate(key);
+      },
+      release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
+      giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
+    }, { metrics: this.#metrics, clock: deps.clock, random: deps.random ?? MATH_RANDOM });
   }
 
   /** Stanzas held for bouncing. */
@@ -193,9 +176,7 @@ export class Router {
       case "leaving":
         // It cannot leave any more. Unsettled, an answer leaves what it answers to who sent that, and
         // what came over a link is left to the node before: that one routes it anew when we are gone.
-        if (
-          isReply(envelope.stanza) || envelope.process !== this.#deps.process
-        ) {
+        if (isReply(envelope.stanza) || envelope.process !== this.#deps.process) {
           return this.#metrics.dropped.returned.inc();
         }
         return this.#refuse(envelope, "service-unavailable", "returned");
@@ -213,9 +194,7 @@ export class Router {
    * seen from its sender, by which that one would take it for a repeat.
    */
   reroute(envelope: Envelope): void {
-    if (!isBounceable(envelope.stanza)) {
-      return this.#drop(envelope, "unacknowledged");
-    }
+    if (!isBounceable(envelope.stanza)) return this.#drop(envelope, "unacknowledged");
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = false;
@@ -263,13 +242,7 @@ export class Router {
       if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
       if (pending === undefined) return;
       this.#workers.begin(key, pending);
-    } else if (
-      !this.#workers.enqueue(
-        key,
-        { envelope, sinceMs },
-        isReply(envelope.stanza),
-      )
-    ) {
+    } else if (!this.#workers.enqueue(key, { envelope, sinceMs }, isReply(envelope.stanza))) {
       this.#refuse(envelope, "resource-constraint", "refused");
     }
   }
@@ -331,9 +304,7 @@ export class Router {
 
   #deliverLocal(envelope: Envelope): Promise<void> | undefined {
     const waiting = this.#deps.local.prepare?.(envelope.stanza.to);
-    if (waiting !== undefined) {
-      return waiting.then(() => this.#deliverFinally(envelope));
-    }
+    if (waiting !== undefined) return waiting.then(() => this.#deliverFinally(envelope));
     this.#deliverFinally(envelope);
     return undefined;
   }
@@ -341,8 +312,7 @@ export class Router {
   /** Another node has decided that the recipient is here: it is, or there is no route to it. */
   #deliverHandedOver(envelope: Envelope, decision: Decision): void {
     const key = this.#lookupKey(envelope.stanza.to);
-    const isBehind = this.#bounce?.holds(key) === true &&
-      isBounceable(envelope.stanza);
+    const isBehind = this.#bounce?.holds(key) === true && isBounceable(envelope.stanza);
     if (isBehind && !this.#bounce!.flush(key)) {
       envelope.isHandedOver = false;
       return this.#bounce!.hold(envelope, key);
@@ -355,27 +325,17 @@ export class Router {
   /** The address that the table is asked for: users by JID, everything else by domain. */
   #lookupKey(to: Jid): Jid {
     if (to.localpart === "") return to.bare;
-    return to.domainpart === this.#domains.globalHost
-      ? to
-      : parseJid(to.domainpart);
+    return to.domainpart === this.#domains.globalHost ? to : parseJid(to.domainpart);
   }
 
-  #dispatch(
-    envelope: Envelope,
-    decision: Decision,
-    key: Jid,
-    host: string | null,
-  ): void {
+  #dispatch(envelope: Envelope, decision: Decision, key: Jid, host: string | null): void {
     if (decision === "own-resource") {
-      if (host === null || host === this.#domains.localHost) {
-        this.#deliverFinally(envelope);
-      } else this.#forward(envelope, host);
+      if (host === null || host === this.#domains.localHost) this.#deliverFinally(envelope);
+      else this.#forward(envelope, host);
       return;
     }
     if (this.#bounce?.holds(key) === true && isBounceable(envelope.stanza)) {
-      if (host === null || !this.#bounce.flush(key)) {
-        return this.#bounce.hold(envelope, key);
-      }
+      if (host === null || !this.#bounce.flush(key)) return this.#bounce.hold(envelope, key);
     }
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
       this.#noRoute(envelope, decision, key);
@@ -400,9 +360,7 @@ export class Router {
       return;
     }
     this.#metrics.stopTtlZero.inc();
-    if (!this.#deliverHere(envelope, false)) {
-      this.#refuse(envelope, "service-unavailable", "ttl");
-    }
+    if (!this.#deliverHere(envelope, false)) this.#refuse(envelope, "service-unavailable", "ttl");
   }
 
   #deliverFinally(envelope: Envelope): void {
@@ -468,14 +426,9 @@ export class Router {
   }
 
   /** Sends the error to the sender, or counts the stanza as dropped where none may be sent. */
-  #refuse(
-    envelope: Envelope,
-    condition: StanzaErrorCondition,
-    reason: DropReason,
-  ): void {
+  #refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
     const { stanza } = envelope;
-    const isSilent = isReply(stanza) ||
-      (stanza.kind === "presence" && !isSubscription(stanza));
+    const isSilent = isReply(stanza) || (stanza.kind === "presence" && !isSubscription(stanza));
     const reply = isSilent ? undefined : errorReply(stanza, condition);
     if (reply === undefined) return this.#drop(envelope, reason);
     this.#metrics.errorsSent.inc();
@@ -490,9 +443,7 @@ export class Router {
 
   #learnFrom({ stanza, origin }: Envelope): void {
     if (origin === this.#domains.localHost) return;
-    if (stanza.type !== "error" && stanza.type !== "unavailable") {
-      this.#learn(stanza.from, origin);
-    }
+    if (stanza.type !== "error" && stanza.type !== "unavailable") this.#learn(stanza.from, origin);
   }
 
   #learn(from: Jid, origin: string): void {
