@@ -142,13 +142,15 @@ export class SaslExchange {
   async #lookUp(username: string): Promise<Found | undefined> {
     const name = tryPreparePassword(username) ?? username;
     const account = tryAccount(name, this.#host.domain);
+    // Made for those who exist too, so that both take as long.
+    const fake = this.#host.fake.credentialsOf(account?.localpart ?? name);
     try {
       // Names that no account can have are asked for too, so that they take as long.
       const credentials = await this.#host.source.credentials(account?.localpart ?? "");
       return account === undefined || credentials === undefined
         ? {
           account: undefined,
-          credentials: this.#host.fake.credentialsOf(account?.localpart ?? name),
+          credentials: fake,
           name: account?.text ?? name,
         }
         : { account, credentials, name: account.text };

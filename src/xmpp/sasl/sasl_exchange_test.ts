@@ -177,3 +177,24 @@ Deno.test("SaslExchange asks the store also for names that no account can have",
   await begin("PLAIN", counting).respond(base64("\0nobody\0x"));
   assert.equal(asked, 2);
 });
+
+Deno.test("SaslExchange makes fake credentials for everyone, so that nobody is told by the time", async () => {
+  const made: string[] = [];
+  class Counting extends FakeCredentials {
+    override credentialsOf(name: string) {
+      made.push(name);
+      return super.credentialsOf(name);
+    }
+  }
+  for (const user of ["alice", "nobody"]) {
+    const exchange = new SaslExchange("SCRAM-SHA-256", {
+      domain: "example.com",
+      source: SOURCE,
+      fake: new Counting(ITERATIONS, new Uint8Array(32)),
+      nonce: () => "server-nonce",
+    });
+    const reply = await exchange.respond(base64(`n,,n=${user},r=abc`));
+    assert.equal(reply.kind, "challenge");
+  }
+  assert.deepEqual(made, ["alice", "nobody"]);
+});
