@@ -28,6 +28,11 @@ export interface EnvelopeFields {
    */
   mayBeRepeat: boolean;
   /**
+   * True for what a client may have sent before, on a stream whose node has died: the node that delivers
+   * compares it by its text with what it has delivered. @default false
+   */
+  readonly isResent?: boolean;
+  /**
    * True for what a node hands to another of its datacenter beside the one that answers for the
    * stanza: it is delivered to whom it finds there, and otherwise vanishes. @default false
    */
@@ -49,6 +54,7 @@ export class Envelope implements EnvelopeFields {
   bounces: number;
   mayBeRepeat: boolean;
   readonly isCopy: boolean;
+  readonly isResent: boolean;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
   isHandedOver = false;
   #settler: Settler | undefined;
@@ -68,6 +74,7 @@ export class Envelope implements EnvelopeFields {
     this.bounces = fields.bounces;
     this.mayBeRepeat = fields.mayBeRepeat;
     this.isCopy = fields.isCopy ?? false;
+    this.isResent = fields.isResent ?? false;
     this.#settler = settler;
     this.#number = number;
   }

@@ -12,6 +12,7 @@ import { decide, workerKey } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
 import { RepeatFilter } from "./repeat_filter.ts";
+import { ResendFilter } from "./resend_filter.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
@@ -70,6 +71,7 @@ export class Router {
   readonly #bounce: BounceStore | undefined;
   readonly #workers: SenderWorkers<Waiting>;
   readonly #repeats = new RepeatFilter();
+  readonly #resends = new ResendFilter();
   #sequence = 0;
 
   constructor(options: RouterOptions, deps: RouterDeps) {
@@ -116,6 +118,12 @@ export class Router {
   accept(stanza: Stanza, settler?: Settler, number = 0): void {
     const envelope = this.#envelop(stanza, settler, number);
     this.#submit(envelope, -1);
+  }
+
+  /** As `accept`, of a session whose client may have sent the stanza before, to a node that died. */
+  acceptResent(stanza: Stanza, settler?: Settler, number = 0): void {
+    const envelope = this.#envelop(stanza);
+    this.#submit(new Envelope({ ...envelope, isResent: true }, settler, number), -1);
   }
 
   /**
@@ -198,6 +206,7 @@ export class Router {
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = false;
+    this.#resends.forget(envelope.stanza);
     this.#submit(envelope, -1);
   }
 
@@ -372,7 +381,8 @@ export class Router {
   /** False when nothing here answers to the address; otherwise the envelope is dealt with. */
   #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
     const isForeign = envelope.process !== this.#deps.process;
-    if (isForeign && this.#repeats.isRepeat(envelope)) {
+    const isRepeat = isForeign && this.#repeats.isRepeat(envelope);
+    if (isRepeat || (envelope.isResent && this.#resends.has(envelope.stanza))) {
       this.#drop(envelope, "repeat");
       return true;
     }
@@ -385,7 +395,10 @@ export class Router {
         return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
-        if (isForeign) this.#repeats.remember(envelope);
+        if (isForeign) {
+          this.#repeats.remember(envelope);
+          this.#resends.remember(envelope.stanza);
+        }
         return true;
       case "ignored":
         this.#drop(envelope, "ignored");

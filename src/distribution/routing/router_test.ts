@@ -298,6 +298,31 @@ Deno.test("Router.drain() answers the senders of what bounces", async () => {
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
 });
 
+Deno.test("Router drops what a client sends again and what was delivered, and settles it", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  const settled: number[] = [];
+  const settler = { settle: (number: number) => void settled.push(number) };
+  const again = (id: string) => fixture.router.acceptResent(stanza(ALICE, BOB, { id }), settler, 7);
+  fixture.router.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  again("1");
+  again("2");
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
+  assert.deepEqual(settled, [7, 7]);
+  // who says the same again in so many words, and means it, is not doubted
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "1"]);
+  // what was taken back has not been delivered
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.reroute(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
+  fixture.cache.set(BOB, "dc1.example.com");
+  again("1");
+  assert.deepEqual(fixture.delivered.map(idOf).slice(3), ["1"]);
+  fixture.close();
+});
+
 Deno.test("Router settles a stanza once: when delivered, dropped, or when its error is", () => {
   const fixture = new RouterFixture({ bounce: false });
   const settled: number[] = [];

@@ -51,6 +51,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     bounces: 0,
     mayBeRepeat: false,
     isCopy: false,
+    isResent: false,
   };
 }
 

@@ -210,6 +210,7 @@ const ENVELOPE = fc.record({
   bounces: fc.nat(255),
   mayBeRepeat: fc.boolean(),
   isCopy: fc.boolean(),
+  isResent: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
   stanza: { ...decodeStanzaClass(code)!, from: parseJid(from), to: parseJid(to), bytes },

@@ -33,10 +33,15 @@ import { SessionManagement } from "./session_management.ts";
 /** Stamped stanzas of all sessions: they live about as long as each other. */
 const SLAB = new SlabAllocator();
 
+/** Milliseconds in which a client sends again what a stream that it could not resume left open. */
+const RESENDING_MS = 60_000;
+
 /** What a session is given by its stream. */
 export interface C2sWiring extends SessionWiring<C2sContext> {
   /** `xml:lang` of the stream's header. */
   readonly lang: string | undefined;
+  /** Its client has tried in vain to resume a stream, and will send again what that left open. */
+  readonly hasFailedToResume: boolean;
   /** Another stream carries the session from now on: this one is to be closed. */
   moved(): void;
 }
@@ -52,6 +57,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
+  readonly #resendingUntilMs: number;
   /** Stanzas of the client are left to it: it is not told that they were handled. */
   #isSettling = false;
 
@@ -59,6 +65,9 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     super(transport, wiring);
     this.#wiring = wiring;
     this.jid = jid;
+    this.#resendingUntilMs = wiring.hasFailedToResume
+      ? wiring.context.clock.monotonicMs() + RESENDING_MS
+      : 0;
     this.#meter = wiring.context.rates.stanzaMeter(transport, jid.bare.text);
     this.#presence = new PresenceState(wiring.context.maxDirectedPresence);
     this.#stanzaContext = {
@@ -69,6 +78,11 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
       defaultToAttribute: encodeAttribute("to", jid.bare.text),
       lang: wiring.lang === undefined ? undefined : encodeAttribute("xml:lang", wiring.lang),
     };
+  }
+
+  get isResending(): boolean {
+    return this.#resendingUntilMs > 0 &&
+      this.context.clock.monotonicMs() < this.#resendingUntilMs;
   }
 
   get priority(): number | undefined {

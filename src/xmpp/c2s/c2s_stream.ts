@@ -48,6 +48,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** What the next stream error holds, where it is more than its condition. */
   #errorContent: string | undefined;
   #hasSaidFarewell = false;
+  #hasFailedToResume = false;
 
   constructor(transport: StreamTransport, context: C2sContext, owner: StreamOwner) {
     super("c2s", transport, context, owner);
@@ -243,6 +244,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     return {
       context: this.context,
       lang: this.#lang,
+      hasFailedToResume: this.#hasFailedToResume,
       opened,
       fail: (condition, content) => {
         this.#errorContent = content;
@@ -260,6 +262,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     const management = this.context.management!; // offered, or the state would not ask
     const found = management.find(previd, account.text);
     if (found.kind === "failed") {
+      this.#hasFailedToResume = true;
       return this.#dispatch({ kind: "resume-failed", condition: "item-not-found", h: found.h });
     }
     const { session } = found;

@@ -3,6 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { parseJid } from "../jid_parser.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
 import type { Stanza } from "../stanza.ts";
+import { stanzaId } from "../stanza_attributes.ts";
 import type { FixtureOptions } from "./_c2s_fixture.ts";
 import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
 import { C2sSession } from "./c2s_session.ts";
@@ -534,6 +535,23 @@ Deno.test("StreamManagement.collect() asks those who owe and waits for them, not
   assert.ok(!isOver);
   await fixture.clock.advanceAsync(11);
   await collected;
+});
+
+Deno.test("A client that failed to resume is known to send again what it has sent, for a while", async () => {
+  await using fixture = quiet();
+  const isResending = async (peer: RawPeer, id: string) => {
+    peer.send(`<message to='nobody@example.com' id='${id}'/>`);
+    await until(() => fixture.accepted.some((stanza) => stanzaId(stanza) === id));
+    return fixture.sources.at(-1)?.isResending;
+  };
+  const fresh = await fixture.login("bob", "home");
+  assert.equal(await isResending(fresh, "1"), false);
+  const peer = await comeBack(fixture);
+  await peer.exchange(resume("0".repeat(32), 0), FAILED("item-not-found"));
+  await bind(peer, "desk");
+  assert.equal(await isResending(peer, "2"), true);
+  await fixture.clock.advanceAsync(60_000);
+  assert.equal(await isResending(peer, "3"), false);
 });
 
 Deno.test("StreamManagement.collect() reads acknowledgements of a client that is held back", async () => {

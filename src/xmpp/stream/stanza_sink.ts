@@ -5,6 +5,8 @@ import type { Stanza } from "../stanza.ts";
 export interface StanzaSource {
   /** Full JID of a client, domain of a component. */
   readonly jid: Jid;
+  /** True while what it sends may have been sent before, on a stream that could not be resumed. */
+  readonly isResending?: boolean;
   /**
    * Stops reading from this stream until `resume`; what was already read, one chunk at most, still
    * arrives. A switch, not a counter: whoever has several reasons counts them.
