@@ -1,22 +1,17 @@
 import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import { withCluster } from "../cluster/mod.ts";
-import type { Scenario } from "../scenario.ts";
+import type { Replication, Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
 import { SCENARIOS } from "./mod.ts";
 
 /** A real server: what these tests say about Redis is not to be said about a replacement. */
 const REDIS: ClusterOptions = { redis: "local" };
 
-for (const replication of ["external", "builtin"] as const) {
-  const played = SCENARIOS.filter(({ replications = ["external"] }) =>
-    replications.includes(replication)
-  );
-  const suffix = replication === "external" ? "" : `, replication ${replication}`;
-
-  // Scenarios that ask for nothing of their own share one cluster, which takes longest to start.
-  const undemanding = played.filter(({ options }) => options === undefined);
+/** Plays the scenarios that ask for nothing of their own on one cluster, which takes long to start. */
+export function testOnOneCluster(replication: Replication): void {
+  const undemanding = playedWith(replication).filter(({ options }) => options === undefined);
   Deno.test({
-    name: `scenarios on one cluster${suffix}`,
+    name: `scenarios on one cluster, replication ${replication}`,
     ignore: undemanding.length === 0,
     async fn(test) {
       await withCluster({ ...REDIS, replication }, async (cluster) => {
@@ -29,13 +24,21 @@ for (const replication of ["external", "builtin"] as const) {
       });
     },
   });
+}
 
-  for (const scenario of played.filter(({ options }) => options !== undefined)) {
-    Deno.test(`scenario ${scenario.name}${suffix}`, async () => {
+/** Plays the scenarios that need a cluster as they want it, each on its own. */
+export function testOnOwnClusters(replication: Replication): void {
+  for (const scenario of playedWith(replication)) {
+    if (scenario.options === undefined) continue;
+    Deno.test(`scenario ${scenario.name}, replication ${replication}`, async () => {
       const options = { replication, ...scenario.options, ...REDIS };
       await withCluster(options, (cluster) => play(scenario, cluster));
     });
   }
+}
+
+function playedWith(replication: Replication): readonly Scenario[] {
+  return SCENARIOS.filter(({ replications = ["external"] }) => replications.includes(replication));
 }
 
 /** Keeps the cluster's directory when the scenario fails: a step's failure is not seen outside. */
