@@ -1,6 +1,7 @@
 import { causewayCommand, skewedCommand } from "../process/mod.ts";
 import { FOUND_THROUGH_TABLE } from "./link_trials.ts";
 import type { Trial } from "./trial.ts";
+import { placesOf } from "./trial_stage.ts";
 
 /** Everyone who was logged in there is back after this time. */
 const RECOVERY_MS = 5_000;
@@ -102,11 +103,14 @@ export const WRONG_CLOCK: Trial = {
     const aheadMs = 1000 * started - Date.now();
     stage.prove("clocks that are minutes ahead", aheadMs > CLOCK_AHEAD_MS / 2 ? 1 : 0);
     const { clients } = stage.load;
+    const places = placesOf(stage.cluster);
     await stage.repeatedly(1000, async (round) => {
-      // somebody else each time goes to the neighbour of its node, and back
+      // somebody else each time goes to where the clock is wrong, or from there to where it is right
       const client = clients[round % clients.length]!;
-      await client.relocate();
-      stage.prove("moves from node to node");
+      const isThere = client.place?.name.startsWith("dc2-") ?? false;
+      const others = places.filter(({ name }) => isThere !== name.startsWith("dc2-"));
+      await client.move(others);
+      stage.prove("moves to another datacenter");
     });
   },
 };

@@ -59,10 +59,14 @@ export const DISK_FULL: Trial = {
       stage.say(`a new account: ${refused.errors.trim()}`);
       stage.prove("accounts refused for want of space");
       for (const client of stage.load.clients) {
-        // whoever belongs to the node leaves it and comes back: accounts are still read
-        if (client.home.name !== node.name) continue;
-        do await client.relocate(); while (client.place?.name !== node.name);
-        stage.prove("logins beside a full disk");
+        // whoever belongs to the node loses it and comes back: accounts are still read
+        if (client.home.name !== node.name || client.isManaged) continue;
+        const { logins } = client.counts;
+        await client.cut();
+        await stage.cluster.until(() => client.counts.logins > logins, {
+          what: `${client.jid} is logged in again`,
+        });
+        if (client.place?.name === node.name) stage.prove("logins beside a full disk");
       }
       await node.stop();
       await stage.start(node);

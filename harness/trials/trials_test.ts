@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { faultsMain } from "./main.ts";
+import { runTrial, TRIALS } from "./mod.ts";
+
+// A short version of `deno task test:faults`: long enough for each fault to be seen.
+for (const trial of TRIALS) {
+  Deno.test({
+    name: `trial ${trial.name}`,
+    async fn() {
+      const lines: string[] = [];
+      const { outcome, findings } = await runTrial(trial, {
+        faultMs: 3_000,
+        perSecond: 300,
+        cluster: { redis: "local" },
+        say: (line) => lines.push(line),
+      });
+      assert.notEqual(outcome, "failed", [...findings, ...lines].join("\n"));
+      if (outcome === "skipped") console.warn(`trial ${trial.name}: ${lines.join(" ")}`);
+    },
+  });
+}
+
+Deno.test("faultsMain() lists the trials, and refuses what it does not know", async () => {
+  let text = "";
+  const write = (piece: string) => text += piece;
+  assert.equal(await faultsMain(["--list"], { trials: TRIALS, write }), 0);
+  const lines = text.trim().split("\n").map((line) => line.split(/ {2,}/));
+  assert.deepEqual(lines, TRIALS.map(({ name, summary }) => [name, summary]));
+  for (const args of [["--only", "nothing"], ["--seconds", "0"], ["--rate", "many"], ["--loud"]]) {
+    text = "";
+    assert.equal(await faultsMain(args, { trials: TRIALS, write }), 2, args.join(" "));
+    assert.notEqual(text, "");
+  }
+});
