@@ -6,6 +6,8 @@ import type { RedisCommand, RedisCommands } from "./redis_commands.ts";
 
 /** Life of what nobody renews: a datacenter may be cut off for weeks. */
 const PEER_SECONDS = String(30 * 86_400);
+/** Stands in for a node's name where it is not the node that told. */
+const HEARSAY = "";
 /** Datacenters remembered at once. */
 const MAX_PEERS = 256;
 
@@ -14,7 +16,8 @@ const MAX_PEERS = 256;
  * split of any length: until it says that it leaves, or somebody takes it out of `causeway:peers`.
  */
 export class PeerBook {
-  readonly #peers = new Map<string, readonly EndpointAddress[]>();
+  /** By host, and by the node that told; under `HEARSAY` what others told, or Redis. */
+  readonly #peers = new Map<string, Map<string, readonly EndpointAddress[]>>();
   readonly #stored = new Map<string, string>();
   #isForgotten: string[] = [];
 
@@ -22,24 +25,39 @@ export class PeerBook {
     return [...this.#peers.keys()];
   }
 
+  /** Those of all its nodes, each once, in an order that does not depend on who told when. */
   endpoints(host: string): readonly EndpointAddress[] {
-    return this.#peers.get(host) ?? [];
+    const byText = new Map<string, EndpointAddress>();
+    for (const told of this.#peers.get(host)?.values() ?? []) {
+      for (const endpoint of told) byText.set(formatEndpoint(endpoint), endpoint);
+    }
+    return [...byText].sort(([one], [other]) => one < other ? -1 : 1).map(([, each]) => each);
   }
 
   /** Every datacenter with its endpoints as text. */
   *entries(): Iterable<{ readonly host: string; readonly endpoints: readonly string[] }> {
-    for (const [host, endpoints] of this.#peers) {
-      yield { host, endpoints: endpoints.map(formatEndpoint) };
+    for (const host of this.#peers.keys()) {
+      yield { host, endpoints: this.endpoints(host).map(formatEndpoint) };
     }
   }
 
-  /** Takes over what is known of `host` now; true when that is news. */
-  note(host: string, endpoints: readonly EndpointAddress[]): boolean {
-    const before = this.#peers.get(host);
-    if (before === undefined && this.#peers.size >= MAX_PEERS) return false;
-    if (before !== undefined && format(before) === format(endpoints)) return false;
-    this.#peers.set(host, endpoints);
-    return true;
+  /** Takes over where a node of `host` says that it is; true when that is news. */
+  note(host: string, node: string, endpoints: readonly EndpointAddress[]): boolean {
+    return this.#change(host, (nodes) => {
+      nodes.delete(HEARSAY); // each node tells for itself
+      nodes.set(node, endpoints);
+    });
+  }
+
+  /** Takes over what others say of `host`; true when that is news. */
+  noteHearsay(host: string, endpoints: readonly EndpointAddress[]): boolean {
+    return this.#change(host, (nodes) => nodes.set(HEARSAY, endpoints));
+  }
+
+  /** A node of `host` has left, and others of it are there. */
+  noteLeft(host: string, node: string): void {
+    const nodes = this.#peers.get(host);
+    if (nodes !== undefined && nodes.size > 1) nodes.delete(node);
   }
 
   forget(host: string): void {
@@ -68,17 +86,28 @@ export class PeerBook {
     }
     for (const [host, value] of found) {
       if (!isHost(host) || gone.includes(host) || this.#peers.has(host)) continue;
-      this.#peers.set(host, parse(value));
+      this.#peers.set(host, new Map([[HEARSAY, parse(value)]]));
     }
     const writes: RedisCommand[] = [];
     if (gone.length > 0) writes.push(["HDEL", PEERS_KEY, ...gone]);
-    for (const [host, endpoints] of this.#peers) {
-      const value = format(endpoints);
+    for (const host of this.#peers.keys()) {
+      const value = format(this.endpoints(host));
       if (found.get(host) !== value) writes.push(["HSET", PEERS_KEY, host, value]);
       this.#stored.set(host, value);
     }
     if (this.#peers.size > 0) writes.push(["EXPIRE", PEERS_KEY, PEER_SECONDS]);
     if (writes.length > 0) await redis.run(writes);
+  }
+
+  #change(host: string, change: (nodes: Map<string, readonly EndpointAddress[]>) => void): boolean {
+    let nodes = this.#peers.get(host);
+    const before = nodes === undefined ? undefined : format(this.endpoints(host));
+    if (nodes === undefined) {
+      if (this.#peers.size >= MAX_PEERS) return false;
+      this.#peers.set(host, nodes = new Map());
+    }
+    change(nodes);
+    return format(this.endpoints(host)) !== before;
   }
 }
 

@@ -5,6 +5,7 @@ import { PEERS_KEY } from "./keys.ts";
 import { PeerBook } from "./peer_book.ts";
 
 const DC2 = "dc2.example.com";
+const NODE = "node1@dc2.example.com";
 const HERE = [{ host: "192.0.2.1", port: 5555 }];
 
 function redis(): MemoryRedisCommands {
@@ -14,16 +15,16 @@ function redis(): MemoryRedisCommands {
 
 Deno.test("PeerBook.note() says whether it is news", () => {
   const book = new PeerBook();
-  assert.equal(book.note(DC2, HERE), true);
-  assert.equal(book.note(DC2, [...HERE]), false);
-  assert.equal(book.note(DC2, []), true);
+  assert.equal(book.note(DC2, NODE, HERE), true);
+  assert.equal(book.note(DC2, NODE, [...HERE]), false);
+  assert.equal(book.note(DC2, NODE, []), true);
   assert.deepEqual(book.hosts(), [DC2]);
 });
 
 Deno.test("PeerBook.sync() keeps peers in Redis for whoever starts next", async () => {
   const commands = redis();
   const book = new PeerBook();
-  book.note(DC2, HERE);
+  book.note(DC2, NODE, HERE);
   await book.sync(commands);
   const next = new PeerBook();
   await next.sync(commands);
@@ -33,7 +34,7 @@ Deno.test("PeerBook.sync() keeps peers in Redis for whoever starts next", async 
 Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not what Redis lost", async () => {
   const commands = redis();
   const book = new PeerBook();
-  book.note(DC2, HERE);
+  book.note(DC2, NODE, HERE);
   await book.sync(commands);
   await commands.run([["DEL", PEERS_KEY]]);
   book.redisLost();
@@ -47,7 +48,7 @@ Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not w
 Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
   const commands = redis();
   const book = new PeerBook();
-  book.note(DC2, HERE);
+  book.note(DC2, NODE, HERE);
   await book.sync(commands);
   book.forget(DC2);
   await book.sync(commands);
@@ -66,9 +67,26 @@ Deno.test("PeerBook.sync() reads over what is no peer", async () => {
   assert.deepEqual([...book.hosts()].sort(), [DC2, "x.y"]);
 });
 
+Deno.test("PeerBook keeps what each node of a datacenter tells, and finds no news in its repetition", () => {
+  const book = new PeerBook();
+  const there = [{ host: "192.0.2.2", port: 5555 }];
+  book.noteHearsay(DC2, [{ host: "192.0.2.9", port: 5555 }]);
+  assert.equal(book.note(DC2, NODE, HERE), true);
+  assert.equal(book.note(DC2, "node2@dc2.example.com", there), true);
+  const both = book.endpoints(DC2);
+  assert.deepEqual(new Set(both), new Set([...HERE, ...there]), "hearsay is forgotten");
+  assert.equal(book.note(DC2, NODE, HERE), false);
+  assert.equal(book.note(DC2, "node2@dc2.example.com", there), false);
+  assert.deepEqual(book.endpoints(DC2), both);
+  book.noteLeft(DC2, NODE);
+  assert.deepEqual(book.endpoints(DC2), there);
+  book.noteLeft(DC2, "node2@dc2.example.com");
+  assert.deepEqual(book.endpoints(DC2), there, "the last ones known are kept");
+});
+
 Deno.test("PeerBook.note() takes 256 peers and no more", () => {
   const book = new PeerBook();
-  for (let i = 0; i < 256; i++) assert.equal(book.note(`dc${i}.example.com`, HERE), true);
-  assert.equal(book.note("dc256.example.com", HERE), false);
-  assert.equal(book.note("dc255.example.com", []), true, "known ones change");
+  for (let i = 0; i < 256; i++) assert.equal(book.note(`dc${i}.example.com`, NODE, HERE), true);
+  assert.equal(book.note("dc256.example.com", NODE, HERE), false);
+  assert.equal(book.note("dc255.example.com", NODE, []), true, "known ones change");
 });

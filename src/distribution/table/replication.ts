@@ -329,7 +329,7 @@ export class Replication implements TableTraffic {
     const { host, node } = author;
     this.#noteLive({ host, node }, true);
     const endpoints = lease.endpoints.flatMap((text) => tryParseEndpoint(text) ?? []);
-    if (endpoints.length > 0 && this.peers.note(host, endpoints)) this.#meshNews(host);
+    if (endpoints.length > 0 && this.peers.note(host, node, endpoints)) this.#meshNews(host);
   }
 
   #left(author: Author): void {
@@ -339,6 +339,7 @@ export class Replication implements TableTraffic {
     this.#known.delete(`${host}#${node}`);
     if (this.#time.forget(`${host}#${node}`)) this.#followTime();
     if (isLast) this.peers.forget(host);
+    else this.peers.noteLeft(host, node);
   }
 
   #isLastNode({ host, node }: NodeRef): boolean {
@@ -353,7 +354,7 @@ export class Replication implements TableTraffic {
     if (!isHost(host) || host === this.#deps.options.localHost) return;
     if (this.peers.endpoints(host).length > 0) return; // what we were told by itself counts more
     const endpoints = texts.flatMap((text) => tryParseEndpoint(text) ?? []);
-    if (endpoints.length > 0 && this.peers.note(host, endpoints)) this.#meshNews(host);
+    if (endpoints.length > 0 && this.peers.noteHearsay(host, endpoints)) this.#meshNews(host);
   }
 
   #meshNews(host: string): void {
