@@ -24,6 +24,8 @@ export interface XmppJsClientOptions extends ChatClientOptions {
 }
 
 const STREAM_MANAGEMENT = "urn:xmpp:sm:3";
+/** Its own patience, 2 s, runs out where many clusters start on few cores. */
+const ANSWER_WITHIN_MS = 15_000;
 
 /** A real client: the npm package `@xmpp/client`. */
 export class XmppJsClient extends XmppJsPeer {
@@ -37,6 +39,7 @@ export class XmppJsClient extends XmppJsPeer {
       credentials: (authenticate: Authenticate, mechanisms: readonly string[]) =>
         logIn(entity, options, { authenticate, mechanisms }),
     });
+    entity.timeout = ANSWER_WITHIN_MS;
     await setSecurity(entity, options);
     const isResumable = options.streamManagement ?? false;
     if (!isResumable) hideStreamManagement(entity);

@@ -25,6 +25,8 @@ export interface XmppJsEntity {
   on(event: "disconnect", listener: () => void): void;
   on(event: "stanza", listener: (element: XmppJsElement) => void): void;
   prependListener(event: "element", listener: (element: XmppJsElement) => void): void;
+  /** Milliseconds that it waits for each answer of the server; 2000 unless set. */
+  timeout: number;
   readonly reconnect: { stop(): void; reconnect(): Promise<void> };
   /** Of a client only. */
   readonly streamManagement?: XmppJsStreamManagement;
