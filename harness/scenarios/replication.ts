@@ -85,6 +85,9 @@ const FLUSHED: Scenario = {
 const TWO_HOMES: Scenario = {
   name: "two-homes",
   summary: "bob is at dc2 and dc3 at once: the newest login has the bare JID, and gives it back",
+  // A cluster of its own: where replication is external, dc1 may remember for `jid_lifetime_seconds`
+  // where bob was in a scenario before.
+  options: {},
   replications: ["external", "builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
