@@ -47,6 +47,9 @@ export class LinkConnection implements FrameSink {
   readonly #decoder: FrameDecoder;
   #state: LinkState;
   #heardMs: number;
+  #spokeMs: number;
+  /** Something was sent since the last tick: the clock is not read for each write. */
+  #hasSpoken = false;
   #detail = "";
   #pings = 0;
 
@@ -81,7 +84,7 @@ export class LinkConnection implements FrameSink {
       pingIntervalMs: shared.options.pingIntervalMs,
     };
     this.#decoder = new FrameDecoder(shared.options, this);
-    this.#heardMs = shared.clock.monotonicMs();
+    this.#heardMs = this.#spokeMs = shared.clock.monotonicMs();
     this.#state = {
       kind: "greeting",
       deadlineMs: this.#heardMs + shared.options.helloTimeoutMs,
@@ -112,7 +115,7 @@ export class LinkConnection implements FrameSink {
       nodeName: peer.nodeName,
       process: peer.process,
       send: (frame) => {
-        if (this.#state.kind === "open") this.#connection.send(frame);
+        if (this.#state.kind === "open") this.send(frame);
       },
       refuse: (detail) => this.leave("malformed", detail),
     };
@@ -128,11 +131,14 @@ export class LinkConnection implements FrameSink {
 
   /** Queues a copy of whole frames. */
   send(bytes: Uint8Array): void {
+    this.#hasSpoken = true;
     this.#connection.send(bytes);
   }
 
   tick(nowMs: number): void {
-    this.#step({ kind: "tick", nowMs, heardMs: this.#heardMs });
+    if (this.#hasSpoken) this.#spokeMs = nowMs;
+    this.#hasSpoken = false;
+    this.#step({ kind: "tick", nowMs, heardMs: this.#heardMs, spokeMs: this.#spokeMs });
   }
 
   /** Says GOODBYE and ends in order. */

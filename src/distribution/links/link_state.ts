@@ -38,7 +38,13 @@ export type LinkEvent =
   | { readonly kind: "goodbye"; readonly reason: GoodbyeReason }
   | { readonly kind: "broken"; readonly reason: GoodbyeReason; readonly detail: string }
   | { readonly kind: "leave"; readonly reason: GoodbyeReason; readonly detail: string }
-  | { readonly kind: "tick"; readonly nowMs: number; readonly heardMs: number }
+  | {
+    readonly kind: "tick";
+    readonly nowMs: number;
+    /** When the peer last said anything, and when we did. */
+    readonly heardMs: number;
+    readonly spokeMs: number;
+  }
   | { readonly kind: "lost" };
 
 export type LinkAction =
@@ -125,9 +131,10 @@ function stepOpen(
       if (quietMs >= expect.silenceTimeoutMs) {
         return { state: { kind: "closing", reason: "silent" }, actions: [{ kind: "drop" }] };
       }
-      const isDue = quietMs >= expect.pingIntervalMs &&
-        event.nowMs - state.askedMs >= expect.pingIntervalMs;
-      // Only the dialler asks: its question is a sign of life to the acceptor too.
+      // Only the dialler asks. Its question is a sign of life to the acceptor, who may be talking all
+      // the time and hear nothing.
+      const leastMs = Math.min(event.heardMs, event.spokeMs);
+      const isDue = event.nowMs - Math.max(leastMs, state.askedMs) >= expect.pingIntervalMs;
       if (expect.role !== "dialler" || !isDue) return { state, actions: [] };
       return { state: { ...state, askedMs: event.nowMs }, actions: [{ kind: "ping" }] };
     }

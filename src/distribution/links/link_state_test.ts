@@ -75,9 +75,9 @@ Deno.test("stepLink() within a datacenter takes its own nodes alone, each under 
 });
 
 Deno.test("stepLink() ends a peer without HELLO at its limit, not before", () => {
-  const early = stepLink(GREETING, { kind: "tick", nowMs: 9999, heardMs: 0 }, EXPECT);
+  const early = stepLink(GREETING, { kind: "tick", nowMs: 9999, heardMs: 0, spokeMs: 0 }, EXPECT);
   assert.equal(early.state, GREETING);
-  const late = stepLink(GREETING, { kind: "tick", nowMs: 10_000, heardMs: 0 }, EXPECT);
+  const late = stepLink(GREETING, { kind: "tick", nowMs: 10_000, heardMs: 0, spokeMs: 0 }, EXPECT);
   assert.deepEqual(late.state, { kind: "closing", reason: "timeout" });
   assert.deepEqual(late.actions.map((action) => action.kind), ["goodbye", "hang-up"]);
 });
@@ -86,7 +86,7 @@ Deno.test("stepLink() asks a quiet peer, only as dialler, and drops it after 15 
   const open: LinkState = { kind: "open", peer: { ...HELLO, version: 1 }, askedMs: 0 };
   const dialler: LinkExpectations = { ...EXPECT, role: "dialler" };
   const tick = (state: LinkState, nowMs: number, heardMs: number, expect = dialler) =>
-    stepLink(state, { kind: "tick", nowMs, heardMs }, expect);
+    stepLink(state, { kind: "tick", nowMs, heardMs, spokeMs: nowMs }, expect);
   assert.deepEqual(tick(open, 4999, 0).actions, []);
   const asked = tick(open, 5000, 0);
   assert.deepEqual(asked.actions, [{ kind: "ping" }]);
@@ -102,6 +102,20 @@ Deno.test("stepLink() asks a quiet peer, only as dialler, and drops it after 15 
   }
 });
 
+Deno.test("stepLink() tells a peer that talks, and is not talked to, that the dialler is there", () => {
+  const open: LinkState = { kind: "open", peer: { ...HELLO, version: 1 }, askedMs: 0 };
+  const dialler: LinkExpectations = { ...EXPECT, role: "dialler" };
+  const tick = (state: LinkState, nowMs: number, spokeMs: number, expect = dialler) =>
+    stepLink(state, { kind: "tick", nowMs, heardMs: nowMs, spokeMs }, expect);
+  assert.deepEqual(tick(open, 4999, 0).actions, []);
+  const told = tick(open, 5000, 0);
+  assert.deepEqual(told.actions, [{ kind: "ping" }]);
+  assert.deepEqual(tick(told.state, 9999, 0).actions, []);
+  assert.deepEqual(tick(told.state, 10_000, 0).actions, [{ kind: "ping" }]);
+  assert.deepEqual(tick(open, 5000, 1).actions, [], "it has heard us");
+  assert.deepEqual(tick(open, 60_000, 0, EXPECT).actions, [], "the acceptor does not ask");
+});
+
 Deno.test("stepLink() keeps the first reason, and never leaves closed", () => {
   const event: fc.Arbitrary<LinkEvent> = fc.oneof(
     fc.constant({
@@ -114,7 +128,12 @@ Deno.test("stepLink() keeps the first reason, and never leaves closed", () => {
     fc.constant({ kind: "broken" as const, reason: "malformed" as const, detail: "" }),
     fc.constant({ kind: "leave" as const, reason: "leaving" as const, detail: "" }),
     fc.constant({ kind: "lost" as const }),
-    fc.record({ kind: fc.constant("tick" as const), nowMs: fc.nat(40_000), heardMs: fc.nat(9) }),
+    fc.record({
+      kind: fc.constant("tick" as const),
+      nowMs: fc.nat(40_000),
+      heardMs: fc.nat(9),
+      spokeMs: fc.nat(9),
+    }),
   );
   fc.assert(fc.property(fc.array(event), (events) => {
     let state = GREETING as LinkState;
