@@ -5,6 +5,8 @@ export interface Settler {
   settle(number: number): void;
   /** Told before that, perhaps more than once, when another node has received the stanza. */
   held?(number: number): void;
+  /** Told instead: this process ends without settling it, and whoever held it before sees to it. */
+  leftOpen?(number: number): void;
 }
 
 /** What a stanza carries besides itself while Causeway holds it; `design.md` §5 and §6. */
@@ -101,6 +103,18 @@ export class Envelope implements EnvelopeFields {
   /** Reports that another node holds it: this process may die without losing it. */
   held(): void {
     this.#settler?.held?.(this.#number);
+  }
+
+  /** True when somebody before this process holds it too, and sees to it once this process is gone. */
+  get isHeldBefore(): boolean {
+    return this.#settler?.leftOpen !== undefined;
+  }
+
+  /** Gives it up without a fate: whoever held it before sees to it once this process is gone. */
+  leaveOpen(): void {
+    const settler = this.#settler;
+    this.#settler = undefined;
+    settler?.leftOpen?.(this.#number);
   }
 
   /** True while a session here keeps it until its client has acknowledged it. */

@@ -18,6 +18,8 @@ export class InboundLane implements Settler {
   readonly host: string;
   readonly #maxUnsettled: number;
   readonly #settled: SettledNumbers;
+  /** Numbers that this process will never settle. */
+  readonly #leftOpen = new Set<number>();
   #received: number;
   #isDirty = false;
   #wake: (() => void) | undefined;
@@ -79,6 +81,18 @@ export class InboundLane implements Settler {
   settle(number: number): void {
     this.#settled.add(number);
     this.#touch();
+  }
+
+  leftOpen(number: number): void {
+    this.#leftOpen.add(number);
+  }
+
+  /** True when nothing up to `number` is still to be settled by this process. */
+  isDoneUpTo(number: number): boolean {
+    for (let open = this.#settled.upTo + 1; open <= number; open++) {
+      if (!this.#settled.has(open) && !this.#leftOpen.has(open)) return false;
+    }
+    return true;
   }
 
   /** What to tell the peer now: one ACK, or several when there are many ranges. */

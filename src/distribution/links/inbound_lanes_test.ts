@@ -91,3 +91,16 @@ Deno.test("InboundLane.receive() takes the next number only, up to its bound of 
   lane.settle(1);
   assert.equal(lane.receive(5), "new");
 });
+
+Deno.test("InboundLane.isDoneUpTo() counts what is left open as done, but does not settle it", () => {
+  const lane = laneOf(attach(new InboundLanes(OPTIONS), 1));
+  for (const number of [1, 2, 3, 4]) lane.receive(number);
+  lane.settle(1);
+  lane.settle(3);
+  assert.equal(lane.isDoneUpTo(1), true);
+  assert.equal(lane.isDoneUpTo(3), false);
+  lane.leftOpen(2);
+  assert.equal(lane.isDoneUpTo(3), true);
+  assert.equal(lane.isDoneUpTo(4), false);
+  assert.equal(lane.takeAcks(0).at(-1)!.settled, 1);
+});

@@ -77,12 +77,12 @@ export class IncomingLink implements LinkConnectionOwner {
     return this.#link.remoteAddress;
   }
 
-  /** True once all that has arrived until now is settled, or left to the peer by the link's end. */
+  /** True once all that has arrived until now is settled, or left open for the peer to see to. */
   watchSettling(): () => boolean {
     const lane = this.#lane;
     if (lane === undefined) return () => true;
     const { received } = lane;
-    return () => this.#lane !== lane || lane.received - lane.unsettledSpan >= received;
+    return () => this.#lane !== lane || lane.isDoneUpTo(received);
   }
 
   /** Stanzas from here whose fate is open. */

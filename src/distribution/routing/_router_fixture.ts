@@ -3,6 +3,7 @@ import { MetricsRegistry } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaKind, StanzaType } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
+import type { Settler } from "../envelope.ts";
 import type { LocalOutcome } from "./ports.ts";
 import { Router } from "./router.ts";
 import type { RouterOptions } from "./router.ts";
@@ -137,6 +138,20 @@ export function fromLink(
     bounces: 0,
     mayBeRepeat,
   });
+}
+
+/** The incoming lane that stanzas came from: it remembers what it is told. */
+export class FakeLink implements Settler {
+  readonly settled: number[] = [];
+  readonly left: number[] = [];
+
+  settle(number: number): void {
+    this.settled.push(number);
+  }
+
+  leftOpen(number: number): void {
+    this.left.push(number);
+  }
 }
 
 /** The `id` attribute, read off the bytes. */

@@ -4,11 +4,13 @@ import { Envelope } from "../envelope.ts";
 /** Does the duty of a stanza once it and all its copies have done theirs. */
 class SharedDuty implements Settler {
   readonly #duty: Envelope;
+  readonly leftOpen?: () => void;
   #open: number;
 
   constructor(duty: Envelope, open: number) {
     this.#duty = duty;
     this.#open = open;
+    if (duty.isHeldBefore) this.leftOpen = () => duty.leaveOpen();
   }
 
   settle(): void {

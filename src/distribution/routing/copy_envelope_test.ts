@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../envelope.ts";
-import { stanza } from "./_router_fixture.ts";
+import { FakeLink, stanza } from "./_router_fixture.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 
 function envelopeOf(settled: number[]): Envelope {
@@ -40,4 +40,17 @@ Deno.test("copyEnvelope() settles once, when the stanza and all copies are, in a
     }
     assert.deepEqual(settled, [7]);
   }
+});
+
+Deno.test("copyEnvelope() leaves open what the node before holds too, and only that", () => {
+  const link = new FakeLink();
+  const carried = new Envelope(envelopeOf([]), link, 7);
+  const [copy] = copyEnvelope(carried, 1);
+  assert.equal(carried.isHeldBefore, true);
+  carried.leaveOpen();
+  copy!.settle();
+  assert.deepEqual([link.settled, link.left], [[], [7]]);
+  const own = envelopeOf([]);
+  copyEnvelope(own, 1);
+  assert.equal(own.isHeldBefore, false);
 });

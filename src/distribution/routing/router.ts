@@ -73,6 +73,7 @@ export class Router {
   readonly #repeats = new RepeatFilter();
   readonly #resends = new ResendFilter();
   #sequence = 0;
+  #isStopping = false;
 
   constructor(options: RouterOptions, deps: RouterDeps) {
     this.#domains = options.domains;
@@ -182,11 +183,8 @@ export class Router {
       case "expired":
         return this.#refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
-        // It cannot leave any more. Unsettled, an answer leaves what it answers to who sent that, and
-        // what came over a link is left to the node before: that one routes it anew when we are gone.
-        if (isReply(envelope.stanza) || envelope.process !== this.#deps.process) {
-          return this.#metrics.dropped.returned.inc();
-        }
+        // It cannot leave any more: an answer leaves what it answers to whoever sent that.
+        if (isReply(envelope.stanza) || envelope.isHeldBefore) return this.#leaveOpen(envelope);
         return this.#refuse(envelope, "service-unavailable", "returned");
       default:
         reason satisfies never;
@@ -218,9 +216,11 @@ export class Router {
 
   /**
    * Waits for lookups under way; what bounces goes to another node of this datacenter, or back to the
-   * senders where there is none.
+   * senders where there is none. From now on what came over a link and finds nobody here is left to
+   * the node before: it routes it anew once this one is gone, and an error from here might cross that.
    */
   async drain(): Promise<void> {
+    this.#isStopping = true;
     await this.#workers.idle();
     await this.#bounce?.stop();
     await this.#workers.idle();
@@ -430,6 +430,7 @@ export class Router {
 
   /** Another node of this datacenter goes on looking for the recipient. */
   #handOn(envelope: Envelope): boolean {
+    if (envelope.isHeldBefore) return false;
     // Each time costs a hop: nodes that all stop at once do not play it to and fro for ever.
     if (envelope.isCopy || envelope.ttl <= 1) return false;
     envelope.ttl--;
@@ -440,12 +441,18 @@ export class Router {
 
   /** Sends the error to the sender, or counts the stanza as dropped where none may be sent. */
   #refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
+    if (this.#isStopping && envelope.isHeldBefore) return this.#leaveOpen(envelope);
     const { stanza } = envelope;
     const isSilent = isReply(stanza) || (stanza.kind === "presence" && !isSubscription(stanza));
     const reply = isSilent ? undefined : errorReply(stanza, condition);
     if (reply === undefined) return this.#drop(envelope, reason);
     this.#metrics.errorsSent.inc();
     this.answer(reply, envelope);
+  }
+
+  #leaveOpen(envelope: Envelope): void {
+    this.#metrics.leftOpen.inc();
+    envelope.leaveOpen();
   }
 
   #drop(envelope: Envelope, reason: DropReason): void {

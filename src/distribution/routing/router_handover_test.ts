@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Envelope } from "../envelope.ts";
 import {
   conditionOf,
+  FakeLink,
   fromLink,
   idOf,
   OWN_PROCESS,
@@ -128,10 +129,9 @@ Deno.test("Router.handedBack() leaves a link's stanza to the node before it when
   const f = new RouterFixture();
   f.cache.set(ALICE, "dc1.example.com");
   f.local.set(ALICE, "delivered");
-  let settled = 0;
-  const envelope = new Envelope(handed("1"), { settle: () => void settled++ });
-  f.router.handedBack(envelope, "leaving");
-  assert.deepEqual([settled, f.delivered], [0, []]);
+  const link = new FakeLink();
+  f.router.handedBack(new Envelope(handed("1"), link, 7), "leaving");
+  assert.deepEqual([link.settled, link.left, f.delivered], [[], [7], []]);
   const own = new Envelope({ ...handed("2"), process: OWN_PROCESS });
   f.router.handedBack(own, "leaving");
   assert.deepEqual(f.delivered.map(conditionOf), ["service-unavailable"]);

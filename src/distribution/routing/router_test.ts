@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { conditionOf, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+import { Envelope } from "../envelope.ts";
+import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
 const ALICE = "alice@example.com/x";
 const BOB = "bob@example.com";
@@ -283,6 +284,25 @@ Deno.test("Router.drain() hands what bounces on to another node, and what would 
   router.received(spent);
   await router.drain();
   assert.equal(fixture.handedOn.length, 3, "it has been handed on too often");
+  fixture.close();
+});
+
+Deno.test("Router.drain() leaves what came over a link to the node before it", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  fixture.handedOn = [];
+  const link = new FakeLink();
+  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 1));
+  await fixture.router.drain();
+  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 2));
+  fixture.local.set(BOB, "not-allowed");
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 3));
+  assert.deepEqual([link.settled, link.left], [[], [1, 2, 3]]);
+  assert.deepEqual([fixture.delivered, fixture.handedOn], [[], []]);
+  assert.match(await fixture.metrics.prometheus(), /stanzas_left_open_total 3/);
   fixture.close();
 });
 

@@ -31,6 +31,7 @@ export interface RoutingMetrics {
   readonly bounceHeld: Counter;
   readonly incomingQueueTimeUs: Histogram;
   readonly errorsSent: Counter;
+  readonly leftOpen: Counter;
   readonly dropped: Readonly<Record<DropReason, Counter>>;
 }
 
@@ -75,6 +76,10 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
     errorsSent: metrics.counter({
       name: "causeway_stanza_errors_total",
       help: "Stanzas answered with an error by routing",
+    }),
+    leftOpen: metrics.counter({
+      name: "causeway_stanzas_left_open_total",
+      help: "Stanzas that this node, stopping, left to the one before it to be routed anew",
     }),
     dropped: Object.fromEntries(
       DROP_REASONS.map((reason) => [reason, dropped(reason)]),
