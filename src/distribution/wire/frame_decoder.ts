@@ -5,6 +5,7 @@ import { FIRST_OPTIONAL_TYPE, FRAME_HEADER_BYTES, FRAME_TYPE } from "./frame_typ
 import { MAX_HELLO_BYTES } from "./hello_frame.ts";
 import { readU32 } from "./integers.ts";
 import { MAX_INVALIDATE_BYTES } from "./invalidate_frame.ts";
+import { MAX_DETAILS_BYTES, MAX_RESUME_BYTES, QUEUE_HEADER_BYTES } from "./resume_frames.ts";
 import { MAX_TABLE_FRAME_BYTES } from "./table_frames.ts";
 
 /** Bounds on frames, lengths and types included. */
@@ -164,10 +165,11 @@ export class FrameDecoder {
   get #maxBytes(): number {
     return this.#hasHello
       ? Math.max(
-        this.#limits.maxFrameBytes,
+        this.#limits.maxFrameBytes + QUEUE_HEADER_BYTES,
         MAX_ACK_BYTES,
         MAX_TABLE_FRAME_BYTES,
         MAX_INVALIDATE_BYTES,
+        MAX_DETAILS_BYTES,
       )
       : MAX_HELLO_BYTES;
   }
@@ -224,6 +226,21 @@ export class FrameDecoder {
         return true;
       case FRAME_TYPE.invalidate:
         this.#checkLength(frameBytes, MAX_INVALIDATE_BYTES);
+        return true;
+      case FRAME_TYPE.resume:
+      case FRAME_TYPE.have:
+      case FRAME_TYPE.given:
+      case FRAME_TYPE.end:
+        this.#checkLength(frameBytes, MAX_RESUME_BYTES);
+        return true;
+      case FRAME_TYPE.details:
+        this.#checkLength(frameBytes, MAX_DETAILS_BYTES);
+        return true;
+      case FRAME_TYPE.session:
+        this.#checkLength(frameBytes, this.#limits.maxFrameBytes);
+        return true;
+      case FRAME_TYPE.queue:
+        this.#checkLength(frameBytes, this.#limits.maxFrameBytes + QUEUE_HEADER_BYTES);
         return true;
       case FRAME_TYPE.hello:
         throw new FrameError("link/hello-repeated", "Cannot accept HELLO: there has been one");

@@ -52,6 +52,18 @@ export class FrameReader {
     return text;
   }
 
+  /** A `u32` length and that many bytes: a view of the buffer. */
+  bytes(): Uint8Array {
+    const length = this.u32();
+    const start = this.#take(length);
+    return this.#bytes.subarray(start, start + length);
+  }
+
+  /** Where the next field begins. */
+  get at(): number {
+    return this.#at;
+  }
+
   fail(what: string): never {
     throw malformed(this.#frame, what);
   }

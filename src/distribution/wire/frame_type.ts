@@ -5,7 +5,7 @@ export const FRAME_HEADER_BYTES = 5;
 export const LOWEST_VERSION = 1;
 export const HIGHEST_VERSION = 1;
 /** Additions within a version that older peers can ignore. */
-export const MINOR_VERSION = 0;
+export const MINOR_VERSION = 1;
 
 /** The `type` byte of each frame; `docs/protocol.md` describes their bodies. */
 export const FRAME_TYPE = {
@@ -22,6 +22,13 @@ export const FRAME_TYPE = {
   position: 0x0b,
   mesh: 0x0c,
   invalidate: 0x0d,
+  resume: 0x80,
+  session: 0x81,
+  details: 0x82,
+  queue: 0x83,
+  have: 0x84,
+  given: 0x85,
+  end: 0x86,
 } as const;
 
 /** From here on a frame is optional: a receiver that does not know it skips it. */
@@ -29,24 +36,17 @@ export const FIRST_OPTIONAL_TYPE = 0x80;
 
 export type FrameName = keyof typeof FRAME_TYPE;
 
-const NAMES: readonly (FrameName | undefined)[] = [
-  undefined,
-  "hello",
-  "stanza",
-  "ack",
-  "ping",
-  "pong",
-  "goodbye",
-  "retire",
-  "lease",
-  "changes",
-  "snapshot",
-  "position",
-  "mesh",
-  "invalidate",
-];
+// The record's keys are the names, and its values the types.
+const NAMES = new Map<number, FrameName>(
+  Object.entries(FRAME_TYPE).map(([name, type]) => [type, name as FrameName]),
+);
 
 /** The name of a type byte; undefined for one that this build does not know. */
 export function frameName(type: number): FrameName | undefined {
-  return NAMES[type];
+  return NAMES.get(type);
+}
+
+/** True for the frames of a session that goes from one node to another. */
+export function isResumeType(type: number): boolean {
+  return type >= FRAME_TYPE.resume && type <= FRAME_TYPE.end;
 }

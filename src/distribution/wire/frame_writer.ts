@@ -52,6 +52,19 @@ export class FrameWriter {
     this.#at = end;
   }
 
+  /** A `u32` length and the bytes. */
+  bytes(value: Uint8Array): void {
+    this.u32(value.length);
+    this.raw(value);
+  }
+
+  /** Bytes whose length stands in them. */
+  raw(value: Uint8Array): void {
+    this.#room(value.length);
+    this.#bytes.set(value, this.#at);
+    this.#at += value.length;
+  }
+
   /** Writes a `u16` where `at` stands: a count that is known only now. */
   patchU16(at: number, value: number): void {
     writeU16(this.#bytes, at, value);

@@ -7,21 +7,32 @@ import {
   changesFrame,
   decodeAck,
   decodeChanges,
+  decodeDetails,
+  decodeEnd,
+  decodeGiven,
   decodeGoodbye,
+  decodeHave,
   decodeHello,
   decodeInvalidate,
   decodeLease,
   decodeMesh,
   decodePosition,
+  decodeQueue,
+  decodeResume,
   decodeRetire,
+  decodeSession,
   decodeSnapshot,
   decodeStanza,
   decodeStanzaClass,
   decodeToken,
+  detailsFrames,
+  endFrame,
   FrameDecoder,
   FrameError,
   frameName,
+  givenFrame,
   goodbyeFrame,
+  haveFrame,
   helloFrame,
   invalidateFrames,
   leaseFrame,
@@ -29,12 +40,16 @@ import {
   pingFrame,
   pongFrame,
   positionFrame,
+  queueFrame,
   readNumber,
+  resumeFrame,
   retireFrame,
+  sessionFrame,
   snapshotFrame,
   STANZA_CODES,
   stanzaFrame,
 } from "./mod.ts";
+import type { SessionDetail, TakerStep, TransferEnd } from "./mod.ts";
 
 interface Golden {
   readonly name: string;
@@ -73,20 +88,46 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
       return { frame: name, hints: decodeMesh(frame, 0, end) };
     case "invalidate":
       return { frame: name, keys: decodeInvalidate(frame, 0, end) };
-    case "stanza": {
-      const { stanza, ...rest } = decodeStanza(frame, 0, end);
-      return {
-        frame: name,
-        kind: stanza.kind,
-        type: stanza.type,
-        number: readNumber(frame, 0),
-        from: stanza.from.text,
-        to: stanza.to.text,
-        bytes: stanza.bytes.toHex(),
-        ...rest,
-      };
+    case "stanza":
+      return { frame: name, ...stanzaFields(decodeStanza(frame, 0, end), readNumber(frame, 0)) };
+    case "resume":
+      return { frame: name, ...decodeResume(frame, 0, end) };
+    case "session": {
+      const { presence, priority, ...rest } = decodeSession(frame, 0, end);
+      const known = priority === undefined ? {} : { priority };
+      return { frame: name, ...rest, ...known, presence: presence.toHex() };
+    }
+    case "details":
+      return { frame: name, ...decodeDetails(frame, 0, end) };
+    case "queue": {
+      const { stanzas, ...rest } = decodeQueue(frame, 0, end);
+      const texts = stanzas.map(({ fields, number }) => stanzaFields(fields, number));
+      return { frame: name, ...rest, stanzas: texts };
+    }
+    case "have":
+      return { frame: name, ...decodeHave(frame, 0, end) };
+    case "given":
+      return { frame: name, transfer: decodeGiven(frame, 0, end) };
+    case "end": {
+      const { h, ...rest } = decodeEnd(frame, 0, end);
+      return { frame: name, ...rest, ...(h === undefined ? {} : { h }) };
     }
   }
+}
+
+function stanzaFields(
+  { stanza, ...rest }: EnvelopeFields,
+  number: number,
+): Record<string, unknown> {
+  return {
+    kind: stanza.kind,
+    type: stanza.type,
+    number,
+    from: stanza.from.text,
+    to: stanza.to.text,
+    bytes: stanza.bytes.toHex(),
+    ...rest,
+  };
 }
 
 /** Writes the frame again from what was read of it. */
@@ -119,22 +160,42 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return meshFrame(f.hints);
     case "invalidate":
       return invalidateFrames(f.keys)[0]!;
-    default:
-      return stanzaFrame({
-        ...f,
-        stanza: {
-          kind: f.kind,
-          type: f.type,
-          from: parseJid(f.from),
-          to: parseJid(f.to),
-          bytes: Uint8Array.fromHex(f.bytes),
-        },
-      }, f.number);
+    case "resume":
+      return resumeFrame(f);
+    case "session":
+      return sessionFrame({ ...f, presence: Uint8Array.fromHex(f.presence) });
+    case "details":
+      return detailsFrames(f.transfer, f.details)[0] ??
+        Uint8Array.fromHex(`0000000b82${f.transfer.toString(16).padStart(16, "0")}0000`);
+    case "queue":
+      return queueFrame({ ...f, stanzas: f.stanzas.map(queued) });
+    case "have":
+      return haveFrame(f);
+    case "given":
+      return givenFrame(f.transfer);
+    case "end":
+      return endFrame({ ...f, h: f.h });
+    default: {
+      const { fields, number } = queued(f);
+      return stanzaFrame(fields, number);
+    }
   }
 }
 
+// deno-lint-ignore no-explicit-any
+function queued(f: any): { readonly fields: EnvelopeFields; readonly number: number } {
+  const stanza = {
+    kind: f.kind,
+    type: f.type,
+    from: parseJid(f.from),
+    to: parseJid(f.to),
+    bytes: Uint8Array.fromHex(f.bytes),
+  };
+  return { fields: { ...f, stanza }, number: f.number };
+}
+
 async function golden(): Promise<readonly Golden[]> {
-  const files = ["hello", "stanza", "ack", "control", "table"];
+  const files = ["hello", "stanza", "ack", "control", "table", "resume"];
   const texts = files.map((file) => Deno.readTextFile(new URL(`${file}.json`, FIXTURES)));
   return (await Promise.all(texts)).flatMap((text) => JSON.parse(text).frames as Golden[]);
 }
@@ -247,6 +308,17 @@ const ENDPOINTS = fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength
   maxLength: 5,
 });
 
+const DETAIL: fc.Arbitrary<SessionDetail> = fc.oneof(
+  JID.map((jid) => ({ kind: "directed" as const, jid })),
+  fc.record({
+    kind: fc.constantFrom("delivered" as const, "delivered-to-account" as const),
+    sender: JID,
+    process: POSITIVE,
+    highest: U53,
+    recent: fc.array(U53, { maxLength: 70 }),
+  }),
+);
+
 /** Any frame that our encoders can write. */
 const FRAME = fc.oneof(
   fc.tuple(ENVELOPE, POSITIVE).map(([fields, number]) => stanzaFrame(fields, number)),
@@ -298,6 +370,48 @@ const FRAME = fc.oneof(
   }).map(positionFrame),
   fc.array(fc.record({ host: TEXT, endpoints: ENDPOINTS })).map(meshFrame),
   fc.array(TEXT, { minLength: 1 }).map((keys) => invalidateFrames(keys)[0]!),
+  fc.record({ transfer: POSITIVE, h: U32, account: TEXT, previd: TEXT }).map(resumeFrame),
+  fc.record({
+    transfer: POSITIVE,
+    jid: JID,
+    received: U32,
+    covered: U32,
+    acknowledged: U32,
+    resumeTimeoutMs: U32,
+    resendingMs: U32,
+    lang: fc.oneof(TEXT, fc.constant("")),
+    priority: fc.integer({ min: -128, max: 127 }),
+    presence: fc.uint8Array({ maxLength: 400 }),
+  }).map((fields) =>
+    sessionFrame({
+      ...fields,
+      priority: fields.presence.length === 0 ? undefined : fields.priority,
+    })
+  ),
+  fc.tuple(POSITIVE, fc.array(DETAIL, { minLength: 1 }))
+    .map(([transfer, details]) => detailsFrames(transfer, details)[0]!),
+  fc.record({
+    transfer: POSITIVE,
+    isEnd: fc.boolean(),
+    stanzas: fc.array(fc.record({ fields: ENVELOPE, number: POSITIVE }), { maxLength: 4 }),
+  }).map(queueFrame),
+  fc.tuple(POSITIVE, fc.constantFrom("more", "commit", "taken", "decline"), U53, U53)
+    .map(([transfer, step, one, other]) =>
+      haveFrame({
+        transfer,
+        step: step as TakerStep,
+        received: Math.max(one, other),
+        settled: Math.min(one, other),
+      })
+    ),
+  POSITIVE.map(givenFrame),
+  fc.record({
+    transfer: POSITIVE,
+    reason: fc.constantFrom("done", "stale", "moved", "busy") as fc.Arbitrary<TransferEnd>,
+    h: fc.option(U32, { nil: undefined }),
+    sentCount: U32,
+    process: U53,
+  }).map(endFrame),
 );
 
 Deno.test("frames decode to what was encoded", () => {
