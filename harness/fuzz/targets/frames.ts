@@ -1,8 +1,15 @@
 import {
   decodeAck,
+  decodeDetails,
+  decodeEnd,
+  decodeGiven,
   decodeGoodbye,
+  decodeHave,
   decodeHello,
+  decodeQueue,
+  decodeResume,
   decodeRetire,
+  decodeSession,
   decodeStanza,
   decodeToken,
   encodeStanzaFrame,
@@ -53,6 +60,7 @@ export const FRAMES_TARGET: FuzzTarget = {
   seeds() {
     const hellos = golden("hello");
     const others = [...golden("stanza"), ...golden("ack"), ...golden("control")];
+    others.push(...golden("resume"));
     return others.map((frame) => concat([hellos[0]!, frame, frame]));
   },
   run(input, chance) {
@@ -87,6 +95,20 @@ function decodeFrame(type: number, buffer: Uint8Array, start: number, end: numbe
       return void decodeRetire(buffer, start, end);
     case FRAME_TYPE.stanza:
       return checkStanza(buffer, start, end);
+    case FRAME_TYPE.resume:
+      return void decodeResume(buffer, start, end);
+    case FRAME_TYPE.session:
+      return void decodeSession(buffer, start, end);
+    case FRAME_TYPE.details:
+      return void decodeDetails(buffer, start, end);
+    case FRAME_TYPE.queue:
+      return void decodeQueue(buffer, start, end);
+    case FRAME_TYPE.have:
+      return void decodeHave(buffer, start, end);
+    case FRAME_TYPE.given:
+      return void decodeGiven(buffer, start, end);
+    case FRAME_TYPE.end:
+      return void decodeEnd(buffer, start, end);
     default:
       return; // of the session table: its own tests mutate those
   }
