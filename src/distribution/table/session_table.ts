@@ -3,6 +3,7 @@ import { CausewayError, describeError, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import { ClearedKeys } from "./cleared_keys.ts";
 import { ClusterBus } from "./cluster_bus.ts";
 import { ClusterDirectory } from "./cluster_directory.ts";
 import type { EndpointAddress, PublicDomain } from "./directory.ts";
@@ -115,6 +116,8 @@ export class SessionTable {
   #cancelTick: CancelTimer = () => {};
   #beats: Promise<void> = Promise.resolve();
   #isRestoring = false;
+  /** A key was deleted since the last heartbeat: what it held for others is to be told again. */
+  #hasLostKeys = false;
   /** What Redis said when it wanted a password that we do not have. */
   #refusedBeat: string | undefined;
   #firstAttempt = Promise.withResolvers<void>();
@@ -127,7 +130,11 @@ export class SessionTable {
     this.#logger = deps.logger ?? SILENT_LOGGER;
     this.#onSuperseded = deps.onSuperseded ?? (() => {});
     this.#onChanged = deps.onChanged ?? (() => {});
-    this.#redis = deps.redis ?? new IoredisCommands(redisOptions);
+    this.#redis = new ClearedKeys(deps.redis ?? new IoredisCommands(redisOptions), (key) => {
+      this.#metrics.garbage.inc();
+      this.#logger.warn("redis.garbage", { key });
+      this.#hasLostKeys = true;
+    });
     this.#epochs = deps.epochs ?? new HybridClock(this.#clock);
     this.#cache = new LocationCache(this.#clock, cacheOptions);
     this.#placements = new Placements(this.#clock, cacheOptions);
@@ -560,7 +567,9 @@ export class SessionTable {
       this.#delayBeat(this.#options.redis.refreshAfterMs / BEATS_PER_REFRESH);
       if (!isOurs) this.#supersede();
       else {
-        this.#restore(this.#publication.hasBeenForgotten);
+        const hasLost = this.#publication.hasBeenForgotten || this.#hasLostKeys;
+        this.#hasLostKeys = false;
+        this.#restore(hasLost);
         await this.#replication?.redisReached();
         await this.#housekeeping.prune();
       }
