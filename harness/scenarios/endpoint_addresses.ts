@@ -105,6 +105,7 @@ const ADDRESS_KINDS: Scenario = {
 const NONE: Scenario = {
   name: "empty-endpoints",
   summary: "a datacenter without endpoints reaches others; what is for it waits, and comes back",
+  replications: REPLICATIONS,
   options: OPTIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);

@@ -191,7 +191,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
-    if (type === FRAME_TYPE.position || type === FRAME_TYPE.mesh) {
+    if (isOfTable(type)) {
       this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
       return;
     }
@@ -313,4 +313,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#queueTimes.written(lane.sent, this.#shared.clock.monotonicMs());
     if (fresh > 0) this.#metrics.outgoingMessages.inc(fresh);
   }
+}
+
+/** Replication: who acknowledges what we told, and who can tell us of itself in no other way. */
+function isOfTable(type: number): boolean {
+  return type === FRAME_TYPE.position || type === FRAME_TYPE.mesh || type === FRAME_TYPE.lease ||
+    type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot;
 }

@@ -58,8 +58,8 @@ export interface TableTraffic {
   /** We have linked to a node of another datacenter: we may tell it of ourselves. */
   dialled(link: TableLink): void;
   /**
-   * A LEASE, CHANGES, SNAPSHOT, INVALIDATE (accepted), POSITION or MESH (dialled) frame at [`start`, `end`) of a
-   * read buffer. What it throws ends the link.
+   * A LEASE, CHANGES, SNAPSHOT, POSITION, INVALIDATE (accepted) or MESH (dialled) frame at [`start`,
+   * `end`) of a read buffer. What it throws ends the link.
    */
   frame(link: TableLink, type: number, buffer: Uint8Array, start: number, end: number): void;
   /** @param hasLeft true when the peer's process said that it goes down */

@@ -189,7 +189,11 @@ export class Replication implements TableTraffic {
   }
 
   dialled(link: TableLink): void {
-    const { host } = link;
+    this.#feed(link.host).opened(link);
+  }
+
+  /** What is told to the datacenter `host`. */
+  #feed(host: string): AuthorFeed {
     let feed = this.#feeds.get(host);
     if (feed === undefined) {
       feed = new AuthorFeed(host, {
@@ -202,7 +206,13 @@ export class Replication implements TableTraffic {
       const { snapshot } = feed;
       this.#metrics.bindOut(host, () => this.#feeds.get(host)?.snapshot ?? snapshot);
     }
-    feed.opened(link);
+    return feed;
+  }
+
+  /** Nobody can dial a datacenter that accepts links nowhere: it is told over those that it makes. */
+  #answerOver(link: TableLink, { endpoints }: LeaseFields): void {
+    if (endpoints.length > 0 || this.peers.endpoints(link.host).length > 0) return;
+    if (this.#accepted.get(link.process)?.has(link)) this.#feed(link.host).opened(link);
   }
 
   frame(link: TableLink, type: number, buffer: Uint8Array, start: number, end: number): void {
@@ -211,6 +221,7 @@ export class Replication implements TableTraffic {
         const lease = decodeLease(buffer, start, end);
         if (!this.#isOwn(link, lease)) return;
         this.#intake(lease).lease(link, lease);
+        this.#answerOver(link, lease);
         const offsetUs = lease.nowUs - this.#deps.clock.wallUs();
         if (this.#time.note(`${lease.localHost}#${lease.nodeName}`, offsetUs)) this.#followTime();
         return;

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { changesFrame, decodePosition, leaseFrame, snapshotFrame } from "../wire/mod.ts";
+import {
+  changesFrame,
+  decodeLease,
+  decodePosition,
+  decodeSnapshot,
+  FRAME_TYPE,
+  leaseFrame,
+  positionFrame,
+  snapshotFrame,
+} from "../wire/mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
 import type { TableLink } from "./table_traffic.ts";
@@ -112,6 +121,41 @@ Deno.test("Replication writes what another datacenter tells as its own node woul
   assert.deepEqual(await test.table.hosts(), [DC1, DC2]);
   assert.deepEqual(await test.table.endpoints(DC2), [{ host: "192.0.2.2", port: 5555 }]);
   await test.table.close();
+});
+
+Deno.test("Replication tells a datacenter that nobody can dial over the link that it has made", async () => {
+  for (const endpoints of [[], ["192.0.2.2#5555"]]) {
+    const test = await started();
+    const opened = test.table.sessionOpened(fullJid("alice", "desk"));
+    await advance(test.clock, 10, 1);
+    await opened;
+    const peer = new Peer(test);
+    await peer.say(peer.lease({ endpoints }), peer.lease({ endpoints }));
+    const ours = peer.frames.filter((frame) => frame[4] === FRAME_TYPE.lease)
+      .map((frame) => decodeLease(frame, 0, frame.length));
+    if (endpoints.length > 0) {
+      assert.deepEqual(ours, [], "it is told over our own link to it");
+      await test.table.close();
+      continue;
+    }
+    assert.deepEqual(ours.map(({ localHost }) => localHost), [DC1], "once");
+    const process = test.incarnation;
+    await peer.say(positionFrame({
+      process,
+      round: 1,
+      applied: 0,
+      chunk: 0,
+      isRestart: true,
+      wantsSnapshot: true,
+    }));
+    const snapshot = peer.frames.find((frame) => frame[4] === FRAME_TYPE.snapshot)!;
+    const { records } = decodeSnapshot(snapshot, 0, snapshot.length);
+    assert.deepEqual(records.map(({ name, resourcepart }) => `${name}/${resourcepart}`), [
+      "alice@example.com/desk",
+    ]);
+    assert.deepEqual(peer.refusals, []);
+    await test.table.close();
+  }
 });
 
 Deno.test("Replication takes back what a snapshot does not name", async () => {
