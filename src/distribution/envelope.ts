@@ -87,6 +87,16 @@ export class Envelope implements EnvelopeFields {
     this.stanza = { kind, type, from, to, bytes: bytes.slice() };
   }
 
+  /** Who is told of its fate, under a number of their own; undefined when nobody is, or was already. */
+  get settler(): Settler | undefined {
+    return this.#settler;
+  }
+
+  /** Has somebody else told in their place, under the same number. */
+  set settler(settler: Settler | undefined) {
+    this.#settler = settler;
+  }
+
   /** Reports that the fate is final. Only the first call counts. */
   settle(): void {
     const settler = this.#settler;

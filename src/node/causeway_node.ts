@@ -172,7 +172,9 @@ export class CausewayNode {
         handover: {
           send: (node, envelope) => this.#openCluster.send(node, envelope),
           isGone: (node) => this.#openCluster.isGone(node),
+          reconsider: (node) => this.#openCluster.reconsider(node),
         },
+        resume: (returned, waiting) => this.#router.resume(returned, waiting),
       }),
       clock,
       metrics,

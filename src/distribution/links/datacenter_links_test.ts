@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { randomIncarnation } from "../../base/mod.ts";
+import { ManualClock, randomIncarnation } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
 import { decodeInvalidate, FRAME_TYPE, invalidateFrames } from "../wire/mod.ts";
 import { RawPeer, testHello } from "./_test_peers.ts";
@@ -175,4 +175,26 @@ Deno.test("LinkLayer within a datacenter hands INVALIDATE on to who takes the ta
   }
   await two.until(() => heard.length === 3, "two has heard it");
   assert.deepEqual(heard, [`two accepted ${N1}`, "bob@example.com", "echo.example.com"]);
+});
+
+Deno.test("LinkLayer.reconsider() gives back what waits for a node that is cut off, only then", async () => {
+  using authority = await TestAuthority.create();
+  const clock = new ManualClock();
+  await using one = node(N1, await authority.holder(DC1), {
+    clock,
+    options: { rerouteFirstMs: 1 },
+  });
+  using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 }); // it accepts, and says nothing
+  one.endpoints.set(N2, [{ host: "127.0.0.1", port: silent.addr.port }]);
+  for (const sequence of numbers(2)) one.links.send(N2, testEnvelope(sequence));
+  await one.until(() => one.links.snapshot().hosts[0]!.endpoints.length === 1, "it is dialled");
+  one.links.start();
+  clock.advance(5000);
+  assert.deepEqual(one.returned, []);
+  one.links.reconsider(N2);
+  clock.advance(5000);
+  assert.deepEqual(one.returned.map(({ sequence, reason }) => [sequence, reason]), [
+    [1, "peer-restarted"],
+    [2, "peer-restarted"],
+  ]);
 });

@@ -39,6 +39,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Monotonic milliseconds at which what has nowhere to go is given back; undefined while all has. */
   #rerouteAtMs: number | undefined;
   #rerouteDelayMs = 0;
+  #isReconsidering = false;
 
   constructor(
     destination: string,
@@ -149,6 +150,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.refresh(); // never rejects
   }
 
+  /** Somebody waits for the fate of what is held here: it is not to wait for a node that is cut off. */
+  reconsider(): void {
+    this.#isReconsidering = true;
+  }
+
   tick(nowMs: number): void {
     const { disabledGcIntervalMs, expireAfterMs } = this.#shared.options;
     // First of all: what is routed anew may be on its way back here, and would escape its end.
@@ -198,9 +204,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
     if (link.lane.isGone) this.#markGone(link);
     // Processes that have ended settle nothing any more: what they had is routed anew at once.
-    if (this.isGone) {
-      this.giveBackAll(this.#shared.scope === "datacenter" ? "peer-restarted" : "peer-gone");
-    }
+    if (this.isGone) this.giveBackAll(this.#gone);
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
     // Its node may be gone or have moved: the table may know by now.
@@ -323,24 +327,36 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   /**
-   * Gives back what waits where nobody listens: whom it is for may have gone to another datacenter.
-   * What has nowhere else to go comes back here, until it expires.
+   * Gives back what waits where nobody listens: whom it is for may have gone to another datacenter or
+   * node. What has nowhere else to go comes back here, until it expires.
    */
   #rerouteHomeless(nowMs: number): void {
     const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
     if (this.#rerouteAtMs === undefined) {
-      if (![...this.#lanes()].some(isHomeless)) return;
+      if (this.items === 0) this.#isReconsidering = false;
+      if (this.#homeless().length === 0) return;
       this.#rerouteDelayMs = rerouteFirstMs;
     } else {
       if (nowMs < this.#rerouteAtMs) return;
       // Taken before any is given back, which may come here again at once.
-      const taken = [...this.#lanes()].filter(isHomeless).map((lane) => lane.takeAll());
-      for (const entries of taken) this.#giveBackTaken(entries, "peer-gone");
+      const taken = this.#homeless().map((lane) => lane.takeAll());
+      for (const entries of taken) this.#giveBackTaken(entries, this.#gone);
       // Several times before what is left expires.
       const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
       this.#rerouteDelayMs = Math.min(2 * this.#rerouteDelayMs, mostMs);
     }
     this.#rerouteAtMs = nowMs + this.#rerouteDelayMs;
+  }
+
+  /** Lanes with what can go nowhere, or is not to wait until it can. */
+  #homeless(): readonly Lane[] {
+    const isCutOff = this.#isReconsidering && this.#openLinks === 0;
+    return [...this.#lanes()].filter((lane) => isHomeless(lane) || (isCutOff && lane.items > 0));
+  }
+
+  /** Why what was for a process that cannot be reached any more comes back. */
+  get #gone(): ReturnReason {
+    return this.#shared.scope === "datacenter" ? "peer-restarted" : "peer-gone";
   }
 
   /** Moves all that `lane` holds to other lanes, keeping each sender's order. */

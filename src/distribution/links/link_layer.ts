@@ -188,6 +188,11 @@ export class LinkLayer {
     return this.#hosts.get(destination)?.isGone ?? false;
   }
 
+  /** What waits for `destination` is routed anew soon, unless that is reached before. */
+  reconsider(destination: string): void {
+    this.#hosts.get(destination)?.reconsider();
+  }
+
   /** Takes notice of a datacenter that is new, or accepts links elsewhere than before. */
   learn(host: string): void {
     if (this.#phase !== "running" || host === this.#own) return;

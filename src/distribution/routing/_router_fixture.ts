@@ -29,6 +29,10 @@ export class RouterFixture {
   readonly domains = new Set<string>();
   /** Ids of what another node of the datacenter was given; undefined while there is none. */
   handedOn: string[] | undefined;
+  /** By recipient: what is said of whether a stanza has to wait. */
+  readonly kept = new Map<string, boolean | "full">();
+  /** What waits behind others. */
+  readonly waiting: Envelope[] = [];
   /** While set, lookups wait for it. */
   gate: Promise<void> | undefined;
   readonly router: Router;
@@ -68,6 +72,8 @@ export class RouterFixture {
       },
       local: {
         servesDomain: (domain) => this.domains.has(domain),
+        keepBehind: ({ stanza }) => this.kept.get(stanza.to.text) ?? false,
+        giveUpWaiting: () => this.waiting.splice(0),
         handOn: (envelope) => {
           this.handedOn?.push(idOf(envelope.stanza));
           return this.handedOn !== undefined;

@@ -1,8 +1,10 @@
-import { parseJid } from "../../xmpp/mod.ts";
+import { FullJid, parseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 import type { Domains } from "./decision.ts";
+import { HandoverOrder } from "./handover_order.ts";
+import type { ResumeHandover } from "./handover_order.ts";
 import { spreadToUser } from "./placement.ts";
 import type {
   Handover,
@@ -20,6 +22,8 @@ export interface DatacenterSideDeps {
   readonly node: NodeSide;
   readonly placements: Placements;
   readonly handover: Handover;
+  /** Goes on with what `keepBehind` and `takeBack` took over. */
+  readonly resume: ResumeHandover;
 }
 
 /**
@@ -31,9 +35,11 @@ export interface DatacenterSideDeps {
  */
 export class DatacenterSide implements LocalDelivery {
   readonly #deps: DatacenterSideDeps;
+  readonly #order: HandoverOrder;
 
   constructor(deps: DatacenterSideDeps) {
     this.#deps = deps;
+    this.#order = new HandoverOrder(deps.resume);
   }
 
   servesDomain(domain: string): boolean {
@@ -66,6 +72,21 @@ export class DatacenterSide implements LocalDelivery {
     return true;
   }
 
+  keepBehind(envelope: Envelope): boolean | "full" {
+    const kept = this.#order.keepBehind(envelope, (node) => this.#isAt(envelope.stanza.to, node));
+    if (kept === undefined || kept === "full") return kept ?? false;
+    this.#deps.handover.reconsider(kept.node);
+    return true;
+  }
+
+  takeBack(envelope: Envelope, isToGoOn: boolean): boolean {
+    return this.#order.takeBack(envelope, isToGoOn);
+  }
+
+  giveUpWaiting(): readonly Envelope[] {
+    return this.#order.drain();
+  }
+
   deliverElsewhere(envelope: Envelope): void {
     const { handover } = this.#deps;
     const nodes = new Set(this.#living(envelope.stanza.to).map(({ node }) => node));
@@ -95,6 +116,7 @@ export class DatacenterSide implements LocalDelivery {
       for (let i = 0; i < copies.length; i++) handover.send(copies[i]!, envelopes[i]!);
     }
     if (!isHere) {
+      this.#order.handed(envelope, first);
       handover.send(first, envelope);
       return "handed-over";
     }
@@ -106,10 +128,23 @@ export class DatacenterSide implements LocalDelivery {
   #deliverToComponent(envelope: Envelope): LocalOutcome {
     const { node, handover } = this.#deps;
     const { to } = envelope.stanza;
-    const [first] = this.#living(to.localpart === "" ? to : parseJid(to.domainpart));
+    const [first] = this.#living(keyOf(to, this.#deps.domains));
     if (first === undefined) return node.deliver(envelope);
+    this.#order.handed(envelope, first.node);
     handover.send(first.node, envelope);
     return "handed-over";
+  }
+
+  /** True when the resource is at `node`; or, where that is nowhere, the account or component. */
+  #isAt(to: Jid, node: string): boolean {
+    const { placements, domains, node: own } = this.#deps;
+    const all = placements.placements(keyOf(to, domains));
+    if (to instanceof FullJid && isUser(to, domains)) {
+      if (own.ownSessions(to).isResourceHere) return false;
+      const placed = all.find(({ resourcepart }) => resourcepart === to.resourcepart);
+      if (placed !== undefined) return placed.node === node;
+    }
+    return all.some((each) => each.node === node);
   }
 
   #living(key: Jid): readonly Placement[] {
@@ -120,6 +155,11 @@ export class DatacenterSide implements LocalDelivery {
     }
     return all;
   }
+}
+
+/** What placements are asked for: users by JID, everything else by domain. */
+function keyOf(to: Jid, domains: Domains): Jid {
+  return to.localpart === "" || isUser(to, domains) ? to : parseJid(to.domainpart);
 }
 
 function isUser(to: Jid, { globalHost }: Domains): boolean {

@@ -21,6 +21,8 @@ class Side {
   readonly delivered: Envelope[] = [];
   readonly sent: { readonly node: string; readonly envelope: Envelope }[] = [];
   readonly located: string[] = [];
+  readonly reconsidered: string[] = [];
+  readonly resumed: Envelope[] = [];
   readonly side = new DatacenterSide({
     domains: {
       globalHost: "example.com",
@@ -41,7 +43,9 @@ class Side {
     handover: {
       send: (node, envelope) => void this.sent.push({ node, envelope }),
       isGone: (node) => this.gone.has(node),
+      reconsider: (node) => void this.reconsidered.push(node),
     },
+    resume: (returned, waiting) => void this.resumed.push(...returned, ...waiting),
   });
 
   #placements() {
@@ -215,4 +219,51 @@ Deno.test("DatacenterSide.prepare() looks a user up whose nodes are not known", 
   await test.side.prepare(to);
   assert.deepEqual(test.located, [BOB]);
   assert.equal(test.side.prepare(chat("echo.example.com").stanza.to), undefined);
+});
+
+Deno.test("DatacenterSide keeps what follows behind what is at a node that the recipient has left", async () => {
+  for (const to of [`${BOB}/phone`, BOB]) {
+    const test = new Side();
+    test.place(BOB, ["n2", "phone", 1]);
+    const [first, second] = [1, 2].map((sequence) =>
+      fromLink(stanza("alice@example.com/a", to), { sequence })
+    ) as [Envelope, Envelope];
+    test.side.deliver(first);
+    assert.equal(test.side.keepBehind(second), false, "bob is there");
+    test.place(BOB, ["n3", "phone", 1]);
+    assert.equal(test.side.keepBehind(second), true);
+    assert.deepEqual(test.reconsidered, ["n2"]);
+    assert.equal(test.side.takeBack(first, true), true);
+    await Promise.resolve();
+    assert.deepEqual(test.resumed, [first, second]);
+  }
+});
+
+Deno.test("DatacenterSide knows that a resource is here, whatever it was told of it before", () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "phone", 1]);
+  test.side.deliver(chat(`${BOB}/phone`));
+  test.own = { isHere: true, isResourceHere: true, priority: 1 };
+  const next = fromLink(stanza("alice@example.com/a", `${BOB}/phone`), { sequence: 2 });
+  assert.equal(test.side.keepBehind(next), true);
+  assert.deepEqual(test.side.giveUpWaiting(), [next]);
+});
+
+Deno.test("DatacenterSide keeps nothing behind what another of the account's resources has", () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "phone", 1], ["n3", "desk", 0]);
+  const send = (sequence: number) => fromLink(stanza("alice@example.com/a", BOB), { sequence });
+  test.side.deliver(send(1));
+  test.place(BOB, ["n2", "phone", 0], ["n3", "desk", 1]);
+  assert.equal(test.side.keepBehind(send(2)), false, "the phone may sleep for long");
+});
+
+Deno.test("DatacenterSide keeps order to a component that comes to another node", () => {
+  const test = new Side();
+  test.place("rooms.example.com", ["n2", ""]);
+  const send = (sequence: number) =>
+    fromLink(stanza("alice@example.com/a", "hall@rooms.example.com"), { sequence });
+  test.side.deliver(send(1));
+  test.place("rooms.example.com", ["n3", ""]);
+  assert.equal(test.side.keepBehind(send(2)), true);
 });

@@ -51,6 +51,8 @@ export interface Handover {
   send(node: string, envelope: Envelope): void;
   /** True while the node's process has ended: nothing is handed to it. */
   isGone(node: string): boolean;
+  /** Somebody waits for the fate of what `node` was handed: if it cannot be reached, it comes back. */
+  reconsider(node: string): void;
 }
 
 /**
@@ -78,6 +80,18 @@ export interface LocalDelivery {
    * for; false when there is none.
    */
   handOn?(envelope: Envelope): boolean;
+  /**
+   * Takes over what must wait, so as not to overtake what its sender has under way to the same address
+   * within the datacenter; false when it need not. `full` when it must and there is no room.
+   */
+  keepBehind?(envelope: Envelope): boolean | "full";
+  /**
+   * Another node has given `envelope` back. True when it was taken over, to be routed anew in its order.
+   * @param isToGoOn false when it ends with this node
+   */
+  takeBack?(envelope: Envelope, isToGoOn: boolean): boolean;
+  /** Gives up all that was taken over and waits still, in order. */
+  giveUpWaiting?(): readonly Envelope[];
   /** Gives a copy, which nobody answers for, to the datacenter's other nodes that want it. */
   deliverElsewhere?(envelope: Envelope): void;
 }

@@ -18,13 +18,16 @@ export interface RepeatFilterOptions {
 
 const MAX_PROCESSES_PER_PAIR = 4;
 
+/** In place of what was forgotten: below every sequence, so that nothing counts as older than it all. */
+const NO_SEQUENCE = 0;
+
 /**
  * Remembers what was delivered here, per recipient address, sender and origin process, so that a
  * stanza which travelled on two lanes (`mayBeRepeat`) is delivered once (`design.md` §6).
  *
  * A stanza that is in the window was delivered. One that is older than the whole window and may be a
- * repeat is taken for one: lanes hand over in order, so its successors came with it. A stanza that
- * cannot be a repeat is never compared, so none is lost for having taken a longer way.
+ * repeat is taken for one: lanes hand over in order, so its successors came with it. One that is not
+ * marked so is not, lest it be lost for having taken a longer way.
  */
 export class RepeatFilter {
   readonly #maxPairs: number;
@@ -40,11 +43,10 @@ export class RepeatFilter {
 
   /** True when this very stanza has been delivered to this address before. */
   isRepeat(envelope: Envelope): boolean {
-    if (!envelope.mayBeRepeat) return false;
     const seen = this.#find(envelope);
     if (seen === undefined || envelope.sequence > seen.highest) return false;
     if (seen.recent.includes(envelope.sequence)) return true;
-    if (seen.recent.length < this.#window) return false;
+    if (!envelope.mayBeRepeat || seen.recent.length < this.#window) return false;
     return envelope.sequence < Math.min(...seen.recent);
   }
 
@@ -55,6 +57,14 @@ export class RepeatFilter {
     if (seen.recent.length < this.#window) seen.recent.push(envelope.sequence);
     else seen.recent[seen.next] = envelope.sequence;
     seen.next = (seen.next + 1) % this.#window;
+  }
+
+  /** The stanza was taken back from where it had been delivered: it is to be delivered anew. */
+  forget(envelope: Envelope): void {
+    const seen = this.#find(envelope);
+    if (seen === undefined) return;
+    const at = seen.recent.indexOf(envelope.sequence);
+    if (at !== -1) seen.recent[at] = NO_SEQUENCE;
   }
 
   #find(envelope: Envelope): Seen | undefined {

@@ -35,10 +35,22 @@ Deno.test("RepeatFilter finds what was delivered to this address from this proce
   assert.equal(filter.isRepeat(envelope(5, { from: "a@example.com/y" })), false);
 });
 
-Deno.test("RepeatFilter never drops a stanza that cannot be a repeat", () => {
-  const filter = new RepeatFilter();
-  filter.remember(envelope(5));
-  assert.equal(filter.isRepeat(envelope(5, { mayBeRepeat: false })), false);
+Deno.test("RepeatFilter drops what it knows to be a repeat, and only guesses where that is marked", () => {
+  const filter = new RepeatFilter({ window: 4 });
+  for (const sequence of [10, 12, 14, 16, 18]) filter.remember(envelope(sequence));
+  assert.equal(filter.isRepeat(envelope(12, { mayBeRepeat: false })), true);
+  assert.equal(filter.isRepeat(envelope(3, { mayBeRepeat: false })), false);
+});
+
+Deno.test("RepeatFilter.forget() lets a stanza be delivered anew, and takes none for older than all", () => {
+  const filter = new RepeatFilter({ window: 4 });
+  for (const sequence of [10, 12, 14, 16]) filter.remember(envelope(sequence));
+  filter.forget(envelope(11));
+  assert.equal(filter.isRepeat(envelope(3)), true);
+  filter.forget(envelope(12));
+  assert.equal(filter.isRepeat(envelope(12)), false);
+  assert.equal(filter.isRepeat(envelope(3)), false);
+  assert.equal(filter.isRepeat(envelope(14)), true);
 });
 
 Deno.test("RepeatFilter lets a gap inside its window through and takes older ones for repeats", () => {

@@ -162,10 +162,16 @@ export class Router {
   /** Takes back what could not be handed to another node of this datacenter. */
   handedBack(envelope: Envelope, reason: ReturnReason): void {
     if (envelope.isCopy) return this.#drop(envelope, "returned");
-    if (reason !== "peer-restarted") return this.returned(envelope, reason);
-    // No hop was made; where the recipient is now, the table may know by now.
-    this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
-    this.#submit(envelope, -1);
+    const isToGoOn = reason === "peer-restarted";
+    if (this.#deps.local.takeBack?.(envelope, isToGoOn) === true) return;
+    if (!isToGoOn) return this.returned(envelope, reason);
+    this.#routeAnew(envelope);
+  }
+
+  /** Goes on with what other nodes of this datacenter gave back, and with what waited behind it. */
+  resume(returned: readonly Envelope[], waiting: readonly Envelope[]): void {
+    for (const envelope of returned) this.#routeAnew(envelope);
+    for (const envelope of waiting) this.#submit(envelope, -1);
   }
 
   /** Takes back what a lane could not carry. */
@@ -176,8 +182,7 @@ export class Router {
         return this.#submit(envelope, -1);
       case "peer-gone":
         envelope.ttl++;
-        this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
-        return this.#submit(envelope, -1);
+        return this.#routeAnew(envelope);
       case "full":
         return this.#refuse(envelope, "resource-constraint", "returned");
       case "expired":
@@ -204,6 +209,7 @@ export class Router {
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = false;
+    this.#repeats.forget(envelope);
     this.#resends.forget(envelope.stanza);
     this.#submit(envelope, -1);
   }
@@ -222,6 +228,9 @@ export class Router {
   async drain(): Promise<void> {
     this.#isStopping = true;
     await this.#workers.idle();
+    for (const envelope of this.#deps.local.giveUpWaiting?.() ?? []) {
+      this.#giveUpBounced(envelope, "stopping");
+    }
     await this.#bounce?.stop();
     await this.#workers.idle();
   }
@@ -241,6 +250,12 @@ export class Router {
       settler,
       number,
     );
+  }
+
+  /** Where the recipient is now, the table may know by now. */
+  #routeAnew(envelope: Envelope): void {
+    this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
+    this.#submit(envelope, -1);
   }
 
   #submit(envelope: Envelope, sinceMs: number): void {
@@ -281,6 +296,7 @@ export class Router {
       case "component":
       case "outside":
         if (this.#deps.local.servesDomain(to.domainpart)) {
+          if (this.#isKeptBehind(envelope)) return undefined;
           if (!this.#deliverHere(envelope, true)) {
             this.#noRoute(envelope, decision, this.#lookupKey(to));
           }
@@ -337,7 +353,15 @@ export class Router {
     return to.domainpart === this.#domains.globalHost ? to : parseJid(to.domainpart);
   }
 
+  /** True when the stanza is dealt with: it waits for what must arrive before it. */
+  #isKeptBehind(envelope: Envelope): boolean {
+    const kept = this.#deps.local.keepBehind?.(envelope);
+    if (kept === "full") this.#refuse(envelope, "resource-constraint", "refused");
+    return kept === true || kept === "full";
+  }
+
   #dispatch(envelope: Envelope, decision: Decision, key: Jid, host: string | null): void {
+    if (this.#isKeptBehind(envelope)) return;
     if (decision === "own-resource") {
       if (host === null || host === this.#domains.localHost) this.#deliverFinally(envelope);
       else this.#forward(envelope, host);
@@ -380,8 +404,10 @@ export class Router {
 
   /** False when nothing here answers to the address; otherwise the envelope is dealt with. */
   #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
-    const isForeign = envelope.process !== this.#deps.process;
-    const isRepeat = isForeign && this.#repeats.isRepeat(envelope);
+    // What entered here has one way to this place, unless it went to another node and came back.
+    const mayComeTwice = envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
+      envelope.isHandedOver;
+    const isRepeat = mayComeTwice && this.#repeats.isRepeat(envelope);
     if (isRepeat || (envelope.isResent && this.#resends.has(envelope.stanza))) {
       this.#drop(envelope, "repeat");
       return true;
@@ -395,7 +421,7 @@ export class Router {
         return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
-        if (isForeign) {
+        if (mayComeTwice) {
           this.#repeats.remember(envelope);
           this.#resends.remember(envelope.stanza);
         }

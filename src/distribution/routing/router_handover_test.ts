@@ -169,3 +169,68 @@ Deno.test("Router.returned() leaves what an answer answers unsettled when this n
     f.close();
   }
 });
+
+Deno.test("Router leaves alone what has to wait, and answers what finds no room to", () => {
+  const f = new RouterFixture();
+  for (const [jid, host] of [[BOB, "dc1.example.com"], [ALICE, "dc1.example.com"]] as const) {
+    f.cache.set(jid, host);
+    f.local.set(jid, "delivered");
+  }
+  f.kept.set(BOB, true);
+  f.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  assert.deepEqual(f.delivered, []);
+  f.kept.set(BOB, "full");
+  f.router.accept(stanza(ALICE, BOB, { id: "2" }));
+  assert.deepEqual(f.delivered.map(conditionOf), ["resource-constraint"]);
+  f.close();
+});
+
+Deno.test("Router.resume() goes on with what came back, looked up anew, then with what waited", async () => {
+  const f = new RouterFixture();
+  f.local.set(BOB, "delivered");
+  f.cache.set(BOB, "dc3.example.com");
+  f.table.set(BOB, "dc1.example.com");
+  const [first, second, third] = [1, 2, 3].map((sequence) => handed(`${sequence}`, { sequence }));
+  f.router.resume([first!, second!], [third!]);
+  await f.settled();
+  assert.deepEqual(f.delivered.map(idOf), ["1", "2", "3"]);
+  f.close();
+});
+
+Deno.test("Router.drain() gives up what waits within the datacenter", async () => {
+  const f = new RouterFixture();
+  f.cache.set(ALICE, "dc1.example.com");
+  f.local.set(ALICE, "delivered");
+  const link = new FakeLink();
+  f.waiting.push(new Envelope(handed("1"), link, 5), new Envelope(handed("2")));
+  await f.router.drain();
+  assert.deepEqual(link.left, [5]);
+  assert.deepEqual(f.delivered.map(conditionOf), ["service-unavailable"]);
+  f.close();
+});
+
+Deno.test("Router delivers what a node that was cut off gives back late, after all, only once", async () => {
+  const f = new RouterFixture();
+  f.table.set(BOB, "dc1.example.com");
+  f.local.set(BOB, "delivered");
+  const own = { ...handed("1"), process: OWN_PROCESS };
+  f.router.handedBack(new Envelope({ ...own, mayBeRepeat: true }), "peer-restarted");
+  await f.settled();
+  f.router.handedOver(new Envelope(own));
+  assert.deepEqual(f.delivered.map(idOf), ["1"]);
+  f.close();
+});
+
+Deno.test("Router.reroute() lets the same stanza come back to where it was before", () => {
+  const f = new RouterFixture();
+  f.local.set(BOB, "delivered");
+  const envelope = handed("1");
+  f.router.handedOver(envelope);
+  envelope.isHandedOver = false; // as a datacenter's side does
+  f.cache.set(BOB, "dc2.example.com");
+  f.router.reroute(envelope);
+  assert.deepEqual(f.sentTo("dc2.example.com"), ["1"]);
+  f.router.handedOver(handed("1"));
+  assert.deepEqual(f.delivered.map(idOf), ["1", "1"]);
+  f.close();
+});

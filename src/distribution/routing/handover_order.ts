@@ -1,0 +1,214 @@
+import type { Envelope, Settler } from "../envelope.ts";
+
+/** Bounds of what waits. */
+export interface HandoverOrderOptions {
+  /** Stanzas that wait, over all senders. @default 100000 */
+  readonly maxWaiting?: number;
+  /** Bytes of their text. @default 67108864 */
+  readonly maxWaitingBytes?: number;
+}
+
+/** Goes on with what a node gave back, which is to be routed anew, and with what waited behind it. */
+export type ResumeHandover = (
+  returned: readonly Envelope[],
+  waiting: readonly Envelope[],
+) => void;
+
+/** What one sender has under way to one address by another node of this datacenter. */
+interface Way {
+  readonly to: string;
+  readonly from: string;
+  readonly node: string;
+  /** The process whose numbers `last` belongs to. */
+  readonly process: number;
+  /** The highest number that went this way. */
+  last: number;
+  /** Stanzas on it whose fate is open. */
+  open: number;
+  readonly returned: Envelope[];
+  readonly waiting: Envelope[];
+}
+
+/**
+ * Keeps a sender's order to a recipient who moves between the nodes of this datacenter.
+ *
+ * What was handed to a node where the recipient is no longer comes back from there in time: given back,
+ * or handed on by that node. What follows it waits here until all of it is settled. A recipient who
+ * stays where they are makes nothing wait.
+ *
+ *     nothing open ── handed ──▶ open at a node ── all settled ──▶ nothing open
+ *                                    │
+ *                  the recipient left that node, and more comes
+ *                                    ▼
+ *                                 waiting ── all settled or given back ──▶ goes on, in order
+ */
+export class HandoverOrder {
+  readonly #options: Required<HandoverOrderOptions>;
+  readonly #resume: ResumeHandover;
+  /** By recipient's address and sender's. */
+  readonly #ways = new Map<string, Map<string, Way>>();
+  /** All with something returned or waiting; one may have been replaced in `#ways`. */
+  readonly #stalled = new Set<Way>();
+  #waiting = 0;
+  #waitingBytes = 0;
+
+  constructor(resume: ResumeHandover, options: HandoverOrderOptions = {}) {
+    this.#resume = resume;
+    this.#options = {
+      maxWaiting: options.maxWaiting ?? 100_000,
+      maxWaitingBytes: options.maxWaitingBytes ?? 64 * 1024 * 1024,
+    };
+  }
+
+  /** Stanzas that wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Notes that `envelope` is about to be handed to `node`. */
+  handed(envelope: Envelope, node: string): void {
+    const { process, sequence } = envelope;
+    let way = this.#find(envelope);
+    if (way?.process === process && sequence <= way.last) return; // it has been round that way
+    if (way === undefined || way.node !== node || way.process !== process) {
+      way = this.#add(envelope, node);
+    }
+    way.open++;
+    way.last = sequence;
+    envelope.settler = new Handed(this, way, envelope.settler);
+  }
+
+  /**
+   * Takes over what must not overtake what is under way elsewhere.
+   * @param isAt tells whether the recipient is at a node, as far as is known
+   * @returns the node that it waits for; `full` when it would have to wait and there is no room
+   */
+  keepBehind(
+    envelope: Envelope,
+    isAt: (node: string) => boolean,
+  ): { readonly node: string } | "full" | undefined {
+    if (this.#ways.size === 0) return undefined;
+    const way = this.#find(envelope);
+    if (way === undefined || way.process !== envelope.process) return undefined;
+    if (envelope.sequence <= way.last) return undefined; // it is what the others wait for
+    if (!this.#stalled.has(way) && isAt(way.node)) return undefined;
+    const { maxWaiting, maxWaitingBytes } = this.#options;
+    const bytes = this.#waitingBytes + envelope.stanza.bytes.length;
+    if (this.#waiting >= maxWaiting || bytes > maxWaitingBytes) return "full";
+    envelope.detach();
+    this.#waiting++;
+    this.#waitingBytes = bytes;
+    way.waiting.push(envelope);
+    this.#stalled.add(way);
+    return way;
+  }
+
+  /**
+   * A node has given `envelope` back. When it `isToGoOn`, it is taken over and goes on before what
+   * waits behind it, once all of it is back; true then.
+   */
+  takeBack(envelope: Envelope, isToGoOn: boolean): boolean {
+    const handed = envelope.settler;
+    if (!(handed instanceof Handed)) return false;
+    const { way } = handed;
+    envelope.settler = handed.before;
+    if (isToGoOn) {
+      way.returned.push(envelope);
+      this.#stalled.add(way);
+    }
+    this.settled(way);
+    return isToGoOn;
+  }
+
+  /** One of what was open on `way` has met its fate. */
+  settled(way: Way): void {
+    if (--way.open > 0) return;
+    if (!this.#stalled.has(way)) return this.#forget(way);
+    // Not within what settles it: a lane that is just being emptied takes nothing new.
+    queueMicrotask(() => this.#goOn(way));
+  }
+
+  /** Gives up what waits, for a graceful stop: in order. */
+  drain(): readonly Envelope[] {
+    const left: Envelope[] = [];
+    for (const way of [...this.#stalled]) {
+      left.push(...way.returned, ...way.waiting);
+      this.#end(way);
+    }
+    return left;
+  }
+
+  #goOn(way: Way): void {
+    if (way.open > 0 || !this.#stalled.has(way)) return;
+    this.#end(way);
+    this.#resume(way.returned, way.waiting);
+  }
+
+  #end(way: Way): void {
+    this.#stalled.delete(way);
+    this.#forget(way);
+    for (const { stanza } of way.waiting) {
+      this.#waiting--;
+      this.#waitingBytes -= stanza.bytes.length;
+    }
+  }
+
+  #find({ stanza: { to, from } }: Envelope): Way | undefined {
+    return this.#ways.get(to.text)?.get(from.text);
+  }
+
+  /** What was the pair's way until now is settled or waited for without being found any more. */
+  #add({ stanza: { to, from }, process }: Envelope, node: string): Way {
+    const way: Way = {
+      to: to.text,
+      from: from.text,
+      node,
+      process,
+      last: 0,
+      open: 0,
+      returned: [],
+      waiting: [],
+    };
+    const senders = this.#ways.get(way.to);
+    if (senders === undefined) this.#ways.set(way.to, new Map([[way.from, way]]));
+    else senders.set(way.from, way);
+    return way;
+  }
+
+  #forget(way: Way): void {
+    const senders = this.#ways.get(way.to);
+    if (senders?.get(way.from) !== way) return;
+    senders.delete(way.from);
+    if (senders.size === 0) this.#ways.delete(way.to);
+  }
+}
+
+/** Told of the fate of what is on a way, before whoever was told without it. */
+class Handed implements Settler {
+  readonly way: Way;
+  readonly before: Settler | undefined;
+  readonly held?: (number: number) => void;
+  readonly leftOpen?: (number: number) => void;
+  readonly #order: HandoverOrder;
+
+  constructor(order: HandoverOrder, way: Way, before: Settler | undefined) {
+    this.#order = order;
+    this.way = way;
+    this.before = before;
+    if (before?.held !== undefined) this.held = passHeld;
+    if (before?.leftOpen !== undefined) this.leftOpen = passLeftOpen;
+  }
+
+  settle(number: number): void {
+    this.before?.settle(number);
+    this.#order.settled(this.way);
+  }
+}
+
+function passHeld(this: Handed, number: number): void {
+  this.before!.held!(number); // it is set where there is one
+}
+
+function passLeftOpen(this: Handed, number: number): void {
+  this.before!.leftOpen!(number); // it is set where there is one
+}

@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { Envelope } from "../envelope.ts";
+import { FakeLink, fromLink, stanza } from "./_router_fixture.ts";
+import { HandoverOrder } from "./handover_order.ts";
+import type { HandoverOrderOptions } from "./handover_order.ts";
+
+const BOB = "bob@example.com";
+
+class Order {
+  /** Nodes where bob is. */
+  readonly at = new Set(["n1"]);
+  readonly link = new FakeLink();
+  readonly resumed: { readonly returned: number[]; readonly waiting: number[] }[] = [];
+  readonly order: HandoverOrder;
+
+  constructor(options?: HandoverOrderOptions) {
+    const numbers = (all: readonly Envelope[]) => all.map(({ sequence }) => sequence);
+    this.order = new HandoverOrder(
+      (returned, waiting) =>
+        void this.resumed.push({ returned: numbers(returned), waiting: numbers(waiting) }),
+      options,
+    );
+  }
+
+  envelope(sequence: number, { from = "alice@example.com/a", to = BOB } = {}): Envelope {
+    return new Envelope(fromLink(stanza(from, to), { sequence }), this.link, sequence);
+  }
+
+  handed(sequence: number, node = "n1"): Envelope {
+    const envelope = this.envelope(sequence);
+    this.order.handed(envelope, node);
+    return envelope;
+  }
+
+  keep(envelope: Envelope) {
+    return this.order.keepBehind(envelope, (node) => this.at.has(node));
+  }
+
+  settled(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+Deno.test("HandoverOrder makes nothing wait while the recipient stays, or after all is settled", () => {
+  const test = new Order();
+  const first = test.handed(1);
+  assert.equal(test.keep(test.envelope(2)), undefined);
+  first.settle();
+  assert.deepEqual(test.link.settled, [1]);
+  test.at.clear();
+  assert.equal(test.keep(test.envelope(3)), undefined, "nothing is under way");
+});
+
+Deno.test("HandoverOrder holds back what follows until the last of what is open is settled", async () => {
+  const test = new Order();
+  const open = [test.handed(1), test.handed(2)];
+  test.at.clear();
+  const kept = test.keep(test.envelope(3));
+  assert.ok(typeof kept === "object" && kept.node === "n1");
+  test.at.add("n1"); // even when the recipient is back: 4 must not overtake 3
+  assert.ok(test.keep(test.envelope(4)));
+  open[1]!.settle();
+  await test.settled();
+  assert.deepEqual(test.resumed, []);
+  open[0]!.settle();
+  await test.settled();
+  assert.deepEqual(test.resumed, [{ returned: [], waiting: [3, 4] }]);
+  assert.equal(test.order.waiting, 0);
+  assert.equal(test.keep(test.envelope(5)), undefined);
+});
+
+Deno.test("HandoverOrder lets what a node gave back go on before what waited behind it", async () => {
+  const test = new Order();
+  const open = [test.handed(1), test.handed(2), test.handed(3)];
+  test.at.clear();
+  test.keep(test.envelope(4));
+  assert.equal(test.order.takeBack(open[0]!, true), true);
+  assert.equal(test.order.takeBack(open[1]!, false), false, "it is answered by who asks");
+  assert.equal(test.order.takeBack(open[2]!, true), true);
+  test.keep(test.envelope(5));
+  await test.settled();
+  assert.deepEqual(test.resumed, [{ returned: [1, 3], waiting: [4, 5] }]);
+  open[0]!.settle();
+  assert.deepEqual(test.link.settled, [1], "the duty is as it was before");
+  assert.equal(test.order.takeBack(test.envelope(9), true), false, "it was never handed");
+});
+
+Deno.test("HandoverOrder lets pass what others wait for when it comes by again", () => {
+  const test = new Order();
+  test.handed(1);
+  test.handed(2);
+  test.at.clear();
+  test.keep(test.envelope(3));
+  assert.equal(test.keep(test.envelope(2)), undefined);
+  const again = test.envelope(2);
+  test.order.handed(again, "n2");
+  assert.equal(again.settler, test.link, "it is counted once");
+  assert.ok(test.keep(test.envelope(4)), "others still wait");
+});
+
+Deno.test("HandoverOrder knows each pair of sender and recipient, and each process, apart", () => {
+  const test = new Order();
+  test.handed(1);
+  test.at.clear();
+  for (
+    const other of [
+      test.envelope(2, { from: "carol@example.com/c" }),
+      test.envelope(2, { to: `${BOB}/phone` }),
+      new Envelope({ ...test.envelope(2), process: 77 }),
+    ]
+  ) assert.equal(test.keep(other), undefined);
+});
+
+Deno.test("HandoverOrder passes on that another node holds it, and that it is left open", () => {
+  const held: number[] = [];
+  const test = new Order();
+  const own = new Envelope(test.envelope(1), { settle() {}, held: (n) => void held.push(n) }, 7);
+  test.order.handed(own, "n1");
+  assert.deepEqual([own.wantsHeld, own.isHeldBefore], [true, false]);
+  own.held();
+  assert.deepEqual(held, [7]);
+  const carried = test.handed(2);
+  assert.deepEqual([carried.wantsHeld, carried.isHeldBefore], [false, true]);
+  carried.leaveOpen();
+  assert.deepEqual(test.link.left, [2]);
+});
+
+Deno.test("HandoverOrder takes one stanza and one byte less than would be too much", () => {
+  const bytes = new Order().envelope(1).stanza.bytes.length;
+  for (const options of [{ maxWaiting: 2 }, { maxWaitingBytes: 2 * bytes }]) {
+    const test = new Order(options);
+    test.handed(1);
+    test.at.clear();
+    assert.ok(typeof test.keep(test.envelope(2)) === "object");
+    assert.ok(typeof test.keep(test.envelope(3)) === "object");
+    assert.equal(test.keep(test.envelope(4)), "full");
+    assert.equal(test.order.waiting, 2);
+  }
+});
+
+Deno.test("HandoverOrder.drain() gives up what came back and what waits, in order", async () => {
+  const test = new Order();
+  const open = [test.handed(1), test.handed(2)];
+  test.at.clear();
+  test.keep(test.envelope(3));
+  test.order.takeBack(open[0]!, true);
+  assert.deepEqual(test.order.drain().map(({ sequence }) => sequence), [1, 3]);
+  open[1]!.settle();
+  await test.settled();
+  assert.deepEqual([test.resumed, test.order.waiting], [[], 0]);
+});
+
+Deno.test("HandoverOrder delivers in order whatever happens to what is under way", async () => {
+  const steps = fc.array(
+    fc.record({
+      kind: fc.constantFrom("send", "move", "settle", "return"),
+      pick: fc.nat(7),
+    }),
+    { maxLength: 60 },
+  );
+  await fc.assert(fc.asyncProperty(steps, async (all) => {
+    const arrived: number[] = [];
+    /** What each node was handed and has neither delivered nor given back, in order. */
+    const open: { readonly envelope: Envelope; readonly node: string }[] = [];
+    let place = "n1";
+    let sequence = 0;
+    const route = (envelope: Envelope) => {
+      if (order.keepBehind(envelope, (node) => node === place)) return;
+      order.handed(envelope, place);
+      open.push({ envelope, node: place });
+    };
+    const order: HandoverOrder = new HandoverOrder((returned, waiting) => {
+      for (const each of [...returned, ...waiting]) route(each);
+    });
+    const link = new FakeLink();
+    const settleFirst = () => {
+      const { envelope } = open.shift()!;
+      arrived.push(envelope.sequence);
+      envelope.settle();
+    };
+    for (const { kind, pick } of all) {
+      if (kind === "send") {
+        sequence++;
+        const fields = fromLink(stanza("alice@example.com/a", BOB), { sequence });
+        route(new Envelope(fields, link, sequence));
+      } else if (kind === "move") place = `n${pick % 3}`;
+      else if (kind === "settle" && open.length > 0) settleFirst();
+      else if (kind === "return" && open.length > 0) {
+        // A node that ends gives back all that it was handed; what it delivered before is settled.
+        const { node } = open[pick % open.length]!;
+        const back = open.filter((each) => each.node === node);
+        for (const each of back) open.splice(open.indexOf(each), 1);
+        for (const { envelope } of back) order.takeBack(envelope, true);
+      }
+      await Promise.resolve();
+    }
+    while (open.length > 0 || order.waiting > 0) {
+      if (open.length > 0) settleFirst();
+      await Promise.resolve();
+    }
+    assert.deepEqual(arrived, Array.from({ length: sequence }, (_, i) => i + 1));
+    assert.equal(link.settled.length, sequence);
+  }));
+});
