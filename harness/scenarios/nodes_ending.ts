@@ -11,10 +11,7 @@ const PAUSE_MS = 5;
 /** One of a datacenter's nodes ends with traffic. */
 export const NODES_ENDING: readonly Scenario[] = [
   ending("killed", "is killed", (node) => node.kill()),
-  {
-    ...ending("stopped", "is stopped in order", (node) => node.stop()),
-    replications: ["external", "builtin"],
-  },
+  ending("stopped", "is stopped in order", (node) => node.stop()),
 ];
 
 type End = (node: CausewayNode) => Promise<unknown>;
