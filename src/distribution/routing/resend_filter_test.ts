@@ -48,3 +48,22 @@ Deno.test("ResendFilter tells a hundred thousand short messages apart", () => {
     assert.ok(!filter.has(stanza(ALICE, BOB, { id: String(n) })), String(n));
   }
 });
+
+Deno.test("ResendFilter tells messages of every length apart that differ in a single bit", () => {
+  const alphabet = new Uint8Array(64).map((_, i) => 33 + i);
+  for (let length = 1; length <= alphabet.length; length++) {
+    const filter = new ResendFilter();
+    const { bytes: _, ...rest } = stanza(ALICE, BOB);
+    // Names the id, so that what is known is owned up to.
+    const start = new TextEncoder().encode("<message id='1'/>");
+    const text = new Uint8Array([...start, ...alphabet.subarray(0, length)]);
+    filter.remember({ ...rest, bytes: text });
+    assert.ok(filter.has({ ...rest, bytes: text.slice() }));
+    for (let bit = start.length * 8; bit < text.length * 8; bit++) {
+      const changed = text.slice();
+      changed[bit >> 3]! ^= 1 << (bit & 7);
+      assert.ok(!filter.has({ ...rest, bytes: changed }), `length ${length}, bit ${bit}`);
+    }
+    assert.ok(!filter.has({ ...rest, bytes: text.subarray(0, -1) }));
+  }
+});

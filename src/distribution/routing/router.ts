@@ -114,10 +114,11 @@ export class Router {
   /**
    * Takes a stanza from a session, component or service of this node.
    *
-   * @param settler told with `number` once the stanza's fate is final
+   * @param settler told with `number` once the stanza's fate is final; who wants nobody told does not
+   *   send it again either
    */
   accept(stanza: Stanza, settler?: Settler, number = 0): void {
-    const envelope = this.#envelop(stanza, settler, number);
+    const envelope = this.#envelop(stanza, settler, number, settler === undefined);
     this.#submit(envelope, -1);
   }
 
@@ -235,7 +236,7 @@ export class Router {
     await this.#workers.idle();
   }
 
-  #envelop(stanza: Stanza, settler?: Settler, number = 0): Envelope {
+  #envelop(stanza: Stanza, settler?: Settler, number = 0, isSentOnce = false): Envelope {
     return new Envelope(
       {
         stanza,
@@ -246,6 +247,7 @@ export class Router {
         ttl: this.#messageTtl,
         bounces: 0,
         mayBeRepeat: false,
+        isSentOnce,
       },
       settler,
       number,
@@ -423,7 +425,7 @@ export class Router {
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
         if (mayComeTwice) {
           this.#repeats.remember(envelope);
-          this.#resends.remember(envelope.stanza);
+          if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
         }
         return true;
       case "ignored":

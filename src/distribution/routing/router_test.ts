@@ -343,6 +343,25 @@ Deno.test("Router drops what a client sends again and what was delivered, and se
   fixture.close();
 });
 
+Deno.test("Router marks what nobody sends again, and does not compare with it", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  fixture.router.accept(stanza(ALICE, BOB, { id: "2" }), { settle() {} }, 1);
+  fixture.router.acceptResent(stanza(ALICE, BOB, { id: "3" }), { settle() {} }, 2);
+  const marks = fixture.sent.map(({ envelope }) => envelope.isSentOnce);
+  assert.deepEqual(marks, [true, false, false]);
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  for (const id of ["4", "5"]) {
+    const sent = fromLink(stanza(ALICE, BOB, { id }));
+    fixture.router.received(new Envelope({ ...sent, isSentOnce: id === "4" }));
+  }
+  for (const id of ["4", "5"]) fixture.router.acceptResent(stanza(ALICE, BOB, { id }));
+  assert.deepEqual(fixture.delivered.map(idOf), ["4", "5", "4"]);
+  fixture.close();
+});
+
 Deno.test("Router settles a stanza once: when delivered, dropped, or when its error is", () => {
   const fixture = new RouterFixture({ bounce: false });
   const settled: number[] = [];

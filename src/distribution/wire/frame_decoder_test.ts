@@ -52,6 +52,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     mayBeRepeat: false,
     isCopy: false,
     isResent: false,
+    isSentOnce: false,
   };
 }
 

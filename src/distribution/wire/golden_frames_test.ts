@@ -272,6 +272,7 @@ const ENVELOPE = fc.record({
   mayBeRepeat: fc.boolean(),
   isCopy: fc.boolean(),
   isResent: fc.boolean(),
+  isSentOnce: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
   stanza: { ...decodeStanzaClass(code)!, from: parseJid(from), to: parseJid(to), bytes },

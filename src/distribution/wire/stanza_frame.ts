@@ -26,6 +26,7 @@ const RECIPIENT_LENGTH_AT = 46;
 const MAY_BE_REPEAT = 0x01;
 const COPY = 0x02;
 const RESENT = 0x04;
+const SENT_ONCE = 0x08;
 const MAX_TTL = 0xffff;
 const MAX_BOUNCES = 0xff;
 
@@ -58,7 +59,7 @@ export function encodeStanzaFrame(
   writeU53(target, at + SENT_AT, fields.sentAtUs);
   target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
   target[at + FLAGS_AT] = (fields.mayBeRepeat ? MAY_BE_REPEAT : 0) | (fields.isCopy ? COPY : 0) |
-    (fields.isResent ? RESENT : 0);
+    (fields.isResent ? RESENT : 0) | (fields.isSentOnce ? SENT_ONCE : 0);
   const originAt = at + STANZA_HEADER_BYTES;
   const senderAt = writeText(target, originAt, fields.origin);
   const recipientAt = writeText(target, senderAt, from.text);
@@ -148,6 +149,7 @@ export function decodeStanza(
     mayBeRepeat: (buffer[start + FLAGS_AT]! & MAY_BE_REPEAT) !== 0,
     isCopy: (buffer[start + FLAGS_AT]! & COPY) !== 0,
     isResent: (buffer[start + FLAGS_AT]! & RESENT) !== 0,
+    isSentOnce: (buffer[start + FLAGS_AT]! & SENT_ONCE) !== 0,
   };
 }
 
