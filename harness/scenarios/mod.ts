@@ -44,6 +44,7 @@ import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { ROOMS } from "./rooms.ts";
+import { REMOVED_DATACENTER } from "./removed_datacenter.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
@@ -102,6 +103,7 @@ export const SCENARIOS: readonly Scenario[] = [
   RECIPIENT_DISCONNECTS,
   TWIN_COMPONENTS,
   STALE_NAMES,
+  REMOVED_DATACENTER,
   WRONG_HOSTS,
   NETSPLITS,
   ...REPLICATION,

@@ -5,11 +5,13 @@ import { isLoopbackHost, requireLocalCaller, requireToken } from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
 import {
   HEALTH_ROUTE,
+  INDEX_ROUTE,
   LINKS_ROUTE,
   METRIC_ROUTE,
   METRICS_ROUTE,
   PROMETHEUS_ROUTE,
   READY_ROUTE,
+  REMOVE_HOST_ROUTE,
   SESSIONS_ROUTE,
 } from "./admin_routes.ts";
 
@@ -50,12 +52,40 @@ export function createAdminApp(
   });
   app.openapi(LINKS_ROUTE, (context) => context.json({ ...deps.links() }, 200));
   app.openapi(SESSIONS_ROUTE, (context) => context.json({ ...deps.sessions() }, 200));
+  app.openapi(REMOVE_HOST_ROUTE, async (context) => {
+    const { host } = context.req.valid("param");
+    const outcome = await deps.removeHost(host);
+    switch (outcome) {
+      case "removed":
+        return context.json({ removed: host }, 200);
+      case "unknown":
+        return context.json({ error: "not-found", message: `Nothing is known of ${host}` }, 404);
+      case "live":
+        return context.json({ error: "live", message: `${host} has a live node` }, 409);
+      case "unavailable":
+        return context.json({ error: "unavailable", message: "Redis is away; try again" }, 503);
+      default:
+        return outcome satisfies never;
+    }
+  });
   app.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: { title: "Causeway admin API", version: deps.version },
   });
 
+  const paths = [...new Set(app.routes.filter(({ method }) => method !== "ALL").map(pathOf))]
+    .sort();
+  app.openapi(INDEX_ROUTE, (context) => {
+    return context.json({ node: deps.node, version: deps.version, paths }, 200);
+  });
+
   app.notFound((context) => {
+    const methods = methodsAt(app, context.req.path);
+    if (methods.length > 0) {
+      context.header("allow", methods.join(", "));
+      const message = `${context.req.method} is not possible here: ${methods.join(", ")}`;
+      return context.json({ error: "method-not-allowed", message }, 405);
+    }
     return context.json({ error: "not-found", message: `Nothing is at ${context.req.path}` }, 404);
   });
   app.onError((error, context) => {
@@ -67,4 +97,25 @@ export function createAdminApp(
 
 function reasonOf({ name, state, reason }: PartHealth): string {
   return reason === undefined ? `${name} is ${state}` : `${name} is ${state}: ${reason}`;
+}
+
+function pathOf(route: { readonly path: string }): string {
+  return route.path;
+}
+
+/** The methods that `path` knows; empty where nothing is. */
+function methodsAt({ routes }: OpenAPIHono, path: string): readonly string[] {
+  const found = new Set<string>();
+  for (const { method, path: pattern } of routes) {
+    // A route for all methods is what comes before every answer.
+    if (method === "ALL" || !isMatch(pattern.split("/"), path.split("/"))) continue;
+    found.add(method);
+    if (method === "GET") found.add("HEAD");
+  }
+  return [...found].sort();
+}
+
+function isMatch(pattern: readonly string[], path: readonly string[]): boolean {
+  return pattern.length === path.length &&
+    pattern.every((part, i) => part.startsWith(":") ? path[i] !== "" : part === path[i]);
 }

@@ -26,6 +26,7 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
     parts: () => parts,
     links: () => ({ hosts: [{ host: "dc2.example.com", openLinks: 2 }] }),
     sessions: () => ({ sessions: 5, components: 1 }),
+    removeHost: () => Promise.resolve("removed"),
     ...options.deps,
   };
   const log = new MemoryLogger();
@@ -102,6 +103,8 @@ Deno.test("GET /openapi.json describes every path", async () => {
   const document = await (await fixture().app.request("/openapi.json")).json();
   assert.equal(document.openapi, "3.1.0");
   assert.deepEqual(Object.keys(document.paths).sort(), [
+    "/",
+    "/api/hosts/{host}",
     "/api/links",
     "/api/metrics",
     "/api/metrics/{name}",
@@ -113,10 +116,69 @@ Deno.test("GET /openapi.json describes every path", async () => {
   assert.ok(document.paths["/ready"].get.responses["503"].content["application/json"].schema);
 });
 
-Deno.test("an unknown path is 404 and another method changes nothing", async () => {
+Deno.test("an unknown path is 404, and another method 405 with those that are possible", async () => {
   const { app } = fixture();
   assert.equal((await app.request("/etc/passwd")).status, 404);
-  assert.equal((await app.request("/ready", { method: "POST" })).status, 404);
+  assert.equal((await app.request("/api/hosts/", { method: "DELETE" })).status, 404);
+  for (
+    const [method, path, allow] of [
+      ["POST", "/ready", "GET, HEAD"],
+      ["DELETE", "/api/metrics/global.nothing", "GET, HEAD"],
+      ["GET", "/api/hosts/dc9.example.com", "DELETE"],
+      ["PUT", "/openapi.json", "GET, HEAD"],
+    ] as const
+  ) {
+    const response = await app.request(path, { method });
+    assert.equal(response.status, 405, path);
+    assert.equal(response.headers.get("allow"), allow);
+    assert.equal((await response.json()).error, "method-not-allowed");
+  }
+});
+
+Deno.test("GET / tells which paths there are", async () => {
+  const response = await fixture().app.request("/");
+  assert.equal(response.status, 200);
+  const { node, paths } = await response.json();
+  assert.equal(node, "node1@dc1.example.com");
+  for (const path of ["/health", "/api/links", "/api/hosts/:host", "/openapi.json"]) {
+    assert.ok(paths.includes(path), path);
+  }
+});
+
+Deno.test("DELETE /api/hosts/{host} removes it, or tells why not", async () => {
+  for (
+    const [outcome, status] of [
+      ["removed", 200],
+      ["unknown", 404],
+      ["live", 409],
+      ["unavailable", 503],
+    ] as const
+  ) {
+    const asked: string[] = [];
+    const removeHost = (host: string) => {
+      asked.push(host);
+      return Promise.resolve(outcome);
+    };
+    const { app } = fixture({ deps: { removeHost } });
+    const response = await app.request("/api/hosts/dc9.example.com", { method: "DELETE" });
+    assert.equal(response.status, status);
+    assert.deepEqual(asked, ["dc9.example.com"]);
+    const body = await response.json();
+    assert.equal(
+      status === 200 ? body.removed : typeof body.message,
+      status === 200 ? "dc9.example.com" : "string",
+    );
+  }
+});
+
+Deno.test("DELETE /api/hosts/{host} is for nobody without the token, nor for foreign pages", async () => {
+  const removeHost = () => Promise.reject(new Error("asked"));
+  const path = "/api/hosts/dc9.example.com";
+  const guarded = fixture({ token: TOKEN, deps: { removeHost } });
+  assert.equal((await guarded.app.request(path, { method: "DELETE" })).status, 401);
+  const open = fixture({ deps: { removeHost } });
+  const headers = { host: "127.0.0.1:8088", origin: "http://evil.example" };
+  assert.equal((await open.app.request(path, { method: "DELETE", headers })).status, 403);
 });
 
 Deno.test("a part that fails gives 500 without telling why, and a log line that does", async () => {

@@ -31,6 +31,11 @@ export interface AdminDeps {
   parts(): readonly PartHealth[];
   /** The links to other nodes, as `LinkLayer.snapshot` gives them; anything JSON can say. */
   links(): object;
+  /**
+   * Takes a datacenter that will not come back out of all that this one knows. `live`: it is there;
+   * `unavailable`: the table cannot be written now.
+   */
+  removeHost(host: string): Promise<"removed" | "live" | "unknown" | "unavailable">;
   /** How many of each there are: sessions, components … */
   sessions(): Readonly<Record<string, number>>;
 }

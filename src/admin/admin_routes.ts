@@ -102,3 +102,31 @@ export const SESSIONS_ROUTE = createRoute({
   summary: "How many sessions and components are connected here",
   responses: { 200: json(z.record(z.string(), z.number()), "The counts") },
 });
+
+export const REMOVE_HOST_ROUTE = createRoute({
+  method: "delete",
+  path: "/api/hosts/{host}",
+  summary: "Remove a datacenter that will not come back: it is not called any more",
+  request: { params: z.object({ host: z.string() }) },
+  responses: {
+    200: json(
+      z.object({ removed: z.string() }),
+      "It is forgotten, at all nodes of this datacenter",
+    ),
+    404: json(FAILURE, "Nothing is known of it"),
+    409: json(FAILURE, "It has a live node"),
+    503: json(FAILURE, "The session table cannot be written now"),
+  },
+});
+
+export const INDEX_ROUTE = createRoute({
+  method: "get",
+  path: "/",
+  summary: "What there is",
+  responses: {
+    200: json(
+      z.object({ node: z.string(), version: z.string(), paths: z.array(z.string()) }),
+      "Paths",
+    ),
+  },
+});

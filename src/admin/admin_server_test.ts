@@ -11,6 +11,7 @@ const DEPS: AdminDeps = {
   parts: () => [{ name: "redis", state: "up" }],
   links: () => ({}),
   sessions: () => ({}),
+  removeHost: () => Promise.resolve("unknown"),
 };
 
 Deno.test("createAdmin() serves on a port that the system chose, until closed", async () => {
@@ -136,7 +137,7 @@ Deno.test("createAdmin() answers what is no request it could take, and goes on",
       "x".repeat(65_537),
       /^HTTP\/1\.1 413 /,
     ],
-    ["POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\nab", /^HTTP\/1\.1 404 /],
+    ["POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\nab", /^HTTP\/1\.1 405 /],
     ["HEAD /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", /^HTTP\/1\.1 200 [^]*\r\n\r\n$/],
   ];
   for (const [text, expected] of cases) {

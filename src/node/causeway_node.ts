@@ -101,6 +101,7 @@ export class CausewayNode {
       logger: log,
       onSuperseded: deps.superseded,
       meshChanged: (host) => this.#links?.learn(host),
+      hostRemoved: (host) => this.#links?.remove(host),
       onDisplaced: (fullJid) => {
         const jid = parseJid(fullJid);
         if (jid instanceof FullJid) this.#sessions.find(jid)?.end("conflict");
@@ -231,6 +232,7 @@ export class CausewayNode {
           cluster: this.#cluster?.snapshot(),
           replication: this.#table.snapshot().replication,
         }),
+        removeHost: (host) => this.#table.removeHost(host.toLowerCase()),
         sessions: () => ({
           sessions: this.#sessions.count,
           components: this.#components.count,

@@ -23,6 +23,7 @@ import type {
   HostSource,
   LinkHandlers,
   NodeIdentity,
+  ReturnReason,
   TableTraffic,
 } from "./ports.ts";
 import { SeedLink } from "./seed_link.ts";
@@ -201,6 +202,15 @@ export class LinkLayer {
     else known.refresh(); // never rejects
   }
 
+  /** An operator has removed `host`: its links end, and what waits for it is routed anew. */
+  remove(host: string): void {
+    const links = this.#hosts.get(host);
+    // One that the configuration names stays; one that is linked is there.
+    if (links === undefined || links.openLinks > 0 || this.#config.overrides?.[host]) return;
+    this.#shared.mesh.remove(host);
+    this.#forget(host, links, "peer-gone");
+  }
+
   /** True for the local host of another datacenter that this process has heard of. */
   isOtherLocalHost(domain: string): boolean {
     const { mesh, identity } = this.#shared;
@@ -343,11 +353,11 @@ export class LinkLayer {
   }
 
   /** Ends the links to `host` for good; what their lanes hold is given back to be routed anew. */
-  #forget(host: string, links: HostLinks): void {
+  #forget(host: string, links: HostLinks, reason: ReturnReason): void {
     this.#hosts.delete(host);
     this.#leaving.add(links);
-    links.giveBackAll("peer-restarted");
-    links.stop("endpoint-gone", "the node is not listed any more");
+    links.giveBackAll(reason);
+    links.stop("endpoint-gone", "it is not listed any more");
     this.#shared.log.info("links.forgotten", { host });
   }
 
@@ -374,7 +384,9 @@ export class LinkLayer {
       // A datacenter that is silent may be cut off and come back; a node without a lease is gone.
       if (scope === "datacenter") {
         for (const [host, links] of this.#hosts) {
-          if (!hosts.includes(host) && links.openLinks === 0) this.#forget(host, links);
+          if (!hosts.includes(host) && links.openLinks === 0) {
+            this.#forget(host, links, "peer-restarted");
+          }
         }
       }
       this.#hasHostsFailed = false;

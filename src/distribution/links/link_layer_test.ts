@@ -38,3 +38,22 @@ Deno.test("LinkLayer carries stanzas both ways over TLS, in order, and settles t
   assert.ok(dc1.metrics.value(`outgoing_queue_time_seconds ${DC2}`) > 0);
   assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 0);
 });
+
+Deno.test("LinkLayer.remove() ends the calls to a datacenter, and gives back what waits for it", async () => {
+  await using dc1 = new TestNode("dc1.example.com", { tls: undefined });
+  await using dc2 = new TestNode("dc2.example.com", { tls: undefined });
+  await Promise.all([dc1.links.listen(), dc2.links.listen()]);
+  dc1.endpoints.set("dc2.example.com", [dc2.address]);
+  dc1.links.start();
+  dc1.links.learn("dc2.example.com");
+  dc1.links.send("dc9.example.com", testEnvelope(1));
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "dc2 is linked");
+  dc1.links.remove("dc2.example.com");
+  dc1.links.remove("dc8.example.com");
+  assert.equal(dc1.links.isOtherLocalHost("dc9.example.com"), true);
+  dc1.links.remove("dc9.example.com");
+  const hosts = dc1.links.snapshot().hosts.map(({ host }) => host);
+  assert.deepEqual(hosts, ["dc2.example.com"], "one that is linked stays");
+  assert.equal(dc1.links.isOtherLocalHost("dc9.example.com"), false);
+  assert.deepEqual(dc1.returned.map(({ reason }) => reason), ["peer-gone"]);
+});

@@ -32,6 +32,10 @@ export class MeshHosts implements MeshFacts {
     this.#hosts.add(host);
   }
 
+  remove(host: string): void {
+    this.#hosts.delete(host);
+  }
+
   /** The id of the datacenter that is linked under `host` now. */
   datacenterId(host: string): string | undefined {
     return this.#links.get(host)?.datacenterId;

@@ -78,6 +78,7 @@ export interface TestTableOptions {
   readonly replication?: "builtin" | "external";
   readonly epochs?: HybridClock;
   readonly meshChanged?: (host: string) => void;
+  readonly hostRemoved?: (host: string) => void;
 }
 
 /** A table on a `MemoryRedis` of its own or shared, under a clock that the test moves. */
@@ -116,6 +117,7 @@ export class TestTable {
       ...(options.rule === undefined ? {} : { keyRule: options.rule }),
       ...(options.epochs === undefined ? {} : { epochs: options.epochs }),
       ...(options.meshChanged === undefined ? {} : { meshChanged: options.meshChanged }),
+      ...(options.hostRemoved === undefined ? {} : { hostRemoved: options.hostRemoved }),
       ...(options.onSuperseded === undefined ? {} : { onSuperseded: options.onSuperseded }),
       ...(options.onDisplaced === undefined ? {} : { onDisplaced: options.onDisplaced }),
       ...(options.onChanged === undefined ? {} : { onChanged: options.onChanged }),

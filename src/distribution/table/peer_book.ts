@@ -20,6 +20,8 @@ export class PeerBook {
   readonly #peers = new Map<string, Map<string, readonly EndpointAddress[]>>();
   readonly #stored = new Map<string, string>();
   #isForgotten: string[] = [];
+  /** Datacenters that an operator has removed: others may not have heard, and go on telling of them. */
+  readonly #dismissed = new Set<string>();
 
   hosts(): readonly string[] {
     return [...this.#peers.keys()];
@@ -43,6 +45,7 @@ export class PeerBook {
 
   /** Takes over where a node of `host` says that it is; true when that is news. */
   note(host: string, node: string, endpoints: readonly EndpointAddress[]): boolean {
+    this.#dismissed.delete(host);
     return this.#change(host, (nodes) => {
       nodes.delete(HEARSAY); // each node tells for itself
       nodes.set(node, endpoints);
@@ -51,6 +54,7 @@ export class PeerBook {
 
   /** Takes over what others say of `host`; true when that is news. */
   noteHearsay(host: string, endpoints: readonly EndpointAddress[]): boolean {
+    if (this.#dismissed.has(host)) return false;
     return this.#change(host, (nodes) => nodes.set(HEARSAY, endpoints));
   }
 
@@ -65,6 +69,13 @@ export class PeerBook {
     this.#stored.delete(host);
   }
 
+  /** An operator has removed it: it comes back when it tells of itself, and not before. */
+  dismiss(host: string): void {
+    this.forget(host);
+    if (this.#dismissed.size >= MAX_PEERS) this.#dismissed.clear();
+    this.#dismissed.add(host);
+  }
+
   /** Redis has lost its data: what is missing there was not taken out by anybody. */
   redisLost(): void {
     this.#stored.clear();
@@ -77,13 +88,12 @@ export class PeerBook {
     if (Array.isArray(reply)) {
       for (let i = 0; i + 1 < reply.length; i += 2) found.set(reply[i], reply[i + 1]);
     }
+    for (const host of [...this.#stored.keys()]) {
+      if (found.has(host)) continue;
+      this.dismiss(host);
+    }
     const gone = this.#isForgotten;
     this.#isForgotten = [];
-    for (const host of this.#stored.keys()) {
-      if (found.has(host)) continue;
-      this.#peers.delete(host);
-      this.#stored.delete(host);
-    }
     for (const [host, value] of found) {
       if (!isHost(host) || gone.includes(host) || this.#peers.has(host)) continue;
       this.#peers.set(host, new Map([[HEARSAY, parse(value)]]));

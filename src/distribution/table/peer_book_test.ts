@@ -56,6 +56,23 @@ Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
   assert.deepEqual(await commands.run([["HGETALL", PEERS_KEY]]), [[]]);
 });
 
+Deno.test("PeerBook.dismiss() lets a peer come back by its own word alone", async () => {
+  for (const isThroughRedis of [false, true]) {
+    const commands = redis();
+    const book = new PeerBook();
+    book.note(DC2, NODE, HERE);
+    await book.sync(commands);
+    if (isThroughRedis) await commands.run([["HDEL", PEERS_KEY, DC2]]);
+    else book.dismiss(DC2);
+    await book.sync(commands);
+    assert.deepEqual(await commands.run([["HGETALL", PEERS_KEY]]), [[]]);
+    assert.equal(book.noteHearsay(DC2, HERE), false, "others have not heard yet");
+    assert.deepEqual(book.hosts(), []);
+    assert.equal(book.note(DC2, NODE, HERE), true);
+    assert.deepEqual(book.endpoints(DC2), HERE);
+  }
+});
+
 Deno.test("PeerBook.sync() reads over what is no peer", async () => {
   const commands = redis();
   await commands.run([

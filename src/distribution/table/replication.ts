@@ -53,6 +53,8 @@ export interface ReplicationDependencies {
   redisLost(): void;
   /** A datacenter, or where it accepts links, was not known before. */
   meshChanged(host: string): void;
+  /** An operator has removed a datacenter. */
+  hostRemoved(host: string): void;
   failed(reason: string): void;
 }
 
@@ -434,7 +436,30 @@ export class Replication implements TableTraffic {
     } catch (thrown) {
       this.#deps.failed(String(thrown));
     }
-    for (const host of this.peers.hosts()) if (!before.has(host)) this.#deps.meshChanged(host);
+    const after = new Set(this.peers.hosts());
+    for (const host of after) if (!before.has(host)) this.#deps.meshChanged(host);
+    for (const host of before) if (!after.has(host)) this.#removed(host);
+  }
+
+  /**
+   * Takes a datacenter that will not come back out of all that is known of it.
+   * @returns `live` when one of its nodes has a lease; `unknown` when nothing is known of it
+   */
+  async removeHost(host: string): Promise<"removed" | "live" | "unknown"> {
+    if (this.isLiveHost(host)) return "live";
+    if (!this.peers.hosts().includes(host) && !this.#hasNodes(host)) return "unknown";
+    for (const known of [...this.#known.values()]) {
+      if (known.host === host) await this.#bury(known);
+    }
+    this.peers.dismiss(host);
+    this.#removed(host);
+    await this.#syncPeers();
+    return "removed";
+  }
+
+  #removed(host: string): void {
+    this.#deps.logger.info("replication.peer-removed", { host });
+    this.#deps.hostRemoved(host);
   }
 
   /** Looks who lives, and whether Redis still knows us. */

@@ -244,6 +244,40 @@ Deno.test("a node that leaves takes its entries along, and its datacenter's endp
   await test.table.close();
 });
 
+Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and none that lives", async () => {
+  const removed: string[] = [];
+  const test = new TestTable({
+    replication: "builtin",
+    hostRemoved: (host) => removed.push(host),
+  });
+  await test.table.start();
+  const peer = new Peer(test);
+  await peer.say(peer.lease({ lifeMs: 5_000 }));
+  await peer.say(peer.snapshot(1, claim(1, "bob@example.com", "phone")));
+  assert.equal(await test.table.removeHost(DC2), "live");
+  assert.equal(await test.table.removeHost(DC1), "live", "our own");
+  assert.equal(await test.table.removeHost("dc9.example.com"), "unknown");
+  test.table.traffic!.ended(peer, false);
+  await advance(test.clock, 8_000, 250);
+  assert.equal(test.publicKeys()["bob@example.com"], undefined, "its lease is over");
+  assert.deepEqual(await test.table.hosts(), [DC1, DC2], "but it is called still");
+  test.commands.setUp(false);
+  assert.equal(await test.table.removeHost(DC2), "unavailable");
+  test.commands.setUp(true);
+  await advance(test.clock, 2_000, 250);
+  const removal = test.table.removeHost(DC2);
+  await advance(test.clock, 50, 1);
+  assert.equal(await removal, "removed");
+  assert.deepEqual(removed, [DC2]);
+  assert.deepEqual(await test.table.hosts(), [DC1]);
+  assert.deepEqual(Object.keys(test.redis.dump()).filter((key) => key.includes("dc2")), []);
+  assert.equal(await test.table.removeHost(DC2), "unknown");
+  const again = new Peer(test, 0xb3);
+  await again.say(again.lease({ startedUs: 2 }));
+  assert.deepEqual(await test.table.hosts(), [DC1, DC2], "it may come back");
+  await test.table.close();
+});
+
 Deno.test("endpoints of a datacenter that vanished without a word are kept", async () => {
   const { test, peer } = await followed();
   test.table.traffic!.ended(peer, false);

@@ -53,7 +53,12 @@ export interface TableDependencies {
   readonly epochs?: HybridClock;
   /** Where the nodes replicate: a datacenter, or where it accepts links, was not known before. */
   readonly meshChanged?: (host: string) => void;
+  /** An operator has removed a datacenter, on this node or another of ours. */
+  readonly hostRemoved?: (host: string) => void;
 }
+
+/** What became of the wish to remove a datacenter. */
+export type HostRemoval = "removed" | "live" | "unknown" | "unavailable";
 
 /** What the admin API shows of a session table. */
 export interface TableSnapshot {
@@ -134,6 +139,7 @@ export class SessionTable {
       this.#metrics.garbage.inc();
       this.#logger.warn("redis.garbage", { key });
       this.#hasLostKeys = true;
+      this.#replication?.peers.redisLost();
     });
     this.#epochs = deps.epochs ?? new HybridClock(this.#clock);
     this.#cache = new LocationCache(this.#clock, cacheOptions);
@@ -219,6 +225,7 @@ export class SessionTable {
         isRedisUp: () => this.#status === "up",
         redisLost: () => this.#spawn(this.#beat()),
         meshChanged: deps.meshChanged ?? (() => {}),
+        hostRemoved: deps.hostRemoved ?? (() => {}),
       })
       : undefined;
     this.#mesh = new KnownMesh(directory, localHost, common.failed, this.#replication?.peers);
@@ -436,6 +443,18 @@ export class SessionTable {
   /** Local hosts that have a live node, this one always; what was last known while Redis is away. */
   hosts(): Promise<readonly string[]> {
     return this.#mesh.hosts();
+  }
+
+  /**
+   * Takes a datacenter that will not come back out of the table, for all nodes of this one.
+   * `unavailable`: Redis is away; `unknown` also where something else replicates, as nothing is kept
+   * there of a datacenter without a live node.
+   */
+  async removeHost(host: string): Promise<HostRemoval> {
+    if (host === this.#options.localHost) return "live";
+    if (this.#status !== "up") return "unavailable";
+    if (this.#replication !== undefined) return await this.#replication.removeHost(host);
+    return (await this.hosts()).includes(host) ? "live" : "unknown";
   }
 
   /** Components of all datacenters that are not hidden; what was last known while Redis is away. */
