@@ -16,7 +16,7 @@ export const MANY_CONNECTIONS: Scenario = {
   name: "order-hundred-connections",
   summary: "over 100 connections to an endpoint, ten senders' messages arrive in order, both ways",
   options: {
-    datacenters: 2,
+    datacenters: 3,
     configure({ modules }: CausewayConfiguration) {
       modules.mod_global_distrib.connections["connections_per_endpoint"] = CONNECTIONS;
     },
@@ -24,7 +24,11 @@ export const MANY_CONNECTIONS: Scenario = {
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
-    for (const [here, there] of [[dc1, dc2], [dc2, dc1]] as const) {
+    const { datacenters } = cluster;
+    const ways = datacenters.flatMap((here) =>
+      datacenters.filter((there) => there !== here).map((there) => [here, there] as const)
+    );
+    for (const [here, there] of ways) {
       await cluster.until(
         async () => {
           const figures = await Figures.read(here);
@@ -34,7 +38,11 @@ export const MANY_CONNECTIONS: Scenario = {
         { what: `${here.name} has ${CONNECTIONS} links to ${there.name}` },
       );
     }
-    say(`dc1 and dc2 have ${CONNECTIONS} links to each other, each way`);
+    for (const each of datacenters) {
+      const refused = (await Figures.read(each)).sum("mod_global_distrib_links_refused_total");
+      if (refused > 0) throw new Error(`Expected ${each.name} to refuse nobody: it did ${refused}`);
+    }
+    say(`three datacenters have ${CONNECTIONS} links to each other, each way; none was refused`);
 
     const bob = await stage.enterAvailable("bob", "dc2");
     const senders: ChatClient[] = [];

@@ -10,6 +10,7 @@ import {
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
   resolveStreamManagement,
   SessionRegistry,
+  STREAM_MANAGEMENT_RANGES,
   StreamAdmission,
 } from "../xmpp/mod.ts";
 import { STREAM_LIMIT_RANGES } from "../xmpp/stream/mod.ts";
@@ -32,6 +33,7 @@ Deno.test("the defaults of the file are those of the links", () => {
     expireAfterMs: module.redis.expireAfterMs,
     maxFrameBytes: limits.linkMaxFrameBytes,
     helloTimeoutMs: limits.linkHandshakeTimeoutMs,
+    maxConnections: limits.linkMaxConnections,
     maxUnauthenticated: limits.linkMaxUnauthenticated,
     silenceTimeoutMs: limits.linkSilenceTimeoutMs,
     laneMaxBytes: limits.laneMaxBytes,
@@ -46,6 +48,7 @@ Deno.test("the defaults of the file are those of the links", () => {
     expireAfterMs: links.expireAfterMs,
     maxFrameBytes: links.maxFrameBytes,
     helloTimeoutMs: links.helloTimeoutMs,
+    maxConnections: links.maxConnections,
     maxUnauthenticated: links.maxUnauthenticated,
     silenceTimeoutMs: links.silenceTimeoutMs,
     laneMaxBytes: links.laneMaxBytes,
@@ -124,6 +127,8 @@ const LINK_LIMITS = [
   ["lane_max_bytes", "laneMaxBytes"],
   ["lane_max_items", "laneMaxItems"],
   ["link_credit_bytes", "creditBytes"],
+  ["link_max_connections", "maxConnections"],
+  ["link_max_unauthenticated", "maxUnauthenticated"],
 ] as const;
 
 for (const [option, limit] of LINK_LIMITS) {
@@ -183,4 +188,29 @@ Deno.test("limits.max_directed_presence has a session's default", () => {
     [defaultValue, innerType.minValue, innerType.maxValue],
     [DEFAULT_MAX_DIRECTED_PRESENCE, 1, 100_000],
   );
+});
+
+Deno.test("each limit of a port takes both its bounds, and nothing past them", () => {
+  for (
+    const [option, least, most] of [
+      ["link_max_connections", 1, 1_000_000],
+      ["link_max_unauthenticated", 1, 1_000_000],
+      ["websocket_max_fragments", 1, 1_000_000],
+      ["http_max_head_bytes", 1024, 1_048_576],
+    ] as const
+  ) {
+    const takes = (value: number) => LIMITS.shape[option].safeParse(value).success;
+    assert.deepEqual([least, most].map(takes), [true, true], option);
+    assert.deepEqual([least - 1, most + 1].map(takes), [false, false], option);
+  }
+});
+
+Deno.test("mod_stream_management.moved_check_ms takes what a session takes, and nothing past it", () => {
+  const { min, max } = STREAM_MANAGEMENT_RANGES.movedCheckMs;
+  const read = (value: number) =>
+    parse(`${SOUND}\n[modules.mod_stream_management]\nmoved_check_ms = ${value}\n`);
+  for (const value of [min, max]) {
+    assert.equal(read(value).streamManagement!.movedCheckMs, value);
+  }
+  for (const value of [min - 1, max + 1]) assert.throws(() => read(value), /moved_check_ms/);
 });

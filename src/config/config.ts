@@ -99,9 +99,12 @@ export interface LimitsConfig {
   readonly saslAttempts: number;
   readonly maxPendingBytes: number;
   readonly slowReaderTimeoutMs: number;
+  readonly websocketMaxFragments: number;
+  readonly httpMaxHeadBytes: number;
   readonly keepaliveIntervalMs: number;
   readonly linkMaxFrameBytes: number;
   readonly linkHandshakeTimeoutMs: number;
+  readonly linkMaxConnections: number;
   readonly linkMaxUnauthenticated: number;
   readonly linkSilenceTimeoutMs: number;
   readonly linkCreditBytes: number;
@@ -178,6 +181,7 @@ export interface StreamManagementConfig {
   /** 0: sessions cannot be resumed. */
   readonly resumeTimeoutMs: number;
   readonly ackHoldMs: number;
+  readonly movedCheckMs: number;
   /** 0: nothing is remembered of sessions that are over. */
   readonly staleHMs: number;
 }

@@ -176,9 +176,12 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     saslAttempts: limits.sasl_attempts,
     maxPendingBytes: limits.max_pending_bytes,
     slowReaderTimeoutMs: toMs(limits.slow_reader_timeout),
+    websocketMaxFragments: limits.websocket_max_fragments,
+    httpMaxHeadBytes: limits.http_max_head_bytes,
     keepaliveIntervalMs: toMs(limits.keepalive_interval),
     linkMaxFrameBytes: limits.link_max_frame_bytes,
     linkHandshakeTimeoutMs: toMs(limits.link_handshake_timeout),
+    linkMaxConnections: limits.link_max_connections,
     linkMaxUnauthenticated: limits.link_max_unauthenticated,
     linkSilenceTimeoutMs: toMs(limits.link_silence_timeout),
     linkCreditBytes: limits.link_credit_bytes,
@@ -198,6 +201,7 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
     ackTimeoutMs: module.ack_timeout * 1000,
     resumeTimeoutMs: module.resume_timeout * 1000,
     ackHoldMs: module.ack_hold_ms,
+    movedCheckMs: module.moved_check_ms,
     staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,
   };
 }

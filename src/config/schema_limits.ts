@@ -83,6 +83,12 @@ export const LIMITS = z.strictObject({
   slow_reader_timeout: secondsBetween(0.01, 3600).default(30).describe(
     "after this long with stanzas refused for want of reading, a connection is cut",
   ),
+  websocket_max_fragments: integer(1, 1_000_000).default(1024).describe(
+    "frames of one WebSocket message; one more ends the connection",
+  ),
+  http_max_head_bytes: integer(1024, 1_048_576).default(16_384).describe(
+    "bytes of the head of an HTTP request to a port for WebSockets; a longer one is refused",
+  ),
   keepalive_interval: secondsBetween(0.1, 86_400).default(150).describe(
     "after this long without anything sent to a client, a space is",
   ),
@@ -92,8 +98,12 @@ export const LIMITS = z.strictObject({
   link_handshake_timeout: secondsBetween(0.01, 3600).default(10).describe(
     "from the connection of a peer to its HELLO",
   ),
-  link_max_unauthenticated: integer(1, 1_000_000).default(128).describe(
-    "incoming links without HELLO, at once",
+  link_max_connections: integer(1, 1_000_000).default(10_000).describe(
+    "incoming links that each endpoint has at once; one more is refused",
+  ),
+  link_max_unauthenticated: integer(1, 1_000_000).default(1024).describe(
+    "incoming links without HELLO, at once; all nodes of other datacenters may call at the same time, " +
+      "each over `connections_per_endpoint` links",
   ),
   link_silence_timeout: secondsBetween(0.01, 3600).default(15).describe(
     "after this long without a frame a link is dead",

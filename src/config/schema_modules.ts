@@ -147,6 +147,10 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     "time in milliseconds for which a stanza that only this node holds keeps the client from being " +
       "told that it was handled",
   ),
+  moved_check_ms: z.int().min(100).max(3_600_000).default(5_000).describe(
+    "time in milliseconds between looks whether the user of a session that keeps stanzas, and whose " +
+      "client says nothing, is in another datacenter by now",
+  ),
   stale_h: z.strictObject({
     enabled: z.boolean().default(true).describe(
       "tells a client that comes too late how many of its stanzas were handled",

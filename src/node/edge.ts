@@ -29,7 +29,7 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
-import { edgeRates, handshakeRates, streamLimits } from "./options.ts";
+import { edgeRates, handshakeRates, streamLimits, webSocketLimits } from "./options.ts";
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
@@ -118,7 +118,7 @@ export class Edge {
       ...options,
       path: WEBSOCKET_PATH,
       subprotocol: XMPP_SUBPROTOCOL,
-      limits: { ...options.limits, maxMessageBytes: limits.maxStanzaBytes },
+      limits: { ...options.limits, ...webSocketLimits(config) },
     }, {
       ...this.#watching("websocket"),
       accepted: (connection) => port.acceptTransport(new WebSocketTransport(connection, limits)),

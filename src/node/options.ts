@@ -2,6 +2,7 @@ import type { Clock } from "../base/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
+import type { WebSocketLimits } from "../net/mod.ts";
 import { EdgeRates } from "../xmpp/mod.ts";
 import type { EdgeRatesOptions, StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
 
@@ -18,6 +19,7 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     expireAfterMs: redis.expireAfterMs,
     maxFrameBytes: limits.linkMaxFrameBytes,
     helloTimeoutMs: limits.linkHandshakeTimeoutMs,
+    maxConnections: limits.linkMaxConnections,
     maxUnauthenticated: limits.linkMaxUnauthenticated,
     silenceTimeoutMs,
     // Three questions fit into the silence that counts as death.
@@ -75,6 +77,15 @@ export function streamLimits({ limits }: Config): StreamLimits {
     maxPendingBytes: limits.maxPendingBytes,
     slowReaderMs: limits.slowReaderTimeoutMs,
     keepaliveIntervalMs: limits.keepaliveIntervalMs,
+  };
+}
+
+/** What the configuration says about WebSockets, besides what it says about every port. */
+export function webSocketLimits({ limits }: Config): WebSocketLimits {
+  return {
+    maxMessageBytes: limits.maxStanzaBytes,
+    maxFragments: limits.websocketMaxFragments,
+    maxHeadBytes: limits.httpMaxHeadBytes,
   };
 }
 

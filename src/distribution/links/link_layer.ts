@@ -141,6 +141,7 @@ export class LinkLayer {
             port,
             ...(tls === undefined ? {} : { tls: { mode: "mutual", context: tls } }),
             limits: {
+              maxConnections: options.maxConnections,
               maxHandshakes: options.maxUnauthenticated,
               handshakeTimeoutMs: options.helloTimeoutMs,
             },

@@ -263,6 +263,22 @@ Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more aw
   await Promise.all([...peers, next].map((peer) => peer.ended));
 });
 
+Deno.test("LinkLayer takes maxConnections peers at an endpoint and turns one more away", async () => {
+  await using scene = await Scene.start({ maxConnections: 3 }); // dc3 is the first
+  const { dc1 } = scene;
+  const peers = [
+    await scene.peer(testHello({ lane: 1 })),
+    await scene.peer(testHello({ lane: 2 })),
+  ];
+  await dc1.until(() => dc1.metrics.value(`incoming_first_packet_total ${DC2}`) === 2, "both");
+  await endOf(scene.peer(testHello({ lane: 3 })));
+  await scene.refused("net/too-many-connections");
+  assert.equal(dc1.metrics.value(`incoming_first_packet_total ${DC2}`), 2);
+  await scene.othersGoOn();
+  for (const peer of peers) peer.close();
+  await Promise.all(peers.map((peer) => peer.ended));
+});
+
 Deno.test("LinkLayer answers PING, and drops a peer that has been silent too long", async () => {
   await using scene = await Scene.start({ silenceTimeoutMs: 400, pingIntervalMs: 100 });
   scene.dc3.links.refresh(DC1);

@@ -22,7 +22,9 @@ export interface LinksOptions {
   readonly maxFrameBytes?: number;
   /** Milliseconds from accepting a connection to its HELLO; at least 1. @default 10_000 */
   readonly helloTimeoutMs?: number;
-  /** Accepted connections without HELLO at once; at least 1. @default 128 */
+  /** Accepted connections at each endpoint at once; at least 1. @default 10_000 */
+  readonly maxConnections?: number;
+  /** Accepted connections without HELLO at once; at least 1. @default 1024 */
   readonly maxUnauthenticated?: number;
   /** Milliseconds of silence after which a link is dead; at least 2. @default 15_000 */
   readonly silenceTimeoutMs?: number;
@@ -70,7 +72,8 @@ const DEFAULTS: ResolvedLinksOptions = {
   rerouteFirstMs: 1000,
   maxFrameBytes: 524_288,
   helloTimeoutMs: 10_000,
-  maxUnauthenticated: 128,
+  maxConnections: 10_000,
+  maxUnauthenticated: 1024,
   silenceTimeoutMs: 15_000,
   pingIntervalMs: 5000,
   laneMaxBytes: 16_777_216,

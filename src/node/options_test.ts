@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { parseConfig } from "../config/mod.ts";
+import { linksOptions, managementOptions, webSocketLimits } from "./options.ts";
+
+const CONFIG = parseConfig(
+  `hosts = ["example.com", "dc1.example.com"]
+[limits]
+link_max_connections = 7
+link_max_unauthenticated = 6
+websocket_max_fragments = 5
+http_max_head_bytes = 2000
+max_stanza_bytes = 20000
+[modules.mod_stream_management]
+moved_check_ms = 123
+[modules.mod_global_distrib]
+global_host = "example.com"
+local_host = "dc1.example.com"
+connections.tls_opts = false
+`,
+  {
+    file: "/etc/causeway/c.toml",
+    env: () => undefined,
+    readFile: () => "",
+    hostname: () => "box",
+  },
+);
+
+Deno.test("linksOptions() gives the links the bounds of the file", () => {
+  const { maxConnections, maxUnauthenticated } = linksOptions(CONFIG);
+  assert.deepEqual([maxConnections, maxUnauthenticated], [7, 6]);
+});
+
+Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file", () => {
+  assert.deepEqual(webSocketLimits(CONFIG), {
+    maxMessageBytes: 20_000,
+    maxFragments: 5,
+    maxHeadBytes: 2000,
+  });
+});
+
+Deno.test("managementOptions() gives stream management the times of the file", () => {
+  assert.equal(managementOptions(CONFIG)!.movedCheckMs, 123);
+});
