@@ -16,6 +16,7 @@ import { ResendFilter } from "./resend_filter.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
+import type { Finish } from "./sender_workers.ts";
 
 /** How stanzas find their way; `design.md` §3 and §5. */
 export interface RouterOptions {
@@ -172,7 +173,7 @@ export class Router {
   /** Goes on with what other nodes of this datacenter gave back, and with what waited behind it. */
   resume(returned: readonly Envelope[], waiting: readonly Envelope[]): void {
     for (const envelope of returned) this.#routeAnew(envelope);
-    for (const envelope of waiting) this.#submit(envelope, -1);
+    for (const envelope of waiting) this.#submitReturned(envelope);
   }
 
   /** Takes back what a lane could not carry. */
@@ -180,7 +181,7 @@ export class Router {
     switch (reason) {
       case "peer-restarted":
         envelope.ttl++; // the hop was not made
-        return this.#submit(envelope, -1);
+        return this.#submitReturned(envelope);
       case "peer-gone":
         envelope.ttl++;
         return this.#routeAnew(envelope);
@@ -212,7 +213,7 @@ export class Router {
     envelope.mayBeRepeat = false;
     this.#repeats.forget(envelope);
     this.#resends.forget(envelope.stanza);
-    this.#submit(envelope, -1);
+    this.#submitReturned(envelope);
   }
 
   /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
@@ -257,23 +258,31 @@ export class Router {
   /** Where the recipient is now, the table may know by now. */
   #routeAnew(envelope: Envelope): void {
     this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
-    this.#submit(envelope, -1);
+    this.#submitReturned(envelope);
   }
 
-  #submit(envelope: Envelope, sinceMs: number): void {
+  /** Routes anew what had been on its way already, before all of its sender's that has not been. */
+  #submitReturned(envelope: Envelope): void {
+    this.#submit(envelope, -1, true);
+  }
+
+  /** @param sinceMs when it came from a link, monotonic; −1 for what did not */
+  #submit(envelope: Envelope, sinceMs: number, isReturned = false): void {
     const key = workerKey(envelope.stanza.from, this.#domains);
     if (!this.#workers.isBusy(key)) {
       // The usual way: nothing to wait for, and no queue item to make.
       const pending = this.#route(envelope);
       if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
       if (pending === undefined) return;
-      this.#workers.begin(key, pending);
-    } else if (!this.#workers.enqueue(key, { envelope, sinceMs }, isReply(envelope.stanza))) {
+      return this.#workers.begin(key, pending, { isReturned });
+    }
+    const standing = { isReturned, isAnswer: isReply(envelope.stanza) };
+    if (!this.#workers.enqueue(key, { envelope, sinceMs }, standing)) {
       this.#refuse(envelope, "resource-constraint", "refused");
     }
   }
 
-  #work(waiting: Waiting): Promise<void> | undefined {
+  #work(waiting: Waiting): Promise<Finish> | undefined {
     if (waiting.sinceMs >= 0) {
       const waitedMs = this.#deps.clock.monotonicMs() - waiting.sinceMs;
       this.#metrics.incomingQueueTimeUs.observe(waitedMs * 1000);
@@ -281,7 +290,7 @@ export class Router {
     return this.#route(waiting.envelope);
   }
 
-  #route(envelope: Envelope): Promise<void> | undefined {
+  #route(envelope: Envelope): Promise<Finish> | undefined {
     const { from, to } = envelope.stanza;
     const decision = decide(from, to, this.#domains);
     if (envelope.isHandedOver) {
@@ -317,21 +326,21 @@ export class Router {
       this.#dispatch(envelope, decision, key, host);
       return undefined;
     }
-    return this.#deps.locations.locate(key).then((found) =>
+    return this.#deps.locations.locate(key).then((found) => () =>
       this.#dispatch(envelope, decision, key, found ?? null)
     );
   }
 
-  #deliverElsewhere(envelope: Envelope): Promise<void> | undefined {
+  #deliverElsewhere(envelope: Envelope): Promise<Finish> | undefined {
     const { local } = this.#deps;
     const waiting = local.prepare?.(envelope.stanza.to);
     if (waiting === undefined) local.deliverElsewhere?.(envelope);
-    return waiting?.then(() => local.deliverElsewhere?.(envelope));
+    return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
   }
 
-  #deliverLocal(envelope: Envelope): Promise<void> | undefined {
+  #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
     const waiting = this.#deps.local.prepare?.(envelope.stanza.to);
-    if (waiting !== undefined) return waiting.then(() => this.#deliverFinally(envelope));
+    if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
     this.#deliverFinally(envelope);
     return undefined;
   }

@@ -354,7 +354,7 @@ Deno.test("Router marks what nobody sends again, and does not compare with it", 
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   for (const id of ["4", "5"]) {
-    const sent = fromLink(stanza(ALICE, BOB, { id }));
+    const sent = fromLink(stanza(ALICE, BOB, { id }), { sequence: Number(id) });
     fixture.router.received(new Envelope({ ...sent, isSentOnce: id === "4" }));
   }
   for (const id of ["4", "5"]) fixture.router.acceptResent(stanza(ALICE, BOB, { id }));
@@ -542,4 +542,22 @@ Deno.test("Router answers every stanza for which there is no room to wait", asyn
   await fixture.settled();
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["0", "1", "2"]);
   assert.deepEqual(errorsTo(fixture), Array(3).fill("resource-constraint"));
+});
+
+Deno.test("Router sends what a lane returned before what waits for a lookup", async () => {
+  const fixture = new RouterFixture();
+  const gate = Promise.withResolvers<void>();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  fixture.router.accept(stanza(ALICE, BOB, { id: "2" }));
+  const returned = fixture.sent.splice(0).map(({ envelope }) => envelope);
+  fixture.cache.clear();
+  fixture.table.set(BOB, "dc2.example.com");
+  fixture.gate = gate.promise;
+  fixture.router.accept(stanza(ALICE, BOB, { id: "3" }));
+  for (const envelope of returned) fixture.router.returned(envelope, "peer-restarted");
+  gate.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2", "3"]);
+  fixture.close();
 });

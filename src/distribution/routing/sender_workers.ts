@@ -4,15 +4,27 @@
  */
 const LONG_QUEUE = 256;
 
+/** The rest of an item's work, once what it waited for is there. */
+export type Finish = () => void;
+
+/** Where an item stands in its sender's order. */
+export interface Standing {
+  /** It comes back from where it had been sent: it goes before all that has not been sent. */
+  readonly isReturned?: boolean;
+  /** Answers have as much room again, so that a full queue can still be told of. */
+  readonly isAnswer?: boolean;
+}
+
 /**
  * Serial queues keyed by sender (RFC 6120 §10.1) that exist only while they have work.
  *
  * The caller handles an item at once when its sender is not busy. Only when that handling has to wait
  * (a lookup in Redis) does a queue come to be, which holds the sender's later items back until it is
- * done.
+ * done. What a lane gives back meanwhile is older than all of it, the item that waits included, and is
+ * done first.
  */
 export class SenderWorkers<T> {
-  readonly #handle: (item: T) => Promise<void> | undefined;
+  readonly #handle: (item: T) => Promise<Finish> | undefined;
   readonly #maxQueued: number;
   readonly #pressure: (item: T, isOver: boolean) => void;
   readonly #queues = new Map<string, Queue<T>>();
@@ -20,13 +32,14 @@ export class SenderWorkers<T> {
   #queued = 0;
 
   /**
-   * @param handle does the work; returns a promise, which must not reject, only when it has to wait
+   * @param handle does the work; when it has to wait it returns a promise, which must not reject, of
+   *   what is left to do then
    * @param maxQueued items that may wait in all queues together
    * @param pressure told with an item of a sender when that sender's queue has grown long, and with the
    *   same item once the queue is gone
    */
   constructor(
-    handle: (item: T) => Promise<void> | undefined,
+    handle: (item: T) => Promise<Finish> | undefined,
     maxQueued: number,
     pressure: (item: T, isOver: boolean) => void = () => {},
   ) {
@@ -51,14 +64,22 @@ export class SenderWorkers<T> {
   }
 
   /**
-   * Puts `item` behind everything of its sender, who must be busy; false when the bound is reached and
-   * it was not taken. Answers have as much room again, so that a full queue can still be told of.
+   * Puts `item` behind everything of its sender, who must be busy, or where it stands; false when the
+   * bound is reached and it was not taken.
    */
-  enqueue(sender: string, item: T, isAnswer = false): boolean {
+  enqueue(
+    sender: string,
+    item: T,
+    { isReturned = false, isAnswer = false }: Standing = {},
+  ): boolean {
     const queue = this.#queues.get(sender);
     if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
     if (this.#queued >= (isAnswer ? 2 : 1) * this.#maxQueued) return false;
     this.#queued++;
+    if (isReturned) {
+      queue.returned.push(item);
+      return true;
+    }
     queue.items.push(item);
     if (queue.items.length === LONG_QUEUE && queue.heldBy === undefined) {
       queue.heldBy = item;
@@ -68,8 +89,10 @@ export class SenderWorkers<T> {
   }
 
   /** Makes the sender busy until `first` and whatever is enqueued meanwhile is done. */
-  begin(sender: string, first: Promise<void>): void {
-    const running = this.#work(sender, first);
+  begin(sender: string, first: Promise<Finish>, { isReturned = false }: Standing = {}): void {
+    const queue: Queue<T> = { items: [], returned: [], heldBy: undefined };
+    this.#queues.set(sender, queue);
+    const running = this.#work(sender, queue, first, isReturned);
     this.#running.add(running);
     void running.then(() => this.#running.delete(running));
   }
@@ -79,14 +102,25 @@ export class SenderWorkers<T> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  async #work(sender: string, first: Promise<void>): Promise<void> {
-    const queue: Queue<T> = { items: [], heldBy: undefined };
-    this.#queues.set(sender, queue);
-    await first;
+  async #work(
+    sender: string,
+    queue: Queue<T>,
+    first: Promise<Finish>,
+    isReturned: boolean,
+  ): Promise<void> {
+    const finish = await first;
+    if (!isReturned) await this.#workReturned(queue);
+    finish();
+    await this.#workReturned(queue);
     for (let next = 0; next < queue.items.length; next++) {
       this.#queued--;
       const pending = this.#handle(queue.items[next]!);
-      if (pending !== undefined) await pending;
+      if (pending !== undefined) {
+        const finishItem = await pending;
+        await this.#workReturned(queue);
+        finishItem();
+      }
+      if (queue.returned.length > 0) await this.#workReturned(queue);
       if (next === 1023) {
         // What was handled must not pile up behind a sender who never pauses.
         queue.items.splice(0, next + 1);
@@ -96,10 +130,21 @@ export class SenderWorkers<T> {
     this.#queues.delete(sender);
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
   }
+
+  async #workReturned({ returned }: Queue<T>): Promise<void> {
+    for (let next = 0; next < returned.length; next++) {
+      this.#queued--;
+      const pending = this.#handle(returned[next]!);
+      if (pending !== undefined) (await pending)();
+    }
+    returned.length = 0;
+  }
 }
 
 interface Queue<T> {
   readonly items: T[];
+  /** Before all of those. */
+  readonly returned: T[];
   /** The item at which the sender was found to be too fast. */
   heldBy: T | undefined;
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { SenderWorkers } from "./sender_workers.ts";
+import type { Finish } from "./sender_workers.ts";
 
 Deno.test("SenderWorkers keeps a sender's items in order behind one that waits", async () => {
   const done: number[] = [];
@@ -10,11 +11,11 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
       done.push(item);
       return undefined;
     }
-    return gate.promise.then(() => void done.push(item));
+    return gate.promise.then(() => () => void done.push(item));
   }, 100);
   const first = Promise.withResolvers<void>();
   gates.set(3, Promise.withResolvers());
-  workers.begin("a", first.promise.then(() => void done.push(1)));
+  workers.begin("a", first.promise.then(() => () => void done.push(1)));
   for (const item of [2, 3, 4]) assert.equal(workers.enqueue("a", item), true);
   assert.deepEqual(done, []);
   assert.equal(workers.isBusy("b"), false);
@@ -31,10 +32,10 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
 
 Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
   const workers = new SenderWorkers<number>(() => undefined, 2);
-  const first = Promise.withResolvers<void>();
+  const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   assert.deepEqual([1, 2, 3].map((item) => workers.enqueue("a", item)), [true, true, false]);
-  first.resolve();
+  first.resolve(() => {});
   await workers.idle();
 });
 
@@ -42,13 +43,13 @@ Deno.test("SenderWorkers takes items enqueued while it works, past its compactio
   const done: number[] = [];
   const workers = new SenderWorkers<number>((item) => {
     done.push(item);
-    return item % 7 === 0 ? Promise.resolve() : undefined;
+    return item % 7 === 0 ? Promise.resolve(() => {}) : undefined;
   }, 10_000);
-  const first = Promise.withResolvers<void>();
+  const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   const expected = Array.from({ length: 5000 }, (_, i) => i);
   for (const item of expected) workers.enqueue("a", item);
-  first.resolve();
+  first.resolve(() => {});
   await workers.idle();
   assert.deepEqual(done, expected);
 });
@@ -60,30 +61,82 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
     10_000,
     (item, isOver) => void told.push(`${item} ${isOver}`),
   );
-  const first = Promise.withResolvers<void>();
+  const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   for (let item = 1; item < 256; item++) workers.enqueue("a", item);
   assert.deepEqual(told, []);
   for (let item = 256; item < 1000; item++) workers.enqueue("a", item);
   assert.deepEqual(told, ["256 true"]);
-  first.resolve();
+  first.resolve(() => {});
   await workers.idle();
   assert.deepEqual(told, ["256 true", "256 false"]);
 });
 
 Deno.test("SenderWorkers.enqueue() still takes an answer where the queues are full", async () => {
   const workers = new SenderWorkers<number>(() => undefined, 1);
-  const first = Promise.withResolvers<void>();
+  const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   assert.equal(workers.enqueue("a", 1), true);
   assert.equal(workers.enqueue("a", 2), false);
-  assert.equal(workers.enqueue("a", 3, true), true);
-  assert.equal(workers.enqueue("a", 4, true), false);
-  first.resolve();
+  assert.equal(workers.enqueue("a", 3, { isAnswer: true }), true);
+  assert.equal(workers.enqueue("a", 4, { isAnswer: true }), false);
+  first.resolve(() => {});
   await workers.idle();
 });
 
 Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", () => {
   const workers = new SenderWorkers<number>(() => undefined, 1);
   assert.throws(() => workers.enqueue("a", 1), RangeError);
+});
+
+/** A worker whose items are done when their gates open. */
+class Gated {
+  readonly done: string[] = [];
+  readonly gates = new Map<string, PromiseWithResolvers<void>>();
+  readonly workers = new SenderWorkers<string>((item) => this.handle(item), 100);
+
+  /** Handles `item`, which has to wait when it begins with a capital. */
+  handle(item: string): Promise<Finish> | undefined {
+    if (item === item.toLowerCase()) {
+      this.done.push(item);
+      return undefined;
+    }
+    const gate = Promise.withResolvers<void>();
+    this.gates.set(item, gate);
+    return gate.promise.then(() => () => void this.done.push(item));
+  }
+
+  async open(item: string): Promise<void> {
+    this.gates.get(item)!.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+Deno.test("SenderWorkers does what was returned before the item that waits, in its own order", async () => {
+  const test = new Gated();
+  const { workers, done } = test;
+  workers.begin("a", test.handle("New")!);
+  workers.enqueue("a", "newer");
+  for (const old of ["old1", "Old2", "old3"]) workers.enqueue("a", old, { isReturned: true });
+  await test.open("New");
+  assert.deepEqual(done, ["old1"]);
+  workers.enqueue("a", "old4", { isReturned: true });
+  await test.open("Old2");
+  await workers.idle();
+  assert.deepEqual(done, ["old1", "Old2", "old3", "old4", "New", "newer"]);
+  assert.equal(workers.queued, 0);
+});
+
+Deno.test("SenderWorkers keeps what is returned in order when the first of it has to wait", async () => {
+  const test = new Gated();
+  const { workers, done } = test;
+  workers.begin("a", test.handle("Old1")!, { isReturned: true });
+  workers.enqueue("a", "New");
+  workers.enqueue("a", "old2", { isReturned: true });
+  await test.open("Old1");
+  assert.deepEqual(done, ["Old1", "old2"]);
+  workers.enqueue("a", "old3", { isReturned: true });
+  await test.open("New");
+  await workers.idle();
+  assert.deepEqual(done, ["Old1", "old2", "old3", "New"]);
 });
