@@ -84,15 +84,28 @@ export {
   TcpTransport,
 } from "./stream/mod.ts";
 export type {
+  Arrival,
+  ArrivedSession,
   Delivery,
+  Fetching,
+  FollowedSession,
+  FreezeOwner,
+  Freezing,
+  FrozenSession,
   ManagedEnd,
   ManagedSession,
+  Relay,
   ResolvedStreamManagement,
+  ResumeRequest,
+  SessionsElsewhere,
+  SessionState,
   StreamManagementDeps,
   StreamManagementOptions,
+  Unfreezing,
 } from "./sm/mod.ts";
 export {
   isWorthRouting,
+  OwnDelivery,
   resolveStreamManagement,
   STREAM_MANAGEMENT_RANGES,
   StreamManagement,

@@ -4,7 +4,13 @@ import type { FullJid, Jid } from "../jid.ts";
 import { tryParseJid } from "../jid_parser.ts";
 import { parseHandled } from "../sm/counter.ts";
 import type { Delivery } from "../sm/delivery.ts";
-import type { AckLink } from "../sm/session_acks.ts";
+import type {
+  ArrivedSession,
+  FollowedSession,
+  FreezeOwner,
+  FrozenSession,
+} from "../sm/moving_session.ts";
+import type { AckLink, AckOwner } from "../sm/session_acks.ts";
 import { failedXml, handledTooHighContent, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
 import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
 import type { Stanza, StanzaKind } from "../stanza.ts";
@@ -26,6 +32,7 @@ import { stampStanza } from "../xml/stamp.ts";
 import { element } from "../xml/xml_element.ts";
 import type { C2sContext } from "./c2s_context.ts";
 import type { LocalSession } from "./local_session.ts";
+import { FrozenC2sSession } from "./frozen_c2s_session.ts";
 import { PresenceState } from "./presence_state.ts";
 import { readPriority } from "./priority.ts";
 import { SessionManagement } from "./session_management.ts";
@@ -50,14 +57,16 @@ export interface C2sWiring extends SessionWiring<C2sContext> {
  * A client with a bound resource: stamps and checks what it sends (RFC 6120 §8.1, §10.3), keeps its
  * presence (RFC 6121 §4), and writes what is delivered to it.
  */
-export class C2sSession extends StreamSession<C2sContext> implements LocalSession, ManagedSession {
+export class C2sSession extends StreamSession<C2sContext>
+  implements LocalSession, ManagedSession, FollowedSession {
   override readonly jid: FullJid;
   readonly #presence: PresenceState;
   readonly #stanzaContext: StanzaContext;
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
-  readonly #resendingUntilMs: number;
+  readonly #lang: string | undefined;
+  #resendingUntilMs: number;
   /** Stanzas of the client are left to it: it is not told that they were handled. */
   #isSettling = false;
 
@@ -65,6 +74,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     super(transport, wiring);
     this.#wiring = wiring;
     this.jid = jid;
+    this.#lang = wiring.lang;
     this.#resendingUntilMs = wiring.hasFailedToResume
       ? wiring.context.clock.monotonicMs() + RESENDING_MS
       : 0;
@@ -116,6 +126,7 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
 
   /** Ends the stream with `condition`; without a stream, just the session. */
   override end(condition: StreamErrorCondition, content?: string): void {
+    if (this.#management?.isGiven === true) return this.#management.lost();
     if (!this.isHibernating) return super.end(condition, content);
     this.#endWithoutStream();
   }
@@ -172,6 +183,78 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
     transport.sendNonza(resumedXml(previd, acks.receivedH));
     acks.resume(this.#link());
     return true;
+  }
+
+  freeze(h: number, owner: FreezeOwner): FrozenSession | undefined {
+    const management = this.#management!; // found by its id, so it has one
+    if (!management.acks.canResume(h)) return undefined;
+    if (!management.isHibernating) {
+      this.#wiring.moved();
+      this.unplug();
+    }
+    management.freeze(owner);
+    return new FrozenC2sSession(this, {
+      management,
+      presence: this.#presence,
+      lang: this.#lang,
+      resendingMs: Math.max(0, this.#resendingUntilMs - this.context.clock.monotonicMs()),
+      expired: () => this.#endWithoutStream(),
+      vanish: () => {
+        super.close();
+        return this.context.registry.close(this);
+      },
+    });
+  }
+
+  /** Becomes the session of its full JID that another node had; call before it is opened. */
+  adopt({ state, queue }: ArrivedSession, id: string): void {
+    const shared = this.context.management!; // asked for it
+    this.#presence.restore(state);
+    if (state.resendingMs > 0) {
+      this.#resendingUntilMs = this.context.clock.monotonicMs() + state.resendingMs;
+    }
+    this.#management = SessionManagement.adopt(this, {
+      state,
+      id,
+      shared,
+      owner: this.#ackOwner(shared),
+    });
+    for (const delivery of queue) this.follow(delivery);
+    this.#management.acks.holdBack();
+  }
+
+  /** It has its place, and what was unacknowledged is written; without a stream it waits for one. */
+  beginHere(previd: string, hasStream: boolean): void {
+    const management = this.#management!; // adopted
+    const { shared, acks } = management;
+    management.adopted();
+    this.context.registry.arrived(this);
+    if (!hasStream) return void this.hibernate();
+    shared.metrics.resumed.inc();
+    shared.log.info("sm.resumed", {
+      jid: this.jid.text,
+      unacknowledged: acks.unacknowledged,
+      isFromElsewhere: true,
+    });
+    this.transport.sendNonza(resumedXml(previd, acks.receivedH));
+    acks.resume(this.#link());
+  }
+
+  follow(delivery: Delivery): void {
+    const { acks, shared } = this.#management!; // adopted
+    if (!acks.isOver) return acks.follow(delivery);
+    delivery.retain();
+    shared.giveBack([delivery]);
+  }
+
+  caughtUp(): void {
+    this.#management?.acks.caughtUp();
+  }
+
+  /** Ends a session that got no place, of which nobody has heard; its queue is its old node's again. */
+  abandon(): void {
+    super.close();
+    this.#management?.acks.end();
   }
 
   /** What the client may have handled of the stream that it wants to resume, at most. */
@@ -300,28 +383,31 @@ export class C2sSession extends StreamSession<C2sContext> implements LocalSessio
   }
 
   #enable(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
-    const management = new SessionManagement(this, element, {
+    this.#management = SessionManagement.enable(this, element, {
       shared,
       link: this.#link(),
-      owner: {
-        overflowed: () => {
-          management.endReason = "overflow";
-          this.context.metrics.limitHit("unacknowledged-stanzas");
-          this.end("resource-constraint");
-        },
-        unresponsive: () => {
-          this.context.metrics.limitHit("unacknowledged-time");
-          this.transport.destroy(
-            new CausewayError(
-              "stream/unresponsive",
-              `Cannot wait longer for ${this.transport.remoteAddress} to acknowledge stanzas`,
-            ),
-          );
-        },
-        lookAround: () => shared.lookFor(this),
-      },
+      owner: this.#ackOwner(shared),
     });
-    this.#management = management;
+  }
+
+  #ackOwner(shared: StreamManagement<C2sSession>): AckOwner {
+    return {
+      overflowed: () => {
+        this.#management!.endReason = "overflow"; // whose queue it is
+        this.context.metrics.limitHit("unacknowledged-stanzas");
+        this.end("resource-constraint");
+      },
+      unresponsive: () => {
+        this.context.metrics.limitHit("unacknowledged-time");
+        this.transport.destroy(
+          new CausewayError(
+            "stream/unresponsive",
+            `Cannot wait longer for ${this.transport.remoteAddress} to acknowledge stanzas`,
+          ),
+        );
+      },
+      lookAround: () => shared.lookFor(this),
+    };
   }
 
   #link(): AckLink {

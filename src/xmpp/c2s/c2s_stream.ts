@@ -22,6 +22,7 @@ import {
   saslXml,
   TLS_FAILURE_XML,
 } from "../stream/negotiation_xml.ts";
+import type { Arrival, ArrivedSession, Fetching } from "../sm/moving_session.ts";
 import { failedXml, handledTooHighContent } from "../sm/sm_xml.ts";
 import { newStreamId } from "../stream/stream_id.ts";
 import type { StreamOwner } from "../stream/stream_shell.ts";
@@ -49,6 +50,8 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   #errorContent: string | undefined;
   #hasSaidFarewell = false;
   #hasFailedToResume = false;
+  /** A session of another node that its client wants here. */
+  #fetching: Fetching | undefined;
 
   constructor(transport: StreamTransport, context: C2sContext, owner: StreamOwner) {
     super("c2s", transport, context, owner);
@@ -88,6 +91,8 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   protected override finish(): void {
     this.#state = { kind: "closed" };
+    this.#fetching?.cancel();
+    this.#fetching = undefined;
     super.finish();
   }
 
@@ -260,10 +265,11 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** Takes a session over from the stream that carried it before (XEP-0198 §5). */
   #resume({ account, previd, h }: NegotiationAction & { kind: "resume" }): void {
     const management = this.context.management!; // offered, or the state would not ask
-    const found = management.find(previd, account.text);
-    if (found.kind === "failed") {
-      this.#hasFailedToResume = true;
-      return this.#dispatch({ kind: "resume-failed", condition: "item-not-found", h: found.h });
+    const found = management.find({ previd, account: account.text, h });
+    if (found.kind === "failed") return this.#resumeFailed(found.h);
+    if (found.kind === "elsewhere") {
+      this.#fetching = found.fetching;
+      return void found.fetching.arrival.then((arrival) => this.#arrived(arrival, previd, h));
     }
     const { session } = found;
     const wiring = this.#wiring(() => {});
@@ -273,8 +279,72 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
       return this.#dispatch({ kind: "resumed", jid: session.jid });
     }
     this.letGo();
-    management.metrics.resumeFailed("handled-count-too-high");
-    this.#errorContent = handledTooHighContent(h, session.sentCount);
+    this.#failTooHigh(h, session.sentCount);
+  }
+
+  /** The session has come from another node, or has not. */
+  #arrived(arrival: Arrival, previd: string, h: number): void {
+    this.#fetching = undefined;
+    const isOver = this.#state.kind === "closed";
+    switch (arrival.kind) {
+      case "failed":
+        return isOver ? undefined : this.#resumeFailed(arrival.h);
+      case "handled-too-high":
+        return isOver ? undefined : this.#failTooHigh(h, arrival.sentCount);
+      case "arrived":
+        return this.#place(arrival.session, previd);
+      default:
+        return arrival satisfies never;
+    }
+  }
+
+  /** Gives a session that has come from another node its place here. */
+  #place(arrived: ArrivedSession, previd: string): void {
+    const { jid } = arrived.state;
+    const { registry } = this.context;
+    // Whoever has logged in with this resource meanwhile is newer.
+    if (registry.find(jid) !== undefined) return this.#notPlaced(arrived, undefined);
+    const session: C2sSession = new C2sSession(
+      jid,
+      this.transport,
+      {
+        ...this.#wiring(() => {
+          const hasStream = this.#state.kind !== "closed";
+          if (hasStream) {
+            this.registering(session);
+            this.bound(session);
+          }
+          session.beginHere(previd, hasStream);
+          arrived.placed(session);
+          if (hasStream) this.#dispatch({ kind: "resumed", jid });
+        }),
+        lang: arrived.state.lang,
+        hasFailedToResume: false,
+      },
+    );
+    session.adopt(arrived, previd);
+    registry.open(session).then((outcome) => {
+      if (outcome !== "opened") this.#notPlaced(arrived, session);
+    }, (thrown) => {
+      this.broke("open", thrown);
+      this.#notPlaced(arrived, session);
+    });
+  }
+
+  #notPlaced(arrived: ArrivedSession, session: C2sSession | undefined): void {
+    session?.abandon();
+    arrived.declined();
+    if (this.#state.kind !== "closed") this.#resumeFailed(arrived.state.covered);
+  }
+
+  #resumeFailed(h: number | undefined): void {
+    this.#hasFailedToResume = true;
+    this.#dispatch({ kind: "resume-failed", condition: "item-not-found", h });
+  }
+
+  #failTooHigh(h: number, sentCount: number): void {
+    this.context.management!.metrics.resumeFailed("handled-count-too-high");
+    this.#errorContent = handledTooHighContent(h, sentCount);
     this.fail("undefined-condition");
   }
 

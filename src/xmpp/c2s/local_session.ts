@@ -40,6 +40,8 @@ export interface SessionHooks {
    * @param priority undefined when it is not available any more
    */
   presence?(presence: Stanza, priority: number | undefined): void;
+  /** The session has come from another node, where it had this priority; nobody else needs to hear of it. */
+  arrived?(jid: FullJid, priority: number | undefined): void;
   /** The session has become available, and has been told of the account's other resources here. */
   available?(jid: FullJid): void;
 }

@@ -24,6 +24,24 @@ export class PresenceState {
     return this.#last;
   }
 
+  /** Whom directed presence went to, and not its end. */
+  get directed(): Jid[] {
+    return [...this.#directed.values()];
+  }
+
+  /** Goes on from what a session had told at another node. */
+  restore(
+    { presence, priority, directed }: {
+      readonly presence: Stanza | undefined;
+      readonly priority: number | undefined;
+      readonly directed: readonly Jid[];
+    },
+  ): void {
+    this.#last = presence;
+    this.#priority = priority;
+    for (const jid of directed) this.#directed.set(jid.text, jid);
+  }
+
   becomeAvailable(presence: Stanza, priority: number): void {
     this.#last = presence;
     this.#priority = priority;

@@ -1,5 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { parseHandled } from "../sm/counter.ts";
+import type { FreezeOwner, SessionState, Unfreezing } from "../sm/moving_session.ts";
 import type { AckLink, AckOwner } from "../sm/session_acks.ts";
 import { SessionAcks } from "../sm/session_acks.ts";
 import type { ManagedEnd } from "../sm/sm_metrics.ts";
@@ -8,28 +9,54 @@ import type { StreamManagement } from "../sm/stream_management.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import type { C2sSession } from "./c2s_session.ts";
 
-/** What turns stream management on for a session. */
-export interface EnableTerms {
+/** What a session needs to have stream management. */
+export interface ManagementTerms {
   readonly shared: StreamManagement<C2sSession>;
-  readonly link: AckLink;
   readonly owner: AckOwner;
+}
+
+/** Where a managed session begins. */
+interface Beginning {
+  /** By which its stream can be resumed; undefined when it cannot. */
+  readonly id: string | undefined;
+  readonly resumeTimeoutMs: number;
+  readonly acks: SessionAcks;
 }
 
 /** What a session with stream management has besides: from `<enable/>` on, over all its streams. */
 export class SessionManagement {
   readonly shared: StreamManagement<C2sSession>;
   readonly acks: SessionAcks;
+  /** Time in which its stream can be resumed. */
+  readonly resumeTimeoutMs: number;
   /** Why the session ends, unless it just closes. */
   endReason: ManagedEnd = "closed";
   readonly #session: C2sSession;
-  /** By which its stream can be resumed; undefined when it cannot. */
   readonly #id: string | undefined;
-  readonly #resumeTimeoutMs: number;
   #isHibernating = false;
+  #isGiven = false;
   #cancelTimeout: CancelTimer | undefined;
+  /** Who brings the session to another node. */
+  #freezer: FreezeOwner | undefined;
+
+  private constructor(
+    session: C2sSession,
+    shared: StreamManagement<C2sSession>,
+    beginning: Beginning,
+  ) {
+    this.shared = shared;
+    this.acks = beginning.acks;
+    this.resumeTimeoutMs = beginning.resumeTimeoutMs;
+    this.#session = session;
+    this.#id = beginning.id;
+  }
 
   /** Answers `<enable/>` (XEP-0198 §3); counting begins behind the answer. */
-  constructor(session: C2sSession, enable: ScannedElement, { shared, link, owner }: EnableTerms) {
+  static enable(
+    session: C2sSession,
+    enable: ScannedElement,
+    { shared, owner, link }: ManagementTerms & { readonly link: AckLink },
+  ): SessionManagement {
     const resume = enable.attribute("resume");
     const max = parseHandled(enable.attribute("max"));
     const limitMs = shared.options.resumeTimeoutMs;
@@ -39,11 +66,21 @@ export class SessionManagement {
     const id = shared.enabled(session, isResumable);
     const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
     link.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
-    this.shared = shared;
-    this.acks = new SessionAcks(link, { management: shared, owner });
-    this.#session = session;
-    this.#id = id;
-    this.#resumeTimeoutMs = resumeTimeoutMs;
+    const acks = new SessionAcks(link, { management: shared, owner });
+    return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
+  }
+
+  /** Goes on with what a session of another node had, which was resumed here by `id`. */
+  static adopt(
+    session: C2sSession,
+    { state, id, shared, owner }: ManagementTerms & {
+      readonly state: SessionState;
+      readonly id: string;
+    },
+  ): SessionManagement {
+    const acks = new SessionAcks(undefined, { management: shared, owner, start: state });
+    const { resumeTimeoutMs } = state;
+    return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
   }
 
   /** True while the session waits, without a connection, to be resumed. */
@@ -51,25 +88,32 @@ export class SessionManagement {
     return this.#isHibernating;
   }
 
+  /** True once the session is another node's. */
+  get isGiven(): boolean {
+    return this.#isGiven;
+  }
+
   get isResumable(): boolean {
     return this.#id !== undefined;
   }
 
+  /** The session has its place here under the id that it had elsewhere. */
+  adopted(): void {
+    if (this.#id !== undefined) this.shared.adopted(this.#session, this.#id);
+  }
+
   /** The connection is gone; `expired` is called when nobody has come back in time. */
   hibernate(expired: () => void): void {
-    const { metrics, log, clock } = this.shared;
+    const { metrics, log } = this.shared;
     this.#isHibernating = true;
     this.acks.unlink();
     metrics.hibernated.inc();
     log.info("sm.hibernating", {
       jid: this.#session.jid.text,
       unacknowledged: this.acks.unacknowledged,
-      timeoutMs: this.#resumeTimeoutMs,
+      timeoutMs: this.resumeTimeoutMs,
     });
-    this.#cancelTimeout = clock.after(this.#resumeTimeoutMs, () => {
-      this.endReason = "timeout";
-      expired();
-    });
+    this.#expireLater(expired);
   }
 
   /** It goes on, or it is over. */
@@ -77,23 +121,71 @@ export class SessionManagement {
     this.#isHibernating = false;
     this.#cancelTimeout?.();
     this.#cancelTimeout = undefined;
+    this.#letGo("superseded");
+  }
+
+  /** It is another node's to have, and only keeps what comes until that is settled. */
+  freeze(freezer: FreezeOwner): void {
+    this.#letGo("superseded");
+    this.#cancelTimeout?.();
+    this.#cancelTimeout = undefined;
+    if (!this.#isHibernating) this.acks.unlink();
+    this.#isHibernating = true;
+    this.#freezer = freezer;
+    this.acks.watchCovered(() => freezer.covered());
+  }
+
+  /** It is not, and waits for its client as before. */
+  thaw(expired: () => void): void {
+    this.#freezer = undefined;
+    this.acks.watchCovered(undefined);
+    this.acks.endRelay();
+    this.#expireLater(expired);
+  }
+
+  /** It is the process `process`'s now. */
+  give(process: number): void {
+    this.#isGiven = true;
+    if (this.#id !== undefined) this.shared.passed(this.#session, this.#id, process);
+  }
+
+  /** Tells whoever has frozen it that it is not to be had any more. */
+  lost(): void {
+    this.#letGo("ended");
   }
 
   /** The session is over: it cannot be found any more. */
   close(): void {
+    this.lost();
     this.wake();
     const { endReason: reason } = this;
     this.shared.ended(this.#session, this.#id, { h: this.acks.receivedH, reason });
   }
 
   /** Gives back what the client has not acknowledged; after everybody knows that the session is gone. */
-  giveBack(): void {
+  giveBack(mayBeRepeat = false): void {
     const unacknowledged = this.acks.end();
     this.shared.log.info("sm.ended", {
       jid: this.#session.jid.text,
-      reason: this.endReason,
+      reason: this.#isGiven ? "given" : this.endReason,
       unacknowledged: unacknowledged.length,
     });
-    this.shared.giveBack(unacknowledged);
+    this.shared.giveBack(unacknowledged, mayBeRepeat);
+  }
+
+  #expireLater(expired: () => void): void {
+    this.#cancelTimeout = this.shared.clock.after(this.resumeTimeoutMs, () => {
+      this.endReason = "timeout";
+      expired();
+    });
+  }
+
+  #letGo(reason: Unfreezing): void {
+    const freezer = this.#freezer;
+    if (freezer === undefined) return;
+    this.#freezer = undefined;
+    this.acks.watchCovered(undefined);
+    if (!this.#isGiven) this.acks.endRelay();
+    freezer.ended(reason);
   }
 }

@@ -99,6 +99,11 @@ export class SessionRegistry {
     this.#hooks.presence?.(presence, isOver ? undefined : session.priority);
   }
 
+  /** `session` has come from another node, and is here what it was there. */
+  arrived(session: LocalSession): void {
+    this.#hooks.arrived?.(session.jid, session.priority);
+  }
+
   /** `session` has sent its initial presence: what is for the account's bare JID may reach it. */
   becameAvailable(session: LocalSession): void {
     this.#hooks.available?.(session.jid);

@@ -26,7 +26,7 @@ class CountingClient {
 
   static async enter(fixture: C2sFixture): Promise<CountingClient> {
     const peer = await fixture.login("alice", "home");
-    const enabled = /<enabled [^>]*id='([0-9a-f]+)'[^>]*\/>/;
+    const enabled = /<enabled [^>]*id='([0-9a-f-]+)'[^>]*\/>/;
     const [, id] = await peer.exchange(`<enable xmlns='${SM}' resume='true'/>`, enabled);
     return new CountingClient(peer, id!);
   }

@@ -12,7 +12,7 @@ import { TestDelivery } from "./_test_delivery.ts";
 const SM = "urn:xmpp:sm:3";
 const ENABLE = `<enable xmlns='${SM}' resume='true'/>`;
 const ENABLED = new RegExp(
-  `^<enabled xmlns='${SM}' id='([0-9a-f]{32})' resume='true' max='(\\d+)'/>`,
+  `^<enabled xmlns='${SM}' id='([0-9a-f]{1,13}-[0-9a-f]{32})' resume='true' max='(\\d+)'/>`,
 );
 const R = `<r xmlns='${SM}'/>`;
 const FAILED = (condition: string, h = "") =>

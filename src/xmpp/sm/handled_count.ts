@@ -24,8 +24,11 @@ export class HandledCount {
   readonly #ahead = new Set<number>();
   readonly #marks: Mark[] = [];
 
-  constructor(holdMs: number) {
+  /** @param received stanzas that count as received, and covered, already */
+  constructor(holdMs: number, received = 0) {
     this.#holdMs = holdMs;
+    this.#received = received;
+    this.#covered = received;
   }
 
   /** Stanzas received. */

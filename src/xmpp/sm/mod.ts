@@ -1,4 +1,19 @@
 export type { Delivery } from "./delivery.ts";
+export { OwnDelivery } from "./delivery.ts";
+export type {
+  Arrival,
+  ArrivedSession,
+  Fetching,
+  FollowedSession,
+  FreezeOwner,
+  Freezing,
+  FrozenSession,
+  Relay,
+  ResumeRequest,
+  SessionsElsewhere,
+  SessionState,
+  Unfreezing,
+} from "./moving_session.ts";
 export type { ResolvedStreamManagement, StreamManagementOptions } from "./sm_options.ts";
 export { resolveStreamManagement, STREAM_MANAGEMENT_RANGES } from "./sm_options.ts";
 export type { ManagedEnd } from "./sm_metrics.ts";

@@ -5,6 +5,7 @@ import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { HandledCount } from "./handled_count.ts";
+import type { Relay } from "./moving_session.ts";
 import { ackXml, REQUEST_XML } from "./sm_xml.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
@@ -30,6 +31,8 @@ export interface AckOwner {
 export interface AckTerms {
   readonly management: StreamManagement;
   readonly owner: AckOwner;
+  /** How far the session was at another node. @default nothing was exchanged */
+  readonly start?: { readonly received: number; readonly acknowledged: number };
 }
 
 /**
@@ -56,14 +59,27 @@ export class SessionAcks implements StanzaFate {
   #told = 0;
   #isOver = false;
   #isSettling = false;
+  /** Takes what is kept, for another node; undefined while the session is this one's. */
+  #relay: Relay | undefined;
+  /** Stanzas that were acknowledged when the relaying began. */
+  #relayBase = 0;
+  /** What has come by another way than that which is to follow first; undefined: nothing follows. */
+  #heldBack: Delivery[] | undefined;
+  #onCovered: (() => void) | undefined;
 
-  constructor(link: AckLink, terms: AckTerms) {
+  constructor(link: AckLink | undefined, terms: AckTerms) {
     this.#link = link;
     this.#management = terms.management;
     this.#owner = terms.owner;
     const { options } = terms.management;
-    this.#queue = new UnackedQueue(options);
-    this.#handled = new HandledCount(options.ackHoldMs);
+    this.#queue = new UnackedQueue(options, terms.start?.acknowledged);
+    this.#handled = new HandledCount(options.ackHoldMs, terms.start?.received);
+    this.#asked = this.#told = this.#handled.received;
+  }
+
+  /** True once the queue has been taken away. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Stanzas that the client has not acknowledged. */
@@ -86,6 +102,20 @@ export class SessionAcks implements StanzaFate {
     return toHandled(this.#handled.received);
   }
 
+  /** Of those, how many the client may forget even if this process dies, as written in `h`. */
+  get coveredH(): number {
+    return this.#handled.h;
+  }
+
+  get isCovered(): boolean {
+    return this.#handled.covered === this.#handled.received;
+  }
+
+  /** Stanzas that the client has acknowledged, as written in `h`. */
+  get acknowledgedH(): number {
+    return toHandled(this.#queue.acknowledgedCount);
+  }
+
   /** What the client may acknowledge at most, as written in `h`. */
   get sentCount(): number {
     return this.#queue.sentCount;
@@ -95,10 +125,47 @@ export class SessionAcks implements StanzaFate {
   deliver(stanza: Stanza, delivery: Delivery | undefined): void {
     const kept = delivery ?? new OwnDelivery(stanza);
     kept.retain();
+    if (this.#heldBack === undefined) this.#keep(kept);
+    else {
+      kept.detach();
+      this.#heldBack.push(kept);
+      if (this.#queue.items + this.#heldBack.length > this.#management.options.maxItems) {
+        this.#overflow();
+      }
+    }
+  }
+
+  /** What comes is to wait for what follows from the node where the session was. */
+  holdBack(): void {
+    this.#heldBack ??= [];
+  }
+
+  /** Keeps a stanza that has followed. */
+  follow(delivery: Delivery): void {
+    delivery.retain();
+    this.#keep(delivery);
+  }
+
+  /** Nothing follows that would have to go before what has come since. */
+  caughtUp(): void {
+    const heldBack = this.#heldBack ?? [];
+    this.#heldBack = undefined;
+    for (const kept of heldBack) this.#keep(kept);
+  }
+
+  #keep(kept: Delivery): void {
     this.#queue.push(kept);
     if (this.#link !== undefined) this.#write(this.#link);
+    if (this.#relay !== undefined) {
+      this.#queue.detach();
+      this.relayMore();
+    }
     this.#watch();
-    if (!this.#queue.isOver || this.#isOverTold) return;
+    if (this.#queue.isOver) this.#overflow();
+  }
+
+  #overflow(): void {
+    if (this.#isOverTold) return;
     this.#isOverTold = true;
     this.#owner.overflowed();
   }
@@ -123,6 +190,12 @@ export class SessionAcks implements StanzaFate {
   settle(number: number): void {
     this.#handled.cover(number);
     if (this.#asked > this.#told) this.#tellWhenCovered();
+    if (this.#onCovered !== undefined && this.isCovered) this.#onCovered();
+  }
+
+  /** Calls `told` when all that the client sent is covered; undefined: nobody waits for it. */
+  watchCovered(told: (() => void) | undefined): void {
+    this.#onCovered = told;
   }
 
   held(number: number): void {
@@ -195,14 +268,59 @@ export class SessionAcks implements StanzaFate {
     this.#watch();
   }
 
+  /** Stanzas kept that the relay has not been given. */
+  get unrelayed(): number {
+    return this.#queue.items - this.#queue.relayed;
+  }
+
+  /** Gives what is kept, and what comes, to `relay`, behind the first `from` since this first began. */
+  relay(relay: Relay, from: number): void {
+    if (this.#relay === undefined) this.#relayBase = this.#queue.acknowledgedCount;
+    this.#relay = relay;
+    this.#endTick();
+    this.#queue.detach();
+    this.#queue.rewindRelay(Math.max(0, from - this.#settledByRelay));
+    this.relayMore();
+  }
+
+  /** Goes on with what the relay could not take. */
+  relayMore(): void {
+    const relay = this.#relay;
+    if (relay === undefined) return;
+    const queue = this.#queue;
+    for (let next = queue.nextToRelay; next !== undefined; next = queue.nextToRelay) {
+      if (!relay.write(next, this.#settledByRelay + queue.relayed + 1)) return;
+      queue.relayedNext();
+    }
+  }
+
+  /** The first `count` stanzas that the relay was given are settled where they went. */
+  relayed(count: number): void {
+    this.#queue.settle(Math.max(0, count - this.#settledByRelay), settleOne);
+  }
+
+  /** The session is this node's again. */
+  endRelay(): void {
+    this.#relay = undefined;
+    this.#watch();
+  }
+
+  get #settledByRelay(): number {
+    return this.#queue.acknowledgedCount - this.#relayBase;
+  }
+
   /** The session is over: what the client has not acknowledged, in order, is the caller's. */
   end(): Delivery[] {
     this.#isOver = true;
     this.#link = undefined;
+    this.#relay = undefined;
+    this.#onCovered = undefined;
     this.#endTick();
     this.#cancelHold?.();
     this.#cancelHold = undefined;
-    return this.#queue.takeAll();
+    const heldBack = this.#heldBack ?? [];
+    this.#heldBack = undefined;
+    return [...this.#queue.takeAll(), ...heldBack];
   }
 
   /** Writes what waits, as far as the client reads. */
@@ -233,7 +351,7 @@ export class SessionAcks implements StanzaFate {
   }
 
   #watch(): void {
-    if (this.#cancelTick !== undefined || this.#isOver) return;
+    if (this.#cancelTick !== undefined || this.#isOver || this.#relay !== undefined) return;
     if (this.#queue.items === 0 && this.#link !== undefined) return;
     const { clock, options } = this.#management;
     const delayMs = this.#link === undefined ? options.movedCheckMs : options.ackDelayMs;
@@ -277,6 +395,7 @@ export class SessionAcks implements StanzaFate {
       this.#cancelHold = undefined;
       metrics.unprotected.inc(this.#handled.expire(clock.monotonicMs()));
       if (this.#asked > this.#told) this.#tellWhenCovered();
+      if (this.#onCovered !== undefined && this.isCovered) this.#onCovered();
       this.#armHold();
     });
   }

@@ -1,11 +1,21 @@
 import type { Clock } from "../../base/mod.ts";
-import { describeError, randomHex, SystemClock } from "../../base/mod.ts";
+import { describeError, randomIncarnation, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
 import { isReply, isSubscription } from "../stanza.ts";
 import type { Delivery } from "./delivery.ts";
+import type {
+  Fetching,
+  FreezeOwner,
+  Freezing,
+  FrozenSession,
+  ResumeRequest,
+  SessionsElsewhere,
+} from "./moving_session.ts";
+import { PassedOn } from "./passed_on.ts";
+import { newResumeId, processOfResumeId } from "./resume_id.ts";
 import type { ManagedEnd } from "./sm_metrics.ts";
 import { StreamManagementMetrics } from "./sm_metrics.ts";
 import type { ResolvedStreamManagement, StreamManagementOptions } from "./sm_options.ts";
@@ -25,6 +35,10 @@ export interface ManagedSession {
   settleUp(): void;
   /** Ends it because its user's session of that full JID is somewhere else by now. */
   moved(): void;
+  /** What its client may have handled at most. */
+  readonly sentCount: number;
+  /** Stops it, for another node; undefined when its client cannot have handled `h` stanzas. */
+  freeze(h: number, owner: FreezeOwner): FrozenSession | undefined;
 }
 
 /** What stream management is given besides its options. */
@@ -34,11 +48,16 @@ export interface StreamManagementDeps {
   readonly clock?: Clock;
   /** @default SILENT_LOGGER */
   readonly log?: Logger;
+  /** This process's incarnation, which ids to resume by begin with. @default drawn */
+  readonly process?: number;
+  /** Where sessions of other processes are to be had. @default nowhere */
+  readonly elsewhere?: SessionsElsewhere;
   /**
    * Takes back a stanza that a session which has ended had not acknowledged, to see to it again; called
    * in the order of that session, and after everybody was told that the session is gone.
+   * @param mayBeRepeat true when a node to which it went may still deliver it
    */
-  reroute(delivery: Delivery): void;
+  reroute(delivery: Delivery, mayBeRepeat: boolean): void;
   /** True when the session of this full JID is known to be at another place. @default never */
   hasMoved?(jid: FullJid): Promise<boolean>;
 }
@@ -46,6 +65,8 @@ export interface StreamManagementDeps {
 /** What became of an attempt to find a stream to resume. */
 export type ResumeLookup<Session extends ManagedSession> =
   | { readonly kind: "found"; readonly session: Session }
+  /** Another node may have it, and is being asked. */
+  | { readonly kind: "elsewhere"; readonly fetching: Fetching }
   /** `h` is known when the stream was this account's and is over. */
   | { readonly kind: "failed"; readonly h: number | undefined };
 
@@ -53,7 +74,8 @@ export type ResumeLookup<Session extends ManagedSession> =
  * What all sessions with stream management of a process share: options, counts, the streams that can be
  * resumed by their id, and what was handled of those that no longer can.
  *
- * Ids are known to this process only: elsewhere a stream is answered `item-not-found`.
+ * A session may go to another node, where its client has come back to: `freeze` begins that here, and
+ * `find` there (`docs/protocol.md`, "Resuming at another node").
  */
 export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly options: ResolvedStreamManagement;
@@ -64,6 +86,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly #sessions = new Set<Session>();
   readonly #byId = new Map<string, Session>();
   readonly #stale: StaleCounts;
+  readonly #passedOn: PassedOn;
+  readonly #process: number;
   readonly #pending = new Set<Promise<void>>();
 
   constructor(options: StreamManagementOptions, deps: StreamManagementDeps) {
@@ -74,6 +98,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     this.metrics = new StreamManagementMetrics(deps.metrics);
     const { staleHMs: lifetimeMs, maxStaleH: maxEntries } = this.options;
     this.#stale = new StaleCounts({ lifetimeMs, maxEntries });
+    this.#passedOn = new PassedOn(maxEntries);
+    this.#process = deps.process ?? randomIncarnation();
     this.metrics.watch(() => this.#sessions.size, () => this.hibernating);
   }
 
@@ -93,23 +119,66 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   enabled(session: Session, isResumable: boolean): string | undefined {
     this.#sessions.add(session);
     if (!isResumable) return undefined;
-    const id = randomHex(16);
+    const id = newResumeId(this.#process);
     this.#byId.set(id, session);
     return id;
   }
 
-  /** The stream `id` of the account `bareJid`; nobody learns of streams of other accounts. */
-  find(id: string, bareJid: string): ResumeLookup<Session> {
-    const session = this.#byId.get(id);
-    if (session !== undefined && session.jid.bare.text === bareJid) {
+  /** The stream that a client wants, if it is its account's; nobody learns of streams of others. */
+  find(request: ResumeRequest): ResumeLookup<Session> {
+    const { previd, account } = request;
+    const session = this.#byId.get(previd);
+    if (session !== undefined && session.jid.bare.text === account) {
       return { kind: "found", session };
     }
     const h = session === undefined
-      ? this.#stale.get(id, bareJid, this.clock.monotonicMs())
+      ? this.#stale.get(previd, account, this.clock.monotonicMs())
       : undefined;
+    const process = session === undefined && h === undefined
+      ? this.#passedOn.get(previd, account) ?? processOfResumeId(previd)
+      : undefined;
+    const { elsewhere } = this.#deps;
+    if (process !== undefined && process !== this.#process && elsewhere !== undefined) {
+      return { kind: "elsewhere", fetching: elsewhere.fetch(request, process) };
+    }
     const reason = session !== undefined ? "other-account" : h === undefined ? "unknown" : "stale";
     this.metrics.resumeFailed(reason);
     return { kind: "failed", h };
+  }
+
+  /** Stops the session that a client wants at another node, if it is its account's. */
+  freeze({ previd, account, h }: ResumeRequest, owner: FreezeOwner): Freezing {
+    const session = this.#byId.get(previd);
+    if (session === undefined) {
+      const process = this.#passedOn.get(previd, account);
+      if (process !== undefined) return { kind: "moved", process };
+      const handled = this.#stale.get(previd, account, this.clock.monotonicMs());
+      return handled === undefined ? { kind: "unknown" } : { kind: "stale", h: handled };
+    }
+    if (session.jid.bare.text !== account) return { kind: "other-account" };
+    const frozen = session.freeze(h, owner);
+    return frozen === undefined
+      ? { kind: "handled-too-high", sentCount: session.sentCount }
+      : { kind: "frozen", session: frozen };
+  }
+
+  /** `session` is the process `process`'s from now on. */
+  passed(session: Session, id: string, process: number): void {
+    this.#sessions.delete(session);
+    this.#byId.delete(id);
+    this.#passedOn.add(id, session.jid.bare.text, process);
+  }
+
+  /** `session` has come here from another process, under the id that it had there. */
+  adopted(session: Session, id: string): void {
+    this.#sessions.add(session);
+    this.#byId.set(id, session);
+    this.#passedOn.delete(id);
+  }
+
+  /** True when the table places `jid` somewhere else. */
+  async isElsewhere(jid: FullJid): Promise<boolean> {
+    return await this.#deps.hasMoved?.(jid) ?? false;
   }
 
   /** `session` is over; `h` is how many of its client's stanzas were taken. */
@@ -121,14 +190,17 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     this.#stale.add(id, session.jid.bare.text, { h: end.h, nowMs: this.clock.monotonicMs() });
   }
 
-  /** Gives back, in order, what a session that is gone had not acknowledged. */
-  giveBack(deliveries: readonly Delivery[]): void {
+  /**
+   * Gives back, in order, what a session that is gone had not acknowledged.
+   * @param mayBeRepeat true when a node to which it went may still deliver it
+   */
+  giveBack(deliveries: readonly Delivery[], mayBeRepeat = false): void {
     for (const delivery of deliveries) {
       if (!delivery.abandoned()) continue;
       const { stanza } = delivery;
       if (isWorthRouting(stanza)) this.metrics.rerouted.inc();
       else this.metrics.dropped(stanza.kind);
-      this.#deps.reroute(delivery);
+      this.#deps.reroute(delivery, mayBeRepeat);
     }
   }
 

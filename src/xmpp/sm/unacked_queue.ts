@@ -27,6 +27,8 @@ export class UnackedQueue {
   #head = 0;
   /** Index behind the last entry that was written on the present stream. */
   #written = 0;
+  /** Index behind the last entry that was given to another node; of no meaning before `rewindRelay`. */
+  #relayed = 0;
   /** Index behind the last entry that nobody else has to keep any more. */
   #released = 0;
   /** Index behind the last entry that has bytes of its own. */
@@ -99,6 +101,33 @@ export class UnackedQueue {
     this.#written = this.#head;
   }
 
+  /** Stanzas that another node was given and has not settled. */
+  get relayed(): number {
+    return this.#relayed - this.#head;
+  }
+
+  /** The next one to give to another node; undefined when it has all. */
+  get nextToRelay(): Delivery | undefined {
+    return this.#entries[this.#relayed];
+  }
+
+  /** The one that `nextToRelay` named is on its way. */
+  relayedNext(): void {
+    this.#relayed++;
+  }
+
+  /** All but the first `kept` are to be given to another node, again. */
+  rewindRelay(kept: number): void {
+    this.#relayed = Math.min(this.#head + kept, this.#entries.length);
+  }
+
+  /** Calls `done` for the first `count` of those that another node was given, at most. */
+  settle(count: number, done: (delivery: Delivery) => void): void {
+    this.#take(Math.min(count, this.relayed), done);
+    if (this.#written < this.#head) this.#written = this.#head;
+    this.#tidy();
+  }
+
   /**
    * The client has handled `h` stanzas: calls `done` for those it had not acknowledged before.
    * @returns false, and nothing happens, when it claims what was never written to it
@@ -106,8 +135,16 @@ export class UnackedQueue {
   acknowledge(h: number, done: (delivery: Delivery) => void): boolean {
     const count = distance(toHandled(this.#acknowledged), h);
     if (count > this.unacknowledgedWrites) return false;
+    this.#take(count, done);
+    if (this.#relayed < this.#head) this.#relayed = this.#head;
+    this.#tidy();
+    return true;
+  }
+
+  /** @param count not above what is there */
+  #take(count: number, done: (delivery: Delivery) => void): void {
     for (let left = count; left > 0; left--) {
-      const delivery = this.#entries[this.#head]!; // `count` is not above what is there
+      const delivery = this.#entries[this.#head]!;
       this.#head++;
       this.#bytes -= delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
       done(delivery);
@@ -115,8 +152,6 @@ export class UnackedQueue {
     this.#acknowledged += count;
     if (this.#detached < this.#head) this.#detached = this.#head;
     if (this.#released < this.#head) this.#released = this.#head;
-    this.#tidy();
-    return true;
   }
 
   /** Gives everything held bytes of its own, so that it pins nothing else. */
@@ -132,6 +167,7 @@ export class UnackedQueue {
     this.#entries = [];
     this.#head = 0;
     this.#written = 0;
+    this.#relayed = 0;
     this.#detached = 0;
     this.#released = 0;
     this.#bytes = 0;
@@ -146,6 +182,7 @@ export class UnackedQueue {
     else return;
     this.#head = 0;
     this.#written -= head;
+    this.#relayed = Math.max(0, this.#relayed - head);
     this.#detached -= head;
     this.#released -= head;
   }

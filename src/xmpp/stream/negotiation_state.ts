@@ -15,9 +15,11 @@ import { checkStreamHeader } from "./stream_header.ts";
 //                          v  |
 //                     authenticating --success--> reopening --header--> binding
 //                                                                         |
-//   closed <--end, error, timeout-- bound <--registered-- registering <--bind
+//   closed <--end, error, timeout-- bound <--registered-- registering <--bind--+
+//                                     ^                                       |
+//                                     +--resumed-- resuming <-----------resume+
 //
-// While the server works (authenticating with `isWaiting`, registering) input is held back, so that
+// While the server works (authenticating with `isWaiting`, registering, resuming) input is held back, so that
 // what a client pipelines is read in its turn.
 
 /** Where a stream stands. */
@@ -36,6 +38,7 @@ export type NegotiationState =
   | { readonly kind: "reopening"; readonly account: BareJid }
   | { readonly kind: "binding"; readonly account: BareJid }
   | { readonly kind: "registering"; readonly account: BareJid; readonly iqId: string }
+  | { readonly kind: "resuming"; readonly account: BareJid }
   | { readonly kind: "bound"; readonly jid: FullJid }
   | { readonly kind: "closed" };
 
@@ -188,6 +191,8 @@ export function stepNegotiation(
       return binding(state, event, terms);
     case "registering":
       return registering(state, event);
+    case "resuming":
+      return resuming(state, event);
     case "bound":
       return event.kind === "stanza" ? { state, actions: [] } : fail(state, unexpected(event));
     default:
@@ -358,19 +363,38 @@ function binding(
       const { previd, h } = event;
       if (!terms.isManageable) return fail(state, "unsupported-stanza-type");
       if (previd === undefined || h === undefined) return refuse("bad-request");
-      return { state, actions: [{ kind: "resume", account: state.account, previd, h }] };
+      return {
+        state: { kind: "resuming", account: state.account },
+        actions: [{ kind: "hold" }, { kind: "resume", account: state.account, previd, h }],
+      };
     }
     case "management":
       // XEP-0198 §3: enabled only once a resource is bound.
       return terms.isManageable
         ? refuse("unexpected-request")
         : fail(state, "unsupported-stanza-type");
-    case "resumed":
-      return { state: { kind: "bound", jid: event.jid }, actions: [] };
-    case "resume-failed":
-      return refuse(event.condition, event.h);
     default:
       return fail(state, unexpected(event));
+  }
+}
+
+function resuming(
+  state: NegotiationState & { kind: "resuming" },
+  event: NegotiationEvent,
+): NegotiationStep {
+  switch (event.kind) {
+    case "resumed":
+      return { state: { kind: "bound", jid: event.jid }, actions: [{ kind: "release" }] };
+    case "resume-failed":
+      return {
+        state: { kind: "binding", account: state.account },
+        actions: [
+          { kind: "management-failure", condition: event.condition, h: event.h },
+          { kind: "release" },
+        ],
+      };
+    default:
+      return fail(state, "policy-violation");
   }
 }
 
