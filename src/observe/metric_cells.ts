@@ -156,14 +156,14 @@ export class HistogramCell implements Histogram {
   }
 
   /** A negative duration, which a wall clock that was set back gives, counts as 0. */
-  observe(value: number): void {
+  observe(value: number, times = 1): void {
     if (!(value >= 0)) {
       if (value !== value) return;
       value = 0;
     }
     if (value > MAX_VALUE) value = MAX_VALUE;
-    this.#counter.inc();
-    this.#sum += value;
+    this.#counter.inc(times);
+    this.#sum += value * times;
     if (value < this.#min) this.#min = value;
     if (value > this.#max) this.#max = value;
     const whole = value >>> 0;
@@ -173,10 +173,10 @@ export class HistogramCell implements Histogram {
       cell = EXACT_BELOW + (exponent - 6) * CELLS_PER_DOUBLING +
         ((whole >>> (exponent - 5)) & (CELLS_PER_DOUBLING - 1));
     }
-    this.#cells[cell]!++;
+    this.#cells[cell]! += times;
     let bucket = this.#cellBuckets[cell]!;
     while (value > this.#limits[bucket]!) bucket++;
-    this.#buckets[bucket]!++;
+    this.#buckets[bucket]! += times;
   }
 
   /** The value below or at which `share` (0 to 1) of all observations lie. */

@@ -65,3 +65,14 @@ Deno.test("HistogramCell that has seen nothing shows zeros", () => {
     max: 0,
   });
 });
+
+Deno.test("HistogramCell.observe() of many at once is observing each", () => {
+  const [one, other] = [new HistogramCell(DURATION_BUCKETS), new HistogramCell(DURATION_BUCKETS)];
+  for (const [value, times] of [[5, 3], [70.5, 1000], [2_000_000, 1], [-1, 2]] as const) {
+    one.observe(value, times);
+    for (let i = 0; i < times; i++) other.observe(value);
+  }
+  assert.deepEqual(one.summary(), other.summary());
+  assert.deepEqual(one.buckets, other.buckets);
+  assert.equal(one.sum, other.sum);
+});

@@ -17,8 +17,8 @@ export interface Gauge {
 
 /** A distribution of measured values. */
 export interface Histogram {
-  /** Records one value, in the unit that the metric was declared with. */
-  observe(value: number): void;
+  /** Records a value, in the unit that the metric was declared with, `times` (default 1) over. */
+  observe(value: number, times?: number): void;
 }
 
 /** Labels from small closed sets; never a JID. */

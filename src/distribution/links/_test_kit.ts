@@ -130,8 +130,8 @@ export class TestMetrics implements Metrics {
   histogramUs(declaration: MetricDeclaration): Histogram {
     const cell = this.#cell(declaration);
     return {
-      observe() {
-        cell.value++;
+      observe(_value: number, times = 1) {
+        cell.value += times;
       },
     };
   }

@@ -261,7 +261,7 @@ export class LinkLayer {
   async drain(withinMs: number): Promise<void> {
     if (this.#phase !== "running") return;
     this.#phase = "draining";
-    const { clock, log } = this.#shared;
+    const { clock, log, scope } = this.#shared;
     await Promise.all(this.#listeners.map((listener) => listener.close()));
     for (const link of this.#incoming) link.freeze();
     const deadlineMs = clock.monotonicMs() + withinMs;
@@ -271,7 +271,7 @@ export class LinkLayer {
     ];
     const isDone = () => ends.every((isOver) => isOver());
     await this.#wait(() => isDone() || clock.monotonicMs() >= deadlineMs);
-    log.info("links.drained", { left: this.#openItems(), isDone: isDone() });
+    log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
     for (const host of this.#hosts.values()) host.giveBackAll("leaving");
   }

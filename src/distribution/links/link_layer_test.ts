@@ -57,3 +57,18 @@ Deno.test("LinkLayer.remove() ends the calls to a datacenter, and gives back wha
   assert.equal(dc1.links.isOtherLocalHost("dc9.example.com"), false);
   assert.deepEqual(dc1.returned.map(({ reason }) => reason), ["peer-gone"]);
 });
+
+Deno.test("LinkLayer measures how long each stanza waits, as many times as it counts stanzas", async () => {
+  await using dc1 = new TestNode("dc1.example.com", { tls: undefined });
+  await using dc2 = new TestNode("dc2.example.com", { tls: undefined });
+  await Promise.all([dc1.links.listen(), dc2.links.listen()]);
+  dc1.endpoints.set("dc2.example.com", [dc2.address]);
+  dc1.links.start();
+  for (let number = 1; number <= 100; number++) {
+    dc1.links.send("dc2.example.com", testEnvelope(number));
+  }
+  await dc2.until(() => dc2.received.length === 100, "all are there");
+  for (const name of ["outgoing_messages_total", "outgoing_queue_time_seconds"]) {
+    assert.equal(dc1.metrics.value(`${name} dc2.example.com`), 100, name);
+  }
+});

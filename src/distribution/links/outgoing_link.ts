@@ -310,7 +310,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     for (const retired of lane.takeUntold()) this.#send(retireFrame(retired));
     const { bytes, fresh } = lane.flush(this.#creditBytes - this.#sentBytes, this.#write);
     this.#sentBytes += bytes;
-    this.#queueTimes.written(lane.sent, this.#shared.clock.monotonicMs());
+    this.#queueTimes.written(lane.sent, fresh, this.#shared.clock.monotonicMs());
     if (fresh > 0) this.#metrics.outgoingMessages.inc(fresh);
   }
 }

@@ -4,8 +4,8 @@ import type { Histogram } from "../../observe/mod.ts";
 const MAX_MARKS = 1024;
 
 /**
- * Measures how long stanzas wait in a lane, one value for each batch of one event-loop turn: the
- * clock is not read for each stanza.
+ * Measures how long each stanza waits in a lane. Those of one event-loop turn came at one time: the
+ * clock is read once for them.
  */
 export class QueueTimes {
   readonly #histogram: Histogram;
@@ -30,12 +30,17 @@ export class QueueTimes {
     this.#marked = 0;
   }
 
-  /** Stanzas up to number `last` have been written. */
-  written(last: number, nowMs: number): void {
+  /** Stanzas up to number `last` have been written, the last `fresh` of them for the first time. */
+  written(last: number, fresh: number, nowMs: number): void {
     let done = 0;
+    let measured = last - fresh;
     for (const mark of this.#marks) {
+      const upTo = Math.min(mark.last, last);
+      if (upTo > measured) {
+        this.#histogram.observe((nowMs - mark.atMs) * 1000, upTo - measured);
+        measured = upTo;
+      }
       if (mark.last > last) break;
-      this.#histogram.observe((nowMs - mark.atMs) * 1000);
       done++;
     }
     if (done > 0) this.#marks.splice(0, done);
