@@ -1,5 +1,6 @@
 export type { CancelTimer, Clock } from "./clock.ts";
 export { SystemClock } from "./clock.ts";
+export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";
 export type { CausewayErrorOptions } from "./errors.ts";
 export { CausewayError, describeError } from "./errors.ts";

@@ -1,7 +1,7 @@
 import { createAdmin } from "../admin/mod.ts";
 import type { AdminServer, PartHealth } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
-import { randomIncarnation, SystemClock } from "../base/mod.ts";
+import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
@@ -91,7 +91,7 @@ export class CausewayNode {
     this.#config = config;
     this.#log = deps.log;
     const log = this.#log;
-    const clock = this.#clock = deps.clock ?? new SystemClock();
+    const clock = this.#clock = deps.clock ?? new TurnClock(new SystemClock());
     const metrics = this.#metrics = new MetricsRegistry(clock);
     registerProcessMetrics(metrics, clock);
     this.#store = new InternalStore({ path: config.storage.internal.path });
