@@ -27,14 +27,3 @@ Deno.test("JidCache remembers texts of the longest length and none longer", () =
   assert.equal(cache.get(longest)?.text, longest);
   assert.equal(cache.get(`${longest}x`), undefined);
 });
-
-Deno.test("JidCache.getBytes() answers only for the very bytes that were remembered", () => {
-  const cache = new JidCache(100);
-  const bytes = new TextEncoder().encode("xxalice@example.comxx");
-  const jid = jidNamed("alice");
-  assert.equal(cache.getBytes(bytes, 2, 19), undefined);
-  cache.setBytes(bytes, 2, 19, "alice@example.com", jid);
-  assert.equal(cache.getBytes(bytes, 2, 19), jid);
-  assert.equal(cache.getBytes(bytes, 2, 18), undefined);
-  assert.equal(cache.getBytes(bytes, 1, 18), undefined);
-});

@@ -1,5 +1,6 @@
 import { CausewayError } from "../base/mod.ts";
 import { BareJid, FullJid, type Jid } from "./jid.ts";
+import { JidByteTable } from "./jid_byte_table.ts";
 import { JidCache } from "./jid_cache.ts";
 import { prepareDomainpart } from "./jid_domain.ts";
 import { enforceOpaqueString, enforceUsername } from "./jid_precis.ts";
@@ -11,6 +12,7 @@ export const MAX_JID_PART_BYTES = 1023;
 const MAX_TEXT_UNITS = 3 * MAX_JID_PART_BYTES + 3;
 
 const CACHE = new JidCache();
+const BYTES = new JidByteTable();
 const UTF8 = new TextEncoder();
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -49,17 +51,41 @@ export function tryParseJid(text: string): Jid | undefined {
  * that was seen lately no string is made.
  */
 export function jidFromBytes(buffer: Uint8Array, start: number, end: number): Jid | undefined {
-  const seen = CACHE.getBytes(buffer, start, end);
+  const seen = BYTES.get(buffer, start, end);
   if (seen !== undefined) return seen;
-  let text: string;
+  const text = decoded(buffer, start, end);
+  if (text === undefined) return undefined;
+  const jid = tryParseJid(text);
+  if (jid?.text === text) BYTES.set(buffer, start, end, jid);
+  return jid;
+}
+
+/** As `jidFromBytes`, but undefined also for bytes that are not the JID's normalised text. */
+export function normalisedJidFromBytes(
+  buffer: Uint8Array,
+  start: number,
+  end: number,
+): Jid | undefined {
+  const seen = BYTES.get(buffer, start, end);
+  if (seen !== undefined) return seen;
+  const jid = jidFromBytes(buffer, start, end);
+  return jid !== undefined && jid.text === decoded(buffer, start, end) ? jid : undefined;
+}
+
+/**
+ * The JID that the value of an XML attribute writes as it stands, when it was seen lately: there is
+ * no reference in it, and nothing to normalise. Undefined says nothing.
+ */
+export function seenJid(buffer: Uint8Array, start: number, end: number): Jid | undefined {
+  return BYTES.get(buffer, start, end);
+}
+
+function decoded(buffer: Uint8Array, start: number, end: number): string | undefined {
   try {
-    text = STRICT_UTF8.decode(buffer.subarray(start, end));
+    return STRICT_UTF8.decode(buffer.subarray(start, end));
   } catch {
     return undefined; // not UTF-8, so not a JID
   }
-  const jid = tryParseJid(text);
-  if (jid !== undefined) CACHE.setBytes(buffer, start, end, text, jid);
-  return jid;
 }
 
 /** The bare JID of parts that still have to be normalised; undefined when one of them is invalid. */

@@ -3,6 +3,7 @@ export { BareJid, FullJid, isSubdomain } from "./jid.ts";
 export {
   jidFromBytes,
   MAX_JID_PART_BYTES,
+  normalisedJidFromBytes,
   parseJid,
   tryMakeJid,
   tryParseJid,

@@ -1,6 +1,6 @@
 import type { SlabAllocator } from "../base/mod.ts";
 import type { Jid } from "./jid.ts";
-import { jidFromBytes, tryParseJid } from "./jid_parser.ts";
+import { jidFromBytes, seenJid, tryParseJid } from "./jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
 import { stanzaType } from "./stanza_type.ts";
 import { encodeAttribute } from "./xml/escape.ts";
@@ -80,6 +80,8 @@ export function stanzaFrom(
 export function jidAttribute(element: ScannedElement, index: number): Jid | undefined {
   const start = element.valueStart(index);
   const end = element.valueEnd(index);
+  const seen = seenJid(element.buffer, start, end);
+  if (seen !== undefined) return seen;
   for (let at = start; at < end; at++) {
     const byte = element.buffer[at]!;
     // A reference or a line break: the bytes are not yet the value.

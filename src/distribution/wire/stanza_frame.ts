@@ -1,11 +1,11 @@
-import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { jidFromBytes } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { normalisedJidFromBytes } from "../../xmpp/mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
 import { malformed } from "./frame_error.ts";
 import { FRAME_TYPE } from "./frame_type.ts";
 import { readU16, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
 import { decodeStanzaClass, encodeStanzaClass } from "./stanza_code.ts";
-import { isTextAt, writeText } from "./text.ts";
+import { writeText } from "./text.ts";
 
 /** Bytes of a STANZA frame before its texts, its length and type included. */
 export const STANZA_HEADER_BYTES = 48;
@@ -127,9 +127,10 @@ export function decodeStanza(
   if (bytesAt >= end) throw malformed("STANZA", "its texts leave no room for the stanza");
   const origin = normalisedDomain(buffer, originAt, senderAt);
   if (origin === undefined) throw malformed("STANZA", "its origin is not a normalised domain");
-  const from = normalisedJid(buffer, senderAt, recipientAt);
+  // No two texts may name one session: the bytes must be the normalised ones.
+  const from = normalisedJidFromBytes(buffer, senderAt, recipientAt);
   if (from === undefined) throw malformed("STANZA", "its sender is not a normalised JID");
-  const to = normalisedJid(buffer, recipientAt, bytesAt);
+  const to = normalisedJidFromBytes(buffer, recipientAt, bytesAt);
   if (to === undefined) throw malformed("STANZA", "its recipient is not a normalised JID");
   const stanza: Stanza = {
     kind: known.kind,
@@ -153,13 +154,7 @@ export function decodeStanza(
   };
 }
 
-/** A JID only when its bytes are its normalised form: no two texts may name one session. */
-function normalisedJid(buffer: Uint8Array, start: number, end: number): Jid | undefined {
-  const jid = jidFromBytes(buffer, start, end);
-  return jid !== undefined && isTextAt(buffer, start, end, jid.text) ? jid : undefined;
-}
-
 function normalisedDomain(buffer: Uint8Array, start: number, end: number): string | undefined {
-  const jid = normalisedJid(buffer, start, end);
+  const jid = normalisedJidFromBytes(buffer, start, end);
   return jid !== undefined && jid.domainpart === jid.text ? jid.text : undefined;
 }

@@ -38,14 +38,3 @@ export function readText(bytes: Uint8Array, start: number, end: number): string 
     return undefined; // not UTF-8: the caller names the field
   }
 }
-
-/** True when the bytes at [`start`, `end`) are `text` in UTF-8. */
-export function isTextAt(bytes: Uint8Array, start: number, end: number, text: string): boolean {
-  const length = text.length;
-  for (let i = 0; i < length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit > 0x7f) return readText(bytes, start, end) === text;
-    if (bytes[start + i] !== unit) return false;
-  }
-  return end - start === length;
-}
