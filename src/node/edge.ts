@@ -164,6 +164,7 @@ export class Edge {
   ): Promise<void> {
     const { components, sink, metrics, log, clock } = this.#deps;
     const port = new ComponentListener({
+      host: config.globalDistrib.localHost,
       domains: new Map(listenConfig.domains.map(({ name, secret, isHidden }) => [
         name,
         { secret: secret.reveal(), isHidden },

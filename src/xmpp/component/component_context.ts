@@ -10,6 +10,8 @@ export interface ComponentDomain {
 
 /** What all components' streams of one listener share. */
 export interface ComponentContext extends StreamContext {
+  /** Who answers a stream that is for no domain of these. */
+  readonly host: string;
   /** By normalised domain. */
   readonly domains: ReadonlyMap<string, ComponentDomain>;
   readonly registry: ComponentRegistry;

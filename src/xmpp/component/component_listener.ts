@@ -18,6 +18,8 @@ import { ComponentStream } from "./component_stream.ts";
 
 /** What a listener for components is given. */
 export interface ComponentListenerOptions {
+  /** Who answers a stream that is for no domain of these: the server's own. */
+  readonly host: string;
   /** Domains that may connect here, normalised. */
   readonly domains: ReadonlyMap<string, ComponentDomain>;
   readonly registry: ComponentRegistry;
@@ -42,6 +44,7 @@ export class ComponentListener {
   constructor(options: ComponentListenerOptions) {
     const clock = options.clock ?? new SystemClock();
     this.#context = {
+      host: options.host,
       domains: options.domains,
       registry: options.registry,
       sink: options.sink,

@@ -45,6 +45,7 @@ class Fixture implements AsyncDisposable {
       },
     });
     this.listener = new ComponentListener({
+      host: "dc1.example.com",
       domains: new Map([
         ["echo.example.com", { secret: "s3cret", isHidden: false }],
         ["spy.example.com", { secret: "hush", isHidden: true }],
@@ -240,7 +241,8 @@ for (const [what, text, condition] of EARLY) {
   Deno.test(`ComponentListener answers a header with ${what} by ${condition}`, async () => {
     await using fixture = new Fixture();
     const peer = fixture.connect();
-    await peer.exchange(text, /^<\?xml version='1\.0'\?><stream:stream [^>]*>/);
+    const ours = /^<\?xml version='1\.0'\?><stream:stream [^>]* from='dc1\.example\.com'[^>]*>/;
+    await peer.exchange(text, ours);
     await expectEnd(peer, condition);
   });
 }

@@ -85,7 +85,7 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
       case "send-header":
         return transport.sendHeader({
           contentNamespace: COMPONENT_NAMESPACE,
-          from: action.domain ?? "localhost",
+          from: action.domain ?? this.context.host,
           to: undefined,
           id: this.#id,
           hasVersion: false,
