@@ -234,6 +234,7 @@ export class TestNode {
         reconnectFirstMs: 5,
         reconnectMaxMs: 50,
         rerouteFirstMs: 600_000, // what waits stays where a test looks for it
+        rehomeAfterMs: 600_000,
         ...config.options,
       },
     });

@@ -161,6 +161,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
       this.giveBackAll("expired");
     }
+    this.#rehomeStranded(nowMs);
     this.#rerouteHomeless(nowMs);
     this.#bindings.tick();
     for (const pool of this.#pools.values()) pool.tick(nowMs);
@@ -324,6 +325,19 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     const best = this.#chooseLane();
     if (!best.isEnabled || best.isGone) return;
     for (const lane of this.#lanes()) if (isHomeless(lane)) this.#rehome(lane);
+  }
+
+  /**
+   * Moves what waits for a node that has been out of reach for a while to one that is reached. Should
+   * the first deliver it after all, where it is delivered tells that it comes twice.
+   */
+  #rehomeStranded(nowMs: number): void {
+    if (this.#openLinks === 0 || !this.#chooseLane().isLive) return;
+    const { rehomeAfterMs } = this.#shared.options;
+    for (const lane of this.#lanes()) {
+      if (lane.isLive || lane.items === 0 || nowMs - lane.downSinceMs < rehomeAfterMs) continue;
+      this.#rehome(lane);
+    }
   }
 
   /**

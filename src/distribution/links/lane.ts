@@ -52,6 +52,8 @@ export class Lane {
   senders = 0;
   /** True while its link is up. */
   isLive = false;
+  /** Monotonic milliseconds since when its link has been down, while it is. */
+  downSinceMs = 0;
   /** False when its endpoint is not listed any more. */
   isEnabled = true;
   /** True when the process at its end is known to be gone, until the link is up again. */

@@ -419,7 +419,7 @@ Deno.test("LinkLayer moves a leaving node's share to its datacenter's other node
   await leaving.links.close();
 });
 
-Deno.test("LinkLayer moves the share of a node that is dead, and only then", async () => {
+Deno.test("LinkLayer moves the share of a node that is dead at once, of one out of reach not yet", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using first = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -443,6 +443,34 @@ Deno.test("LinkLayer moves the share of a node that is dead, and only then", asy
   await proxy[Symbol.asyncDispose](); // from now on nobody listens there
   await second.until(() => second.received.length === 3, "the other node has them");
   assert.deepEqual(second.sequences, numbers(1, 3));
+});
+
+Deno.test("LinkLayer moves the share of a node that stays out of reach to one that is reached", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, {
+    tls: await authority.holder(DC1),
+    listen: [],
+    options: { rehomeAfterMs: 1 },
+  });
+  await using first = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await using second = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await first.links.listen();
+  await second.links.listen();
+  await using proxy = await TestProxy.to(first.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the first is linked");
+  first.settlesAtOnce = false;
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
+  await first.until(() => first.received.length === 3, "they are there");
+  proxy.block();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 0, "it is out of reach");
+  dc1.links.send(DC2, testEnvelope(4));
+  dc1.endpoints.set(DC2, [proxy.address, second.address]);
+  await dc1.links.refresh(DC2);
+  await second.until(() => second.received.length === 4, "the other node has them");
+  assert.deepEqual(second.sequences, numbers(1, 4));
+  assert.deepEqual(second.received.map((one) => one.mayBeRepeat), [true, true, true, false]);
 });
 
 Deno.test("LinkLayer.renew() connects each link anew with the certificate that is there now", async () => {

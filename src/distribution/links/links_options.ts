@@ -18,6 +18,11 @@ export interface LinksOptions {
    * up to a quarter of `expireAfterMs`; at least 1. @default 1000
    */
   readonly rerouteFirstMs?: number;
+  /**
+   * Milliseconds that stanzas wait for one node of a datacenter to be back before they go to another
+   * that is reached; at least 1. @default 1000
+   */
+  readonly rehomeAfterMs?: number;
   /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
   readonly maxFrameBytes?: number;
   /** Milliseconds from accepting a connection to its HELLO; at least 1. @default 10_000 */
@@ -70,6 +75,7 @@ const DEFAULTS: ResolvedLinksOptions = {
   disabledGcIntervalMs: 60_000,
   expireAfterMs: 120_000,
   rerouteFirstMs: 1000,
+  rehomeAfterMs: 1000,
   maxFrameBytes: 524_288,
   helloTimeoutMs: 10_000,
   maxConnections: 10_000,

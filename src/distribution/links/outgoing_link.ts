@@ -76,6 +76,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#shared = options.shared;
     this.#events = options.events;
     this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, this);
+    this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     this.#metrics = this.#shared.metrics.host(destination);
     this.#queueTimes = new QueueTimes(this.#metrics.outgoingQueueTime);
   }
@@ -211,6 +212,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const phase = this.#phase;
     const wasOpen = this.lane.isLive;
     this.lane.isLive = false;
+    if (wasOpen) this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     if (reason === "leaving" && !this.#isStopping) this.lane.isGone = true;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
