@@ -394,6 +394,7 @@ const FRAME = fc.oneof(
   fc.record({
     transfer: POSITIVE,
     isEnd: fc.boolean(),
+    isCaughtUp: fc.boolean(),
     stanzas: fc.array(fc.record({ fields: ENVELOPE, number: POSITIVE }), { maxLength: 4 }),
   }).map(queueFrame),
   fc.tuple(POSITIVE, fc.constantFrom("more", "commit", "taken", "decline"), U53, U53)

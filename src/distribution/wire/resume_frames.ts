@@ -80,6 +80,8 @@ export interface QueueFields {
   readonly transfer: number;
   /** True when nothing more waits at the moment. */
   readonly isEnd: boolean;
+  /** True when all that had come before the taker had the session has been sent. */
+  readonly isCaughtUp: boolean;
   readonly stanzas: readonly QueuedStanza[];
 }
 
@@ -230,12 +232,12 @@ export function decodeDetails(buffer: Uint8Array, start: number, end: number): D
 }
 
 /** A QUEUE frame; at most `maxFrameBytes` of STANZA frames, or a single one. */
-export function queueFrame({ transfer, isEnd, stanzas }: QueueFields): Uint8Array {
+export function queueFrame({ transfer, isEnd, isCaughtUp, stanzas }: QueueFields): Uint8Array {
   let room = QUEUE_HEADER_BYTES;
   for (const { fields } of stanzas) room += maxStanzaFrameBytes(fields);
   const frame = new FrameWriter(FRAME_TYPE.queue, room);
   frame.u53(transfer);
-  frame.u8(isEnd ? 1 : 0);
+  frame.u8((isEnd ? 1 : 0) | (isCaughtUp ? 2 : 0));
   for (const { fields, number } of stanzas) frame.raw(stanzaFrame(fields, number));
   return frame.finish();
 }
@@ -244,7 +246,7 @@ export function queueFrame({ transfer, isEnd, stanzas }: QueueFields): Uint8Arra
 export function decodeQueue(buffer: Uint8Array, start: number, end: number): QueueFields {
   const frame = new FrameReader("QUEUE", buffer, { start, end });
   const transfer = frame.u53(1);
-  const isEnd = (frame.u8() & 1) !== 0;
+  const flags = frame.u8();
   const stanzas: QueuedStanza[] = [];
   let { at } = frame;
   while (at < end) {
@@ -259,7 +261,7 @@ export function decodeQueue(buffer: Uint8Array, start: number, end: number): Que
     });
     at = stanzaEnd;
   }
-  return { transfer, isEnd, stanzas };
+  return { transfer, isEnd: (flags & 1) !== 0, isCaughtUp: (flags & 2) !== 0, stanzas };
 }
 
 export function haveFrame(fields: HaveFields): Uint8Array {
