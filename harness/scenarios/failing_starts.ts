@@ -125,8 +125,8 @@ function failingStarts(cluster: Cluster): readonly FailingStart[] {
       spoil: ({ listen }) => {
         listen.c2s[0]!["tls"] = { mode: "starttls", certfile: cluster.run.path("users.json") };
       },
-      says: /^causeway: .*users\.json/,
-      exitCode: 1,
+      says: /: listen\.c2s\[0\]\.tls: .*users\.json/,
+      exitCode: 2,
     },
     {
       what: "a certificate for links that is none",
@@ -135,8 +135,8 @@ function failingStarts(cluster: Cluster): readonly FailingStart[] {
         const file = cluster.run.path("users.json");
         connections.tls_opts = { certfile: file, keyfile: file, cafile: cluster.caFile };
       },
-      says: /^causeway: .*users\.json/,
-      exitCode: 1,
+      says: /connections\.tls_opts: .*users\.json/,
+      exitCode: 2,
     },
     {
       what: "a wrong password for Redis",

@@ -1,3 +1,4 @@
+import type { Config } from "../config/mod.ts";
 import { Command, CommanderError, Option } from "commander";
 import { describeError } from "../base/mod.ts";
 import {
@@ -47,12 +48,15 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
       const configuration = loadConfig(options.config);
       // Loaded here, so that the other commands start without what only a node needs.
       const { runNode } = await import("../node/mod.ts");
+      await checkCertificates(configuration, options.config);
       done(await runNode(configuration));
     });
 
   program.command("check").description("check a configuration file").addOption(config())
-    .action((options: { readonly config: string }) => {
-      const { notes } = loadConfig(options.config);
+    .action(async (options: { readonly config: string }) => {
+      const configuration = loadConfig(options.config);
+      await checkCertificates(configuration, options.config);
+      const { notes } = configuration;
       for (const { path, text } of notes) io.out(`${options.config}: ${path}: note: ${text}`);
       io.out(`${options.config}: ok`);
     });
@@ -65,6 +69,16 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
 
   program.addCommand(inheritSettings(usersCommand(io, done), program));
   return program;
+}
+
+/** @throws ConfigError when a certificate, key or authority cannot be used */
+async function checkCertificates(configuration: Config, file: string): Promise<void> {
+  const { certificateFindings } = await import("../node/mod.ts");
+  const found = await certificateFindings(configuration, Date.now());
+  if (found.length === 0) return;
+  throw new ConfigError(
+    found.map(({ path, problem }) => ({ file, line: undefined, path, problem })),
+  );
 }
 
 /** Commands that were made apart do not know how the program writes and ends. */

@@ -31,6 +31,23 @@ Deno.test("causeway check prints one line for each mistake and exits with 2", as
   });
 });
 
+Deno.test("causeway check and serve exit with 2 on a certificate that is none, and say which", async () => {
+  await using fixture = await CommandFixture.make(
+    SOUND.replace("tls_opts = false", 'tls_opts = { certfile = "a.pem", cafile = "a.pem" }'),
+  );
+  const file = join(fixture.directory, "a.pem");
+  await Deno.writeTextFile(file, "hello\n");
+  for (const command of ["check", "serve"]) {
+    const outcome = await fixture.run([command, "--config", "causeway.toml"]);
+    assert.deepEqual(outcome, {
+      code: 2,
+      out: "",
+      error: "causeway.toml: modules.mod_global_distrib.connections.tls_opts: " +
+        `Cannot use TLS file ${file}: it holds no PEM certificate\n`,
+    }, command);
+  }
+});
+
 Deno.test("every command that takes a configuration exits with 2 on a bad one, and does nothing", async () => {
   await using fixture = await CommandFixture.make("hosts = 1\n");
   for (

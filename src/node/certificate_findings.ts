@@ -1,0 +1,53 @@
+import { CausewayError } from "../base/mod.ts";
+import type { CertificateFiles, Config, LinkTlsConfig } from "../config/mod.ts";
+import { loadTlsContext } from "../net/mod.ts";
+
+/** What is wrong with a certificate that the configuration names. */
+export interface CertificateFinding {
+  /** Key path, such as `listen.c2s[0].tls`. */
+  readonly path: string;
+  readonly problem: string;
+}
+
+/** Reads every certificate, key and authority that `config` names, as a node does at its start. */
+export async function certificateFindings(
+  config: Config,
+  nowMs: number,
+): Promise<readonly CertificateFinding[]> {
+  const findings: CertificateFinding[] = [];
+  for (const [path, files] of certificatesOf(config)) {
+    try {
+      const { names } = await loadTlsContext(files, nowMs);
+      const { localHost } = config.globalDistrib;
+      // A peer would refuse it, for what it does not name (`design.md` §6).
+      if ("cafile" in files && !names.includes(localHost)) {
+        const found = names.length === 0 ? "none" : names.join(", ");
+        const problem = `expected a certificate that names ${localHost}, found ${found}`;
+        findings.push({ path, problem });
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof CausewayError)) throw thrown;
+      findings.push({ path, problem: thrown.message });
+    }
+  }
+  return findings;
+}
+
+function certificatesOf(
+  { listen, globalDistrib }: Config,
+): readonly (readonly [path: string, files: CertificateFiles | LinkTlsConfig])[] {
+  const { tls } = globalDistrib.connections;
+  return [
+    ...listen.c2s.flatMap(({ tls }, i) =>
+      tls.mode === "none" ? [] : [[`listen.c2s[${i}].tls`, tls] as const]
+    ),
+    ...(["websocket", "component"] as const).flatMap((kind) =>
+      listen[kind].flatMap(({ tls }, i) =>
+        tls === undefined ? [] : [[`listen.${kind}[${i}].tls`, tls] as const]
+      )
+    ),
+    ...(tls === undefined
+      ? []
+      : [["modules.mod_global_distrib.connections.tls_opts", tls] as const]),
+  ];
+}

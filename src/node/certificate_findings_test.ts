@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
+import { parseConfig } from "../config/mod.ts";
+import { certificateFindings } from "./certificate_findings.ts";
+
+const NAME = "dc1.example.com";
+const DAY_MS = 86_400_000;
+
+Deno.test("certificateFindings() reads every certificate, and names the file and what is wrong", async () => {
+  const directory = await Deno.makeTempDir();
+  try {
+    const authority = await CertificateAuthority.create();
+    const issue = async (name: string, names: string[], days = 1) =>
+      await writeCertificate(
+        await authority.issue({
+          names,
+          validFromMs: -2 * DAY_MS,
+          validUntilMs: days * DAY_MS,
+        }),
+        { directory, name },
+      );
+    const path = (name: string) => join(directory, name);
+    await Deno.writeTextFile(path("ca.pem"), authority.certificatePem);
+    await Deno.writeTextFile(path("text.pem"), "hello\n");
+    const right = await issue("right", [NAME, "example.com"]);
+    const other = await issue("other", ["dc2.example.com"]);
+    const old = await issue("old", [NAME], -1);
+    const find = async (files: {
+      readonly c2s?: string;
+      readonly websocket?: string;
+      readonly component?: string;
+      readonly links?: string;
+      readonly key?: string;
+      readonly ca?: string;
+    }) => {
+      const { c2s, websocket, component, links = right.certfile } = files;
+      const key = files.key ?? right.keyfile;
+      const tls = (certfile = right.certfile) => `{ certfile = "${certfile}", keyfile = "${key}" }`;
+      const config = parseConfig(
+        `hosts = ["example.com", "${NAME}"]
+[[listen.c2s]]
+tls = { mode = "direct", certfile = "${c2s ?? right.certfile}", keyfile = "${key}" }
+[[listen.websocket]]
+tls = ${tls(websocket)}
+[[listen.component]]
+domains = [{ name = "echo.example.com", secret = "secret" }]
+tls = ${tls(component)}
+[modules.mod_global_distrib]
+global_host = "example.com"
+local_host = "${NAME}"
+[modules.mod_global_distrib.connections.tls_opts]
+certfile = "${links}"
+keyfile = "${links === right.certfile ? key : links.replace(/pem$/, "key")}"
+cafile = "${files.ca ?? path("ca.pem")}"
+`,
+        { file: path("c.toml"), env: () => undefined, readFile: () => "", hostname: () => "box" },
+      );
+      return await certificateFindings(config, Date.now());
+    };
+    assert.deepEqual(await find({}), []);
+    const text = path("text.pem");
+    const isNone = `Cannot use TLS file ${text}: it holds no PEM certificate`;
+    assert.deepEqual(await find({ c2s: text, websocket: text, component: text }), [
+      { path: "listen.c2s[0].tls", problem: isNone },
+      { path: "listen.websocket[0].tls", problem: isNone },
+      { path: "listen.component[0].tls", problem: isNone },
+    ]);
+    const [authorities, ...rest] = await find({ ca: text });
+    assert.deepEqual([authorities!.problem, rest], [isNone, []]);
+    assert.equal(authorities!.path, "modules.mod_global_distrib.connections.tls_opts");
+    assert.equal((await find({ key: other.keyfile })).length, 4, "the key is another one's");
+    assert.match((await find({ links: old.certfile }))[0]!.problem, /expired/);
+    assert.deepEqual((await find({ links: other.certfile })).map(({ problem }) => problem), [
+      `expected a certificate that names ${NAME}, found dc2.example.com`,
+    ]);
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});
