@@ -93,6 +93,7 @@ export class TestServer implements AsyncDisposable {
     const encrypted = new C2sListener(accounts);
     const plain = new C2sListener({ ...accounts, allowPlaintext: true });
     const components = new ComponentListener({
+      host: DOMAIN,
       ...common,
       domains: new Map([[COMPONENT.domain, { secret: COMPONENT.secret, isHidden: false }]]),
       registry: this.#components,

@@ -41,6 +41,7 @@ class RealServer implements AsyncDisposable {
       allowPlaintext: true,
     });
     this.#componentListener = new ComponentListener({
+      host: "example.com",
       domains: new Map([["echo.example.com", { secret: "s3cret", isHidden: false }]]),
       registry: this.components,
       sink,
