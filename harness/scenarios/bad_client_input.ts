@@ -221,7 +221,7 @@ function attacks(domain: string): readonly Attack[] {
     ),
     onSession("an entity of its own", message("<body>&b;</body>"), "restricted-xml"),
     onSession("a DTD", "<!DOCTYPE a>", "restricted-xml"),
-    onSession("a prefix without a namespace", message("<x:y/>"), "bad-namespace-prefix"),
+    onSession("a prefix without a namespace", message("<x:y/>"), "not-well-formed"),
     onSession(
       "a stanza of another namespace",
       "<message xmlns='jabber:server'/>",

@@ -100,7 +100,8 @@ export class NamespaceScope {
       if (i < this.#headerCount) this.#noteInherited(binding);
       return binding.namespace;
     }
-    failScan("bad-namespace-prefix", "a prefix that is not declared");
+    // RFC 6120 §11.3: not namespace-well-formed.
+    failScan("not-well-formed", "a prefix that is not declared");
   }
 
   /** True for the names of the content namespace; each stream knows its own and `jabber:client`. */
