@@ -13,6 +13,7 @@ import {
   SessionRegistry,
 } from "../../src/xmpp/mod.ts";
 import { CertificateAuthority, writeCertificate } from "../certificates.ts";
+import { until } from "../until.ts";
 import type { ClientSecurity } from "./chat_client.ts";
 
 export const DOMAIN = "example.com";
@@ -28,6 +29,7 @@ export class TestServer implements AsyncDisposable {
   readonly caFile: string;
   readonly caPem: string;
   readonly #parts = new AsyncDisposableStack();
+  readonly #listeners: Listener[] = [];
   readonly #ports = new Map<ClientSecurity | "component", number>();
   readonly #sessions: SessionRegistry;
   readonly #components = new ComponentRegistry({ connected: SETTLED, disconnected: SETTLED });
@@ -98,6 +100,8 @@ export class TestServer implements AsyncDisposable {
       domains: new Map([[COMPONENT.domain, { secret: COMPONENT.secret, isHidden: false }]]),
       registry: this.#components,
     });
+    // Pushed first, so that it is waited for last: a connection that lingers keeps a timer.
+    this.#parts.defer(() => this.#untilAlone());
     for (const edge of [encrypted, plain, components]) this.#parts.defer(() => edge.close());
     await this.#open("starttls", encrypted, tls.starttls);
     await this.#open("direct", encrypted, tls.direct);
@@ -115,7 +119,15 @@ export class TestServer implements AsyncDisposable {
       accepted: (connection) => edge.accept(connection),
     });
     this.#ports.set(kind, listener.port);
+    this.#listeners.push(listener);
     this.#parts.defer(() => listener.close());
+  }
+
+  async #untilAlone(): Promise<void> {
+    await until(() => this.#listeners.every(({ connectionCount }) => connectionCount === 0), {
+      what: "every connection has ended",
+      everyMs: 1,
+    });
   }
 
   #route(stanza: Stanza): void {
