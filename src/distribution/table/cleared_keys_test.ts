@@ -82,3 +82,27 @@ for (const replication of ["external", "builtin"] as const) {
     await test.table.close();
   });
 }
+
+Deno.test("SessionTable replaces what stands in the place of its datacenter's id, by the id that all have", async () => {
+  const one = await TestTable.started({ node: "node1@dc1.example.com" });
+  const two = new TestTable(
+    { node: "node2@dc1.example.com", incarnation: 0xa2 },
+    one.clock,
+    one.redis,
+  );
+  await two.table.start();
+  const { datacenterId } = one.table;
+  assert.equal(two.table.datacenterId, datacenterId);
+  const key = "causeway:dc:dc1.example.com";
+  for (const garbage of [["SET", key, "nonsense!"], ["SADD", key, "nonsense"]] as const) {
+    one.redis.apply(["DEL", key]);
+    one.redis.apply(garbage);
+    await advance(one.clock, 16_000, 500);
+    assert.equal(one.redis.apply(["GET", key]), datacenterId);
+    assert.deepEqual([one.table.datacenterId, two.table.datacenterId], [
+      datacenterId,
+      datacenterId,
+    ]);
+  }
+  await Promise.all([one.table.close(), two.table.close()]);
+});

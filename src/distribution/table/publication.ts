@@ -130,9 +130,21 @@ export class Publication {
     const replies = check(await this.#redis.run(writes));
     // between our reading and our writing: the id lives for days and is never missing otherwise
     if (replies[1] === "OK" && !isFirst) this.hasBeenForgotten = true;
-    const id = replies[3];
-    if (typeof id === "string" && /^[0-9a-f]{8,64}$/.test(id)) this.datacenterId = id;
+    this.datacenterId = tryParseDatacenterId(replies[3]) ?? await this.#replaceId(dcExpire);
     return true;
+  }
+
+  /** What stands in the id's place is none, and in the way: nodes would not agree on one. */
+  async #replaceId(expire: string): Promise<string> {
+    const key = datacenterKey(this.#options.localHost);
+    const replies = check(
+      await this.#redis.run([
+        ["DEL", key],
+        ["SET", key, this.datacenterId, "EX", expire, "NX"],
+        ["GET", key],
+      ]),
+    );
+    return tryParseDatacenterId(replies[2]) ?? this.datacenterId;
   }
 
   /** Removes what this node published; `isLastNode` when its datacenter has no other. */
@@ -164,6 +176,10 @@ export class Publication {
       { key: endpointsKey(localHost, nodeName), wanted: this.#endpoints },
     ];
   }
+}
+
+function tryParseDatacenterId(reply: RedisReply | undefined): string | undefined {
+  return typeof reply === "string" && /^[0-9a-f]{8,64}$/.test(reply) ? reply : undefined;
 }
 
 /** Throws what says that Redis does not work; a key of a wrong type is only in the way. */
