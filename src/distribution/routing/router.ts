@@ -75,6 +75,8 @@ export class Router {
   readonly #resends = new ResendFilter();
   #sequence = 0;
   #isStopping = false;
+  /** By recipient and sender: of whom something was left open, so that what follows is too. */
+  readonly #leftOpen = new Map<string, Set<string>>();
 
   constructor(options: RouterOptions, deps: RouterDeps) {
     this.#domains = options.domains;
@@ -292,6 +294,10 @@ export class Router {
 
   #route(envelope: Envelope): Promise<Finish> | undefined {
     const { from, to } = envelope.stanza;
+    if (this.#isStopping && this.#isBehindLeftOpen(envelope)) {
+      this.#leaveOpen(envelope);
+      return undefined;
+    }
     const decision = decide(from, to, this.#domains);
     if (envelope.isHandedOver) {
       this.#deliverHandedOver(envelope, decision);
@@ -487,7 +493,15 @@ export class Router {
     this.answer(reply, envelope);
   }
 
+  #isBehindLeftOpen({ isHeldBefore, stanza: { from, to } }: Envelope): boolean {
+    return isHeldBefore && this.#leftOpen.get(to.text)?.has(from.text) === true;
+  }
+
   #leaveOpen(envelope: Envelope): void {
+    const { from, to } = envelope.stanza;
+    const senders = this.#leftOpen.get(to.text);
+    if (senders === undefined) this.#leftOpen.set(to.text, new Set([from.text]));
+    else senders.add(from.text);
     this.#metrics.leftOpen.inc();
     envelope.leaveOpen();
   }

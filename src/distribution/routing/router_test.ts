@@ -306,6 +306,24 @@ Deno.test("Router.drain() leaves what came over a link to the node before it", a
   fixture.close();
 });
 
+Deno.test("Router.drain() leaves what follows something it left, though it could be brought on by now", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  const link = new FakeLink();
+  const receive = (number: number, from = ALICE) => {
+    const envelope = fromLink(stanza(from, BOB), { sequence: number });
+    fixture.router.received(new Envelope(envelope, link, number));
+  };
+  await fixture.router.drain();
+  receive(1);
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  receive(2);
+  receive(3, "carol@example.com/c");
+  assert.deepEqual([link.left, link.settled], [[1, 2], [3]]);
+  fixture.close();
+});
+
 Deno.test("Router.drain() answers the senders of what bounces", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
