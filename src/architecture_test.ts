@@ -31,6 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "distribution/wire",
   ],
   "distribution/routing": ["base", "observe", "xmpp", "distribution"],
+  "distribution/resumption": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
   "services": ["base", "observe", "xmpp", "storage"],
   "admin": [
     "base",
@@ -66,6 +67,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "distribution/links",
     "distribution/table",
     "distribution/routing",
+    "distribution/resumption",
     "services",
     "admin",
     "config",

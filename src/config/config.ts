@@ -180,6 +180,8 @@ export interface StreamManagementConfig {
   readonly ackTimeoutMs: number;
   /** 0: sessions cannot be resumed. */
   readonly resumeTimeoutMs: number;
+  /** Time in which a session of another node has come here, or does not. */
+  readonly resumeElsewhereTimeoutMs: number;
   readonly ackHoldMs: number;
   readonly movedCheckMs: number;
   /** 0: nothing is remembered of sessions that are over. */

@@ -100,6 +100,7 @@ Deno.test("parseConfig() fills in every default", () => {
       ackDelayMs: 1000,
       ackTimeoutMs: 60_000,
       resumeTimeoutMs: 600_000,
+      resumeElsewhereTimeoutMs: 5000,
       ackHoldMs: 5000,
       movedCheckMs: 5000,
       staleHMs: 3_600_000,

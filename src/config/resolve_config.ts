@@ -200,6 +200,7 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
     ackDelayMs: module.ack_delay_ms,
     ackTimeoutMs: module.ack_timeout * 1000,
     resumeTimeoutMs: module.resume_timeout * 1000,
+    resumeElsewhereTimeoutMs: module.resume_elsewhere_timeout * 1000,
     ackHoldMs: module.ack_hold_ms,
     movedCheckMs: module.moved_check_ms,
     staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,

@@ -143,6 +143,10 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
   resume_timeout: z.int().min(0).max(86_400).default(600).describe(
     "time in seconds for which a session without a connection waits for its client; 0: not at all",
   ),
+  resume_elsewhere_timeout: z.int().min(1).max(60).default(5).describe(
+    "time in seconds in which a client that resumes at another node than its session's gets it, or is " +
+      "told that it does not",
+  ),
   ack_hold_ms: z.int().min(0).max(3_600_000).default(5_000).describe(
     "time in milliseconds for which a stanza that only this node holds keeps the client from being " +
       "told that it was handled",

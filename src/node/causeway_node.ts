@@ -5,9 +5,11 @@ import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
+import type { TableTraffic } from "../distribution/links/mod.ts";
 import { Envelope } from "../distribution/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
+import type { Resumption } from "../distribution/resumption/mod.ts";
 import { SessionTable } from "../distribution/table/mod.ts";
 import { formatAddress } from "../net/mod.ts";
 import type { Logger } from "../observe/mod.ts";
@@ -30,6 +32,7 @@ import { LocalSide } from "./local_side.ts";
 import { handshakeRates, linksOptions, managementOptions, tableOptions } from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
+import { sessionResumption } from "./session_resumption.ts";
 
 /** Where a node that has started can be reached; addresses as `127.0.0.1:5222` or `[::1]:5222`. */
 export interface NodeAddresses {
@@ -75,6 +78,7 @@ export class CausewayNode {
   readonly #services: HostServices;
   readonly #edge: Edge;
   readonly #management: StreamManagement<C2sSession> | undefined;
+  readonly #resumption: Resumption | undefined;
   readonly #certificates: Certificates;
   readonly #store: InternalStore;
   readonly #incarnation = randomIncarnation();
@@ -117,6 +121,7 @@ export class CausewayNode {
         },
         reachable: (jid) => this.#router.revealed(jid),
         presence: (presence, priority) => this.#told(presence, priority),
+        arrived: (jid, priority) => void this.#table.sessionPriority(jid, priority), // never rejects
         available: (jid) => {
           if (this.#table.hasNeighbours) this.#router.copy(accountProbe(jid));
         },
@@ -194,16 +199,30 @@ export class CausewayNode {
       metrics,
       clock,
       log,
-      reroute: (delivery) => {
+      process: this.#incarnation,
+      elsewhere: { fetch: (request, process) => this.#resumption!.fetch(request, process) },
+      reroute: (delivery, mayBeRepeat) => {
         // What the session itself had to say to its client is nobody else's.
-        if (delivery instanceof Envelope) this.#router.reroute(delivery);
+        if (delivery instanceof Envelope) this.#router.reroute(delivery, mayBeRepeat);
       },
       hasMoved: async (jid) => {
+        this.#table.forget(jid); // what was known a moment ago is not asked for
         const host = await this.#table.locate(jid);
         return host !== undefined && host !== localHost;
       },
     });
     this.#management = management;
+    this.#resumption = management && sessionResumption(config, {
+      process: this.#incarnation,
+      sessions: management,
+      memory: this.#router,
+      links: () => [this.#links, this.#cluster].filter((layer) => layer !== undefined),
+      isOtherLocalHost: domains.isOtherLocalHost,
+      isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
+      metrics,
+      log,
+      clock,
+    });
     this.#certificates = new Certificates({ metrics, log, clock });
     const { enumerationSecret } = config.auth;
     this.#edge = new Edge({
@@ -311,6 +330,7 @@ export class CausewayNode {
       await this.#router.drain();
     }
     await this.#management?.collect(COLLECT_MS);
+    this.#resumption?.stop();
     await this.#edge.closeStreams();
     // Other datacenters go on sending until they learn that we leave: the way to where their
     // recipients are by now, the other nodes, stays open longer. What those hand over late and
@@ -402,7 +422,7 @@ export class CausewayNode {
       options: linksOptions(config),
       mayHandshake: (peer) => handshakes.mayConnect(peer),
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
-      ...(this.#table.traffic === undefined ? {} : { traffic: this.#table.traffic }),
+      ...this.#traffic(this.#table.traffic),
       seeds: connections.seeds,
     });
     const cluster = new LinkLayer({
@@ -416,12 +436,18 @@ export class CausewayNode {
         returned: (envelope, reason) => this.#router.handedBack(envelope, reason),
         pressure,
       },
-      traffic: this.#table.clusterBus,
+      ...this.#traffic(this.#table.clusterBus),
       options: { ...linksOptions(config), connectionsPerEndpoint: 1 },
     });
     this.#links = links;
     this.#cluster = cluster;
     return { links, cluster };
+  }
+
+  /** Who takes what links carry besides stanzas: `inner`, and what brings sessions to other nodes. */
+  #traffic(inner: TableTraffic | undefined): { readonly traffic?: TableTraffic } {
+    const traffic = this.#resumption?.traffic(inner) ?? inner;
+    return traffic === undefined ? {} : { traffic };
   }
 
   /** The account's resources on the other nodes of this datacenter hear of it too. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
+import type { ResumptionOptions } from "../distribution/resumption/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { WebSocketLimits } from "../net/mod.ts";
@@ -63,6 +64,20 @@ export function managementOptions({ streamManagement }: Config):
   if (streamManagement === undefined) return undefined;
   const { bufferMax, bufferMaxBytes, unsettledMax, ...rest } = streamManagement;
   return { maxItems: bufferMax, maxBytes: bufferMaxBytes, maxUnsettled: unsettledMax, ...rest };
+}
+
+/** What the configuration says about sessions that go from one node to another; undefined when none do. */
+export function resumptionOptions({ streamManagement, globalDistrib }: Config):
+  | ResumptionOptions
+  | undefined {
+  if (streamManagement === undefined) return undefined;
+  const { resumeElsewhereTimeoutMs, bufferMax, bufferMaxBytes } = streamManagement;
+  return {
+    timeoutMs: resumeElsewhereTimeoutMs,
+    maxItems: bufferMax,
+    maxBytes: bufferMaxBytes,
+    expireAfterMs: globalDistrib.redis.expireAfterMs,
+  };
 }
 
 /** What the configuration says about the streams of clients and components. */

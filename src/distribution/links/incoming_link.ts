@@ -8,6 +8,7 @@ import {
   FRAME_TYPE,
   FrameError,
   helloFrame,
+  isResumeType,
   malformed,
   OUR_VERSIONS,
   readNumber,
@@ -156,7 +157,7 @@ export class IncomingLink implements LinkConnectionOwner {
       this.#shared.inbound.retire(this.#peer!.process, lane);
     } else if (
       type === FRAME_TYPE.lease || type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot ||
-      type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate
+      type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type)
     ) this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
     else throw malformed("this", `the accepting side takes none of type ${type}`);
   }

@@ -185,6 +185,16 @@ export class LinkLayer {
     (this.#hosts.get(host) ?? this.#links(host)).send(envelope);
   }
 
+  /** True while nobody listens where the process with this incarnation did: it has ended. */
+  hasEnded(process: number): boolean {
+    for (const { pools } of this.#hosts.values()) {
+      for (const { links } of pools) {
+        if (links.some((link) => link.lastProcess === process && link.lane.isGone)) return true;
+      }
+    }
+    return false;
+  }
+
   /** True while nobody listens where `destination` did: its processes have ended. */
   isGone(destination: string): boolean {
     return this.#hosts.get(destination)?.isGone ?? false;

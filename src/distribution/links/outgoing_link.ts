@@ -6,6 +6,7 @@ import {
   decodeAck,
   FRAME_TYPE,
   helloFrame,
+  isResumeType,
   malformed,
   OUR_VERSIONS,
   retireFrame,
@@ -54,6 +55,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   readonly #queueTimes: QueueTimes;
   #phase: Phase = { kind: "idle" };
   #peer: LinkPeer | undefined;
+  #lastProcess = 0;
   #table: TableLink | undefined;
   #timesOpened = 0;
   #retries = 0;
@@ -98,6 +100,11 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   /** The node at the other end; undefined while there is none. */
   get nodeName(): string | undefined {
     return this.#peer?.nodeName;
+  }
+
+  /** Incarnation of the process that was at the other end last; 0 before there was one. */
+  get lastProcess(): number {
+    return this.#lastProcess;
   }
 
   /** Connects now, unless it is at it or stopped. */
@@ -172,6 +179,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const taken = resumption === "restarted" ? this.lane.takeForRestart() : [];
     if (resumption === "restarted") this.#queueTimes.reset();
     this.#peer = peer;
+    this.#lastProcess = peer.process;
     this.lane.isLive = true;
     this.#timesOpened++;
     this.lane.isGone = false;
@@ -192,7 +200,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
-    if (isOfTable(type)) {
+    if (isTraffic(type)) {
       this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
       return;
     }
@@ -317,8 +325,11 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   }
 }
 
-/** Replication: who acknowledges what we told, and who can tell us of itself in no other way. */
-function isOfTable(type: number): boolean {
+/**
+ * Replication: who acknowledges what we told, and who can tell us of itself in no other way. And sessions
+ * that go from one node to another, which does not depend on who has called whom.
+ */
+function isTraffic(type: number): boolean {
   return type === FRAME_TYPE.position || type === FRAME_TYPE.mesh || type === FRAME_TYPE.lease ||
-    type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot;
+    type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot || isResumeType(type);
 }

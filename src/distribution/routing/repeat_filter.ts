@@ -3,9 +3,17 @@ import type { Envelope } from "../envelope.ts";
 /** Numbers that one sender's process has used towards one recipient, newest last. */
 interface Seen {
   readonly process: number;
-  readonly recent: number[];
+  recent: number[];
   next: number;
   highest: number;
+}
+
+/** Numbers of one process that were delivered from one sender to one address. */
+export interface DeliveredNumbers {
+  readonly sender: string;
+  readonly process: number;
+  readonly highest: number;
+  readonly recent: readonly number[];
 }
 
 /** Bounds of what the filter remembers. */
@@ -67,18 +75,46 @@ export class RepeatFilter {
     if (at !== -1) seen.recent[at] = NO_SEQUENCE;
   }
 
-  #find(envelope: Envelope): Seen | undefined {
-    const processes = this.#processes(envelope);
+  /** What is remembered for `recipient`, of at most `max` senders and processes, the newest. */
+  deliveredTo(recipient: string, max: number): DeliveredNumbers[] {
+    const delivered: DeliveredNumbers[] = [];
+    for (const pairs of [this.#young, this.#old]) {
+      for (const [sender, processes] of [...pairs.get(recipient) ?? []].toReversed()) {
+        for (const { process, recent, highest } of processes) {
+          if (delivered.length === max) return delivered;
+          const known = recent.filter((sequence) => sequence !== NO_SEQUENCE);
+          delivered.push({ sender, process, highest, recent: known });
+        }
+      }
+    }
+    return delivered;
+  }
+
+  /** Remembers what another node has delivered to `recipient`, beside what this one has. */
+  learnDelivered(recipient: string, numbers: DeliveredNumbers): void {
+    const { sender, process, highest } = numbers;
+    const seen = this.#findFor(recipient, sender, process) ??
+      this.#addFor(recipient, sender, process);
+    seen.highest = Math.max(seen.highest, highest);
+    seen.recent = [...new Set([...seen.recent, ...numbers.recent])]
+      .toSorted((one, other) => one - other).slice(-this.#window);
+    seen.next = seen.recent.length % this.#window;
+  }
+
+  #find({ stanza, process }: Envelope): Seen | undefined {
+    return this.#findFor(stanza.to.text, stanza.from.text, process);
+  }
+
+  #findFor(to: string, from: string, process: number): Seen | undefined {
+    const processes = this.#processes(to, from);
     if (processes === undefined) return undefined;
     for (let i = 0; i < processes.length; i++) {
-      if (processes[i]!.process === envelope.process) return processes[i];
+      if (processes[i]!.process === process) return processes[i];
     }
     return undefined;
   }
 
-  #processes(envelope: Envelope): Seen[] | undefined {
-    const to = envelope.stanza.to.text;
-    const from = envelope.stanza.from.text;
+  #processes(to: string, from: string): Seen[] | undefined {
     const young = this.#young.get(to)?.get(from);
     if (young !== undefined) return young;
     const old = this.#old.get(to)?.get(from);
@@ -86,12 +122,15 @@ export class RepeatFilter {
     return old;
   }
 
-  #add(envelope: Envelope): Seen {
-    const seen = { process: envelope.process, recent: [], next: 0, highest: 0 };
-    const processes = this.#processes(envelope);
-    if (processes === undefined) {
-      this.#place(envelope.stanza.to.text, envelope.stanza.from.text, [seen]);
-    } else {
+  #add({ stanza, process }: Envelope): Seen {
+    return this.#addFor(stanza.to.text, stanza.from.text, process);
+  }
+
+  #addFor(to: string, from: string, process: number): Seen {
+    const seen = { process, recent: [], next: 0, highest: 0 };
+    const processes = this.#processes(to, from);
+    if (processes === undefined) this.#place(to, from, [seen]);
+    else {
       if (processes.length === MAX_PROCESSES_PER_PAIR) processes.shift();
       processes.push(seen);
     }

@@ -12,6 +12,7 @@ import { decide, workerKey } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
 import { RepeatFilter } from "./repeat_filter.ts";
+import type { DeliveredNumbers } from "./repeat_filter.ts";
 import { ResendFilter } from "./resend_filter.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics } from "./routing_metrics.ts";
@@ -207,15 +208,33 @@ export class Router {
    * It keeps its id, so that a copy of it on another way is recognised. It is itself not marked as a
    * possible repeat: this node has delivered it, and it may be older than all that the next one has
    * seen from its sender, by which that one would take it for a repeat.
+   *
+   * @param mayBeRepeat true all the same where a node to which it went on may still deliver it
    */
-  reroute(envelope: Envelope): void {
+  reroute(envelope: Envelope, mayBeRepeat = false): void {
     if (!isBounceable(envelope.stanza)) return this.#drop(envelope, "unacknowledged");
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     envelope.ttl = this.#messageTtl;
-    envelope.mayBeRepeat = false;
+    envelope.mayBeRepeat = mayBeRepeat;
     this.#repeats.forget(envelope);
     this.#resends.forget(envelope.stanza);
     this.#submitReturned(envelope);
+  }
+
+  /** What was delivered here to `address`, of at most `max` senders: it goes along with a session. */
+  deliveredTo(address: string, max: number): DeliveredNumbers[] {
+    return this.#repeats.deliveredTo(address, max);
+  }
+
+  /** A session for `address` has come from another node, which has delivered this to it. */
+  learnDelivered(address: string, numbers: DeliveredNumbers): void {
+    this.#repeats.learnDelivered(address, numbers);
+  }
+
+  /** The stanza has come along with a session, or after it: it counts as delivered here. */
+  noteDelivered(envelope: Envelope): void {
+    this.#repeats.remember(envelope);
+    if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
   }
 
   /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */

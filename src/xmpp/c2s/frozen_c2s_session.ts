@@ -32,6 +32,10 @@ export class FrozenC2sSession implements FrozenSession {
     return this.#parts.management.acks.isCovered;
   }
 
+  get kept(): number {
+    return this.#parts.management.acks.unacknowledged;
+  }
+
   get unrelayed(): number {
     return this.#parts.management.acks.unrelayed;
   }

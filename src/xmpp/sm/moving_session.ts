@@ -49,6 +49,8 @@ export interface FreezeOwner {
 export interface FrozenSession {
   readonly jid: FullJid;
   readonly isCovered: boolean;
+  /** Stanzas that it keeps. */
+  readonly kept: number;
   /** Stanzas kept that `relay` has not been given. */
   readonly unrelayed: number;
   state(): SessionState;

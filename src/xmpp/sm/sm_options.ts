@@ -17,6 +17,11 @@ export interface StreamManagementOptions {
   readonly ackTimeoutMs?: number;
   /** Time in which a lost stream can be resumed; 0 (never) to 86 400 000. @default 600000 */
   readonly resumeTimeoutMs?: number;
+  /**
+   * Time in which a client that resumes at another node gets its session, or is told that it does not;
+   * 100 to 60 000. @default 5000
+   */
+  readonly resumeElsewhereTimeoutMs?: number;
   /** Time that a stanza whose fate is open may hold `h` back; 0 to 3 600 000. @default 5000 */
   readonly ackHoldMs?: number;
   /** Time for which the `h` of a stream that is over is told; 0 (never) to 86 400 000. @default 3600000 */
@@ -48,6 +53,7 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
   ackDelayMs: { byDefault: 1_000, min: 10, max: HOUR_MS },
   ackTimeoutMs: { byDefault: 60_000, min: 100, max: DAY_MS },
   resumeTimeoutMs: { byDefault: 600_000, min: 0, max: DAY_MS },
+  resumeElsewhereTimeoutMs: { byDefault: 5_000, min: 100, max: 60_000 },
   ackHoldMs: { byDefault: 5_000, min: 0, max: HOUR_MS },
   staleHMs: { byDefault: HOUR_MS, min: 0, max: DAY_MS },
   maxStaleH: { byDefault: 100_000, min: 1, max: 10_000_000 },

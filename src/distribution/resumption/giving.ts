@@ -1,0 +1,395 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import type { Logger } from "../../observe/mod.ts";
+import type {
+  Delivery,
+  FreezeOwner,
+  FrozenSession,
+  Relay,
+  ResumeRequest,
+  Unfreezing,
+} from "../../xmpp/mod.ts";
+import { Envelope } from "../mod.ts";
+import type { EnvelopeFields } from "../mod.ts";
+import type { HaveFields, QueuedStanza, SessionDetail, TransferEnd } from "../wire/mod.ts";
+import { detailsFrames, endFrame, givenFrame, queueFrame, sessionFrame } from "../wire/mod.ts";
+import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
+import { stepGiving } from "./giving_state.ts";
+import type { FreezableSessions, RepeatMemory, ResumptionLink } from "./ports.ts";
+import type { ResumptionMetrics } from "./resumption_metrics.ts";
+import type { ResumptionOptions } from "./resumption_options.ts";
+import {
+  COVER_MS,
+  KNOWN_CHECK_MS,
+  KNOWN_MS,
+  MAX_DETAILS_IN_ALL,
+  MAX_SENDERS,
+  QUEUE_BYTES,
+  WINDOW_BYTES,
+} from "./resumption_options.ts";
+
+/** What all transfers from here share. */
+export interface GivingTerms {
+  readonly options: ResumptionOptions;
+  /** This process's incarnation. */
+  readonly process: number;
+  readonly localHost: string;
+  readonly sessions: FreezableSessions;
+  readonly memory: RepeatMemory;
+  readonly metrics: ResumptionMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The transfer is over, and can be forgotten. */
+  over(giving: Giving): void;
+}
+
+/** Which transfer of which node it is. */
+export interface GivingPlace {
+  /** The taker's number for it. */
+  readonly transfer: number;
+  /** A link to the taker. */
+  readonly link: ResumptionLink;
+}
+
+/** One session of this node on its way to another: runs what `stepGiving` decides. */
+export class Giving implements FreezeOwner, Relay {
+  readonly transfer: number;
+  /** The taker. */
+  readonly process: number;
+  readonly host: string;
+  readonly nodeName: string;
+  readonly #terms: GivingTerms;
+  #link: ResumptionLink | undefined;
+  #state: GivingState = { kind: "covering" };
+  #session: FrozenSession | undefined;
+  #batch: QueuedStanza[] = [];
+  #batchBytes = 0;
+  #isFlushDue = false;
+  /** True while the taker believes that nothing more waits. */
+  #isEndTold = false;
+  /** Frames of the queue that the taker has not confirmed. */
+  #unconfirmed: { readonly last: number; readonly bytes: number }[] = [];
+  #unconfirmedBytes = 0;
+  #received = 0;
+  /** True while the taker is owed the word that all from before has been sent. */
+  #owesCaughtUp = false;
+  #lostAtMs: number | undefined;
+  #knownUntilMs = 0;
+  #leaving: Promise<void> | undefined;
+  readonly #cancels = new Set<CancelTimer>();
+  readonly #flushLater = () => this.#flush();
+
+  constructor({ transfer, link }: GivingPlace, terms: GivingTerms) {
+    this.transfer = transfer;
+    this.process = link.process;
+    this.host = link.host;
+    this.nodeName = link.nodeName;
+    this.#link = link;
+    this.#terms = terms;
+  }
+
+  /** Freezes the session, or says why there is none. */
+  begin(request: ResumeRequest): void {
+    const freezing = this.#terms.sessions.freeze(request, this);
+    switch (freezing.kind) {
+      case "frozen":
+        this.#session = freezing.session;
+        break;
+      case "stale":
+        return this.#refuse("stale", { h: freezing.h });
+      case "handled-too-high":
+        return this.#refuse("handled-too-high", { sentCount: freezing.sentCount });
+      case "moved":
+        return this.#refuse("moved", { process: freezing.process });
+      case "unknown":
+      case "other-account":
+        return this.#refuse(freezing.kind, {});
+      default:
+        return freezing satisfies never;
+    }
+    this.#after(this.#terms.options.timeoutMs, { kind: "late" });
+    if (freezing.session.isCovered) return this.#step({ kind: "covered" });
+    this.#after(Math.min(COVER_MS, this.#terms.options.timeoutMs / 4), { kind: "waited" });
+  }
+
+  /** True once the session is the taker's. */
+  get isGiven(): boolean {
+    return this.#state.kind === "given" || this.#state.kind === "taken";
+  }
+
+  /** Monotonic milliseconds since when there has been no link to the taker; undefined while there is. */
+  get lostAtMs(): number | undefined {
+    return this.#lostAtMs;
+  }
+
+  get link(): ResumptionLink | undefined {
+    return this.#link;
+  }
+
+  covered(): void {
+    this.#step({ kind: "covered" });
+  }
+
+  ended(reason: Unfreezing): void {
+    this.#step({ kind: "ended", reason });
+  }
+
+  /** The taker says how far it is. */
+  have({ step, received, settled }: HaveFields): void {
+    this.#received = Math.max(this.#received, received);
+    while (this.#unconfirmed.length > 0 && this.#unconfirmed[0]!.last <= received) {
+      this.#unconfirmedBytes -= this.#unconfirmed.shift()!.bytes;
+    }
+    if (this.isGiven && settled > 0) this.#session?.settle(settled);
+    if (step === "taken" && this.#state.kind === "given") this.#owesCaughtUp = true;
+    this.#step({ kind: "have", step });
+    this.#checkSettled();
+  }
+
+  /** There is no link to the taker. */
+  lost(): void {
+    this.#link = undefined;
+    this.#lostAtMs ??= this.#terms.clock.monotonicMs();
+    this.#step({ kind: "lost" });
+  }
+
+  /** There is another one; what the taker has not confirmed is sent again once it has spoken. */
+  linked(link: ResumptionLink): void {
+    this.#link = link;
+    this.#lostAtMs = undefined;
+    this.#batch = [];
+    this.#batchBytes = 0;
+    this.#unconfirmed = [];
+    this.#unconfirmedBytes = 0;
+    this.#session?.relay(this, this.#received);
+    this.#step({ kind: "linked" });
+  }
+
+  peerGone(isCertain: boolean): void {
+    this.#step({ kind: "peer-gone", isCertain });
+  }
+
+  /** This node goes down: what the taker has received is left to it, the rest is routed again. */
+  stop(): void {
+    if (this.isGiven) this.#session?.settle(this.#received);
+    this.#step(this.isGiven ? { kind: "peer-gone", isCertain: true } : { kind: "lost" });
+  }
+
+  write(delivery: Delivery, number: number): boolean {
+    if (this.#link === undefined) return false;
+    const bytes = delivery.stanza.bytes.length;
+    const waiting = this.#unconfirmedBytes + this.#batchBytes;
+    if (waiting > 0 && waiting + bytes > WINDOW_BYTES) return false;
+    if (this.#batchBytes > 0 && this.#batchBytes + bytes > QUEUE_BYTES) this.#sendBatch(false);
+    this.#batch.push({ number, fields: this.#fieldsOf(delivery) });
+    this.#batchBytes += bytes;
+    this.#flushSoon();
+    return true;
+  }
+
+  #fieldsOf(delivery: Delivery): EnvelopeFields {
+    if (delivery instanceof Envelope) return delivery;
+    const { process, localHost } = this.#terms;
+    return {
+      stanza: delivery.stanza,
+      process,
+      sequence: 0, // what the session itself has to say to its client
+      origin: localHost,
+      sentAtUs: 0,
+      ttl: 0,
+      bounces: 0,
+      mayBeRepeat: false,
+    };
+  }
+
+  #step(event: GivingEvent): void {
+    const before = this.#state;
+    const { state, actions } = stepGiving(before, event);
+    this.#state = state;
+    for (const action of actions) this.#run(action);
+    if (state.kind === "over" && before.kind !== "over") {
+      this.#endTimers();
+      this.#terms.over(this);
+    }
+  }
+
+  #run(action: GivingAction): void {
+    const session = this.#session!; // there are steps only once it is frozen
+    const { metrics, log } = this.#terms;
+    switch (action.kind) {
+      case "send-session":
+        return this.#sendSession(session);
+      case "send-more":
+        session.relayMore();
+        return this.#flushSoon();
+      case "check":
+        return this.#check(session);
+      case "give":
+        this.#endTimers();
+        log.info("resume.given", { jid: session.jid.text, host: this.host, node: this.nodeName });
+        return session.give(this.process);
+      case "tell-given":
+        return this.#link?.send(givenFrame(this.transfer));
+      case "leave-when-known":
+        metrics.asked("taken");
+        this.#knownUntilMs = this.#terms.clock.monotonicMs() + KNOWN_MS;
+        // The nodes of one datacenter have one table, and the taker has written it.
+        return this.host === this.#terms.localHost ? this.#leave() : this.#lookAround(session);
+      case "leave":
+        return this.#leave();
+      case "thaw":
+        metrics.asked("taken-back");
+        return session.thaw();
+      case "tell-end":
+        if (action.reason === "ended") metrics.asked("ended");
+        return this.#tellEnd(action.reason, {});
+      case "give-back":
+        return this.#giveBack(session, action.mayBeRepeat);
+      default:
+        return action satisfies never;
+    }
+  }
+
+  #sendSession(session: FrozenSession): void {
+    const { transfer } = this;
+    const state = session.state();
+    this.#link?.send(sessionFrame({
+      transfer,
+      jid: state.jid.text,
+      received: state.received,
+      covered: state.covered,
+      acknowledged: state.acknowledged,
+      resumeTimeoutMs: state.resumeTimeoutMs,
+      resendingMs: Math.ceil(state.resendingMs),
+      lang: state.lang ?? "",
+      priority: state.priority,
+      presence: state.presence?.bytes ?? new Uint8Array(0),
+    }));
+    const details: SessionDetail[] = state.directed.map(({ text }) => ({
+      kind: "directed",
+      jid: text,
+    }));
+    const { memory } = this.#terms;
+    for (const each of memory.deliveredTo(session.jid.text, MAX_SENDERS)) {
+      details.push({ kind: "delivered", ...each });
+    }
+    for (const each of memory.deliveredTo(session.jid.bare.text, MAX_SENDERS)) {
+      details.push({ kind: "delivered-to-account", ...each });
+    }
+    const told = details.slice(0, MAX_DETAILS_IN_ALL);
+    for (const frame of detailsFrames(transfer, told)) this.#link?.send(frame);
+    session.relay(this, 0);
+    this.#flushSoon();
+  }
+
+  /** Somebody may have logged in with the same resource meanwhile, elsewhere. */
+  #check(session: FrozenSession): void {
+    session.isElsewhere().then(
+      (isElsewhere) => this.#step({ kind: "checked", isElsewhere }),
+      () => this.#step({ kind: "checked", isElsewhere: false }), // nobody can tell: as it was
+    );
+  }
+
+  /** Stays where stanzas are brought that others send here, until they know better. */
+  #lookAround(session: FrozenSession): void {
+    const { clock } = this.#terms;
+    if (this.#leaving !== undefined || this.#state.kind !== "taken") return;
+    if (clock.monotonicMs() >= this.#knownUntilMs) return this.#leave();
+    const goOn = (isElsewhere: boolean) => {
+      if (isElsewhere) return this.#leave();
+      const cancel = clock.after(KNOWN_CHECK_MS, () => {
+        this.#cancels.delete(cancel);
+        this.#lookAround(session);
+      });
+      this.#cancels.add(cancel);
+    };
+    session.isElsewhere().then(goOn, () => goOn(false));
+  }
+
+  #leave(): void {
+    if (this.#leaving !== undefined) return;
+    this.#leaving = this.#session!.leave();
+    this.#leaving.then(() => {
+      this.#step({ kind: "left" });
+      this.#checkSettled();
+    }, (thrown) => this.#terms.log.error("resume.broken", { error: String(thrown) }));
+  }
+
+  #giveBack(session: FrozenSession, mayBeRepeat: boolean): void {
+    this.#leaving ??= session.leave();
+    const { metrics, log } = this.#terms;
+    const { jid, kept } = session;
+    if (kept > 0) {
+      metrics.asked("given-back");
+      log.info("resume.given-back", { jid: jid.text, unsettled: kept });
+    }
+    this.#leaving.then(
+      () => session.giveBack(mayBeRepeat),
+      (thrown) => log.error("resume.broken", { error: String(thrown) }),
+    );
+  }
+
+  #checkSettled(): void {
+    if (this.isGiven && this.#session?.kept === 0) this.#step({ kind: "settled" });
+  }
+
+  #flushSoon(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(this.#flushLater);
+  }
+
+  /** Sends what has been gathered, and says when there is no more. */
+  #flush(): void {
+    this.#isFlushDue = false;
+    if (this.#state.kind === "over" || this.#link === undefined) return;
+    const isEnd = this.#session!.unrelayed === 0;
+    const hasNews = isEnd && (!this.#isEndTold || this.#owesCaughtUp);
+    if (this.#batch.length > 0 || hasNews) this.#sendBatch(isEnd);
+  }
+
+  #sendBatch(isEnd: boolean): void {
+    const stanzas = this.#batch;
+    const isCaughtUp = isEnd && this.#owesCaughtUp;
+    if (isCaughtUp) this.#owesCaughtUp = false;
+    this.#isEndTold = isEnd;
+    const frame = queueFrame({ transfer: this.transfer, isEnd, isCaughtUp, stanzas });
+    const last = stanzas.at(-1)?.number;
+    if (last !== undefined) {
+      this.#unconfirmed.push({ last, bytes: this.#batchBytes });
+      this.#unconfirmedBytes += this.#batchBytes;
+    }
+    this.#batch = [];
+    this.#batchBytes = 0;
+    this.#link?.send(frame);
+  }
+
+  #refuse(
+    reason: TransferEnd,
+    more: { readonly h?: number; readonly sentCount?: number; readonly process?: number },
+  ): void {
+    this.#terms.metrics.asked("refused");
+    this.#tellEnd(reason, more);
+    this.#state = { kind: "over" };
+    this.#terms.over(this);
+  }
+
+  #tellEnd(
+    reason: TransferEnd,
+    { h, sentCount = 0, process = 0 }: {
+      readonly h?: number;
+      readonly sentCount?: number;
+      readonly process?: number;
+    },
+  ): void {
+    this.#link?.send(endFrame({ transfer: this.transfer, reason, h, sentCount, process }));
+  }
+
+  #after(delayMs: number, event: GivingEvent): void {
+    this.#cancels.add(this.#terms.clock.after(delayMs, () => this.#step(event)));
+  }
+
+  #endTimers(): void {
+    for (const cancel of this.#cancels) cancel();
+    this.#cancels.clear();
+  }
+}

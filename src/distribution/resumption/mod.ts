@@ -1,0 +1,11 @@
+export type {
+  DeliveredNumbers,
+  FreezableSessions,
+  LinkTraffic,
+  Peers,
+  RepeatMemory,
+  ResumptionLink,
+} from "./ports.ts";
+export type { ResumptionOptions } from "./resumption_options.ts";
+export type { ResumptionDeps } from "./resumption.ts";
+export { Resumption } from "./resumption.ts";

@@ -1,0 +1,53 @@
+import type { FreezeOwner, Freezing, Jid, ResumeRequest } from "../../xmpp/mod.ts";
+import type { Envelope } from "../mod.ts";
+
+/** One open link to another node, as `links/` provides it. */
+export interface ResumptionLink {
+  /** The peer's local host, verified. */
+  readonly host: string;
+  readonly nodeName: string;
+  /** The peer's incarnation. */
+  readonly process: number;
+  /** Queues a copy of a whole frame; nothing happens when the link has ended. */
+  send(frame: Uint8Array): void;
+  /** Ends the link: the peer does not keep to the rules. */
+  refuse(detail: string): void;
+}
+
+/** What links tell those who use them besides for stanzas; see `links/ports.ts`. */
+export interface LinkTraffic {
+  accepted(link: ResumptionLink): void;
+  dialled(link: ResumptionLink): void;
+  frame(link: ResumptionLink, type: number, buffer: Uint8Array, start: number, end: number): void;
+  ended(link: ResumptionLink, hasLeft: boolean): void;
+}
+
+/** The sessions of this node. */
+export interface FreezableSessions {
+  freeze(request: ResumeRequest, owner: FreezeOwner): Freezing;
+}
+
+/** Numbers of one process that were delivered from one sender to one address. */
+export interface DeliveredNumbers {
+  readonly sender: string;
+  readonly process: number;
+  readonly highest: number;
+  readonly recent: readonly number[];
+}
+
+/** What this node remembers of what it has delivered, to know repeats. */
+export interface RepeatMemory {
+  /** What is known for an address, at most `max`, the newest. */
+  deliveredTo(address: string, max: number): DeliveredNumbers[];
+  learnDelivered(address: string, numbers: DeliveredNumbers): void;
+  /** The stanza is delivered here, on its way to a session that has come from another node. */
+  noteDelivered(envelope: Envelope): void;
+}
+
+/** What is known of other nodes. */
+export interface Peers {
+  /** True while nobody listens where that process did: it has ended. */
+  hasEnded(process: number): boolean;
+  /** True when a peer may bring a stanza of this sender that entered the mesh at `origin`. */
+  mayBring(from: Jid, origin: string): boolean;
+}

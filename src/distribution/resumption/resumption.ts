@@ -1,0 +1,280 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { SystemClock } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { Fetching, ResumeRequest, SessionsElsewhere } from "../../xmpp/mod.ts";
+import {
+  decodeDetails,
+  decodeEnd,
+  decodeGiven,
+  decodeHave,
+  decodeQueue,
+  decodeResume,
+  decodeSession,
+  endFrame,
+  FRAME_TYPE,
+  haveFrame,
+  isResumeType,
+} from "../wire/mod.ts";
+import type { TransferEnd } from "../wire/mod.ts";
+import type { GivingTerms } from "./giving.ts";
+import { Giving } from "./giving.ts";
+import { LinkBook } from "./link_book.ts";
+import type {
+  FreezableSessions,
+  LinkTraffic,
+  Peers,
+  RepeatMemory,
+  ResumptionLink,
+} from "./ports.ts";
+import { ResumptionMetrics } from "./resumption_metrics.ts";
+import type { ResumptionOptions } from "./resumption_options.ts";
+import { MAX_TAKINGS_KEPT, PEER_CHECK_MS } from "./resumption_options.ts";
+import type { TakingTerms } from "./taking.ts";
+import { Taking } from "./taking.ts";
+
+/** What a node's resumption works with. */
+export interface ResumptionDeps {
+  /** This process's incarnation. */
+  readonly process: number;
+  readonly localHost: string;
+  readonly sessions: FreezableSessions;
+  readonly memory: RepeatMemory;
+  readonly peers: Peers;
+  readonly metrics: Metrics;
+  readonly log?: Logger;
+  readonly clock?: Clock;
+}
+
+const DEFAULT_MAX_GIVINGS = 10_000;
+
+/**
+ * Brings sessions with stream management to the node where their client has come back to, from there
+ * (`fetch`) and to there (frames of other nodes), over whatever link there is between the two
+ * (`docs/protocol.md`, "Resuming at another node").
+ */
+export class Resumption implements SessionsElsewhere {
+  readonly #options: ResumptionOptions;
+  readonly #clock: Clock;
+  readonly #peers: Peers;
+  readonly #links = new LinkBook();
+  /** By the taker's process and its number for the transfer. */
+  readonly #givings = new Map<string, Giving>();
+  readonly #takings = new Map<number, Taking>();
+  readonly #givingTerms: GivingTerms;
+  readonly #takingTerms: TakingTerms;
+  #transfers = 0;
+  #isClosed = false;
+  #cancelCheck: CancelTimer | undefined;
+
+  constructor(options: ResumptionOptions, deps: ResumptionDeps) {
+    this.#options = options;
+    this.#clock = deps.clock ?? new SystemClock();
+    this.#peers = deps.peers;
+    const common = {
+      options,
+      memory: deps.memory,
+      metrics: new ResumptionMetrics(deps.metrics, {
+        givings: () => this.#givings.size,
+        takings: () => this.#takings.size,
+      }),
+      localHost: deps.localHost,
+      clock: this.#clock,
+      log: deps.log ?? SILENT_LOGGER,
+    };
+    const { process, sessions, peers } = deps;
+    this.#givingTerms = {
+      ...common,
+      process,
+      sessions,
+      over: (giving) => this.#givings.delete(keyOf(giving.process, giving.transfer)),
+    };
+    this.#takingTerms = {
+      ...common,
+      peers,
+      linkTo: (to) => this.#links.to(to),
+      over: ({ transfer }) => this.#takings.delete(transfer),
+    };
+  }
+
+  /** Sessions that other nodes want, or have and have not settled everything of. */
+  get givings(): number {
+    return this.#givings.size;
+  }
+
+  /** Sessions of other nodes that are wanted here, or came from there and may have more to follow. */
+  get takings(): number {
+    return this.#takings.size;
+  }
+
+  fetch(request: ResumeRequest, process: number): Fetching {
+    const transfer = ++this.#transfers;
+    const taking = new Taking(transfer, { request, process }, this.#takingTerms);
+    this.#takings.set(transfer, taking);
+    if (this.#takings.size > MAX_TAKINGS_KEPT) this.#forgetOldest();
+    taking.begin();
+    return { arrival: taking.arrival, cancel: () => taking.gone() };
+  }
+
+  /** What links are to tell; `inner` gets what is not ours. */
+  traffic(inner?: LinkTraffic): LinkTraffic {
+    return {
+      accepted: (link) => {
+        this.#linked(link, false);
+        inner?.accepted(link);
+      },
+      dialled: (link) => {
+        this.#linked(link, true);
+        inner?.dialled(link);
+      },
+      frame: (link, type, buffer, start, end) => {
+        if (isResumeType(type)) this.#frame(link, type, buffer, { start, end });
+        else inner?.frame(link, type, buffer, start, end);
+      },
+      ended: (link, hasLeft) => {
+        this.#ended(link, hasLeft);
+        inner?.ended(link, hasLeft);
+      },
+    };
+  }
+
+  /** Ends all transfers from here: what takers have received is left to them. */
+  stop(): void {
+    this.#isClosed = true;
+    this.#cancelCheck?.();
+    for (const giving of [...this.#givings.values()]) giving.stop();
+    for (const taking of [...this.#takings.values()]) taking.stop();
+  }
+
+  #linked(link: ResumptionLink, isDialled: boolean): void {
+    this.#links.add(link, isDialled);
+    for (const giving of [...this.#givings.values()]) {
+      if (giving.process === link.process) {
+        if (giving.link === undefined) giving.linked(link);
+      } else if (giving.host === link.host && giving.nodeName === link.nodeName) {
+        giving.peerGone(true); // another process has its name
+      }
+    }
+    for (const taking of this.#takings.values()) {
+      if (taking.process === link.process && taking.link === undefined) taking.linked(link);
+    }
+  }
+
+  #ended(link: ResumptionLink, hasLeft: boolean): void {
+    this.#links.remove(link);
+    const other = this.#links.to(link.process);
+    for (const giving of [...this.#givings.values()]) {
+      if (giving.link !== link) {
+        if (hasLeft && giving.process === link.process) giving.peerGone(true);
+        continue;
+      }
+      giving.lost();
+      if (!this.#givings.has(keyOf(giving.process, giving.transfer))) continue;
+      if (hasLeft) giving.peerGone(true);
+      else if (other !== undefined) giving.linked(other);
+      else this.#checkLater();
+    }
+    for (const taking of [...this.#takings.values()]) {
+      if (taking.link === link) {
+        taking.lost();
+        if (other !== undefined) taking.linked(other);
+      }
+      // It has given up its memory of the transfer: nobody asks for what is settled any more.
+      if (hasLeft && taking.process === link.process && taking.isTaken) this.#forget(taking);
+    }
+  }
+
+  #frame(
+    link: ResumptionLink,
+    type: number,
+    buffer: Uint8Array,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): void {
+    switch (type) {
+      case FRAME_TYPE.resume:
+        return this.#asked(link, decodeResume(buffer, start, end));
+      case FRAME_TYPE.have: {
+        const have = decodeHave(buffer, start, end);
+        const giving = this.#givings.get(keyOf(link.process, have.transfer));
+        return giving?.have(have);
+      }
+      case FRAME_TYPE.session: {
+        const fields = decodeSession(buffer, start, end);
+        return this.#taking(link, fields.transfer)?.session(fields);
+      }
+      case FRAME_TYPE.details: {
+        const { transfer, details } = decodeDetails(buffer, start, end);
+        return this.#taking(link, transfer)?.details(details);
+      }
+      case FRAME_TYPE.queue: {
+        const fields = decodeQueue(buffer, start, end);
+        return this.#taking(link, fields.transfer)?.queue(fields);
+      }
+      case FRAME_TYPE.given: {
+        const transfer = decodeGiven(buffer, start, end);
+        const taking = this.#taking(link, transfer);
+        if (taking !== undefined) return taking.given();
+        // What we do not want any more is to go back to where it was.
+        return link.send(haveFrame({ transfer, step: "decline", received: 0, settled: 0 }));
+      }
+      case FRAME_TYPE.end: {
+        const fields = decodeEnd(buffer, start, end);
+        return this.#taking(link, fields.transfer)?.ended(fields);
+      }
+    }
+  }
+
+  #taking(link: ResumptionLink, transfer: number): Taking | undefined {
+    const taking = this.#takings.get(transfer);
+    return taking?.process === link.process ? taking : undefined;
+  }
+
+  #asked(link: ResumptionLink, request: ResumeRequest & { readonly transfer: number }): void {
+    const { transfer } = request;
+    const key = keyOf(link.process, transfer);
+    const isFull = this.#givings.size >= (this.#options.maxGivings ?? DEFAULT_MAX_GIVINGS);
+    if (this.#isClosed || isFull || this.#givings.has(key)) {
+      const reason: TransferEnd = "busy";
+      return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
+    }
+    const giving = new Giving({ transfer, link }, this.#givingTerms);
+    this.#givings.set(key, giving);
+    giving.begin(request);
+  }
+
+  /** Looks, while a taker cannot be reached, whether it is no more. */
+  #checkLater(): void {
+    if (this.#isClosed) return;
+    this.#cancelCheck ??= this.#clock.after(PEER_CHECK_MS, () => {
+      this.#cancelCheck = undefined;
+      const nowMs = this.#clock.monotonicMs();
+      let isAnyLost = false;
+      for (const giving of [...this.#givings.values()]) {
+        const { lostAtMs } = giving;
+        if (lostAtMs === undefined) continue;
+        const isOld = nowMs - lostAtMs >= this.#options.expireAfterMs;
+        if (this.#peers.hasEnded(giving.process)) giving.peerGone(true);
+        else if (isOld) giving.peerGone(false);
+        else isAnyLost = true;
+      }
+      if (isAnyLost) this.#checkLater();
+    });
+  }
+
+  /** Of what came long ago nobody will ask any more. */
+  #forgetOldest(): void {
+    for (const taking of this.#takings.values()) {
+      if (!taking.isTaken) continue;
+      return this.#forget(taking);
+    }
+  }
+
+  #forget(taking: Taking): void {
+    taking.stop();
+    this.#takings.delete(taking.transfer);
+  }
+}
+
+function keyOf(process: number, transfer: number): string {
+  return `${process}#${transfer}`;
+}

@@ -1,0 +1,351 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import type { Logger } from "../../observe/mod.ts";
+import { FullJid, OwnDelivery, tryParseJid } from "../../xmpp/mod.ts";
+import type {
+  Arrival,
+  ArrivedSession,
+  Delivery,
+  FollowedSession,
+  Jid,
+  ResumeRequest,
+  SessionState,
+  Stanza,
+} from "../../xmpp/mod.ts";
+import { Envelope } from "../mod.ts";
+import type { EnvelopeFields, Settler } from "../mod.ts";
+import type { EndFields, QueueFields, SessionDetail, SessionFields } from "../wire/mod.ts";
+import { haveFrame, resumeFrame } from "../wire/mod.ts";
+import type { TakerStep } from "../wire/mod.ts";
+import type { Peers, RepeatMemory, ResumptionLink } from "./ports.ts";
+import type { ResumptionMetrics } from "./resumption_metrics.ts";
+import type { ResumptionOptions } from "./resumption_options.ts";
+import { FOLLOW_MS, MAX_DETAILS_IN_ALL, SETTLED_MS } from "./resumption_options.ts";
+import type { TakingAction, TakingEvent, TakingFailure, TakingState } from "./taking_state.ts";
+import { stepTaking } from "./taking_state.ts";
+
+/** What all transfers to here share. */
+export interface TakingTerms {
+  readonly options: ResumptionOptions;
+  readonly localHost: string;
+  readonly memory: RepeatMemory;
+  readonly peers: Peers;
+  readonly metrics: ResumptionMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  linkTo(process: number): ResumptionLink | undefined;
+  over(taking: Taking): void;
+}
+
+/** What a stanza that is kept costs besides its bytes. */
+const OVERHEAD_BYTES = 1_024;
+
+/** One session on its way to this node: runs what `stepTaking` decides. */
+export class Taking implements Settler {
+  readonly transfer: number;
+  readonly arrival: Promise<Arrival>;
+  readonly #terms: TakingTerms;
+  readonly #request: ResumeRequest;
+  readonly #resolve: (arrival: Arrival) => void;
+  #process: number;
+  #link: ResumptionLink | undefined;
+  #state: TakingState = { kind: "asking", hops: 0 };
+  #session: SessionState | undefined;
+  readonly #details: SessionDetail[] = [];
+  #queue: Delivery[] = [];
+  #queueBytes = 0;
+  #received = 0;
+  #settled = 0;
+  /** Settled while one before them is not. */
+  readonly #ahead = new Set<number>();
+  #followed: FollowedSession | undefined;
+  #end: EndFields | undefined;
+  #cancelLate: CancelTimer | undefined;
+  #cancelFollow: CancelTimer | undefined;
+  #cancelNews: CancelTimer | undefined;
+
+  constructor(
+    transfer: number,
+    { request, process }: { readonly request: ResumeRequest; readonly process: number },
+    terms: TakingTerms,
+  ) {
+    this.transfer = transfer;
+    this.#request = request;
+    this.#process = process;
+    this.#terms = terms;
+    const { promise, resolve } = Promise.withResolvers<Arrival>();
+    this.arrival = promise;
+    this.#resolve = resolve;
+  }
+
+  /** The process that has, or had, the session. */
+  get process(): number {
+    return this.#process;
+  }
+
+  get link(): ResumptionLink | undefined {
+    return this.#link;
+  }
+
+  /** True once the session has its place here. */
+  get isTaken(): boolean {
+    return this.#state.kind === "taken";
+  }
+
+  begin(): void {
+    const { clock, options } = this.#terms;
+    this.#cancelLate = clock.after(options.timeoutMs, () => this.#step({ kind: "late" }));
+    this.#ask(this.#process);
+  }
+
+  /** The client has gone again. */
+  gone(): void {
+    this.#step({ kind: "gone" });
+  }
+
+  // ---- what its node says ------------------------------------------------------------------
+
+  session(fields: SessionFields): void {
+    const state = readState(fields, this.#request.account);
+    if (state === undefined) return this.#step({ kind: "broken", reason: "refused" });
+    this.#session = state;
+    this.#step({ kind: "session" });
+  }
+
+  details(details: readonly SessionDetail[]): void {
+    if (this.#details.length + details.length > MAX_DETAILS_IN_ALL) {
+      return this.#step({ kind: "broken", reason: "too-large" });
+    }
+    for (const detail of details) this.#details.push(detail);
+  }
+
+  queue({ stanzas, isEnd, isCaughtUp }: QueueFields): void {
+    if (this.#session === undefined || this.#state.kind === "over") return;
+    for (const { number, fields } of stanzas) {
+      if (number <= this.#received) continue; // sent again over another link
+      const { stanza } = fields;
+      if (number !== this.#received + 1 || stanza.to.bare.text !== this.#request.account) {
+        this.#link?.refuse("QUEUE: a stanza is missing, or is not for the session");
+        return this.#step({ kind: "broken", reason: "refused" });
+      }
+      this.#received = number;
+      if (!this.#mayCome(fields)) {
+        this.#terms.metrics.refused.inc();
+        this.settle(number);
+        continue;
+      }
+      this.#terms.metrics.stanzas.inc();
+      this.#take(
+        fields.sequence === 0 ? this.#own(stanza, number) : this.#envelope(fields, number),
+      );
+    }
+    const { maxItems, maxBytes } = this.#terms.options;
+    if (this.#queue.length > maxItems || this.#queueBytes > maxBytes) {
+      return this.#step({ kind: "broken", reason: "too-large" });
+    }
+    this.#step({ kind: "queue", isEnd });
+    if (isCaughtUp) this.#caughtUp();
+  }
+
+  given(): void {
+    this.#step({ kind: "given" });
+  }
+
+  ended(end: EndFields): void {
+    this.#end = end;
+    this.#step({ kind: "end", reason: end.reason });
+  }
+
+  lost(): void {
+    this.#link = undefined;
+    this.#step({ kind: "lost" });
+    if (this.#followed !== undefined) this.#caughtUp();
+  }
+
+  /** There is another link: what was said over the one before may not have arrived. */
+  linked(link: ResumptionLink): void {
+    this.#link = link;
+    this.#step({ kind: "news" });
+  }
+
+  /** This node goes down, or that one has. */
+  stop(): void {
+    this.gone();
+    this.#cancelNews?.();
+    this.#caughtUp();
+  }
+
+  // ---- what becomes of it here -------------------------------------------------------------
+
+  #placed(session: FollowedSession): void {
+    const { metrics, clock } = this.#terms;
+    this.#followed = session;
+    metrics.resumed.inc();
+    // What has come while the place was being made.
+    const late = this.#queue;
+    this.#queue = [];
+    for (const delivery of late) session.follow(delivery);
+    this.#cancelFollow = clock.after(FOLLOW_MS, () => this.#caughtUp());
+    // Behind what our lanes have had to send before: that is still to reach the session's old node.
+    queueMicrotask(() => this.#step({ kind: "placed" }));
+  }
+
+  settle(number: number): void {
+    this.#ahead.add(number);
+    while (this.#ahead.delete(this.#settled + 1)) this.#settled++;
+    if (this.#state.kind !== "taken") return;
+    this.#cancelNews ??= this.#terms.clock.after(SETTLED_MS, () => {
+      this.#cancelNews = undefined;
+      this.#step({ kind: "news" });
+    });
+  }
+
+  /** As at any link: a node of our own datacenter has checked the sender where it came in. */
+  #mayCome({ stanza, origin }: EnvelopeFields): boolean {
+    const { localHost, peers } = this.#terms;
+    return this.#link?.host === localHost || peers.mayBring(stanza.from, origin);
+  }
+
+  #take(delivery: Delivery): void {
+    if (this.#followed !== undefined) return this.#followed.follow(delivery);
+    this.#queue.push(delivery);
+    this.#queueBytes += delivery.stanza.bytes.length + OVERHEAD_BYTES;
+  }
+
+  #envelope(fields: EnvelopeFields, number: number): Envelope {
+    const envelope = new Envelope(fields, this, number);
+    envelope.detach();
+    this.#terms.memory.noteDelivered(envelope);
+    return envelope;
+  }
+
+  /** Nobody else has to keep what the session itself had to say. */
+  #own(stanza: Stanza, number: number): OwnDelivery {
+    const delivery = new OwnDelivery(stanza);
+    delivery.detach();
+    this.settle(number);
+    return delivery;
+  }
+
+  #caughtUp(): void {
+    this.#cancelFollow?.();
+    this.#cancelFollow = undefined;
+    this.#followed?.caughtUp();
+  }
+
+  #step(event: TakingEvent): void {
+    const before = this.#state;
+    const { state, actions } = stepTaking(before, event);
+    this.#state = state;
+    for (const action of actions) this.#run(action);
+    if (state.kind === "placing" || state.kind === "over") {
+      this.#cancelLate?.();
+      this.#cancelLate = undefined;
+    }
+    if (state.kind !== "over" || before.kind === "over") return;
+    this.#cancelNews?.();
+    this.#caughtUp();
+    this.#terms.over(this);
+  }
+
+  #run(action: TakingAction): void {
+    switch (action.kind) {
+      case "tell":
+        return this.#tell(action.step);
+      case "ask-on":
+        return this.#ask(this.#end!.process); // END said so
+      case "arrive":
+        return this.#arrive();
+      case "fail":
+        return this.#fail(action.reason);
+      default:
+        return action satisfies never;
+    }
+  }
+
+  #ask(process: number): void {
+    this.#process = process;
+    this.#link = this.#terms.linkTo(process);
+    if (this.#link === undefined) {
+      this.#state = { kind: "over" };
+      this.#cancelLate?.();
+      this.#fail("unreachable");
+      return this.#terms.over(this);
+    }
+    const { transfer } = this;
+    this.#link.send(resumeFrame({ transfer, ...this.#request }));
+  }
+
+  #tell(step: TakerStep): void {
+    const { transfer } = this;
+    const link = this.#link ?? this.#terms.linkTo(this.#process);
+    const settled = Math.min(this.#settled, this.#received);
+    link?.send(haveFrame({ transfer, step, received: this.#received, settled }));
+  }
+
+  #arrive(): void {
+    const { memory, log } = this.#terms;
+    const state = this.#session!; // it came before its queue
+    const { jid } = state;
+    const directed: Jid[] = [];
+    for (const detail of this.#details) {
+      if (detail.kind === "directed") {
+        const to = tryParseJid(detail.jid);
+        if (to !== undefined) directed.push(to);
+      } else {
+        const address = detail.kind === "delivered" ? jid : jid.bare;
+        memory.learnDelivered(address.text, detail);
+      }
+    }
+    this.#details.length = 0;
+    log.info("resume.arrived", { jid: jid.text, unacknowledged: this.#queue.length });
+    const queue = this.#queue;
+    this.#queue = [];
+    this.#queueBytes = 0;
+    const session: ArrivedSession = {
+      state: { ...state, directed },
+      queue,
+      placed: (followed) => this.#placed(followed),
+      declined: () => this.#step({ kind: "unplaced" }),
+    };
+    this.#resolve({ kind: "arrived", session });
+  }
+
+  #fail(reason: TakingFailure): void {
+    const { metrics, log } = this.#terms;
+    metrics.failed(reason);
+    log.info("resume.failed", { account: this.#request.account, reason });
+    const end = this.#end;
+    if (reason === "handled-too-high" && end !== undefined) {
+      return this.#resolve({ kind: "handled-too-high", sentCount: end.sentCount });
+    }
+    this.#resolve({ kind: "failed", h: end?.h ?? this.#session?.covered });
+  }
+}
+
+/** What SESSION tells; undefined when it is not a session of that account. */
+function readState(fields: SessionFields, account: string): SessionState | undefined {
+  const jid = tryParseJid(fields.jid);
+  if (!(jid instanceof FullJid) || jid.text !== fields.jid) return undefined;
+  if (jid.bare.text !== account) return undefined;
+  const { priority } = fields;
+  const presence: Stanza | undefined = priority === undefined ? undefined : {
+    kind: "presence",
+    type: "available",
+    from: jid,
+    to: jid.bare,
+    bytes: fields.presence.slice(),
+  };
+  const { received, covered, acknowledged, resumeTimeoutMs, resendingMs } = fields;
+  return {
+    jid,
+    received,
+    covered,
+    acknowledged,
+    resumeTimeoutMs,
+    resendingMs,
+    lang: fields.lang === "" ? undefined : fields.lang,
+    priority,
+    presence,
+    directed: [],
+  };
+}

@@ -1,0 +1,153 @@
+import type { TakerStep, TransferEnd } from "../wire/mod.ts";
+
+// One session on its way to this node, whose client has come here:
+//
+//   asking --SESSION--> receiving --QUEUE, its end--> committing --GIVEN--> placing --placed--> taken
+//     |  ^                 |                             |                    |                  |
+//     |  +--END, moved--+  |                             |                    | no place         | END
+//     |                 |  |                             |                    v                  v
+//     +-----------------+--+--END, lost, late, gone------+--> failed        over               over
+//
+// Nothing is told to the client before GIVEN: until then the session is its old node's, and from then
+// on it is that node's no more. Whatever ends the transfer in between says so to the other node, which
+// routes again what it kept.
+
+/** Where a transfer stands at the node that asked for it. */
+export type TakingState =
+  | { readonly kind: "asking"; readonly hops: number }
+  | { readonly kind: "receiving" }
+  | { readonly kind: "committing" }
+  /** The session is ours, and is about to be told to the registry and the table. */
+  | { readonly kind: "placing" }
+  | { readonly kind: "taken" }
+  | { readonly kind: "over" };
+
+/** Why a client does not get its session; the metrics' label `reason`. */
+export type TakingFailure =
+  | TransferEnd
+  | "unreachable"
+  | "lost"
+  | "timeout"
+  | "client-gone"
+  | "too-large"
+  | "refused"
+  | "no-place";
+
+/** What can happen to it. */
+export type TakingEvent =
+  | { readonly kind: "session" }
+  | { readonly kind: "queue"; readonly isEnd: boolean }
+  | { readonly kind: "given" }
+  | { readonly kind: "end"; readonly reason: TransferEnd }
+  /** Its node has told something that cannot be. */
+  | { readonly kind: "broken"; readonly reason: "too-large" | "refused" }
+  /** The link to its node has ended. */
+  | { readonly kind: "lost" }
+  | { readonly kind: "late" }
+  /** The client has gone again. */
+  | { readonly kind: "gone" }
+  | { readonly kind: "placed" | "unplaced" }
+  /** What was received is settled, as far as can be told now. */
+  | { readonly kind: "news" };
+
+/** What the shell does, in order. */
+export type TakingAction =
+  | { readonly kind: "tell"; readonly step: TakerStep }
+  /** Asks the process that END named. */
+  | { readonly kind: "ask-on" }
+  | { readonly kind: "arrive" }
+  | { readonly kind: "fail"; readonly reason: TakingFailure };
+
+export interface TakingStep {
+  readonly state: TakingState;
+  readonly actions: readonly TakingAction[];
+}
+
+/** Nodes that may send us on before it is enough. */
+const MAX_HOPS = 4;
+
+const OVER: TakingState = { kind: "over" };
+
+/** Advances one transfer by one event. Pure: no clock, no link, no session. */
+export function stepTaking(state: TakingState, event: TakingEvent): TakingStep {
+  switch (state.kind) {
+    case "asking":
+      if (event.kind === "session") return { state: { kind: "receiving" }, actions: [] };
+      if (event.kind === "end" && event.reason === "moved" && state.hops < MAX_HOPS) {
+        return {
+          state: { kind: "asking", hops: state.hops + 1 },
+          actions: [{ kind: "ask-on" }],
+        };
+      }
+      return event.kind === "queue" || event.kind === "given"
+        ? failed("refused", true)
+        : unplacedYet(state, event);
+    case "receiving":
+      if (event.kind === "queue") {
+        return event.isEnd
+          ? { state: { kind: "committing" }, actions: [{ kind: "tell", step: "commit" }] }
+          : tell(state, "more");
+      }
+      return event.kind === "given" || event.kind === "session"
+        ? failed("refused", true)
+        : unplacedYet(state, event);
+    case "committing":
+      if (event.kind === "given") {
+        return { state: { kind: "placing" }, actions: [{ kind: "arrive" }] };
+      }
+      if (event.kind === "queue") return tell(state, "commit");
+      return event.kind === "session" ? failed("refused", true) : unplacedYet(state, event);
+    case "placing":
+      if (event.kind === "placed") {
+        return { state: { kind: "taken" }, actions: [{ kind: "tell", step: "taken" }] };
+      }
+      if (event.kind === "unplaced") return failed("no-place", true);
+      return event.kind === "queue" ? tell(state, "more") : { state, actions: [] };
+    case "taken":
+      return taken(state, event);
+    case "over":
+      return event.kind === "given" ? tell(state, "decline") : { state, actions: [] };
+    default:
+      return state satisfies never;
+  }
+}
+
+function taken(state: TakingState, event: TakingEvent): TakingStep {
+  switch (event.kind) {
+    case "queue":
+    case "news":
+    case "given": // it asks, over a new link, what has become of the session
+      return tell(state, "taken");
+    case "end":
+      return { state: OVER, actions: [] };
+    default:
+      return { state, actions: [] };
+  }
+}
+
+/** What ends the transfer before the session is ours. */
+function unplacedYet(state: TakingState, event: TakingEvent): TakingStep {
+  switch (event.kind) {
+    case "end":
+      return failed(event.reason, false);
+    case "lost":
+      return failed("lost", true);
+    case "late":
+      return failed("timeout", true);
+    case "gone":
+      return failed("client-gone", true);
+    case "broken":
+      return failed(event.reason, true);
+    default:
+      return { state, actions: [] };
+  }
+}
+
+function failed(reason: TakingFailure, isTold: boolean): TakingStep {
+  const fail: TakingAction = { kind: "fail", reason };
+  return { state: OVER, actions: isTold ? [{ kind: "tell", step: "decline" }, fail] : [fail] };
+}
+
+function tell(state: TakingState, step: TakerStep): TakingStep {
+  return { state, actions: [{ kind: "tell", step }] };
+}

@@ -1,0 +1,52 @@
+import type { Clock } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import type { LinkLayer } from "../distribution/links/mod.ts";
+import { isSenderAllowed } from "../distribution/links/mod.ts";
+import { Resumption } from "../distribution/resumption/mod.ts";
+import type { FreezableSessions, RepeatMemory } from "../distribution/resumption/mod.ts";
+import type { Logger, Metrics } from "../observe/mod.ts";
+import { resumptionOptions } from "./options.ts";
+
+/** What sessions that go from one node to another are brought with. */
+export interface SessionResumptionParts {
+  /** This process's incarnation. */
+  readonly process: number;
+  readonly sessions: FreezableSessions;
+  readonly memory: RepeatMemory;
+  /** The links to other datacenters, and those within this one; none before they are made. */
+  links(): readonly LinkLayer[];
+  isOtherLocalHost(domain: string): boolean;
+  isComponentDomain(domain: string): boolean;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** Brings sessions to and from other nodes; undefined where clients are offered no stream management. */
+export function sessionResumption(
+  config: Config,
+  parts: SessionResumptionParts,
+): Resumption | undefined {
+  const options = resumptionOptions(config);
+  if (options === undefined) return undefined;
+  const { globalHost, localHost } = config.globalDistrib;
+  const { process, sessions, memory, metrics, log, clock } = parts;
+  return new Resumption(options, {
+    process,
+    localHost,
+    sessions,
+    memory,
+    peers: {
+      hasEnded: (peer) => parts.links().some((layer) => layer.hasEnded(peer)),
+      mayBring: (from, origin) =>
+        isSenderAllowed(from, origin, {
+          globalHost,
+          isLocalHost: (domain) => domain === localHost || parts.isOtherLocalHost(domain),
+          isComponentDomain: (domain) => parts.isComponentDomain(domain),
+        }),
+    },
+    metrics,
+    log,
+    clock,
+  });
+}
