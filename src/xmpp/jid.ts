@@ -1,9 +1,12 @@
+const ENCODER = new TextEncoder();
+
 /** A JID without a resourcepart, `localpart@domainpart` or a lone domainpart (RFC 7622 §3). */
 export class BareJid {
   readonly localpart: string;
   readonly domainpart: string;
   /** The whole address, normalised. */
   readonly text: string;
+  #utf8: Uint8Array | undefined;
 
   /** For `parseJid`: the parts must be normalised already; `localpart` is empty for a domain. */
   constructor(localpart: string, domainpart: string) {
@@ -14,6 +17,11 @@ export class BareJid {
 
   get bare(): BareJid {
     return this;
+  }
+
+  /** `text` in UTF-8, made once and never to be changed. */
+  get utf8(): Uint8Array {
+    return this.#utf8 ??= ENCODER.encode(this.text);
   }
 
   toString(): string {
@@ -27,6 +35,7 @@ export class FullJid {
   readonly resourcepart: string;
   /** The whole address, normalised. */
   readonly text: string;
+  #utf8: Uint8Array | undefined;
 
   constructor(bare: BareJid, resourcepart: string) {
     this.bare = bare;
@@ -40,6 +49,11 @@ export class FullJid {
 
   get domainpart(): string {
     return this.bare.domainpart;
+  }
+
+  /** `text` in UTF-8, made once and never to be changed. */
+  get utf8(): Uint8Array {
+    return this.#utf8 ??= ENCODER.encode(this.text);
   }
 
   toString(): string {

@@ -192,3 +192,11 @@ Deno.test("jidFromBytes() reads what parseJid() reads, and gives the same object
   }
   assert.equal(jidFromBytes(Uint8Array.of(0x61, 0xc0, 0x80), 0, 3), undefined);
 });
+
+Deno.test("utf8 of a JID is its text, encoded once", () => {
+  for (const text of ["example.com", "jürgen@example.com", "alice@example.com/Büro 7"]) {
+    const jid = parseJid(text);
+    assert.deepEqual(jid.utf8, new TextEncoder().encode(text));
+    assert.equal(jid.utf8, jid.utf8);
+  }
+});

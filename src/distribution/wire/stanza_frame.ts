@@ -30,11 +30,11 @@ const SENT_ONCE = 0x08;
 const MAX_TTL = 0xffff;
 const MAX_BOUNCES = 0xff;
 
-/** Room that `encodeStanzaFrame` needs at most; exact when all texts are ASCII. */
+/** Room that `encodeStanzaFrame` needs at most. */
 export function maxStanzaFrameBytes(fields: EnvelopeFields): number {
   const { from, to, bytes } = fields.stanza;
-  const texts = fields.origin.length + from.text.length + to.text.length;
-  return STANZA_HEADER_BYTES + texts * 3 + bytes.length;
+  return STANZA_HEADER_BYTES + fields.origin.length * 3 + from.utf8.length + to.utf8.length +
+    bytes.length;
 }
 
 /**
@@ -62,8 +62,10 @@ export function encodeStanzaFrame(
     (fields.isResent ? RESENT : 0) | (fields.isSentOnce ? SENT_ONCE : 0);
   const originAt = at + STANZA_HEADER_BYTES;
   const senderAt = writeText(target, originAt, fields.origin);
-  const recipientAt = writeText(target, senderAt, from.text);
-  const bytesAt = writeText(target, recipientAt, to.text);
+  target.set(from.utf8, senderAt);
+  const recipientAt = senderAt + from.utf8.length;
+  target.set(to.utf8, recipientAt);
+  const bytesAt = recipientAt + to.utf8.length;
   writeU16(target, at + ORIGIN_LENGTH_AT, senderAt - originAt);
   writeU16(target, at + SENDER_LENGTH_AT, recipientAt - senderAt);
   writeU16(target, at + RECIPIENT_LENGTH_AT, bytesAt - recipientAt);
