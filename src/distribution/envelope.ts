@@ -1,13 +1,6 @@
 import type { Stanza } from "../xmpp/mod.ts";
-
-/** Told once, when the fate of a numbered stanza is final (`design.md` §6, "settled"). */
-export interface Settler {
-  settle(number: number): void;
-  /** Told before that, perhaps more than once, when another node has received the stanza. */
-  held?(number: number): void;
-  /** Told instead: this process ends without settling it, and whoever held it before sees to it. */
-  leftOpen?(number: number): void;
-}
+import { Duty } from "./duty.ts";
+import type { Settler } from "./duty.ts";
 
 /** What a stanza carries besides itself while Causeway holds it; `design.md` §5 and §6. */
 export interface EnvelopeFields {
@@ -51,7 +44,7 @@ export interface EnvelopeFields {
  * or settles it. `settle` reports its fate to where it came from (an incoming lane, a client that uses
  * stream management); an error that answers it takes the duty over with `adoptDuty`.
  */
-export class Envelope implements EnvelopeFields {
+export class Envelope extends Duty implements EnvelopeFields {
   stanza: Stanza;
   readonly process: number;
   readonly sequence: number;
@@ -65,14 +58,13 @@ export class Envelope implements EnvelopeFields {
   readonly isSentOnce: boolean;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
   isHandedOver = false;
-  #settler: Settler | undefined;
-  #number: number;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
   /** True once one client at least has it for sure, or one that acknowledges nothing was sent it. */
   #isTaken = false;
 
   constructor(fields: EnvelopeFields, settler?: Settler, number = 0) {
+    super(settler, number);
     this.stanza = fields.stanza;
     this.process = fields.process;
     this.sequence = fields.sequence;
@@ -84,54 +76,12 @@ export class Envelope implements EnvelopeFields {
     this.isCopy = fields.isCopy ?? false;
     this.isResent = fields.isResent ?? false;
     this.isSentOnce = fields.isSentOnce ?? false;
-    this.#settler = settler;
-    this.#number = number;
   }
 
   /** Copies the stanza out of the read buffer or slab it lies in, to be held for long. */
   detach(): void {
     const { kind, type, from, to, bytes } = this.stanza;
     this.stanza = { kind, type, from, to, bytes: bytes.slice() };
-  }
-
-  /** Who is told of its fate, under a number of their own; undefined when nobody is, or was already. */
-  get settler(): Settler | undefined {
-    return this.#settler;
-  }
-
-  /** Has somebody else told in their place, under the same number. */
-  set settler(settler: Settler | undefined) {
-    this.#settler = settler;
-  }
-
-  /** Reports that the fate is final. Only the first call counts. */
-  settle(): void {
-    const settler = this.#settler;
-    if (settler === undefined) return;
-    this.#settler = undefined;
-    settler.settle(this.#number);
-  }
-
-  /** True when somebody wants to know that another node holds it. */
-  get wantsHeld(): boolean {
-    return this.#settler?.held !== undefined;
-  }
-
-  /** Reports that another node holds it: this process may die without losing it. */
-  held(): void {
-    this.#settler?.held?.(this.#number);
-  }
-
-  /** True when somebody before this process holds it too, and sees to it once this process is gone. */
-  get isHeldBefore(): boolean {
-    return this.#settler?.leftOpen !== undefined;
-  }
-
-  /** Gives it up without a fate: whoever held it before sees to it once this process is gone. */
-  leaveOpen(): void {
-    const settler = this.#settler;
-    this.#settler = undefined;
-    settler?.leftOpen?.(this.#number);
   }
 
   /** True while a session here keeps it until its client has acknowledged it. */
@@ -169,12 +119,5 @@ export class Envelope implements EnvelopeFields {
   /** Settles it though a session keeps it still: those that wait for it are to wait no longer. */
   release(): void {
     this.settle();
-  }
-
-  /** Takes over `other`'s duty to settle: this stanza answers or replaces it. */
-  adoptDuty(other: Envelope): void {
-    this.#settler = other.#settler;
-    this.#number = other.#number;
-    other.#settler = undefined;
   }
 }

@@ -1,2 +1,4 @@
-export type { EnvelopeFields, Settler } from "./envelope.ts";
+export type { Settler } from "./duty.ts";
+export { Duty } from "./duty.ts";
+export type { EnvelopeFields } from "./envelope.ts";
 export { Envelope } from "./envelope.ts";

@@ -1,4 +1,5 @@
-import type { Envelope, Settler } from "../envelope.ts";
+import type { Settler } from "../duty.ts";
+import type { Envelope } from "../envelope.ts";
 
 /** Bounds of what waits. */
 export interface HandoverOrderOptions {
