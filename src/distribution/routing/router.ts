@@ -191,6 +191,8 @@ export class Router {
       case "full":
         return this.#refuse(envelope, "resource-constraint", "returned");
       case "expired":
+        // So that what follows does not go there too, should the recipient have moved.
+        this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
         return this.#refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
         // It cannot leave any more: an answer leaves what it answers to whoever sent that.
