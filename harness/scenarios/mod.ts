@@ -45,6 +45,7 @@ import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { ROOMS } from "./rooms.ts";
 import { REMOVED_DATACENTER } from "./removed_datacenter.ts";
+import { RESUME_AT_OTHER_NODE, RESUME_ELSEWHERE } from "./resume_elsewhere.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
@@ -114,6 +115,8 @@ export const SCENARIOS: readonly Scenario[] = [
   STREAM_MANAGEMENT_H,
   STREAM_MANAGEMENT_MOVE,
   STREAM_MANAGEMENT_TIMEOUT,
+  RESUME_ELSEWHERE,
+  RESUME_AT_OTHER_NODE,
   HIDDEN_COMPONENTS,
   ...LOCATION_DISCONNECTS,
   ROOMS,
