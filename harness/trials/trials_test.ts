@@ -2,14 +2,8 @@ import assert from "node:assert/strict";
 import { faultsMain } from "./main.ts";
 import { runTrial, TRIALS } from "./mod.ts";
 
-/**
- * TODO(#4): seldom, a message to somebody who comes back to another node of the same datacenter overtakes
- * one sent before. These show it; they are played by `deno task test:faults` alone until it is mended.
- */
-const SOMETIMES_OUT_OF_ORDER: ReadonlySet<string> = new Set(["node-killed", "rolling-restart"]);
-
 // A short version of `deno task test:faults`: long enough for each fault to be seen.
-for (const trial of TRIALS.filter(({ name }) => !SOMETIMES_OUT_OF_ORDER.has(name))) {
+for (const trial of TRIALS) {
   Deno.test({
     name: `trial ${trial.name}`,
     async fn() {
