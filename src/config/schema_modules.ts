@@ -34,7 +34,8 @@ const CONNECTIONS = z.strictObject({
     addresses(listenAddress()),
     "`[{ host = local_host, port = 5555 }]`",
     "where links from other datacenters are accepted; may be empty; a host name is resolved once, at " +
-      "start, and the resolved address is what is listened on and shared",
+      "start, and the resolved address is what is listened on and shared; of `0.0.0.0` and `::`, " +
+      "which are every address, the name of the local host is shared",
   ),
   advertised_endpoints: absent(
     addresses(remoteAddress()),
