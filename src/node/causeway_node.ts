@@ -170,7 +170,14 @@ export class CausewayNode {
     }, {
       process: this.#incarnation,
       outbound: { send: (host, envelope) => this.#openLinks.send(host, envelope) },
-      locations: this.#table,
+      locations: {
+        // What has come this far follows a session on its own way, or it would be overtaken.
+        cached: (jid) =>
+          this.#resumption?.follows(jid.text) === undefined ? this.#table.cached(jid) : localHost,
+        locate: (jid) => this.#table.locate(jid),
+        learn: (jid, host) => this.#table.learn(jid, host),
+        forget: (jid) => this.#table.forget(jid),
+      },
       local: new DatacenterSide({
         domains,
         node: local,

@@ -4,6 +4,7 @@ import type {
   Delivery,
   FreezeOwner,
   FrozenSession,
+  FullJid,
   Relay,
   ResumeRequest,
   Unfreezing,
@@ -19,6 +20,7 @@ import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import {
   COVER_MS,
+  GRACE_MS,
   KNOWN_CHECK_MS,
   KNOWN_MS,
   MAX_DETAILS_IN_ALL,
@@ -38,6 +40,8 @@ export interface GivingTerms {
   readonly metrics: ResumptionMetrics;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The session is the taker's, and what comes here for it follows, or does no more. */
+  follows(jid: FullJid, host: string | undefined): void;
   /** The transfer is over, and can be forgotten. */
   over(giving: Giving): void;
 }
@@ -140,7 +144,9 @@ export class Giving implements FreezeOwner, Relay {
       this.#unconfirmedBytes -= this.#unconfirmed.shift()!.bytes;
     }
     if (this.isGiven && settled > 0) this.#session?.settle(settled);
-    if (step === "taken" && this.#state.kind === "given") this.#owesCaughtUp = true;
+    if (step === "taken" && this.#state.kind === "given" && this.#leaving !== undefined) {
+      this.#owesCaughtUp = true;
+    }
     this.#step({ kind: "have", step });
     this.#checkSettled();
   }
@@ -226,6 +232,7 @@ export class Giving implements FreezeOwner, Relay {
       case "give":
         this.#endTimers();
         log.info("resume.given", { jid: session.jid.text, host: this.host, node: this.nodeName });
+        this.#terms.follows(session.jid, this.host);
         return session.give(this.process);
       case "tell-given":
         return this.#link?.send(givenFrame(this.transfer));
@@ -233,9 +240,10 @@ export class Giving implements FreezeOwner, Relay {
         metrics.asked("taken");
         this.#knownUntilMs = this.#terms.clock.monotonicMs() + KNOWN_MS;
         // The nodes of one datacenter have one table, and the taker has written it.
-        return this.host === this.#terms.localHost ? this.#leave() : this.#lookAround(session);
+        return this.host === this.#terms.localHost ? this.#leaveSoon() : this.#lookAround(session);
       case "leave":
-        return this.#leave();
+        // Displaced, most often by the taker's own claim; past its bounds it keeps nothing more.
+        return session.isFull ? this.#leave() : this.#leaveSoon();
       case "thaw":
         metrics.asked("taken-back");
         return session.thaw();
@@ -295,7 +303,7 @@ export class Giving implements FreezeOwner, Relay {
     if (this.#leaving !== undefined || this.#state.kind !== "taken") return;
     if (clock.monotonicMs() >= this.#knownUntilMs) return this.#leave();
     const goOn = (isElsewhere: boolean) => {
-      if (isElsewhere) return this.#leave();
+      if (isElsewhere) return this.#leaveSoon();
       const cancel = clock.after(KNOWN_CHECK_MS, () => {
         this.#cancels.delete(cancel);
         this.#lookAround(session);
@@ -305,9 +313,20 @@ export class Giving implements FreezeOwner, Relay {
     session.isElsewhere().then(goOn, () => goOn(false));
   }
 
+  #leaveSoon(): void {
+    if (this.#leaving !== undefined || this.#state.kind === "over") return;
+    this.#cancels.add(this.#terms.clock.after(GRACE_MS, () => this.#leave()));
+  }
+
   #leave(): void {
-    if (this.#leaving !== undefined) return;
-    this.#leaving = this.#session!.leave();
+    if (this.#leaving !== undefined || this.#state.kind === "over") return;
+    const session = this.#session!; // given
+    this.#terms.follows(session.jid, undefined);
+    this.#leaving = session.leave();
+    if (this.#state.kind === "taken") {
+      this.#owesCaughtUp = true;
+      this.#flushSoon();
+    }
     this.#leaving.then(() => {
       this.#step({ kind: "left" });
       this.#checkSettled();
@@ -315,6 +334,7 @@ export class Giving implements FreezeOwner, Relay {
   }
 
   #giveBack(session: FrozenSession, mayBeRepeat: boolean): void {
+    this.#terms.follows(session.jid, undefined);
     this.#leaving ??= session.leave();
     const { metrics, log } = this.#terms;
     const { jid, kept } = session;

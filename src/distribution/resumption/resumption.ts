@@ -61,6 +61,8 @@ export class Resumption implements SessionsElsewhere {
   /** By the taker's process and its number for the transfer. */
   readonly #givings = new Map<string, Giving>();
   readonly #takings = new Map<number, Taking>();
+  /** Where the sessions are now to which follows what still comes here, by full JID. */
+  readonly #followed = new Map<string, string>();
   readonly #givingTerms: GivingTerms;
   readonly #takingTerms: TakingTerms;
   #transfers = 0;
@@ -87,6 +89,10 @@ export class Resumption implements SessionsElsewhere {
       ...common,
       process,
       sessions,
+      follows: (jid, host) => {
+        if (host === undefined) this.#followed.delete(jid.text);
+        else this.#followed.set(jid.text, host);
+      },
       over: (giving) => this.#givings.delete(keyOf(giving.process, giving.transfer)),
     };
     this.#takingTerms = {
@@ -114,6 +120,14 @@ export class Resumption implements SessionsElsewhere {
     if (this.#takings.size > MAX_TAKINGS_KEPT) this.#forgetOldest();
     taking.begin();
     return { arrival: taking.arrival, cancel: () => taking.gone() };
+  }
+
+  /**
+   * Local host of the datacenter to which a session of this full JID has gone, while what comes here for
+   * it still follows by the way that it took: no other is to be gone.
+   */
+  follows(jid: string): string | undefined {
+    return this.#followed.size === 0 ? undefined : this.#followed.get(jid);
   }
 
   /** What links are to tell; `inner` gets what is not ours. */

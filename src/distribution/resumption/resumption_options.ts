@@ -17,8 +17,13 @@ export const COVER_MS = 250;
 /** Milliseconds between looks whether the session table says where a session went, and for how long. */
 export const KNOWN_CHECK_MS = 100;
 export const KNOWN_MS = 5_000;
-/** Milliseconds for which what comes straight to a session waits for what follows from its old node. */
-export const FOLLOW_MS = 1_000;
+/** Milliseconds for which it stays reachable after that, for those who learn of it later. */
+export const GRACE_MS = 250;
+/**
+ * Milliseconds for which what comes straight to a session waits, at most, for what follows from its old
+ * node: until that is not reachable for it any more.
+ */
+export const FOLLOW_MS = 2_000;
 /** Milliseconds between looks at nodes that cannot be reached. */
 export const PEER_CHECK_MS = 1_000;
 /** Milliseconds in which news of what is settled is gathered. */

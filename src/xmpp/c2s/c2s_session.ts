@@ -65,6 +65,8 @@ export class C2sSession extends StreamSession<C2sContext>
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
+  /** Its priority when it ended: until it has lost its place, what is for it goes into its queue. */
+  #lastPriority: number | undefined;
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
   /** Stanzas of the client are left to it: it is not told that they were handled. */
@@ -96,7 +98,7 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   get priority(): number | undefined {
-    return this.#presence.priority;
+    return this.isOpen ? this.#presence.priority : this.#lastPriority;
   }
 
   get lastPresence(): Stanza | undefined {
@@ -112,9 +114,10 @@ export class C2sSession extends StreamSession<C2sContext>
     return this.#management?.isHibernating ?? false;
   }
 
-  /** Writes `stanza`; with stream management it is kept too, and never refused. */
+  /** Writes `stanza`; with stream management it is kept too, and refused only by one that is over. */
   override send(stanza: Stanza, delivery?: Delivery): boolean {
     if (this.#management === undefined) return super.send(stanza);
+    if (!this.isOpen && this.#management.acks.isFull) return false;
     this.#management.acks.deliver(stanza, delivery);
     return true;
   }
@@ -268,9 +271,12 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   /** Takes the session out of the registry, and gives back what its client has not acknowledged. */
-  async bury(): Promise<void> {
-    await this.context.registry.close(this);
-    this.#management?.giveBack();
+  bury(): Promise<void> {
+    return this.context.registry.close(this);
+  }
+
+  giveBack(): void {
+    if (this.#management?.isGiven === false) this.#management.giveBack();
   }
 
   /** Tells those who knew of the session's presence that it is over (RFC 6121 §4.5.2, §4.6.3). */
@@ -279,6 +285,7 @@ export class C2sSession extends StreamSession<C2sContext>
     super.close();
     this.#management?.close();
     const wasAvailable = this.#presence.last !== undefined;
+    this.#lastPriority = this.#presence.priority;
     const told = this.#presence.becomeUnavailable();
     if (wasAvailable) this.#broadcast(this.#unavailableTo(this.jid.bare));
     for (const to of told) this.context.sink.accept(this.#unavailableTo(to), this);

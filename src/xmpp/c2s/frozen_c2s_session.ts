@@ -36,6 +36,10 @@ export class FrozenC2sSession implements FrozenSession {
     return this.#parts.management.acks.unacknowledged;
   }
 
+  get isFull(): boolean {
+    return this.#parts.management.acks.isFull;
+  }
+
   get unrelayed(): number {
     return this.#parts.management.acks.unrelayed;
   }

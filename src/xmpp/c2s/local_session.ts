@@ -25,6 +25,8 @@ export interface LocalSession {
   send(stanza: Stanza, delivery?: Delivery): boolean;
   /** Ends the stream with `condition`. */
   end(condition: StreamErrorCondition): void;
+  /** It has lost its place: what it keeps goes back, before anything else for its client is delivered. */
+  giveBack(): void;
 }
 
 /** Told of every session that comes and goes. For one full JID, calls alternate and do not overlap. */

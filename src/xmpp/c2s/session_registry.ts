@@ -23,7 +23,12 @@ export interface SessionRegistryOptions {
 /** Sessions of one account at once, unless configured. */
 export const DEFAULT_MAX_SESSIONS_PER_ACCOUNT = 50;
 
-/** The sessions that are connected to this process, and delivery to them. */
+/**
+ * The sessions that are connected to this process, and delivery to them.
+ *
+ * A session that keeps what its client has not acknowledged has its place until everybody knows that
+ * it is over: what comes meanwhile waits in its queue, and is given back behind what was there.
+ */
 export class SessionRegistry {
   readonly #hooks: SessionHooks;
   readonly #accountIq: (stanza: Stanza) => DeliveryOutcome;
@@ -56,7 +61,8 @@ export class SessionRegistry {
   }
 
   find(jid: FullJid): LocalSession | undefined {
-    return this.#byFullJid.get(jid.text);
+    const session = this.#byFullJid.get(jid.text);
+    return session?.isOpen === true ? session : undefined;
   }
 
   /** The sessions of an account, in the order in which they came; not to be kept. */
@@ -75,10 +81,11 @@ export class SessionRegistry {
       const older = this.#byFullJid.get(session.jid.text);
       if (older === undefined && !this.#hasRoom(session)) return "resource-constraint";
       if (older !== undefined) {
-        // Forgotten first, so that what its own end does about it finds nothing left to do.
-        this.#remove(older);
+        if (!older.isManaged) this.#remove(older);
         older.end("conflict");
         await this.#hooks.closed(session.jid);
+        // Its own end finds that somebody else has its place, or nobody.
+        this.#takePlace(older);
       }
       if (!session.isOpen) return "gone";
       await this.#hooks.opened(session.jid);
@@ -115,15 +122,18 @@ export class SessionRegistry {
    * told of what happened to its full JID until now.
    */
   close(session: LocalSession): Promise<void> {
-    const isGone = !this.#remove(session);
-    return this.#turns.run(session.jid.text, async () => {
-      if (!isGone) await this.#hooks.closed(session.jid);
+    const { jid, isManaged } = session;
+    const wasHere = isManaged || this.#remove(session);
+    return this.#turns.run(jid.text, async () => {
+      if (!wasHere || (isManaged && this.#byFullJid.get(jid.text) !== session)) return;
+      await this.#hooks.closed(jid);
+      this.#takePlace(session);
     });
   }
 
   /** Ends all streams, and waits until everyone has been told that the sessions are gone. */
   async closeAll(condition: StreamErrorCondition): Promise<void> {
-    for (const session of [...this.#byFullJid.values()]) session.end(condition);
+    for (const session of [...this.#byFullJid.values()]) if (session.isOpen) session.end(condition);
     await this.settled();
   }
 
@@ -210,10 +220,19 @@ export class SessionRegistry {
 
   /** Whoever is here goes before whoever may come back: of a full account the first that waits ends. */
   #hasRoom(session: LocalSession): boolean {
-    const account = session.jid.bare.text;
-    if (this.ofAccount(account).length < this.#maxPerAccount) return true;
-    this.ofAccount(account).find(({ isHibernating }) => isHibernating)?.end("resource-constraint");
-    return this.ofAccount(account).length < this.#maxPerAccount;
+    const hasRoom = () => {
+      const open = this.ofAccount(session.jid.bare.text).filter(({ isOpen }) => isOpen);
+      return open.length < this.#maxPerAccount;
+    };
+    if (hasRoom()) return true;
+    this.ofAccount(session.jid.bare.text).find(({ isHibernating }) => isHibernating)
+      ?.end("resource-constraint");
+    return hasRoom();
+  }
+
+  #takePlace(session: LocalSession): void {
+    this.#remove(session);
+    session.giveBack();
   }
 
   #add(session: LocalSession): void {

@@ -8,7 +8,9 @@ import { SessionRegistry } from "./session_registry.ts";
 
 class FakeSession implements LocalSession {
   readonly isHibernating = false;
-  readonly isManaged = false;
+  isManaged = false;
+  /** What it kept when it lost its place. */
+  givenBack: Stanza[] | undefined;
   readonly jid: FullJid;
   priority: number | undefined;
   lastPresence = undefined;
@@ -32,6 +34,10 @@ class FakeSession implements LocalSession {
     if (this.isFull) return false;
     this.received.push(stanza);
     return true;
+  }
+
+  giveBack(): void {
+    this.givenBack = this.received.splice(0);
   }
 
   end(condition: StreamErrorCondition): void {
@@ -306,4 +312,61 @@ Deno.test("SessionRegistry.closeAll() ends everyone and waits for the hooks", as
     "closed a",
     "closed b",
   ]);
+});
+
+Deno.test("SessionRegistry.close() lets a managed session keep what comes until everybody knows", async () => {
+  const hooks = new NotedHooks();
+  const registry = new SessionRegistry({ hooks, accountIq: () => "ignored" });
+  const [kept, plain] = [new FakeSession(`${BARE}/kept`, 1), new FakeSession(`${BARE}/plain`, 0)];
+  kept.isManaged = true;
+  for (const session of [kept, plain]) assert.equal(await registry.open(session), "opened");
+  const gate = Promise.withResolvers<void>();
+  hooks.gate = gate.promise;
+  for (const session of [kept, plain]) session.end("conflict");
+  const closed = [kept, plain].map((session) => registry.close(session));
+  assert.deepEqual([registry.find(kept.jid), registry.find(plain.jid)], [undefined, undefined]);
+  const late = stanzaTo(`${BARE}/kept`, "message", "chat");
+  assert.equal(registry.deliver(late), "delivered");
+  assert.equal(registry.deliver(stanzaTo(`${BARE}/plain`, "message", "groupchat")), "no-session");
+  gate.resolve();
+  await Promise.all(closed);
+  assert.deepEqual(kept.givenBack, [late]);
+  assert.equal(registry.deliver(stanzaTo(`${BARE}/kept`, "message", "chat")), "no-session");
+});
+
+Deno.test("SessionRegistry.open() has the session before give back what it keeps, then begins", async () => {
+  const hooks = new NotedHooks();
+  const registry = new SessionRegistry({ hooks, accountIq: () => "ignored" });
+  const older = new FakeSession(`${BARE}/one`);
+  older.isManaged = true;
+  await registry.open(older);
+  const gate = Promise.withResolvers<void>();
+  hooks.gate = gate.promise;
+  const newer = new FakeSession(`${BARE}/one`);
+  const opening = registry.open(newer);
+  const closing = registry.close(older); // its own end asks for it too
+  const late = stanzaTo(`${BARE}/one`, "message", "chat");
+  assert.equal(registry.deliver(late), "delivered");
+  gate.resolve();
+  assert.equal(await opening, "opened");
+  await closing;
+  assert.deepEqual(older.givenBack, [late]);
+  assert.equal(registry.find(newer.jid), newer);
+  assert.deepEqual(hooks.calls.slice(-4), [
+    "closing one",
+    "closed one",
+    "opening one",
+    "opened one",
+  ]);
+});
+
+Deno.test("SessionRegistry.open() counts no session that is over against the account's bound", async () => {
+  const hooks = new NotedHooks();
+  const options = { hooks, accountIq: () => "ignored" as const, maxSessionsPerAccount: 1 };
+  const registry = new SessionRegistry(options);
+  const older = new FakeSession(`${BARE}/old`);
+  older.isManaged = true;
+  await registry.open(older);
+  older.end("conflict");
+  assert.equal(await registry.open(new FakeSession(`${BARE}/new`)), "opened");
 });

@@ -51,6 +51,8 @@ export interface FrozenSession {
   readonly isCovered: boolean;
   /** Stanzas that it keeps. */
   readonly kept: number;
+  /** True when it keeps more than it may. */
+  readonly isFull: boolean;
   /** Stanzas kept that `relay` has not been given. */
   readonly unrelayed: number;
   state(): SessionState;

@@ -92,6 +92,11 @@ export class SessionAcks implements StanzaFate {
     return this.#queue.unacknowledgedWrites;
   }
 
+  /** True when it keeps more than it may. */
+  get isFull(): boolean {
+    return this.#queue.isOver;
+  }
+
   /** Bytes that they cost. */
   get unacknowledgedBytes(): number {
     return this.#queue.bytes;
@@ -125,7 +130,8 @@ export class SessionAcks implements StanzaFate {
   deliver(stanza: Stanza, delivery: Delivery | undefined): void {
     const kept = delivery ?? new OwnDelivery(stanza);
     kept.retain();
-    if (this.#heldBack === undefined) this.#keep(kept);
+    // What a domain says, ours among them, answers what the client has asked from here.
+    if (this.#heldBack === undefined || stanza.from.localpart === "") this.#keep(kept);
     else {
       kept.detach();
       this.#heldBack.push(kept);
