@@ -84,18 +84,21 @@ export class SessionRegistry {
         if (!older.isManaged) this.#remove(older);
         older.end("conflict");
         await this.#hooks.closed(session.jid);
-        // Its own end finds that somebody else has its place, or nobody.
-        this.#takePlace(older);
       }
-      if (!session.isOpen) return "gone";
-      await this.#hooks.opened(session.jid);
-      if (session.isOpen && this.#hasRoom(session)) {
-        this.#add(session);
-        session.opened();
-        this.#hooks.reachable?.(session.jid);
-        return "opened";
+      if (session.isOpen) {
+        await this.#hooks.opened(session.jid);
+        if (session.isOpen && this.#hasRoom(session)) {
+          // The older one's own end finds that somebody else has its place.
+          if (older !== undefined) this.#remove(older);
+          this.#add(session);
+          session.opened();
+          older?.giveBack();
+          this.#hooks.reachable?.(session.jid);
+          return "opened";
+        }
+        await this.#hooks.closed(session.jid);
       }
-      await this.#hooks.closed(session.jid);
+      if (older !== undefined) this.#takePlace(older);
       return session.isOpen ? "resource-constraint" : "gone";
     });
   }
