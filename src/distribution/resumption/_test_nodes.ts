@@ -1,0 +1,276 @@
+import type { ManualClock } from "../../base/mod.ts";
+import { memoryConnectionPair } from "../../net/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { authenticate, bind, HOSTS } from "../../xmpp/c2s/_c2s_fixture.ts";
+import { C2sListener, FullJid, isWorthRouting, parseJid } from "../../xmpp/mod.ts";
+import { SessionRegistry, StreamManagement } from "../../xmpp/mod.ts";
+import type { C2sSession, Stanza, StreamManagementOptions } from "../../xmpp/mod.ts";
+import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
+import { RawPeer } from "../../xmpp/stream/_raw_peer.ts";
+import { Envelope } from "../mod.ts";
+import type { LinkTraffic, ResumptionLink } from "./ports.ts";
+import { Resumption } from "./resumption.ts";
+import { RepeatFilter } from "../routing/repeat_filter.ts";
+
+export const SM = "urn:xmpp:sm:3";
+export const HOME = "alice@example.com/home";
+export const ENABLE = `<enable xmlns='${SM}' resume='true'/>`;
+const ENABLED = new RegExp(`^<enabled xmlns='${SM}' id='([0-9a-f-]+)' resume='true' max='\\d+'/>`);
+
+export const resume = (id: string, h: number) => `<resume xmlns='${SM}' previd='${id}' h='${h}'/>`;
+export const resumed = (id: string, h: number) =>
+  `<resumed xmlns='${SM}' previd='${id}' h='${h}'/>`;
+export const failed = (h?: number) =>
+  `<failed xmlns='${SM}'${h === undefined ? "" : ` h='${h}'`}>` +
+  `<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed>`;
+export const a = (h: number) => `<a xmlns='${SM}' h='${h}'/>`;
+
+/** What all nodes of a test share. */
+export interface World {
+  readonly clock: ManualClock;
+  /** Whose each full JID is, as the session table would say. */
+  readonly claims: Map<string, TestNode>;
+}
+
+export interface NodeOptions {
+  readonly management?: StreamManagementOptions;
+  readonly maxGivings?: number;
+  readonly maxItems?: number;
+  readonly maxSessionsPerAccount?: number;
+  readonly host?: string;
+}
+
+/** Clients' edge, sessions and resumption of one node; what links and table would do is played. */
+export class TestNode {
+  readonly world: World;
+  readonly process: number;
+  readonly host: string;
+  readonly metrics = new MemoryMetrics();
+  readonly log = new MemoryLogger();
+  readonly registry: SessionRegistry;
+  readonly management: StreamManagement<C2sSession>;
+  readonly resumption: Resumption;
+  readonly listener: C2sListener;
+  readonly traffic: LinkTraffic;
+  readonly repeats = new RepeatFilter();
+  /** Stanzas that sessions which are over gave back, with whether they may be repeats. */
+  readonly rerouted: { readonly id: string; readonly mayBeRepeat: boolean }[] = [];
+  /** What clients here have sent. */
+  readonly accepted: Stanza[] = [];
+  readonly arrivedWith: (number | undefined)[] = [];
+  /** Sequence numbers of the stanzas whose fate is final. */
+  readonly settled: number[] = [];
+  readonly endedProcesses = new Set<number>();
+  #sequence = 0;
+  readonly #peers: RawPeer[] = [];
+
+  constructor(process: number, world: World, options: NodeOptions = {}) {
+    this.world = world;
+    this.process = process;
+    this.host = options.host ?? `dc${process}.example.com`;
+    const { clock, claims } = world;
+    const { metrics, log } = this;
+    this.registry = new SessionRegistry({
+      hooks: {
+        opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
+        closed: (jid) => {
+          if (claims.get(jid.text) === this) claims.delete(jid.text);
+          return Promise.resolve();
+        },
+        arrived: (_jid, priority) => void this.arrivedWith.push(priority),
+      },
+      accountIq: () => "service-unavailable",
+      ...(options.maxSessionsPerAccount === undefined
+        ? {}
+        : { maxSessionsPerAccount: options.maxSessionsPerAccount }),
+    });
+    this.management = new StreamManagement<C2sSession>({ ackFreq: 1000, ...options.management }, {
+      metrics,
+      clock,
+      log,
+      process,
+      elsewhere: { fetch: (request, at) => this.resumption.fetch(request, at) },
+      reroute: (delivery, mayBeRepeat) => {
+        if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
+        this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
+      },
+      hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
+    });
+    this.resumption = new Resumption({
+      timeoutMs: 5_000,
+      maxItems: options.maxItems ?? 5_000,
+      maxBytes: 8_388_608,
+      expireAfterMs: 120_000,
+      ...(options.maxGivings === undefined ? {} : { maxGivings: options.maxGivings }),
+    }, {
+      process,
+      localHost: this.host,
+      sessions: this.management,
+      memory: {
+        deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
+        learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
+        noteDelivered: (envelope) => this.repeats.remember(envelope),
+      },
+      peers: {
+        hasEnded: (peer) => this.endedProcesses.has(peer),
+        mayBring: (from) => from.domainpart !== "forged.example",
+      },
+      metrics,
+      log,
+      clock,
+    });
+    this.traffic = this.resumption.traffic();
+    this.listener = new C2sListener({
+      hosts: HOSTS,
+      registry: this.registry,
+      sink: {
+        accept: (stanza, _source, fate, number) => {
+          this.accepted.push(stanza);
+          fate?.settle(number!);
+        },
+      },
+      metrics,
+      log,
+      clock,
+      management: this.management,
+      scramIterations: 16,
+    });
+  }
+
+  connect(): RawPeer {
+    const [client, server] = memoryConnectionPair({ isEncrypted: true });
+    this.listener.accept(server);
+    const peer = new RawPeer(client);
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  /** A client that has authenticated, and not bound. */
+  async greet(user = "alice"): Promise<RawPeer> {
+    const peer = this.connect();
+    await authenticate(peer, user);
+    return peer;
+  }
+
+  /** A client with stream management; gives the id to resume by. */
+  async enter(resource = "home"): Promise<{ readonly peer: RawPeer; readonly id: string }> {
+    const peer = await this.greet();
+    await bind(peer, resource);
+    const [, id] = await peer.exchange(ENABLE, ENABLED);
+    return { peer, id: id! };
+  }
+
+  /** Stanzas of bob's come to this node. */
+  deliver(...ids: string[]): Envelope[] {
+    return ids.map((id) => {
+      const stanza = message(id);
+      const sequence = ++this.#sequence;
+      const envelope = new Envelope({
+        stanza,
+        process: 99,
+        sequence,
+        origin: "dc9.example.com",
+        sentAtUs: 1,
+        ttl: 3,
+        bounces: 0,
+        mayBeRepeat: false,
+      }, { settle: () => this.settled.push(sequence) });
+      this.repeats.remember(envelope);
+      if (this.registry.deliver(stanza, envelope) !== "delivered") {
+        this.rerouted.push({
+          id: `lost ${id}`,
+          mayBeRepeat: false,
+        });
+      }
+      return envelope;
+    });
+  }
+
+  /** The session that is registered here for alice's home. */
+  get session() {
+    return this.registry.find(parseJid(HOME) as FullJid);
+  }
+
+  metric(name: string, labels?: Readonly<Record<string, string>>): number {
+    return this.metrics.value(name, labels);
+  }
+
+  async end(): Promise<void> {
+    this.resumption.stop();
+    await this.listener.close();
+    for (const peer of this.#peers) if (!peer.isClosed) peer.close();
+    await Promise.all(this.#peers.map((peer) => peer.expectClosed()));
+  }
+}
+
+export function message(id: string, from = "bob@example.com/x"): Stanza {
+  return {
+    kind: "message",
+    type: "chat",
+    from: parseJid(from),
+    to: parseJid(HOME),
+    bytes: new TextEncoder().encode(`<message from='${from}' to='${HOME}' id='${id}'/>`),
+  };
+}
+
+export function idOf(stanza: Stanza): string {
+  return /id='([^']*)'/.exec(new TextDecoder().decode(stanza.bytes))?.[1] ?? "";
+}
+
+/** Reads messages with these ids, one behind the other. */
+export async function expectMessages(peer: RawPeer, ...ids: string[]): Promise<void> {
+  for (const id of ids) await peer.expectNext(new RegExp(`^<message [^>]*id='${id}'/>`));
+}
+
+/** A link between two nodes, which loses what is on its way when it is cut. */
+export class TestLink {
+  /** Frames that do not arrive: by the node that sends them, and type. */
+  drops: (from: TestNode, type: number) => boolean = () => false;
+  readonly sent: { readonly from: TestNode; readonly type: number }[] = [];
+  readonly refusals: string[] = [];
+  readonly #ends: readonly { readonly node: TestNode; readonly link: ResumptionLink }[];
+  #isOpen = true;
+
+  /** @param one has dialled */
+  constructor(one: TestNode, other: TestNode) {
+    this.#ends = [
+      { node: one, link: this.#linkTo(other, one) },
+      { node: other, link: this.#linkTo(one, other) },
+    ];
+    one.traffic.dialled(this.#ends[0]!.link);
+    other.traffic.accepted(this.#ends[1]!.link);
+  }
+
+  /** The end of `node`. */
+  endOf(node: TestNode): ResumptionLink {
+    return this.#ends.find((end) => end.node === node)!.link;
+  }
+
+  cut(hasLeft = false): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    for (const { node, link } of this.#ends) node.traffic.ended(link, hasLeft);
+  }
+
+  #linkTo(to: TestNode, from: TestNode): ResumptionLink {
+    return {
+      host: to.host,
+      nodeName: `node@${to.host}`,
+      process: to.process,
+      send: (frame) => {
+        const type = frame[4]!;
+        if (!this.#isOpen) return;
+        this.sent.push({ from, type });
+        if (this.drops(from, type)) return;
+        const copy = frame.slice();
+        queueMicrotask(() => {
+          if (this.#isOpen) to.traffic.frame(this.endOf(to), type, copy, 0, copy.length);
+        });
+      },
+      refuse: (detail) => {
+        this.refusals.push(detail);
+        this.cut();
+      },
+    };
+  }
+}

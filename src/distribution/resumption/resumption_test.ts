@@ -1,0 +1,607 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { FRAME_TYPE, queueFrame, sessionFrame } from "../wire/mod.ts";
+import { bind } from "../../xmpp/c2s/_c2s_fixture.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import {
+  a,
+  expectMessages,
+  failed,
+  HOME,
+  message,
+  resume,
+  resumed,
+  TestLink,
+  TestNode,
+} from "./_test_nodes.ts";
+import type { NodeOptions, World } from "./_test_nodes.ts";
+
+/** Nodes that are linked with each other, and one clock. */
+class Nodes implements AsyncDisposable {
+  readonly world: World = { clock: new ManualClock(), claims: new Map() };
+  readonly all: readonly TestNode[];
+  readonly links = new Map<string, TestLink>();
+
+  constructor(count = 2, options: readonly NodeOptions[] = []) {
+    this.all = Array.from(
+      { length: count },
+      (_, at) => new TestNode(at + 1, this.world, options[at]),
+    );
+    for (const one of this.all) {
+      for (const other of this.all) {
+        if (one.process < other.process) this.link(one, other);
+      }
+    }
+  }
+
+  link(one: TestNode, other: TestNode): TestLink {
+    const link = new TestLink(one, other);
+    this.links.set(`${one.process}-${other.process}`, link);
+    return link;
+  }
+
+  get between(): TestLink {
+    return this.links.get("1-2")!;
+  }
+
+  /** Lets everything happen that is due within `forMs`, and what follows from it. */
+  async pass(forMs: number): Promise<void> {
+    for (let left = forMs; left > 0; left -= 50) {
+      await settle();
+      this.world.clock.advance(Math.min(50, left));
+    }
+    await settle();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ends = this.all.map((node) => node.end());
+    await this.pass(100);
+    await Promise.all(ends);
+  }
+}
+
+/** All that is on its way in memory arrives. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+Deno.test("a session follows its client: what was not acknowledged is there, in order and once", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.send("<presence><priority>7</priority></presence><message id='u' to='bob@example.com'/>");
+  await settle();
+  one.deliver("m1", "m2", "m3");
+  await peer.expect("id='m3'/>");
+  peer.cut();
+  await settle();
+  one.deliver("m4");
+  const again = await two.greet();
+  await again.exchange(resume(id, 3), resumed(id, 2));
+  await expectMessages(again, "m3", "m4");
+  assert.deepEqual([two.session?.priority, two.arrivedWith], [7, [7]]);
+  assert.equal(nodes.world.claims.get(HOME), two);
+  assert.deepEqual(one.settled, [1, 2]);
+  again.send(a(5));
+  await nodes.pass(1_000);
+  assert.deepEqual(one.settled, [1, 2, 3, 4]);
+  assert.deepEqual([one.session, one.rerouted, two.rerouted], [undefined, [], []]);
+  assert.equal(one.accepted.length, 1, "nobody was told that it has gone");
+  assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
+  assert.equal(two.metric("causeway_resumed_elsewhere_total"), 1);
+});
+
+Deno.test("a stream that is still open is closed when its session goes to another node", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  one.deliver("m1");
+  await expectMessages(peer, "m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  assert.match(await peer.expectClosed(), /<conflict /);
+});
+
+Deno.test("what comes while a session is frozen follows it, and what comes straight to it waits", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  const again = await two.greet();
+  one.deliver("m1");
+  again.send(resume(id, 0));
+  await again.expectNext(resumed(id, 0));
+  await expectMessages(again, "m1");
+  // It is in the table; somebody knows, and somebody does not yet.
+  two.deliver("direct");
+  one.deliver("late");
+  await again.expect("id='late'/>");
+  await nodes.pass(100);
+  assert.doesNotMatch(again.unread, /direct/);
+  await nodes.pass(600);
+  assert.equal(one.session, undefined);
+  await again.expect("id='direct'/>");
+});
+
+Deno.test("order is not waited for longer than two seconds", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id } = await one.enter();
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  nodes.between.drops = (from) => from === one;
+  two.deliver("direct");
+  await nodes.pass(1_900);
+  assert.equal(again.unread, "");
+  await nodes.pass(200);
+  await expectMessages(again, "direct");
+});
+
+Deno.test("a commit that is lost leaves the session where it was", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await nodes.pass(4_900);
+  assert.equal(again.unread, "");
+  await nodes.pass(200);
+  await again.expectNext(failed(0));
+  assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "timeout" }), 1);
+  assert.equal(one.metric("causeway_sessions_asked_for_total", { outcome: "taken-back" }), 1);
+  nodes.between.drops = () => false;
+  const back = await one.greet();
+  await back.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(back, "m1");
+});
+
+Deno.test("a link that is cut on the way leaves the session where it was", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  nodes.between.drops = (_, type) => type === FRAME_TYPE.given || type === FRAME_TYPE.queue;
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  nodes.between.cut();
+  await again.expectNext(failed(0));
+  assert.equal(one.session?.isHibernating, true);
+  nodes.link(one, two);
+  const third = await two.greet();
+  await third.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(third, "m1");
+});
+
+Deno.test("what was given and did not arrive is routed again", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  nodes.between.drops = (_, type) => type === FRAME_TYPE.given;
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  nodes.between.cut();
+  await again.expectNext(failed(0));
+  one.deliver("m2"); // it is nobody's yet, and is kept
+  nodes.link(one, two);
+  await settle();
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1", "m2"]);
+  assert.equal(one.session, undefined);
+});
+
+Deno.test("a link that is cut after the session was taken loses and doubles nothing", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  nodes.between.cut();
+  one.deliver("m2", "m3");
+  again.send(a(1));
+  await settle();
+  nodes.link(one, two);
+  await settle();
+  await again.expect(/id='m2'\/>.*id='m3'\/>/);
+  again.send(a(3));
+  await nodes.pass(1_000);
+  assert.deepEqual(one.settled, [1, 2, 3]);
+  assert.deepEqual(one.rerouted, []);
+});
+
+Deno.test("when the new node dies, the old one routes again what was not acknowledged", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1", "m2", "m3");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1", "m2", "m3");
+  again.send(a(1));
+  await nodes.pass(200);
+  nodes.between.cut();
+  await nodes.pass(2_000);
+  assert.deepEqual(one.rerouted, [], "it may be cut off only");
+  one.endedProcesses.add(two.process);
+  await nodes.pass(1_100);
+  assert.deepEqual(one.rerouted, [
+    { id: "m2", mayBeRepeat: false },
+    { id: "m3", mayBeRepeat: false },
+  ]);
+});
+
+Deno.test("a new node that is out of reach for expireAfterMs is given up; it may still deliver", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  nodes.between.cut();
+  await nodes.pass(119_000);
+  assert.deepEqual(one.rerouted, []);
+  await nodes.pass(2_000);
+  assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: true }]);
+});
+
+Deno.test("another process under the new node's name ends the wait for it", async () => {
+  await using nodes = new Nodes(3, [{}, {}, { host: "dc2.example.com" }]);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  nodes.links.get("1-3")!.cut();
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  nodes.between.cut();
+  nodes.link(one, three);
+  await settle();
+  assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: false }]);
+});
+
+Deno.test("when the old node is gone, the client is told so at once", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id } = await one.enter();
+  nodes.between.cut();
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), failed());
+  await bind(again, "home"); // the stream goes on
+  assert.equal(
+    two.metric("causeway_resume_elsewhere_failures_total", { reason: "unreachable" }),
+    1,
+  );
+});
+
+Deno.test("when the old node dies on the way, the client is told what is safe", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.send("<message id='u' to='bob@example.com'/>");
+  await settle();
+  nodes.between.drops = (from, type) => from === one && type === FRAME_TYPE.given;
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  nodes.between.cut();
+  await again.expectNext(failed(1));
+});
+
+Deno.test("of two that resume at once one has the session, and the other is told no", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  const [first, second] = [await two.greet(), await three.greet()];
+  first.send(resume(id, 0));
+  second.send(resume(id, 0));
+  await nodes.pass(500);
+  const has = [first, second].filter(({ unread }) => unread.includes("<resumed "));
+  const hasNot = [first, second].filter(({ unread }) => unread.includes("<item-not-found "));
+  assert.deepEqual([has.length, hasNot.length], [1, 1]);
+  assert.equal([first, second].filter(({ unread }) => unread.includes("id='m1'")).length, 1);
+  assert.deepEqual(one.rerouted, []);
+});
+
+Deno.test("a client that comes back to the old node meanwhile has its session there", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
+  const elsewhere = await two.greet();
+  elsewhere.send(resume(id, 0));
+  await settle();
+  const back = await one.greet();
+  await back.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(back, "m1");
+  await elsewhere.expectNext(failed(0));
+});
+
+Deno.test("whoever has logged in with the resource meanwhile keeps it", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  await three.enter();
+  assert.equal(nodes.world.claims.get(HOME), three);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), failed(0));
+  assert.equal(nodes.world.claims.get(HOME), three);
+  // …at the very node that wants the session, too.
+  const other = await one.enter("desk");
+  other.peer.cut();
+  await two.enter("desk");
+  nodes.world.claims.set("alice@example.com/desk", one);
+  const late = await two.greet();
+  await late.exchange(resume(other.id, 0), failed(0));
+});
+
+Deno.test("a session that has ended is told with what was handled of it", async () => {
+  await using nodes = new Nodes(2, [{ management: { resumeTimeoutMs: 1_000 } }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.send("<message id='u' to='bob@example.com'/>");
+  await settle();
+  peer.cut();
+  await nodes.pass(1_100);
+  assert.equal(one.session, undefined);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), failed(1));
+  assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "stale" }), 1);
+});
+
+Deno.test("another account gets nothing, and learns nothing", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id } = await one.enter();
+  const bob = await two.greet("bob");
+  await bob.exchange(resume(id, 0), failed());
+  assert.equal(one.session?.isHibernating, false);
+});
+
+Deno.test("a client that claims to have handled too much loses its stream, and not its session", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  one.deliver("m1");
+  await expectMessages(peer, "m1");
+  const again = await two.greet();
+  again.send(resume(id, 2));
+  assert.match(await again.expectClosed(), /<handled-count-too-high [^>]*h='2' send-count='1'/);
+  assert.equal(one.session?.isHibernating, false);
+});
+
+Deno.test("a session is found wherever it has gone meanwhile, and comes back", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  for (const [index, node] of [two, three, one, three].entries()) {
+    const again = await node.greet();
+    await again.exchange(resume(id, index), resumed(id, 0));
+    await nodes.pass(1_000);
+    node.deliver(`m${index}`);
+    await expectMessages(again, `m${index}`);
+    assert.equal(nodes.world.claims.get(HOME), node);
+    again.cut();
+    await settle();
+  }
+});
+
+Deno.test("a client that goes again is not waited for", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  nodes.between.drops = (from, type) => from === one && type === FRAME_TYPE.session;
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  again.cut();
+  await nodes.pass(10_000);
+  assert.equal(one.session?.isHibernating, true);
+  assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
+});
+
+Deno.test("a client that goes in the last moment finds its session where it had come to", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  while (!nodes.between.sent.some(({ type }) => type === FRAME_TYPE.given)) await Promise.resolve();
+  again.cut();
+  await nodes.pass(1_000);
+  const third = await two.greet();
+  await third.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(third, "m1");
+});
+
+Deno.test("a session without a place at its new node is given up, and nothing of it is lost", async () => {
+  await using nodes = new Nodes(2, [{}, { maxSessionsPerAccount: 1 }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  await two.enter("other");
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), failed(0));
+  await settle();
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+  assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "no-place" }), 1);
+});
+
+for (const [count, isTaken] of [[20, true], [21, false]] as const) {
+  Deno.test(`a session with ${count} of at most 20 stanzas ${isTaken ? "comes" : "stays"}`, async () => {
+    await using nodes = new Nodes(2, [{}, { maxItems: 20 }]);
+    const [one, two] = nodes.all as [TestNode, TestNode];
+    const { peer, id } = await one.enter();
+    peer.cut();
+    await settle();
+    one.deliver(...Array.from({ length: count }, (_, at) => `m${at}`));
+    const again = await two.greet();
+    await again.exchange(resume(id, 0), isTaken ? resumed(id, 0) : failed(0));
+    assert.equal(one.session?.isHibernating, true); // stays reachable, or is taken back
+    assert.equal(two.session === undefined, !isTaken);
+  });
+}
+
+for (const [max, answer] of [[1, resumed], [0, undefined]] as const) {
+  Deno.test(`a node that may let go of ${max} sessions at once lets go of ${max}`, async () => {
+    await using nodes = new Nodes(2, [{ maxGivings: max }]);
+    const [one, two] = nodes.all as [TestNode, TestNode];
+    const { id } = await one.enter();
+    const again = await two.greet();
+    await again.exchange(resume(id, 0), answer?.(id, 0) ?? failed());
+  });
+}
+
+Deno.test("a queue of many frames is sent as far as it is taken", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  const ids = Array.from({ length: 400 }, (_, at) => `${at}-${"x".repeat(2_000)}`);
+  one.deliver(...ids);
+  nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
+  const stuck = await two.greet();
+  stuck.send(resume(id, 0));
+  await settle();
+  const frames = nodes.between.sent.filter(({ type }) => type === FRAME_TYPE.queue).length;
+  assert.ok(frames >= 3 && frames <= 5, `${frames} frames of 64 KiB are on their way`);
+  nodes.between.drops = () => false;
+  await nodes.pass(5_100);
+  await stuck.expectNext(failed(0));
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, ...ids);
+});
+
+Deno.test("what was delivered before is known where the session is now", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  const [first] = one.deliver("m1", "m2");
+  await expectMessages(peer, "m1", "m2");
+  peer.send(a(1));
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 0));
+  first!.mayBeRepeat = true;
+  assert.equal(two.repeats.isRepeat(first!), true);
+});
+
+Deno.test("a stanza of somebody for whom the other node must not speak does not come along", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.registry.deliver(message("forged", "eve@forged.example/x"));
+  one.deliver("m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  assert.equal(two.metric("causeway_resumed_elsewhere_refused_total"), 1);
+});
+
+/** Asks at `two`, and lets the test answer for `one`, whose own answers are lost. */
+async function imitate(nodes: Nodes, answers: readonly Uint8Array[]): Promise<string> {
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id } = await one.enter();
+  nodes.between.drops = (from) => from === one;
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  const link = nodes.between.endOf(two);
+  for (const frame of answers) two.traffic.frame(link, frame[4]!, frame, 0, frame.length);
+  await nodes.pass(6_000);
+  return again.unread;
+}
+
+const SESSION = {
+  transfer: 1,
+  jid: HOME,
+  received: 0,
+  covered: 0,
+  acknowledged: 0,
+  resumeTimeoutMs: 1_000,
+  resendingMs: 0,
+  lang: "",
+  priority: undefined,
+  presence: new Uint8Array(0),
+};
+
+function queueOf(number: number, to = HOME): Uint8Array {
+  const stanza = { ...message("m"), to: parseTo(to) };
+  const fields = {
+    stanza,
+    process: 9,
+    sequence: 1,
+    origin: "dc9.example.com",
+    sentAtUs: 0,
+    ttl: 1,
+    bounces: 0,
+    mayBeRepeat: false,
+  };
+  return queueFrame({
+    transfer: 1,
+    isEnd: true,
+    isCaughtUp: false,
+    stanzas: [{ number, fields }],
+  });
+}
+
+function parseTo(text: string) {
+  return { ...message("m"), to: parseJid(text) }.to;
+}
+
+for (
+  const [what, answers] of [
+    ["the session of another account", [sessionFrame({ ...SESSION, jid: "bob@example.com/x" })]],
+    ["a session without a resource", [sessionFrame({ ...SESSION, jid: "alice@example.com" })]],
+    ["a queue before the session", [queueOf(1)]],
+    ["a queue with a gap", [sessionFrame(SESSION), queueOf(2)]],
+    ["a stanza for somebody else", [sessionFrame(SESSION), queueOf(1, "bob@example.com/x")]],
+  ] as const
+) {
+  Deno.test(`a node that brings ${what} is not believed`, async () => {
+    await using nodes = new Nodes();
+    const unread = await imitate(nodes, answers);
+    assert.match(unread, /<failed .*<item-not-found /);
+    assert.equal(nodes.all[1]!.session, undefined);
+  });
+}
