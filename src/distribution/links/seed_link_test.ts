@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
+import { ManualClock } from "../../base/mod.ts";
 import type { MeshHint } from "../wire/mod.ts";
 import { decodeMesh, FRAME_TYPE, leaseFrame, meshFrame } from "../wire/mod.ts";
 import { TestAuthority, TestNode } from "./_test_kit.ts";
@@ -145,4 +147,32 @@ Deno.test("frames of replication go to whoever replicates, and are read over whe
     }
     assert.deepEqual(dc1.log.named("link.refused"), []);
   }
+});
+
+Deno.test("a link stands on which the acceptor talks all the time and the dialler has nothing to say", async () => {
+  const clock = new ManualClock();
+  const [there, here] = [new TestTraffic(), new TestTraffic()];
+  let talker: TableLink | undefined;
+  there.accepted = (link) => {
+    talker = link;
+  };
+  await using dc1 = new TestNode(DC1, { tls: undefined, traffic: there, clock });
+  await using dc2 = new TestNode(DC2, { tls: undefined, traffic: here, clock });
+  await Promise.all([dc1.links.listen(), dc2.links.listen()]);
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc2.links.start();
+  await dc1.until(() => talker !== undefined, "dc1 is linked to");
+  for (let second = 1; second <= 40; second++) {
+    clock.advance(1000);
+    talker!.send(meshFrame(HINTS));
+    await dc2.until(() => here.hints.length === second, "dc2 has heard it");
+  }
+  assert.deepEqual(there.ends, []);
+  let isClosed = false;
+  const closing = Promise.all([dc1.links.close(), dc2.links.close()]).then(() => isClosed = true);
+  while (!isClosed) {
+    clock.advance(100);
+    await setImmediate();
+  }
+  await closing;
 });
