@@ -10,8 +10,8 @@ import { RedisErrorReply } from "./redis_commands.ts";
 export interface AccountView {
   /** Claims of other processes that could be read, live and dead. */
   readonly foreign: readonly Claim[];
-  /** Ids of the claims of this process: what they say, we know. */
-  readonly ownIds: readonly string[];
+  /** Claims of this process by their ids, as they lie there. */
+  readonly own: ReadonlyMap<string, string>;
   /** Value of each key of the account; null when there is none. */
   readonly values: ReadonlyMap<string, string | null>;
   /** Values that were not what the table writes. */
@@ -96,14 +96,14 @@ export function viewAccount(
   range: { readonly at: number; readonly count: number; readonly ownIdPrefix: string },
 ): AccountView {
   const foreign: Claim[] = [];
-  const ownIds: string[] = [];
+  const own = new Map<string, string>();
   const values = new Map<string, string | null>();
   let garbage = 0;
   const hash = replies[range.at];
   if (Array.isArray(hash)) {
     for (let i = 0; i + 1 < hash.length; i += 2) {
       if (hash[i].startsWith(range.ownIdPrefix)) {
-        ownIds.push(hash[i]);
+        own.set(hash[i], hash[i + 1]);
         continue;
       }
       const claim = tryParseClaim(hash[i], hash[i + 1]);
@@ -120,7 +120,7 @@ export function viewAccount(
       values.set(commands[i]![1], "");
     }
   }
-  return { foreign, ownIds, values, garbage, isReplica: range.count === 1 };
+  return { foreign, own, values, garbage, isReplica: range.count === 1 };
 }
 
 /**
@@ -144,8 +144,12 @@ export function planAccount(
 
   withdrawClaims(account, view, context, into);
   if (ours.length > 0) {
-    const fields = ours.flatMap((claim) => [claim.id, formatClaim(claim)]);
-    into.push(["HSET", claimsKey(account.name), ...fields]);
+    const fields: string[] = [];
+    for (const claim of ours) {
+      const value = formatClaim(claim);
+      if (view.own.get(claim.id) !== value) fields.push(claim.id, value);
+    }
+    if (fields.length > 0) into.push(["HSET", claimsKey(account.name), ...fields]);
     const life = context.replicaSeconds ?? context.expireSeconds;
     into.push(["EXPIRE", claimsKey(account.name), life]);
   }
@@ -229,7 +233,8 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
     host: context.localHost,
     node: context.nodeName,
     resourcepart: session.resourcepart,
-    renewal: ++session.renewal,
+    // where the nodes replicate, leases tell that it is renewed, and it stays as it was written
+    renewal: context.replicaSeconds === undefined ? ++session.renewal : 1,
     priority: session.priority,
   };
 }
@@ -253,7 +258,7 @@ function withdrawClaims(
   into: RedisCommand[],
 ): void {
   const ids = account.closed.filter((session) => !session.isWithdrawn).map(({ id }) => id);
-  for (const id of view.ownIds) {
+  for (const id of view.own.keys()) {
     if (!ids.includes(id) && !account.sessions.some((session) => session.id === id)) ids.push(id);
   }
   for (const claim of view.foreign) {
