@@ -25,6 +25,7 @@ export class BenchChild<Command, Event extends { readonly event: string }>
   static start<Command, Event extends { readonly event: string }>(
     script: string,
     argument: unknown,
+    permissions: readonly string[] = [],
   ): BenchChild<Command, Event> {
     const path = fileURLToPath(new URL(script, import.meta.url));
     const process = new Deno.Command(Deno.execPath(), {
@@ -33,6 +34,7 @@ export class BenchChild<Command, Event extends { readonly event: string }>
         "--quiet",
         "--allow-net=127.0.0.1",
         "--allow-env",
+        ...permissions,
         path,
         JSON.stringify(argument),
       ],

@@ -14,6 +14,8 @@ export interface BenchOptions {
   readonly warmUpSeconds: number;
   /** Messages a second, over all pairs, for the measurement of latency. */
   readonly pacePerSecond: number;
+  /** Sessions of the table that is measured; 0 leaves the table out. */
+  readonly sessions: number;
   /** File that the figures are written to as JSON. */
   readonly json: string | undefined;
   /** Exit with 1 when a floor is missed. */
@@ -30,6 +32,7 @@ const DEFAULTS = {
   seconds: "5",
   "warm-up": "5",
   rate: "2000",
+  sessions: "100000",
 } as const;
 
 /** Shown for `--help` and after a mistake. */
@@ -43,6 +46,7 @@ export const USAGE = `deno task bench:e2e [options]
   --seconds N      length of a run (${DEFAULTS.seconds})
   --warm-up N      seconds before the first run (${DEFAULTS["warm-up"]})
   --rate N         messages a second at which latency is measured (${DEFAULTS.rate})
+  --sessions N     sessions of the table that is measured, 0 for none (${DEFAULTS.sessions})
   --json FILE      write the figures there too
   --check          exit with 1 when a floor is missed`;
 
@@ -61,6 +65,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
       seconds: { ...text, default: DEFAULTS.seconds },
       "warm-up": { ...text, default: DEFAULTS["warm-up"] },
       rate: { ...text, default: DEFAULTS.rate },
+      sessions: { ...text, default: DEFAULTS.sessions },
       json: text,
       check: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -93,6 +98,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     seconds: number("seconds", 0.1, 3600),
     warmUpSeconds: number("warm-up", 0, 3600),
     pacePerSecond: whole("rate", 1, 1_000_000),
+    sessions: whole("sessions", 0, 1_000_000),
     json: values.json,
     check: values.check,
   };

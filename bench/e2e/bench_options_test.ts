@@ -12,6 +12,7 @@ Deno.test("parseBenchOptions() has a default for everything", () => {
     seconds: 5,
     warmUpSeconds: 5,
     pacePerSecond: 2000,
+    sessions: 100_000,
     json: undefined,
     check: false,
   });

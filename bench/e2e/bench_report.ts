@@ -1,6 +1,7 @@
 import type { BaselineFigures } from "./baseline.ts";
 import type { BenchOptions } from "./bench_options.ts";
 import type { LatencySummary } from "./latency_recorder.ts";
+import type { TableFigures } from "./table_measurement.ts";
 
 /** What one node used for the messages of one run. */
 export interface NodeFigures {
@@ -36,10 +37,22 @@ export interface BenchFigures {
   readonly full: readonly RunFigures[];
   readonly paced: RunFigures;
   readonly baseline: BaselineFigures;
+  /** Undefined when it was left out. */
+  readonly table: TableFigures | undefined;
 }
 
 /** What must not be missed on a machine of two cores that runs the load besides. */
 export const FLOORS = { messagesPerSecond: 45_000, cpuUsPerMessage: 15 } as const;
+
+/** The same for the table; those of its renewal and its transfer belong to 100 000 sessions. */
+export const TABLE_FLOORS = {
+  cachedLookupsPerSecond: 2_000_000,
+  uncachedLookupsPerSecond: 100_000,
+  renewalShareOfCore: 0.05,
+  transferSeconds: 10,
+  /** p99 while it is transferred, to p99 when it is not. */
+  p99Ratio: 2,
+} as const;
 
 /** The figures of several runs in one: the median, with the lowest and the highest beside it. */
 export interface Spread {
@@ -67,7 +80,7 @@ export function summarize(figures: BenchFigures) {
   }));
   const working = nodes.filter(({ role }) => role !== "bystander");
   const costliest = Math.max(0, ...working.map((node) => node.cpuUsPerMessage.median));
-  const { baseline, paced } = figures;
+  const { baseline, paced, table } = figures;
   const baselineCpu = baseline.senderCpuUsPerFrame + baseline.receiverCpuUsPerFrame;
   const cpu = working.reduce((sum, node) => sum + node.cpuUsPerMessage.median, 0);
   return {
@@ -82,9 +95,10 @@ export function summarize(figures: BenchFigures) {
         latencyAddedP50Us: paced.latency.p50Us - baseline.latency.p50Us,
         latencyAddedP99Us: paced.latency.p99Us - baseline.latency.p99Us,
         latencyAddedP999Us: paced.latency.p999Us - baseline.latency.p999Us,
+        ...(table !== undefined && { tableP99: p99Ratio(table) }),
       },
     },
-    floors: FLOORS,
+    floors: { ...FLOORS, table: TABLE_FLOORS },
     missed: [
       ...(rate.median < FLOORS.messagesPerSecond
         ? [`${round(rate.median)} messages/s, floor ${FLOORS.messagesPerSecond}`]
@@ -92,8 +106,49 @@ export function summarize(figures: BenchFigures) {
       ...(costliest >= FLOORS.cpuUsPerMessage
         ? [`${round(costliest, 1)} µs CPU per message and node, floor ${FLOORS.cpuUsPerMessage}`]
         : []),
+      ...(table === undefined ? [] : missedBy(table)),
     ],
   };
+}
+
+function p99Ratio({ latencyMeanwhile, latencyIdle }: TableFigures): number {
+  return latencyMeanwhile.p99Us / latencyIdle.p99Us;
+}
+
+function missedBy(table: TableFigures): string[] {
+  const floors = TABLE_FLOORS;
+  const missed: string[] = [];
+  if (table.cachedLookupsPerSecond < floors.cachedLookupsPerSecond) {
+    missed.push(`${round(table.cachedLookupsPerSecond)} cached lookups/s`);
+  }
+  if (table.uncachedLookupsPerSecond < floors.uncachedLookupsPerSecond) {
+    missed.push(`${round(table.uncachedLookupsPerSecond)} uncached lookups/s`);
+  }
+  if (table.renewalShareOfCore >= floors.renewalShareOfCore) {
+    missed.push(`${round(table.renewalShareOfCore * 100, 1)} % of a core for renewal`);
+  }
+  if (table.transferSeconds >= floors.transferSeconds) {
+    missed.push(`${round(table.transferSeconds, 1)} s for the transfer`);
+  }
+  const ratio = p99Ratio(table);
+  if (!(ratio < floors.p99Ratio)) missed.push(`p99 ${round(ratio, 2)} times as high meanwhile`);
+  return missed;
+}
+
+function tableRows(table: TableFigures): [string, string][] {
+  const { latencyMeanwhile, latencyIdle } = table;
+  return [
+    ["lookups/s, cached", round(table.cachedLookupsPerSecond)],
+    ["lookups/s, by asking Redis over one connection", round(table.uncachedLookupsPerSecond)],
+    [
+      `renewal of ${round(table.sessions)} sessions within 60 s`,
+      `${round(table.renewalShareOfCore * 100, 1)} % of a core`,
+    ],
+    ["a new datacenter has them all after", `${round(table.transferSeconds, 1)} s`],
+    ["latency of stanzas meanwhile", showLatency(latencyMeanwhile)],
+    ["latency of stanzas afterwards", showLatency(latencyIdle)],
+    ["p99 meanwhile to p99 afterwards", round(p99Ratio(table), 2)],
+  ];
 }
 
 /** The same as a table for people, in Markdown so that it can be pasted. */
@@ -124,6 +179,7 @@ export function formatReport(report: ReturnType<typeof summarize>): string {
         summary.ratios.latencyAddedP999Us,
       ].map(showUs).join(" / "),
     ],
+    ...(report.table === undefined ? [] : tableRows(report.table)),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   const versions = Object.entries(context.versions).map(([name, version]) => `${name} ${version}`);

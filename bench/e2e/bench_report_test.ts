@@ -37,6 +37,7 @@ function figures(full: readonly RunFigures[]): BenchFigures {
       seconds: 5,
       warmUpSeconds: 5,
       pacePerSecond: 2000,
+      sessions: 0,
       json: undefined,
       check: false,
     },
@@ -48,8 +49,21 @@ function figures(full: readonly RunFigures[]): BenchFigures {
       receiverCpuUsPerFrame: 0.3,
       latency: { ...LATENCY, p50Us: 100 },
     },
+    table: undefined,
   };
 }
+
+/** A table that keeps each floor, just. */
+const TABLE = {
+  sessions: 100_000,
+  loginsPerSecond: 10_000,
+  cachedLookupsPerSecond: 2_000_000,
+  uncachedLookupsPerSecond: 100_000,
+  renewalShareOfCore: 0.049,
+  transferSeconds: 9.9,
+  latencyMeanwhile: { ...LATENCY, p99Us: 1_799 },
+  latencyIdle: LATENCY,
+};
 
 Deno.test("spreadOf() takes the middle of an odd number and the mean of the two of an even one", () => {
   deepStrictEqual(spreadOf([3, 1, 2]), { median: 2, min: 1, max: 3 });
@@ -65,6 +79,32 @@ Deno.test("summarize() misses the floors at 44 999 messages/s and at 15 µs", ()
   strictEqual(summarize(figures([run(44_999, [10, 14.9])])).missed.length, 1);
   strictEqual(summarize(figures([run(45_000, [10, 15])])).missed.length, 1);
   strictEqual(summarize(figures([run(45_000, [10, 14.9])])).missed.length, 0);
+});
+
+Deno.test("summarize() keeps and misses each floor of the table", () => {
+  const kept = figures([run(50_000, [10, 14])]);
+  deepStrictEqual(summarize({ ...kept, table: TABLE }).missed, []);
+  for (
+    const worse of [
+      { cachedLookupsPerSecond: 1_999_999 },
+      { uncachedLookupsPerSecond: 99_999 },
+      { renewalShareOfCore: 0.05 },
+      { transferSeconds: 10 },
+      { latencyMeanwhile: { ...LATENCY, p99Us: 1_800 } },
+    ]
+  ) {
+    const { missed } = summarize({ ...kept, table: { ...TABLE, ...worse } });
+    strictEqual(missed.length, 1, JSON.stringify(worse));
+  }
+});
+
+Deno.test("formatReport() shows the table where it was measured", () => {
+  const kept = figures([run(50_000, [10, 14])]);
+  match(
+    formatReport(summarize({ ...kept, table: TABLE })),
+    /renewal of 100 000 .* 4\.9 % of a core/,
+  );
+  strictEqual(formatReport(summarize(kept)).includes("renewal"), false);
 });
 
 Deno.test("summarize() compares with the baseline of the same run", () => {

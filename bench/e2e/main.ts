@@ -11,8 +11,11 @@ import { parseBenchOptions, USAGE } from "./bench_options.ts";
 import { formatReport, summarize } from "./bench_report.ts";
 import type { ClusterFigures, MeasuredCluster } from "./cluster_measurement.ts";
 import { measureCluster } from "./cluster_measurement.ts";
+import { measureTable } from "./table_measurement.ts";
 
 const PASSWORD = "bench";
+/** Beside the table on its way: as many as a second core could carry many times over. */
+const TABLE_STANZAS_PER_SECOND = 1_000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
@@ -36,9 +39,15 @@ async function main(args: readonly string[]): Promise<number> {
     pacePerSecond: options.pacePerSecond,
   });
   console.error(`raw TLS: ${Math.round(baseline.framesPerSecond)} frames/s`);
-  const figures = await runCluster(options);
+  const progress = (text: string) => console.error(text);
+  const figures = await runCluster(options, progress);
+  const { sessions } = options;
+  const stanzasPerSecond = TABLE_STANZAS_PER_SECOND;
+  const table = sessions === 0
+    ? undefined
+    : await measureTable({ sessions, stanzasPerSecond }, progress);
   const context = await benchContext(args);
-  const report = summarize({ context, options, ...figures, baseline });
+  const report = summarize({ context, options, ...figures, baseline, table });
   if (options.json !== undefined) {
     await Deno.writeTextFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
   }
@@ -47,7 +56,10 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 /** Starts the datacenters, with accounts for every client at each, and measures. */
-function runCluster(options: BenchOptions): Promise<ClusterFigures> {
+function runCluster(
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<ClusterFigures> {
   const account = (index: number) => ({ localpart: `bench${index}`, password: PASSWORD });
   const users = Array.from({ length: 2 * options.pairs }, (_, index) => account(index));
   const { datacenters } = options;
@@ -62,7 +74,7 @@ function runCluster(options: BenchOptions): Promise<ClusterFigures> {
       })),
       account,
     };
-    return measureCluster(measured, options, (text) => console.error(text));
+    return measureCluster(measured, options, progress);
   });
 }
 

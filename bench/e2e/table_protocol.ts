@@ -1,0 +1,34 @@
+import type { EndpointAddress } from "../../src/distribution/links/mod.ts";
+import type { LatencySummary } from "./latency_recorder.ts";
+
+/** What a node of the table bench is started with, as JSON in its only argument. */
+export interface TableNodePlan {
+  readonly localHost: string;
+  readonly redisPort: number;
+  readonly certfile: string;
+  readonly keyfile: string;
+  readonly cafile: string;
+  /** Sessions that are logged in here. */
+  readonly sessions: number;
+  /** Where stanzas go as soon as there is a link, and how many a second; undefined: nowhere. */
+  readonly stanzas: { readonly to: string; readonly perSecond: number } | undefined;
+  /** Whom to call; undefined: be called. */
+  readonly seed: EndpointAddress | undefined;
+}
+
+/** What it is told, one line each. */
+export type TableNodeCommand =
+  /** Measure lookups, cached and not, for so long each. */
+  | { readonly do: "look-up"; readonly forMs: number }
+  /** Report how long the stanzas took that have come since the last report. */
+  | { readonly do: "report" };
+
+/** What it tells. */
+export type TableNodeEvent =
+  | { readonly event: "ready"; readonly port: number; readonly loginMs: number }
+  | {
+    readonly event: "looked-up";
+    readonly cachedPerSecond: number;
+    readonly askedPerSecond: number;
+  }
+  | { readonly event: "report"; readonly latency: LatencySummary };
