@@ -2,7 +2,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaKind, StanzaType } from "../../xmpp/mod.ts";
-import type { Settler } from "../duty.ts";
+import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { LocalOutcome } from "./ports.ts";
 import { Router } from "./router.ts";

@@ -1,4 +1,4 @@
-import type { Settler } from "../duty.ts";
+import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 
 /** Does the duty of a stanza once it and all its copies have done theirs. */

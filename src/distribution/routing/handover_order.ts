@@ -1,4 +1,4 @@
-import type { Settler } from "../duty.ts";
+import type { Settler } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 
 /** Bounds of what waits. */

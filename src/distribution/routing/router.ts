@@ -4,7 +4,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { errorReply, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import type { Settler } from "../duty.ts";
+import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import { BounceStore } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_store.ts";

@@ -108,30 +108,35 @@ export class SenderWorkers<T> {
     first: Promise<Finish>,
     isReturned: boolean,
   ): Promise<void> {
-    const finish = await first;
-    if (!isReturned) await this.#workReturned(queue);
-    finish();
-    await this.#workReturned(queue);
-    for (let next = 0; next < queue.items.length; next++) {
-      this.#queued--;
-      const pending = this.#handle(queue.items[next]!);
-      if (pending !== undefined) {
-        const finishItem = await pending;
-        await this.#workReturned(queue);
-        finishItem();
-      }
-      if (queue.returned.length > 0) await this.#workReturned(queue);
-      if (next === 1023) {
-        // What was handled must not pile up behind a sender who never pauses.
-        queue.items.splice(0, next + 1);
-        next = -1;
-      }
+    const { items, returned } = queue;
+    let finish: Finish | undefined = await first;
+    if (isReturned) {
+      finish();
+      finish = undefined;
+    }
+    let next = 0;
+    // Whatever is awaited, more may have come behind or before: it ends only when there is nothing.
+    for (;;) {
+      if (returned.length > 0) await this.#workReturned(returned);
+      else if (finish !== undefined) {
+        finish();
+        finish = undefined;
+      } else if (next < items.length) {
+        this.#queued--;
+        const pending = this.#handle(items[next++]!);
+        if (next === 1024) {
+          // What was handled must not pile up behind a sender who never pauses.
+          items.splice(0, next);
+          next = 0;
+        }
+        if (pending !== undefined) finish = await pending;
+      } else break;
     }
     this.#queues.delete(sender);
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
   }
 
-  async #workReturned({ returned }: Queue<T>): Promise<void> {
+  async #workReturned(returned: T[]): Promise<void> {
     for (let next = 0; next < returned.length; next++) {
       this.#queued--;
       const pending = this.#handle(returned[next]!);

@@ -140,3 +140,21 @@ Deno.test("SenderWorkers keeps what is returned in order when the first of it ha
   await workers.idle();
   assert.deepEqual(done, ["Old1", "old2", "old3", "New"]);
 });
+
+Deno.test("SenderWorkers loses nothing that is returned at whatever moment", async () => {
+  for (let turns = 0; turns < 12; turns++) {
+    const test = new Gated();
+    const { workers, done } = test;
+    workers.begin("a", test.handle("New")!);
+    test.gates.get("New")!.resolve();
+    for (let turn = 0; turn < turns && workers.isBusy("a"); turn++) await Promise.resolve();
+    if (!workers.isBusy("a")) continue;
+    workers.enqueue("a", "old", { isReturned: true });
+    await workers.idle();
+    assert.deepEqual(
+      [done.toSorted(), workers.queued],
+      [["New", "old"], 0],
+      `after ${turns} turns`,
+    );
+  }
+});
