@@ -342,24 +342,19 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /**
    * Gives back what waits where nobody listens: whom it is for may have gone to another datacenter or
-   * node. What has nowhere else to go comes back here, until it expires. Of a destination that is out
-   * of reach, and may listen all the same, only what it was never sent comes back.
+   * node. What has nowhere else to go comes back here, until it expires.
    */
   #rerouteHomeless(nowMs: number): void {
     const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
     if (this.#rerouteAtMs === undefined) {
       if (this.items === 0) this.#isReconsidering = false;
-      if (this.items === 0 || (this.#openLinks > 0 && this.#homeless().length === 0)) return;
+      if (this.#homeless().length === 0) return;
       this.#rerouteDelayMs = rerouteFirstMs;
     } else {
       if (nowMs < this.#rerouteAtMs) return;
       // Taken before any is given back, which may come here again at once.
       const taken = this.#homeless().map((lane) => lane.takeAll());
-      const unsent = this.#openLinks > 0
-        ? []
-        : [...this.#lanes()].flatMap((lane) => lane.takeUnsent());
       for (const entries of taken) this.#giveBackTaken(entries, this.#gone);
-      for (const envelope of unsent) this.#giveBack(envelope, this.#gone);
       // Several times before what is left expires.
       const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
       this.#rerouteDelayMs = Math.min(2 * this.#rerouteDelayMs, mostMs);

@@ -212,21 +212,6 @@ export class Lane {
     return taken;
   }
 
-  /** Takes back what was never sent, in order: the peer cannot have it. */
-  takeUnsent(): Envelope[] {
-    const taken: Envelope[] = [];
-    for (let number = this.#everSent + 1; number < this.#next; number++) {
-      const entry = this.#entries.get(number)!; // nothing above `sent` leaves one by one
-      this.#entries.delete(number);
-      taken.push(entry.toEnvelope(false));
-      this.#slabs.release(entry.slab, entry.end - entry.start);
-      entry.binding.held--;
-    }
-    this.#next = this.#everSent + 1;
-    if (this.#isOver) this.#checkLevel();
-    return taken;
-  }
-
   /**
    * Empties the lane after `resume` said `restarted`. Numbers go on behind what HELLO called gone,
    * where the new peer expects them.

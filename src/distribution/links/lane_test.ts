@@ -429,37 +429,3 @@ Deno.test("Lane tells once that the peer has received what somebody waits for", 
   assert.equal(lane.resume(PEER, 4), "resumed");
   assert.deepEqual(told, ["held 2", "held 3", "settled 2", "held 4"]);
 });
-
-Deno.test("Lane.takeUnsent() takes back what was never sent, and goes on behind what was", () => {
-  const lane = newLane();
-  const binding = bindingOf(lane);
-  for (let sequence = 1; sequence <= 3; sequence++) lane.append(testEnvelope(sequence), binding);
-  lane.resume(PEER, 0);
-  assert.equal(flush(lane).length, 3);
-  const settler = new TestSettler();
-  for (const sequence of [4, 5]) lane.append(testEnvelope(sequence, { settler }), binding);
-  const before = lane.allocatedBytes;
-  const taken = lane.takeUnsent();
-  assert.deepEqual(taken.map((each) => [each.sequence, each.mayBeRepeat]), [[4, false], [
-    5,
-    false,
-  ]]);
-  assert.deepEqual([lane.items, binding.held, lane.waiting], [3, 3, 0]);
-  assert.ok(lane.allocatedBytes < before);
-  lane.append(taken[1]!, binding);
-  assert.deepEqual(settler.settled, [], "the duty came along");
-  assert.deepEqual(flush(lane).map(({ number, sequence }) => [number, sequence]), [[4, 5]]);
-  assert.equal(lane.acknowledge(ack(4, 4)), true);
-  assert.equal(settler.settled.length, 1);
-});
-
-Deno.test("Lane.takeUnsent() leaves what was on its way when the connection went", () => {
-  const lane = newLane();
-  const binding = bindingOf(lane);
-  for (let sequence = 1; sequence <= 3; sequence++) lane.append(testEnvelope(sequence), binding);
-  lane.resume(PEER, 0);
-  flush(lane);
-  lane.resume(PEER, 1);
-  assert.deepEqual(lane.takeUnsent(), []);
-  assert.deepEqual(flush(lane).map(({ number }) => number), [2, 3]);
-});
