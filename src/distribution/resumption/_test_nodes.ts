@@ -110,6 +110,7 @@ export class TestNode {
         deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
         learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
         noteDelivered: (envelope) => this.repeats.remember(envelope),
+        forgetDelivered: (envelope) => this.repeats.forget(envelope),
       },
       peers: {
         hasEnded: (peer) => this.endedProcesses.has(peer),

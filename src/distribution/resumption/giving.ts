@@ -67,6 +67,8 @@ export class Giving implements FreezeOwner, Relay {
   #session: FrozenSession | undefined;
   #batch: QueuedStanza[] = [];
   #batchBytes = 0;
+  /** What the taker was sent, and may still not get. */
+  #sent: EnvelopeFields[] = [];
   #isFlushDue = false;
   /** True while the taker believes that nothing more waits. */
   #isEndTold = false;
@@ -233,6 +235,7 @@ export class Giving implements FreezeOwner, Relay {
         this.#endTimers();
         log.info("resume.given", { jid: session.jid.text, host: this.host, node: this.nodeName });
         this.#terms.follows(session.jid, this.host);
+        this.#forgetDelivered(this.#sent.splice(0));
         return session.give(this.process);
       case "tell-given":
         return this.#link?.send(givenFrame(this.transfer));
@@ -380,7 +383,17 @@ export class Giving implements FreezeOwner, Relay {
     }
     this.#batch = [];
     this.#batchBytes = 0;
+    const sent = stanzas.map(({ fields }) => fields);
+    if (this.isGiven) this.#forgetDelivered(sent);
+    else this.#sent.push(...sent);
     this.#link?.send(frame);
+  }
+
+  /** What its session takes along was not delivered here: it may come by again on its way back. */
+  #forgetDelivered(stanzas: readonly EnvelopeFields[]): void {
+    for (const each of stanzas) {
+      if (each instanceof Envelope) this.#terms.memory.forgetDelivered(each);
+    }
   }
 
   #refuse(

@@ -40,8 +40,10 @@ export interface RepeatMemory {
   /** What is known for an address, at most `max`, the newest. */
   deliveredTo(address: string, max: number): DeliveredNumbers[];
   learnDelivered(address: string, numbers: DeliveredNumbers): void;
-  /** The stanza is delivered here, on its way to a session that has come from another node. */
+  /** The stanza is delivered here: it belongs to a session that has come from another node. */
   noteDelivered(envelope: Envelope): void;
+  /** It is not: its session has gone to another node. */
+  forgetDelivered(envelope: Envelope): void;
 }
 
 /** What is known of other nodes. */

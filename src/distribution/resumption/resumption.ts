@@ -214,7 +214,8 @@ export class Resumption implements SessionsElsewhere {
       }
       case FRAME_TYPE.session: {
         const fields = decodeSession(buffer, start, end);
-        return this.#taking(link, fields.transfer)?.session(fields);
+        const taking = this.#taking(link, fields.transfer);
+        return taking === undefined ? decline(link, fields.transfer) : taking.session(fields);
       }
       case FRAME_TYPE.details: {
         const { transfer, details } = decodeDetails(buffer, start, end);
@@ -227,9 +228,7 @@ export class Resumption implements SessionsElsewhere {
       case FRAME_TYPE.given: {
         const transfer = decodeGiven(buffer, start, end);
         const taking = this.#taking(link, transfer);
-        if (taking !== undefined) return taking.given();
-        // What we do not want any more is to go back to where it was.
-        return link.send(haveFrame({ transfer, step: "decline", received: 0, settled: 0 }));
+        return taking === undefined ? decline(link, transfer) : taking.given();
       }
       case FRAME_TYPE.end: {
         const fields = decodeEnd(buffer, start, end);
@@ -287,6 +286,11 @@ export class Resumption implements SessionsElsewhere {
     taking.stop();
     this.#takings.delete(taking.transfer);
   }
+}
+
+/** What we do not want any more is to stay, or to go back to, where it was. */
+function decline(link: ResumptionLink, transfer: number): void {
+  link.send(haveFrame({ transfer, step: "decline", received: 0, settled: 0 }));
 }
 
 function keyOf(process: number, transfer: number): string {

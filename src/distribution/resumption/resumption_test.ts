@@ -524,6 +524,36 @@ Deno.test("what was delivered before is known where the session is now", async (
   assert.equal(two.repeats.isRepeat(first!), true);
 });
 
+Deno.test("what went along counts as delivered where its session is, and nowhere else", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  const [first] = one.deliver("m1");
+  nodes.between.drops = (_, type) => type === FRAME_TYPE.given;
+  const failing = await two.greet();
+  failing.send(resume(id, 0));
+  await nodes.pass(300);
+  assert.deepEqual([one.repeats.isRepeat(first!), two.repeats.isRepeat(first!)], [false, false]);
+  await nodes.pass(5_000); // it declines what it was given
+  await failing.expectNext(failed(0));
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+  assert.equal(two.repeats.isRepeat(first!), false);
+
+  nodes.between.drops = () => false;
+  const other = await one.enter();
+  const [second] = one.deliver("m2");
+  await other.peer.expect("id='m2'/>");
+  const again = await two.greet();
+  await again.exchange(resume(other.id, 0), resumed(other.id, 0));
+  const [third] = one.deliver("m3");
+  await settle();
+  for (const each of [second!, third!]) {
+    assert.deepEqual([one.repeats.isRepeat(each), two.repeats.isRepeat(each)], [false, true]);
+  }
+});
+
 Deno.test("a stanza of somebody for whom the other node must not speak does not come along", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -176,14 +176,17 @@ export class Taking implements Settler {
 
   // ---- what becomes of it here -------------------------------------------------------------
 
-  #placed(session: FollowedSession): void {
+  #placed(session: FollowedSession, queue: readonly Delivery[]): void {
     const { metrics, clock } = this.#terms;
     this.#followed = session;
     metrics.resumed.inc();
+    // Only now: what goes back to its old node, and comes here again by another way, is no repeat.
+    this.#learn();
+    for (const delivery of queue) this.#note(delivery);
     // What has come while the place was being made.
     const late = this.#queue;
     this.#queue = [];
-    for (const delivery of late) session.follow(delivery);
+    for (const delivery of late) this.#follow(session, delivery);
     this.#cancelFollow = clock.after(FOLLOW_MS, () => this.#caughtUp());
     // Behind what our lanes have had to send before: that is still to reach the session's old node.
     queueMicrotask(() => this.#step({ kind: "placed" }));
@@ -206,15 +209,23 @@ export class Taking implements Settler {
   }
 
   #take(delivery: Delivery): void {
-    if (this.#followed !== undefined) return this.#followed.follow(delivery);
+    if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
     this.#queue.push(delivery);
     this.#queueBytes += delivery.stanza.bytes.length + OVERHEAD_BYTES;
+  }
+
+  #follow(session: FollowedSession, delivery: Delivery): void {
+    this.#note(delivery);
+    session.follow(delivery);
+  }
+
+  #note(delivery: Delivery): void {
+    if (delivery instanceof Envelope) this.#terms.memory.noteDelivered(delivery);
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {
     const envelope = new Envelope(fields, this, number);
     envelope.detach();
-    this.#terms.memory.noteDelivered(envelope);
     return envelope;
   }
 
@@ -283,31 +294,36 @@ export class Taking implements Settler {
   }
 
   #arrive(): void {
-    const { memory, log } = this.#terms;
     const state = this.#session!; // it came before its queue
-    const { jid } = state;
     const directed: Jid[] = [];
     for (const detail of this.#details) {
-      if (detail.kind === "directed") {
-        const to = tryParseJid(detail.jid);
-        if (to !== undefined) directed.push(to);
-      } else {
-        const address = detail.kind === "delivered" ? jid : jid.bare;
-        memory.learnDelivered(address.text, detail);
-      }
+      const to = detail.kind === "directed" ? tryParseJid(detail.jid) : undefined;
+      if (to !== undefined) directed.push(to);
     }
-    this.#details.length = 0;
-    log.info("resume.arrived", { jid: jid.text, unacknowledged: this.#queue.length });
+    this.#terms.log.info("resume.arrived", {
+      jid: state.jid.text,
+      unacknowledged: this.#queue.length,
+    });
     const queue = this.#queue;
     this.#queue = [];
     this.#queueBytes = 0;
     const session: ArrivedSession = {
       state: { ...state, directed },
       queue,
-      placed: (followed) => this.#placed(followed),
+      placed: (followed) => this.#placed(followed, queue),
       declined: () => this.#step({ kind: "unplaced" }),
     };
     this.#resolve({ kind: "arrived", session });
+  }
+
+  /** What its old node has delivered to it. */
+  #learn(): void {
+    const { jid } = this.#session!; // it is here
+    for (const detail of this.#details.splice(0)) {
+      if (detail.kind === "directed") continue;
+      const address = detail.kind === "delivered" ? jid : jid.bare;
+      this.#terms.memory.learnDelivered(address.text, detail);
+    }
   }
 
   #fail(reason: TakingFailure): void {

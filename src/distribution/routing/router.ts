@@ -239,6 +239,12 @@ export class Router {
     if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
   }
 
+  /** The stanza goes along with its session to another node: it does not count as delivered here. */
+  forgetDelivered(envelope: Envelope): void {
+    this.#repeats.forget(envelope);
+    this.#resends.forget(envelope.stanza);
+  }
+
   /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
   revealed(jid: Jid): void {
     if (this.#bounce === undefined || this.#bounce.size === 0) return;
