@@ -46,6 +46,7 @@ import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { ROOMS } from "./rooms.ts";
 import { REMOVED_DATACENTER } from "./removed_datacenter.ts";
 import { RESUME_AT_OTHER_NODE, RESUME_ELSEWHERE } from "./resume_elsewhere.ts";
+import { RESUME_ELSEWHERE_FAULTS } from "./resume_elsewhere_faults.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
@@ -117,6 +118,7 @@ export const SCENARIOS: readonly Scenario[] = [
   STREAM_MANAGEMENT_TIMEOUT,
   RESUME_ELSEWHERE,
   RESUME_AT_OTHER_NODE,
+  ...RESUME_ELSEWHERE_FAULTS,
   HIDDEN_COMPONENTS,
   ...LOCATION_DISCONNECTS,
   ROOMS,
