@@ -70,3 +70,25 @@ Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps those 
   }
   assert.equal(filter.isRepeat(envelope(1, { to: "b0@example.com" })), false);
 });
+
+Deno.test("RepeatFilter.learnDelivered() knows what another node's deliveredTo() tells, beside its own", () => {
+  const [one, other] = [new RepeatFilter({ window: 4 }), new RepeatFilter({ window: 4 })];
+  for (const sequence of [10, 12, 14, 16, 18]) one.remember(envelope(sequence));
+  one.forget(envelope(16));
+  one.remember(envelope(1, { from: "z@example.com/z", process: 9 }));
+  one.remember(envelope(1, { to: "c@example.com" }));
+  other.remember(envelope(20));
+  const told = one.deliveredTo("b@example.com", 10);
+  assert.deepEqual(told.map(({ sender }) => sender), ["z@example.com/z", "a@example.com/x"]);
+  for (const each of told) other.learnDelivered("b@example.com", each);
+  for (const sequence of [12, 14, 18, 20]) {
+    assert.equal(other.isRepeat(envelope(sequence)), true, `${sequence}`);
+  }
+  assert.equal(other.isRepeat(envelope(1, { from: "z@example.com/z", process: 9 })), true);
+  assert.equal(other.isRepeat(envelope(16)), false);
+  assert.equal(other.isRepeat(envelope(21)), false);
+  other.remember(envelope(22));
+  assert.equal(other.isRepeat(envelope(22)), true);
+  assert.equal(one.deliveredTo("b@example.com", 1).length, 1);
+  assert.deepEqual(one.deliveredTo("nobody@example.com", 10), []);
+});

@@ -179,3 +179,44 @@ Deno.test("OwnDelivery.detach() gives it bytes of its own", () => {
   assert.equal(own.stanza.bytes.buffer.byteLength, 10);
   assert.ok(own.abandoned());
 });
+
+/** Gives all that can be to another node. */
+function relayAll(queue: UnackedQueue): number[] {
+  const relayed: number[] = [];
+  for (let next = queue.nextToRelay; next !== undefined; next = queue.nextToRelay) {
+    relayed.push((next as Numbered).number);
+    queue.relayedNext();
+  }
+  return relayed;
+}
+
+Deno.test("UnackedQueue gives what is kept to another node, which settles it in order", () => {
+  const queue = new UnackedQueue({ ...LIMITS, maxItems: 100 });
+  const all = Array.from({ length: 5 }, (_, at) => new Numbered(at));
+  for (const each of all.slice(0, 3)) queue.push(each);
+  writeAll(queue);
+  queue.rewindRelay(0);
+  assert.deepEqual(relayAll(queue), [0, 1, 2]);
+  queue.push(all[3]!);
+  assert.deepEqual(relayAll(queue), [3]);
+  queue.settle(2, settle);
+  assert.deepEqual(all.map(({ settled }) => settled), [1, 1, 0, 0, 0]);
+  assert.deepEqual([queue.items, queue.relayed, queue.acknowledgedCount], [2, 2, 2]);
+  // The other node has not received the last one.
+  queue.rewindRelay(1);
+  queue.push(all[4]!);
+  assert.deepEqual(relayAll(queue), [3, 4]);
+  queue.settle(100, settle); // never more than it was given
+  assert.deepEqual([queue.items, queue.bytes], [0, 0]);
+  assert.deepEqual(all.map(({ settled }) => settled), [1, 1, 1, 1, 1]);
+});
+
+Deno.test("UnackedQueue still takes its client's acknowledgement after it was given to another node", () => {
+  const queue = new UnackedQueue({ ...LIMITS, maxItems: 100 });
+  for (let at = 0; at < 4; at++) queue.push(new Numbered(at));
+  writeAll(queue);
+  queue.rewindRelay(0);
+  queue.relayedNext();
+  assert.equal(queue.acknowledge(4, settle), true);
+  assert.deepEqual([queue.items, queue.relayed], [0, 0]);
+});

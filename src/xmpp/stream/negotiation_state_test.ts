@@ -311,3 +311,29 @@ Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in
     },
   ));
 });
+
+const MANAGED = { ...ENCRYPTED, isManageable: true };
+const RESUME: NegotiationEvent = { kind: "resume", previd: "id", h: 3 };
+
+Deno.test("stepNegotiation() reads nothing more until it is known where the resumed stream is", () => {
+  const binding: NegotiationState = { kind: "binding", account: ALICE };
+  const resumed = run([RESUME, { kind: "resumed", jid: FULL }], MANAGED, binding);
+  assert.deepEqual(resumed.kinds, ["hold resume", "release"]);
+  assert.deepEqual(resumed.state, { kind: "bound", jid: FULL });
+  const failed = run(
+    [RESUME, { kind: "resume-failed", condition: "item-not-found", h: 3 }],
+    MANAGED,
+    binding,
+  );
+  assert.deepEqual(failed.kinds, ["hold resume", "management-failure release"]);
+  assert.deepEqual(failed.state, binding);
+});
+
+Deno.test("stepNegotiation() ends a stream on which something comes while it is being resumed", () => {
+  const resuming: NegotiationState = { kind: "resuming", account: ALICE };
+  for (const event of [RESUME, { kind: "stanza" }, { kind: "bind", iqId: "1", resource: "x" }]) {
+    const { state, actions } = run([event as NegotiationEvent], MANAGED, resuming);
+    assert.equal(state.kind, "closed");
+    assert.deepEqual(actions[0], { kind: "stream-error", condition: "policy-violation" });
+  }
+});
