@@ -12,7 +12,10 @@ const TIMEOUT_S = 2;
 const PATIENCE_MS = 1_500;
 
 function hurry({ modules }: { readonly modules: Record<string, unknown> }): void {
-  modules["mod_stream_management"] = { resume_elsewhere_timeout: TIMEOUT_S };
+  modules["mod_stream_management"] = {
+    resume_elsewhere_timeout: TIMEOUT_S,
+    moved_check_ms: 200, // what was taken back is soon routed to where bob has logged in anew
+  };
 }
 
 /** bob's client, which acknowledges only what it is told to. */
