@@ -265,6 +265,16 @@ export class C2sSession extends StreamSession<C2sContext>
     return this.#management?.acks.sentCount ?? 0;
   }
 
+  /** Calls `go` once its client may forget all that it has sent; at once without stream management. */
+  whenCovered(go: () => void): void {
+    const acks = this.#management?.acks;
+    if (acks === undefined || acks.isCovered) return go();
+    acks.watchCovered(() => {
+      acks.watchCovered(undefined);
+      go();
+    });
+  }
+
   /** Tells the client what was handled, as the last thing before its stream ends. */
   farewell(): void {
     this.#management?.acks.farewell();

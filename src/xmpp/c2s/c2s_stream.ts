@@ -48,6 +48,8 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   #lang: string | undefined;
   /** What the next stream error holds, where it is more than its condition. */
   #errorContent: string | undefined;
+  /** The client has ended its side. */
+  #isEnding = false;
   #hasSaidFarewell = false;
   #hasFailedToResume = false;
   /** A session of another node that its client wants here. */
@@ -71,8 +73,14 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     this.#dispatch(readNegotiationEvent(element));
   }
 
+  /** Ends once the client can be told that all it has sent was handled: it has to repeat nothing. */
   protected override footer(): void {
-    this.#dispatch({ kind: "footer" });
+    this.#isEnding = true;
+    const end = () => {
+      if (this.#state.kind !== "closed") this.#dispatch({ kind: "footer" });
+    };
+    if (this.receiver === undefined) end();
+    else this.receiver.whenCovered(end);
   }
 
   protected override secured(): void {
@@ -86,7 +94,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   protected override outlives(session: C2sSession): boolean {
-    return session.hibernate();
+    return !this.#isEnding && session.hibernate();
   }
 
   protected override finish(): void {

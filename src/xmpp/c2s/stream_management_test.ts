@@ -605,6 +605,40 @@ Deno.test("h waits for the fate of a stanza, and for ackHoldMs at most", async (
   await peer.exchange(R, A(4));
 });
 
+Deno.test("an orderly end waits for the fate of what was sent, so that nothing is sent again", async () => {
+  const fates: { settle(): void }[] = [];
+  await using fixture = quiet({
+    management: { ackHoldMs: 800 },
+    sink: {
+      accept: ({ kind }, _source, fate, number) => {
+        if (kind === "message") fates.push({ settle: () => fate!.settle(number!) });
+      },
+    },
+  });
+  const { peer } = await manage(fixture);
+  peer.send(`<message to='b@x'/><message to='b@x'/></stream:stream>`);
+  await until(() => fates.length === 2);
+  fates[0]!.settle();
+  assert.equal(fixture.closed.length, 0);
+  fates[1]!.settle();
+  assert.equal(await peer.expectClosed(), `${A(2)}</stream:stream>`);
+
+  // Nor for longer than that a stanza is waited for at all.
+  const again = await manage(fixture);
+  again.peer.send(`<message to='b@x'/></stream:stream>`);
+  await until(() => fates.length === 3);
+  fixture.clock.advance(800);
+  assert.equal(await again.peer.expectClosed(), `${A(1)}</stream:stream>`);
+
+  // Who does not wait for the answer is gone all the same.
+  const hasty = await manage(fixture);
+  hasty.peer.send(`<message to='b@x'/></stream:stream>`);
+  await until(() => fates.length === 4);
+  hasty.peer.cut();
+  await until(() => fixture.closed.length === 3);
+  assert.equal(metric(fixture, "xmpp_sm_hibernating_sessions"), 0);
+});
+
 Deno.test("a client that comes back is told of all that was taken, so that it repeats none", async () => {
   await using fixture = quiet({ sink: { accept: () => {} } });
   const { peer, id } = await manage(fixture);
