@@ -7,10 +7,10 @@ import type { TableLink } from "./table_traffic.ts";
 export const MAX_AHEAD = 4_096;
 /** Pieces of a snapshot that the other side may have to apply at once: stanzas come in between. */
 export const MAX_PIECES_AHEAD = 2;
-/** Records in one piece. */
-const CHUNK_RECORDS = 64;
+/** Records in one piece: what comes besides waits no longer than this takes. */
+const CHUNK_RECORDS = 32;
 /** What one piece may come to before another record is added, counted generously. */
-const CHUNK_BYTES = 48_000;
+const CHUNK_BYTES = 24_000;
 
 /** What a feed tells about. */
 export interface FeedSource {

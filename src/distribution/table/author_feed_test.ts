@@ -7,7 +7,7 @@ import type { TableLink } from "./table_traffic.ts";
 
 const PROCESS = 7;
 const AHEAD = 4_096;
-const CHUNK = 64;
+const CHUNK = 32;
 const LEASE = Uint8Array.of(0, 0, 0, 1, FRAME_TYPE.lease);
 
 class Link implements TableLink {
