@@ -32,7 +32,7 @@ const OWNER = "dc1.example.com";
 const NEWCOMER = "dc2.example.com";
 const LOOKUP_MS = 2_000;
 /** After this the logins have been read back, and nothing but renewal goes on. */
-const SETTLE_MS = 8_000;
+const SETTLE_MS = 10_000;
 const RENEWAL_MS = 12_000;
 const IDLE_MS = 6_000;
 const POLL_MS = 20;
@@ -55,14 +55,11 @@ export async function measureTable(
     const { directory } = run;
     const files = await writeCertificate(certificate, { directory, name: localHost });
     const redisPort = redis.address.port;
-    const nothing = { sessions: 0, stanzas: undefined, seed: undefined };
+    const nothing = { sessions: 0, seed: undefined };
     return { localHost, redisPort, cafile, ...files, ...nothing, ...rest } satisfies TableNodePlan;
   };
 
-  const ownerPlan = await plan(OWNER, ownerRedis, {
-    sessions,
-    stanzas: { to: NEWCOMER, perSecond: options.stanzasPerSecond },
-  });
+  const ownerPlan = await plan(OWNER, ownerRedis, { sessions });
   await using owner: TableNode = BenchChild.start("./table_node.ts", ownerPlan, TABLE_PERMISSIONS);
   const { port, loginMs } = await owner.expect("ready");
   progress(`table: ${sessions} sessions`);
@@ -78,6 +75,7 @@ export async function measureTable(
     TABLE_PERMISSIONS,
   );
   await newcomer.expect("ready");
+  await owner.send({ do: "send", to: NEWCOMER, perSecond: options.stanzasPerSecond });
   const transferSeconds = await measureTransfer(newcomerRedis);
   progress(`table: a new datacenter has it after ${transferSeconds.toFixed(1)} s`);
   const latencyMeanwhile = await latency(newcomer);

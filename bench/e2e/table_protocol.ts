@@ -10,8 +10,6 @@ export interface TableNodePlan {
   readonly cafile: string;
   /** Sessions that are logged in here. */
   readonly sessions: number;
-  /** Where stanzas go as soon as there is a link, and how many a second; undefined: nowhere. */
-  readonly stanzas: { readonly to: string; readonly perSecond: number } | undefined;
   /** Whom to call; undefined: be called. */
   readonly seed: EndpointAddress | undefined;
 }
@@ -20,6 +18,8 @@ export interface TableNodePlan {
 export type TableNodeCommand =
   /** Measure lookups, cached and not, for so long each. */
   | { readonly do: "look-up"; readonly forMs: number }
+  /** Send stanzas to a datacenter from now on. */
+  | { readonly do: "send"; readonly to: string; readonly perSecond: number }
   /** Report how long the stanzas took that have come since the last report. */
   | { readonly do: "report" };
 
