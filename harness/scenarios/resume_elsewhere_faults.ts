@@ -165,7 +165,7 @@ const OVER_CUT_LINKS: Scenario = {
       }
       await using bob = await Bob.connect(cluster, "dc2");
       const resuming = bob.resume(before.id, 0);
-      await new Promise((resolve) => setTimeout(resolve, round * 4));
+      await new Promise((resolve) => setTimeout(resolve, 8 * round ** 2));
       cutLinks(cluster);
       const hasResumed = await resuming;
       outcomes.push(hasResumed ? "resumed" : "told no");

@@ -37,7 +37,10 @@ export function sessionResumption(
     sessions,
     memory,
     peers: {
-      hasEnded: (peer) => parts.links().some((layer) => layer.hasEnded(peer)),
+      hasEnded: ({ process, host, nodeName }) => {
+        const place = host === localHost ? nodeName : host;
+        return parts.links().some((layer) => layer.hasEnded(process) || layer.isGone(place));
+      },
       mayBring: (from, origin) =>
         isSenderAllowed(from, origin, {
           globalHost,

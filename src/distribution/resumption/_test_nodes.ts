@@ -113,7 +113,7 @@ export class TestNode {
         forgetDelivered: (envelope) => this.repeats.forget(envelope),
       },
       peers: {
-        hasEnded: (peer) => this.endedProcesses.has(peer),
+        hasEnded: ({ process }) => this.endedProcesses.has(process),
         mayBring: (from) => from.domainpart !== "forged.example",
       },
       metrics,

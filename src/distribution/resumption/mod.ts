@@ -2,6 +2,7 @@ export type {
   DeliveredNumbers,
   FreezableSessions,
   LinkTraffic,
+  Peer,
   Peers,
   RepeatMemory,
   ResumptionLink,

@@ -46,10 +46,13 @@ export interface RepeatMemory {
   forgetDelivered(envelope: Envelope): void;
 }
 
+/** A process of another node. */
+export type Peer = Pick<ResumptionLink, "host" | "nodeName" | "process">;
+
 /** What is known of other nodes. */
 export interface Peers {
-  /** True while nobody listens where that process did: it has ended. */
-  hasEnded(process: number): boolean;
+  /** True while nobody listens where that process did, or nowhere in its place: it has ended. */
+  hasEnded(peer: Peer): boolean;
   /** True when a peer may bring a stanza of this sender that entered the mesh at `origin`. */
   mayBring(from: Jid, origin: string): boolean;
 }

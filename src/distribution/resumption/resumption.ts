@@ -266,7 +266,7 @@ export class Resumption implements SessionsElsewhere {
         const { lostAtMs } = giving;
         if (lostAtMs === undefined) continue;
         const isOld = nowMs - lostAtMs >= this.#options.expireAfterMs;
-        if (this.#peers.hasEnded(giving.process)) giving.peerGone(true);
+        if (this.#peers.hasEnded(giving)) giving.peerGone(true);
         else if (isOld) giving.peerGone(false);
         else isAnyLost = true;
       }

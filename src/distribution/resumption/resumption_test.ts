@@ -279,6 +279,32 @@ Deno.test("another process under the new node's name ends the wait for it", asyn
   assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: false }]);
 });
 
+Deno.test("a node that stops leaves to others what they have received, and routes the rest again", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  const second = await one.enter("desk");
+  for (const each of [peer, second.peer]) each.cut();
+  await settle();
+  one.deliver("m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  nodes.between.drops = (from) => from === one;
+  one.deliver("m2");
+  nodes.links.get("1-3")!.drops = (from) => from === one;
+  const other = await three.greet();
+  other.send(resume(second.id, 0));
+  await settle();
+  one.resumption.stop();
+  await settle();
+  assert.deepEqual(one.rerouted, [{ id: "m2", mayBeRepeat: false }]);
+  assert.deepEqual(one.settled, [1]);
+  assert.deepEqual([...one.registry.sessions()].map(({ jid }) => jid.resourcepart), ["desk"]);
+  assert.equal(one.resumption.givings, 0);
+  await nodes.pass(5_100);
+  await other.expectNext(failed());
+});
+
 Deno.test("when the old node is gone, the client is told so at once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
