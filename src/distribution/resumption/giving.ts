@@ -1,21 +1,20 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type {
-  Delivery,
   FreezeOwner,
   FrozenSession,
   FullJid,
-  Relay,
   ResumeRequest,
   Unfreezing,
 } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
-import type { HaveFields, QueuedStanza, SessionDetail, TransferEnd } from "../wire/mod.ts";
-import { detailsFrames, endFrame, givenFrame, queueFrame, sessionFrame } from "../wire/mod.ts";
+import type { HaveFields, SessionDetail, TransferEnd } from "../wire/mod.ts";
+import { detailsFrames, endFrame, givenFrame, sessionFrame } from "../wire/mod.ts";
 import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
 import { stepGiving } from "./giving_state.ts";
 import type { FreezableSessions, RepeatMemory, ResumptionLink } from "./ports.ts";
+import { QueueSender } from "./queue_sender.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import {
@@ -25,8 +24,6 @@ import {
   KNOWN_MS,
   MAX_DETAILS_IN_ALL,
   MAX_SENDERS,
-  QUEUE_BYTES,
-  WINDOW_BYTES,
 } from "./resumption_options.ts";
 
 /** What all transfers from here share. */
@@ -55,7 +52,7 @@ export interface GivingPlace {
 }
 
 /** One session of this node on its way to another: runs what `stepGiving` decides. */
-export class Giving implements FreezeOwner, Relay {
+export class Giving implements FreezeOwner {
   readonly transfer: number;
   /** The taker. */
   readonly process: number;
@@ -65,24 +62,14 @@ export class Giving implements FreezeOwner, Relay {
   #link: ResumptionLink | undefined;
   #state: GivingState = { kind: "covering" };
   #session: FrozenSession | undefined;
-  #batch: QueuedStanza[] = [];
-  #batchBytes = 0;
+  readonly #queue: QueueSender;
   /** What the taker was sent, and may still not get. */
   #sent: EnvelopeFields[] = [];
-  #isFlushDue = false;
-  /** True while the taker believes that nothing more waits. */
-  #isEndTold = false;
-  /** Frames of the queue that the taker has not confirmed. */
-  #unconfirmed: { readonly last: number; readonly bytes: number }[] = [];
-  #unconfirmedBytes = 0;
   #received = 0;
-  /** True while the taker is owed the word that all from before has been sent. */
-  #owesCaughtUp = false;
   #lostAtMs: number | undefined;
   #knownUntilMs = 0;
   #leaving: Promise<void> | undefined;
   readonly #cancels = new Set<CancelTimer>();
-  readonly #flushLater = () => this.#flush();
 
   constructor({ transfer, link }: GivingPlace, terms: GivingTerms) {
     this.transfer = transfer;
@@ -91,6 +78,18 @@ export class Giving implements FreezeOwner, Relay {
     this.nodeName = link.nodeName;
     this.#link = link;
     this.#terms = terms;
+    this.#queue = new QueueSender({
+      transfer,
+      process: terms.process,
+      localHost: terms.localHost,
+      isLinked: () => this.#link !== undefined && this.#state.kind !== "over",
+      waiting: () => this.#session?.unrelayed ?? 0,
+      send: (frame) => this.#link?.send(frame),
+      sent: (stanzas) => {
+        if (this.isGiven) this.#forgetDelivered(stanzas);
+        else this.#sent.push(...stanzas);
+      },
+    });
   }
 
   /** Freezes the session, or says why there is none. */
@@ -142,12 +141,10 @@ export class Giving implements FreezeOwner, Relay {
   /** The taker says how far it is. */
   have({ step, received, settled }: HaveFields): void {
     this.#received = Math.max(this.#received, received);
-    while (this.#unconfirmed.length > 0 && this.#unconfirmed[0]!.last <= received) {
-      this.#unconfirmedBytes -= this.#unconfirmed.shift()!.bytes;
-    }
+    this.#queue.confirmed(received);
     if (this.isGiven && settled > 0) this.#session?.settle(settled);
     if (step === "taken" && this.#state.kind === "given" && this.#leaving !== undefined) {
-      this.#owesCaughtUp = true;
+      this.#queue.caughtUp();
     }
     this.#step({ kind: "have", step });
     this.#checkSettled();
@@ -164,11 +161,8 @@ export class Giving implements FreezeOwner, Relay {
   linked(link: ResumptionLink): void {
     this.#link = link;
     this.#lostAtMs = undefined;
-    this.#batch = [];
-    this.#batchBytes = 0;
-    this.#unconfirmed = [];
-    this.#unconfirmedBytes = 0;
-    this.#session?.relay(this, this.#received);
+    this.#queue.restart();
+    this.#session?.relay(this.#queue, this.#received);
     this.#step({ kind: "linked" });
   }
 
@@ -180,33 +174,6 @@ export class Giving implements FreezeOwner, Relay {
   stop(): void {
     if (this.isGiven) this.#session?.settle(this.#received);
     this.#step(this.isGiven ? { kind: "peer-gone", isCertain: true } : { kind: "lost" });
-  }
-
-  write(delivery: Delivery, number: number): boolean {
-    if (this.#link === undefined) return false;
-    const bytes = delivery.stanza.bytes.length;
-    const waiting = this.#unconfirmedBytes + this.#batchBytes;
-    if (waiting > 0 && waiting + bytes > WINDOW_BYTES) return false;
-    if (this.#batchBytes > 0 && this.#batchBytes + bytes > QUEUE_BYTES) this.#sendBatch(false);
-    this.#batch.push({ number, fields: this.#fieldsOf(delivery) });
-    this.#batchBytes += bytes;
-    this.#flushSoon();
-    return true;
-  }
-
-  #fieldsOf(delivery: Delivery): EnvelopeFields {
-    if (delivery instanceof Envelope) return delivery;
-    const { process, localHost } = this.#terms;
-    return {
-      stanza: delivery.stanza,
-      process,
-      sequence: 0, // what the session itself has to say to its client
-      origin: localHost,
-      sentAtUs: 0,
-      ttl: 0,
-      bounces: 0,
-      mayBeRepeat: false,
-    };
   }
 
   #step(event: GivingEvent): void {
@@ -228,7 +195,7 @@ export class Giving implements FreezeOwner, Relay {
         return this.#sendSession(session);
       case "send-more":
         session.relayMore();
-        return this.#flushSoon();
+        return this.#queue.flushSoon();
       case "check":
         return this.#check(session);
       case "give":
@@ -288,8 +255,8 @@ export class Giving implements FreezeOwner, Relay {
     }
     const told = details.slice(0, MAX_DETAILS_IN_ALL);
     for (const frame of detailsFrames(transfer, told)) this.#link?.send(frame);
-    session.relay(this, 0);
-    this.#flushSoon();
+    session.relay(this.#queue, 0);
+    this.#queue.flushSoon();
   }
 
   /** Somebody may have logged in with the same resource meanwhile, elsewhere. */
@@ -326,10 +293,7 @@ export class Giving implements FreezeOwner, Relay {
     const session = this.#session!; // given
     this.#terms.follows(session.jid, undefined);
     this.#leaving = session.leave();
-    if (this.#state.kind === "taken") {
-      this.#owesCaughtUp = true;
-      this.#flushSoon();
-    }
+    if (this.#state.kind === "taken") this.#queue.caughtUp();
     this.#leaving.then(() => {
       this.#step({ kind: "left" });
       this.#checkSettled();
@@ -353,40 +317,6 @@ export class Giving implements FreezeOwner, Relay {
 
   #checkSettled(): void {
     if (this.isGiven && this.#session?.kept === 0) this.#step({ kind: "settled" });
-  }
-
-  #flushSoon(): void {
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
-    queueMicrotask(this.#flushLater);
-  }
-
-  /** Sends what has been gathered, and says when there is no more. */
-  #flush(): void {
-    this.#isFlushDue = false;
-    if (this.#state.kind === "over" || this.#link === undefined) return;
-    const isEnd = this.#session!.unrelayed === 0;
-    const hasNews = isEnd && (!this.#isEndTold || this.#owesCaughtUp);
-    if (this.#batch.length > 0 || hasNews) this.#sendBatch(isEnd);
-  }
-
-  #sendBatch(isEnd: boolean): void {
-    const stanzas = this.#batch;
-    const isCaughtUp = isEnd && this.#owesCaughtUp;
-    if (isCaughtUp) this.#owesCaughtUp = false;
-    this.#isEndTold = isEnd;
-    const frame = queueFrame({ transfer: this.transfer, isEnd, isCaughtUp, stanzas });
-    const last = stanzas.at(-1)?.number;
-    if (last !== undefined) {
-      this.#unconfirmed.push({ last, bytes: this.#batchBytes });
-      this.#unconfirmedBytes += this.#batchBytes;
-    }
-    this.#batch = [];
-    this.#batchBytes = 0;
-    const sent = stanzas.map(({ fields }) => fields);
-    if (this.isGiven) this.#forgetDelivered(sent);
-    else this.#sent.push(...sent);
-    this.#link?.send(frame);
   }
 
   /** What its session takes along was not delivered here: it may come by again on its way back. */

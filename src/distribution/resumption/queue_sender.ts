@@ -1,0 +1,124 @@
+import type { Delivery, Relay } from "../../xmpp/mod.ts";
+import { Envelope } from "../mod.ts";
+import type { EnvelopeFields } from "../mod.ts";
+import type { QueuedStanza } from "../wire/mod.ts";
+import { queueFrame } from "../wire/mod.ts";
+import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
+
+/** Where the frames of one queue come from and go. */
+export interface QueueSenderTerms {
+  readonly transfer: number;
+  /** This process's incarnation. */
+  readonly process: number;
+  readonly localHost: string;
+  /** False while there is no link to the taker. */
+  isLinked(): boolean;
+  /** Stanzas that wait to be written here. */
+  waiting(): number;
+  send(frame: Uint8Array): void;
+  /** These stanzas are on their way. */
+  sent(stanzas: readonly EnvelopeFields[]): void;
+}
+
+/**
+ * Sends what a session keeps to the node that takes it: all of one event-loop turn in QUEUE frames,
+ * as far ahead of what the taker has confirmed as the window reaches.
+ */
+export class QueueSender implements Relay {
+  readonly #terms: QueueSenderTerms;
+  #batch: QueuedStanza[] = [];
+  #batchBytes = 0;
+  /** Frames that the taker has not confirmed. */
+  #unconfirmed: { readonly last: number; readonly bytes: number }[] = [];
+  #unconfirmedBytes = 0;
+  /** True while the taker believes that nothing more waits. */
+  #isEndTold = false;
+  /** True while the taker is owed the word that all from before has been sent. */
+  #owesCaughtUp = false;
+  #isFlushDue = false;
+  readonly #flushLater = () => this.#flush();
+
+  constructor(terms: QueueSenderTerms) {
+    this.#terms = terms;
+  }
+
+  write(delivery: Delivery, number: number): boolean {
+    if (!this.#terms.isLinked()) return false;
+    const bytes = delivery.stanza.bytes.length;
+    const underWay = this.#unconfirmedBytes + this.#batchBytes;
+    if (underWay > 0 && underWay + bytes > WINDOW_BYTES) return false;
+    if (this.#batchBytes > 0 && this.#batchBytes + bytes > QUEUE_BYTES) this.#sendBatch(false);
+    this.#batch.push({ number, fields: this.#fieldsOf(delivery) });
+    this.#batchBytes += bytes;
+    this.flushSoon();
+    return true;
+  }
+
+  /** All up to this number are at the taker. */
+  confirmed(received: number): void {
+    while (this.#unconfirmed.length > 0 && this.#unconfirmed[0]!.last <= received) {
+      this.#unconfirmedBytes -= this.#unconfirmed.shift()!.bytes;
+    }
+  }
+
+  /** Another link: what was on its way is written here again. */
+  restart(): void {
+    this.#batch = [];
+    this.#batchBytes = 0;
+    this.#unconfirmed = [];
+    this.#unconfirmedBytes = 0;
+  }
+
+  /** Nothing comes any more that was not on its way to us when the taker had the session. */
+  caughtUp(): void {
+    this.#owesCaughtUp = true;
+    this.flushSoon();
+  }
+
+  /** Sends, at the end of this turn, what has been gathered, and says when there is no more. */
+  flushSoon(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(this.#flushLater);
+  }
+
+  #flush(): void {
+    this.#isFlushDue = false;
+    if (!this.#terms.isLinked()) return;
+    const isEnd = this.#terms.waiting() === 0;
+    const hasNews = isEnd && (!this.#isEndTold || this.#owesCaughtUp);
+    if (this.#batch.length > 0 || hasNews) this.#sendBatch(isEnd);
+  }
+
+  #sendBatch(isEnd: boolean): void {
+    const { transfer } = this.#terms;
+    const stanzas = this.#batch;
+    const isCaughtUp = isEnd && this.#owesCaughtUp;
+    if (isCaughtUp) this.#owesCaughtUp = false;
+    this.#isEndTold = isEnd;
+    const last = stanzas.at(-1)?.number;
+    if (last !== undefined) {
+      this.#unconfirmed.push({ last, bytes: this.#batchBytes });
+      this.#unconfirmedBytes += this.#batchBytes;
+    }
+    this.#batch = [];
+    this.#batchBytes = 0;
+    this.#terms.sent(stanzas.map(({ fields }) => fields));
+    this.#terms.send(queueFrame({ transfer, isEnd, isCaughtUp, stanzas }));
+  }
+
+  #fieldsOf(delivery: Delivery): EnvelopeFields {
+    if (delivery instanceof Envelope) return delivery;
+    const { process, localHost } = this.#terms;
+    return {
+      stanza: delivery.stanza,
+      process,
+      sequence: 0, // what the session itself has to say to its client
+      origin: localHost,
+      sentAtUs: 0,
+      ttl: 0,
+      bounces: 0,
+      mayBeRepeat: false,
+    };
+  }
+}
