@@ -623,19 +623,27 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   fates[1]!.settle();
   assert.equal(await peer.expectClosed(), `${A(2)}</stream:stream>`);
 
+  // Nothing may come behind it, and what comes is not looked at.
+  const rude = await manage(fixture);
+  rude.peer.send(`<message to='b@x'/></stream:stream>${R}<<<`);
+  await until(() => fates.length === 3);
+  rude.peer.send(R);
+  fates[2]!.settle();
+  assert.equal(await rude.peer.expectClosed(), `${A(1)}</stream:stream>`);
+
   // Nor for longer than that a stanza is waited for at all.
   const again = await manage(fixture);
   again.peer.send(`<message to='b@x'/></stream:stream>`);
-  await until(() => fates.length === 3);
+  await until(() => fates.length === 4);
   fixture.clock.advance(800);
   assert.equal(await again.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
   // Who does not wait for the answer is gone all the same.
   const hasty = await manage(fixture);
   hasty.peer.send(`<message to='b@x'/></stream:stream>`);
-  await until(() => fates.length === 4);
+  await until(() => fates.length === 5);
   hasty.peer.cut();
-  await until(() => fixture.closed.length === 3);
+  await until(() => fixture.closed.length === 4);
   assert.equal(metric(fixture, "xmpp_sm_hibernating_sessions"), 0);
 });
 

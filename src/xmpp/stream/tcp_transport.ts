@@ -31,6 +31,8 @@ export class TcpTransport implements StreamTransport {
   #isTlsWanted = false;
   /** True from our end or a failure on: what still comes in is not looked at. */
   #isOver = false;
+  /** True from the peer's end on: nothing may come behind it (RFC 6120 §4.4), and nothing is looked at. */
+  #isDeaf = false;
 
   constructor(connection: Connection, limits: ResolvedStreamLimits) {
     this.#connection = connection;
@@ -42,7 +44,9 @@ export class TcpTransport implements StreamTransport {
         if (!this.#isOver) this.#handlers!.element(element);
       },
       streamClosed: () => {
-        if (!this.#isOver) this.#handlers!.footer();
+        if (this.#isOver) return;
+        this.#isDeaf = true;
+        this.#handlers!.footer();
       },
     }, scannerLimits(limits));
   }
@@ -165,7 +169,7 @@ export class TcpTransport implements StreamTransport {
   }
 
   #data(chunk: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isDeaf) return;
     if (this.#unauthenticatedBytes >= 0) {
       this.#unauthenticatedBytes += chunk.length;
       if (this.#unauthenticatedBytes > this.#maxUnauthenticatedBytes) {
@@ -182,7 +186,7 @@ export class TcpTransport implements StreamTransport {
       if (chunk === undefined) this.#scanner.resume();
       else this.#scanner.push(chunk);
     } catch (thrown) {
-      if (this.#isOver) return; // garbage behind the end changes nothing
+      if (this.#isOver || this.#isDeaf) return; // garbage behind the end changes nothing
       tellFailure(thrown, this.#handlers!);
       return;
     }

@@ -40,6 +40,8 @@ export class WebSocketTransport implements StreamTransport {
   #isReleasing = false;
   /** True from our end or a failure on: what still comes in is not looked at. */
   #isOver = false;
+  /** True from the peer's end on: what comes behind it is not looked at. */
+  #isDeaf = false;
 
   constructor(connection: MessageConnection, limits: ResolvedStreamLimits) {
     this.#connection = connection;
@@ -164,14 +166,14 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   #message(bytes: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isDeaf) return;
     if (!this.#isHeld && !this.#isReleasing) this.#scan(bytes);
     else if (!this.#held.add(bytes)) this.#handlers!.failed("policy-violation", "stanza-bounds");
   }
 
   #handOutHeld(): void {
     this.#isReleasing = true;
-    while (!this.#isHeld && !this.#isOver) {
+    while (!this.#isHeld && !this.#isOver && !this.#isDeaf) {
       const bytes = this.#held.take();
       if (bytes === undefined) break;
       this.#scan(bytes);
@@ -190,6 +192,7 @@ export class WebSocketTransport implements StreamTransport {
 
   #element(element: ScannedElement): void {
     if (element.namespace === FRAMING_NAMESPACE && element.name === "close") {
+      this.#isDeaf = true;
       this.#handlers!.footer();
     } else if (this.#isOpening) {
       this.#isOpening = false;
