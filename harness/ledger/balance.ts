@@ -129,7 +129,10 @@ export function balanceOf(
       }
     }
     for (const seq of flow.late) {
-      const isAllowed = Math.abs(flow.arrivedAtMs(seq) - flow.recipientMovedAtMs) < MOVING_MS;
+      const arrivedAtMs = flow.arrivedAtMs(seq);
+      const isAllowed = flow.recipientMovedAtMs.some((movedAtMs) =>
+        Math.abs(arrivedAtMs - movedAtMs) < MOVING_MS
+      );
       if (!note("reordered", isAllowed)) show("reordered", flow, seq);
     }
   }

@@ -16,7 +16,7 @@ export class Flow {
   #sent = 0;
   #firstOpen = 0;
   #highestArrived = -1;
-  #recipientMovedAtMs = -Infinity;
+  readonly #recipientMovedAtMs: number[] = [];
   #sentAtMs = new Float64Array(FIRST_CAPACITY);
   #arrivedAtMs = new Float64Array(FIRST_CAPACITY);
   #answeredAtMs = new Float64Array(FIRST_CAPACITY);
@@ -42,8 +42,8 @@ export class Flow {
     return this.#late;
   }
 
-  /** When the recipient last logged in at another datacenter. */
-  get recipientMovedAtMs(): number {
+  /** When the recipient logged in at another datacenter, each time. */
+  get recipientMovedAtMs(): readonly number[] {
     return this.#recipientMovedAtMs;
   }
 
@@ -71,7 +71,7 @@ export class Flow {
   }
 
   moveRecipient(nowMs: number): void {
-    this.#recipientMovedAtMs = nowMs;
+    this.#recipientMovedAtMs.push(nowMs);
   }
 
   mark(seq: number, mark: number): void {

@@ -77,6 +77,8 @@ export class LoadClient implements AsyncDisposable {
   #isLeaving = false;
   /** The server has ended the stream, and takes nothing more. */
   #isDismissed = false;
+  /** What it has handled is told for good. */
+  #hasSaidLast = false;
   #lastWord = "";
   #stall: PromiseWithResolvers<void> | undefined;
   #moved: PromiseWithResolvers<void> | undefined;
@@ -140,6 +142,7 @@ export class LoadClient implements AsyncDisposable {
 
   /** Asks what the server has handled: without traffic nobody else would. */
   ask(): void {
+    if (this.#hasSaidLast) return;
     if (this.isManaged && this.#socket !== undefined && this.#unacknowledged.size > 0) {
       this.#out += `<r ${SM}/>`;
       this.flush();
@@ -167,8 +170,7 @@ export class LoadClient implements AsyncDisposable {
     const socket = this.#socket;
     if (socket === undefined) return; // it is looking for a place just now, and looks there next
     this.#isLeaving = true;
-    if (this.isManaged) this.#out += `<a ${SM} h='${this.#handled}'/>`;
-    this.#out += "</stream:stream>";
+    this.#sayLast();
     this.flush();
     const moved = Promise.withResolvers<void>();
     this.#moved = moved;
@@ -254,6 +256,7 @@ export class LoadClient implements AsyncDisposable {
     if (address === undefined) throw new Error("it does not run");
     const { localpart, password, domain, resource } = this.#options;
     const socket = await openAuthenticated({ ...address, localpart, password, domain });
+    this.#hasSaidLast = false;
     try {
       const isResumed = this.#previd !== undefined && await this.#resume(socket);
       if (!isResumed) {
@@ -337,6 +340,10 @@ export class LoadClient implements AsyncDisposable {
   }
 
   #take(element: string): void {
+    if (this.#hasSaidLast) {
+      // Its last word on what it has handled is out: this is not, and comes to it elsewhere.
+      if (/^<(message|presence|iq|r)\b/.test(element)) return;
+    }
     if (element.startsWith("<message")) {
       this.#handled = (this.#handled + 1) % 2 ** 32;
       const { ledger } = this.#options;
@@ -364,6 +371,11 @@ export class LoadClient implements AsyncDisposable {
   /** Ends its own side too, having told what it has (RFC 6120 §4.4). */
   #dismissed(): void {
     this.#isDismissed = true;
+    this.#sayLast();
+  }
+
+  #sayLast(): void {
+    this.#hasSaidLast = this.isManaged;
     if (this.isManaged) this.#out += `<a ${SM} h='${this.#handled}'/>`;
     this.#out += "</stream:stream>";
   }
