@@ -4,8 +4,7 @@ import type { Clock } from "../base/mod.ts";
 import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
-import { LinkLayer } from "../distribution/links/mod.ts";
-import type { TableTraffic } from "../distribution/links/mod.ts";
+import type { LinkLayer } from "../distribution/links/mod.ts";
 import { Envelope } from "../distribution/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
@@ -29,9 +28,9 @@ import { advertisedEndpoints } from "./advertised_endpoints.ts";
 import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
-import { handshakeRates, linksOptions, managementOptions, tableOptions } from "./options.ts";
+import { makeLinks } from "./node_links.ts";
+import { managementOptions, tableOptions } from "./options.ts";
 import { Pressure } from "./pressure.ts";
-import { resolveEndpoints } from "./resolve_endpoints.ts";
 import { sessionResumption } from "./session_resumption.ts";
 
 /** Where a node that has started can be reached; addresses as `127.0.0.1:5222` or `[::1]:5222`. */
@@ -289,7 +288,20 @@ export class CausewayNode {
    */
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
-    const { links, cluster } = await this.#makeLinks();
+    const { links, cluster } = await makeLinks(config, {
+      process: this.#incarnation,
+      table: this.#table,
+      router: this.#router,
+      resumption: this.#resumption,
+      certificates: this.#certificates,
+      pressure: (sender, isOver) => this.#pressure.changed(sender, isOver),
+      isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
+      metrics: this.#metrics,
+      log: this.#log,
+      clock: this.#clock,
+    });
+    this.#links = links;
+    this.#cluster = cluster;
     // Every port before the first word to Redis: a copy of a running node, started by mistake, ends
     // here, without having taken that node's name or withdrawn what it published.
     await links.listen();
@@ -394,67 +406,6 @@ export class CausewayNode {
   get #openCluster(): LinkLayer {
     if (this.#cluster === undefined) throw new TypeError("Cannot send before the links are made");
     return this.#cluster;
-  }
-
-  /** The links to other datacenters, and those to the other nodes of this one. */
-  async #makeLinks(): Promise<{ readonly links: LinkLayer; readonly cluster: LinkLayer }> {
-    const config = this.#config;
-    const { globalHost, localHost, connections } = config.globalDistrib;
-    const common = {
-      identity: {
-        globalHost,
-        localHost,
-        nodeName: config.nodeName,
-        process: this.#incarnation,
-        datacenterId: () => this.#table.datacenterId,
-      },
-      tls: connections.tls && await this.#certificates.load(connections.tls),
-      metrics: this.#metrics,
-      log: this.#log,
-      clock: this.#clock,
-    };
-    const handshakes = handshakeRates(config, this.#clock);
-    const pressure = (sender: string, isOver: boolean) => this.#pressure.changed(sender, isOver);
-    const links = new LinkLayer({
-      ...common,
-      listen: await resolveEndpoints(connections.endpoints),
-      overrides: Object.fromEntries(config.globalDistribAddr),
-      endpoints: this.#table,
-      hosts: this.#table,
-      handlers: {
-        received: (envelope) => this.#router.received(envelope),
-        returned: (envelope, reason) => this.#router.returned(envelope, reason),
-        pressure,
-      },
-      options: linksOptions(config),
-      mayHandshake: (peer) => handshakes.mayConnect(peer),
-      isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
-      ...this.#traffic(this.#table.traffic),
-      seeds: connections.seeds,
-    });
-    const cluster = new LinkLayer({
-      ...common,
-      scope: "datacenter",
-      listen: await resolveEndpoints([connections.cluster]),
-      endpoints: { endpoints: (node) => this.#table.clusterEndpoints(node) },
-      hosts: { hosts: () => this.#table.clusterNodes() },
-      handlers: {
-        received: (envelope) => this.#router.handedOver(envelope),
-        returned: (envelope, reason) => this.#router.handedBack(envelope, reason),
-        pressure,
-      },
-      ...this.#traffic(this.#table.clusterBus),
-      options: { ...linksOptions(config), connectionsPerEndpoint: 1 },
-    });
-    this.#links = links;
-    this.#cluster = cluster;
-    return { links, cluster };
-  }
-
-  /** Who takes what links carry besides stanzas: `inner`, and what brings sessions to other nodes. */
-  #traffic(inner: TableTraffic | undefined): { readonly traffic?: TableTraffic } {
-    const traffic = this.#resumption?.traffic(inner) ?? inner;
-    return traffic === undefined ? {} : { traffic };
   }
 
   /** The account's resources on the other nodes of this datacenter hear of it too. */

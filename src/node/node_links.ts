@@ -1,0 +1,98 @@
+import type { Clock } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import type { LinkHandlers, TableTraffic } from "../distribution/links/mod.ts";
+import { LinkLayer } from "../distribution/links/mod.ts";
+import type { Resumption } from "../distribution/resumption/mod.ts";
+import type { Router } from "../distribution/routing/mod.ts";
+import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Logger, Metrics } from "../observe/mod.ts";
+import type { Certificates } from "./certificates.ts";
+import { handshakeRates, linksOptions } from "./options.ts";
+import { resolveEndpoints } from "./resolve_endpoints.ts";
+
+/** What the links of a node are made of, and whom they bring what they carry. */
+export interface NodeLinksParts {
+  /** This process's incarnation. */
+  readonly process: number;
+  readonly table: SessionTable;
+  readonly router: Router;
+  readonly resumption: Resumption | undefined;
+  readonly certificates: Certificates;
+  readonly pressure: LinkHandlers["pressure"];
+  isComponentDomain(domain: string): boolean;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** The links of one node; none of them listens or dials yet. */
+export interface NodeLinks {
+  /** To other datacenters. */
+  readonly links: LinkLayer;
+  /** To the other nodes of this datacenter. */
+  readonly cluster: LinkLayer;
+}
+
+/**
+ * Makes the links of a node.
+ * @throws CausewayError for an address or certificate that cannot be used
+ */
+export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<NodeLinks> {
+  const { globalHost, localHost, connections } = config.globalDistrib;
+  const { process, table, router, certificates, pressure, metrics, log, clock } = parts;
+  const common = {
+    identity: {
+      globalHost,
+      localHost,
+      nodeName: config.nodeName,
+      process,
+      datacenterId: () => table.datacenterId,
+    },
+    tls: connections.tls && await certificates.load(connections.tls),
+    metrics,
+    log,
+    clock,
+  };
+  const handshakes = handshakeRates(config, clock);
+  const links = new LinkLayer({
+    ...common,
+    listen: await resolveEndpoints(connections.endpoints),
+    overrides: Object.fromEntries(config.globalDistribAddr),
+    endpoints: table,
+    hosts: table,
+    handlers: {
+      received: (envelope) => router.received(envelope),
+      returned: (envelope, reason) => router.returned(envelope, reason),
+      pressure,
+    },
+    options: linksOptions(config),
+    mayHandshake: (peer) => handshakes.mayConnect(peer),
+    isComponentDomain: (domain) => parts.isComponentDomain(domain),
+    ...traffic(table.traffic, parts.resumption),
+    seeds: connections.seeds,
+  });
+  const cluster = new LinkLayer({
+    ...common,
+    scope: "datacenter",
+    listen: await resolveEndpoints([connections.cluster]),
+    endpoints: { endpoints: (node) => table.clusterEndpoints(node) },
+    hosts: { hosts: () => table.clusterNodes() },
+    handlers: {
+      received: (envelope) => router.handedOver(envelope),
+      returned: (envelope, reason) => router.handedBack(envelope, reason),
+      pressure,
+    },
+    ...traffic(table.clusterBus, parts.resumption),
+    options: { ...linksOptions(config), connectionsPerEndpoint: 1 },
+  });
+  return { links, cluster };
+}
+
+/** Who takes what links carry besides stanzas: `inner`, and what brings sessions to other nodes. */
+function traffic(
+  inner: TableTraffic | undefined,
+  resumption: Resumption | undefined,
+): { readonly traffic?: TableTraffic } {
+  const taker = resumption?.traffic(inner) ?? inner;
+  return taker === undefined ? {} : { traffic: taker };
+}
