@@ -1,11 +1,12 @@
 import type { Clock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { LinkHandlers, TableTraffic } from "../distribution/links/mod.ts";
+import type { LinkHandlers } from "../distribution/links/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
+import type { LinkTraffic } from "../distribution/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
@@ -90,9 +91,9 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
 
 /** Who takes what links carry besides stanzas: `inner`, and what brings sessions to other nodes. */
 function traffic(
-  inner: TableTraffic | undefined,
+  inner: LinkTraffic | undefined,
   resumption: Resumption | undefined,
-): { readonly traffic?: TableTraffic } {
+): { readonly traffic?: LinkTraffic } {
   const taker = resumption?.traffic(inner) ?? inner;
   return taker === undefined ? {} : { traffic: taker };
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { randomIncarnation } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import { decodeInvalidate, FRAME_TYPE, invalidateFrames } from "../wire/mod.ts";
 import { RawPeer, testHello, TestProxy } from "./_test_peers.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 import type { LinkLayerConfig } from "./link_layer.ts";
-import type { TableLink } from "./ports.ts";
 
 const DC1 = "dc1.example.com";
 const N1 = `node1@${DC1}`;
@@ -154,11 +154,11 @@ Deno.test("LinkLayer within a datacenter forgets a node that is not listed and n
 Deno.test("LinkLayer within a datacenter hands INVALIDATE on to who takes the table's frames", async () => {
   using authority = await TestAuthority.create();
   const heard: string[] = [];
-  const links: TableLink[] = [];
+  const links: OpenLink[] = [];
   const traffic = (name: string) => ({
-    accepted: (link: TableLink) => void heard.push(`${name} accepted ${link.nodeName}`),
-    dialled: (link: TableLink) => void links.push(link),
-    frame: (_link: TableLink, type: number, bytes: Uint8Array, start: number, end: number) => {
+    accepted: (link: OpenLink) => void heard.push(`${name} accepted ${link.nodeName}`),
+    dialled: (link: OpenLink) => void links.push(link),
+    frame: (_link: OpenLink, type: number, bytes: Uint8Array, start: number, end: number) => {
       assert.equal(type, FRAME_TYPE.invalidate);
       heard.push(...decodeInvalidate(bytes, start, end));
     },

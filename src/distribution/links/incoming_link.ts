@@ -1,6 +1,7 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import { Envelope } from "../mod.ts";
+import type { OpenLink } from "../mod.ts";
 import {
   ackFrame,
   decodeRetire,
@@ -22,7 +23,6 @@ import { destinationOf } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
-import type { TableLink } from "./ports.ts";
 import { checkSender } from "./sender_rules.ts";
 
 /** Above this what waits for the peer to read is not added to: it gets its ACK later. */
@@ -42,7 +42,7 @@ export class IncomingLink implements LinkConnectionOwner {
   #metrics: HostMetrics | undefined;
   #peer: LinkPeer | undefined;
   #lane: InboundLane | undefined;
-  #table: TableLink | undefined;
+  #openLink: OpenLink | undefined;
   #receivedBytes = 0;
   #grantedBytes = 0;
   #isFrozen = false;
@@ -145,8 +145,8 @@ export class IncomingLink implements LinkConnectionOwner {
       remote: this.#link.remoteAddress,
     });
     this.#events.authenticated(this);
-    this.#table = this.#link.tableLink(peer);
-    this.#shared.traffic?.accepted(this.#table);
+    this.#openLink = this.#link.toOpenLink(peer);
+    this.#shared.traffic?.accepted(this.#openLink);
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
@@ -158,7 +158,7 @@ export class IncomingLink implements LinkConnectionOwner {
     } else if (
       type === FRAME_TYPE.lease || type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot ||
       type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type)
-    ) this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
+    ) this.#shared.traffic?.frame(this.#openLink!, type, buffer, start, end);
     else throw malformed("this", `the accepting side takes none of type ${type}`);
   }
 
@@ -171,7 +171,9 @@ export class IncomingLink implements LinkConnectionOwner {
     (isOrderly ? counted.incomingClosed : counted.incomingErrored).inc();
     if (!isOrderly && reason !== "lost") metrics.refused(reason).inc();
     const fields = { host: this.host, remote: this.#link.remoteAddress, reason, detail };
-    if (this.#table !== undefined) this.#shared.traffic?.ended(this.#table, reason === "leaving");
+    if (this.#openLink !== undefined) {
+      this.#shared.traffic?.ended(this.#openLink, reason === "leaving");
+    }
     if (this.#peer === undefined) log.warn("link.refused", fields);
     else log.info("link.closed", { ...fields, direction: "in" });
     if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);

@@ -1,5 +1,6 @@
 import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import type { FrameSink, GoodbyeReason } from "../wire/mod.ts";
 import {
   decodeGoodbye,
@@ -23,7 +24,6 @@ import type {
   LinkState,
 } from "./link_state.ts";
 import { stepLink } from "./link_state.ts";
-import type { TableLink } from "./ports.ts";
 
 /** The side of a link that a `LinkConnection` works for. */
 export interface LinkConnectionOwner {
@@ -108,8 +108,8 @@ export class LinkConnection implements FrameSink {
     return this.#connection.pendingBytes;
   }
 
-  /** This link as the replication of the session table sees it. */
-  tableLink(peer: LinkPeer): TableLink {
+  /** This link, for those who send frames of their own over it. */
+  toOpenLink(peer: LinkPeer): OpenLink {
     return {
       host: peer.localHost,
       nodeName: peer.nodeName,

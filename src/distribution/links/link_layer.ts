@@ -4,7 +4,7 @@ import type { Connection, HandshakePeer, Listener, TlsContextHolder } from "../.
 import { listen } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import type { Envelope } from "../mod.ts";
+import type { Envelope, LinkTraffic } from "../mod.ts";
 import { HostLinks } from "./host_links.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
 import { IncomingLink } from "./incoming_link.ts";
@@ -24,7 +24,6 @@ import type {
   LinkHandlers,
   NodeIdentity,
   ReturnReason,
-  TableTraffic,
 } from "./ports.ts";
 import { SeedLink } from "./seed_link.ts";
 
@@ -43,7 +42,7 @@ export interface LinkLayerConfig {
   readonly hosts: HostSource;
   readonly handlers: LinkHandlers;
   /** Who replicates the session table over the links; nobody when something else does. */
-  readonly traffic?: TableTraffic;
+  readonly traffic?: LinkTraffic;
   /**
    * Nodes of other datacenters, of whatever local host, that tell of the rest of the mesh: each is
    * called until it has been, and again whenever nobody else can be reached.

@@ -1,12 +1,13 @@
 import type { Clock, Random } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
+import type { LinkTraffic } from "../mod.ts";
 import type { InboundLanes } from "./inbound_lanes.ts";
 import type { LinkMetrics } from "./link_metrics.ts";
 import type { LinkScope } from "./link_scope.ts";
 import type { ResolvedLinksOptions } from "./links_options.ts";
 import type { MeshHosts } from "./mesh_hosts.ts";
-import type { EndpointSource, LinkHandlers, NodeIdentity, TableTraffic } from "./ports.ts";
+import type { EndpointSource, LinkHandlers, NodeIdentity } from "./ports.ts";
 
 /** What all links of one process share. */
 export interface LinkShared {
@@ -17,7 +18,7 @@ export interface LinkShared {
   readonly tls: TlsContextHolder | undefined;
   readonly handlers: LinkHandlers;
   /** Undefined: the session table is not replicated over links. */
-  readonly traffic: TableTraffic | undefined;
+  readonly traffic: LinkTraffic | undefined;
   readonly endpoints: EndpointSource;
   readonly inbound: InboundLanes;
   readonly mesh: MeshHosts;

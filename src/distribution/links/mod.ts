@@ -17,8 +17,6 @@ export type {
   LinkHandlers,
   NodeIdentity,
   ReturnReason,
-  TableLink,
-  TableTraffic,
 } from "./ports.ts";
 export type { MeshFacts, SenderRefusal } from "./sender_rules.ts";
 export { isSenderAllowed, senderKey } from "./sender_rules.ts";

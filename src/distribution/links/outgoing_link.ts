@@ -2,6 +2,7 @@ import type { CancelTimer } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import { dial } from "../../net/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import {
   decodeAck,
   FRAME_TYPE,
@@ -21,7 +22,7 @@ import { expectedPeer } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
-import type { EndpointAddress, TableLink } from "./ports.ts";
+import type { EndpointAddress } from "./ports.ts";
 import { QueueTimes } from "./queue_times.ts";
 
 /** Who is told of an outgoing link's life. */
@@ -56,7 +57,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   #phase: Phase = { kind: "idle" };
   #peer: LinkPeer | undefined;
   #lastProcess = 0;
-  #table: TableLink | undefined;
+  #openLink: OpenLink | undefined;
   #timesOpened = 0;
   #retries = 0;
   #lastRefusal: CloseReason | undefined;
@@ -195,13 +196,13 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     });
     this.#events.opened(this);
     if (taken.length > 0) this.#events.restarted(this, taken);
-    this.#table = link.tableLink(peer);
-    this.#shared.traffic?.dialled(this.#table);
+    this.#openLink = link.toOpenLink(peer);
+    this.#shared.traffic?.dialled(this.#openLink);
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
     if (isTraffic(type)) {
-      this.#shared.traffic?.frame(this.#table!, type, buffer, start, end);
+      this.#shared.traffic?.frame(this.#openLink!, type, buffer, start, end);
       return;
     }
     if (type !== FRAME_TYPE.ack) {
@@ -234,8 +235,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#shared.log[level]("link.refused", fields);
     }
     this.#peer = undefined;
-    if (this.#table !== undefined) this.#shared.traffic?.ended(this.#table, reason === "leaving");
-    this.#table = undefined;
+    if (this.#openLink !== undefined) {
+      this.#shared.traffic?.ended(this.#openLink, reason === "leaving");
+    }
+    this.#openLink = undefined;
     // A link that breaks as soon as it stands must not be made again without end.
     const stoodMs = phase.kind === "connected"
       ? this.#shared.clock.monotonicMs() - phase.sinceMs

@@ -38,34 +38,6 @@ export interface LinkHandlers {
   pressure(sender: string, isOver: boolean): void;
 }
 
-/** One open link, as the replication of the session table uses it. */
-export interface TableLink {
-  /** The peer's local host, verified. */
-  readonly host: string;
-  readonly nodeName: string;
-  /** The peer's incarnation. */
-  readonly process: number;
-  /** Queues a copy of a whole frame; nothing happens when the link has ended. */
-  send(frame: Uint8Array): void;
-  /** Ends the link: the peer does not keep to the rules of replication. */
-  refuse(detail: string): void;
-}
-
-/** Who takes the frames of replication; without it they are read over. */
-export interface TableTraffic {
-  /** A node of another datacenter has linked to us: it may tell us of itself. */
-  accepted(link: TableLink): void;
-  /** We have linked to a node of another datacenter: we may tell it of ourselves. */
-  dialled(link: TableLink): void;
-  /**
-   * A LEASE, CHANGES, SNAPSHOT, POSITION, INVALIDATE (accepted) or MESH (dialled) frame at [`start`,
-   * `end`) of a read buffer. What it throws ends the link.
-   */
-  frame(link: TableLink, type: number, buffer: Uint8Array, start: number, end: number): void;
-  /** @param hasLeft true when the peer's process said that it goes down */
-  ended(link: TableLink, hasLeft: boolean): void;
-}
-
 /** Who this process is, as HELLO tells it. */
 export interface NodeIdentity {
   readonly globalHost: string;

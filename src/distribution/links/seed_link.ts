@@ -2,13 +2,14 @@ import type { CancelTimer } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
 import { dial } from "../../net/mod.ts";
 import type { Connection } from "../../net/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import { FRAME_TYPE, helloFrame, OUR_VERSIONS } from "../wire/mod.ts";
 import { LinkConnection } from "./link_connection.ts";
 import type { LinkConnectionOwner } from "./link_connection.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
-import type { EndpointAddress, TableLink } from "./ports.ts";
+import type { EndpointAddress } from "./ports.ts";
 
 /**
  * One call to a seed: a node of a datacenter that we do not know yet. Whoever answers there says who it
@@ -26,7 +27,7 @@ export class SeedLink implements LinkConnectionOwner {
   #cancel: CancelTimer = () => {};
   #abort: AbortController | undefined;
   #link: LinkConnection | undefined;
-  #table: TableLink | undefined;
+  #openLink: OpenLink | undefined;
   #retries = 0;
   #isIntroduced = false;
   #isStopped = false;
@@ -60,12 +61,12 @@ export class SeedLink implements LinkConnectionOwner {
 
   opened(peer: LinkPeer): void {
     this.#shared.log.info("seed.answered", { ...this.#fields, host: peer.localHost });
-    this.#table = this.#link!.tableLink(peer); // only it calls this
+    this.#openLink = this.#link!.toOpenLink(peer); // only it calls this
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
-    if (type !== FRAME_TYPE.mesh || this.#table === undefined) return; // ACK, nothing to us
-    this.#shared.traffic?.frame(this.#table, type, buffer, start, end);
+    if (type !== FRAME_TYPE.mesh || this.#openLink === undefined) return; // ACK, nothing to us
+    this.#shared.traffic?.frame(this.#openLink, type, buffer, start, end);
     this.#isIntroduced = true;
     this.#retries = 0;
     this.#link?.leave("superseded", "introduced");
@@ -73,7 +74,7 @@ export class SeedLink implements LinkConnectionOwner {
 
   ended(reason: CloseReason, detail: string): void {
     this.#link = undefined;
-    this.#table = undefined;
+    this.#openLink = undefined;
     if (!isOrderlyEnd(reason)) this.#failed(`${reason}: ${detail}`);
     this.#callLater();
   }

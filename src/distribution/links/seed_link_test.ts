@@ -1,38 +1,38 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "../../base/mod.ts";
+import type { LinkTraffic, OpenLink } from "../mod.ts";
 import type { MeshHint } from "../wire/mod.ts";
 import { decodeMesh, FRAME_TYPE, leaseFrame, meshFrame } from "../wire/mod.ts";
 import { TestAuthority, TestNode } from "./_test_kit.ts";
-import type { TableLink, TableTraffic } from "./ports.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const HINTS: readonly MeshHint[] = [{ host: DC1, endpoints: ["192.0.2.1#5555"] }];
 
 /** What the session table would do: greets whoever comes, and keeps what it is told. */
-class TestTraffic implements TableTraffic {
+class TestTraffic implements LinkTraffic {
   readonly hints: [from: string, hints: readonly MeshHint[]][] = [];
   readonly dialledHosts: string[] = [];
   readonly acceptedHosts: string[] = [];
   readonly ends: boolean[] = [];
   readonly frames: number[] = [];
 
-  accepted(link: TableLink): void {
+  accepted(link: OpenLink): void {
     this.acceptedHosts.push(link.host);
     link.send(meshFrame(HINTS));
   }
 
-  dialled(link: TableLink): void {
+  dialled(link: OpenLink): void {
     this.dialledHosts.push(link.host);
   }
 
-  frame(link: TableLink, type: number, buffer: Uint8Array, start: number, end: number): void {
+  frame(link: OpenLink, type: number, buffer: Uint8Array, start: number, end: number): void {
     this.frames.push(type);
     if (type === FRAME_TYPE.mesh) this.hints.push([link.host, decodeMesh(buffer, start, end)]);
   }
 
-  ended(_link: TableLink, hasLeft: boolean): void {
+  ended(_link: OpenLink, hasLeft: boolean): void {
     this.ends.push(hasLeft);
   }
 }
@@ -127,7 +127,7 @@ Deno.test("frames of replication go to whoever replicates, and are read over whe
       ...(there === undefined ? {} : { traffic: there }),
     });
     await dc1.links.listen();
-    let link: TableLink | undefined;
+    let link: OpenLink | undefined;
     const here = new TestTraffic();
     here.dialled = (opened) => {
       link = opened;
@@ -152,7 +152,7 @@ Deno.test("frames of replication go to whoever replicates, and are read over whe
 Deno.test("a link stands on which the acceptor talks all the time and the dialler has nothing to say", async () => {
   const clock = new ManualClock();
   const [there, here] = [new TestTraffic(), new TestTraffic()];
-  let talker: TableLink | undefined;
+  let talker: OpenLink | undefined;
   there.accepted = (link) => {
     talker = link;
   };

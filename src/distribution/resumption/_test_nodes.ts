@@ -8,7 +8,7 @@ import type { C2sSession, Stanza, StreamManagementOptions } from "../../xmpp/mod
 import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
 import { RawPeer } from "../../xmpp/stream/_raw_peer.ts";
 import { Envelope } from "../mod.ts";
-import type { LinkTraffic, ResumptionLink } from "./ports.ts";
+import type { LinkTraffic, OpenLink } from "../mod.ts";
 import { Resumption } from "./resumption.ts";
 import { RepeatFilter } from "../routing/repeat_filter.ts";
 
@@ -229,7 +229,7 @@ export class TestLink {
   drops: (from: TestNode, type: number) => boolean = () => false;
   readonly sent: { readonly from: TestNode; readonly type: number }[] = [];
   readonly refusals: string[] = [];
-  readonly #ends: readonly { readonly node: TestNode; readonly link: ResumptionLink }[];
+  readonly #ends: readonly { readonly node: TestNode; readonly link: OpenLink }[];
   #isOpen = true;
 
   /** @param one has dialled */
@@ -243,7 +243,7 @@ export class TestLink {
   }
 
   /** The end of `node`. */
-  endOf(node: TestNode): ResumptionLink {
+  endOf(node: TestNode): OpenLink {
     return this.#ends.find((end) => end.node === node)!.link;
   }
 
@@ -253,7 +253,7 @@ export class TestLink {
     for (const { node, link } of this.#ends) node.traffic.ended(link, hasLeft);
   }
 
-  #linkTo(to: TestNode, from: TestNode): ResumptionLink {
+  #linkTo(to: TestNode, from: TestNode): OpenLink {
     return {
       host: to.host,
       nodeName: `node@${to.host}`,

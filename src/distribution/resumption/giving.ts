@@ -8,12 +8,12 @@ import type {
   Unfreezing,
 } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
-import type { EnvelopeFields } from "../mod.ts";
+import type { EnvelopeFields, OpenLink } from "../mod.ts";
 import type { HaveFields, SessionDetail, TransferEnd } from "../wire/mod.ts";
 import { detailsFrames, endFrame, givenFrame, sessionFrame } from "../wire/mod.ts";
 import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
 import { stepGiving } from "./giving_state.ts";
-import type { FreezableSessions, RepeatMemory, ResumptionLink } from "./ports.ts";
+import type { FreezableSessions, RepeatMemory } from "./ports.ts";
 import { QueueSender } from "./queue_sender.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
@@ -48,7 +48,7 @@ export interface GivingPlace {
   /** The taker's number for it. */
   readonly transfer: number;
   /** A link to the taker. */
-  readonly link: ResumptionLink;
+  readonly link: OpenLink;
 }
 
 /** One session of this node on its way to another: runs what `stepGiving` decides. */
@@ -59,7 +59,7 @@ export class Giving implements FreezeOwner {
   readonly host: string;
   readonly nodeName: string;
   readonly #terms: GivingTerms;
-  #link: ResumptionLink | undefined;
+  #link: OpenLink | undefined;
   #state: GivingState = { kind: "covering" };
   #session: FrozenSession | undefined;
   readonly #queue: QueueSender;
@@ -126,7 +126,7 @@ export class Giving implements FreezeOwner {
     return this.#lostAtMs;
   }
 
-  get link(): ResumptionLink | undefined {
+  get link(): OpenLink | undefined {
     return this.#link;
   }
 
@@ -158,7 +158,7 @@ export class Giving implements FreezeOwner {
   }
 
   /** There is another one; what the taker has not confirmed is sent again once it has spoken. */
-  linked(link: ResumptionLink): void {
+  linked(link: OpenLink): void {
     this.#link = link;
     this.#lostAtMs = undefined;
     this.#queue.restart();

@@ -1,12 +1,4 @@
-export type {
-  DeliveredNumbers,
-  FreezableSessions,
-  LinkTraffic,
-  Peer,
-  Peers,
-  RepeatMemory,
-  ResumptionLink,
-} from "./ports.ts";
+export type { DeliveredNumbers, FreezableSessions, Peer, Peers, RepeatMemory } from "./ports.ts";
 export type { ResumptionOptions } from "./resumption_options.ts";
 export type { ResumptionDeps } from "./resumption.ts";
 export { Resumption } from "./resumption.ts";

@@ -1,26 +1,5 @@
 import type { FreezeOwner, Freezing, Jid, ResumeRequest } from "../../xmpp/mod.ts";
-import type { Envelope } from "../mod.ts";
-
-/** One open link to another node, as `links/` provides it. */
-export interface ResumptionLink {
-  /** The peer's local host, verified. */
-  readonly host: string;
-  readonly nodeName: string;
-  /** The peer's incarnation. */
-  readonly process: number;
-  /** Queues a copy of a whole frame; nothing happens when the link has ended. */
-  send(frame: Uint8Array): void;
-  /** Ends the link: the peer does not keep to the rules. */
-  refuse(detail: string): void;
-}
-
-/** What links tell those who use them besides for stanzas; see `links/ports.ts`. */
-export interface LinkTraffic {
-  accepted(link: ResumptionLink): void;
-  dialled(link: ResumptionLink): void;
-  frame(link: ResumptionLink, type: number, buffer: Uint8Array, start: number, end: number): void;
-  ended(link: ResumptionLink, hasLeft: boolean): void;
-}
+import type { Envelope, OpenLink } from "../mod.ts";
 
 /** The sessions of this node. */
 export interface FreezableSessions {
@@ -47,7 +26,7 @@ export interface RepeatMemory {
 }
 
 /** A process of another node. */
-export type Peer = Pick<ResumptionLink, "host" | "nodeName" | "process">;
+export type Peer = Pick<OpenLink, "host" | "nodeName" | "process">;
 
 /** What is known of other nodes. */
 export interface Peers {

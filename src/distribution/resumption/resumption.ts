@@ -3,6 +3,7 @@ import { SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Fetching, ResumeRequest, SessionsElsewhere } from "../../xmpp/mod.ts";
+import type { LinkTraffic, OpenLink } from "../mod.ts";
 import {
   decodeDetails,
   decodeEnd,
@@ -20,13 +21,7 @@ import type { TransferEnd } from "../wire/mod.ts";
 import type { GivingTerms } from "./giving.ts";
 import { Giving } from "./giving.ts";
 import { LinkBook } from "./link_book.ts";
-import type {
-  FreezableSessions,
-  LinkTraffic,
-  Peers,
-  RepeatMemory,
-  ResumptionLink,
-} from "./ports.ts";
+import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import { MAX_TAKINGS_KEPT, PEER_CHECK_MS } from "./resumption_options.ts";
@@ -160,7 +155,7 @@ export class Resumption implements SessionsElsewhere {
     for (const taking of [...this.#takings.values()]) taking.stop();
   }
 
-  #linked(link: ResumptionLink, isDialled: boolean): void {
+  #linked(link: OpenLink, isDialled: boolean): void {
     this.#links.add(link, isDialled);
     for (const giving of [...this.#givings.values()]) {
       if (giving.process === link.process) {
@@ -174,7 +169,7 @@ export class Resumption implements SessionsElsewhere {
     }
   }
 
-  #ended(link: ResumptionLink, hasLeft: boolean): void {
+  #ended(link: OpenLink, hasLeft: boolean): void {
     this.#links.remove(link);
     const other = this.#links.to(link.process);
     for (const giving of [...this.#givings.values()]) {
@@ -199,7 +194,7 @@ export class Resumption implements SessionsElsewhere {
   }
 
   #frame(
-    link: ResumptionLink,
+    link: OpenLink,
     type: number,
     buffer: Uint8Array,
     { start, end }: { readonly start: number; readonly end: number },
@@ -237,12 +232,12 @@ export class Resumption implements SessionsElsewhere {
     }
   }
 
-  #taking(link: ResumptionLink, transfer: number): Taking | undefined {
+  #taking(link: OpenLink, transfer: number): Taking | undefined {
     const taking = this.#takings.get(transfer);
     return taking?.process === link.process ? taking : undefined;
   }
 
-  #asked(link: ResumptionLink, request: ResumeRequest & { readonly transfer: number }): void {
+  #asked(link: OpenLink, request: ResumeRequest & { readonly transfer: number }): void {
     const { transfer } = request;
     const key = keyOf(link.process, transfer);
     const isFull = this.#givings.size >= (this.#options.maxGivings ?? DEFAULT_MAX_GIVINGS);
@@ -289,7 +284,7 @@ export class Resumption implements SessionsElsewhere {
 }
 
 /** What we do not want any more is to stay, or to go back to, where it was. */
-function decline(link: ResumptionLink, transfer: number): void {
+function decline(link: OpenLink, transfer: number): void {
   link.send(haveFrame({ transfer, step: "decline", received: 0, settled: 0 }));
 }
 

@@ -12,11 +12,11 @@ import type {
   Stanza,
 } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
-import type { EnvelopeFields, Settler } from "../mod.ts";
+import type { EnvelopeFields, OpenLink, Settler } from "../mod.ts";
 import type { EndFields, QueueFields, SessionDetail, SessionFields } from "../wire/mod.ts";
 import { haveFrame, resumeFrame } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
-import type { Peers, RepeatMemory, ResumptionLink } from "./ports.ts";
+import type { Peers, RepeatMemory } from "./ports.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import { FOLLOW_MS, MAX_DETAILS_IN_ALL, SETTLED_MS } from "./resumption_options.ts";
@@ -32,7 +32,7 @@ export interface TakingTerms {
   readonly metrics: ResumptionMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  linkTo(process: number): ResumptionLink | undefined;
+  linkTo(process: number): OpenLink | undefined;
   over(taking: Taking): void;
 }
 
@@ -47,7 +47,7 @@ export class Taking implements Settler {
   readonly #request: ResumeRequest;
   readonly #resolve: (arrival: Arrival) => void;
   #process: number;
-  #link: ResumptionLink | undefined;
+  #link: OpenLink | undefined;
   #state: TakingState = { kind: "asking", hops: 0 };
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
@@ -82,7 +82,7 @@ export class Taking implements Settler {
     return this.#process;
   }
 
-  get link(): ResumptionLink | undefined {
+  get link(): OpenLink | undefined {
     return this.#link;
   }
 
@@ -162,7 +162,7 @@ export class Taking implements Settler {
   }
 
   /** There is another link: what was said over the one before may not have arrived. */
-  linked(link: ResumptionLink): void {
+  linked(link: OpenLink): void {
     this.#link = link;
     this.#step({ kind: "news" });
   }

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock, SeededRandom } from "../../base/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import { MemoryRedis } from "./_memory_redis.ts";
 import { fullJid, TestTable } from "./_test_table.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
-import type { TableLink } from "./table_traffic.ts";
 
 /** One run: datacenters with a plain Redis each, whose nodes replicate over links. */
 export interface MeshSimulationOptions {
@@ -44,8 +44,8 @@ interface SimulatedLink {
   readonly from: number;
   readonly to: number;
   /** What the dialler holds, and what the acceptor holds. */
-  readonly dialler: TableLink;
-  readonly acceptor: TableLink;
+  readonly dialler: OpenLink;
+  readonly acceptor: OpenLink;
   isUp: boolean;
   arrivesMs: [number, number];
 }
@@ -235,7 +235,7 @@ export class MeshSimulation {
         const key = `${from}>${to}`;
         if (from === to || dialling === undefined || accepting === undefined) return;
         if (this.#links.has(key) || this.#isSplit({ from, to })) return;
-        const end = (way: 0 | 1, to: TestTable, host: number): TableLink => ({
+        const end = (way: 0 | 1, to: TestTable, host: number): OpenLink => ({
           host: `dc${host}.example.com`,
           nodeName: `node1@dc${host}.example.com`,
           process: to.incarnation,

@@ -1,7 +1,7 @@
+import type { OpenLink } from "../mod.ts";
 import type { PositionFields, TableRecord } from "../wire/mod.ts";
 import { changesFrame, MAX_TABLE_RECORDS, snapshotFrame } from "../wire/mod.ts";
 import type { ChangeLog } from "./change_log.ts";
-import type { TableLink } from "./table_traffic.ts";
 
 /** Changes that the other side may have to apply at once. */
 export const MAX_AHEAD = 4_096;
@@ -32,8 +32,8 @@ export interface FeedSource {
 export class AuthorFeed {
   readonly host: string;
   readonly #source: FeedSource;
-  readonly #links = new Set<TableLink>();
-  #carrier: TableLink | undefined;
+  readonly #links = new Set<OpenLink>();
+  #carrier: OpenLink | undefined;
   /** Of the POSITION that began this; undefined until one came over the carrier. */
   #round: number | undefined;
   #sent = 0;
@@ -66,13 +66,13 @@ export class AuthorFeed {
   }
 
   /** A link to the datacenter has opened. */
-  opened(link: TableLink): void {
+  opened(link: OpenLink): void {
     this.#links.add(link);
     if (this.#carrier === undefined) this.#carry(link);
   }
 
   /** A link has ended: another takes over. */
-  ended(link: TableLink): void {
+  ended(link: OpenLink): void {
     this.#links.delete(link);
     if (this.#carrier !== link) return;
     this.#carrier = undefined;
@@ -88,7 +88,7 @@ export class AuthorFeed {
   }
 
   /** The other side says what it has. */
-  position(link: TableLink, position: PositionFields): void {
+  position(link: OpenLink, position: PositionFields): void {
     if (link !== this.#carrier || position.process !== this.#source.process) return;
     const { log } = this.#source;
     if (position.applied > log.lastNumber) {
@@ -132,7 +132,7 @@ export class AuthorFeed {
     }
   }
 
-  #carry(link: TableLink): void {
+  #carry(link: OpenLink): void {
     this.#carrier = link;
     this.beat();
   }

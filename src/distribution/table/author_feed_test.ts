@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
+import type { OpenLink } from "../mod.ts";
 import type { ChangesFields, SnapshotFields, TableRecord } from "../wire/mod.ts";
 import { decodeChanges, decodeSnapshot, FRAME_TYPE } from "../wire/mod.ts";
 import { AuthorFeed } from "./author_feed.ts";
 import { ChangeLog } from "./change_log.ts";
-import type { TableLink } from "./table_traffic.ts";
 
 const PROCESS = 7;
 const AHEAD = 4_096;
 const CHUNK = 32;
 const LEASE = Uint8Array.of(0, 0, 0, 1, FRAME_TYPE.lease);
 
-class Link implements TableLink {
+class Link implements OpenLink {
   readonly host = "dc2.example.com";
   readonly nodeName = "node1@dc2.example.com";
   readonly process = 9;

@@ -1,8 +1,8 @@
+import type { OpenLink } from "../mod.ts";
 import type { ChangesFields, LeaseFields, SnapshotFields, TableRecord } from "../wire/mod.ts";
 import { positionFrame } from "../wire/mod.ts";
 import { MAX_AHEAD, MAX_PIECES_AHEAD } from "./author_feed.ts";
 import type { Author, ReplicaWriter } from "./replica_writer.ts";
-import type { TableLink } from "./table_traffic.ts";
 
 /** What an intake needs. */
 export interface IntakeDependencies {
@@ -41,7 +41,7 @@ export class AuthorIntake {
   readonly #deps: IntakeDependencies;
   #process = 0;
   #startedUs = 0;
-  #link: TableLink | undefined;
+  #link: OpenLink | undefined;
   #lease: LeaseFields | undefined;
   #lastNumber = 0;
   #round = 0;
@@ -87,7 +87,7 @@ export class AuthorIntake {
   }
 
   /** Takes the author's lease: over another link, or of another process, everything begins anew. */
-  lease(link: TableLink, lease: LeaseFields): void {
+  lease(link: OpenLink, lease: LeaseFields): void {
     if (lease.process !== this.#process) {
       if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // it is superseded
       this.#process = lease.process;
@@ -104,7 +104,7 @@ export class AuthorIntake {
     if (!this.#isLocated) this.#locate();
   }
 
-  changes(link: TableLink, changes: ChangesFields): void {
+  changes(link: OpenLink, changes: ChangesFields): void {
     if (!this.#isCurrent(link, changes)) return;
     const { first, records } = changes;
     if (first !== this.#received + 1) {
@@ -120,7 +120,7 @@ export class AuthorIntake {
     this.#do({ kind: "changes", attempt: this.#attempt, changes });
   }
 
-  piece(link: TableLink, piece: SnapshotFields): void {
+  piece(link: OpenLink, piece: SnapshotFields): void {
     if (!this.#isCurrent(link, piece)) return;
     if (piece.chunk !== this.#lastPiece + 1 || piece.chunk - this.#chunk > MAX_PIECES_AHEAD) {
       link.refuse(
@@ -134,7 +134,7 @@ export class AuthorIntake {
   }
 
   /** The link has ended; `hasLeft` when the author's process goes down. */
-  ended(link: TableLink, hasLeft: boolean): void {
+  ended(link: OpenLink, hasLeft: boolean): void {
     if (link.process !== this.#process) return;
     if (hasLeft) {
       this.#process = 0;
@@ -166,7 +166,7 @@ export class AuthorIntake {
     if (!this.#work.some(({ kind }) => kind === "locate")) this.#do({ kind: "locate" });
   }
 
-  #isCurrent(link: TableLink, { process, round }: { process: number; round: number }): boolean {
+  #isCurrent(link: OpenLink, { process, round }: { process: number; round: number }): boolean {
     return link === this.#link && process === this.#process && this.#isLocated &&
       round === this.#round;
   }

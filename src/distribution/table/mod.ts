@@ -2,5 +2,4 @@ export type { EndpointAddress, PublicDomain } from "./directory.ts";
 export type { CacheOptions, RedisOptions, TableOptions } from "./options.ts";
 export { resolveTable } from "./options.ts";
 export type { HostRemoval, TableDependencies, TableSnapshot } from "./session_table.ts";
-export type { TableLink, TableTraffic } from "./table_traffic.ts";
 export { SessionTable } from "./session_table.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import { advance, fullJid, TestTable } from "./_test_table.ts";
-import type { TableLink } from "./table_traffic.ts";
 
 const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";
@@ -33,14 +33,14 @@ Deno.test("SessionTable says which addresses another datacenter's nodes have tol
 
 /** A link that `from` has dialled to `to`. */
 function link(from: TestTable, to: TestTable): void {
-  const inward: TableLink = {
+  const inward: OpenLink = {
     host: THERE,
     nodeName: `node1@${THERE}`,
     process: from.incarnation,
     send: (frame) => pass(from, outward, frame),
     refuse: assert.fail,
   };
-  const outward: TableLink = {
+  const outward: OpenLink = {
     host: HERE,
     nodeName: `node1@${HERE}`,
     process: to.incarnation,
@@ -52,6 +52,6 @@ function link(from: TestTable, to: TestTable): void {
 }
 
 /** A frame's type stands behind its length. */
-function pass({ table }: TestTable, link: TableLink, frame: Uint8Array): void {
+function pass({ table }: TestTable, link: OpenLink, frame: Uint8Array): void {
   table.traffic!.frame(link, frame[4]!, frame, 0, frame.length);
 }

@@ -1,6 +1,7 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { tryParseJid } from "../../xmpp/mod.ts";
+import type { LinkTraffic, OpenLink } from "../mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import {
   decodeChanges,
@@ -33,7 +34,6 @@ import { ReplicaWriter } from "./replica_writer.ts";
 import type { Reconciler } from "./reconciler.ts";
 import type { RedisCommands } from "./redis_commands.ts";
 import { ReplicationMetrics } from "./replication_metrics.ts";
-import type { TableLink, TableTraffic } from "./table_traffic.ts";
 
 /** What replication needs. */
 export interface ReplicationDependencies {
@@ -75,7 +75,7 @@ interface Known extends NodeRef {
  * Replication by the nodes themselves (`design.md` §4, "Who replicates"): tells other datacenters
  * what this node owns, and writes into this datacenter's Redis what theirs own.
  */
-export class Replication implements TableTraffic {
+export class Replication implements LinkTraffic {
   readonly #deps: ReplicationDependencies;
   readonly #log = new ChangeLog();
   readonly #writer: ReplicaWriter;
@@ -84,8 +84,8 @@ export class Replication implements TableTraffic {
   readonly #intakes = new Map<string, AuthorIntake>();
   readonly #known = new Map<string, Known>();
   /** Acceptor's links by process: the first of each has been given our hints. */
-  readonly #accepted = new Map<number, Set<TableLink>>();
-  readonly #refusedLinks = new WeakSet<TableLink>();
+  readonly #accepted = new Map<number, Set<OpenLink>>();
+  readonly #refusedLinks = new WeakSet<OpenLink>();
   readonly #walks = new Map<string, NodeRef>();
   readonly #time = new MeshTime();
   readonly peers = new PeerBook();
@@ -183,14 +183,14 @@ export class Replication implements TableTraffic {
 
   // ---- links -------------------------------------------------------------------------------
 
-  accepted(link: TableLink): void {
+  accepted(link: OpenLink): void {
     let links = this.#accepted.get(link.process);
     if (links === undefined) this.#accepted.set(link.process, links = new Set());
     links.add(link);
     if (links.size === 1) link.send(this.#meshFrame());
   }
 
-  dialled(link: TableLink): void {
+  dialled(link: OpenLink): void {
     this.#feed(link.host).opened(link);
   }
 
@@ -212,12 +212,12 @@ export class Replication implements TableTraffic {
   }
 
   /** Nobody can dial a datacenter that accepts links nowhere: it is told over those that it makes. */
-  #answerOver(link: TableLink, { endpoints }: LeaseFields): void {
+  #answerOver(link: OpenLink, { endpoints }: LeaseFields): void {
     if (endpoints.length > 0 || this.peers.endpoints(link.host).length > 0) return;
     if (this.#accepted.get(link.process)?.has(link)) this.#feed(link.host).opened(link);
   }
 
-  frame(link: TableLink, type: number, buffer: Uint8Array, start: number, end: number): void {
+  frame(link: OpenLink, type: number, buffer: Uint8Array, start: number, end: number): void {
     switch (type) {
       case FRAME_TYPE.lease: {
         const lease = decodeLease(buffer, start, end);
@@ -251,7 +251,7 @@ export class Replication implements TableTraffic {
     }
   }
 
-  ended(link: TableLink, hasLeft: boolean): void {
+  ended(link: OpenLink, hasLeft: boolean): void {
     const links = this.#accepted.get(link.process);
     if (links?.delete(link) && links.size === 0) this.#accepted.delete(link.process);
     this.#feeds.get(link.host)?.ended(link);
@@ -260,7 +260,7 @@ export class Replication implements TableTraffic {
 
   /** An author speaks for itself alone, on its own links. */
   #isOwn(
-    link: TableLink,
+    link: OpenLink,
     fields: { readonly process: number; readonly localHost?: string; readonly nodeName?: string },
   ): boolean {
     const { process, localHost = link.host, nodeName = link.nodeName } = fields;
@@ -271,7 +271,7 @@ export class Replication implements TableTraffic {
     return false;
   }
 
-  #refuse(host: string, detail: string, link?: TableLink): void {
+  #refuse(host: string, detail: string, link?: OpenLink): void {
     this.#metrics.refused.inc();
     if (link !== undefined) {
       if (this.#refusedLinks.has(link)) return; // a peer must not fill the log
@@ -299,7 +299,7 @@ export class Replication implements TableTraffic {
     return intake;
   }
 
-  #intakeOf({ host, nodeName }: TableLink): AuthorIntake | undefined {
+  #intakeOf({ host, nodeName }: OpenLink): AuthorIntake | undefined {
     return this.#intakes.get(`${host}#${nodeName}`);
   }
 

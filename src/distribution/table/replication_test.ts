@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
+import type { OpenLink } from "../mod.ts";
 import {
   changesFrame,
   decodeLease,
@@ -12,14 +13,13 @@ import {
 } from "../wire/mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
-import type { TableLink } from "./table_traffic.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const NODE2 = `node1@${DC2}`;
 
 /** A peer's end of a link, as a test holds it. */
-class Peer implements TableLink {
+class Peer implements OpenLink {
   readonly host = DC2;
   readonly nodeName = NODE2;
   readonly process: number;

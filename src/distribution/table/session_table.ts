@@ -3,6 +3,7 @@ import { CausewayError, describeError, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { LinkTraffic } from "../mod.ts";
 import { ClearedKeys } from "./cleared_keys.ts";
 import { ClusterBus } from "./cluster_bus.ts";
 import { ClusterDirectory } from "./cluster_directory.ts";
@@ -30,7 +31,6 @@ import type { RedisCommands } from "./redis_commands.ts";
 import { RefreshWheel } from "./refresh_wheel.ts";
 import { Replication } from "./replication.ts";
 import { TableMetrics } from "./table_metrics.ts";
-import type { TableTraffic } from "./table_traffic.ts";
 
 /** What a session table is given. */
 export interface TableDependencies {
@@ -232,7 +232,7 @@ export class SessionTable {
   }
 
   /** Takes what comes over links, where the nodes replicate. */
-  get traffic(): TableTraffic | undefined {
+  get traffic(): LinkTraffic | undefined {
     return this.#replication;
   }
 
