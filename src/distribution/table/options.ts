@@ -114,6 +114,9 @@ export function resolveTable(options: TableOptions): ResolvedTable {
 /** Least life of what other datacenters own: they renew one lease, and not every entry. */
 const REPLICA_SECONDS = 86_400;
 
+/** Leases are renewed this often within the time in which all is: eight in an entry's life, by default. */
+export const LEASES_PER_REFRESH = 4;
+
 /** Seconds that an entry of another datacenter lives without being looked at. */
 export function replicaSeconds({ redis }: ResolvedTable): string {
   return String(Math.max(REPLICA_SECONDS, 2 * Math.ceil(redis.expireAfterMs / 1000)));

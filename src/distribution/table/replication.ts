@@ -21,11 +21,11 @@ import { isHost } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import { MeshTime } from "./mesh_time.ts";
 import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
-import { fullJidKey, leaseKey, nodesKey } from "./keys.ts";
+import { fullJidKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
-import { tryParseLease } from "./node_leases.ts";
+import { nodeId, NodeWatch } from "./node_watch.ts";
 import type { ResolvedTable } from "./options.ts";
-import { replicaSeconds } from "./options.ts";
+import { LEASES_PER_REFRESH } from "./options.ts";
 import type { OwnAccounts } from "./own_accounts.ts";
 import { PeerBook } from "./peer_book.ts";
 import type { Publication } from "./publication.ts";
@@ -58,19 +58,6 @@ export interface ReplicationDependencies {
   failed(reason: string): void;
 }
 
-/** Leases are sent this often within the time in which all is renewed. */
-const BEATS_PER_REFRESH = 4;
-/** Milliseconds between looks at who lives. */
-const WATCH_MS = 1_000;
-/** Share of a replica's life after which it is looked at, and after which a dead author's goes. */
-const RENEWALS = 4;
-
-interface Known extends NodeRef {
-  /** Undefined: not looked at yet. */
-  isLive: boolean | undefined;
-  lookedMs: number;
-}
-
 /**
  * Replication by the nodes themselves (`design.md` §4, "Who replicates"): tells other datacenters
  * what this node owns, and writes into this datacenter's Redis what theirs own.
@@ -82,25 +69,24 @@ export class Replication implements LinkTraffic {
   readonly #metrics: ReplicationMetrics;
   readonly #feeds = new Map<string, AuthorFeed>();
   readonly #intakes = new Map<string, AuthorIntake>();
-  readonly #known = new Map<string, Known>();
+  readonly #watch: NodeWatch;
   /** Acceptor's links by process: the first of each has been given our hints. */
   readonly #accepted = new Map<number, Set<OpenLink>>();
   readonly #refusedLinks = new WeakSet<OpenLink>();
-  readonly #walks = new Map<string, NodeRef>();
   readonly #time = new MeshTime();
   readonly peers = new PeerBook();
   #startedUs = 0;
-  #isWalking = false;
-  #isWatching = false;
   #isFlushing = false;
-  #isClosed = false;
-  #hasBeaten = false;
   #cancelBeat: CancelTimer = () => {};
-  #cancelWatch: CancelTimer = () => {};
 
   constructor(deps: ReplicationDependencies) {
     this.#deps = deps;
     this.#writer = new ReplicaWriter(deps);
+    this.#watch = new NodeWatch({
+      ...deps,
+      writer: this.#writer,
+      died: (node) => this.#forgetTime(node),
+    });
     this.#metrics = new ReplicationMetrics(deps.metrics);
   }
 
@@ -108,13 +94,12 @@ export class Replication implements LinkTraffic {
   start(): void {
     this.#startedUs = this.#deps.epochs.next();
     this.#beatLater();
-    this.#watchLater();
+    this.#watch.start();
   }
 
   close(): void {
-    this.#isClosed = true;
     this.#cancelBeat();
-    this.#cancelWatch();
+    this.#watch.close();
   }
 
   get snapshot() {
@@ -225,7 +210,9 @@ export class Replication implements LinkTraffic {
         this.#intake(lease).lease(link, lease);
         this.#answerOver(link, lease);
         const offsetUs = lease.nowUs - this.#deps.clock.wallUs();
-        if (this.#time.note(`${lease.localHost}#${lease.nodeName}`, offsetUs)) this.#followTime();
+        if (this.#time.note(nodeId({ host: lease.localHost, node: lease.nodeName }), offsetUs)) {
+          this.#followTime();
+        }
         return;
       }
       case FRAME_TYPE.changes: {
@@ -281,7 +268,7 @@ export class Replication implements LinkTraffic {
   }
 
   #intake({ localHost: host, nodeName: node }: LeaseFields): AuthorIntake {
-    const key = `${host}#${node}`;
+    const key = nodeId({ host, node });
     let intake = this.#intakes.get(key);
     if (intake === undefined) {
       intake = new AuthorIntake({ host, node }, {
@@ -289,7 +276,7 @@ export class Replication implements LinkTraffic {
         leased: (author, lease) => this.#leased(author, lease),
         left: (author) => this.#left(author),
         mayClaim: (author, record) => this.#mayClaim(author, record),
-        isLastNode: (author) => this.#isLastNode(author),
+        isLastNode: (author) => this.#watch.isLastNode(author),
         applied: (_, count) => this.#metrics.applied.inc(count),
       });
       this.#intakes.set(key, intake);
@@ -300,7 +287,7 @@ export class Replication implements LinkTraffic {
   }
 
   #intakeOf({ host, nodeName }: OpenLink): AuthorIntake | undefined {
-    return this.#intakes.get(`${host}#${nodeName}`);
+    return this.#intakes.get(nodeId({ host, node: nodeName }));
   }
 
   /** A user of the global host, or a component that is nobody's local host. */
@@ -319,28 +306,19 @@ export class Replication implements LinkTraffic {
   }
 
   #isLocalHost(domain: string): boolean {
-    return this.peers.endpoints(domain).length > 0 || this.#hasNodes(domain);
-  }
-
-  #hasNodes(host: string): boolean {
-    for (const known of this.#known.values()) if (known.host === host) return true;
-    return false;
+    return this.peers.endpoints(domain).length > 0 || this.#watch.hasNodes(domain);
   }
 
   // ---- the mesh ----------------------------------------------------------------------------
 
   /** True when a node of `host` lives, as far as this node has looked. */
   isLiveHost(host: string): boolean {
-    if (host === this.#deps.options.localHost) return true;
-    for (const known of this.#known.values()) {
-      if (known.host === host && known.isLive !== false) return true;
-    }
-    return false;
+    return this.#watch.isLiveHost(host);
   }
 
   #leased(author: Author, lease: LeaseFields): void {
     const { host, node } = author;
-    this.#noteLive({ host, node }, true);
+    this.#watch.note({ host, node }, true);
     const endpoints = lease.endpoints.flatMap((text) => tryParseEndpoint(text) ?? []);
     if (endpoints.length > 0 && this.peers.note(host, node, endpoints)) this.#meshNews(host);
   }
@@ -348,18 +326,11 @@ export class Replication implements LinkTraffic {
   #left(author: Author): void {
     const { host, node } = author;
     this.#deps.logger.info("replication.author-left", { host, node });
-    const isLast = this.#isLastNode(author);
-    this.#known.delete(`${host}#${node}`);
-    if (this.#time.forget(`${host}#${node}`)) this.#followTime();
+    const isLast = this.#watch.isLastNode(author);
+    this.#watch.forget(author);
+    this.#forgetTime(author);
     if (isLast) this.peers.forget(host);
     else this.peers.noteLeft(host, node);
-  }
-
-  #isLastNode({ host, node }: NodeRef): boolean {
-    for (const known of this.#known.values()) {
-      if (known.host === host && known.node !== node && known.isLive !== false) return false;
-    }
-    return true;
   }
 
   /** Somebody has heard of a datacenter: we call it, and its certificate says whether it is so. */
@@ -392,25 +363,16 @@ export class Replication implements LinkTraffic {
   // ---- time --------------------------------------------------------------------------------
 
   #beatLater(): void {
-    const everyMs = this.#deps.options.redis.refreshAfterMs / BEATS_PER_REFRESH;
+    const everyMs = this.#deps.options.redis.refreshAfterMs / LEASES_PER_REFRESH;
     this.#cancelBeat = this.#deps.clock.after(everyMs, () => {
       this.#beatLater();
       if (!this.#deps.publication.isSuperseded) this.leaseChanged();
     });
   }
 
-  #watchLater(): void {
-    const { clock, options } = this.#deps;
-    const everyMs = Math.min(WATCH_MS, options.redis.refreshAfterMs / BEATS_PER_REFRESH);
-    this.#cancelWatch = clock.after(everyMs, () => {
-      this.#watchLater();
-      void this.#watch(); // never rejects
-    });
-  }
-
   /** This node has written its lease: from now on Redis remembers us, or has lost its data. */
   async redisReached(): Promise<void> {
-    this.#hasBeaten = true;
+    this.#watch.leaseWritten();
     await this.#syncPeers();
   }
 
@@ -423,10 +385,10 @@ export class Replication implements LinkTraffic {
     for (const intake of this.#intakes.values()) intake.restart(hasLost);
     const authors = await this.#writer.authors() ?? [];
     for (const { host, node } of authors) {
-      if (host !== this.#deps.options.localHost) this.#noteLive({ host, node }, undefined);
+      if (host !== this.#deps.options.localHost) this.#watch.note({ host, node }, undefined);
     }
     await this.#syncPeers();
-    await this.#watch();
+    await this.#watch.look();
   }
 
   async #syncPeers(): Promise<void> {
@@ -447,10 +409,8 @@ export class Replication implements LinkTraffic {
    */
   async removeHost(host: string): Promise<"removed" | "live" | "unknown"> {
     if (this.isLiveHost(host)) return "live";
-    if (!this.peers.hosts().includes(host) && !this.#hasNodes(host)) return "unknown";
-    for (const known of [...this.#known.values()]) {
-      if (known.host === host) await this.#bury(known);
-    }
+    if (!this.peers.hosts().includes(host) && !this.#watch.hasNodes(host)) return "unknown";
+    await this.#watch.buryAll(host);
     this.peers.dismiss(host);
     this.#removed(host);
     await this.#syncPeers();
@@ -462,76 +422,9 @@ export class Replication implements LinkTraffic {
     this.#deps.hostRemoved(host);
   }
 
-  /** Looks who lives, and whether Redis still knows us. */
-  async #watch(): Promise<void> {
-    const { redis, options, leases, clock, isRedisUp } = this.#deps;
-    if (this.#isWatching || this.#isClosed || !isRedisUp()) return;
-    this.#isWatching = true;
-    const known = [...this.#known.values()];
-    try {
-      const [own, siblings, ...replies] = await redis.run([
-        ["GET", leaseKey(options.localHost, options.nodeName)],
-        ["SMEMBERS", nodesKey(options.localHost)],
-        ...known.map(({ host, node }) => ["GET", leaseKey(host, node)] as const),
-      ]);
-      if (own === null && this.#hasBeaten && !this.#isClosed) {
-        this.#hasBeaten = false;
-        this.#deps.redisLost();
-      }
-      for (const node of Array.isArray(siblings) ? siblings as readonly string[] : []) {
-        if (node !== options.nodeName) this.#noteLive({ host: options.localHost, node }, undefined);
-      }
-      const nowMs = clock.monotonicMs();
-      const renewMs = Number(replicaSeconds(options)) * 1000 / RENEWALS;
-      for (const [i, { host, node }] of known.entries()) {
-        const incarnation = tryParseLease(replies[i] ?? null)?.incarnation;
-        leases.note({ host, node }, incarnation);
-        this.#noteLive({ host, node }, incarnation !== undefined);
-        const entry = this.#known.get(`${host}#${node}`);
-        if (entry === undefined || nowMs - entry.lookedMs < renewMs) continue;
-        entry.lookedMs = nowMs;
-        if (entry.isLive) this.#walk(entry);
-        else if (host === options.localHost) this.#known.delete(`${host}#${node}`);
-        else await this.#bury(entry);
-      }
-    } catch (thrown) {
-      this.#deps.failed(String(thrown));
-    }
-    this.#isWatching = false;
-  }
-
-  /** A node that has been dead for so long leaves nothing behind; should it come back, it tells all. */
-  async #bury(node: NodeRef): Promise<void> {
-    const author = { host: node.host, node: node.node, process: 0 };
-    if (!await this.#writer.forget(author, this.#isLastNode(author))) return;
-    this.#known.delete(`${node.host}#${node.node}`);
-    this.#deps.logger.info("replication.author-buried", author);
-  }
-
-  #noteLive({ host, node }: NodeRef, isLive: boolean | undefined): void {
-    const key = `${host}#${node}`;
-    const nowMs = this.#deps.clock.monotonicMs();
-    const entry = this.#known.get(key);
-    if (entry === undefined) {
-      this.#known.set(key, { host, node, isLive, lookedMs: nowMs });
-      return;
-    }
-    if (isLive === undefined || entry.isLive === isLive) return;
-    const isFirstLook = entry.isLive === undefined;
-    entry.isLive = isLive;
-    entry.lookedMs = nowMs;
-    if (host === this.#deps.options.localHost) {
-      // keys that named us on its behalf may belong to another datacenter now
-      if (!isLive) { for (const known of this.#known.values()) this.#walk(known); }
-      return;
-    }
-    if (!isLive && this.#time.forget(key)) this.#followTime();
-    if (!isFirstLook) {
-      const event = isLive ? "replication.author-back" : "replication.author-lost";
-      this.#deps.logger[isLive ? "info" : "warn"](event, { host, node });
-    }
-    // also at the first look: whoever had our name before may have left keys that name us
-    this.#walk(entry);
+  /** What a node tells that is gone no longer counts for the time. */
+  #forgetTime(node: NodeRef): void {
+    if (this.#time.forget(nodeId(node))) this.#followTime();
   }
 
   #followTime(): void {
@@ -540,27 +433,5 @@ export class Replication implements LinkTraffic {
     const aheadMs = Math.round(-correctionUs / 1000);
     if (correctionUs === 0) this.#deps.logger.info("clock.agrees");
     else this.#deps.logger.warn("clock.off", { aheadMs });
-  }
-
-  /** Has the keys behind a node's claims looked at: with its lease, they count or do not. */
-  #walk(node: NodeRef): void {
-    if (node.host === this.#deps.options.localHost) return;
-    this.#walks.set(`${node.host}#${node.node}`, { host: node.host, node: node.node });
-    if (this.#isWalking) return;
-    this.#isWalking = true;
-    void this.#walkAll(); // never rejects: the writer does not
-  }
-
-  async #walkAll(): Promise<void> {
-    for (const [key, node] of this.#walks) {
-      this.#walks.delete(key);
-      if (this.#isClosed) break;
-      // a walk that Redis broke off is taken up when it is back
-      if (!await this.#writer.lookAgain(node)) {
-        const entry = this.#known.get(key);
-        if (entry !== undefined) entry.lookedMs = -Infinity;
-      }
-    }
-    this.#isWalking = false;
   }
 }

@@ -20,7 +20,7 @@ import { LocationCache } from "./location_cache.ts";
 import { LocationLookup } from "./location_lookup.ts";
 import { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable, TableOptions } from "./options.ts";
-import { resolveTable } from "./options.ts";
+import { LEASES_PER_REFRESH, resolveTable } from "./options.ts";
 import { OwnAccounts } from "./own_accounts.ts";
 import type { Placement } from "./placements.ts";
 import { Placements } from "./placements.ts";
@@ -73,8 +73,6 @@ export interface TableSnapshot {
   readonly replication: Replication["snapshot"] | undefined;
 }
 
-/** A heartbeat comes this often while all is well: with the defaults eight in an entry's life. */
-const BEATS_PER_REFRESH = 4;
 /** While Redis refuses, it is tried again this often. */
 const PROBE_MS = 1_000;
 
@@ -158,7 +156,7 @@ export class SessionTable {
       entries: () => this.#accounts.entries,
       cached: () => this.#cache.size,
     });
-    const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / BEATS_PER_REFRESH);
+    const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / LEASES_PER_REFRESH);
     this.#leases = new NodeLeases(this.#redis, this.#clock, leaseLifetimeMs);
     const isBuiltin = this.#options.replication === "builtin";
     const common = {
@@ -182,7 +180,6 @@ export class SessionTable {
       this.#leases,
       (count) => this.#metrics.garbage.inc(count),
     );
-    this.#mesh = new KnownMesh(directory, localHost, common.failed);
     this.#cluster = new ClusterDirectory({
       redis: this.#redis,
       leases: this.#leases,
@@ -583,7 +580,7 @@ export class SessionTable {
     if (this.#phase !== "running" || this.#publication.isSuperseded) return;
     try {
       const isOurs = await this.#publication.beat();
-      this.#delayBeat(this.#options.redis.refreshAfterMs / BEATS_PER_REFRESH);
+      this.#delayBeat(this.#options.redis.refreshAfterMs / LEASES_PER_REFRESH);
       if (!isOurs) this.#supersede();
       else {
         const hasLost = this.#publication.hasBeenForgotten || this.#hasLostKeys;
