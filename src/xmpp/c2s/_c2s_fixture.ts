@@ -184,3 +184,16 @@ export async function bind(peer: RawPeer, resource?: string): Promise<string> {
   );
   return match[1]!;
 }
+
+/** Checks that nothing but `text`s come in before what is sent now. */
+export async function expectOnly(
+  peer: RawPeer,
+  jid: string,
+  ...texts: (string | RegExp)[]
+): Promise<void> {
+  for (const text of texts) await peer.expectNext(text);
+  await peer.exchange(
+    `<message id='marker' to='${jid}'/>`,
+    new RegExp(`^<message from='${RegExp.escape(jid)}'[^>]*id='marker'[^>]*/>`),
+  );
+}

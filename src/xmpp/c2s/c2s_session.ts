@@ -1,6 +1,6 @@
 import { CausewayError, SlabAllocator } from "../../base/mod.ts";
 import { errorReply } from "../error_reply.ts";
-import type { FullJid, Jid } from "../jid.ts";
+import type { FullJid } from "../jid.ts";
 import { tryParseJid } from "../jid_parser.ts";
 import { parseHandled } from "../sm/counter.ts";
 import type { Delivery } from "../sm/delivery.ts";
@@ -14,7 +14,6 @@ import type { AckLink, AckOwner } from "../sm/session_acks.ts";
 import { failedXml, handledTooHighContent, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
 import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
 import type { Stanza, StanzaKind } from "../stanza.ts";
-import { isSubscription } from "../stanza.ts";
 import { stanzaId } from "../stanza_attributes.ts";
 import { buildStanza, stanzaElement } from "../stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
@@ -28,14 +27,12 @@ import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
-import { stampStanza } from "../xml/stamp.ts";
 import { element } from "../xml/xml_element.ts";
 import type { C2sContext } from "./c2s_context.ts";
 import type { LocalSession } from "./local_session.ts";
 import { FrozenC2sSession } from "./frozen_c2s_session.ts";
-import { PresenceState } from "./presence_state.ts";
-import { readPriority } from "./priority.ts";
 import { SessionManagement } from "./session_management.ts";
+import { SessionPresence } from "./session_presence.ts";
 
 /** Stamped stanzas of all sessions: they live about as long as each other. */
 const SLAB = new SlabAllocator();
@@ -60,7 +57,7 @@ export interface C2sWiring extends SessionWiring<C2sContext> {
 export class C2sSession extends StreamSession<C2sContext>
   implements LocalSession, ManagedSession, FollowedSession {
   override readonly jid: FullJid;
-  readonly #presence: PresenceState;
+  readonly #presence: SessionPresence;
   readonly #stanzaContext: StanzaContext;
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
@@ -81,7 +78,6 @@ export class C2sSession extends StreamSession<C2sContext>
       ? wiring.context.clock.monotonicMs() + RESENDING_MS
       : 0;
     this.#meter = wiring.context.rates.stanzaMeter(transport, jid.bare.text);
-    this.#presence = new PresenceState(wiring.context.maxDirectedPresence);
     this.#stanzaContext = {
       slab: SLAB,
       from: jid,
@@ -90,6 +86,7 @@ export class C2sSession extends StreamSession<C2sContext>
       defaultToAttribute: encodeAttribute("to", jid.bare.text),
       lang: wiring.lang === undefined ? undefined : encodeAttribute("xml:lang", wiring.lang),
     };
+    this.#presence = new SessionPresence(this, wiring.context, this.#stanzaContext);
   }
 
   get isResending(): boolean {
@@ -98,11 +95,11 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   get priority(): number | undefined {
-    return this.isOpen ? this.#presence.priority : this.#lastPriority;
+    return this.isOpen ? this.#presence.state.priority : this.#lastPriority;
   }
 
   get lastPresence(): Stanza | undefined {
-    return this.#presence.last;
+    return this.#presence.state.last;
   }
 
   get isManaged(): boolean {
@@ -198,7 +195,7 @@ export class C2sSession extends StreamSession<C2sContext>
     management.freeze(owner);
     return new FrozenC2sSession(this, {
       management,
-      presence: this.#presence,
+      presence: this.#presence.state,
       lang: this.#lang,
       resendingMs: Math.max(0, this.#resendingUntilMs - this.context.clock.monotonicMs()),
       expired: () => this.#endWithoutStream(),
@@ -212,7 +209,7 @@ export class C2sSession extends StreamSession<C2sContext>
   /** Becomes the session of its full JID that another node had; call before it is opened. */
   adopt({ state, queue }: ArrivedSession, id: string): void {
     const shared = this.context.management!; // asked for it
-    this.#presence.restore(state);
+    this.#presence.state.restore(state);
     if (state.resendingMs > 0) {
       this.#resendingUntilMs = this.context.clock.monotonicMs() + state.resendingMs;
     }
@@ -294,11 +291,8 @@ export class C2sSession extends StreamSession<C2sContext>
     if (!this.isOpen) return;
     super.close();
     this.#management?.close();
-    const wasAvailable = this.#presence.last !== undefined;
-    this.#lastPriority = this.#presence.priority;
-    const told = this.#presence.becomeUnavailable();
-    if (wasAvailable) this.#broadcast(this.#unavailableTo(this.jid.bare));
-    for (const to of told) this.context.sink.accept(this.#unavailableTo(to), this);
+    this.#lastPriority = this.#presence.state.priority;
+    this.#presence.end();
   }
 
   override accept(element: ScannedElement): void {
@@ -355,20 +349,10 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   #acceptPresence(element: ScannedElement, stanza: Stanza, number: number): boolean {
-    if (element.attributeIndex("to") === -1) {
-      this.#acceptBroadcast(stanza);
-      return false;
-    }
-    if (isSubscription(stanza) || stanza.type === "probe") {
-      // RFC 6121 §3: between accounts, whatever the client wrote.
-      return this.#passOn(this.#betweenAccounts(element, stanza), number);
-    }
-    if (stanza.type !== "error" && !this.#presence.direct(stanza)) {
-      this.context.metrics.limitHit("directed-presence");
-      this.#answer(stanza, "resource-constraint");
-      return false;
-    }
-    return this.#passOn(stanza, number);
+    const taken = this.#presence.accept(element, stanza);
+    if (typeof taken === "object") return this.#passOn(taken, number);
+    if (taken !== undefined) this.#answer(stanza, taken);
+    return false;
   }
 
   /** Takes a nonza of stream management (XEP-0198 §3, §4). */
@@ -441,61 +425,6 @@ export class C2sSession extends StreamSession<C2sContext>
     shared.track(this.bury());
   }
 
-  #acceptBroadcast(stanza: Stanza): void {
-    switch (stanza.type) {
-      case "available":
-        return this.#becomeAvailable(stanza);
-      case "unavailable": {
-        if (this.#presence.last === undefined) return this.#tellDirected(stanza);
-        this.#broadcast(stanza);
-        return this.#tellDirected(stanza);
-      }
-      case "error":
-        return;
-      default:
-        return this.#answer(stanza, "bad-request");
-    }
-  }
-
-  #becomeAvailable(stanza: Stanza): void {
-    const priority = readPriority(stanza);
-    if (priority === undefined) return this.#answer(stanza, "bad-request");
-    const isInitial = this.#presence.last === undefined;
-    this.#presence.becomeAvailable(stanza, priority);
-    this.#broadcast(stanza);
-    if (!isInitial) return;
-    for (const other of this.context.registry.ofAccount(this.jid.bare.text)) {
-      if (other !== this && other.lastPresence !== undefined) this.send(other.lastPresence);
-    }
-    this.context.registry.becameAvailable(this);
-  }
-
-  /** To all available resources of the account that are here, its own included (§4.2.2, §4.4.2). */
-  #broadcast(stanza: Stanza): void {
-    for (const session of this.context.registry.ofAccount(this.jid.bare.text)) {
-      if (session.priority !== undefined && session.isOpen) session.send(stanza);
-    }
-    this.context.registry.toldPresence(this, stanza);
-  }
-
-  #tellDirected(stanza: Stanza): void {
-    for (const to of this.#presence.becomeUnavailable()) {
-      this.context.sink.accept(readdress(stanza, to), this);
-    }
-  }
-
-  #betweenAccounts(element: ScannedElement, stanza: Stanza): Stanza {
-    const { bare } = this.jid;
-    const bytes = stampStanza(element, {
-      slab: SLAB,
-      from: encodeAttribute("from", bare.text),
-      to: encodeAttribute("to", stanza.to.bare.text),
-      replacesTo: true,
-      lang: this.#stanzaContext.lang,
-    });
-    return { ...stanza, from: bare, to: stanza.to.bare, bytes };
-  }
-
   #isOwn(from: string): boolean {
     if (from === this.jid.text || from === this.jid.bare.text) return true;
     const jid = tryParseJid(from);
@@ -518,14 +447,4 @@ export class C2sSession extends StreamSession<C2sContext>
     );
     return true;
   }
-
-  /** What the server says for a client that has gone without saying so. */
-  #unavailableTo(to: Jid): Stanza {
-    return buildStanza(element("presence", { type: "unavailable" }), { from: this.jid, to });
-  }
-}
-
-/** The same presence, to someone else. */
-function readdress(stanza: Stanza, to: Jid): Stanza {
-  return buildStanza(stanzaElement(stanza), { from: stanza.from, to });
 }

@@ -1,24 +1,11 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
-import { authenticate, bind, C2sFixture, HEADER } from "./_c2s_fixture.ts";
+import { authenticate, bind, C2sFixture, expectOnly, HEADER } from "./_c2s_fixture.ts";
 
 const ERROR = "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'";
 /** Something a session echoes when all before it has been handled. */
 const MARKER = "<message id='marker' to='alice@example.com/home'/>";
-
-/** Checks that nothing but `text`s come in before what is sent now. */
-async function expectOnly(
-  peer: RawPeer,
-  jid: string,
-  ...texts: (string | RegExp)[]
-): Promise<void> {
-  for (const text of texts) await peer.expectNext(text);
-  await peer.exchange(
-    `<message id='marker' to='${jid}'/>`,
-    new RegExp(`^<message from='${RegExp.escape(jid)}'[^>]*id='marker'[^>]*/>`),
-  );
-}
 
 async function expectEnd(peer: RawPeer, condition: string): Promise<void> {
   await peer.expectNext(
@@ -144,103 +131,6 @@ Deno.test("C2sSession answers the session request of old clients", async () => {
       "<iq type='result' id='s&amp;1' from='alice@example.com' to='alice@example.com/home'/>",
     );
   }
-});
-
-Deno.test("C2sSession shares presence among the account's resources", async () => {
-  await using fixture = new C2sFixture();
-  const home = await fixture.login("alice", "home");
-  const work = await fixture.login("alice", "work");
-  const presenceOf = (resource: string, rest: string) =>
-    `<presence from='alice@example.com/${resource}' to='alice@example.com' xml:lang='en'${rest}`;
-
-  await home.exchange("<presence/>", presenceOf("home", "/>"));
-  work.send("<presence><show>dnd</show><priority>-3</priority></presence>");
-  const busy = presenceOf("work", "><show>dnd</show><priority>-3</priority></presence>");
-  await home.expectNext(busy);
-  await work.expectNext(busy);
-  await work.expectNext(presenceOf("home", "/>"));
-  await expectOnly(work, "alice@example.com/work");
-
-  const priorities = [...fixture.registry.sessions()].map(({ priority }) => priority);
-  assert.deepEqual(priorities, [0, -3]);
-
-  home.send("<presence type='unavailable'><status>lunch</status></presence>");
-  const gone = presenceOf("home", " type='unavailable'><status>lunch</status></presence>");
-  await work.expectNext(gone);
-  await home.expectNext(gone);
-  // Who is not available is told nothing any more.
-  work.send("<presence/>");
-  await work.expectNext(presenceOf("work", "/>"));
-  await expectOnly(home, "alice@example.com/home");
-});
-
-Deno.test("C2sSession says goodbye for a client that does not", async () => {
-  await using fixture = new C2sFixture();
-  const home = await fixture.login("alice", "home");
-  const work = await fixture.login("alice", "work");
-  await work.exchange("<presence/>", /<presence [^>]*\/>/);
-  await home.exchange("<presence/>", /<presence [^>]*\/>/);
-  await home.expectNext(/<presence [^>]*\/>/);
-  await work.expectNext(/<presence [^>]*\/>/);
-  home.cut();
-  await work.expectNext(
-    "<presence type='unavailable' from='alice@example.com/home' to='alice@example.com'/>",
-  );
-  await expectOnly(work, "alice@example.com/work");
-});
-
-Deno.test("C2sSession tells those it sent presence to directly of its end", async () => {
-  await using fixture = new C2sFixture();
-  const bob = await fixture.login("bob", "home");
-  const alice = await fixture.login("alice", "home");
-  const gone =
-    "<presence type='unavailable' from='alice@example.com/home' to='bob@example.com/home'/>";
-  alice.send("<presence to='bob@example.com/home'/>");
-  await bob.expectNext(/<presence [^>]*to='bob@example.com\/home'[^>]*\/>/);
-  alice.send("<presence to='bob@example.com/home' type='unavailable'/>");
-  await bob.expectNext(/<presence [^>]*type='unavailable'[^>]*\/>/);
-  alice.send("<presence to='bob@example.com/home'/>");
-  await bob.expectNext(/<presence [^>]*\/>/);
-  alice.send("<presence type='unavailable'><status>off</status></presence>");
-  await bob.expectNext(/<presence [^>]*type='unavailable'[^>]*><status>off<\/status><\/presence>/);
-  alice.send("<presence to='bob@example.com/home'/>");
-  await bob.expectNext(/<presence [^>]*\/>/);
-  alice.cut();
-  await bob.expectNext(gone);
-  await expectOnly(bob, "bob@example.com/home");
-});
-
-Deno.test("C2sSession remembers maxDirectedPresence entities and refuses one more", async () => {
-  await using fixture = new C2sFixture({ maxDirectedPresence: 2 });
-  const alice = await fixture.login("alice", "home");
-  alice.send(
-    "<presence id='1' to='a@example.com'/><presence id='2' to='b@example.com'/>" +
-      "<presence id='3' to='a@example.com'/><presence id='4' to='c@example.com'/>",
-  );
-  await alice.expectNext(
-    "<presence from='c@example.com' to='alice@example.com/home' id='4' type='error'>" +
-      `<error type='wait'><resource-constraint ${ERROR}/></error></presence>`,
-  );
-  assert.equal(fixture.accepted.length, 3);
-  alice.send("<presence to='a@example.com' type='unavailable'/><presence to='c@example.com'/>");
-  await expectOnly(alice, "alice@example.com/home");
-  alice.close();
-  await alice.expectClosed();
-  const farewells = fixture.accepted.filter(({ type }) => type === "unavailable").slice(1);
-  assert.deepEqual(farewells.map(({ to }) => to.text), ["b@example.com", "c@example.com"]);
-});
-
-Deno.test("C2sSession sends subscriptions from account to account", async () => {
-  await using fixture = new C2sFixture();
-  const bob = await fixture.login("bob", "home");
-  await bob.exchange("<presence/>", /<presence [^>]*\/>/);
-  const alice = await fixture.login("alice", "home");
-  alice.send("<presence type='subscribe' id='s' to='bob@example.com/home'/>");
-  await bob.expectNext(
-    "<presence from='alice@example.com' to='bob@example.com' xml:lang='en' type='subscribe' id='s'/>",
-  );
-  const [stanza] = fixture.accepted;
-  assert.deepEqual([stanza?.from.text, stanza?.to.text], ["alice@example.com", "bob@example.com"]);
 });
 
 Deno.test("C2sSession slows a client down for whoever routes", async () => {

@@ -1,0 +1,122 @@
+import type { Jid } from "../jid.ts";
+import type { Stanza } from "../stanza.ts";
+import { isSubscription } from "../stanza.ts";
+import { buildStanza, stanzaElement } from "../stanza_builder.ts";
+import type { StanzaErrorCondition } from "../stanza_error.ts";
+import type { StanzaContext } from "../stanza_parser.ts";
+import { encodeAttribute } from "../xml/escape.ts";
+import type { ScannedElement } from "../xml/scanner_types.ts";
+import { stampStanza } from "../xml/stamp.ts";
+import { element } from "../xml/xml_element.ts";
+import type { C2sContext } from "./c2s_context.ts";
+import type { C2sSession } from "./c2s_session.ts";
+import { PresenceState } from "./presence_state.ts";
+import { readPriority } from "./priority.ts";
+
+/** What a session says of its presence, and to whom it goes (RFC 6121 §4). */
+export class SessionPresence {
+  readonly state: PresenceState;
+  readonly #session: C2sSession;
+  readonly #context: C2sContext;
+  readonly #stanzaContext: StanzaContext;
+
+  constructor(session: C2sSession, context: C2sContext, stanzaContext: StanzaContext) {
+    this.state = new PresenceState(context.maxDirectedPresence);
+    this.#session = session;
+    this.#context = context;
+    this.#stanzaContext = stanzaContext;
+  }
+
+  /**
+   * Takes a presence of the client.
+   * @returns what is to be passed on; the error to answer with; undefined when it was a broadcast
+   */
+  accept(presence: ScannedElement, stanza: Stanza): Stanza | StanzaErrorCondition | undefined {
+    if (presence.attributeIndex("to") === -1) return this.#acceptBroadcast(stanza);
+    if (isSubscription(stanza) || stanza.type === "probe") {
+      // RFC 6121 §3: between accounts, whatever the client wrote.
+      return this.#betweenAccounts(presence, stanza);
+    }
+    if (stanza.type !== "error" && !this.state.direct(stanza)) {
+      this.#context.metrics.limitHit("directed-presence");
+      return "resource-constraint";
+    }
+    return stanza;
+  }
+
+  /** Tells those who knew of the session's presence that it is over (§4.5.2, §4.6.3). */
+  end(): void {
+    const wasAvailable = this.state.last !== undefined;
+    const told = this.state.becomeUnavailable();
+    if (wasAvailable) this.#broadcast(this.#unavailableTo(this.#session.jid.bare));
+    for (const to of told) this.#context.sink.accept(this.#unavailableTo(to), this.#session);
+  }
+
+  #acceptBroadcast(stanza: Stanza): StanzaErrorCondition | undefined {
+    switch (stanza.type) {
+      case "available":
+        return this.#becomeAvailable(stanza);
+      case "unavailable":
+        if (this.state.last !== undefined) this.#broadcast(stanza);
+        return this.#tellDirected(stanza);
+      case "error":
+        return undefined;
+      default:
+        return "bad-request";
+    }
+  }
+
+  #becomeAvailable(stanza: Stanza): "bad-request" | undefined {
+    const priority = readPriority(stanza);
+    if (priority === undefined) return "bad-request";
+    const session = this.#session;
+    const { registry } = this.#context;
+    const isInitial = this.state.last === undefined;
+    this.state.becomeAvailable(stanza, priority);
+    this.#broadcast(stanza);
+    if (!isInitial) return undefined;
+    for (const other of registry.ofAccount(session.jid.bare.text)) {
+      if (other !== session && other.lastPresence !== undefined) session.send(other.lastPresence);
+    }
+    registry.becameAvailable(session);
+    return undefined;
+  }
+
+  /** To all available resources of the account that are here, its own included (§4.2.2, §4.4.2). */
+  #broadcast(stanza: Stanza): void {
+    const { registry } = this.#context;
+    for (const session of registry.ofAccount(this.#session.jid.bare.text)) {
+      if (session.priority !== undefined && session.isOpen) session.send(stanza);
+    }
+    registry.toldPresence(this.#session, stanza);
+  }
+
+  #tellDirected(stanza: Stanza): undefined {
+    for (const to of this.state.becomeUnavailable()) {
+      this.#context.sink.accept(readdress(stanza, to), this.#session);
+    }
+  }
+
+  #betweenAccounts(presence: ScannedElement, stanza: Stanza): Stanza {
+    const { bare } = this.#session.jid;
+    const bytes = stampStanza(presence, {
+      slab: this.#stanzaContext.slab,
+      from: encodeAttribute("from", bare.text),
+      to: encodeAttribute("to", stanza.to.bare.text),
+      replacesTo: true,
+      lang: this.#stanzaContext.lang,
+    });
+    return { ...stanza, from: bare, to: stanza.to.bare, bytes };
+  }
+
+  /** What the server says for a client that has gone without saying so. */
+  #unavailableTo(to: Jid): Stanza {
+    const unavailable = element("presence", { type: "unavailable" });
+    return buildStanza(unavailable, { from: this.#session.jid, to });
+  }
+}
+
+/** The same presence, to someone else. */
+function readdress(stanza: Stanza, to: Jid): Stanza {
+  return buildStanza(stanzaElement(stanza), { from: stanza.from, to });
+}
