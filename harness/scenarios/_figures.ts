@@ -1,4 +1,4 @@
-import type { Datacenter } from "../cluster/mod.ts";
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { parsePrometheusText, type Sample, sumOf } from "../screen/mod.ts";
 
 const CLASSIC = "global.mod_global_distrib.";
@@ -54,4 +54,17 @@ async function get(datacenter: Datacenter, path: string): Promise<Response> {
   const response = await fetch(datacenter.adminUrl(path));
   if (response.ok) return response;
   throw new Error(`${datacenter.name} answers ${response.status} for ${path}`);
+}
+
+/**
+ * Waits until no lane of any datacenter holds anything: until then what was delivered would be sent again
+ * where a node has not heard so.
+ */
+export async function untilNothingIsHeld(cluster: Cluster): Promise<void> {
+  for (const datacenter of cluster.datacenters) {
+    await cluster.until(
+      async () => (await Figures.read(datacenter)).sum("mod_global_distrib_lane_items") === 0,
+      { what: `${datacenter.name} holds nothing any more` },
+    );
+  }
 }

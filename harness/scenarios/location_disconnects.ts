@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
-import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
+import type { ClusterOptions } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
-import { Figures } from "./_figures.ts";
+import { Figures, untilNothingIsHeld } from "./_figures.ts";
 import { ascents, isAscending, MessageRun } from "./_message_run.ts";
 import { bare, Stage } from "./_stage.ts";
 
@@ -127,16 +127,6 @@ async function enterAll(stage: Stage): Promise<Cast> {
   await expectTalk([alice, carol], bob);
   await untilNothingIsHeld(stage.cluster);
   return { alice, bob, carol };
-}
-
-/** Until a datacenter has told that something is delivered, it would be sent again. */
-async function untilNothingIsHeld(cluster: Cluster): Promise<void> {
-  for (const datacenter of cluster.datacenters) {
-    await cluster.until(
-      async () => (await Figures.read(datacenter)).sum("mod_global_distrib_lane_items") === 0,
-      { what: `${datacenter.name} holds nothing any more` },
-    );
-  }
 }
 
 /** Each of `others` writes to `one` and is answered. */

@@ -24,6 +24,7 @@ import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
 import { LOCATION_DISCONNECTS } from "./location_disconnects.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
+import { MOVED_BEHIND_SPLIT } from "./moved_behind_split.ts";
 import { MOVING_USER } from "./moving_user.ts";
 import { NETSPLITS } from "./netsplits.ts";
 import { NOBODY_HOME } from "./nobody_home.ts";
@@ -72,6 +73,7 @@ export const SCENARIOS: readonly Scenario[] = [
   TWO_COMPONENTS,
   COMPONENT_LISTING,
   MOVING_USER,
+  MOVED_BEHIND_SPLIT,
   NOBODY_HOME,
   MESSAGE_TTL,
   REDIS_KEYS,

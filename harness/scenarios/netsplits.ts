@@ -1,7 +1,7 @@
 import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Correspondence } from "./_correspondence.ts";
-import { Figures } from "./_figures.ts";
+import { Figures, untilNothingIsHeld } from "./_figures.ts";
 import { Stage } from "./_stage.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
@@ -50,7 +50,7 @@ export const NETSPLITS: Scenario = {
 
     for (const length of SPLITS) {
       await letters.pause();
-      await untilSettled(cluster);
+      await untilNothingIsHeld(cluster);
       const returned = letters.returnedTo(alice);
       cluster.isolate("dc1");
       letters.start();
@@ -75,16 +75,6 @@ export const NETSPLITS: Scenario = {
     say(`${sent} messages: ${sent - returned} arrived, once and in order; ${returned} came back`);
   },
 };
-
-/** Waits until no lane of any datacenter holds anything. */
-async function untilSettled(cluster: Cluster): Promise<void> {
-  for (const datacenter of cluster.datacenters) {
-    await cluster.until(
-      async () => (await Figures.read(datacenter)).sum("mod_global_distrib_lane_items") === 0,
-      { what: `${datacenter.name} holds nothing any more` },
-    );
-  }
-}
 
 /** Waits until neither side has a link that crosses the split. */
 async function untilLinksAreDown(cluster: Cluster): Promise<void> {

@@ -64,6 +64,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     handlers: {
       received: (envelope) => router.received(envelope),
       returned: (envelope, reason) => router.returned(envelope, reason),
+      whereabouts: (to) => router.whereabouts(to),
       pressure,
     },
     options: linksOptions(config),

@@ -14,7 +14,7 @@ import { Envelope } from "../mod.ts";
 import type { Settler } from "../mod.ts";
 import type { LinkLayerConfig } from "./link_layer.ts";
 import { LinkLayer } from "./link_layer.ts";
-import type { EndpointAddress, ReturnReason } from "./ports.ts";
+import type { EndpointAddress, LinkHandlers, ReturnReason } from "./ports.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
@@ -196,7 +196,13 @@ export class TestNode {
   settlesAtOnce = true;
   readonly #waiters: { isMet: () => boolean; resolve: () => void }[] = [];
 
-  constructor(host: string, config: Partial<LinkLayerConfig> & Pick<LinkLayerConfig, "tls">) {
+  constructor(
+    host: string,
+    { whereabouts, ...config }:
+      & Partial<LinkLayerConfig>
+      & Pick<LinkLayerConfig, "tls">
+      & Pick<LinkHandlers, "whereabouts">,
+  ) {
     this.host = host;
     const process = randomIncarnation();
     this.links = new LinkLayer({
@@ -221,6 +227,7 @@ export class TestNode {
           this.returned.push({ sequence, reason, mayBeRepeat });
           this.#check();
         },
+        ...(whereabouts === undefined ? {} : { whereabouts }),
         pressure: (sender, isOver) => {
           this.pressure.push([sender, isOver]);
           this.#check();

@@ -1,5 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../mod.ts";
 import type { GoodbyeReason } from "../wire/mod.ts";
 import { EndpointPool } from "./endpoint_pool.ts";
@@ -40,6 +41,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #rerouteAtMs: number | undefined;
   #rerouteDelayMs = 0;
   #isReconsidering = false;
+  /** Monotonic milliseconds of the next look for those who have moved; undefined while all is well. */
+  #lookAtMs: number | undefined;
+  #lookDelayMs = 0;
 
   constructor(
     destination: string,
@@ -162,6 +166,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       this.giveBackAll("expired");
     }
     this.#rehomeStranded(nowMs);
+    this.#lookAround(nowMs);
     this.#rerouteHomeless(nowMs);
     this.#bindings.tick();
     for (const pool of this.#pools.values()) pool.tick(nowMs);
@@ -193,6 +198,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#openLinks++;
     this.#goneSinceMs = undefined;
     this.#rerouteAtMs = undefined;
+    this.#lookAtMs = undefined;
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
   }
@@ -362,6 +368,53 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#rerouteAtMs = nowMs + this.#rerouteDelayMs;
   }
 
+  /**
+   * While nothing here is reached, and yet may be there: has what waits for those who are elsewhere by
+   * now routed anew. Asks as often as `#rerouteHomeless`.
+   */
+  #lookAround(nowMs: number): void {
+    const { whereabouts } = this.#shared.handlers;
+    if (whereabouts === undefined || this.#openLinks > 0 || this.items === 0) return;
+    const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
+    if (this.#lookAtMs === undefined) this.#lookDelayMs = rerouteFirstMs;
+    else if (nowMs < this.#lookAtMs) return;
+    else {
+      this.#lookFor(this.#recipients()).catch(() => {}); // `whereabouts` never rejects
+      const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
+      this.#lookDelayMs = Math.min(2 * this.#lookDelayMs, mostMs);
+    }
+    this.#lookAtMs = nowMs + this.#lookDelayMs;
+  }
+
+  /** Recipients of what the peer has not said to have received; at most `MAX_LOOKED_FOR`. */
+  #recipients(): ReadonlyMap<string, Jid> {
+    const recipients = new Map<string, Jid>();
+    for (const lane of this.#lanes()) {
+      for (const entry of lane.unreceived()) {
+        const { to } = entry;
+        recipients.set(to.text, to);
+        if (recipients.size === MAX_LOOKED_FOR) return recipients;
+      }
+    }
+    return recipients;
+  }
+
+  async #lookFor(recipients: ReadonlyMap<string, Jid>): Promise<void> {
+    const { whereabouts } = this.#shared.handlers;
+    const moved = new Set<string>();
+    await Promise.all([...recipients].map(async ([text, to]) => {
+      const host = await whereabouts!(to); // asked for before
+      if (host !== undefined && host !== this.destination) moved.add(text);
+    }));
+    if (moved.size === 0 || this.#openLinks > 0 || this.#isStopped) return;
+    const lanes = [...this.#lanes()];
+    for (const { entry, wasSent, wasReceived } of lanes.flatMap((lane) => lane.takeAll())) {
+      const envelope = entry.toEnvelope(wasSent);
+      if (!wasReceived && moved.has(envelope.stanza.to.text)) this.#giveBack(envelope, this.#gone);
+      else this.send(envelope);
+    }
+  }
+
   /** Lanes with what can go nowhere, or is not to wait until it can. */
   #homeless(): readonly Lane[] {
     const isCutOff = this.#isReconsidering && this.#openLinks === 0;
@@ -433,6 +486,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return sum;
   }
 }
+
+/** Recipients that the table is asked about at once. */
+const MAX_LOOKED_FOR = 1000;
 
 /** True when what it holds can go nowhere: it is down and not coming back. */
 function isHomeless(lane: Lane): boolean {

@@ -274,6 +274,11 @@ export class Lane {
     return true;
   }
 
+  /** What is held and the peer has not said to have received, in order. */
+  *unreceived(): IterableIterator<LaneEntry> {
+    for (const [number, entry] of this.#entries) if (number > this.#received) yield entry;
+  }
+
   /** The bindings of what is held; a sender comes once for each stanza. */
   *holders(): IterableIterator<SenderBinding> {
     for (const entry of this.#entries.values()) yield entry.binding;

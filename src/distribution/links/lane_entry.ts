@@ -1,3 +1,4 @@
+import type { Jid } from "../../xmpp/mod.ts";
 import { Duty, Envelope } from "../mod.ts";
 import { decodeStanza } from "../wire/mod.ts";
 import type { FrameSlab } from "./frame_slabs.ts";
@@ -19,6 +20,11 @@ export class LaneEntry extends Duty {
     this.start = start;
     this.end = end;
     this.binding = binding;
+  }
+
+  /** Whom it is for. */
+  get to(): Jid {
+    return decodeStanza(this.slab.bytes, this.start, this.end).stanza.to;
   }
 
   /** The stanza as it was given to the lane, on its own bytes, with the duty to settle it. */

@@ -209,6 +209,49 @@ Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and
   await dc2[Symbol.asyncDispose]();
 });
 
+Deno.test("LinkLayer has what waits for those who have left a datacenter out of reach routed anew", async () => {
+  using authority = await TestAuthority.create();
+  const places = new Map<string, string>();
+  await using dc1 = new TestNode(DC1, {
+    tls: await authority.holder(DC1),
+    listen: [],
+    options: { rerouteFirstMs: 20 },
+    whereabouts: (to) => Promise.resolve(places.get(to.text)),
+  });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  await using proxy = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  dc2.settlesAtOnce = false;
+  const [bob, dan] = ["bob@example.com/b", "dan@example.com/d"];
+  let held = 0;
+  const settler = { settle() {}, held: () => void held++ };
+  const send = (sequence: number, to: string) =>
+    dc1.links.send(DC2, testEnvelope(sequence, { to, settler }));
+  send(1, bob);
+  await dc1.until(() => held === 1, "the other side has said that it is there");
+  proxy.block();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 0, "the link is down");
+  for (const sequence of [2, 4]) send(sequence, bob);
+  for (const sequence of [3, 5]) send(sequence, dan);
+  places.set(bob, DC2);
+  const failed = () => dc1.log.entries.filter(({ event }) => event === "link.unreachable").length;
+  await dc1.until(() => failed() > 3, "it is looked for in vain");
+  assert.deepEqual(dc1.returned, [], "nobody has moved");
+  places.set(bob, "dc3.example.com");
+  await dc1.until(() => dc1.returned.length === 2, "what is for bob comes back");
+  assert.deepEqual(
+    dc1.returned,
+    [2, 4].map((sequence) => ({
+      sequence,
+      reason: "peer-gone" as const,
+      mayBeRepeat: false,
+    })),
+  );
+  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 3);
+});
+
 Deno.test("LinkLayer lets what is routed anew expire, though it is never there when time runs out", async () => {
   const options = { tickMs: 10, rerouteFirstMs: 1, expireAfterMs: 200 };
   await using dc1 = new TestNode(DC1, { tls: undefined, options, listen: [] });

@@ -1,3 +1,4 @@
+import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../mod.ts";
 
 /** Where a node accepts links: a name or address, and a port. */
@@ -34,6 +35,11 @@ export interface LinkHandlers {
   received(envelope: Envelope, peerHost: string): void;
   /** A stanza given to `send` that will not be sent on; per sender in the order of `send`. */
   returned(envelope: Envelope, reason: ReturnReason): void;
+  /**
+   * Asked while nothing of a datacenter is reached: where the recipient of what waits for it is now, by
+   * local host; undefined when nobody knows. Never rejects. @default it waits until it expires
+   */
+  whereabouts?(to: Jid): Promise<string | undefined>;
   /** `sender` feeds a lane that has risen over its high-water mark, or no longer does. */
   pressure(sender: string, isOver: boolean): void;
 }

@@ -245,6 +245,13 @@ export class Router {
     this.#resends.forget(envelope.stanza);
   }
 
+  /** The local host where the table, asked anew, places `to`; undefined when it knows nobody. */
+  whereabouts(to: Jid): Promise<string | undefined> {
+    const key = this.#lookupKey(to);
+    this.#deps.locations.forget(key);
+    return this.#deps.locations.locate(key);
+  }
+
   /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
   revealed(jid: Jid): void {
     if (this.#bounce === undefined || this.#bounce.size === 0) return;

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import type { CausewayConfiguration } from "../cluster/mod.ts";
+import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { Figures, untilNothingIsHeld } from "./_figures.ts";
+import { ascents, MessageRun } from "./_message_run.ts";
+import { bare, Stage } from "./_stage.ts";
+
+const MESSAGES = 20;
+/** Longer than the scenario takes: nothing comes back because its time is over. */
+const EXPIRE_AFTER_SECONDS = 60;
+const LINK_SILENCE_SECONDS = 1.5;
+
+/** A datacenter is cut off without a word, and somebody of it logs in at another. */
+export const MOVED_BEHIND_SPLIT: Scenario = {
+  name: "moved-behind-split",
+  summary:
+    "what waits for bob's datacenter, cut off without a word, finds him where he logs in next",
+  replications: REPLICATIONS,
+  options: {
+    configure(configuration: CausewayConfiguration) {
+      const distribution = configuration.modules.mod_global_distrib;
+      Object.assign(distribution.redis, { expire_after: EXPIRE_AFTER_SECONDS, refresh_after: 1 });
+      distribution["cache"] = { jid_lifetime_seconds: 1 };
+      configuration["limits"] = { link_silence_timeout: LINK_SILENCE_SECONDS };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const bob = await stage.enterAvailable("bob", "dc2", { resource: "phone" });
+    const carol = await stage.enterAvailable("carol", "dc3");
+    await stage.untilTableSaysOfSession(bob, "dc2");
+    for (const other of [alice, carol]) {
+      await other.sendMessage(bob.jid, "before");
+      await bob.expectMessage((message) => message.body === "before" && message.from === other.jid);
+    }
+    await untilNothingIsHeld(cluster); // nobody would know of what has just arrived
+    cluster.isolate("dc2");
+    const runs = [alice, carol].map((sender) => new MessageRun(sender));
+    const send = () => Promise.all(runs.map((run) => run.send(bob.jid, MESSAGES)));
+    await send();
+    for (const name of ["dc1", "dc3"]) {
+      await cluster.until(async () => {
+        const figures = await Figures.read(cluster.datacenter(name));
+        return figures.sum("mod_global_distrib_links_open", { host: "dc2.example.com" }) === 0;
+      }, { what: `${name} has given up its links to dc2` });
+    }
+    await send();
+    say("dc2 is cut off; alice and carol write to bob there, before and after that is known");
+
+    const moved = await stage.enterAvailable("bob", "dc3", { resource: "phone" });
+    for (const run of runs) {
+      const { arrived, returned } = await run.fates(cluster, [moved], 20_000);
+      assert.deepEqual(returned, [], "he is reached, so nothing comes back");
+      assert.ok(ascents(arrived[0]!) <= 2, `more than two ways to dc3: ${arrived[0]}`);
+    }
+    say("he logs in at dc3: all of it finds him there");
+
+    cluster.rejoin("dc2");
+    await stage.untilTableSaysOfSession(moved, "dc3");
+    for (const other of [alice, carol]) {
+      await other.sendMessage(bare(moved.jid), "after");
+      await moved.expectMessage((message) =>
+        message.body === "after" && message.from === other.jid
+      );
+      await moved.expectNothingElse(other);
+    }
+    say("dc2 is back: nothing arrives twice");
+  },
+};
