@@ -1,15 +1,19 @@
+import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import { newId, openStream, RawClient, RawSocket } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
-import { Stage } from "./_stage.ts";
+import { bodiesOf, enterManaged, errorsOf, numbered } from "./_managed_client.ts";
+import { becomeAvailable, Stage } from "./_stage.ts";
 
 const MESSAGES = 500;
 /** From SIGTERM to the end, where nothing has to be waited for. */
 const PROMPT_MS = 4000;
-/** The same with lanes to a datacenter that does not answer; a node gives them up after ten seconds. */
-const PATIENT_MS = 17_000;
+/** What a node waits for one that does not answer, half of what it may take, and what closing takes. */
+const PATIENT_MS = 7000;
+/** The same where what a stop may take is configured to be two seconds. */
+const IMPATIENT_MS = 3000;
 
 const STOP_WITH_CLIENTS: Scenario = {
   name: "stop-with-clients",
@@ -44,7 +48,31 @@ const STOP_BESIDE_THE_DEAD: Scenario = {
   summary:
     "what a datacenter that does not answer was sent comes back before SIGTERM ends a stream",
   options: { datacenters: 2 },
-  run: stopBesideTheDead,
+  async run(cluster, say) {
+    await stopBeside(cluster, PATIENT_MS, say);
+  },
+};
+
+const STOP_IN_A_HURRY: Scenario = {
+  name: "stop-in-a-hurry",
+  summary:
+    "`limits.shutdown_timeout` is what a stop takes beside a datacenter that does not answer",
+  options: {
+    datacenters: 2,
+    configure(configuration: CausewayConfiguration) {
+      configuration["limits"] = { shutdown_timeout: 2 };
+    },
+  },
+  async run(cluster, say) {
+    await stopBeside(cluster, IMPATIENT_MS, say);
+  },
+};
+
+const STOP_BESIDE_A_SLEEPER: Scenario = {
+  name: "stop-beside-a-sleeper",
+  summary: "a node ends at once though another one keeps its messages for a client that sleeps",
+  options: { datacenters: 2 },
+  run: stopBesideSleeper,
 };
 
 const STOP_AT_ONCE: Scenario = {
@@ -59,6 +87,8 @@ export const GRACEFUL_STOPS: readonly Scenario[] = [
   STOP_WITH_CLIENTS,
   STOP_UNDER_LOAD,
   STOP_BESIDE_THE_DEAD,
+  STOP_IN_A_HURRY,
+  STOP_BESIDE_A_SLEEPER,
   STOP_AT_ONCE,
 ];
 
@@ -137,14 +167,45 @@ async function stopUnderLoad(cluster: Cluster, say: (line: string) => void): Pro
   say(`${arrived} of ${MESSAGES} messages arrived before dc2 was gone, the others came back`);
 }
 
-async function stopBesideTheDead(cluster: Cluster, say: (line: string) => void): Promise<void> {
+async function stopBeside(
+  cluster: Cluster,
+  withinMs: number,
+  say: (line: string) => void,
+): Promise<void> {
   await using stage = new Stage(cluster);
   const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
   const { alice, ids } = await writeToTheDead(cluster, stage);
-  const exit = await stopWithin(dc1, PATIENT_MS);
+  const exit = await stopWithin(dc1, withinMs);
   for (const id of ids) await alice.expectError(id, "service-unavailable");
   say(`dc2 did not answer: ${ids.length} messages came back before alice's stream ended, ${exit}`);
   await dc2.kill(); // so that it does not, when it goes on, wait in turn
+}
+
+async function stopBesideSleeper(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const dc1 = cluster.datacenter("dc1");
+  const alice = await stage.enterAvailable("alice", "dc1");
+  const entrance = { library: "slixmpp", at: "dc2", resource: "phone" } as const;
+  await using bob = await enterManaged(cluster, "bob", entrance);
+  await becomeAvailable(bob);
+  await stage.untilTableSaysOfSession(bob, "dc2");
+  await alice.sendMessage(bob.jid, "awake 1");
+  await bob.expectMessage("awake 1");
+  await bob.drop();
+  const bodies = numbered("asleep", 1, 5);
+  for (const body of bodies) await alice.sendMessage(bob.jid, body);
+  await cluster.until(
+    async () => (await Figures.read(dc1)).sum("mod_global_distrib_lane_items") >= bodies.length,
+    { what: "dc1 holds a copy of what dc2 keeps for bob" },
+  );
+  const exit = await stopWithin(dc1, PROMPT_MS);
+  assert.deepEqual(errorsOf(alice), []);
+  say(`bob sleeps at dc2, and dc1 has ended: ${exit}`);
+  await bob.comeBack();
+  await bob.expectMessage(bodies.at(-1)!);
+  assert.deepEqual(bodiesOf(bob, "asleep"), bodies);
+  say(`he wakes, and has all ${bodies.length} messages that alice sent him, once and in order`);
+  await bob.disconnect();
 }
 
 async function stopAtOnce(cluster: Cluster, say: (line: string) => void): Promise<void> {

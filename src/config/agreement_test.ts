@@ -190,6 +190,12 @@ Deno.test("limits.max_directed_presence has a session's default", () => {
   );
 });
 
+Deno.test("limits.shutdown_timeout takes one second to one hour, and is eight", () => {
+  assert.equal(parse(SOUND).limits.shutdownTimeoutMs, 8000);
+  const takes = (value: number) => LIMITS.shape.shutdown_timeout.safeParse(value).success;
+  assert.deepEqual([1, 3600, 0.999, 3600.1].map(takes), [true, true, false, false]);
+});
+
 Deno.test("each limit of a port takes both its bounds, and nothing past them", () => {
   for (
     const [option, least, most] of [

@@ -110,6 +110,8 @@ export interface LimitsConfig {
   readonly linkCreditBytes: number;
   readonly laneMaxBytes: number;
   readonly laneMaxItems: number;
+  /** What a stop in order may take, all in all. */
+  readonly shutdownTimeoutMs: number;
 }
 
 /** `connections.tls_opts`, absolute paths; `cafile` holds the CA that peers' certificates come from. */

@@ -58,6 +58,7 @@ Deno.test("parseConfig() fills in every default", () => {
       linkCreditBytes: 4_194_304,
       laneMaxBytes: 16_777_216,
       laneMaxItems: 65_536,
+      shutdownTimeoutMs: 8000,
     },
     globalDistrib: {
       globalHost: "example.com",

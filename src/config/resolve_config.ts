@@ -187,6 +187,7 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     linkCreditBytes: limits.link_credit_bytes,
     laneMaxBytes: limits.lane_max_bytes,
     laneMaxItems: limits.lane_max_items,
+    shutdownTimeoutMs: toMs(limits.shutdown_timeout),
   };
 }
 

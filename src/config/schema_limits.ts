@@ -117,4 +117,7 @@ export const LIMITS = z.strictObject({
   lane_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(65_536).describe(
     "stanzas that one lane keeps until they are settled",
   ),
+  shutdown_timeout: secondsBetween(1, 3600).default(8).describe(
+    "what a stop in order (SIGTERM) may take; what is open then goes back to its senders as errors",
+  ),
 });

@@ -32,6 +32,7 @@ import { makeLinks } from "./node_links.ts";
 import { managementOptions, tableOptions } from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import { sessionResumption } from "./session_resumption.ts";
+import { StopBudget } from "./stop_budget.ts";
 
 /** Where a node that has started can be reached; addresses as `127.0.0.1:5222` or `[::1]:5222`. */
 export interface NodeAddresses {
@@ -53,10 +54,9 @@ export interface NodeDeps {
 
 /** Milliseconds that clients may take at a graceful stop to acknowledge what they were sent. */
 const COLLECT_MS = 2_000;
-
-/** Milliseconds that the links may take to empty their lanes at a graceful stop. */
-const DRAIN_MS = 10_000;
-/** Milliseconds between looks at whether they have. */
+/** Milliseconds that peers may take at a graceful stop to end their side of what has ended here. */
+const CLOSE_MS = 1_000;
+/** Milliseconds between looks at whether the lanes are empty. */
 const LANES_CHECK_MS = 10;
 
 /**
@@ -334,47 +334,56 @@ export class CausewayNode {
     await this.#cluster?.renew();
   }
 
-  /** Leaves in order: every stanza held here is delivered, handed on or answered. Idempotent. */
+  /**
+   * Leaves in order: every stanza held here is delivered, handed on or answered, as far as
+   * `limits.shutdown_timeout` reaches. Idempotent.
+   */
   async stop(): Promise<void> {
     if (this.#phase === "draining" || this.#phase === "stopped") return;
     this.#phase = "draining";
-    await this.#edge.closeListeners();
+    const budget = new StopBudget(this.#config.limits.shutdownTimeoutMs, this.#clock);
+    const wait = async (what: string, step: Promise<unknown>, withinMs?: number) => {
+      if (await budget.wait(step, withinMs) === "late") this.#log.warn("node.stop-late", { what });
+    };
+    await wait("listeners", this.#edge.closeListeners());
     this.#pressure.freeze();
-    await this.#router.drain();
-    await this.#services.close();
+    await wait("routing", this.#router.drain());
+    await wait("services", this.#services.close());
     // Streams stay until what was read from them has met its fate: an error must still find its
     // sender. What a datacenter that does not answer was sent comes back before they end.
-    if (!await this.#lanesEmptied()) {
+    if (!await this.#lanesEmptied(budget.halfMs())) {
       await Promise.all([this.#links?.drain(0), this.#cluster?.drain(0)]);
-      await this.#router.drain();
+      await wait("routing", this.#router.drain());
     }
-    await this.#management?.collect(COLLECT_MS);
+    await this.#management?.collect(budget.halfMs(COLLECT_MS));
     this.#resumption?.stop();
-    await this.#edge.closeStreams();
+    await wait("streams", this.#edge.closeStreams());
     // Other datacenters go on sending until they learn that we leave: the way to where their
     // recipients are by now, the other nodes, stays open longer. What those hand over late and
     // nobody can answer any more stays with them, unsettled.
-    await this.#links?.drain(DRAIN_MS);
-    await this.#cluster?.drain(DRAIN_MS);
-    await this.#router.drain();
-    await this.#table.close();
-    await Promise.all([this.#links?.close(), this.#cluster?.close()]);
-    await this.#admin.close();
+    await this.#links?.drain(budget.halfMs());
+    await this.#cluster?.drain(budget.halfMs());
+    await wait("routing", this.#router.drain());
+    await wait("table", this.#table.close());
+    // What a peer that does not answer leaves half open ends with the process.
+    const ends = [this.#links?.close(), this.#cluster?.close(), this.#admin.close()];
+    await wait("connections", Promise.all(ends), Math.min(budget.leftMs, CLOSE_MS));
     this.#certificates.close();
     this.#metrics.close();
     this.#store.close();
     this.#phase = "stopped";
   }
 
-  /** Waits until the lanes hold nothing; false when they still do after `DRAIN_MS`. */
-  async #lanesEmptied(): Promise<boolean> {
-    const deadlineMs = this.#clock.monotonicMs() + DRAIN_MS;
+  /**
+   * Waits until the lanes hold nothing, or nothing but what live peers have received, which is theirs to
+   * see to; false when they still do after `withinMs`.
+   */
+  async #lanesEmptied(withinMs: number): Promise<boolean> {
+    const layers = [this.#links, this.#cluster].filter((layer) => layer !== undefined);
+    const deadlineMs = this.#clock.monotonicMs() + withinMs;
     for (;;) {
-      const hosts = [this.#links, this.#cluster].flatMap((layer) => layer?.snapshot().hosts ?? []);
-      const isEmpty = hosts.every(({ parkedItems, endpoints }) =>
-        parkedItems === 0 && endpoints.every(({ lanes }) => lanes.every(({ items }) => items === 0))
-      );
-      if (isEmpty || this.#clock.monotonicMs() >= deadlineMs) return isEmpty;
+      if (layers.map((layer) => layer.isSeenTo).every((isSeenTo) => isSeenTo)) return true;
+      if (this.#clock.monotonicMs() >= deadlineMs) return false;
       await new Promise<void>((resolve) => this.#clock.after(LANES_CHECK_MS, resolve));
     }
   }

@@ -80,6 +80,12 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return () => marks.every(([lane, last]) => lane.lastGone >= last);
   }
 
+  /** True when nothing is held but what peers that live have received. */
+  get isWithPeers(): boolean {
+    for (const lane of this.#lanes()) if (!lane.isWithPeer) return false;
+    return true;
+  }
+
   get openLinks(): number {
     return this.#openLinks;
   }

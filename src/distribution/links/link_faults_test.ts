@@ -366,6 +366,28 @@ Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived t
   assert.equal(dc2.metrics.value(`incoming_errored_total ${DC1}`), 0);
 });
 
+Deno.test("LinkLayer.drain() does not wait for what a live peer has received and keeps", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  assert.equal(dc1.links.isSeenTo, true, "nothing is held");
+  const settler = new TestSettler();
+  dc1.links.send(DC2, testEnvelope(1, { settler }));
+  assert.equal(dc1.links.isSeenTo, false, "nobody has received it");
+  await dc1.until(() => dc1.links.isSeenTo, "it is with dc2, and stays there");
+  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1);
+  dc1.links.send("dc3.example.com", testEnvelope(2));
+  assert.equal(dc1.links.isSeenTo, false, "nobody has received the second");
+  dc1.links.remove("dc3.example.com");
+  await dc1.links.drain(3_600_000);
+  assert.equal(settler.settled.length, 1, "it is dc2's to see to");
+  assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
+});
+
 Deno.test("LinkLayer.drain() of the receiving node settles first and takes no more", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });

@@ -64,6 +64,8 @@ const LOGGED_REFUSALS = { perSec: 1, burst: 100 };
 
 /** Milliseconds between looks at whether a drain or the end of all connections is done. */
 const CHECK_MS = 10;
+/** Milliseconds in which a stanza that a peer has received is mostly settled, unless it is kept there. */
+const RECEIVED_MS = 1000;
 
 /**
  * The links of one process in one scope: accepts those of other nodes, keeps its own to theirs, and
@@ -86,6 +88,8 @@ export class LinkLayer {
   #cancelTick: CancelTimer | undefined;
   #cancelHosts: CancelTimer | undefined;
   #hasHostsFailed = false;
+  /** Since when the lanes have held nothing but what peers have received. */
+  #withPeersSinceMs: number | undefined;
   #lanes = 0;
 
   constructor(config: LinkLayerConfig) {
@@ -254,6 +258,25 @@ export class LinkLayer {
     await this.#hosts.get(host)?.refresh();
   }
 
+  /**
+   * True when the lanes hold nothing, or since `RECEIVED_MS` nothing but what peers that live have
+   * received: that is theirs to see to, as for a client that sleeps, and may stay so for long. Right only
+   * for somebody who asks again and again.
+   */
+  get isSeenTo(): boolean {
+    let isEmpty = true;
+    for (const host of this.#hosts.values()) {
+      if (!host.isWithPeers) {
+        this.#withPeersSinceMs = undefined;
+        return false;
+      }
+      isEmpty &&= host.items === 0;
+    }
+    const nowMs = this.#shared.clock.monotonicMs();
+    this.#withPeersSinceMs ??= nowMs;
+    return isEmpty || nowMs - this.#withPeersSinceMs >= RECEIVED_MS;
+  }
+
   /** Hosts, endpoints and links as they are now. */
   snapshot(): LinksSnapshot {
     return snapshotOf(this.#hosts.values(), this.#incoming, this.#shared.inbound.size);
@@ -261,8 +284,9 @@ export class LinkLayer {
 
   /**
    * Leaves in order: accepts no more links and grants no more credit, goes on until everything that
-   * is held here and was received from peers is settled or `withinMs` have passed, says GOODBYE, and
-   * gives the rest back with `leaving`. From then on `send` gives back too. Ends with `close`.
+   * is held here and was received from peers is settled, or is with peers that see to it (`isSeenTo`),
+   * or `withinMs` have passed, says GOODBYE, and gives the rest back with `leaving`. From then on `send`
+   * gives back too. Ends with `close`.
    *
    * What arrives while it waits is not waited for: peers have credit left, and under load there would
    * be no end. They send it elsewhere once they are told that we leave.
@@ -270,6 +294,7 @@ export class LinkLayer {
   async drain(withinMs: number): Promise<void> {
     if (this.#phase !== "running") return;
     this.#phase = "draining";
+    this.#withPeersSinceMs = undefined;
     const { clock, log, scope } = this.#shared;
     await Promise.all(this.#listeners.map((listener) => listener.close()));
     for (const link of this.#incoming) link.freeze();
@@ -279,7 +304,7 @@ export class LinkLayer {
       ...[...this.#incoming].map((link) => link.watchSettling()),
     ];
     const isDone = () => ends.every((isOver) => isOver());
-    await this.#wait(() => isDone() || clock.monotonicMs() >= deadlineMs);
+    await this.#wait(() => isDone() || this.#isKept() || clock.monotonicMs() >= deadlineMs);
     log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
     for (const host of this.#hosts.values()) host.giveBackAll("leaving");
@@ -323,6 +348,13 @@ export class LinkLayer {
 
   #isAnyHostOpen(): boolean {
     for (const host of this.#hosts.values()) if (host.openLinks > 0) return true;
+    return false;
+  }
+
+  /** True when all that is left in the lanes is kept by peers. */
+  #isKept(): boolean {
+    const isSeenTo = this.isSeenTo;
+    for (const host of this.#hosts.values()) if (host.items > 0) return isSeenTo;
     return false;
   }
 
