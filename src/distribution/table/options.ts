@@ -122,6 +122,11 @@ export function replicaSeconds({ redis }: ResolvedTable): string {
   return String(Math.max(REPLICA_SECONDS, 2 * Math.ceil(redis.expireAfterMs / 1000)));
 }
 
+/** Where Redis is, for messages: a socket's path, or server and port. */
+export function redisAddress({ redis: { server, port } }: ResolvedTable): string {
+  return server.startsWith("/") ? server : `${server}:${port}`;
+}
+
 function checkRange(name: string, value: number, least: number, most: number): void {
   if (Number.isInteger(value) && value >= least && value <= most) return;
   throw new RangeError(

@@ -9,6 +9,7 @@ import { ClusterBus } from "./cluster_bus.ts";
 import { ClusterDirectory } from "./cluster_directory.ts";
 import type { EndpointAddress, PublicDomain } from "./directory.ts";
 import { Directory } from "./directory.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { HybridClock } from "./hybrid_clock.ts";
 import { IoredisCommands } from "./ioredis_commands.ts";
@@ -20,11 +21,11 @@ import { LocationCache } from "./location_cache.ts";
 import { LocationLookup } from "./location_lookup.ts";
 import { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable, TableOptions } from "./options.ts";
-import { LEASES_PER_REFRESH, resolveTable } from "./options.ts";
+import { LEASES_PER_REFRESH, redisAddress, resolveTable } from "./options.ts";
 import { OwnAccounts } from "./own_accounts.ts";
 import type { Placement } from "./placements.ts";
 import { Placements } from "./placements.ts";
-import { Publication, RedisRefusal } from "./publication.ts";
+import { Publication } from "./publication.ts";
 import { ReadBackQueue } from "./read_back_queue.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { RedisCommands } from "./redis_commands.ts";
@@ -73,9 +74,6 @@ export interface TableSnapshot {
   readonly replication: Replication["snapshot"] | undefined;
 }
 
-/** While Redis refuses, it is tried again this often. */
-const PROBE_MS = 1_000;
-
 /**
  * Where users and components are: the table in Redis that all datacenters share, its cache, and this
  * node's part of it (`design.md` §4, `docs/redis.md`).
@@ -87,7 +85,6 @@ export class SessionTable {
   readonly #options: ResolvedTable;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #onSuperseded: () => void;
   readonly #redis: RedisCommands;
   readonly #epochs: HybridClock;
   readonly #metrics: TableMetrics;
@@ -110,20 +107,12 @@ export class SessionTable {
   readonly #readBack: ReadBackQueue;
   readonly #accounts: OwnAccounts;
   readonly #replication: Replication | undefined;
-  #status: "up" | "degraded" = "degraded";
-  #reason: string | undefined = "not yet connected";
+  readonly #heart: Heartbeat;
   #phase: "new" | "running" | "closed" = "new";
   #ticksDue = 0;
   #isTurning = false;
-  #nextBeatMs = 0;
   #cancelTick: CancelTimer = () => {};
-  #beats: Promise<void> = Promise.resolve();
   #isRestoring = false;
-  /** A key was deleted since the last heartbeat: what it held for others is to be told again. */
-  #hasLostKeys = false;
-  /** What Redis said when it wanted a password that we do not have. */
-  #refusedBeat: string | undefined;
-  #firstAttempt = Promise.withResolvers<void>();
 
   /** @throws RangeError or CausewayError `table/…` on options that cannot be */
   constructor(options: TableOptions, deps: TableDependencies) {
@@ -131,12 +120,11 @@ export class SessionTable {
     const { redis: redisOptions, cache: cacheOptions, localHost } = this.#options;
     this.#clock = deps.clock ?? new SystemClock();
     this.#logger = deps.logger ?? SILENT_LOGGER;
-    this.#onSuperseded = deps.onSuperseded ?? (() => {});
     this.#onChanged = deps.onChanged ?? (() => {});
     this.#redis = new ClearedKeys(deps.redis ?? new IoredisCommands(redisOptions), (key) => {
       this.#metrics.garbage.inc();
       this.#logger.warn("redis.garbage", { key });
-      this.#hasLostKeys = true;
+      this.#heart.keyLost();
       this.#replication?.peers.redisLost();
     });
     this.#epochs = deps.epochs ?? new HybridClock(this.#clock);
@@ -152,7 +140,7 @@ export class SessionTable {
       },
     });
     this.#metrics = new TableMetrics(deps.metrics, {
-      isUp: () => this.#status === "up",
+      isUp: () => this.status === "up",
       entries: () => this.#accounts.entries,
       cached: () => this.#cache.size,
     });
@@ -164,7 +152,7 @@ export class SessionTable {
       clock: this.#clock,
       leases: this.#leases,
       metrics: this.#metrics,
-      failed: (reason: string) => this.#degrade(reason),
+      failed: (reason: string) => this.#heart.degrade(reason),
     };
     this.#lookup = new LocationLookup({
       ...common,
@@ -219,13 +207,36 @@ export class SessionTable {
         reconciler: this.#reconciler,
         publication: this.#publication,
         epochs: this.#epochs,
-        isRedisUp: () => this.#status === "up",
-        redisLost: () => this.#spawn(this.#beat()),
+        isRedisUp: () => this.status === "up",
+        redisLost: () => this.#spawn(this.#heart.beat()),
         meshChanged: deps.meshChanged ?? (() => {}),
         hostRemoved: deps.hostRemoved ?? (() => {}),
       })
       : undefined;
     this.#mesh = new KnownMesh(directory, localHost, common.failed, this.#replication?.peers);
+    this.#heart = new Heartbeat({
+      clock: this.#clock,
+      logger: this.#logger,
+      options: this.#options,
+      publication: this.#publication,
+      entries: () => this.#accounts.entries,
+      failed: () => this.#metrics.errors.inc(),
+      changed: (isUp) => this.#cache.isDegraded = !isUp,
+      restored: (hasLost) => {
+        this.#spawn(this.#refreshAll());
+        if (this.#replication !== undefined) this.#spawn(this.#replication.redisRestored(hasLost));
+      },
+      lostData: () => this.#lostData(),
+      beaten: async () => {
+        await this.#replication?.redisReached();
+        await this.#housekeeping.prune();
+      },
+      superseded: () => {
+        const { nodeName, localHost } = this.#options;
+        this.#logger.error("table.superseded", { node: nodeName, host: localHost });
+        deps.onSuperseded?.();
+      },
+    });
   }
 
   /** Takes what comes over links, where the nodes replicate. */
@@ -235,7 +246,7 @@ export class SessionTable {
 
   /** `degraded`: Redis is away or refuses, and what was not known before stays unknown. */
   get status(): "up" | "degraded" {
-    return this.#status;
+    return this.#heart.status;
   }
 
   /** Id that the nodes of this datacenter share; provisional until Redis was reached once. */
@@ -245,8 +256,8 @@ export class SessionTable {
 
   snapshot(): TableSnapshot {
     return {
-      status: this.#status,
-      reason: this.#reason,
+      status: this.#heart.status,
+      reason: this.#heart.reason,
       datacenterId: this.datacenterId,
       entries: this.#accounts.entries,
       cached: this.#cache.size,
@@ -274,26 +285,19 @@ export class SessionTable {
   async start(): Promise<void> {
     if (this.#phase !== "new") throw new TypeError("A session table can be started once");
     this.#phase = "running";
+    this.#heart.start();
     this.#replication?.start();
     this.#redis.connect({
-      connected: () => this.#spawn(this.#beat()),
-      disconnected: (reason) => {
-        this.#degrade(reason);
-        this.#firstAttempt.resolve();
-      },
+      connected: () => this.#spawn(this.#heart.beat()),
+      disconnected: (reason) => this.#heart.disconnected(reason),
     });
-    const cancel = this.#clock.after(
-      this.#options.redis.commandTimeoutMs,
-      () => this.#firstAttempt.resolve(),
-    );
-    await this.#firstAttempt.promise;
-    cancel();
-    const refusal = this.#redis.refusal ?? this.#refusedBeat;
+    await this.#heart.firstAttempt();
+    const refusal = this.#redis.refusal ?? this.#heart.refusal;
     if (refusal !== undefined) {
       await this.close();
       throw new CausewayError(
         "table/redis-auth",
-        `Cannot log in to Redis at ${this.#address}: ${refusal}`,
+        `Cannot log in to Redis at ${redisAddress(this.#options)}: ${refusal}`,
       );
     }
     if (this.#phase === "running") this.#scheduleTick();
@@ -328,7 +332,7 @@ export class SessionTable {
 
   /** True when `jid` has to be located before `placements` can answer for it. */
   isUnplaced(jid: Jid): boolean {
-    return this.#placements.isStale(jid) && this.#status === "up";
+    return this.#placements.isStale(jid) && this.status === "up";
   }
 
   /**
@@ -388,21 +392,21 @@ export class SessionTable {
     const claimed = this.#accounts.has(domain)
       ? Promise.resolve()
       : this.#reconciler.request(this.#accounts.open(domain, ""));
-    await this.#announce(Promise.all([claimed, this.#beat()]), [domain]);
+    await this.#announce(Promise.all([claimed, this.#heart.beat()]), [domain]);
   }
 
   /** Withdraws a component's domain. */
   async domainRemoved(domain: string): Promise<void> {
     this.#publication.removeDomain(domain);
     this.#cache.forgetKey(domain);
-    await this.#announce(Promise.all([this.#withdrawn(domain, ""), this.#beat()]), [domain]);
+    await this.#announce(Promise.all([this.#withdrawn(domain, ""), this.#heart.beat()]), [domain]);
   }
 
   /** Says where this node accepts links; replaces what was said before. */
   async publishEndpoints(endpoints: readonly EndpointAddress[]): Promise<void> {
     this.#publication.setEndpoints(endpoints);
     this.#replication?.leaseChanged();
-    await this.#beat();
+    await this.#heart.beat();
   }
 
   // ---- the other nodes of this datacenter --------------------------------------------------
@@ -410,7 +414,7 @@ export class SessionTable {
   /** Says where this node accepts links from the other nodes of its datacenter. */
   async publishClusterAddress(address: EndpointAddress): Promise<void> {
     this.#publication.setClusterAddress(address);
-    await this.#beat();
+    await this.#heart.beat();
   }
 
   /** Other nodes of this datacenter that live; what was last known while Redis is away. */
@@ -449,7 +453,7 @@ export class SessionTable {
    */
   async removeHost(host: string): Promise<HostRemoval> {
     if (host === this.#options.localHost) return "live";
-    if (this.#status !== "up") return "unavailable";
+    if (this.status !== "up") return "unavailable";
     if (this.#replication !== undefined) return await this.#replication.removeHost(host);
     return (await this.hosts()).includes(host) ? "live" : "unknown";
   }
@@ -470,23 +474,18 @@ export class SessionTable {
     this.#phase = "closed";
     this.#cancelTick();
     this.#replication?.close();
-    this.#firstAttempt.resolve();
-    if (this.#status === "up") {
+    this.#heart.close();
+    if (this.status === "up") {
       const late = Promise.withResolvers<void>();
       const cancel = this.#clock.after(this.#options.redis.withdrawMs, () => late.resolve());
       await Promise.race([this.#withdraw(), late.promise]);
       cancel();
     }
     await this.#redis.close();
-    await this.#beats;
+    await this.#heart.idle();
   }
 
   // ---- inside ------------------------------------------------------------------------------
-
-  get #address(): string {
-    const { server, port } = this.#options.redis;
-    return server.startsWith("/") ? server : `${server}:${port}`;
-  }
 
   /** Tells the other nodes of this datacenter of `keys` once `written` is over. */
   async #announce(written: Promise<unknown>, keys: readonly string[]): Promise<void> {
@@ -533,7 +532,7 @@ export class SessionTable {
   }
 
   #forgetAll(): void {
-    if (this.#status !== "up") return; // what is old is all that there is
+    if (this.status !== "up") return; // what is old is all that there is
     this.#cache.clear();
     this.#placements.clear();
   }
@@ -556,87 +555,25 @@ export class SessionTable {
     if (this.#isTurning) return;
     this.#isTurning = true;
     try {
-      if (this.#clock.monotonicMs() >= this.#nextBeatMs) await this.#beat();
+      if (this.#heart.isDue) await this.#heart.beat();
       while (this.#ticksDue > 0 && this.#phase === "running") {
         this.#ticksDue--;
         const accounts = this.#wheel.tick();
-        if (this.#status === "up") await this.#reconciler.refresh(accounts);
+        if (this.status === "up") await this.#reconciler.refresh(accounts);
         else this.#reconciler.dropExpired(accounts);
       }
       const due = this.#readBack.take(this.#clock.monotonicMs());
-      if (due.size > 0 && this.#status === "up") await this.#reconciler.refresh(due);
+      if (due.size > 0 && this.status === "up") await this.#reconciler.refresh(due);
     } finally {
       this.#isTurning = false;
     }
   }
 
-  /** Writes the lease and what hangs on it; one at a time. Never rejects. */
-  #beat(): Promise<void> {
-    this.#beats = this.#beats.then(() => this.#beatOnce());
-    return this.#beats;
-  }
-
-  async #beatOnce(): Promise<void> {
-    if (this.#phase !== "running" || this.#publication.isSuperseded) return;
-    try {
-      const isOurs = await this.#publication.beat();
-      this.#delayBeat(this.#options.redis.refreshAfterMs / LEASES_PER_REFRESH);
-      if (!isOurs) this.#supersede();
-      else {
-        const hasLost = this.#publication.hasBeenForgotten || this.#hasLostKeys;
-        this.#hasLostKeys = false;
-        this.#restore(hasLost);
-        await this.#replication?.redisReached();
-        await this.#housekeeping.prune();
-      }
-    } catch (thrown) {
-      if (thrown instanceof RedisRefusal && /^(NOAUTH|WRONGPASS)$/.test(thrown.kind)) {
-        this.#refusedBeat = thrown.message;
-      }
-      this.#delayBeat(PROBE_MS);
-      this.#degrade(describeError(thrown));
-    }
-    this.#firstAttempt.resolve();
-  }
-
-  #delayBeat(byMs: number): void {
-    this.#nextBeatMs = this.#clock.monotonicMs() + byMs;
-  }
-
-  #supersede(): void {
-    const { nodeName, localHost } = this.#options;
-    this.#logger.error("table.superseded", { node: nodeName, host: localHost });
-    this.#onSuperseded();
-  }
-
-  #degrade(reason: string): void {
-    if (this.#phase === "closed") return;
-    this.#metrics.errors.inc();
-    const isNews = this.#status === "up" || this.#reason === "not yet connected";
-    this.#status = "degraded";
-    this.#reason = reason;
-    this.#cache.isDegraded = true;
-    if (!isNews) return;
-    this.#delayBeat(PROBE_MS);
-    this.#logger.warn("redis.down", { address: this.#address, reason });
-  }
-
-  /** Redis takes writes again: everything of ours is written at once. */
-  #restore(hasLost: boolean): void {
-    if (this.#status === "up") {
-      if (!hasLost || this.#replication === undefined) return;
-      this.#logger.warn("redis.lost-data", { address: this.#address });
-      this.#spawn(this.#replication.redisRestored(true));
-      this.#spawn(this.#refreshAll());
-      return;
-    }
-    this.#status = "up";
-    this.#reason = undefined;
-    this.#refusedBeat = undefined;
-    this.#cache.isDegraded = false;
-    this.#logger.info("redis.up", { address: this.#address, entries: this.#accounts.entries });
+  #lostData(): void {
+    if (this.#replication === undefined) return;
+    this.#logger.warn("redis.lost-data", { address: redisAddress(this.#options) });
+    this.#spawn(this.#replication.redisRestored(true));
     this.#spawn(this.#refreshAll());
-    if (this.#replication !== undefined) this.#spawn(this.#replication.redisRestored(hasLost));
   }
 
   async #refreshAll(): Promise<void> {
@@ -659,7 +596,7 @@ export class SessionTable {
       account.closed.some((session) => !session.isWithdrawn)
     );
     await Promise.all(left.map((account) => this.#reconciler.request(account)));
-    await this.#beats;
+    await this.#heart.idle();
     try {
       await this.#publication.withdraw(await this.#housekeeping.isLastNode());
     } catch (thrown) {
