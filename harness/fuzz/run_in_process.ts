@@ -1,3 +1,4 @@
+import { cpuUsage } from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import { readCorpus } from "./corpus.ts";
 import { CURRENT_BYTES } from "./worker_protocol.ts";
@@ -16,8 +17,10 @@ export interface FuzzResult {
   readonly finding: { readonly problem: string; readonly input: Uint8Array } | undefined;
 }
 
-/** An input that takes longer is a finding. */
+/** Milliseconds of processor time; an input that takes more is a finding. */
 const MAX_RUN_MS = 1000;
+/** Milliseconds of silence that are one whatever it spends: it waits for something. */
+const MAX_SILENT_MS = 20_000;
 /** The first words take longer: the worker has to be compiled. */
 const START_MS = 20_000;
 /** A process that needs more is a finding: the targets keep nothing. */
@@ -37,10 +40,11 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
   let runs = 0;
   let problem: string | undefined;
   const startMs = performance.now();
-  let aliveMs = startMs + START_MS;
+  /** A busy machine may not let the worker run for long: what counts is what it has spent. */
+  let alive = { untilCpuMs: cpuMs() + START_MS, untilMs: startMs + MAX_SILENT_MS };
   worker.onmessage = ({ data }: MessageEvent<FuzzWord>) => {
     runs = data.runs;
-    aliveMs = performance.now() + MAX_RUN_MS;
+    alive = { untilCpuMs: cpuMs() + MAX_RUN_MS, untilMs: performance.now() + MAX_SILENT_MS };
     if (data.kind === "finding") problem = data.problem;
   };
   worker.onerror = (event) => {
@@ -51,11 +55,18 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
   while (problem === undefined && performance.now() - startMs < run.durationMs) {
     await delay(LOOK_MS);
     const rssBytes = Deno.memoryUsage().rss;
-    if (performance.now() > aliveMs) problem ??= `an input takes longer than ${MAX_RUN_MS} ms`;
-    else if (rssBytes > MAX_RSS_BYTES) problem ??= `the process has grown to ${rssBytes} bytes`;
+    if (cpuMs() > alive.untilCpuMs || performance.now() > alive.untilMs) {
+      problem ??= `an input takes longer than ${MAX_RUN_MS} ms`;
+    } else if (rssBytes > MAX_RSS_BYTES) problem ??= `the process has grown to ${rssBytes} bytes`;
   }
   worker.terminate();
   if (problem === undefined) return { runs, finding: undefined };
   const length = new Uint32Array(current, 0, 1)[0]!;
   return { runs, finding: { problem, input: new Uint8Array(current, 4, length).slice() } };
+}
+
+/** Processor time of this process, its workers included. */
+function cpuMs(): number {
+  const { user, system } = cpuUsage();
+  return (user + system) / 1000;
 }

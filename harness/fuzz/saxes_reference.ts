@@ -35,6 +35,7 @@ export function referenceVerdict(stream: Uint8Array): ReferenceVerdict | undefin
     if (depth === 1 && /[^ \t\r\n]/.test(text)) problems.push("text between stanzas");
   };
   parser.on("opentag", (tag) => {
+    if (depth === 0 && tag.isSelfClosing) problems.push("a stream that ends in its start tag");
     if (depth++ === 1) elements.push(describe(tag));
     for (const { name, local, value } of Object.values(tag.attributes)) {
       if (!NC_NAME_START.test(local)) problems.push("a name that is no NCName");
