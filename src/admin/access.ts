@@ -1,5 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context, MiddlewareHandler } from "hono";
+import type { RateLimit } from "../base/mod.ts";
+import { addressKey } from "../base/mod.ts";
 
 /** True where only this machine can connect. */
 export function isLoopbackHost(host: string): boolean {
@@ -7,13 +9,44 @@ export function isLoopbackHost(host: string): boolean {
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
-/** Lets in who carries `token`, in a time that does not tell how much of it was right. */
-export function requireToken(token: string): MiddlewareHandler {
+/** What the API knows of a request besides what it says. */
+export interface AdminBindings {
+  /** Who asks, with the port, `127.0.0.1:40312` or `[2001:db8::1]:40312`. */
+  readonly remoteAddress?: string;
+}
+
+/** How many tokens may be wrong. */
+export interface WrongTokens {
+  /** By address. */
+  readonly limit: RateLimit;
+  /** Told of each request that was answered without a look at its token. */
+  refused(): void;
+}
+
+/**
+ * Lets in who carries `token`, in a time that does not tell how much of it was right. From an address
+ * with too many wrong ones not even the right one is taken for a while, or guessing would go on.
+ */
+export function requireToken(
+  token: string,
+  wrongTokens: WrongTokens | undefined,
+): MiddlewareHandler {
   const expected = digest(token);
   return async (context, next) => {
     const given = /^Bearer +(\S+)$/i.exec(context.req.header("authorization") ?? "")?.[1] ?? "";
+    // What the port passes on with each request; the framework does not know its type.
+    const { remoteAddress = "" } = (context.env ?? {}) as AdminBindings;
+    const from = addressKey({ remoteAddress, isLoopback: false });
+    if (given !== "" && wrongTokens?.limit.take(from) === false) {
+      wrongTokens.refused();
+      context.header("retry-after", "1");
+      return context.json({ error: "too-many-requests", message: "Too many wrong tokens" }, 429);
+    }
     // Digests have one length, whatever was given.
-    if (timingSafeEqual(digest(given), expected)) return await next();
+    if (timingSafeEqual(digest(given), expected)) {
+      wrongTokens?.limit.giveBack(from);
+      return await next();
+    }
     context.header("www-authenticate", 'Bearer realm="causeway"');
     return context.json({ error: "unauthorized", message: "A bearer token is required" }, 401);
   };

@@ -1,6 +1,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { describeError } from "../base/mod.ts";
 import type { Logger } from "../observe/mod.ts";
+import type { WrongTokens } from "./access.ts";
 import { isLoopbackHost, requireLocalCaller, requireToken } from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
 import {
@@ -20,6 +21,7 @@ export function createAdminApp(
   deps: AdminDeps,
   options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token">,
   log: Logger,
+  wrongTokens?: WrongTokens,
 ): OpenAPIHono {
   const app = new OpenAPIHono();
   app.use(async (context, next) => {
@@ -28,7 +30,7 @@ export function createAdminApp(
     context.header("x-content-type-options", "nosniff");
   });
   if (isLoopbackHost(options.host)) app.use(requireLocalCaller());
-  if (options.token !== undefined) app.use(requireToken(options.token));
+  if (options.token !== undefined) app.use(requireToken(options.token, wrongTokens));
 
   app.openapi(HEALTH_ROUTE, (context) => {
     return context.json({ node: deps.node, version: deps.version, parts: deps.parts() }, 200);

@@ -1,3 +1,4 @@
+import type { Rate } from "../base/mod.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
 
 /**
@@ -48,6 +49,11 @@ export interface AdminOptions {
   readonly port?: number;
   /** Needed off loopback; where it is set, every request must carry it as a bearer token. */
   readonly token?: string;
+  /**
+   * Wrong tokens from one IP address (IPv6: from one /64); past them none is looked at, the right one
+   * neither. @default not limited
+   */
+  readonly wrongTokens?: Rate;
   /** Connections at once; one more ends the oldest that is owed nothing. @default 256 */
   readonly maxConnections?: number;
 }

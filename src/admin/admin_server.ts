@@ -1,7 +1,8 @@
-import type { Clock } from "../base/mod.ts";
-import { CausewayError, describeError, SystemClock } from "../base/mod.ts";
+import type { Clock, Rate } from "../base/mod.ts";
+import { CausewayError, describeError, RateLimit, SystemClock } from "../base/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
+import type { AdminBindings } from "./access.ts";
 import { isLoopbackHost } from "./access.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps, AdminOptions } from "./admin_deps.ts";
@@ -46,7 +47,7 @@ export function createAdmin(
   surroundings: AdminSurroundings = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
-  const { maxConnections = MAX_CONNECTIONS } = options;
+  const { maxConnections = MAX_CONNECTIONS, wrongTokens } = options;
   if (!isLoopbackHost(host) && token === undefined) {
     throw new CausewayError(
       "admin/token-required",
@@ -54,7 +55,7 @@ export function createAdmin(
     );
   }
   if (token === "") throw new CausewayError("admin/token-required", "The admin token is empty");
-  return new HttpAdminServer(deps, { host, port, token, maxConnections }, {
+  return new HttpAdminServer(deps, { host, port, token, maxConnections, wrongTokens }, {
     log: surroundings.log ?? SILENT_LOGGER,
     clock: surroundings.clock ?? new SystemClock(),
     refused: surroundings.refused ?? (() => {}),
@@ -65,6 +66,7 @@ interface ResolvedOptions {
   readonly host: string;
   readonly port: number;
   readonly token: string | undefined;
+  readonly wrongTokens: Rate | undefined;
   readonly maxConnections: number;
 }
 
@@ -82,7 +84,16 @@ class HttpAdminServer implements AdminServer {
     this.#options = options;
     this.#clock = clock;
     const { host, port, token } = options;
-    const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, log);
+    const { wrongTokens } = options;
+    const app = createAdminApp(
+      deps,
+      token === undefined ? { host } : { host, token },
+      log,
+      wrongTokens && {
+        limit: new RateLimit(wrongTokens, clock),
+        refused: () => refused("wrong-tokens"),
+      },
+    );
     this.#door = new HttpDoor({
       host,
       port,
@@ -91,7 +102,10 @@ class HttpAdminServer implements AdminServer {
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       maxBodyBytes: MAX_BODY_BYTES,
       refused,
-      handle: (request) => app.fetch(request),
+      handle: (request, remoteAddress) => {
+        const bindings: AdminBindings = { remoteAddress };
+        return app.fetch(request, bindings);
+      },
     });
   }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { ManualClock } from "../base/mod.ts";
-import { MetricsRegistry } from "../observe/mod.ts";
+import { ManualClock, RateLimit } from "../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
+import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
 
@@ -156,4 +157,49 @@ Deno.test("createAdmin() answers what is no request it could take, and goes on",
     assert.match(await new Response(next.readable).text(), /^HTTP\/1\.1 200 /);
   }
   await admin.close();
+});
+
+Deno.test("createAdmin() looks at no token from an address with too many wrong ones, for a while", async () => {
+  const clock = new ManualClock();
+  const refused: string[] = [];
+  const options = { port: 0, token: "right", wrongTokens: { perSec: 0.5, burst: 3 } };
+  const admin = createAdmin(DEPS, options, { clock, refused: (reason) => refused.push(reason) });
+  await admin.start();
+  const ask = async (token: string | undefined) => {
+    const response = await fetch(`http://${admin.address}/health`, {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    });
+    await response.body?.cancel();
+    return response.status;
+  };
+  for (let i = 0; i < 5; i++) assert.equal(await ask("right"), 200, "right ones cost nothing");
+  for (let i = 0; i < 5; i++) assert.equal(await ask(undefined), 401, "nothing was guessed");
+  for (let i = 0; i < 3; i++) assert.equal(await ask("wrong"), 401, "up to the limit");
+  assert.deepEqual(refused, []);
+  assert.equal(await ask("wrong"), 429, "one past it");
+  assert.equal(await ask("right"), 429, "who guesses on is not to learn that it was right");
+  assert.deepEqual(refused, ["wrong-tokens", "wrong-tokens"]);
+  clock.advance(2000);
+  assert.equal(await ask("right"), 200);
+  assert.equal(await ask("wrong"), 401);
+  assert.equal(await ask("right"), 429);
+  await admin.close();
+});
+
+Deno.test("createAdmin() counts the wrong tokens of each address apart", async () => {
+  const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
+  const app = createAdminApp(DEPS, { host: "0.0.0.0", token: "right" }, SILENT_LOGGER, {
+    limit,
+    refused: () => {},
+  });
+  const ask = async (token: string, remoteAddress: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await app.request("/health", { headers }, { remoteAddress })).status;
+  };
+  assert.equal(await ask("wrong", "192.0.2.1:1000"), 401);
+  assert.equal(await ask("right", "192.0.2.1:1001"), 429);
+  assert.equal(await ask("right", "192.0.2.2:1000"), 200);
+  assert.equal(await ask("wrong", "[2001:db8::1]:1000"), 401);
+  assert.equal(await ask("right", "[2001:db8::2]:1000"), 429, "one /64 is one household");
+  assert.equal(await ask("right", "[2001:db8:0:1::1]:1000"), 200);
 });

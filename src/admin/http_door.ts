@@ -7,8 +7,11 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 
-/** Why a connection was ended without an answer to a request. */
-export type HttpRefusal = "too-many-connections" | "request-timeout";
+/**
+ * Why a connection was ended without an answer to a request; `wrong-tokens` answers, but without a look
+ * at what was asked.
+ */
+export type HttpRefusal = "too-many-connections" | "request-timeout" | "wrong-tokens";
 
 /** What a door is given. */
 export interface HttpDoorOptions {
@@ -23,7 +26,8 @@ export interface HttpDoorOptions {
   readonly maxBodyBytes: number;
   /** Told of each connection that is ended because of a bound. */
   refused(reason: HttpRefusal): void;
-  handle(request: Request): Response | Promise<Response>;
+  /** @param remoteAddress who asks, with the port */
+  handle(request: Request, remoteAddress: string): Response | Promise<Response>;
 }
 
 const MAX_HEAD_BYTES = 16_384;
@@ -143,7 +147,7 @@ export class HttpDoor {
       outgoing.writeHead(request).end();
       return;
     }
-    const response = await this.#options.handle(request);
+    const response = await this.#options.handle(request, remoteOf(socket));
     outgoing.writeHead(response.status, [...response.headers].flat());
     if (response.body === null || incoming.method === "HEAD") outgoing.end();
     // Two declarations of one type: the platform's, and Node's.
@@ -184,6 +188,11 @@ function tryRequest(incoming: IncomingMessage, body: Uint8Array<ArrayBuffer>[]):
   } catch {
     return 400; // a host, method or header that is none
   }
+}
+
+/** IPv4 addresses as such, also where they came to a port for both. */
+function remoteOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
+  return netHost(remoteAddress.replace(/^::ffff:(?=\d+\.)/i, ""), remotePort);
 }
 
 function netHost(host: string, port: number): string {

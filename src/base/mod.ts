@@ -1,3 +1,5 @@
+export type { PeerAddress } from "./address_key.ts";
+export { addressKey } from "./address_key.ts";
 export type { CancelTimer, Clock } from "./clock.ts";
 export { SystemClock } from "./clock.ts";
 export { TurnClock } from "./turn_clock.ts";

@@ -96,6 +96,8 @@ export interface LimitsConfig {
   readonly failedLoginsPerAccount: RateConfig | undefined;
   readonly stanzasPerAccount: RateConfig | undefined;
   readonly stanzasPerAddress: RateConfig | undefined;
+  readonly stanzasPerComponent: RateConfig | undefined;
+  readonly wrongTokensPerAddress: RateConfig | undefined;
   readonly saslAttempts: number;
   readonly maxPendingBytes: number;
   readonly slowReaderTimeoutMs: number;

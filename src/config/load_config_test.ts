@@ -44,6 +44,8 @@ Deno.test("parseConfig() fills in every default", () => {
       failedLoginsPerAccount: { perSec: 0.2, burst: 30 },
       stanzasPerAccount: undefined,
       stanzasPerAddress: undefined,
+      stanzasPerComponent: undefined,
+      wrongTokensPerAddress: { perSec: 1, burst: 30 },
       saslAttempts: 3,
       maxPendingBytes: 1_048_576,
       slowReaderTimeoutMs: 30_000,

@@ -173,6 +173,14 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     ),
     stanzasPerAccount: toRate(limits.stanza_rate_per_account, limits.stanza_burst_per_account),
     stanzasPerAddress: toRate(limits.stanza_rate_per_address, limits.stanza_burst_per_address),
+    stanzasPerComponent: toRate(
+      limits.stanza_rate_per_component,
+      limits.stanza_burst_per_component,
+    ),
+    wrongTokensPerAddress: toRate(
+      limits.wrong_token_rate_per_address,
+      limits.wrong_token_burst_per_address,
+    ),
     saslAttempts: limits.sasl_attempts,
     maxPendingBytes: limits.max_pending_bytes,
     slowReaderTimeoutMs: toMs(limits.slow_reader_timeout),

@@ -76,6 +76,17 @@ export const LIMITS = z.strictObject({
     "stanzas per second from all clients of one IP address (IPv6: of one /64), loopback not counted; what is past it is read later",
   ),
   stanza_burst_per_address: burst(1000, "stanza_rate_per_address"),
+  stanza_rate_per_component: rate(
+    0,
+    "stanzas per second from a component, which speaks for many; what is past it is read later",
+  ),
+  stanza_burst_per_component: burst(1000, "stanza_rate_per_component"),
+  wrong_token_rate_per_address: rate(
+    1,
+    "wrong tokens per second for the admin API from one IP address (IPv6: from one /64), loopback too; " +
+      "past it the right one is not taken from there either",
+  ),
+  wrong_token_burst_per_address: burst(30, "wrong_token_rate_per_address"),
   sasl_attempts: integer(1, 100).default(3).describe("failed logins before the stream is closed"),
   max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
     "bytes that may wait for a client or component that reads slowly; a stanza past it is refused",

@@ -246,6 +246,7 @@ export class CausewayNode {
       clock,
     });
     const { host, port, token } = config.listen.admin;
+    const { wrongTokensPerAddress: wrongTokens } = config.limits;
     this.#admin = createAdmin(
       {
         node: config.nodeName,
@@ -266,7 +267,12 @@ export class CausewayNode {
           waitingForLookup: this.#router.queued,
         }),
       },
-      { host, port, ...(token === undefined ? {} : { token: token.reveal() }) },
+      {
+        host,
+        port,
+        ...(token === undefined ? {} : { token: token.reveal() }),
+        ...(wrongTokens === undefined ? {} : { wrongTokens }),
+      },
       {
         log,
         clock,

@@ -112,6 +112,7 @@ export function edgeRates({ limits }: Config): EdgeRatesOptions {
     failedLoginsPerAccount,
     stanzasPerAccount,
     stanzasPerAddress,
+    stanzasPerComponent,
   } = limits;
   return {
     ...(connectionsPerAddress && { connectionsPerAddress }),
@@ -119,6 +120,7 @@ export function edgeRates({ limits }: Config): EdgeRatesOptions {
     ...(failedLoginsPerAccount && { failedLoginsPerAccount }),
     ...(stanzasPerAccount && { stanzasPerAccount }),
     ...(stanzasPerAddress && { stanzasPerAddress }),
+    ...(stanzasPerComponent && { stanzasPerComponent }),
   };
 }
 

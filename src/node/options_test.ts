@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { parseConfig } from "../config/mod.ts";
-import { linksOptions, managementOptions, webSocketLimits } from "./options.ts";
+import { edgeRates, linksOptions, managementOptions, webSocketLimits } from "./options.ts";
 
 const CONFIG = parseConfig(
   `hosts = ["example.com", "dc1.example.com"]
 [limits]
+stanza_rate_per_component = 9
 link_max_connections = 7
 link_max_unauthenticated = 6
 websocket_max_fragments = 5
@@ -40,4 +41,11 @@ Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file"
 
 Deno.test("managementOptions() gives stream management the times of the file", () => {
   assert.equal(managementOptions(CONFIG)!.movedCheckMs, 123);
+});
+
+Deno.test("edgeRates() gives the edge the rates of the file, and none where there is none", () => {
+  const rates = edgeRates(CONFIG);
+  assert.deepEqual(rates.stanzasPerComponent, { perSec: 9, burst: 1000 });
+  assert.deepEqual(rates.loginsPerAddress, { perSec: 50, burst: 1000 });
+  assert.ok(!("stanzasPerAccount" in rates));
 });

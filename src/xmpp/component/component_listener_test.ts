@@ -408,3 +408,35 @@ Deno.test("ComponentListener.close() ends every component by system-shutdown", a
   await expectEnd(echo, "system-shutdown");
   assert.deepEqual(fixture.calls, ["connected echo.example.com", "disconnected echo.example.com"]);
 });
+
+Deno.test("ComponentSession reads on slower past stanzasPerComponent, and drops nothing", async () => {
+  const rates = { stanzasPerComponent: { perSec: 10, burst: 3 } };
+  await using fixture = new Fixture({}, undefined, rates);
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  const spy = await fixture.login("spy.example.com", "hush");
+  const send = async (peer: RawPeer, domain: string, count: number) => {
+    for (let i = 0; i < count; i++) {
+      peer.send(`<message type='error' from='${domain}' to='bob@example.com/x'/>`);
+      await settle();
+    }
+  };
+  const hits = () =>
+    fixture.metrics.value("xmpp_limit_hits_total", { edge: "component", limit: "stanza-rate" });
+  await send(echo, "echo.example.com", 3);
+  assert.deepEqual([fixture.accepted.length, hits()], [3, 0], "up to the limit");
+  await send(echo, "echo.example.com", 3);
+  assert.deepEqual([fixture.accepted.length, hits()], [4, 1], "one more, then no more is read");
+  await send(spy, "spy.example.com", 3);
+  assert.equal(fixture.accepted.length, 7, "another component is not slowed");
+  for (let i = 0; i < 5; i++) {
+    fixture.clock.advance(100);
+    await settle();
+  }
+  assert.equal(fixture.accepted.length, 9, "nothing is lost");
+});
+
+/** Lets what was sent be read, as far as anybody reads it. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  await new Promise<void>((resolve) => setImmediate(resolve));
+}

@@ -5,6 +5,7 @@ import { tryParseJid } from "../jid_parser.ts";
 import type { StanzaContext } from "../stanza_parser.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza_parser.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
+import type { StanzaMeter } from "../stream/edge_rates.ts";
 import type { SessionWiring } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
@@ -29,11 +30,13 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
   /** `from` as the component last wrote it, and what it stands for: mostly the same again. */
   #lastFrom: string | undefined;
   #stanzaContext: StanzaContext;
+  readonly #meter: StanzaMeter | undefined;
 
   constructor(jid: BareJid, transport: StreamTransport, wiring: ComponentWiring) {
     super(transport, wiring);
     this.jid = jid;
     this.isHidden = wiring.isHidden;
+    this.#meter = wiring.context.rates.componentMeter(jid.text);
     this.#stanzaContext = { slab: SLAB, from: jid, defaultTo: jid };
   }
 
@@ -42,6 +45,8 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
   }
 
   override accept(element: ScannedElement): void {
+    const waitMs = this.#meter?.charge() ?? 0;
+    if (waitMs > 0) this.slow(waitMs);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== COMPONENT_NAMESPACE) {
       return this.end(

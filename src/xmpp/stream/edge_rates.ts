@@ -1,8 +1,6 @@
-import type { Clock, Rate } from "../../base/mod.ts";
-import { RateLimit } from "../../base/mod.ts";
+import type { Clock, PeerAddress, Rate } from "../../base/mod.ts";
+import { addressKey, RateLimit } from "../../base/mod.ts";
 import type { LoginAttempts } from "../sasl/mod.ts";
-import type { PeerAddress } from "./address_key.ts";
-import { addressKey } from "./address_key.ts";
 
 /** How often what may happen at the edge; what is absent is not limited. */
 export interface EdgeRatesOptions {
@@ -16,6 +14,8 @@ export interface EdgeRatesOptions {
   readonly stanzasPerAccount?: Rate;
   /** Stanzas from all sessions of one IP address; loopback is not limited. */
   readonly stanzasPerAddress?: Rate;
+  /** Stanzas from the sessions of one component: it speaks for many accounts, which have their own. */
+  readonly stanzasPerComponent?: Rate;
 }
 
 /** How often addresses and accounts may do what costs us something; shared by all ports. */
@@ -25,6 +25,7 @@ export class EdgeRates implements LoginAttempts {
   readonly #failedLogins: RateLimit | undefined;
   readonly #accountStanzas: RateLimit | undefined;
   readonly #addressStanzas: RateLimit | undefined;
+  readonly #componentStanzas: RateLimit | undefined;
 
   /** @throws RangeError for a rate that lets nothing pass */
   constructor(options: EdgeRatesOptions, clock: Clock) {
@@ -34,6 +35,7 @@ export class EdgeRates implements LoginAttempts {
     this.#failedLogins = limit(options.failedLoginsPerAccount);
     this.#accountStanzas = limit(options.stanzasPerAccount);
     this.#addressStanzas = limit(options.stanzasPerAddress);
+    this.#componentStanzas = limit(options.stanzasPerComponent);
   }
 
   /** True when one more connection from there may become a stream. */
@@ -67,6 +69,12 @@ export class EdgeRates implements LoginAttempts {
     return {
       charge: () => Math.max(perAccount?.charge(account) ?? 0, perAddress?.charge(address) ?? 0),
     };
+  }
+
+  /** The meter of a component; undefined when nothing limits its stanzas. */
+  componentMeter(domain: string): StanzaMeter | undefined {
+    const limit = this.#componentStanzas;
+    return limit && { charge: () => limit.charge(domain) };
   }
 }
 

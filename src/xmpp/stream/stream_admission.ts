@@ -1,5 +1,5 @@
-import type { PeerAddress } from "./address_key.ts";
-import { addressKey } from "./address_key.ts";
+import type { PeerAddress } from "../../base/mod.ts";
+import { addressKey } from "../../base/mod.ts";
 
 /** Bounds on connections from outside, over all listeners that share an admission. */
 export interface AdmissionLimits {
