@@ -1,9 +1,8 @@
-import type { CancelTimer } from "../../base/mod.ts";
-import { describeError } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../mod.ts";
 import type { GoodbyeReason } from "../wire/mod.ts";
-import { EndpointPool } from "./endpoint_pool.ts";
+import type { EndpointPool } from "./endpoint_pool.ts";
+import { EndpointPools } from "./endpoint_pools.ts";
 import type { LaneOwner, TakenEntry } from "./lane.ts";
 import { Lane } from "./lane.ts";
 import { LanePressure } from "./lane_pressure.ts";
@@ -14,16 +13,13 @@ import { SenderBindings } from "./sender_bindings.ts";
 import { senderKey } from "./sender_rules.ts";
 
 /**
- * Everything outgoing to one destination (another datacenter, or another node of this one): its
- * endpoints, their links, which sender uses which lane, and what becomes of stanzas whose lane is gone.
+ * Everything outgoing to one destination (another datacenter, or another node of this one): which
+ * sender uses which lane of its endpoints, and what becomes of stanzas whose lane is gone.
  */
 export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   readonly destination: string;
   readonly #shared: LinkShared;
-  readonly #override: readonly EndpointAddress[] | undefined;
-  readonly #pools = new Map<string, EndpointPool>();
-  /** Pools that are closed and whose connections have not ended yet. */
-  readonly #leaving = new Set<EndpointPool>();
+  readonly #endpoints: EndpointPools;
   readonly #bindings: SenderBindings;
   readonly #pressure: LanePressure;
   /** Holds what waits for a first endpoint; never connected. */
@@ -31,12 +27,6 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #openLinks = 0;
   /** Since when nothing has been reachable though it was wanted; undefined while something is. */
   #goneSinceMs: number | undefined;
-  #collectedMs: number;
-  #cancelRefresh: CancelTimer | undefined;
-  #refreshDueMs = 0;
-  #refreshing: Promise<void> | undefined;
-  #isStopped = false;
-  #hasFailed = false;
   /** Monotonic milliseconds at which what has nowhere to go is given back; undefined while all has. */
   #rerouteAtMs: number | undefined;
   #rerouteDelayMs = 0;
@@ -52,7 +42,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   ) {
     this.destination = destination;
     this.#shared = shared;
-    this.#override = override;
+    this.#endpoints = new EndpointPools(destination, {
+      shared,
+      override,
+      events: this,
+      isReached: () => this.#openLinks > 0,
+      listed: (isNewHope) => this.#listed(isNewHope),
+      closing: (lane) => this.#rehome(lane),
+    });
     const { maxBindings, bindingIdleMs, tickMs } = shared.options;
     const idleTicks = Math.max(1, Math.ceil(bindingIdleMs / tickMs));
     this.#bindings = new SenderBindings({ maxBindings, idleTicks });
@@ -61,7 +58,6 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     });
     this.#parked = new Lane(shared.nextLane(), shared.options, this);
     this.#parked.isEnabled = false;
-    this.#collectedMs = shared.clock.monotonicMs();
     shared.metrics.bindLevels(destination, {
       items: () => this.#sum((lane) => lane.items),
       bytes: () => this.#sum((lane) => lane.allocatedBytes),
@@ -96,7 +92,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   get pools(): Iterable<EndpointPool> {
-    return this.#pools.values();
+    return this.#endpoints.all;
   }
 
   /** Stanzas that wait for an endpoint to appear. */
@@ -106,19 +102,12 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** True while nobody listens at any of its endpoints: its processes have ended. */
   get isGone(): boolean {
-    let pools = 0;
-    for (const { state, links } of this.#pools.values()) {
-      if (state !== "enabled") continue;
-      pools++;
-      for (const { lane } of links) if (lane.isLive || !lane.isGone) return false;
-    }
-    return pools > 0;
+    return this.#endpoints.isGone;
   }
 
   /** True when every connection has ended. */
   get hasEnded(): boolean {
-    return [...this.#pools.values(), ...this.#leaving]
-      .every((pool) => pool.links.every((link) => link.isStopped));
+    return this.#endpoints.hasEnded;
   }
 
   /** Takes `envelope` over. A lane that is full gives it back at once. */
@@ -141,10 +130,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Learns the endpoints now, and again after the refresh interval. */
   refresh(): Promise<void> {
-    this.#refreshing ??= this.#refreshOnce().finally(() => {
-      this.#refreshing = undefined;
-    });
-    return this.#refreshing;
+    return this.#endpoints.refresh();
   }
 
   /**
@@ -152,11 +138,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
    * to wait for before looking where it is and trying again.
    */
   peerArrived(): void {
-    if (this.#openLinks > 0 || this.#isStopped) return;
-    for (const pool of this.#pools.values()) {
-      if (pool.state !== "enabled") continue;
-      for (const link of pool.links) link.connect();
-    }
+    if (this.#openLinks > 0 || this.#endpoints.isStopped) return;
+    this.#endpoints.connect();
     this.refresh(); // never rejects
   }
 
@@ -166,7 +149,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   tick(nowMs: number): void {
-    const { disabledGcIntervalMs, expireAfterMs } = this.#shared.options;
+    const { expireAfterMs } = this.#shared.options;
     // First of all: what is routed anew may be on its way back here, and would escape its end.
     if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
       this.giveBackAll("expired");
@@ -175,15 +158,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#lookAround(nowMs);
     this.#rerouteHomeless(nowMs);
     this.#bindings.tick();
-    for (const pool of this.#pools.values()) pool.tick(nowMs);
-    for (const pool of this.#leaving) {
-      pool.tick(nowMs);
-      if (pool.links.every((link) => link.isStopped)) this.#leaving.delete(pool);
-    }
-    if (nowMs - this.#collectedMs >= disabledGcIntervalMs) {
-      this.#collectedMs = nowMs;
-      this.#collect();
-    }
+    this.#endpoints.tick(nowMs);
   }
 
   /** Empties all lanes: what they hold goes back, in order. */
@@ -193,11 +168,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Says GOODBYE on all links and connects no more. */
   stop(reason: GoodbyeReason, detail: string): void {
-    this.#isStopped = true;
-    this.#cancelRefresh?.();
-    for (const pool of this.#pools.values()) {
-      for (const link of pool.links) link.stop(reason, detail);
-    }
+    this.#endpoints.stop(reason, detail);
   }
 
   opened(link: OutgoingLink): void {
@@ -210,18 +181,15 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   closed(link: OutgoingLink): void {
-    this.#openLinks = 0;
-    for (const pool of this.#pools.values()) {
-      for (const { isOpen } of pool.links) this.#openLinks += isOpen ? 1 : 0;
-    }
+    this.#openLinks = this.#endpoints.countOpen();
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
-    if (link.lane.isGone) this.#markGone(link);
+    if (link.lane.isGone) this.#endpoints.markGone(link);
     // Processes that have ended settle nothing any more: what they had is routed anew at once.
     if (this.isGone) this.giveBackAll(this.#gone);
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
     // Its node may be gone or have moved: the table may know by now.
-    this.#refreshWithin(this.#shared.options.endpointRefreshIntervalWhenEmptyMs);
+    this.#endpoints.refreshSoon();
   }
 
   restarted(_link: OutgoingLink, taken: readonly TakenEntry[]): void {
@@ -239,97 +207,12 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#pressure.update(lane);
   }
 
-  async #refreshOnce(): Promise<void> {
-    this.#cancelRefresh?.();
-    this.#cancelRefresh = undefined;
-    try {
-      const listed = this.#override ?? await this.#shared.endpoints.endpoints(this.destination);
-      if (this.#isStopped) return;
-      this.#hasFailed = false;
-      this.#applyList(listed);
-    } catch (error) {
-      if (!this.#hasFailed) {
-        this.#shared.log.warn("endpoints.unknown", {
-          host: this.destination,
-          error: describeError(error),
-        });
-      }
-      this.#hasFailed = true; // what was known stays: not knowing is not absence
-    }
-    if (this.#isStopped) return;
-    const { options } = this.#shared;
-    // One that cannot be reached may have moved: look as often as when none is listed.
-    this.#refreshWithin(
-      this.#openLinks > 0 && this.#hasEnabled
-        ? options.endpointRefreshIntervalMs
-        : options.endpointRefreshIntervalWhenEmptyMs,
-    );
-  }
-
-  /** Sees to it that the next refresh comes at most `delayMs` from now; one timer for each host. */
-  #refreshWithin(delayMs: number): void {
-    if (this.#isStopped) return;
-    const { clock } = this.#shared;
-    const dueMs = clock.monotonicMs() + delayMs;
-    if (this.#cancelRefresh !== undefined) {
-      if (this.#refreshDueMs <= dueMs) return;
-      this.#cancelRefresh();
-    }
-    this.#refreshDueMs = dueMs;
-    this.#cancelRefresh = clock.after(delayMs, () => {
-      this.#cancelRefresh = undefined;
-      this.refresh(); // never rejects
-    });
-  }
-
-  #applyList(listed: readonly EndpointAddress[]): void {
-    const wasEmpty = !this.#hasEnabled;
-    const keys = new Set<string>();
-    for (const address of listed) {
-      const key = `${address.host}#${address.port}`;
-      keys.add(key);
-      const pool = this.#pools.get(key);
-      if (pool !== undefined) {
-        pool.step({ kind: "appear" });
-        continue;
-      }
-      const options = { shared: this.#shared, events: this };
-      this.#pools.set(key, new EndpointPool(this.destination, address, options));
-    }
-    for (const [key, pool] of this.#pools) {
-      if (!keys.has(key)) pool.step({ kind: "vanish" });
-    }
-    // New hope: what waits gets its full time again.
-    if (wasEmpty && this.#hasEnabled && this.#goneSinceMs !== undefined) {
+  #listed(isNewHope: boolean): void {
+    // What waits gets its full time again.
+    if (isNewHope && this.#goneSinceMs !== undefined) {
       this.#goneSinceMs = this.#shared.clock.monotonicMs();
     }
     this.#rehomeHomeless();
-  }
-
-  /** Closes disabled endpoints whose links are all dead. */
-  #collect(): void {
-    for (const [key, pool] of this.#pools) {
-      if (!pool.step({ kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
-      this.#pools.delete(key);
-      this.#leaving.add(pool);
-      for (const link of pool.links) {
-        this.#rehome(link.lane);
-        link.stop("endpoint-gone", "the endpoint is not listed any more");
-      }
-    }
-  }
-
-  /** One process listens at an endpoint: when it is gone for one link, it is for all. */
-  #markGone(link: OutgoingLink): void {
-    for (const pool of this.#pools.values()) {
-      if (!pool.links.includes(link)) continue;
-      for (const { lane } of pool.links) lane.isGone ||= !lane.isLive;
-    }
-  }
-
-  get #hasEnabled(): boolean {
-    for (const pool of this.#pools.values()) if (pool.state === "enabled") return true;
-    return false;
   }
 
   /** Moves what lies in lanes that are down and not coming back, if there is a better place. */
@@ -412,7 +295,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       const host = await whereabouts!(to); // asked for before
       if (host !== undefined && host !== this.destination) moved.add(text);
     }));
-    if (moved.size === 0 || this.#openLinks > 0 || this.#isStopped) return;
+    if (moved.size === 0 || this.#openLinks > 0 || this.#endpoints.isStopped) return;
     const lanes = [...this.#lanes()];
     for (const { entry, wasSent, wasReceived } of lanes.flatMap((lane) => lane.takeAll())) {
       const envelope = entry.toEnvelope(wasSent);
@@ -450,19 +333,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     }
   }
 
-  /**
-   * The lane for a new sender: of an enabled endpoint if one is left, connected if there is one,
-   * with the fewest senders; a connected one of a disabled endpoint else; else the parked one.
-   */
+  /** The lane for a new sender; the parked one while there is none that leads anywhere. */
   #chooseLane(): Lane {
-    let best: Lane | undefined;
-    for (const pool of this.#pools.values()) {
-      for (const { lane } of pool.links) {
-        if (!lane.isEnabled && !lane.isLive) continue;
-        if (best === undefined || isBetter(lane, best)) best = lane;
-      }
-    }
-    return best ?? this.#parked;
+    return this.#endpoints.bestLane() ?? this.#parked;
   }
 
   #giveBackTaken(taken: readonly TakenEntry[], reason: ReturnReason): void {
@@ -481,9 +354,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   *#lanes(): IterableIterator<Lane> {
     yield this.#parked;
-    for (const pool of this.#pools.values()) {
-      for (const link of pool.links) yield link.lane;
-    }
+    yield* this.#endpoints.lanes();
   }
 
   #sum(read: (lane: Lane) => number): number {
@@ -499,14 +370,4 @@ const MAX_LOOKED_FOR = 1000;
 /** True when what it holds can go nowhere: it is down and not coming back. */
 function isHomeless(lane: Lane): boolean {
   return !lane.isLive && (!lane.isEnabled || lane.isGone) && lane.items > 0;
-}
-
-function isBetter(lane: Lane, best: Lane): boolean {
-  const rank = rankOf(lane) - rankOf(best);
-  return rank > 0 || (rank === 0 && lane.senders < best.senders);
-}
-
-function rankOf(lane: Lane): number {
-  return (lane.isEnabled && !lane.isGone ? 4 : 0) + (lane.isLive ? 2 : 0) +
-    (lane.isEnabled ? 1 : 0);
 }
