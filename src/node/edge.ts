@@ -1,4 +1,5 @@
-import type { Clock } from "../base/mod.ts";
+import type { CancelTimer, Clock } from "../base/mod.ts";
+import { describeError } from "../base/mod.ts";
 import type {
   C2sListenConfig,
   CertificateFiles,
@@ -15,6 +16,7 @@ import {
   discoveryPage,
   EdgeRates,
   resolveStreamLimits,
+  ScramRounds,
   StreamAdmission,
   WEBSOCKET_PATH,
   WebSocketTransport,
@@ -33,7 +35,7 @@ import { edgeRates, handshakeRates, streamLimits, webSocketLimits } from "./opti
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
-  readonly credentials: CredentialSource;
+  readonly credentials: Accounts;
   /** What credentials of accounts that do not exist are made from. */
   readonly enumerationSecret: Uint8Array;
   readonly sessions: SessionRegistry;
@@ -46,6 +48,15 @@ export interface EdgeDeps {
   readonly log: Logger;
   readonly clock: Clock;
 }
+
+/** Where accounts are looked up. */
+export interface Accounts extends CredentialSource {
+  /** How many of them have which count of PBKDF2 rounds. */
+  scramRounds(): Promise<ReadonlyMap<number, number>>;
+}
+
+/** Milliseconds between looks at how many rounds accounts have: they change with passwords. */
+const ROUNDS_REFRESH_MS = 600_000;
 
 /** What a port is for. */
 export type EdgeKind = "c2s" | "websocket" | "component";
@@ -60,6 +71,8 @@ export class Edge {
   readonly #deps: EdgeDeps;
   readonly #listeners: { readonly kind: EdgeKind; readonly listener: Listener }[] = [];
   readonly #ports: StreamPort[] = [];
+  #cancelRounds: CancelTimer | undefined;
+  #isClosed = false;
 
   constructor(deps: EdgeDeps) {
     this.#deps = deps;
@@ -82,7 +95,10 @@ export class Edge {
       maxUnauthenticated: config.limits.maxUnauthenticated,
       maxPerAddress: config.limits.maxConnectionsPerAddress,
     });
-    const shared = { config, admission, rates: new EdgeRates(edgeRates(config), this.#deps.clock) };
+    const rounds = new ScramRounds(config.auth.scramIterations);
+    await this.#learnRounds(rounds);
+    const rates = new EdgeRates(edgeRates(config), this.#deps.clock);
+    const shared = { config, admission, rates, rounds };
     for (const each of config.listen.c2s) await this.#openC2s(each, shared);
     for (const each of config.listen.websocket) await this.#openWebSocket(each, shared);
     for (const each of config.listen.component) await this.#openComponent(each, shared);
@@ -90,12 +106,28 @@ export class Edge {
 
   /** Accepts no more; streams go on. */
   async closeListeners(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRounds?.();
     await Promise.all(this.#listeners.map(({ listener }) => listener.close()));
   }
 
   /** Ends every stream; resolves when the registries have been told. */
   async closeStreams(): Promise<void> {
     await Promise.all(this.#ports.map((port) => port.close("system-shutdown")));
+  }
+
+  /** Learns how many rounds accounts have, now and again and again. */
+  async #learnRounds(rounds: ScramRounds): Promise<void> {
+    const { credentials, clock, log } = this.#deps;
+    try {
+      rounds.learn(await credentials.scramRounds());
+    } catch (error) {
+      log.warn("accounts.rounds-unknown", { error: describeError(error) }); // as they were
+    }
+    if (this.#isClosed) return;
+    this.#cancelRounds = clock.after(ROUNDS_REFRESH_MS, () => {
+      void this.#learnRounds(rounds); // never rejects
+    });
   }
 
   async #openC2s(listenConfig: C2sListenConfig, shared: SharedByPorts): Promise<void> {
@@ -130,7 +162,7 @@ export class Edge {
   /** Turns what comes in at one port into clients' streams. */
   #clients(
     edge: "c2s" | "websocket",
-    { allowPlaintext, config, admission, rates }: SharedByPorts & {
+    { allowPlaintext, config, admission, rates, rounds }: SharedByPorts & {
       readonly allowPlaintext: boolean;
     },
   ): C2sListener {
@@ -146,7 +178,7 @@ export class Edge {
       clock,
       mechanisms: config.auth.mechanisms,
       allowPlaintext,
-      scramIterations: config.auth.scramIterations,
+      scramIterations: rounds,
       enumerationSecret,
       limits: streamLimits(config),
       maxDirectedPresence: config.limits.maxDirectedPresence,
@@ -259,6 +291,7 @@ interface SharedByPorts {
   readonly config: Config;
   readonly admission: StreamAdmission;
   readonly rates: EdgeRates;
+  readonly rounds: ScramRounds;
 }
 
 /** Where a port is, and how it is secured. */

@@ -16,6 +16,9 @@ const SECRET_COLUMNS = [
   "sha256_server_key",
 ].join(", ");
 
+/** Accounts that are looked at to learn how many rounds they have: a few milliseconds' worth. */
+const SAMPLE_ACCOUNTS = 10_000;
+
 type Row = Readonly<Record<string, unknown>>;
 
 /** The accounts of one domain in the built-in store. */
@@ -85,6 +88,17 @@ export class SqliteUserStore implements UserStore {
       const row: Row | undefined = this.#prepare(sql).get(this.#domainpart, localpart);
       if (row === undefined) return undefined;
       return { sha1: this.#secretIn(row, "sha1"), sha256: this.#secretIn(row, "sha256") };
+    });
+  }
+
+  // deno-lint-ignore require-await
+  async scramRounds(): Promise<ReadonlyMap<number, number>> {
+    return this.#attempt("read the accounts in", () => {
+      const sql = `SELECT rounds, COUNT(*) AS accounts FROM (
+          SELECT sha256_iterations AS rounds FROM users WHERE domainpart = ? LIMIT ${SAMPLE_ACCOUNTS}
+        ) GROUP BY rounds`;
+      const rows: Row[] = this.#prepare(sql).all(this.#domainpart);
+      return new Map(rows.map((row) => [Number(row["rounds"]), Number(row["accounts"])]));
     });
   }
 

@@ -22,6 +22,8 @@ export interface UserStore extends CredentialSource {
   remove(localpart: string): Promise<boolean>;
   /** Replaces what is kept of the password; false when there is no such account. */
   setPassword(localpart: string, credentials: ScramCredentials): Promise<boolean>;
+  /** How many accounts have which count of PBKDF2 rounds; of many accounts a sample is enough. */
+  scramRounds(): Promise<ReadonlyMap<number, number>>;
   exists(localpart: string): Promise<boolean>;
   /** Localparts in the order of their code points; fewer than `limit` on the last page. */
   list(page?: ListPage): Promise<readonly string[]>;

@@ -39,6 +39,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await users.credentials("bob"), conformanceCredentials(2));
   },
 
+  async "scramRounds() counts the accounts of this domain by their rounds"(fixture) {
+    const users = fixture.users("example.com");
+    assert.deepEqual([...await users.scramRounds()], []);
+    await users.add("alice", conformanceCredentials(1));
+    await users.add("bob", conformanceCredentials(1));
+    await users.add("carol", conformanceCredentials(2));
+    await fixture.users("other.example").add("dave", conformanceCredentials(3));
+    const counts = [...await users.scramRounds()].sort(([one], [other]) => one - other);
+    assert.deepEqual(counts, [[20_001, 2], [20_002, 1]]);
+  },
+
   async "an account that was never added is absent everywhere"(fixture) {
     const users = fixture.users("example.com");
     assert.equal(await users.exists("alice"), false);

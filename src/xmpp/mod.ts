@@ -62,7 +62,12 @@ export type {
   ScramHash,
   ScramSecret,
 } from "./sasl/mod.ts";
-export { DEFAULT_SCRAM_ITERATIONS, deriveScramCredentials, SASL_MECHANISMS } from "./sasl/mod.ts";
+export {
+  DEFAULT_SCRAM_ITERATIONS,
+  deriveScramCredentials,
+  SASL_MECHANISMS,
+  ScramRounds,
+} from "./sasl/mod.ts";
 export type {
   AdmissionLimits,
   DeliveryOutcome,

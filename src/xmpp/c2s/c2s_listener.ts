@@ -3,7 +3,7 @@ import { SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import type { CredentialSource, SaslMechanism } from "../sasl/mod.ts";
+import type { CredentialSource, SaslMechanism, ScramRounds } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
@@ -37,8 +37,8 @@ export interface C2sListenerOptions {
   readonly mechanisms?: readonly SaslMechanism[];
   /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
   readonly allowPlaintext?: boolean;
-  /** PBKDF2 rounds that accounts are made with; shown for accounts that do not exist. @default 10000 */
-  readonly scramIterations?: number;
+  /** PBKDF2 rounds that accounts have; shown for accounts that do not exist. @default 10000 */
+  readonly scramIterations?: number | ScramRounds;
   readonly limits?: StreamLimits;
   /** Entities that a session's directed presence is remembered for; 1 to 100 000. @default 1000 */
   readonly maxDirectedPresence?: number;

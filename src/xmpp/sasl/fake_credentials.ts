@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { ScramCredentials, ScramHash, ScramSecret } from "./credentials.ts";
 import { HASH_BYTES, SCRAM_SALT_BYTES } from "./derive_credentials.ts";
+import { ScramRounds } from "./scram_rounds.ts";
 
 /** One for the process, so that an account that is not there looks alike on every port. */
 const PROCESS_KEY: Uint8Array = randomBytes(32);
@@ -11,23 +12,29 @@ const PROCESS_KEY: Uint8Array = randomBytes(32);
  */
 export class FakeCredentials {
   readonly #key: Uint8Array;
-  readonly #iterations: number;
+  readonly #rounds: ScramRounds;
 
-  /** @param iterations those that real accounts are made with, else the difference shows */
-  constructor(iterations: number, key: Uint8Array = PROCESS_KEY) {
-    this.#iterations = iterations;
+  /** @param rounds those that real accounts have, else the difference shows */
+  constructor(rounds: ScramRounds | number, key: Uint8Array = PROCESS_KEY) {
+    this.#rounds = typeof rounds === "number" ? new ScramRounds(rounds) : rounds;
     this.#key = key;
   }
 
-  /** The same for the same name. */
+  /** The same for the same name, while its rounds are the same. */
   credentialsOf(name: string): ScramCredentials {
-    return { sha1: this.#secret("SHA-1", name), sha256: this.#secret("SHA-256", name) };
+    const [high = 0, low = 0] = this.#bytes(`rounds ${name}`, 2);
+    const iterations = this.#rounds.at((256 * high + low) / 65_536);
+    return {
+      sha1: this.#secret("SHA-1", name, iterations),
+      sha256: this.#secret("SHA-256", name, iterations),
+    };
   }
 
-  #secret(hash: ScramHash, name: string): ScramSecret {
+  #secret(hash: ScramHash, name: string, iterations: number): ScramSecret {
     return {
-      salt: this.#bytes(`salt ${hash} ${name}`, SCRAM_SALT_BYTES),
-      iterations: this.#iterations,
+      // An account that gets other rounds has got another password, and with it another salt.
+      salt: this.#bytes(`salt ${hash} ${iterations} ${name}`, SCRAM_SALT_BYTES),
+      iterations,
       storedKey: this.#bytes(`stored ${hash} ${name}`, HASH_BYTES[hash]),
       serverKey: this.#bytes(`server ${hash} ${name}`, HASH_BYTES[hash]),
     };
