@@ -221,7 +221,7 @@ export class CausewayNode {
     this.#resumption = management && sessionResumption(config, {
       process: this.#incarnation,
       sessions: management,
-      memory: this.#router,
+      memory: this.#router.memory,
       links: () => [this.#links, this.#cluster].filter((layer) => layer !== undefined),
       isOtherLocalHost: domains.isOtherLocalHost,
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),

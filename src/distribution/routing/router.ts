@@ -10,10 +10,8 @@ import { BounceStore } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_store.ts";
 import { decide, workerKey } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
+import { DeliveryMemory } from "./delivery_memory.ts";
 import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
-import { RepeatFilter } from "./repeat_filter.ts";
-import type { DeliveredNumbers } from "./repeat_filter.ts";
-import { ResendFilter } from "./resend_filter.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
@@ -65,6 +63,8 @@ interface Waiting {
  * When the cache knows the answer, all of it happens within the call.
  */
 export class Router {
+  /** What this node has delivered. */
+  readonly memory = new DeliveryMemory();
   readonly #domains: Domains;
   readonly #messageTtl: number;
   readonly #deps: RouterDeps;
@@ -72,8 +72,6 @@ export class Router {
   readonly #metrics: RoutingMetrics;
   readonly #bounce: BounceStore | undefined;
   readonly #workers: SenderWorkers<Waiting>;
-  readonly #repeats = new RepeatFilter();
-  readonly #resends = new ResendFilter();
   #sequence = 0;
   #isStopping = false;
   /** By recipient and sender: of whom something was left open, so that what follows is too. */
@@ -218,31 +216,8 @@ export class Router {
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = mayBeRepeat;
-    this.#repeats.forget(envelope);
-    this.#resends.forget(envelope.stanza);
+    this.memory.forgetDelivered(envelope);
     this.#submitReturned(envelope);
-  }
-
-  /** What was delivered here to `address`, of at most `max` senders: it goes along with a session. */
-  deliveredTo(address: string, max: number): DeliveredNumbers[] {
-    return this.#repeats.deliveredTo(address, max);
-  }
-
-  /** A session for `address` has come from another node, which has delivered this to it. */
-  learnDelivered(address: string, numbers: DeliveredNumbers): void {
-    this.#repeats.learnDelivered(address, numbers);
-  }
-
-  /** The stanza has come along with a session, or after it: it counts as delivered here. */
-  noteDelivered(envelope: Envelope): void {
-    this.#repeats.remember(envelope);
-    if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
-  }
-
-  /** The stanza goes along with its session to another node: it does not count as delivered here. */
-  forgetDelivered(envelope: Envelope): void {
-    this.#repeats.forget(envelope);
-    this.#resends.forget(envelope.stanza);
   }
 
   /** The local host where the table, asked anew, places `to`; undefined when it knows nobody. */
@@ -458,8 +433,7 @@ export class Router {
     // What entered here has one way to this place, unless it went to another node and came back.
     const mayComeTwice = envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
       envelope.isHandedOver;
-    const isRepeat = mayComeTwice && this.#repeats.isRepeat(envelope);
-    if (isRepeat || (envelope.isResent && this.#resends.has(envelope.stanza))) {
+    if (this.memory.hasDelivered(envelope, mayComeTwice)) {
       this.#drop(envelope, "repeat");
       return true;
     }
@@ -472,10 +446,7 @@ export class Router {
         return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
-        if (mayComeTwice) {
-          this.#repeats.remember(envelope);
-          if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
-        }
+        if (mayComeTwice) this.memory.noteDelivered(envelope);
         return true;
       case "ignored":
         this.#drop(envelope, "ignored");

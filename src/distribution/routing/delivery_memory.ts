@@ -1,0 +1,44 @@
+import type { Envelope } from "../envelope.ts";
+import { RepeatFilter } from "./repeat_filter.ts";
+import type { DeliveredNumbers } from "./repeat_filter.ts";
+import { ResendFilter } from "./resend_filter.ts";
+
+/**
+ * What this node has delivered, as far as it may come a second time: on another way, which its number
+ * tells, or sent again by its client, which its text tells. It goes along with a session.
+ */
+export class DeliveryMemory {
+  readonly #repeats = new RepeatFilter();
+  readonly #resends = new ResendFilter();
+
+  /**
+   * True when it was delivered here before.
+   * @param mayComeTwice false for what has one way only
+   */
+  hasDelivered(envelope: Envelope, mayComeTwice: boolean): boolean {
+    return (mayComeTwice && this.#repeats.isRepeat(envelope)) ||
+      (envelope.isResent && this.#resends.has(envelope.stanza));
+  }
+
+  /** The stanza is delivered here, or has come along with a session to which it was. */
+  noteDelivered(envelope: Envelope): void {
+    this.#repeats.remember(envelope);
+    if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
+  }
+
+  /** It is to be delivered anew, or goes along with its session to another node. */
+  forgetDelivered(envelope: Envelope): void {
+    this.#repeats.forget(envelope);
+    this.#resends.forget(envelope.stanza);
+  }
+
+  /** What was delivered here to `address`, of at most `max` senders: it goes along with a session. */
+  deliveredTo(address: string, max: number): DeliveredNumbers[] {
+    return this.#repeats.deliveredTo(address, max);
+  }
+
+  /** A session for `address` has come from another node, which has delivered this to it. */
+  learnDelivered(address: string, numbers: DeliveredNumbers): void {
+    this.#repeats.learnDelivered(address, numbers);
+  }
+}

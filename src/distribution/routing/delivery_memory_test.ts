@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { Envelope } from "../mod.ts";
+import { DeliveryMemory } from "./delivery_memory.ts";
+
+const TEXT =
+  "<message from='a@example.com/x' to='b@example.com/y' id='1'><body>hello</body></message>";
+
+interface Marks {
+  readonly isResent?: boolean;
+  readonly isSentOnce?: boolean;
+}
+
+/** The same message as number `sequence` of `process`. */
+function message(process: number, sequence: number, marks: Marks = {}): Envelope {
+  const stanza: Stanza = {
+    kind: "message",
+    type: "chat",
+    from: parseJid("a@example.com/x"),
+    to: parseJid("b@example.com/y"),
+    bytes: new TextEncoder().encode(TEXT),
+  };
+  return new Envelope({
+    stanza,
+    process,
+    sequence,
+    origin: "dc1.example.com",
+    sentAtUs: 0,
+    ttl: 4,
+    bounces: 0,
+    mayBeRepeat: false,
+    ...marks,
+  });
+}
+
+Deno.test("DeliveryMemory.hasDelivered() knows a number on another way, and looks at nothing that has one way", () => {
+  const memory = new DeliveryMemory();
+  assert.equal(memory.hasDelivered(message(7, 1), true), false);
+  memory.noteDelivered(message(7, 1));
+  assert.equal(memory.hasDelivered(message(7, 1), true), true);
+  assert.equal(memory.hasDelivered(message(7, 1), false), false);
+  assert.equal(memory.hasDelivered(message(7, 2), true), false, "another number");
+});
+
+Deno.test("DeliveryMemory.hasDelivered() knows by its text what a client sends again through another process", () => {
+  const memory = new DeliveryMemory();
+  memory.noteDelivered(message(7, 1));
+  assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), true);
+  assert.equal(
+    memory.hasDelivered(message(8, 1), true),
+    false,
+    "nobody said that it was sent again",
+  );
+});
+
+Deno.test("DeliveryMemory.noteDelivered() remembers no text of what is sent once", () => {
+  const memory = new DeliveryMemory();
+  memory.noteDelivered(message(7, 1, { isSentOnce: true }));
+  assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
+  assert.equal(memory.hasDelivered(message(7, 1), true), true, "its number is remembered");
+});
+
+Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", () => {
+  const memory = new DeliveryMemory();
+  memory.noteDelivered(message(7, 1));
+  memory.forgetDelivered(message(7, 1));
+  assert.equal(memory.hasDelivered(message(7, 1), true), false);
+  assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
+});
+
+Deno.test("DeliveryMemory.learnDelivered() takes over what another node has delivered", () => {
+  const [old, taker] = [new DeliveryMemory(), new DeliveryMemory()];
+  old.noteDelivered(message(7, 1));
+  for (const numbers of old.deliveredTo("b@example.com/y", 10)) {
+    taker.learnDelivered("b@example.com/y", numbers);
+  }
+  assert.equal(taker.hasDelivered(message(7, 1), true), true);
+});
