@@ -1,7 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
-import { dial } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import {
   decodeAck,
@@ -13,6 +12,7 @@ import {
   retireFrame,
 } from "../wire/mod.ts";
 import type { GoodbyeReason } from "../wire/mod.ts";
+import { dialPeer } from "./dial_peer.ts";
 import type { LaneOwner, TakenEntry } from "./lane.ts";
 import { Lane } from "./lane.ts";
 import { LinkConnection } from "./link_connection.ts";
@@ -115,15 +115,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const abort = new AbortController();
     const phase: Phase = { kind: "dialling", abort };
     this.#phase = phase;
-    const { tls, options, clock } = this.#shared;
-    dial({
-      host: this.address.host,
-      port: this.address.port,
-      ...(tls === undefined ? {} : { tls }),
-      timeoutMs: options.helloTimeoutMs,
-      signal: abort.signal,
-      clock,
-    }).then((connection) => {
+    dialPeer(this.address, { shared: this.#shared, signal: abort.signal }).then((connection) => {
       if (this.#phase === phase) this.#connected(connection);
       else connection.destroy(new CausewayError("link/ended", "Ended link: it is not needed"));
     }, (error) => {

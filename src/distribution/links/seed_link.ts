@@ -1,9 +1,9 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
-import { dial } from "../../net/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import { FRAME_TYPE, helloFrame, OUR_VERSIONS } from "../wire/mod.ts";
+import { dialPeer } from "./dial_peer.ts";
 import { LinkConnection } from "./link_connection.ts";
 import type { LinkConnectionOwner } from "./link_connection.ts";
 import type { LinkShared } from "./link_shared.ts";
@@ -89,16 +89,8 @@ export class SeedLink implements LinkConnectionOwner {
       this.#callLater();
       return;
     }
-    const { tls, options, clock } = this.#shared;
     const abort = this.#abort = new AbortController();
-    dial({
-      host: this.address.host,
-      port: this.address.port,
-      ...(tls === undefined ? {} : { tls }),
-      timeoutMs: options.helloTimeoutMs,
-      signal: abort.signal,
-      clock,
-    }).then((connection) => {
+    dialPeer(this.address, { shared: this.#shared, signal: abort.signal }).then((connection) => {
       this.#abort = undefined;
       if (!this.#isStopped) this.#connected(connection);
       else connection.destroy(new CausewayError("link/ended", "Ended link: it is not needed"));
