@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { SOUND } from "../config/_test_config.ts";
 
 const ENTRY = fileURLToPath(new URL("../../mod.ts", import.meta.url));
 const DENO_CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
@@ -60,13 +61,3 @@ export class CommandFixture implements AsyncDisposable {
     await Deno.remove(this.directory, { recursive: true });
   }
 }
-
-export const SOUND = `hosts = ["example.com", "dc1.example.com"]
-node_name = "node1@dc1.example.com"
-
-[modules.mod_global_distrib]
-global_host = "example.com"
-local_host = "dc1.example.com"
-connections.tls_opts = false
-redis.replication = "external"
-`;
