@@ -19,6 +19,8 @@ const SECRETS = {
 } as const;
 
 const ADMIN_PATHS = [
+  "/",
+  "/openapi.json",
   "/health",
   "/ready",
   "/metrics",

@@ -12,6 +12,7 @@ import { CROWDS_AT_EVERY_PORT } from "./crowds.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
 import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
+import { FULL_LANES_SCENARIOS } from "./full_lanes.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
@@ -89,6 +90,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...GRACEFUL_STOPS,
   ...BAD_CLIENT_INPUT,
   ...BAD_LINK_INPUT,
+  ...FULL_LANES_SCENARIOS,
   ...BAD_REDIS,
   MANY_CONNECTIONS,
   CROWDS_AT_EVERY_PORT,
