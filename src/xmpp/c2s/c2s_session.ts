@@ -1,3 +1,4 @@
+import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError, SlabAllocator } from "../../base/mod.ts";
 import { errorReply } from "../error_reply.ts";
 import type { FullJid } from "../jid.ts";
@@ -36,6 +37,12 @@ import { SessionPresence } from "./session_presence.ts";
 
 /** Stamped stanzas of all sessions: they live about as long as each other. */
 const SLAB = new SlabAllocator();
+
+/**
+ * Milliseconds for which the end of a stream waits until another node holds what its client has sent: it
+ * will not come back to this stream, and would have to send again what it is not told to forget.
+ */
+const END_HOLD_MS = 500;
 
 /** Milliseconds in which a client sends again what a stream that it could not resume left open. */
 const RESENDING_MS = 60_000;
@@ -262,14 +269,28 @@ export class C2sSession extends StreamSession<C2sContext>
     return this.#management?.acks.sentCount ?? 0;
   }
 
-  /** Calls `go` once its client may forget all that it has sent; at once without stream management. */
-  whenCovered(go: () => void): void {
+  /**
+   * Calls `go` once its client may forget all that it has sent, which is in `END_HOLD_MS` whatever becomes
+   * of it; at once without stream management.
+   * @returns gives up waiting
+   */
+  whenCovered(go: () => void): CancelTimer {
     const acks = this.#management?.acks;
-    if (acks === undefined || acks.isCovered) return go();
-    acks.watchCovered(() => {
+    if (acks === undefined || acks.isCovered) {
+      go();
+      return () => {};
+    }
+    const cancel = this.context.clock.after(END_HOLD_MS, () => {
       acks.watchCovered(undefined);
+      acks.coverAll();
       go();
     });
+    acks.watchCovered(() => {
+      acks.watchCovered(undefined);
+      cancel();
+      go();
+    });
+    return cancel;
   }
 
   /** Tells the client what was handled, as the last thing before its stream ends. */

@@ -1,3 +1,4 @@
+import type { CancelTimer } from "../../base/mod.ts";
 import { randomHex } from "../../base/mod.ts";
 import type { BareJid } from "../jid.ts";
 import { FullJid } from "../jid.ts";
@@ -50,6 +51,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   #errorContent: string | undefined;
   /** The client has ended its side. */
   #isEnding = false;
+  #cancelEnd: CancelTimer | undefined;
   #hasSaidFarewell = false;
   #hasFailedToResume = false;
   /** A session of another node that its client wants here. */
@@ -80,7 +82,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
       if (this.#state.kind !== "closed") this.#dispatch({ kind: "footer" });
     };
     if (this.receiver === undefined) end();
-    else this.receiver.whenCovered(end);
+    else this.#cancelEnd = this.receiver.whenCovered(end);
   }
 
   protected override secured(): void {
@@ -99,6 +101,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   protected override finish(): void {
     this.#state = { kind: "closed" };
+    this.#cancelEnd?.();
     this.#fetching?.cancel();
     this.#fetching = undefined;
     super.finish();

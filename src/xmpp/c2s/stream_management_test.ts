@@ -631,11 +631,11 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   fates[2]!.settle();
   assert.equal(await rude.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
-  // Nor for longer than that a stanza is waited for at all.
+  // Nor for long: who has gone is told that all of it is seen to.
   const again = await manage(fixture);
   again.peer.send(`<message to='b@x'/></stream:stream>`);
   await until(() => fates.length === 4);
-  fixture.clock.advance(800);
+  fixture.clock.advance(500);
   assert.equal(await again.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
   // Who does not wait for the answer is gone all the same.

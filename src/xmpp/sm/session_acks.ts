@@ -199,6 +199,11 @@ export class SessionAcks implements StanzaFate {
     if (this.#onCovered !== undefined && this.isCovered) this.#onCovered();
   }
 
+  /** The client may forget all that it has sent: what is open still is seen to, while this process lives. */
+  coverAll(): void {
+    this.#management.metrics.unprotected.inc(this.#handled.coverAll());
+  }
+
   /** Calls `told` when all that the client sent is covered; undefined: nobody waits for it. */
   watchCovered(told: (() => void) | undefined): void {
     this.#onCovered = told;
@@ -263,7 +268,7 @@ export class SessionAcks implements StanzaFate {
   resume(link: AckLink): void {
     this.#link = link;
     // The client sends again what it is not told to be here: it is, so it must not.
-    this.#management.metrics.unprotected.inc(this.#handled.coverAll());
+    this.coverAll();
     this.#asked = this.#told = this.#handled.received;
     this.#requestedMs = undefined;
     this.#sinceRequest = 0;
