@@ -59,7 +59,10 @@ export interface Balance {
 const MAX_EXAMPLES_OF_A_KIND = 4;
 /** Timers fire a little early now and then. */
 const SLACK_MS = 100;
-/** A recipient that has moved sees stanzas of before and after in any order for so long. */
+/**
+ * For so long a recipient who has moved sees stanzas of before and after in any order. So do others with
+ * those of a sender who has: they came on two streams, the first of which may have been cut off.
+ */
 const MOVING_MS = 10_000;
 
 /** Counts up what became of the stanzas of `flows`. */
@@ -130,7 +133,7 @@ export function balanceOf(
     }
     for (const seq of flow.late) {
       const arrivedAtMs = flow.arrivedAtMs(seq);
-      const isAllowed = flow.recipientMovedAtMs.some((movedAtMs) =>
+      const isAllowed = flow.movedAtMs.some((movedAtMs) =>
         Math.abs(arrivedAtMs - movedAtMs) < MOVING_MS
       );
       if (!note("reordered", isAllowed)) show("reordered", flow, seq);

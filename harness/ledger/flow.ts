@@ -16,7 +16,7 @@ export class Flow {
   #sent = 0;
   #firstOpen = 0;
   #highestArrived = -1;
-  readonly #recipientMovedAtMs: number[] = [];
+  readonly #movedAtMs: number[] = [];
   #sentAtMs = new Float64Array(FIRST_CAPACITY);
   #arrivedAtMs = new Float64Array(FIRST_CAPACITY);
   #answeredAtMs = new Float64Array(FIRST_CAPACITY);
@@ -42,9 +42,9 @@ export class Flow {
     return this.#late;
   }
 
-  /** When the recipient logged in at another datacenter, each time. */
-  get recipientMovedAtMs(): readonly number[] {
-    return this.#recipientMovedAtMs;
+  /** When either of the two logged in at another datacenter, each time. */
+  get movedAtMs(): readonly number[] {
+    return this.#movedAtMs;
   }
 
   /** Notes one more stanza and gives its number. */
@@ -70,8 +70,8 @@ export class Flow {
     this.#answeredAtMs[seq] = nowMs;
   }
 
-  moveRecipient(nowMs: number): void {
-    this.#recipientMovedAtMs.push(nowMs);
+  move(nowMs: number): void {
+    this.#movedAtMs.push(nowMs);
   }
 
   mark(seq: number, mark: number): void {

@@ -103,7 +103,7 @@ export class Ledger {
   /** Notes that `client` has logged in at another datacenter than before. */
   moved(client: string): void {
     for (const flow of this.#flows) {
-      if (flow.recipient === client) flow.moveRecipient(this.#nowMs());
+      if (flow.recipient === client || flow.sender === client) flow.move(this.#nowMs());
     }
   }
 

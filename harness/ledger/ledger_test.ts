@@ -132,6 +132,8 @@ Deno.test("Ledger allows another order around a move to another datacenter only"
   clock.nowMs = 120_000;
   for (const seq of [5, 4]) arrives(seq);
   assert.deepEqual(balance().reordered, { allowed: 1, forbidden: 2 });
+  ledger.moved("ann");
+  assert.deepEqual(balance().reordered, { allowed: 2, forbidden: 1 });
 });
 
 Deno.test("Ledger counts what nobody has sent, or not to the one it came to", () => {

@@ -233,10 +233,10 @@ export class LoadClient implements AsyncDisposable {
       for (const place of this.#places) {
         try {
           await this.#logIn(place);
+          if (from.name.split("-")[0] !== place.name.split("-")[0]) {
+            this.#options.ledger.moved(this.jid);
+          }
           if (this.#isLeaving) {
-            if (from.name.split("-")[0] !== place.name.split("-")[0]) {
-              this.#options.ledger.moved(this.jid);
-            }
             this.#isLeaving = false;
             this.#moved?.resolve();
           }
