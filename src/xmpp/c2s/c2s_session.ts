@@ -118,11 +118,15 @@ export class C2sSession extends StreamSession<C2sContext>
     return this.#management?.isHibernating ?? false;
   }
 
-  /** Writes `stanza`; with stream management it is kept too, and refused only by one that is over. */
+  /** Writes `stanza`; with stream management it is kept too, as far as there is room. */
   override send(stanza: Stanza, delivery?: Delivery): boolean {
-    if (this.#management === undefined) return super.send(stanza);
-    if (!this.isOpen && this.#management.acks.isFull) return false;
-    this.#management.acks.deliver(stanza, delivery);
+    const acks = this.#management?.acks;
+    if (acks === undefined) return super.send(stanza);
+    if (acks.mustRefuse(stanza) || (!this.isOpen && acks.isFull)) {
+      this.context.metrics.limitHit("unacknowledged-stanzas");
+      return false;
+    }
+    acks.deliver(stanza, delivery);
     return true;
   }
 

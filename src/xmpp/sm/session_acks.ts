@@ -92,6 +92,14 @@ export class SessionAcks implements StanzaFate {
     return this.#queue.unacknowledgedWrites;
   }
 
+  /**
+   * True for a stanza that a client with a connection has first to acknowledge others for. Without one
+   * there is nobody to wait for: then the session ends when it keeps more than it may.
+   */
+  mustRefuse(stanza: Stanza): boolean {
+    return this.#link !== undefined && this.#queue.isFullFor(stanza.bytes.length);
+  }
+
   /** True when it keeps more than it may. */
   get isFull(): boolean {
     return this.#queue.isOver;

@@ -72,6 +72,12 @@ export class UnackedQueue {
     return this.#written === this.#entries.length;
   }
 
+  /** True when one more stanza of `stanzaBytes` would be more than it may hold. */
+  isFullFor(stanzaBytes: number): boolean {
+    const { maxItems, maxBytes } = this.#limits;
+    return this.items >= maxItems || this.#bytes + stanzaBytes + UNACKED_OVERHEAD_BYTES > maxBytes;
+  }
+
   /** True when it holds more than it may. */
   get isOver(): boolean {
     return this.items > this.#limits.maxItems || this.#bytes > this.#limits.maxBytes;
