@@ -56,6 +56,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   readonly isCopy: boolean;
   readonly isResent: boolean;
   readonly isSentOnce: boolean;
+  /** True once a session here had it and gave it back: it may be older than what others have delivered. */
+  isTakenBack = false;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
   isHandedOver = false;
   /** Sessions that keep it until their client has acknowledged it. */

@@ -145,6 +145,7 @@ export class Lane {
     this.#slabs.commit(slab, end);
     const entry = new LaneEntry(slab, start, end, binding);
     entry.adoptDuty(envelope);
+    entry.isTakenBack = envelope.isTakenBack;
     if (entry.wantsHeld) this.#lastWantingHeld = number;
     this.#entries.set(number, entry);
     binding.held++;
@@ -210,6 +211,17 @@ export class Lane {
     this.#untold = [...this.#retired.keys()];
     if (this.waiting > 0) this.#owner.laneHasWork(this);
     return "resumed";
+  }
+
+  /**
+   * Marks what is still to be sent as possible repeats: its link was down for so long that the node
+   * before, which holds it too, may have given it to another.
+   */
+  markLate(): void {
+    for (const [number, entry] of this.#entries) {
+      if (number <= this.#sent || !entry.isHeldBefore || entry.isTakenBack) continue;
+      patchMayBeRepeat(entry.slab.bytes, entry.start);
+    }
   }
 
   /** Empties the lane for good: its numbers are not used again. What it held, in order. */

@@ -13,6 +13,8 @@ export class LaneEntry extends Duty {
   start: number;
   end: number;
   readonly binding: SenderBinding;
+  /** As of its envelope. */
+  isTakenBack = false;
 
   constructor(slab: FrameSlab, start: number, end: number, binding: SenderBinding) {
     super();

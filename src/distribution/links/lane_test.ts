@@ -429,3 +429,24 @@ Deno.test("Lane tells once that the peer has received what somebody waits for", 
   assert.equal(lane.resume(PEER, 4), "resumed");
   assert.deepEqual(told, ["held 2", "held 3", "settled 2", "held 4"]);
 });
+
+Deno.test("Lane.markLate() marks what the node before may have given to another, and only that", () => {
+  const lane = newLane();
+  const binding = bindingOf(lane);
+  const link = { settle() {}, leftOpen() {} };
+  const takenBack = testEnvelope(4, { settler: link });
+  takenBack.isTakenBack = true;
+  lane.append(testEnvelope(1, { settler: link }), binding);
+  lane.append(testEnvelope(2, { settler: link }), binding);
+  lane.append(testEnvelope(3, { settler: new TestSettler() }), binding);
+  lane.append(takenBack, binding);
+  lane.resume(PEER, 0);
+  flush(lane);
+  lane.resume(PEER, 1);
+  lane.markLate();
+  assert.deepEqual(flush(lane).map(({ sequence, mayBeRepeat }) => [sequence, mayBeRepeat]), [
+    [2, true],
+    [3, false],
+    [4, false],
+  ]);
+});

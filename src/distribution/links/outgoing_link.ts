@@ -58,6 +58,8 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   #peer: LinkPeer | undefined;
   #lastProcess = 0;
   #openLink: OpenLink | undefined;
+  /** Monotonic milliseconds when the last connection brought something. */
+  #heardMs = 0;
   #timesOpened = 0;
   #retries = 0;
   #lastRefusal: CloseReason | undefined;
@@ -170,6 +172,9 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       return;
     }
     const taken = resumption === "restarted" ? this.lane.takeForRestart() : [];
+    // A process that was held up notices late that it was given up.
+    const silentMs = this.#shared.clock.monotonicMs() - this.#heardMs;
+    if (silentMs >= this.#shared.options.rehomeAfterMs) this.lane.markLate();
     if (resumption === "restarted") this.#queueTimes.reset();
     this.#peer = peer;
     this.#lastProcess = peer.process;
@@ -214,6 +219,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const wasOpen = this.lane.isLive;
     this.lane.isLive = false;
     if (wasOpen) this.lane.downSinceMs = this.#shared.clock.monotonicMs();
+    if (wasOpen && phase.kind === "connected") this.#heardMs = phase.link.heardMs;
     if (reason === "leaving" && !this.#isStopping) this.lane.isGone = true;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);

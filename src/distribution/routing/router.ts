@@ -216,6 +216,7 @@ export class Router {
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = mayBeRepeat;
+    envelope.isTakenBack = true;
     this.memory.forgetDelivered(envelope);
     this.#submitReturned(envelope);
   }
