@@ -11,6 +11,9 @@ export const LIVE_TARGETS: Readonly<Record<string, () => Promise<LiveFuzzTarget>
   resp: () => RespTarget.start(),
 };
 
+/** Times that an input is tried before it is a finding. */
+const TRIES = 3;
+
 /** Fuzzes a running node; it is started and ended here. */
 export async function runLive(run: FuzzRun): Promise<FuzzResult> {
   await using target = await LIVE_TARGETS[run.target]!();
@@ -20,12 +23,22 @@ export async function runLive(run: FuzzRun): Promise<FuzzResult> {
   let runs = 0;
   for (; performance.now() < endMs; runs++) {
     const input = mutator.mutate(mutator.pick(inputs), mutator.pick(inputs));
-    try {
-      await target.run(input);
-    } catch (thrown) {
-      const problem = thrown instanceof Error ? thrown.stack ?? thrown.message : String(thrown);
-      return { runs, finding: { problem, input } };
-    }
+    const problem = await problemOf(target, input);
+    if (problem !== undefined) return { runs, finding: { problem, input } };
   }
   return { runs, finding: undefined };
+}
+
+/** What is wrong with `input` each time: a machine that was held up lets one wait too long once. */
+async function problemOf(target: LiveFuzzTarget, input: Uint8Array): Promise<string | undefined> {
+  let problem: string | undefined;
+  for (let tries = 0; tries < TRIES; tries++) {
+    try {
+      await target.run(input);
+      return undefined;
+    } catch (thrown) {
+      problem = thrown instanceof Error ? thrown.stack ?? thrown.message : String(thrown);
+    }
+  }
+  return problem;
 }
