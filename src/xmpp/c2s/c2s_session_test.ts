@@ -147,6 +147,35 @@ Deno.test("C2sSession slows a client down for whoever routes", async () => {
   await alice.expectNext(/<message [^>]*\/>/);
 });
 
+Deno.test("C2sSession reads nothing more of a client that does not read the answers", async () => {
+  await using fixture = new C2sFixture();
+  const bob = fixture.connect();
+  await authenticate(bob, "bob");
+  await bind(bob, "home");
+  bob.connection.pause();
+  const body = "x";
+  const [chunks, each] = [120, 50];
+  for (let chunk = 0; chunk < chunks; chunk++) {
+    let text = "";
+    for (let i = 0; i < each; i++) {
+      text += `<message to='nobody@example.com/x' id='m${
+        chunk * each + i
+      }'><body>${body}</body></message>`;
+    }
+    bob.send(text);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const taken = fixture.accepted.length;
+  assert.ok(taken > each && taken < chunks * each / 2, `${taken} of ${chunks * each} were read`);
+  const limit = { edge: "c2s", limit: "pending-bytes" };
+  assert.equal(fixture.metrics.value("xmpp_limit_hits_total", limit), 0);
+  bob.connection.resume();
+  for (let id = 0; id < chunks * each; id++) {
+    await bob.expectNext(new RegExp(`^<message [^>]*id='m${id}'[^>]*type='error'>.*?</message>`));
+  }
+  assert.equal(fixture.metrics.value("xmpp_limit_hits_total", limit), 0);
+});
+
 Deno.test("C2sSession refuses for a client that does not read, then cuts it", async () => {
   const clock = new ManualClock();
   const limits = { maxPendingBytes: 16_384, slowReaderMs: 1000, maxStanzaBytes: 10_000 };

@@ -12,6 +12,9 @@ export interface StanzaOutputOptions {
   readonly metrics: StreamMetrics;
 }
 
+/** Only above this much a connection tells that it has drained. */
+const TOLD_ABOVE_BYTES = 262_144;
+
 /**
  * Stanzas on their way to one peer, bounded in bytes: what a peer that reads slowly cannot take is
  * refused, and a peer that still has not caught up `slowReaderMs` later is cut off.
@@ -20,12 +23,19 @@ export class StanzaOutput {
   readonly #transport: StreamTransport;
   readonly #options: StanzaOutputOptions;
   readonly #maxPendingBytes: number;
+  readonly #clogBytes: number;
   #cancelCut: CancelTimer | undefined;
 
   constructor(transport: StreamTransport, options: StanzaOutputOptions) {
     this.#transport = transport;
     this.#options = options;
     this.#maxPendingBytes = options.limits.maxPendingBytes;
+    this.#clogBytes = Math.max(this.#maxPendingBytes / 2, TOLD_ABOVE_BYTES);
+  }
+
+  /** True while so much waits for the peer that it should read before more is read from it. */
+  get isClogged(): boolean {
+    return this.#transport.pendingBytes > this.#clogBytes;
   }
 
   /** Queues `stanza`; false when that would pass the bound. */

@@ -26,6 +26,8 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   #output: StanzaOutput;
   #isOpen = true;
   #isPaused = false;
+  /** True while nothing is read, as answers to what was read would find no room. */
+  #isClogged = false;
   /** Until then nothing is read, as the peer has sent more than it may. */
   #slowedUntilMs = 0;
   #cancelSlow: CancelTimer | undefined;
@@ -49,7 +51,12 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   send(stanza: Stanza): boolean {
-    return this.#output.send(stanza);
+    const isTaken = this.#output.send(stanza);
+    if (!this.#isClogged && this.#isOpen && this.#output.isClogged) {
+      this.#isClogged = true;
+      this.#transport.pause();
+    }
+    return isTaken;
   }
 
   end(condition: StreamErrorCondition, content?: string): void {
@@ -63,12 +70,15 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   resume(): void {
     this.#isPaused = false;
-    if (this.#isOpen && this.#cancelSlow === undefined) this.#transport.resume();
+    this.#readOn();
   }
 
   /** The peer has read all that there was. */
   drained(): void {
     this.#output.drained();
+    if (!this.#isClogged) return;
+    this.#isClogged = false;
+    this.#readOn();
   }
 
   /** What carries the session now. */
@@ -98,6 +108,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#transport = transport;
     this.#wiring = wiring;
     this.#output = new StanzaOutput(transport, wiring.context);
+    this.#isClogged = false;
     if (this.#isPaused) transport.pause();
   }
 
@@ -114,8 +125,14 @@ export abstract class StreamSession<Context extends StreamContext> implements St
       const leftMs = this.#slowedUntilMs - clock.monotonicMs();
       if (leftMs > 0) return this.#goOnIn(leftMs);
       this.#cancelSlow = undefined;
-      if (!this.#isPaused) this.#transport.resume();
+      this.#readOn();
     });
+  }
+
+  /** Reads, if nothing keeps it from that. */
+  #readOn(): void {
+    if (!this.#isOpen || this.#isPaused || this.#isClogged) return;
+    if (this.#cancelSlow === undefined) this.#transport.resume();
   }
 
   #endSlowness(): void {
