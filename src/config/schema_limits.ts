@@ -89,7 +89,7 @@ export const LIMITS = z.strictObject({
   wrong_token_burst_per_address: burst(30, "wrong_token_rate_per_address"),
   sasl_attempts: integer(1, 100).default(3).describe("failed logins before the stream is closed"),
   max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
-    "bytes that may wait for a client or component that reads slowly; a stanza past it is refused",
+    "bytes that may wait for a client or component that reads slowly; a stanza past it is refused, and over half of it nothing is read from that peer",
   ),
   slow_reader_timeout: secondsBetween(0.01, 3600).default(30).describe(
     "after this long with stanzas refused for want of reading, a connection is cut",
