@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
-import { resolveBounceOptions } from "../distribution/routing/mod.ts";
+import {
+  resolveBounceOptions,
+  resolveHandoverOptions,
+  ROUTER_QUEUE_DEFAULTS,
+} from "../distribution/routing/mod.ts";
 import { resolveTable } from "../distribution/table/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "../services/mod.ts";
@@ -60,6 +64,19 @@ Deno.test("the defaults of the file are those of the links", () => {
 Deno.test("the defaults of the file are those of bouncing", () => {
   const { bounce } = parse(SOUND).globalDistrib;
   assert.deepEqual(bounce, resolveBounceOptions({}));
+});
+
+Deno.test("the defaults of the file are those of what waits in routing", () => {
+  const { lookupMaxItems, lookupMaxBytes, handoverMaxItems, handoverMaxBytes } =
+    parse(SOUND).limits;
+  assert.deepEqual(
+    { maxQueued: lookupMaxItems, maxQueuedBytes: lookupMaxBytes },
+    ROUTER_QUEUE_DEFAULTS,
+  );
+  assert.deepEqual(
+    { maxWaiting: handoverMaxItems, maxWaitingBytes: handoverMaxBytes },
+    resolveHandoverOptions(),
+  );
 });
 
 Deno.test("the defaults of the file are those of the session table", () => {

@@ -112,6 +112,10 @@ export interface LimitsConfig {
   readonly linkCreditBytes: number;
   readonly laneMaxBytes: number;
   readonly laneMaxItems: number;
+  readonly lookupMaxItems: number;
+  readonly lookupMaxBytes: number;
+  readonly handoverMaxItems: number;
+  readonly handoverMaxBytes: number;
   /** What a stop in order may take, all in all. */
   readonly shutdownTimeoutMs: number;
 }

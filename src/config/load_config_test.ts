@@ -60,6 +60,10 @@ Deno.test("parseConfig() fills in every default", () => {
       linkCreditBytes: 4_194_304,
       laneMaxBytes: 16_777_216,
       laneMaxItems: 65_536,
+      lookupMaxItems: 100_000,
+      lookupMaxBytes: 67_108_864,
+      handoverMaxItems: 100_000,
+      handoverMaxBytes: 67_108_864,
       shutdownTimeoutMs: 8000,
     },
     globalDistrib: {

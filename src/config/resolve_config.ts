@@ -195,6 +195,10 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     linkCreditBytes: limits.link_credit_bytes,
     laneMaxBytes: limits.lane_max_bytes,
     laneMaxItems: limits.lane_max_items,
+    lookupMaxItems: limits.lookup_max_items,
+    lookupMaxBytes: limits.lookup_max_bytes,
+    handoverMaxItems: limits.handover_max_items,
+    handoverMaxBytes: limits.handover_max_bytes,
     shutdownTimeoutMs: toMs(limits.shutdown_timeout),
   };
 }

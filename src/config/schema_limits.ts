@@ -128,6 +128,20 @@ export const LIMITS = z.strictObject({
   lane_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(65_536).describe(
     "stanzas that one lane keeps until they are settled",
   ),
+  lookup_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
+    "stanzas that wait until the session table has said where they go, at once; one more is refused; " +
+      "answers may be twice as many",
+  ),
+  lookup_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
+    "bytes of them",
+  ),
+  handover_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
+    "stanzas that wait, so as not to overtake what their sender has under way to another node of this " +
+      "datacenter which their recipient has left, at once; one more is refused",
+  ),
+  handover_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
+    "bytes of them",
+  ),
   shutdown_timeout: secondsBetween(1, 3600).default(8).describe(
     "what a stop in order (SIGTERM) may take; what is open then goes back to its senders as errors",
   ),

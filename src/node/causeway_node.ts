@@ -29,7 +29,7 @@ import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
 import { makeLinks } from "./node_links.ts";
-import { managementOptions, tableOptions } from "./options.ts";
+import { handoverOptions, managementOptions, queueOptions, tableOptions } from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import { sessionResumption } from "./session_resumption.ts";
 import { StopBudget } from "./stop_budget.ts";
@@ -166,6 +166,7 @@ export class CausewayNode {
       domains,
       messageTtl: config.globalDistrib.messageTtl,
       bounce: config.globalDistrib.bounce ?? false,
+      ...queueOptions(config),
     }, {
       process: this.#incarnation,
       outbound: { send: (host, envelope) => this.#openLinks.send(host, envelope) },
@@ -187,7 +188,8 @@ export class CausewayNode {
           reconsider: (node) => this.#openCluster.reconsider(node),
         },
         resume: (returned, waiting) => this.#router.resume(returned, waiting),
-      }),
+        metrics,
+      }, handoverOptions(config)),
       clock,
       metrics,
       log,

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { ResumptionOptions } from "../distribution/resumption/mod.ts";
+import type { HandoverOrderOptions, RouterOptions } from "../distribution/routing/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { WebSocketLimits } from "../net/mod.ts";
@@ -29,6 +30,18 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     laneMaxBytes: limits.laneMaxBytes,
     laneMaxItems: limits.laneMaxItems,
   };
+}
+
+/** What the configuration says about stanzas that have to wait before they are routed. */
+export function queueOptions(
+  { limits }: Config,
+): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes">> {
+  return { maxQueued: limits.lookupMaxItems, maxQueuedBytes: limits.lookupMaxBytes };
+}
+
+/** What the configuration says about keeping order between the nodes of this datacenter. */
+export function handoverOptions({ limits }: Config): Required<HandoverOrderOptions> {
+  return { maxWaiting: limits.handoverMaxItems, maxWaitingBytes: limits.handoverMaxBytes };
 }
 
 /** What the configuration says about the session table. */

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { parseConfig } from "../config/mod.ts";
-import { edgeRates, linksOptions, managementOptions, webSocketLimits } from "./options.ts";
+import {
+  edgeRates,
+  handoverOptions,
+  linksOptions,
+  managementOptions,
+  queueOptions,
+  webSocketLimits,
+} from "./options.ts";
 
 const CONFIG = parseConfig(
   `hosts = ["example.com", "dc1.example.com"]
@@ -11,6 +18,10 @@ link_max_unauthenticated = 6
 websocket_max_fragments = 5
 http_max_head_bytes = 2000
 max_stanza_bytes = 20000
+lookup_max_items = 11
+lookup_max_bytes = 1100
+handover_max_items = 12
+handover_max_bytes = 1200
 [modules.mod_stream_management]
 moved_check_ms = 123
 [modules.mod_global_distrib]
@@ -29,6 +40,11 @@ connections.tls_opts = false
 Deno.test("linksOptions() gives the links the bounds of the file", () => {
   const { maxConnections, maxUnauthenticated } = linksOptions(CONFIG);
   assert.deepEqual([maxConnections, maxUnauthenticated], [7, 6]);
+});
+
+Deno.test("queueOptions() and handoverOptions() give routing the bounds of the file", () => {
+  assert.deepEqual(queueOptions(CONFIG), { maxQueued: 11, maxQueuedBytes: 1100 });
+  assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });
 
 Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file", () => {

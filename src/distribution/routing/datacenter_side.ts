@@ -1,10 +1,11 @@
+import type { Metrics } from "../../observe/mod.ts";
 import { FullJid, parseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 import type { Domains } from "./decision.ts";
 import { HandoverOrder } from "./handover_order.ts";
-import type { ResumeHandover } from "./handover_order.ts";
+import type { HandoverOrderOptions, ResumeHandover } from "./handover_order.ts";
 import { spreadToUser } from "./placement.ts";
 import type {
   Handover,
@@ -24,6 +25,7 @@ export interface DatacenterSideDeps {
   readonly handover: Handover;
   /** Goes on with what `keepBehind` and `takeBack` took over. */
   readonly resume: ResumeHandover;
+  readonly metrics: Metrics;
 }
 
 /**
@@ -37,9 +39,18 @@ export class DatacenterSide implements LocalDelivery {
   readonly #deps: DatacenterSideDeps;
   readonly #order: HandoverOrder;
 
-  constructor(deps: DatacenterSideDeps) {
+  /** @param bounds of what waits for the fate of what went to another node before */
+  constructor(deps: DatacenterSideDeps, bounds: HandoverOrderOptions = {}) {
     this.#deps = deps;
-    this.#order = new HandoverOrder(deps.resume);
+    this.#order = new HandoverOrder(deps.resume, bounds);
+    deps.metrics.gauge({
+      name: "causeway_handover_queue_size",
+      help: "Stanzas that wait until another node has seen to what their sender sent there before",
+    }, () => this.#order.waiting);
+    deps.metrics.gauge({
+      name: "causeway_handover_queue_bytes",
+      help: "Bytes of the stanzas that wait for what another node was handed before",
+    }, () => this.#order.waitingBytes);
   }
 
   servesDomain(domain: string): boolean {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import { fromLink, stanza } from "./_router_fixture.ts";
 import { DatacenterSide } from "./datacenter_side.ts";
+import type { HandoverOrderOptions } from "./handover_order.ts";
 import type { OwnSessions } from "./placement.ts";
 import type { NodeOutcome, Placement } from "./ports.ts";
 
@@ -23,30 +26,36 @@ class Side {
   readonly located: string[] = [];
   readonly reconsidered: string[] = [];
   readonly resumed: Envelope[] = [];
-  readonly side = new DatacenterSide({
-    domains: {
-      globalHost: "example.com",
-      localHost: "dc1.example.com",
-      hosts: new Set(["example.com", "dc1.example.com"]),
-      isOtherLocalHost: () => false,
-    },
-    node: {
-      servesDomain: (domain) => this.domains.has(domain),
-      ownSessions: () => this.own,
-      deliver: (envelope) => {
-        this.delivered.push(envelope);
-        if (this.outcome === "delivered") envelope.settle();
-        return this.outcome;
+  readonly metrics = new MetricsRegistry(new ManualClock());
+  readonly side: DatacenterSide;
+
+  constructor(bounds?: HandoverOrderOptions) {
+    this.side = new DatacenterSide({
+      domains: {
+        globalHost: "example.com",
+        localHost: "dc1.example.com",
+        hosts: new Set(["example.com", "dc1.example.com"]),
+        isOtherLocalHost: () => false,
       },
-    },
-    placements: this.#placements(),
-    handover: {
-      send: (node, envelope) => void this.sent.push({ node, envelope }),
-      isGone: (node) => this.gone.has(node),
-      reconsider: (node) => void this.reconsidered.push(node),
-    },
-    resume: (returned, waiting) => void this.resumed.push(...returned, ...waiting),
-  });
+      node: {
+        servesDomain: (domain) => this.domains.has(domain),
+        ownSessions: () => this.own,
+        deliver: (envelope) => {
+          this.delivered.push(envelope);
+          if (this.outcome === "delivered") envelope.settle();
+          return this.outcome;
+        },
+      },
+      placements: this.#placements(),
+      handover: {
+        send: (node, envelope) => void this.sent.push({ node, envelope }),
+        isGone: (node) => this.gone.has(node),
+        reconsider: (node) => void this.reconsidered.push(node),
+      },
+      resume: (returned, waiting) => void this.resumed.push(...returned, ...waiting),
+      metrics: this.metrics,
+    }, bounds);
+  }
 
   #placements() {
     const hasNeighbours = () => this.hasNeighbours;
@@ -256,6 +265,21 @@ Deno.test("DatacenterSide keeps nothing behind what another of the account's res
   test.side.deliver(send(1));
   test.place(BOB, ["n2", "phone", 0], ["n3", "desk", 1]);
   assert.equal(test.side.keepBehind(send(2)), false, "the phone may sleep for long");
+});
+
+Deno.test("DatacenterSide keeps as much waiting as it is told to, shows it, and refuses one more", async () => {
+  const test = new Side({ maxWaiting: 1 });
+  const send = (sequence: number) =>
+    fromLink(stanza("alice@example.com/a", `${BOB}/phone`), { sequence });
+  test.place(BOB, ["n2", "phone", 1]);
+  test.side.deliver(send(1));
+  test.place(BOB, ["n3", "phone", 1]);
+  assert.deepEqual([2, 3].map((i) => test.side.keepBehind(send(i))), [true, "full"]);
+  const shown = await test.metrics.prometheus();
+  assert.match(shown, /^causeway_handover_queue_size 1$/m);
+  const bytes = send(2).stanza.bytes.length;
+  assert.match(shown, new RegExp(`^causeway_handover_queue_bytes ${bytes}$`, "m"));
+  test.metrics.close();
 });
 
 Deno.test("DatacenterSide keeps order to a component that comes to another node", () => {

@@ -9,6 +9,16 @@ export interface HandoverOrderOptions {
   readonly maxWaitingBytes?: number;
 }
 
+/** Fills in the defaults. */
+export function resolveHandoverOptions(
+  options: HandoverOrderOptions = {},
+): Required<HandoverOrderOptions> {
+  return {
+    maxWaiting: options.maxWaiting ?? 100_000,
+    maxWaitingBytes: options.maxWaitingBytes ?? 64 * 1024 * 1024,
+  };
+}
+
 /** Goes on with what a node gave back, which is to be routed anew, and with what waited behind it. */
 export type ResumeHandover = (
   returned: readonly Envelope[],
@@ -55,15 +65,17 @@ export class HandoverOrder {
 
   constructor(resume: ResumeHandover, options: HandoverOrderOptions = {}) {
     this.#resume = resume;
-    this.#options = {
-      maxWaiting: options.maxWaiting ?? 100_000,
-      maxWaitingBytes: options.maxWaitingBytes ?? 64 * 1024 * 1024,
-    };
+    this.#options = resolveHandoverOptions(options);
   }
 
   /** Stanzas that wait. */
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** Bytes of their text. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
   }
 
   /** Notes that `envelope` is about to be handed to `node`. */

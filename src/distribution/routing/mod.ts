@@ -15,5 +15,7 @@ export type {
   Placement,
   Placements,
 } from "./ports.ts";
+export type { HandoverOrderOptions } from "./handover_order.ts";
+export { resolveHandoverOptions } from "./handover_order.ts";
 export type { ReturnReason, RouterDeps, RouterOptions } from "./router.ts";
-export { Router } from "./router.ts";
+export { Router, ROUTER_QUEUE_DEFAULTS } from "./router.ts";

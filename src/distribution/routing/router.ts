@@ -13,7 +13,7 @@ import type { Decision, Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
-import type { DropReason, RoutingMetrics } from "./routing_metrics.ts";
+import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish } from "./sender_workers.ts";
 
@@ -24,9 +24,17 @@ export interface RouterOptions {
   readonly messageTtl?: number;
   /** False turns bouncing off. */
   readonly bounce?: BounceOptions | false;
-  /** Stanzas that may wait for lookups, over all senders. @default 100000 */
+  /** Stanzas that may wait for lookups, over all senders; answers twice as many. @default 100000 */
   readonly maxQueued?: number;
+  /** Bytes of their text. @default 67108864 */
+  readonly maxQueuedBytes?: number;
 }
+
+/** What may wait for lookups, unless configured. */
+export const ROUTER_QUEUE_DEFAULTS = {
+  maxQueued: 100_000,
+  maxQueuedBytes: 64 * 1024 * 1024,
+} as const;
 
 /** What the router works with. */
 export interface RouterDeps {
@@ -85,13 +93,25 @@ export class Router {
     this.#metrics = bindRoutingMetrics(deps.metrics);
     this.#workers = new SenderWorkers(
       (waiting) => this.#work(waiting),
-      options.maxQueued ?? 100_000,
+      {
+        maxItems: options.maxQueued ?? ROUTER_QUEUE_DEFAULTS.maxQueued,
+        maxBytes: options.maxQueuedBytes ?? ROUTER_QUEUE_DEFAULTS.maxQueuedBytes,
+        bytesOf: ({ envelope }) => envelope.stanza.bytes.length,
+      },
       ({ envelope }, isOver) => {
         const { from } = envelope.stanza;
         const isUser = from.domainpart === options.domains.globalHost;
         deps.pressure?.(isUser ? from.text : from.domainpart, isOver);
       },
     );
+    deps.metrics.gauge({
+      name: "causeway_lookup_queue_size",
+      help: "Stanzas that wait until the session table has been asked where they go",
+    }, () => this.#workers.queued);
+    deps.metrics.gauge({
+      name: "causeway_lookup_queue_bytes",
+      help: "Bytes of the stanzas that wait for the session table",
+    }, () => this.#workers.queuedBytes);
     this.#bounce = options.bounce === false ? undefined : new BounceStore(options.bounce ?? {}, {
       cached: (key) => deps.locations.cached(key),
       relocate: (key) => {
@@ -290,7 +310,7 @@ export class Router {
     }
     const standing = { isReturned, isAnswer: isReply(envelope.stanza) };
     if (!this.#workers.enqueue(key, { envelope, sinceMs }, standing)) {
-      this.#refuse(envelope, "resource-constraint", "refused");
+      this.#refuseForRoom(envelope, "lookup");
     }
   }
 
@@ -383,7 +403,7 @@ export class Router {
   /** True when the stanza is dealt with: it waits for what must arrive before it. */
   #isKeptBehind(envelope: Envelope): boolean {
     const kept = this.#deps.local.keepBehind?.(envelope);
-    if (kept === "full") this.#refuse(envelope, "resource-constraint", "refused");
+    if (kept === "full") this.#refuseForRoom(envelope, "handover");
     return kept === true || kept === "full";
   }
 
@@ -470,11 +490,13 @@ export class Router {
 
   #giveUpBounced(envelope: Envelope, why: BounceFailure): void {
     if (why === "stopping" && this.#handOn(envelope)) return;
-    this.#refuse(
-      envelope,
-      why === "full" ? "resource-constraint" : "service-unavailable",
-      "no-route",
-    );
+    if (why === "full") return this.#refuseForRoom(envelope, "bounce");
+    this.#refuse(envelope, "service-unavailable", "no-route");
+  }
+
+  #refuseForRoom(envelope: Envelope, place: WaitingPlace): void {
+    this.#metrics.noRoom[place].inc();
+    this.#refuse(envelope, "resource-constraint", "refused");
   }
 
   /** Another node of this datacenter goes on looking for the recipient. */

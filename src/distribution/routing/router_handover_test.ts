@@ -170,7 +170,7 @@ Deno.test("Router.returned() leaves what an answer answers unsettled when this n
   }
 });
 
-Deno.test("Router leaves alone what has to wait, and answers what finds no room to", () => {
+Deno.test("Router leaves alone what has to wait, and answers what finds no room to", async () => {
   const f = new RouterFixture();
   for (const [jid, host] of [[BOB, "dc1.example.com"], [ALICE, "dc1.example.com"]] as const) {
     f.cache.set(jid, host);
@@ -182,6 +182,7 @@ Deno.test("Router leaves alone what has to wait, and answers what finds no room 
   f.kept.set(BOB, "full");
   f.router.accept(stanza(ALICE, BOB, { id: "2" }));
   assert.deepEqual(f.delivered.map(conditionOf), ["resource-constraint"]);
+  assert.match(await f.metrics.prometheus(), /without_room_total\{queue="handover"\} 1/);
   f.close();
 });
 

@@ -263,6 +263,7 @@ Deno.test("Router answers resource-constraint for one stanza past the bounce's b
   for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
   assert.equal(fixture.router.bouncing, 2);
   assert.deepEqual(errorsTo(fixture), ["resource-constraint"]);
+  assert.match(await fixture.metrics.prometheus(), /without_room_total\{queue="bounce"\} 1/);
   await fixture.router.drain();
 });
 
@@ -473,19 +474,28 @@ Deno.test("Router answers what the local side refuses, and drops what it ignores
   assert.deepEqual(errorsTo(fixture), ["not-allowed"]);
 });
 
-Deno.test("Router answers resource-constraint when too much waits for lookups", async () => {
-  const fixture = new RouterFixture({ maxQueued: 1 });
-  const gate = Promise.withResolvers<void>();
-  fixture.gate = gate.promise;
-  fixture.cache.set(ALICE, "dc1.example.com");
-  fixture.local.set(ALICE, "delivered");
-  fixture.table.set(BOB, "dc2.example.com");
-  for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
-  assert.deepEqual(errorsTo(fixture), ["resource-constraint"]);
-  gate.resolve();
-  await fixture.settled();
-  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
-});
+const ONE_WAITING = stanza(ALICE, BOB, { id: "2" }).bytes.length;
+
+for (const bound of [{ maxQueued: 1 }, { maxQueuedBytes: ONE_WAITING }]) {
+  Deno.test(`Router answers resource-constraint one past ${Object.keys(bound)}`, async () => {
+    const fixture = new RouterFixture(bound);
+    const gate = Promise.withResolvers<void>();
+    fixture.gate = gate.promise;
+    fixture.cache.set(ALICE, "dc1.example.com");
+    fixture.local.set(ALICE, "delivered");
+    fixture.table.set(BOB, "dc2.example.com");
+    for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
+    assert.deepEqual(errorsTo(fixture), ["resource-constraint"]);
+    const shown = await fixture.metrics.prometheus();
+    assert.match(shown, /^causeway_lookup_queue_size 1$/m);
+    assert.match(shown, new RegExp(`^causeway_lookup_queue_bytes ${ONE_WAITING}$`, "m"));
+    assert.match(shown, /without_room_total\{queue="lookup"\} 1/);
+    gate.resolve();
+    await fixture.settled();
+    assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
+    assert.match(await fixture.metrics.prometheus(), /^causeway_lookup_queue_bytes 0$/m);
+  });
+}
 
 Deno.test("Router.reroute() brings what was delivered here, however old, to where the user is now", () => {
   const fixture = new RouterFixture();

@@ -22,6 +22,9 @@ const DROP_REASONS: readonly DropReason[] = [
   "unacknowledged",
 ];
 
+/** Where a stanza would have had to wait. */
+export type WaitingPlace = "bounce" | "handover" | "lookup";
+
 /** What routing counts; bound once. */
 export interface RoutingMetrics {
   readonly deliveredWithTtl: Histogram;
@@ -33,6 +36,7 @@ export interface RoutingMetrics {
   readonly errorsSent: Counter;
   readonly leftOpen: Counter;
   readonly dropped: Readonly<Record<DropReason, Counter>>;
+  readonly noRoom: Readonly<Record<WaitingPlace, Counter>>;
 }
 
 /** Declares what routing counts. */
@@ -43,6 +47,12 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
       help:
         "Stanzas that may not be answered (presence, results, errors) and found nobody, by reason",
       labels: { reason },
+    });
+  const noRoom = (queue: WaitingPlace): Counter =>
+    metrics.counter({
+      name: "causeway_stanzas_without_room_total",
+      help: "Stanzas refused because too many waited already, by what they would have waited for",
+      labels: { queue },
     });
   return {
     deliveredWithTtl: metrics.histogram({
@@ -84,5 +94,10 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
     dropped: Object.fromEntries(
       DROP_REASONS.map((reason) => [reason, dropped(reason)]),
     ) as Record<DropReason, Counter>, // fromEntries forgets the keys
+    noRoom: {
+      bounce: noRoom("bounce"),
+      handover: noRoom("handover"),
+      lookup: noRoom("lookup"),
+    },
   };
 }

@@ -7,6 +7,14 @@ const LONG_QUEUE = 256;
 /** The rest of an item's work, once what it waited for is there. */
 export type Finish = () => void;
 
+/** Bounds of what waits in all queues together. */
+export interface WorkerBounds<T> {
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  /** Bytes that count for an item: the same each time. */
+  bytesOf(item: T): number;
+}
+
 /** Where an item stands in its sender's order. */
 export interface Standing {
   /** It comes back from where it had been sent: it goes before all that has not been sent. */
@@ -25,32 +33,37 @@ export interface Standing {
  */
 export class SenderWorkers<T> {
   readonly #handle: (item: T) => Promise<Finish> | undefined;
-  readonly #maxQueued: number;
+  readonly #bounds: WorkerBounds<T>;
   readonly #pressure: (item: T, isOver: boolean) => void;
   readonly #queues = new Map<string, Queue<T>>();
   readonly #running = new Set<Promise<void>>();
   #queued = 0;
+  #queuedBytes = 0;
 
   /**
    * @param handle does the work; when it has to wait it returns a promise, which must not reject, of
    *   what is left to do then
-   * @param maxQueued items that may wait in all queues together
    * @param pressure told with an item of a sender when that sender's queue has grown long, and with the
    *   same item once the queue is gone
    */
   constructor(
     handle: (item: T) => Promise<Finish> | undefined,
-    maxQueued: number,
+    bounds: WorkerBounds<T>,
     pressure: (item: T, isOver: boolean) => void = () => {},
   ) {
     this.#handle = handle;
-    this.#maxQueued = maxQueued;
+    this.#bounds = bounds;
     this.#pressure = pressure;
   }
 
   /** Items that wait. */
   get queued(): number {
     return this.#queued;
+  }
+
+  /** Bytes of them. */
+  get queuedBytes(): number {
+    return this.#queuedBytes;
   }
 
   /** Senders whose work is waiting. */
@@ -64,7 +77,7 @@ export class SenderWorkers<T> {
   }
 
   /**
-   * Puts `item` behind everything of its sender, who must be busy, or where it stands; false when the
+   * Puts `item` behind everything of its sender, who must be busy, or where it stands; false when a
    * bound is reached and it was not taken.
    */
   enqueue(
@@ -74,8 +87,12 @@ export class SenderWorkers<T> {
   ): boolean {
     const queue = this.#queues.get(sender);
     if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
-    if (this.#queued >= (isAnswer ? 2 : 1) * this.#maxQueued) return false;
+    const { maxItems, maxBytes } = this.#bounds;
+    const bytes = this.#queuedBytes + this.#bounds.bytesOf(item);
+    const share = isAnswer ? 2 : 1;
+    if (this.#queued >= share * maxItems || bytes > share * maxBytes) return false;
     this.#queued++;
+    this.#queuedBytes = bytes;
     if (isReturned) {
       queue.returned.push(item);
       return true;
@@ -122,8 +139,7 @@ export class SenderWorkers<T> {
         finish();
         finish = undefined;
       } else if (next < items.length) {
-        this.#queued--;
-        const pending = this.#handle(items[next++]!);
+        const pending = this.#handleNext(items[next++]!);
         if (next === 1024) {
           // What was handled must not pile up behind a sender who never pauses.
           items.splice(0, next);
@@ -136,10 +152,15 @@ export class SenderWorkers<T> {
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
   }
 
+  #handleNext(item: T): Promise<Finish> | undefined {
+    this.#queued--;
+    this.#queuedBytes -= this.#bounds.bytesOf(item);
+    return this.#handle(item);
+  }
+
   async #workReturned(returned: T[]): Promise<void> {
     for (let next = 0; next < returned.length; next++) {
-      this.#queued--;
-      const pending = this.#handle(returned[next]!);
+      const pending = this.#handleNext(returned[next]!);
       if (pending !== undefined) (await pending)();
     }
     returned.length = 0;

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { SenderWorkers } from "./sender_workers.ts";
-import type { Finish } from "./sender_workers.ts";
+import type { Finish, WorkerBounds } from "./sender_workers.ts";
+
+/** So many items, of one byte each. */
+function upTo(maxItems: number, maxBytes = Infinity): WorkerBounds<unknown> {
+  return { maxItems, maxBytes, bytesOf: () => 1 };
+}
 
 Deno.test("SenderWorkers keeps a sender's items in order behind one that waits", async () => {
   const done: number[] = [];
@@ -12,7 +17,7 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
       return undefined;
     }
     return gate.promise.then(() => () => void done.push(item));
-  }, 100);
+  }, upTo(100));
   const first = Promise.withResolvers<void>();
   gates.set(3, Promise.withResolvers());
   workers.begin("a", first.promise.then(() => () => void done.push(1)));
@@ -31,7 +36,7 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
 });
 
 Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
-  const workers = new SenderWorkers<number>(() => undefined, 2);
+  const workers = new SenderWorkers<number>(() => undefined, upTo(2));
   const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   assert.deepEqual([1, 2, 3].map((item) => workers.enqueue("a", item)), [true, true, false]);
@@ -39,12 +44,29 @@ Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
   await workers.idle();
 });
 
+Deno.test("SenderWorkers.enqueue() takes bytes up to its bound, and as many again of answers", async () => {
+  const bounds = { maxItems: 100, maxBytes: 6, bytesOf: (item: number) => item };
+  const workers = new SenderWorkers<number>(() => undefined, bounds);
+  const first = Promise.withResolvers<Finish>();
+  workers.begin("a", first.promise);
+  assert.deepEqual([1, 2, 3, 1].map((item) => workers.enqueue("a", item)), [
+    ...[true, true, true],
+    false,
+  ]);
+  assert.equal(workers.queuedBytes, 6);
+  const answer = (item: number) => workers.enqueue("a", item, { isAnswer: true });
+  assert.deepEqual([7, 6, 1].map(answer), [false, true, false]);
+  first.resolve(() => {});
+  await workers.idle();
+  assert.deepEqual([workers.queued, workers.queuedBytes], [0, 0]);
+});
+
 Deno.test("SenderWorkers takes items enqueued while it works, past its compaction point", async () => {
   const done: number[] = [];
   const workers = new SenderWorkers<number>((item) => {
     done.push(item);
     return item % 7 === 0 ? Promise.resolve(() => {}) : undefined;
-  }, 10_000);
+  }, upTo(10_000));
   const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   const expected = Array.from({ length: 5000 }, (_, i) => i);
@@ -58,7 +80,7 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
   const told: string[] = [];
   const workers = new SenderWorkers<number>(
     () => undefined,
-    10_000,
+    upTo(10_000),
     (item, isOver) => void told.push(`${item} ${isOver}`),
   );
   const first = Promise.withResolvers<Finish>();
@@ -73,7 +95,7 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
 });
 
 Deno.test("SenderWorkers.enqueue() still takes an answer where the queues are full", async () => {
-  const workers = new SenderWorkers<number>(() => undefined, 1);
+  const workers = new SenderWorkers<number>(() => undefined, upTo(1));
   const first = Promise.withResolvers<Finish>();
   workers.begin("a", first.promise);
   assert.equal(workers.enqueue("a", 1), true);
@@ -85,7 +107,7 @@ Deno.test("SenderWorkers.enqueue() still takes an answer where the queues are fu
 });
 
 Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", () => {
-  const workers = new SenderWorkers<number>(() => undefined, 1);
+  const workers = new SenderWorkers<number>(() => undefined, upTo(1));
   assert.throws(() => workers.enqueue("a", 1), RangeError);
 });
 
@@ -93,7 +115,7 @@ Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", (
 class Gated {
   readonly done: string[] = [];
   readonly gates = new Map<string, PromiseWithResolvers<void>>();
-  readonly workers = new SenderWorkers<string>((item) => this.handle(item), 100);
+  readonly workers = new SenderWorkers<string>((item) => this.handle(item), upTo(100));
 
   /** Handles `item`, which has to wait when it begins with a capital. */
   handle(item: string): Promise<Finish> | undefined {
