@@ -110,6 +110,10 @@ export interface LimitsConfig {
   readonly linkMaxUnauthenticated: number;
   readonly linkSilenceTimeoutMs: number;
   readonly linkCreditBytes: number;
+  readonly linkMaxLanes: number;
+  readonly linkLaneLifetimeMs: number;
+  readonly linkMaxUnsettled: number;
+  readonly linkMaxSenders: number;
   readonly laneMaxBytes: number;
   readonly laneMaxItems: number;
   readonly lookupMaxItems: number;
@@ -134,6 +138,8 @@ export interface ConnectionsConfig {
   readonly endpointRefreshIntervalMs: number;
   readonly endpointRefreshIntervalWhenEmptyMs: number;
   readonly disabledGcIntervalMs: number;
+  readonly rehomeAfterMs: number;
+  readonly rerouteAfterMs: number;
   readonly seeds: readonly HostPort[];
   readonly cluster: HostPort;
   /** Undefined: plain TCP (`tls_opts = false`). */

@@ -58,6 +58,10 @@ Deno.test("parseConfig() fills in every default", () => {
       linkMaxUnauthenticated: 1024,
       linkSilenceTimeoutMs: 15_000,
       linkCreditBytes: 4_194_304,
+      linkMaxLanes: 4096,
+      linkLaneLifetimeMs: 600_000,
+      linkMaxUnsettled: 4_194_304,
+      linkMaxSenders: 200_000,
       laneMaxBytes: 16_777_216,
       laneMaxItems: 65_536,
       lookupMaxItems: 100_000,
@@ -78,6 +82,8 @@ Deno.test("parseConfig() fills in every default", () => {
         endpointRefreshIntervalMs: 60_000,
         endpointRefreshIntervalWhenEmptyMs: 3000,
         disabledGcIntervalMs: 60_000,
+        rehomeAfterMs: 1000,
+        rerouteAfterMs: 1000,
         seeds: [],
         cluster: { host: "127.0.0.1", port: 0 },
         tls: undefined,
@@ -169,6 +175,8 @@ hosts_refresh_interval = 250
 connections.endpoint_refresh_interval = 2
 connections.endpoint_refresh_interval_when_empty = 1
 connections.disabled_gc_interval = 7
+connections.rehome_after_ms = 20
+connections.reroute_after_ms = 30
 connections.endpoints = []
 connections.advertised_endpoints = [{ host = "198.51.100.1", port = 1 }]
 connections.seeds = [{ host = "::1", port = 65535 }]
@@ -198,6 +206,8 @@ path = "../data/store.sqlite"
     endpointRefreshIntervalMs: 2000,
     endpointRefreshIntervalWhenEmptyMs: 1000,
     disabledGcIntervalMs: 7000,
+    rehomeAfterMs: 20,
+    rerouteAfterMs: 30,
     seeds: [{ host: "::1", port: 65535 }],
     cluster: { host: "10.0.0.1", port: 0 },
     tls: undefined,

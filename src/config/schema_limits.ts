@@ -122,6 +122,20 @@ export const LIMITS = z.strictObject({
   link_credit_bytes: integer(16_384, 1_073_741_824).default(4_194_304).describe(
     "bytes that a peer may have on the way to this node",
   ),
+  link_max_lanes: integer(1, 1_000_000).default(4096).describe(
+    "peers' lanes of which each side of the node (other datacenters, its own) knows what it has " +
+      "received; one more takes the place of one that is not linked, or is refused",
+  ),
+  link_lane_lifetime: secondsBetween(1, 86_400).default(600).describe(
+    "how long that is known of a lane that is not linked; `expire_after` where that is longer",
+  ),
+  link_max_unsettled: integer(1, Number.MAX_SAFE_INTEGER).default(4_194_304).describe(
+    "stanzas of one peer's lane from its first whose fate is open to its last; one more ends the link",
+  ),
+  link_max_senders: integer(1, 100_000_000).default(200_000).describe(
+    "senders whose lane to a datacenter is remembered; past it those go early of whom no lane holds " +
+      "anything",
+  ),
   lane_max_bytes: integer(131_072, Number.MAX_SAFE_INTEGER).default(16_777_216).describe(
     "bytes that one lane keeps until they are settled",
   ),

@@ -54,6 +54,14 @@ const CONNECTIONS = z.strictObject({
   disabled_gc_interval: seconds().default(60).describe(
     "how often disabled endpoints whose connections are dead are closed entirely",
   ),
+  rehome_after_ms: milliseconds().default(1000).describe(
+    "how long stanzas wait for a node of another datacenter to be back before they go to another node " +
+      "of it that is reached; the same at all nodes",
+  ),
+  reroute_after_ms: milliseconds().default(1000).describe(
+    "how long they wait for a datacenter of which no node is reached before it is looked whether their " +
+      "recipients are elsewhere by now; each further time twice as long, up to a quarter of `expire_after`",
+  ),
   seeds: addresses(remoteAddress()).default([]).describe(
     "nodes in other datacenters from which the rest of the mesh is learned",
   ),

@@ -18,6 +18,8 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     endpointRefreshIntervalMs: connections.endpointRefreshIntervalMs,
     endpointRefreshIntervalWhenEmptyMs: connections.endpointRefreshIntervalWhenEmptyMs,
     disabledGcIntervalMs: connections.disabledGcIntervalMs,
+    rehomeAfterMs: connections.rehomeAfterMs,
+    rerouteFirstMs: connections.rerouteAfterMs,
     expireAfterMs: redis.expireAfterMs,
     maxFrameBytes: limits.linkMaxFrameBytes,
     helloTimeoutMs: limits.linkHandshakeTimeoutMs,
@@ -27,6 +29,11 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     // Three questions fit into the silence that counts as death.
     pingIntervalMs: Math.max(1, Math.min(5000, Math.floor(silenceTimeoutMs / 3))),
     creditBytes: limits.linkCreditBytes,
+    maxInboundLanes: limits.linkMaxLanes,
+    // As long as peers may still come back with what they hold.
+    inboundMemoryMs: Math.max(limits.linkLaneLifetimeMs, redis.expireAfterMs),
+    maxUnsettled: limits.linkMaxUnsettled,
+    maxBindings: limits.linkMaxSenders,
     laneMaxBytes: limits.laneMaxBytes,
     laneMaxItems: limits.laneMaxItems,
   };

@@ -15,6 +15,10 @@ const CONFIG = parseConfig(
 stanza_rate_per_component = 9
 link_max_connections = 7
 link_max_unauthenticated = 6
+link_max_lanes = 13
+link_lane_lifetime = 14.5
+link_max_unsettled = 15
+link_max_senders = 16
 websocket_max_fragments = 5
 http_max_head_bytes = 2000
 max_stanza_bytes = 20000
@@ -28,6 +32,9 @@ moved_check_ms = 123
 global_host = "example.com"
 local_host = "dc1.example.com"
 connections.tls_opts = false
+redis = { expire_after = 14, refresh_after = 5 }
+connections.rehome_after_ms = 17
+connections.reroute_after_ms = 18
 `,
   {
     file: "/etc/causeway/c.toml",
@@ -38,8 +45,17 @@ connections.tls_opts = false
 );
 
 Deno.test("linksOptions() gives the links the bounds of the file", () => {
-  const { maxConnections, maxUnauthenticated } = linksOptions(CONFIG);
-  assert.deepEqual([maxConnections, maxUnauthenticated], [7, 6]);
+  const links = linksOptions(CONFIG);
+  assert.deepEqual([links.maxConnections, links.maxUnauthenticated], [7, 6]);
+  assert.deepEqual([links.maxInboundLanes, links.inboundMemoryMs], [13, 14_500]);
+  assert.deepEqual([links.maxUnsettled, links.maxBindings], [15, 16]);
+  assert.deepEqual([links.rehomeAfterMs, links.rerouteFirstMs], [17, 18]);
+});
+
+Deno.test("linksOptions() forgets no lane with which a peer may still come back", () => {
+  const { limits } = CONFIG;
+  const longer = { ...CONFIG, limits: { ...limits, linkLaneLifetimeMs: 13_999 } };
+  assert.equal(linksOptions(longer).inboundMemoryMs, 14_000);
 });
 
 Deno.test("queueOptions() and handoverOptions() give routing the bounds of the file", () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
 import type { Envelope } from "../mod.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
@@ -18,6 +19,19 @@ function delivered(received: readonly Envelope[]): number[] {
     seen.add(sequence);
     return [sequence];
   });
+}
+
+/** `close` looks at its clock now and then. */
+async function close(node: TestNode, clock: ManualClock): Promise<void> {
+  let isClosed = false;
+  const closing = node.links.close().then(() => {
+    isClosed = true;
+  });
+  await node.until(() => {
+    clock.advance(10);
+    return isClosed;
+  }, "its links are closed");
+  await closing;
 }
 
 /** Sends in small batches, so that there are turns in between for things to happen in. */
@@ -536,6 +550,59 @@ Deno.test("LinkLayer moves the share of a node that stays out of reach to one th
   await second.until(() => second.received.length === 4, "the other node has them");
   assert.deepEqual(second.sequences, numbers(1, 4));
   assert.deepEqual(second.received.map((one) => one.mayBeRepeat), [true, true, true, false]);
+});
+
+Deno.test("LinkLayer moves that share after rehomeAfterMs, and not before", async () => {
+  const clock = new ManualClock();
+  await using dc1 = new TestNode(DC1, {
+    tls: undefined,
+    listen: [],
+    clock,
+    options: { rehomeAfterMs: 100, tickMs: 1 },
+  });
+  await using first = new TestNode(DC2, { tls: undefined });
+  await using second = new TestNode(DC2, { tls: undefined });
+  await first.links.listen();
+  await second.links.listen();
+  await using proxy = await TestProxy.to(first.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  const openLinks = () => dc1.links.snapshot().hosts[0]?.openLinks;
+  await dc1.until(() => openLinks() === 1, "the first is linked");
+  proxy.block();
+  await dc1.until(() => openLinks() === 0, "it is out of reach");
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
+  dc1.endpoints.set(DC2, [proxy.address, second.address]);
+  await dc1.links.refresh(DC2);
+  await dc1.until(() => openLinks() === 1, "the other is linked");
+  const held = () =>
+    dc1.links.snapshot().hosts[0]!.endpoints.map(({ lanes }) => lanes[0]!.items).toSorted();
+  clock.advance(99);
+  assert.deepEqual([held(), second.received.length], [[0, 3], 0]);
+  clock.advance(1);
+  await second.until(() => second.received.length === 3, "the other node has them");
+  assert.deepEqual(second.sequences, numbers(1, 3));
+  await close(dc1, clock);
+});
+
+Deno.test("LinkLayer routes anew what waits for nobody after rerouteFirstMs, then twice as long", async () => {
+  const clock = new ManualClock();
+  const options = { rerouteFirstMs: 100, tickMs: 1 };
+  await using dc1 = new TestNode(DC1, { tls: undefined, listen: [], clock, options });
+  dc1.endpoints.set(DC2, []);
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  clock.advance(1); // it is seen to wait
+  clock.advance(99);
+  assert.deepEqual(dc1.returned, []);
+  clock.advance(1);
+  assert.deepEqual(dc1.returned.map(({ reason }) => reason), ["peer-gone"]);
+  dc1.links.send(DC2, testEnvelope(1)); // the table knows no better
+  clock.advance(199);
+  assert.equal(dc1.returned.length, 1);
+  clock.advance(1);
+  assert.equal(dc1.returned.length, 2);
+  await close(dc1, clock);
 });
 
 Deno.test("LinkLayer.renew() connects each link anew with the certificate that is there now", async () => {
