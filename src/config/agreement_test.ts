@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
+import { DEFAULT_MAX_GIVINGS } from "../distribution/resumption/mod.ts";
 import {
   resolveBounceOptions,
   resolveHandoverOptions,
@@ -145,10 +146,12 @@ for (const [option, limit, unitMs] of STREAM_LIMITS) {
 }
 
 Deno.test("the defaults of the file are those of stream management", () => {
-  const { bufferMax, bufferMaxBytes, unsettledMax, ...rest } = parse(SOUND).streamManagement!;
+  const { bufferMax, bufferMaxBytes, unsettledMax, resumeElsewhereMax, ...rest } = parse(SOUND)
+    .streamManagement!;
+  assert.equal(resumeElsewhereMax, DEFAULT_MAX_GIVINGS);
   const { maxItems, maxBytes, maxUnsettled, ...resolved } = resolveStreamManagement();
   assert.deepEqual([bufferMax, bufferMaxBytes, unsettledMax], [maxItems, maxBytes, maxUnsettled]);
-  assert.deepEqual({ ...resolved, ...rest }, resolved);
+  assert.deepEqual(rest, resolved);
 });
 
 const LINK_LIMITS = [
@@ -245,12 +248,18 @@ Deno.test("each limit of a port takes both its bounds, and nothing past them", (
   }
 });
 
-Deno.test("mod_stream_management.moved_check_ms takes what a session takes, and nothing past it", () => {
-  const { min, max } = STREAM_MANAGEMENT_RANGES.movedCheckMs;
-  const read = (value: number) =>
-    parse(`${SOUND}\n[modules.mod_stream_management]\nmoved_check_ms = ${value}\n`);
-  for (const value of [min, max]) {
-    assert.equal(read(value).streamManagement!.movedCheckMs, value);
-  }
-  for (const value of [min - 1, max + 1]) assert.throws(() => read(value), /moved_check_ms/);
-});
+for (
+  const [option, name] of [
+    ["moved_check_ms", "movedCheckMs"],
+    ["end_hold_ms", "endHoldMs"],
+    ["stale_h.max_items", "maxStaleH"],
+  ] as const
+) {
+  Deno.test(`mod_stream_management.${option} takes what a session takes, and nothing past it`, () => {
+    const { min, max } = STREAM_MANAGEMENT_RANGES[name];
+    const read = (value: number) =>
+      parse(`${SOUND}\n[modules.mod_stream_management]\n${option} = ${value}\n`);
+    for (const value of [min, max]) assert.equal(read(value).streamManagement![name], value);
+    for (const value of [min - 1, max + 1]) assert.throws(() => read(value), new RegExp(option));
+  });
+}

@@ -196,10 +196,14 @@ export interface StreamManagementConfig {
   readonly resumeTimeoutMs: number;
   /** Time in which a session of another node has come here, or does not. */
   readonly resumeElsewhereTimeoutMs: number;
+  /** Sessions that may be on their way to other nodes at once. */
+  readonly resumeElsewhereMax: number;
   readonly ackHoldMs: number;
+  readonly endHoldMs: number;
   readonly movedCheckMs: number;
   /** 0: nothing is remembered of sessions that are over. */
   readonly staleHMs: number;
+  readonly maxStaleH: number;
 }
 
 /** The modules that answer on behalf of one host, `host_config` applied. */

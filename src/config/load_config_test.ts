@@ -114,9 +114,12 @@ Deno.test("parseConfig() fills in every default", () => {
       ackTimeoutMs: 60_000,
       resumeTimeoutMs: 600_000,
       resumeElsewhereTimeoutMs: 5000,
+      resumeElsewhereMax: 10_000,
       ackHoldMs: 5000,
+      endHoldMs: 500,
       movedCheckMs: 5000,
       staleHMs: 3_600_000,
+      maxStaleH: 100_000,
     },
     modules: new Map([
       ["example.com", { disco: { usersCanSeeHiddenServices: false } }],

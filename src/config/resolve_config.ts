@@ -220,9 +220,12 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
     ackTimeoutMs: module.ack_timeout * 1000,
     resumeTimeoutMs: module.resume_timeout * 1000,
     resumeElsewhereTimeoutMs: module.resume_elsewhere_timeout * 1000,
+    resumeElsewhereMax: module.resume_elsewhere_max,
     ackHoldMs: module.ack_hold_ms,
+    endHoldMs: module.end_hold_ms,
     movedCheckMs: module.moved_check_ms,
     staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,
+    maxStaleH: module.stale_h.max_items,
   };
 }
 

@@ -156,9 +156,16 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     "time in seconds in which a client that resumes at another node than its session's gets it, or is " +
       "told that it does not",
   ),
+  resume_elsewhere_max: integer(1, 1_000_000).default(10_000).describe(
+    "sessions that other nodes may be taking over from this one at once; one more stays",
+  ),
   ack_hold_ms: z.int().min(0).max(3_600_000).default(5_000).describe(
     "time in milliseconds for which a stanza that only this node holds keeps the client from being " +
       "told that it was handled",
+  ),
+  end_hold_ms: z.int().min(0).max(60_000).default(500).describe(
+    "time in milliseconds for which the end of a stream waits for another node to hold what the client " +
+      "has sent, at most",
   ),
   moved_check_ms: z.int().min(100).max(3_600_000).default(5_000).describe(
     "time in milliseconds between looks whether the user of a session that keeps stanzas, and whose " +
@@ -170,6 +177,10 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     ),
     geriatric: z.int().min(1).max(86_400).default(3_600).describe(
       "seconds for which that is remembered",
+    ),
+    max_items: integer(1, 10_000_000).default(100_000).describe(
+      "sessions of which it is, and as many of which it is known to which node they went; one more is " +
+        "remembered in place of the oldest",
     ),
   }).prefault({}).describe("what is known of sessions that cannot be resumed any more"),
 });

@@ -82,7 +82,8 @@ export function managementOptions({ streamManagement }: Config):
   | StreamManagementOptions
   | undefined {
   if (streamManagement === undefined) return undefined;
-  const { bufferMax, bufferMaxBytes, unsettledMax, ...rest } = streamManagement;
+  const { bufferMax, bufferMaxBytes, unsettledMax, resumeElsewhereMax: _, ...rest } =
+    streamManagement;
   return { maxItems: bufferMax, maxBytes: bufferMaxBytes, maxUnsettled: unsettledMax, ...rest };
 }
 
@@ -91,11 +92,13 @@ export function resumptionOptions({ streamManagement, globalDistrib }: Config):
   | ResumptionOptions
   | undefined {
   if (streamManagement === undefined) return undefined;
-  const { resumeElsewhereTimeoutMs, bufferMax, bufferMaxBytes } = streamManagement;
+  const { resumeElsewhereTimeoutMs, resumeElsewhereMax, bufferMax, bufferMaxBytes } =
+    streamManagement;
   return {
     timeoutMs: resumeElsewhereTimeoutMs,
     maxItems: bufferMax,
     maxBytes: bufferMaxBytes,
+    maxGivings: resumeElsewhereMax,
     expireAfterMs: globalDistrib.redis.expireAfterMs,
   };
 }

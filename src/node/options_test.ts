@@ -6,6 +6,7 @@ import {
   linksOptions,
   managementOptions,
   queueOptions,
+  resumptionOptions,
   webSocketLimits,
 } from "./options.ts";
 
@@ -28,6 +29,9 @@ handover_max_items = 12
 handover_max_bytes = 1200
 [modules.mod_stream_management]
 moved_check_ms = 123
+end_hold_ms = 321
+resume_elsewhere_max = 19
+stale_h = { max_items = 20 }
 [modules.mod_global_distrib]
 global_host = "example.com"
 local_host = "dc1.example.com"
@@ -71,8 +75,10 @@ Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file"
   });
 });
 
-Deno.test("managementOptions() gives stream management the times of the file", () => {
-  assert.equal(managementOptions(CONFIG)!.movedCheckMs, 123);
+Deno.test("managementOptions() gives stream management the times and bounds of the file", () => {
+  const { movedCheckMs, endHoldMs, maxStaleH } = managementOptions(CONFIG)!;
+  assert.deepEqual([movedCheckMs, endHoldMs, maxStaleH], [123, 321, 20]);
+  assert.equal(resumptionOptions(CONFIG)!.maxGivings, 19);
 });
 
 Deno.test("edgeRates() gives the edge the rates of the file, and none where there is none", () => {

@@ -24,7 +24,7 @@ import { LinkBook } from "./link_book.ts";
 import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
-import { MAX_TAKINGS_KEPT, PEER_CHECK_MS } from "./resumption_options.ts";
+import { DEFAULT_MAX_GIVINGS, MAX_TAKINGS_KEPT, PEER_CHECK_MS } from "./resumption_options.ts";
 import type { TakingTerms } from "./taking.ts";
 import { Taking } from "./taking.ts";
 
@@ -40,8 +40,6 @@ export interface ResumptionDeps {
   readonly log?: Logger;
   readonly clock?: Clock;
 }
-
-const DEFAULT_MAX_GIVINGS = 10_000;
 
 /**
  * Brings sessions with stream management to the node where their client has come back to, from there

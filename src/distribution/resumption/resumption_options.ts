@@ -12,6 +12,9 @@ export interface ResumptionOptions {
   readonly maxGivings?: number;
 }
 
+/** Sessions that may be on their way from a node at once, unless configured. */
+export const DEFAULT_MAX_GIVINGS = 10_000;
+
 /** Milliseconds that a session waits, before it goes, for the fate of what its client sent last. */
 export const COVER_MS = 250;
 /** Milliseconds between looks whether the session table says where a session went, and for how long. */

@@ -38,12 +38,6 @@ import { SessionPresence } from "./session_presence.ts";
 /** Stamped stanzas of all sessions: they live about as long as each other. */
 const SLAB = new SlabAllocator();
 
-/**
- * Milliseconds for which the end of a stream waits until another node holds what its client has sent: it
- * will not come back to this stream, and would have to send again what it is not told to forget.
- */
-const END_HOLD_MS = 500;
-
 /** Milliseconds in which a client sends again what a stream that it could not resume left open. */
 const RESENDING_MS = 60_000;
 
@@ -274,17 +268,17 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   /**
-   * Calls `go` once its client may forget all that it has sent, which is in `END_HOLD_MS` whatever becomes
+   * Calls `go` once its client may forget all that it has sent, which is in `endHoldMs` whatever becomes
    * of it; at once without stream management.
    * @returns gives up waiting
    */
   whenCovered(go: () => void): CancelTimer {
-    const acks = this.#management?.acks;
-    if (acks === undefined || acks.isCovered) {
+    if (this.#management === undefined || this.#management.acks.isCovered) {
       go();
       return () => {};
     }
-    const cancel = this.context.clock.after(END_HOLD_MS, () => {
+    const { acks, shared } = this.#management;
+    const cancel = this.context.clock.after(shared.options.endHoldMs, () => {
       acks.watchCovered(undefined);
       acks.coverAll();
       go();

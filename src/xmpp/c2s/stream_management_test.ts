@@ -611,7 +611,7 @@ Deno.test("h waits for the fate of a stanza, and for ackHoldMs at most", async (
 Deno.test("an orderly end waits for the fate of what was sent, so that nothing is sent again", async () => {
   const fates: { settle(): void }[] = [];
   await using fixture = quiet({
-    management: { ackHoldMs: 800 },
+    management: { ackHoldMs: 800, endHoldMs: 300 },
     sink: {
       accept: ({ kind }, _source, fate, number) => {
         if (kind === "message") fates.push({ settle: () => fate!.settle(number!) });
@@ -634,11 +634,14 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   fates[2]!.settle();
   assert.equal(await rude.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
-  // Nor for long: who has gone is told that all of it is seen to.
+  // Nor for longer than it may: who has gone is told that all of it is seen to.
   const again = await manage(fixture);
   again.peer.send(`<message to='b@x'/></stream:stream>`);
   await until(() => fates.length === 4);
-  fixture.clock.advance(500);
+  fixture.clock.advance(299);
+  assert.equal(metric(fixture, "xmpp_sm_unprotected_total"), 0);
+  fixture.clock.advance(1);
+  assert.equal(metric(fixture, "xmpp_sm_unprotected_total"), 1);
   assert.equal(await again.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
   // Who does not wait for the answer is gone all the same.

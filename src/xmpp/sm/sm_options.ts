@@ -24,6 +24,12 @@ export interface StreamManagementOptions {
   readonly resumeElsewhereTimeoutMs?: number;
   /** Time that a stanza whose fate is open may hold `h` back; 0 to 3 600 000. @default 5000 */
   readonly ackHoldMs?: number;
+  /**
+   * Time for which the end of a stream waits until another node holds what its client has sent: it will
+   * not come back to this stream, and would have to send again what it is not told to forget;
+   * 0 to 60 000. @default 500
+   */
+  readonly endHoldMs?: number;
   /** Time for which the `h` of a stream that is over is told; 0 (never) to 86 400 000. @default 3600000 */
   readonly staleHMs?: number;
   /** Streams for which it is remembered; 1 to 10 000 000. @default 100000 */
@@ -55,6 +61,7 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
   resumeTimeoutMs: { byDefault: 600_000, min: 0, max: DAY_MS },
   resumeElsewhereTimeoutMs: { byDefault: 5_000, min: 100, max: 60_000 },
   ackHoldMs: { byDefault: 5_000, min: 0, max: HOUR_MS },
+  endHoldMs: { byDefault: 500, min: 0, max: 60_000 },
   staleHMs: { byDefault: HOUR_MS, min: 0, max: DAY_MS },
   maxStaleH: { byDefault: 100_000, min: 1, max: 10_000_000 },
   movedCheckMs: { byDefault: 5_000, min: 100, max: HOUR_MS },
