@@ -57,6 +57,11 @@ export class LocationCache {
     return host ?? undefined;
   }
 
+  /** As `stale`, of one key of the table alone. */
+  hostOf(key: string): string | undefined {
+    return (this.#jids.peek(key) ?? this.#domains.peek(key))?.host ?? undefined;
+  }
+
   /** Keeps what the table answered for a JID with a localpart, full or bare. */
   putJid(text: string, host: string | null): void {
     this.#put(this.#jids, text, host, this.#options.jidLifetimeMs);

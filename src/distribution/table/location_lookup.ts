@@ -5,6 +5,7 @@ import { incarnationOf, isHost, newestClaim, tryParseClaim } from "./claims.ts";
 import { claimsKey } from "./keys.ts";
 import type { LocationCache } from "./location_cache.ts";
 import type { NodeLeases } from "./node_leases.ts";
+import { OvertakenAnswers } from "./overtaken_answers.ts";
 import type { Placements } from "./placements.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
@@ -47,6 +48,8 @@ interface Flight {
 
 interface Question {
   readonly jid: Jid;
+  /** Number of the pipeline that asks it. */
+  asked: number;
   /** Number of commands that read what answers it. */
   reads: number;
   readonly flight: Flight;
@@ -60,6 +63,7 @@ interface Question {
 export class LocationLookup {
   readonly #deps: LookupDependencies;
   readonly #flights = new Map<string, Flight>();
+  readonly #overtaken = new OvertakenAnswers();
   readonly #hosts = new Map<string, string>();
   #questions: Question[] = [];
 
@@ -77,6 +81,19 @@ export class LocationLookup {
     if (!this.#deps.isOwn(jid)) this.#ask(jid).learned = this.#intern(host);
   }
 
+  /** The table has `key` anew: what is under way answers its askers, and is not kept. */
+  changed(key: string): void {
+    this.#flights.delete(key); // who asks from now on is to hear what is now
+    const slash = key.indexOf("/");
+    this.#overtaken.changed(slash === -1 ? key : key.slice(0, slash));
+  }
+
+  /** As `changed`, of all that there is. */
+  allChanged(): void {
+    this.#flights.clear();
+    this.#overtaken.allChanged();
+  }
+
   #ask(jid: Jid): Flight {
     const key = jid.localpart === "" ? jid.domainpart : jid.text;
     const running = this.#flights.get(key);
@@ -86,6 +103,7 @@ export class LocationLookup {
     this.#flights.set(key, flight);
     this.#questions.push({
       jid,
+      asked: 0,
       reads: 0,
       flight,
       resolve: (host) => {
@@ -102,8 +120,10 @@ export class LocationLookup {
     const questions = this.#questions;
     this.#questions = [];
     const { redis, clock, metrics } = this.#deps;
+    const asked = this.#overtaken.begin();
     const commands: RedisCommand[] = [];
     for (const question of questions) {
+      question.asked = asked;
       const before = commands.length;
       readLocation(question.jid, this.#deps.placements.isShared, commands);
       question.reads = commands.length - before;
@@ -125,7 +145,7 @@ export class LocationLookup {
           await this.#answerDomain(question, replies[at]!, claims);
         } else {
           // The claims were read only when other nodes hold sessions too.
-          if (question.reads > readsOfKeys(question.jid)) await this.#place(question.jid, claims);
+          if (question.reads > readsOfKeys(question.jid)) await this.#place(question, claims);
           if (!this.#answerJid(question, replies, at)) missing.push(question);
         }
         at += question.reads;
@@ -135,12 +155,14 @@ export class LocationLookup {
       cancelPatience();
       this.#deps.failed(String(thrown));
       for (const question of questions) this.#answerWithout(question);
+    } finally {
+      this.#overtaken.end(asked);
     }
   }
 
   /** False when the keys say nothing and the claims may. */
   #answerJid(question: Question, replies: readonly RedisReply[], at: number): boolean {
-    const { cache, replicas } = this.#deps;
+    const { replicas } = this.#deps;
     const { jid } = question;
     const first = this.#readHost(replies[at]!);
     const isFull = jid !== jid.bare;
@@ -149,12 +171,12 @@ export class LocationLookup {
       this.#answerWithout(question);
       return true;
     }
-    if (isFull && bare !== null) cache.putJid(jid.bare.text, bare);
+    if (isFull && bare !== null) this.#keep(question, jid.bare, bare);
     const host = first ?? bare;
     if (host === null && replicas !== undefined) return false;
     if (host === null) this.#answerUnknown(question);
     else {
-      cache.putJid(jid.text, host);
+      this.#keep(question, jid, host);
       question.resolve(host);
     }
     return true;
@@ -162,7 +184,7 @@ export class LocationLookup {
 
   /** Looks into the claims of those whose keys are missing, or name a host that is dead. */
   async #askClaims(questions: readonly Question[]): Promise<void> {
-    const { redis, leases, cache, replicas } = this.#deps;
+    const { redis, leases, replicas } = this.#deps;
     const replies = await redis.run(
       questions.map(({ jid }) => ["HGETALL", claimsKey(jid.bare.text)] as const),
     );
@@ -181,7 +203,7 @@ export class LocationLookup {
         this.#answerUnknown(question);
         continue;
       }
-      cache.putJid(jid.text, host);
+      this.#keep(question, jid, host);
       replicas?.found(jid.bare.text, resourcepart);
       question.resolve(host);
     }
@@ -189,18 +211,17 @@ export class LocationLookup {
 
   /** A component connected in several datacenters is reached at the nearest: here, if it is here. */
   async #answerDomain(question: Question, value: RedisReply, hash: RedisReply): Promise<void> {
-    const { cache, localHost } = this.#deps;
+    const { localHost } = this.#deps;
     const host = this.#readHost(value);
     if (host instanceof RedisErrorReply) {
       this.#answerWithout(question);
       return;
     }
-    const domain = question.jid.domainpart;
-    const isHere = (await this.#place(question.jid, hash)).length > 0;
+    const isHere = (await this.#place(question, hash)).length > 0;
     const other = isHere ? localHost : host ?? await this.#claimedBy(hash);
     if (other === null) this.#answerUnknown(question);
     else {
-      cache.putDomain(domain, other);
+      this.#keep(question, question.jid, other);
       question.resolve(other);
     }
   }
@@ -215,22 +236,21 @@ export class LocationLookup {
     return newestClaim(live)?.host ?? null;
   }
 
-  /** Learns from the claims `hash` where in this datacenter `jid` is; gives the live ones of it. */
-  async #place(jid: Jid, hash: RedisReply): Promise<readonly Claim[]> {
+  /** Learns from the claims `hash` where in this datacenter the JID is; gives the live ones of it. */
+  async #place(question: Question, hash: RedisReply): Promise<readonly Claim[]> {
     const { leases, localHost, incarnation, placements } = this.#deps;
     const claimed = Array.isArray(hash) ? claimsAt(localHost, hash) : [];
     if (claimed.length > 0) await leases.read(claimed);
     const live = claimed.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id));
-    placements.put(jid, live.filter(({ id }) => incarnationOf(id) !== incarnation));
+    const others = live.filter(({ id }) => incarnationOf(id) !== incarnation);
+    placements.put(question.jid, others, { isOld: this.#isOvertaken(question) });
     return live;
   }
 
   #answerUnknown(question: Question): void {
-    const { cache } = this.#deps;
     const { jid, flight } = question;
-    if (flight.learned !== undefined) cache.putLearned(jid, flight.learned);
-    else if (jid.localpart === "") cache.putDomain(jid.domainpart, null);
-    else cache.putJid(jid.text, null);
+    if (flight.learned === undefined) this.#keep(question, jid, null);
+    else if (!this.#isOvertaken(question)) this.#deps.cache.putLearned(jid, flight.learned);
     question.resolve(flight.learned);
   }
 
@@ -251,6 +271,19 @@ export class LocationLookup {
     const host = isOwn(jid) ? localHost : cache.stale(jid);
     if (host === undefined && flight.learned !== undefined) cache.putLearned(jid, flight.learned);
     question.resolve(host ?? flight.learned);
+  }
+
+  /** Remembers what the table says of `jid`, which is asked for or its bare JID, unless that is old by now. */
+  #keep(question: Question, jid: Jid, host: string | null): void {
+    if (this.#isOvertaken(question)) return;
+    const { cache } = this.#deps;
+    if (jid.localpart === "") cache.putDomain(jid.domainpart, host);
+    else cache.putJid(jid.text, host);
+  }
+
+  #isOvertaken({ jid, asked }: Question): boolean {
+    const name = jid.localpart === "" ? jid.domainpart : jid.bare.text;
+    return this.#overtaken.isOvertaken(name, asked);
   }
 
   /** A host, null for none or for garbage (counted), or the error that stood in its place. */

@@ -51,15 +51,18 @@ export class Placements {
     return entry === undefined || this.#clock.monotonicMs() >= entry.untilMs;
   }
 
-  /** Keeps the placements that `claims`, live ones of this datacenter's other nodes, tell of. */
-  put(jid: Jid, claims: readonly Claim[]): void {
+  /**
+   * Keeps the placements that `claims`, live ones of this datacenter's other nodes, tell of.
+   * @param options.isOld they serve those who have asked, and nobody after them. Default: false
+   */
+  put(jid: Jid, claims: readonly Claim[], options: { readonly isOld?: boolean } = {}): void {
     if (!this.isShared) return;
     const placements = claims.length === 0
       ? NOWHERE
       : claims.map(({ node, resourcepart, priority }) => ({ node, resourcepart, priority }));
     const { domainLifetimeMs, jidLifetimeMs } = this.#options;
-    const untilMs = this.#clock.monotonicMs() +
-      (jid.localpart === "" ? domainLifetimeMs : jidLifetimeMs);
+    const lifetimeMs = jid.localpart === "" ? domainLifetimeMs : jidLifetimeMs;
+    const untilMs = this.#clock.monotonicMs() + (options.isOld === true ? 0 : lifetimeMs);
     const entry = this.#entries.get(keyOf(jid));
     if (entry === undefined) this.#entries.set(keyOf(jid), { placements, untilMs });
     else {

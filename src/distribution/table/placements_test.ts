@@ -38,6 +38,16 @@ Deno.test("Placements keeps an account's for all its JIDs, and a domain's, for t
   assert.equal(placements.isStale(echo), true);
 });
 
+Deno.test("Placements.put() of what is old serves those who have asked, and nobody after them", () => {
+  const placements = new Placements(new ManualClock(), OPTIONS);
+  placements.isShared = true;
+  for (const isOld of [true, false]) {
+    placements.put(bareJid("bob"), [claim("n2", "a")], { isOld });
+    assert.deepEqual(placements.of(bareJid("bob")).map(({ node }) => node), ["n2"]);
+    assert.equal(placements.isStale(bareJid("bob")), isOld);
+  }
+});
+
 Deno.test("Placements.forgetKey() drops an account by any of its keys, and a domain", () => {
   const placements = new Placements(new ManualClock(), OPTIONS);
   placements.isShared = true;

@@ -364,10 +364,11 @@ export class SessionTable {
    * away. A session that takes over another's full JID is opened before or after that one closes.
    */
   sessionOpened(jid: FullJid): Promise<void> {
-    this.#cache.putJid(jid.text, this.#options.localHost);
-    this.#cache.putJid(jid.bare.text, this.#options.localHost);
+    const { localHost } = this.#options;
+    this.#cache.putJid(jid.text, localHost);
+    this.#cache.putJid(jid.bare.text, localHost);
     const account = this.#accounts.open(jid.bare.text, jid.resourcepart);
-    return this.#announce(this.#reconciler.request(account), [jid.text, jid.bare.text]);
+    return this.#announce(this.#reconciler.request(account), [jid.text, jid.bare.text], localHost);
   }
 
   /** Says with which priority the session is available; undefined when it no longer is. */
@@ -388,11 +389,12 @@ export class SessionTable {
   /** Claims a component's domain for this datacenter; one that is hidden is not listed to users. */
   async domainAdded(domain: string, options: { readonly hidden: boolean }): Promise<void> {
     this.#publication.setDomain(domain, options.hidden);
-    this.#cache.putDomain(domain, this.#options.localHost);
+    const { localHost } = this.#options;
+    this.#cache.putDomain(domain, localHost);
     const claimed = this.#accounts.has(domain)
       ? Promise.resolve()
       : this.#reconciler.request(this.#accounts.open(domain, ""));
-    await this.#announce(Promise.all([claimed, this.#heart.beat()]), [domain]);
+    await this.#announce(Promise.all([claimed, this.#heart.beat()]), [domain], localHost);
   }
 
   /** Withdraws a component's domain. */
@@ -487,19 +489,35 @@ export class SessionTable {
 
   // ---- inside ------------------------------------------------------------------------------
 
-  /** Tells the other nodes of this datacenter of `keys` once `written` is over. */
-  async #announce(written: Promise<unknown>, keys: readonly string[]): Promise<void> {
+  /**
+   * Tells the other nodes of this datacenter of `keys` once `written` is over.
+   * @param host what the cache may go on saying of them
+   */
+  async #announce(
+    written: Promise<unknown>,
+    keys: readonly string[],
+    host?: string,
+  ): Promise<void> {
     await written;
-    for (const key of keys) this.#placements.forgetKey(key);
+    for (const key of keys) {
+      // A lookup may have read meanwhile what was there before, and put it into the cache.
+      this.#lookup.changed(key);
+      this.#placements.forgetKey(key);
+      if (host === undefined || this.#cache.hostOf(key) !== host) this.#cache.forgetKey(key);
+    }
     this.#bus.invalidate(keys);
+  }
+
+  /** Drops what memory holds of `key`, and what lookups under way are about to put there. */
+  #outdated(key: string): void {
+    this.#lookup.changed(key);
+    this.#cache.forgetKey(key);
+    this.#placements.forgetKey(key);
   }
 
   /** What this node has written is not what its cache, or another node's, may have. */
   #changed(keys: readonly string[]): void {
-    for (const key of keys) {
-      this.#cache.forgetKey(key);
-      this.#placements.forgetKey(key);
-    }
+    for (const key of keys) this.#outdated(key);
     this.#bus.invalidate(keys);
     this.#onChanged(keys);
   }
@@ -507,8 +525,7 @@ export class SessionTable {
   /** Another node of this datacenter has changed `keys`. */
   #invalidated(keys: readonly string[]): void {
     for (const key of keys) {
-      this.#cache.forgetKey(key);
-      this.#placements.forgetKey(key);
+      this.#outdated(key);
       const slash = key.indexOf("/");
       if (slash === -1) continue;
       // a full JID of ours may have been taken: the claims tell
@@ -533,6 +550,7 @@ export class SessionTable {
 
   #forgetAll(): void {
     if (this.status !== "up") return; // what is old is all that there is
+    this.#lookup.allChanged();
     this.#cache.clear();
     this.#placements.clear();
   }

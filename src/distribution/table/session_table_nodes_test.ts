@@ -166,6 +166,26 @@ Deno.test("SessionTable drops from every node's cache what a session or componen
   for (const jid of [PHONE, BOB, echo]) assert.equal(await one.table.locate(jid), undefined);
 });
 
+Deno.test("SessionTable keeps no answer that Redis gave before another node changed the key", async () => {
+  await using pair = await Pair.start();
+  const { one, two, clock } = pair;
+  pair.link();
+  one.commands.latencyMs = 100;
+  const asked = one.table.locate(PHONE);
+  await advance(clock, 150); // Redis has answered, and the answer is on its way
+  await two.table.sessionOpened(PHONE);
+  await setImmediate();
+  const askedAgain = one.table.locate(PHONE);
+  await advance(clock, 100);
+  assert.equal(await asked, undefined);
+  assert.equal(one.table.cached(PHONE), undefined);
+  await advance(clock, 200);
+  assert.equal(await askedAgain, HERE);
+  assert.equal(one.table.cached(PHONE), HERE);
+  assert.deepEqual(one.table.placements(PHONE).map(({ node }) => node), [N2]);
+  one.commands.latencyMs = 0;
+});
+
 Deno.test("SessionTable ends the older of two sessions with one full JID on two nodes", async () => {
   await using pair = await Pair.start();
   const { one, two } = pair;

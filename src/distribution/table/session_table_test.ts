@@ -178,6 +178,29 @@ Deno.test("SessionTable.locate() asks for the full JID, then the bare one, and r
   await test.table.close();
 });
 
+Deno.test("SessionTable.sessionOpened() leaves nothing in the cache that was read before it wrote", async () => {
+  const test = await TestTable.started({ cache: { jidLifetimeMs: 60_000 } });
+  const { table, clock, commands } = test;
+  for (const key of [PHONE.text, PHONE.bare.text]) test.redis.apply(["SET", key, THERE]);
+  commands.latencyMs = 20;
+  const opened = table.sessionOpened(PHONE);
+  assert.equal(table.cached(PHONE), HERE);
+  table.forget(PHONE); // as routing does: the session cannot be reached yet
+  const asked = table.locate(PHONE);
+  await advance(clock, 60);
+  assert.equal(await asked, THERE);
+  await advance(clock, 200);
+  await opened;
+  for (const jid of [PHONE, PHONE.bare]) {
+    assert.notEqual(table.cached(jid), THERE);
+    const located = table.locate(jid);
+    await advance(clock, 60);
+    assert.equal(await located, HERE);
+  }
+  commands.latencyMs = 0;
+  await table.close();
+});
+
 Deno.test("SessionTable.locate() asks Redis once for many concurrent lookups", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com", THERE]);
