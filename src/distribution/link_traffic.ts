@@ -22,6 +22,8 @@ export interface LinkTraffic {
    * throws ends the link.
    */
   frame(link: OpenLink, type: number, buffer: Uint8Array, start: number, end: number): void;
+  /** We are about to say that we go down: what is still to be said is said now. */
+  leaving?(): void;
   /** @param hasLeft true when the peer's process said that it goes down */
   ended(link: OpenLink, hasLeft: boolean): void;
 }

@@ -145,8 +145,14 @@ export class TestMetrics implements Metrics {
 export class TestSettler implements Settler {
   readonly settled: number[] = [];
 
+  readonly heldNumbers: number[] = [];
+
   settle(number: number): void {
     this.settled.push(number);
+  }
+
+  held(number: number): void {
+    this.heldNumbers.push(number);
   }
 }
 

@@ -25,6 +25,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Holds what waits for a first endpoint; never connected. */
   readonly #parked: Lane;
   #openLinks = 0;
+  #isGivenUp = false;
   /** Since when nothing has been reachable though it was wanted; undefined while something is. */
   #goneSinceMs: number | undefined;
   /** Monotonic milliseconds at which what has nowhere to go is given back; undefined while all has. */
@@ -112,6 +113,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Takes `envelope` over. A lane that is full gives it back at once. */
   send(envelope: Envelope): void {
+    if (this.#isGivenUp) return this.#giveBack(envelope, "leaving");
     const sender = senderKey(envelope.stanza.from, this.#shared.identity.globalHost);
     let binding = this.#bindings.get(sender);
     if (binding === undefined) {
@@ -164,6 +166,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Empties all lanes: what they hold goes back, in order. */
   giveBackAll(reason: ReturnReason): void {
     for (const lane of this.#lanes()) this.#giveBackTaken(lane.takeAll(), reason);
+  }
+
+  /** Waits for it no longer: what is held goes back, and so does what comes. */
+  giveUp(): void {
+    this.#isGivenUp = true;
+    // Not `leaving`: the sessions that are here still are to be reached until they have ended.
+    this.stop("superseded", "this node waits no longer");
+    this.giveBackAll("leaving");
   }
 
   /** Says GOODBYE on all links and connects no more. */

@@ -283,6 +283,15 @@ export class LinkLayer {
   }
 
   /**
+   * Gives back, with `leaving`, what is held for destinations that have not received it, and what comes
+   * for them from now on. The links that they have to us stay, as do those to all others: what was
+   * received here can be settled yet. Followed by `drain`.
+   */
+  giveUpStuck(): void {
+    for (const host of this.#hosts.values()) if (!host.isWithPeers) host.giveUp();
+  }
+
+  /**
    * Leaves in order: accepts no more links and grants no more credit, goes on until everything that
    * is held here and was received from peers is settled, or is with peers that see to it (`isSeenTo`),
    * or `withinMs` have passed, says GOODBYE, and gives the rest back with `leaving`. From then on `send`
@@ -334,6 +343,7 @@ export class LinkLayer {
   #goodbye(): void {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
+    this.#shared.traffic?.leaving?.();
     for (const link of this.#incoming) link.leave("leaving", "this node is going down");
     for (const seed of this.#seeds) seed.stop();
     for (const host of this.#hosts.values()) host.stop("leaving", "this node is going down");

@@ -138,6 +138,10 @@ export class Resumption implements SessionsElsewhere {
         if (isResumeType(type)) this.#frame(link, type, buffer, { start, end });
         else inner?.frame(link, type, buffer, start, end);
       },
+      leaving: () => {
+        for (const taking of this.#takings.values()) taking.tellSettled();
+        inner?.leaving?.();
+      },
       ended: (link, hasLeft) => {
         this.#ended(link, hasLeft);
         inner?.ended(link, hasLeft);
@@ -145,7 +149,10 @@ export class Resumption implements SessionsElsewhere {
     };
   }
 
-  /** Ends all transfers from here: what takers have received is left to them. */
+  /**
+   * Ends all transfers from here: what takers have received is left to them. Nodes whose sessions are here
+   * go on being told what is settled of what they keep, until our links end.
+   */
   stop(): void {
     this.#isClosed = true;
     this.#cancelCheck?.();
@@ -276,7 +283,7 @@ export class Resumption implements SessionsElsewhere {
   }
 
   #forget(taking: Taking): void {
-    taking.stop();
+    taking.forget();
     this.#takings.delete(taking.transfer);
   }
 }

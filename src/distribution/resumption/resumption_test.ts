@@ -247,6 +247,29 @@ Deno.test("when the new node dies, the old one routes again what was not acknowl
   ]);
 });
 
+Deno.test("a new node that stops tells, before its links end, what its client has acknowledged", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1", "m2", "m3");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1", "m2", "m3");
+  two.resumption.stop();
+  again.send(a(2));
+  await settle();
+  assert.deepEqual(one.settled, []);
+  two.traffic.leaving?.();
+  await settle();
+  nodes.between.cut(true);
+  await settle();
+  assert.deepEqual(one.settled, [1, 2]);
+  assert.deepEqual(one.rerouted, [{ id: "m3", mayBeRepeat: false }]);
+  await nodes.pass(1_000);
+});
+
 Deno.test("a new node that is out of reach for expireAfterMs is given up; it may still deliver", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -167,11 +167,24 @@ export class Taking implements Settler {
     this.#step({ kind: "news" });
   }
 
-  /** This node goes down, or that one has. */
+  /** This node goes down: nothing is waited for any more. */
   stop(): void {
     this.gone();
-    this.#cancelNews?.();
     this.#caughtUp();
+  }
+
+  /** Nobody asks for what is settled any more. */
+  forget(): void {
+    this.stop();
+    this.#cancelNews?.();
+  }
+
+  /** Tells at once what it would tell in a moment. */
+  tellSettled(): void {
+    if (this.#cancelNews === undefined) return;
+    this.#cancelNews();
+    this.#cancelNews = undefined;
+    this.#step({ kind: "news" });
   }
 
   // ---- what becomes of it here -------------------------------------------------------------
