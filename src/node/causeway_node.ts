@@ -103,6 +103,10 @@ export class CausewayNode {
       clock,
       logger: log,
       onSuperseded: deps.superseded,
+      onRenamed: () => {
+        this.#links?.reintroduce();
+        this.#cluster?.reintroduce();
+      },
       meshChanged: (host) => this.#links?.learn(host),
       hostRemoved: (host) => this.#links?.remove(host),
       onDisplaced: (fullJid) => {

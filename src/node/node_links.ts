@@ -65,6 +65,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
       received: (envelope) => router.received(envelope),
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
+      identityDoubted: () => table.reviewIdentity(),
       pressure,
     },
     options: linksOptions(config),
@@ -82,6 +83,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     handlers: {
       received: (envelope) => router.handedOver(envelope),
       returned: (envelope, reason) => router.handedBack(envelope, reason),
+      identityDoubted: () => table.reviewIdentity(),
       pressure,
     },
     ...traffic(table.clusterBus, parts.resumption),

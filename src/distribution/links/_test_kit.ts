@@ -200,6 +200,10 @@ export class TestNode {
   readonly endpoints = new Map<string, readonly EndpointAddress[]>();
   /** Settles what is received, when told to by the test. */
   settlesAtOnce = true;
+  /** What HELLO tells. */
+  datacenterId: string;
+  /** How often a peer took its datacenter for another. */
+  doubts = 0;
   readonly #waiters: { isMet: () => boolean; resolve: () => void }[] = [];
 
   constructor(
@@ -210,6 +214,7 @@ export class TestNode {
       & Pick<LinkHandlers, "whereabouts">,
   ) {
     this.host = host;
+    this.datacenterId = `id of ${host}`;
     const process = randomIncarnation();
     this.links = new LinkLayer({
       identity: {
@@ -217,7 +222,7 @@ export class TestNode {
         localHost: host,
         nodeName: `node1@${host}`,
         process,
-        datacenterId: () => `id of ${host}`,
+        datacenterId: () => this.datacenterId,
       },
       listen: [{ host: "127.0.0.1", port: 0 }],
       endpoints: { endpoints: (remote) => Promise.resolve(this.endpoints.get(remote) ?? []) },
@@ -234,6 +239,10 @@ export class TestNode {
           this.#check();
         },
         ...(whereabouts === undefined ? {} : { whereabouts }),
+        identityDoubted: () => {
+          this.doubts++;
+          this.#check();
+        },
         pressure: (sender, isOver) => {
           this.pressure.push([sender, isOver]);
           this.#check();

@@ -19,7 +19,7 @@ import { LinkConnection } from "./link_connection.ts";
 import type { LinkConnectionOwner } from "./link_connection.ts";
 import type { HostMetrics } from "./link_metrics.ts";
 import { UNKNOWN_HOST } from "./link_metrics.ts";
-import { destinationOf } from "./link_scope.ts";
+import { destinationOf, doubtsIdentity } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
@@ -101,7 +101,7 @@ export class IncomingLink implements LinkConnectionOwner {
   }
 
   /** Tells what is settled, says GOODBYE and ends. */
-  leave(reason: "leaving" | "busy", detail: string): void {
+  leave(reason: "leaving" | "busy" | "superseded", detail: string): void {
     if (this.#lane !== undefined && this.#link.state === "open") this.#sendAcks(true);
     this.#link.leave(reason, detail);
   }
@@ -129,6 +129,7 @@ export class IncomingLink implements LinkConnectionOwner {
     this.#metrics = metrics.host(destinationOf(scope, peer));
     this.#metrics.incomingFirstPacket.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
+    if (doubtsIdentity(this.#shared, peer)) this.#shared.handlers.identityDoubted?.();
     this.#link.send(helloFrame({
       ...OUR_VERSIONS,
       process: identity.process,

@@ -134,6 +134,7 @@ Deno.test("LinkLayer gives back in order what a peer's dead process had not sett
   await dc1.until(() => settler.settled.length === 2, "two are settled");
   proxy.block();
   await first.links.close();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 0, "the link is down");
   for (const i of numbers(11, 12)) dc1.links.send(DC2, testEnvelope(i, { settler }));
   await using second = new TestNode(DC2, { tls: await authority.holder(DC2) });
   await second.links.listen();
@@ -418,6 +419,81 @@ Deno.test("LinkLayer.drain() of the receiving node settles first and takes no mo
   await drained;
   await dc1.until(() => settler.settled.length === 5, "all were settled before GOODBYE");
   await dc1.until(() => dc1.metrics.value(`outgoing_closed_total ${DC2}`) === 1, "in order");
+});
+
+Deno.test("LinkLayer.giveUpStuck() gives back what nobody has received, and lets the rest be settled", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  for (const node of [dc1, dc2]) {
+    node.settlesAtOnce = false;
+    await node.links.listen();
+  }
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc2.endpoints.set(DC1, [dc1.address]);
+  for (const node of [dc1, dc2]) node.links.start();
+  const [toDc1, toDc2] = [new TestSettler(), new TestSettler()];
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler: toDc2 }));
+  for (const i of numbers(1, 3)) {
+    dc2.links.send(DC1, testEnvelope(i, { settler: toDc1, origin: DC2 }));
+  }
+  for (const i of numbers(11, 13)) dc1.links.send("dc3.example.com", testEnvelope(i));
+  await dc1.until(() => dc1.received.length === 3, "dc2's are at dc1");
+  await dc2.until(() => dc2.received.length === 3, "dc1's are at dc2");
+  await dc1.until(() => toDc2.heldNumbers.length === 3, "dc2 has said that it has them");
+  dc1.links.giveUpStuck();
+  assert.deepEqual(
+    dc1.returned,
+    numbers(11, 13).map((sequence) => ({ sequence, reason: "leaving", mayBeRepeat: false })),
+  );
+  dc1.links.send("dc3.example.com", testEnvelope(14));
+  assert.deepEqual(dc1.returned.at(-1), { sequence: 14, reason: "leaving", mayBeRepeat: false });
+  for (const envelope of [...dc1.received, ...dc2.received]) envelope.settle();
+  await dc2.until(() => toDc1.settled.length === 3, "dc2 is told of its own");
+  await dc1.until(() => toDc2.settled.length === 3, "dc1 is told of its own");
+  dc1.links.send(DC2, testEnvelope(4));
+  await dc2.until(() => dc2.received.length === 4, "dc2 can be written to");
+});
+
+Deno.test("LinkLayer.reintroduce() tells all peers of a new id at once, and lanes resume", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  for (const node of [dc1, dc2]) await node.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc2.endpoints.set(DC1, [dc1.address]);
+  for (const node of [dc1, dc2]) node.links.start();
+  const isLinked = () =>
+    [dc1, dc2].every(({ links }) =>
+      links.snapshot().hosts[0]?.openLinks === 1 && links.snapshot().incoming.length === 1
+    );
+  await dc1.until(isLinked, "both are linked");
+  const settler = new TestSettler();
+  for (const i of numbers(1, 10)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  dc1.datacenterId = "the id that it should have had";
+  dc1.links.reintroduce();
+  for (const i of numbers(11, 20)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await dc1.until(() => settler.settled.length === 20, "all are settled");
+  assert.deepEqual(dc2.sequences, numbers(1, 20));
+  await dc1.until(isLinked, "both are linked again");
+  assert.equal(dc2.metrics.value(`outgoing_established_total ${DC1}`) >= 2, true);
+});
+
+Deno.test("LinkLayer says that its identity is in doubt when a peer finds another datacenter linked", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using other = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  other.datacenterId = "another";
+  for (const node of [dc1, other]) node.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "one is linked");
+  other.links.start();
+  await other.until(() => other.doubts > 0, "the other is refused");
+  assert.equal(dc1.doubts, 0);
+  other.datacenterId = dc1.datacenterId;
+  await other.until(() => other.links.snapshot().hosts[0]?.openLinks === 1, "it is taken in");
 });
 
 Deno.test("LinkLayer looks for hosts again and again, and connects to those it first sees", async () => {

@@ -253,6 +253,18 @@ export class LinkLayer {
     }
   }
 
+  /**
+   * Makes every link anew, those of peers too: HELLO has something else to say. All at once, as a peer
+   * takes no second word while it holds a link under the first. Lanes resume.
+   */
+  reintroduce(): void {
+    if (this.#phase !== "running") return;
+    for (const link of this.#incoming) link.leave("superseded", "introducing itself anew");
+    for (const host of this.#hosts.values()) {
+      for (const { links } of host.pools) for (const link of links) link.renew();
+    }
+  }
+
   /** Asks the session table for the endpoints of `host` now. */
   async refresh(host: string): Promise<void> {
     await this.#hosts.get(host)?.refresh();

@@ -25,3 +25,13 @@ export function expectedPeer(
     ? { host: destination, node: undefined }
     : { host: identity.localHost, node: destination };
 }
+
+/** True when a peer of our own datacenter names another id for it than we do: one of us is wrong. */
+export function doubtsIdentity(
+  { scope, identity }: { readonly scope: LinkScope; readonly identity: NodeIdentity },
+  peer: { readonly datacenterId: string },
+): boolean {
+  const ours = identity.datacenterId();
+  const theirs = peer.datacenterId;
+  return scope === "datacenter" && ours !== "" && theirs !== "" && ours !== theirs;
+}

@@ -18,7 +18,7 @@ import { Lane } from "./lane.ts";
 import { LinkConnection } from "./link_connection.ts";
 import type { LinkConnectionOwner } from "./link_connection.ts";
 import type { HostMetrics } from "./link_metrics.ts";
-import { expectedPeer } from "./link_scope.ts";
+import { doubtsIdentity, expectedPeer } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
@@ -184,6 +184,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
+    if (doubtsIdentity(this.#shared, peer)) this.#shared.handlers.identityDoubted?.();
     log.info("link.opened", {
       host: this.destination,
       node: peer.nodeName,
@@ -232,6 +233,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#lastRefusal = reason;
       this.#shared.log[level]("link.refused", fields);
     }
+    if (reason === "host-conflict") this.#shared.handlers.identityDoubted?.();
     this.#peer = undefined;
     if (this.#openLink !== undefined) {
       this.#shared.traffic?.ended(this.#openLink, reason === "leaving");

@@ -40,6 +40,11 @@ export interface LinkHandlers {
    * local host; undefined when nobody knows. Never rejects. @default it waits until it expires
    */
   whereabouts?(to: Jid): Promise<string | undefined>;
+  /**
+   * A peer takes our datacenter for another one of the same name, or another node of it does: one of us
+   * may not know its id. @default it is left at that
+   */
+  identityDoubted?(): void;
   /** `sender` feeds a lane that has risen over its high-water mark, or no longer does. */
   pressure(sender: string, isOver: boolean): void;
 }

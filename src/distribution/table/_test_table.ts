@@ -72,6 +72,7 @@ export interface TestTableOptions {
   readonly cache?: CacheOptions;
   readonly rule?: KeyRule;
   readonly onSuperseded?: () => void;
+  readonly onRenamed?: () => void;
   readonly onDisplaced?: (fullJid: string) => void;
   readonly onChanged?: (keys: readonly string[]) => void;
   /** @default "external" */
@@ -119,6 +120,7 @@ export class TestTable {
       ...(options.meshChanged === undefined ? {} : { meshChanged: options.meshChanged }),
       ...(options.hostRemoved === undefined ? {} : { hostRemoved: options.hostRemoved }),
       ...(options.onSuperseded === undefined ? {} : { onSuperseded: options.onSuperseded }),
+      ...(options.onRenamed === undefined ? {} : { onRenamed: options.onRenamed }),
       ...(options.onDisplaced === undefined ? {} : { onDisplaced: options.onDisplaced }),
       ...(options.onChanged === undefined ? {} : { onChanged: options.onChanged }),
     });

@@ -11,7 +11,10 @@ export interface HeartbeatDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly options: ResolvedTable;
-  readonly publication: Pick<Publication, "beat" | "hasBeenForgotten" | "isSuperseded">;
+  readonly publication: Pick<
+    Publication,
+    "beat" | "hasBeenForgotten" | "hasNewId" | "isSuperseded"
+  >;
   /** Entries of this node, for the log. */
   entries(): number;
   /** Something went wrong with Redis, once more. */
@@ -22,6 +25,8 @@ export interface HeartbeatDependencies {
   restored(hasLost: boolean): void;
   /** Redis was never away, and yet has lost what it had. */
   lostData(): void;
+  /** The datacenter has another id than the one that peers were told. */
+  renamed(): void;
   /** The lease stands, and what hangs on it can be seen to. */
   beaten(): Promise<void>;
   /** A newer process with this node's name lives. */
@@ -130,7 +135,7 @@ export class Heartbeat {
   }
 
   async #beatOnce(): Promise<void> {
-    const { publication, options, beaten, superseded } = this.#deps;
+    const { publication, options, renamed, beaten, superseded } = this.#deps;
     if (this.#phase !== "running" || publication.isSuperseded) return;
     try {
       const isOurs = await publication.beat();
@@ -140,6 +145,7 @@ export class Heartbeat {
         const hasLost = publication.hasBeenForgotten || this.#hasLostKeys;
         this.#hasLostKeys = false;
         this.#restore(hasLost);
+        if (publication.hasNewId) renamed();
         await beaten();
       }
     } catch (thrown) {

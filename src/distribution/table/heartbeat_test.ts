@@ -13,6 +13,7 @@ function heart() {
   const publication = {
     isSuperseded: false,
     hasBeenForgotten: false,
+    hasNewId: false,
     answer: (): Promise<boolean> => Promise.resolve(true),
     beat(): Promise<boolean> {
       heard.push("beat");
@@ -35,6 +36,7 @@ function heart() {
     changed: (isUp) => void heard.push(isUp ? "up" : "away"),
     restored: (hasLost) => void heard.push(hasLost ? "restored, empty" : "restored"),
     lostData: () => void heard.push("lost data"),
+    renamed: () => void heard.push("renamed"),
     beaten: () => Promise.resolve(void heard.push("beaten")),
     superseded: () => void heard.push("superseded"),
   });
@@ -56,6 +58,10 @@ Deno.test("Heartbeat.beat() restores once, and says when data is lost though Red
   assert.deepEqual(take(), ["beat", "lost data", "beaten"]);
   await heartbeat.beat();
   assert.deepEqual(take(), ["beat", "beaten"]);
+  publication.hasNewId = true;
+  await heartbeat.beat();
+  assert.deepEqual(take(), ["beat", "renamed", "beaten"]);
+  publication.hasNewId = false;
   heartbeat.degrade("cut");
   publication.hasBeenForgotten = true;
   await heartbeat.beat();

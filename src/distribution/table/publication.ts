@@ -27,14 +27,16 @@ const DATACENTER_ID_SECONDS = 7 * 86_400;
  * name left behind removed.
  */
 export class Publication {
-  /** Random hexadecimal that all nodes of the datacenter share; provisional until Redis was reached. */
-  datacenterId: string = randomHex(16);
+  /** What we write where no id is, and the id as Redis had it last. */
+  #datacenterId = randomHex(16);
   /** True once a newer process has taken our name: nothing is written any more. */
   isSuperseded = false;
   /** Epoch at which this process took its name; 0 before Redis was reached. */
   startedUs = 0;
   /** True when the last beat found that Redis had forgotten us. */
   hasBeenForgotten = false;
+  /** True when the last beat found another id for our datacenter than the one we had told. */
+  hasNewId = false;
   readonly #redis: RedisCommands;
   readonly #options: ResolvedTable;
   readonly #epochs: HybridClock;
@@ -63,6 +65,11 @@ export class Publication {
 
   removeDomain(domain: string): void {
     this.#domains.delete(domain);
+  }
+
+  /** Random hexadecimal that all nodes of the datacenter share; empty until Redis was reached. */
+  get datacenterId(): string {
+    return this.startedUs === 0 ? "" : this.#datacenterId;
   }
 
   /** Where this node accepts links, `<host_or_ip>#<port>`. */
@@ -109,7 +116,9 @@ export class Publication {
     const dcExpire = String(Math.max(Number(expire), DATACENTER_ID_SECONDS));
     const writes: RedisCommand[] = [
       ["SET", leaseKey(localHost, nodeName), lease, "EX", expire],
-      ["SET", dcKey, this.datacenterId, "EX", dcExpire, "NX"],
+      // What stands there in a Redis that has forgotten us is of somebody who started since: the mesh
+      // knows our datacenter by the id that we had.
+      ["SET", dcKey, this.#datacenterId, "EX", dcExpire, ...this.hasBeenForgotten ? [] : ["NX"]],
       ["EXPIRE", dcKey, dcExpire],
       ["GET", dcKey],
       ["SADD", nodesKey(localHost), nodeName],
@@ -130,7 +139,9 @@ export class Publication {
     const replies = check(await this.#redis.run(writes));
     // between our reading and our writing: the id lives for days and is never missing otherwise
     if (replies[1] === "OK" && !isFirst) this.hasBeenForgotten = true;
-    this.datacenterId = tryParseDatacenterId(replies[3]) ?? await this.#replaceId(dcExpire);
+    const id = tryParseDatacenterId(replies[3]) ?? await this.#replaceId(dcExpire);
+    this.hasNewId = !isFirst && id !== this.#datacenterId;
+    this.#datacenterId = id;
     return true;
   }
 
@@ -140,11 +151,11 @@ export class Publication {
     const replies = check(
       await this.#redis.run([
         ["DEL", key],
-        ["SET", key, this.datacenterId, "EX", expire, "NX"],
+        ["SET", key, this.#datacenterId, "EX", expire, "NX"],
         ["GET", key],
       ]),
     );
-    return tryParseDatacenterId(replies[2]) ?? this.datacenterId;
+    return tryParseDatacenterId(replies[2]) ?? this.#datacenterId;
   }
 
   /** Removes what this node published; `isLastNode` when its datacenter has no other. */

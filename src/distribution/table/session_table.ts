@@ -42,6 +42,8 @@ export interface TableDependencies {
   readonly logger?: Logger;
   /** A newer process with this node's name lives: this one should end, exit code 2. Called once. */
   readonly onSuperseded?: () => void;
+  /** The datacenter has another id than the one that peers were told: links are to be made anew. */
+  readonly onRenamed?: () => void;
   /** A newer session on another node of this datacenter has taken this full JID from one of ours. */
   readonly onDisplaced?: (fullJid: string) => void;
   /** The table has these keys anew, full and bare JIDs or domains: another node has changed them, or we for it. */
@@ -113,6 +115,7 @@ export class SessionTable {
   #isTurning = false;
   #cancelTick: CancelTimer = () => {};
   #isRestoring = false;
+  #isReviewing = false;
 
   /** @throws RangeError or CausewayError `table/…` on options that cannot be */
   constructor(options: TableOptions, deps: TableDependencies) {
@@ -227,6 +230,10 @@ export class SessionTable {
         if (this.#replication !== undefined) this.#spawn(this.#replication.redisRestored(hasLost));
       },
       lostData: () => this.#lostData(),
+      renamed: () => {
+        this.#logger.warn("table.datacenter-renamed", { host: localHost, id: this.datacenterId });
+        deps.onRenamed?.();
+      },
       beaten: async () => {
         await this.#replication?.redisReached();
         await this.#housekeeping.prune();
@@ -249,9 +256,16 @@ export class SessionTable {
     return this.#heart.status;
   }
 
-  /** Id that the nodes of this datacenter share; provisional until Redis was reached once. */
+  /** Id that the nodes of this datacenter share; empty until Redis was reached once. */
   get datacenterId(): string {
     return this.#publication.datacenterId;
+  }
+
+  /** A peer takes this datacenter for another one: which id it has is looked up, and put right. */
+  reviewIdentity(): void {
+    if (this.#isReviewing || this.#phase !== "running") return;
+    this.#isReviewing = true;
+    this.#spawn(this.#heart.beat().finally(() => this.#isReviewing = false));
   }
 
   snapshot(): TableSnapshot {

@@ -488,6 +488,40 @@ Deno.test("SessionTable tells the older of two processes with one name that it i
   await newer.table.close();
 });
 
+Deno.test("SessionTable keeps its datacenter's id when Redis has lost it, and who started since takes it", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const renamed: string[] = [];
+  const onRenamed = (node: string) => () => void renamed.push(node);
+  const [one, two, late] = [0xa1, 0xa2, 0xa3].map((incarnation, i) =>
+    new TestTable(
+      { node: `node${i + 1}@${HERE}`, incarnation, onRenamed: onRenamed(`node${i + 1}`) },
+      clock,
+      redis,
+    )
+  ) as [TestTable, TestTable, TestTable];
+  assert.equal(one.table.datacenterId, "", "nobody knows it yet");
+  await one.table.start();
+  await two.table.start();
+  const id = one.table.datacenterId;
+  assert.match(id, /^[0-9a-f]{32}$/);
+  assert.equal(two.table.datacenterId, id);
+  redis.flush();
+  await late.table.start();
+  assert.notEqual(late.table.datacenterId, id, "it found none");
+  one.table.reviewIdentity();
+  await advance(clock, 100, 10);
+  assert.equal(redis.dump()[`causeway:dc:${HERE}`], id);
+  for (const { table } of [late, two]) table.reviewIdentity();
+  await advance(clock, 100, 10);
+  assert.deepEqual([one, two, late].map(({ table }) => table.datacenterId), [id, id, id]);
+  assert.deepEqual(renamed, ["node3"]);
+  await advance(clock, 60_000, 1_000);
+  assert.deepEqual([one, two, late].map(({ table }) => table.datacenterId), [id, id, id]);
+  assert.deepEqual(renamed, ["node3"]);
+  for (const { table } of [one, two, late]) await table.close();
+});
+
 Deno.test("SessionTable.close() withdraws all that is its own", async () => {
   const test = await TestTable.started();
   await test.table.publishEndpoints([{ host: "127.0.0.1", port: 2 }]);
