@@ -54,6 +54,25 @@ export interface AdminOptions {
    * neither. @default not limited
    */
   readonly wrongTokens?: Rate;
+  readonly limits?: AdminLimits;
+}
+
+/** What callers may cost, whoever they are. */
+export interface AdminLimits {
   /** Connections at once; one more ends the oldest that is owed nothing. @default 256 */
   readonly maxConnections?: number;
+  /** Milliseconds from a connection to the end of its request. @default 10_000 */
+  readonly requestTimeoutMs?: number;
+  /** Bytes of a request's head, as Node counts them: its URL and its headers' names and values. @default 16_384 */
+  readonly maxHeadBytes?: number;
+  /** Bytes of its body. @default 65_536 */
+  readonly maxBodyBytes?: number;
 }
+
+/** What holds where nothing is said. */
+export const ADMIN_LIMITS: Required<AdminLimits> = {
+  maxConnections: 256,
+  requestTimeoutMs: 10_000,
+  maxHeadBytes: 16_384,
+  maxBodyBytes: 65_536,
+};

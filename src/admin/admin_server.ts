@@ -5,7 +5,8 @@ import { SILENT_LOGGER } from "../observe/mod.ts";
 import type { AdminBindings } from "./access.ts";
 import { isLoopbackHost } from "./access.ts";
 import { createAdminApp } from "./admin_app.ts";
-import type { AdminDeps, AdminOptions } from "./admin_deps.ts";
+import type { AdminDeps, AdminLimits, AdminOptions } from "./admin_deps.ts";
+import { ADMIN_LIMITS } from "./admin_deps.ts";
 import type { HttpRefusal } from "./http_door.ts";
 import { HttpDoor } from "./http_door.ts";
 
@@ -32,10 +33,8 @@ export interface AdminSurroundings {
 
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8088;
+/** Milliseconds that answers under way may take at the end; `limits.shutdown_timeout` bounds them too. */
 const CLOSE_LINGER_MS = 1000;
-const MAX_CONNECTIONS = 256;
-const REQUEST_TIMEOUT_MS = 10_000;
-const MAX_BODY_BYTES = 65_536;
 
 /**
  * Makes the admin API; it listens once started.
@@ -47,7 +46,8 @@ export function createAdmin(
   surroundings: AdminSurroundings = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
-  const { maxConnections = MAX_CONNECTIONS, wrongTokens } = options;
+  const { wrongTokens } = options;
+  const limits = { ...ADMIN_LIMITS, ...options.limits };
   if (!isLoopbackHost(host) && token === undefined) {
     throw new CausewayError(
       "admin/token-required",
@@ -55,7 +55,7 @@ export function createAdmin(
     );
   }
   if (token === "") throw new CausewayError("admin/token-required", "The admin token is empty");
-  return new HttpAdminServer(deps, { host, port, token, maxConnections, wrongTokens }, {
+  return new HttpAdminServer(deps, { host, port, token, limits, wrongTokens }, {
     log: surroundings.log ?? SILENT_LOGGER,
     clock: surroundings.clock ?? new SystemClock(),
     refused: surroundings.refused ?? (() => {}),
@@ -67,7 +67,7 @@ interface ResolvedOptions {
   readonly port: number;
   readonly token: string | undefined;
   readonly wrongTokens: Rate | undefined;
-  readonly maxConnections: number;
+  readonly limits: Required<AdminLimits>;
 }
 
 class HttpAdminServer implements AdminServer {
@@ -98,9 +98,7 @@ class HttpAdminServer implements AdminServer {
       host,
       port,
       clock,
-      maxConnections: options.maxConnections,
-      requestTimeoutMs: REQUEST_TIMEOUT_MS,
-      maxBodyBytes: MAX_BODY_BYTES,
+      limits: options.limits,
       refused,
       handle: (request, remoteAddress) => {
         const bindings: AdminBindings = { remoteAddress };

@@ -71,7 +71,7 @@ const ASK = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
 Deno.test("createAdmin() keeps answering past maxConnections that only sit there, and lets those go", async () => {
   const refused: string[] = [];
-  const admin = createAdmin(DEPS, { port: 0, maxConnections: 3 }, {
+  const admin = createAdmin(DEPS, { port: 0, limits: { maxConnections: 3 } }, {
     refused: (reason) => refused.push(reason),
   });
   await admin.start();
@@ -90,7 +90,7 @@ Deno.test("createAdmin() keeps answering past maxConnections that only sit there
 });
 
 Deno.test("createAdmin() does not wait for who has its answer and stays", async () => {
-  const admin = createAdmin(DEPS, { port: 0, maxConnections: 2 });
+  const admin = createAdmin(DEPS, { port: 0, limits: { maxConnections: 2 } });
   await admin.start();
   const staying: Deno.TcpConn[] = [];
   for (let i = 0; i < 4; i++) {
@@ -106,7 +106,7 @@ Deno.test("createAdmin() does not wait for who has its answer and stays", async 
 Deno.test("createAdmin() gives a request its time and not more", async () => {
   const clock = new ManualClock();
   const refused: string[] = [];
-  const admin = createAdmin(DEPS, { port: 0 }, {
+  const admin = createAdmin(DEPS, { port: 0, limits: { requestTimeoutMs: 2000 } }, {
     clock,
     refused: (reason) => refused.push(reason),
   });
@@ -114,12 +114,37 @@ Deno.test("createAdmin() gives a request its time and not more", async () => {
   const slow = await visit(admin.address, ASK.slice(0, -2));
   // The answer to another says that the slow one was accepted before.
   await new Response((await visit(admin.address, ASK)).readable).text();
-  clock.advance(9_999);
+  clock.advance(1_999);
+  assert.deepEqual(refused, []);
   await slow.write(new TextEncoder().encode("X"));
   clock.advance(1);
   assert.equal(await slow.read(new Uint8Array(1)).catch(() => null), null);
   assert.deepEqual(refused, ["request-timeout"]);
   slow.close();
+  await admin.close();
+});
+
+Deno.test("createAdmin() takes a head and a body of their bounds, and none past them", async () => {
+  const refused: string[] = [];
+  const admin = createAdmin(DEPS, { port: 0, limits: { maxHeadBytes: 1024, maxBodyBytes: 100 } }, {
+    refused: (reason) => refused.push(reason),
+  });
+  await admin.start();
+  const answer = async (text: string) =>
+    await new Response((await visit(admin.address, text)).readable).text().catch(() => "cut");
+  const head = (bytes: number) => {
+    const bare = ASK.replace("\r\n\r\n", "\r\nX: \r\n\r\n");
+    return bare.replace("X: ", `X: ${"x".repeat(bytes - bare.length)}`);
+  };
+  assert.match(await answer(head(1024)), /^HTTP\/1\.1 200 /);
+  assert.match(await answer(head(1100)), /^(cut)?$/);
+  assert.deepEqual(refused, ["head-too-large"]);
+  const post = (bytes: number) =>
+    `POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${bytes}\r\n\r\n` +
+    "x".repeat(bytes);
+  assert.match(await answer(post(100)), /^HTTP\/1\.1 405 /);
+  assert.match(await answer(post(101)), /^HTTP\/1\.1 413 /);
+  assert.deepEqual(refused, ["head-too-large", "body-too-large"]);
   await admin.close();
 });
 

@@ -6,32 +6,36 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { CancelTimer, Clock } from "../base/mod.ts";
+import type { AdminLimits } from "./admin_deps.ts";
 
 /**
- * Why a connection was ended without an answer to a request; `wrong-tokens` answers, but without a look
- * at what was asked.
+ * Why a connection was ended without an answer to a request; `body-too-large` and `wrong-tokens` answer,
+ * but without a look at what was asked.
  */
-export type HttpRefusal = "too-many-connections" | "request-timeout" | "wrong-tokens";
+export type HttpRefusal =
+  | "too-many-connections"
+  | "request-timeout"
+  | "head-too-large"
+  | "body-too-large"
+  | "wrong-tokens";
 
 /** What a door is given. */
 export interface HttpDoorOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
-  /** Connections at once; one more ends the oldest that is owed nothing, or is refused. */
-  readonly maxConnections: number;
-  /** Milliseconds from the connection to the end of the request. */
-  readonly requestTimeoutMs: number;
-  /** Bytes of a request's body. */
-  readonly maxBodyBytes: number;
+  /** One connection more than there may be ends the oldest that is owed nothing, or is refused. */
+  readonly limits: Required<AdminLimits>;
   /** Told of each connection that is ended because of a bound. */
   refused(reason: HttpRefusal): void;
   /** @param remoteAddress who asks, with the port */
   handle(request: Request, remoteAddress: string): Response | Promise<Response>;
 }
 
-const MAX_HEAD_BYTES = 16_384;
-/** Milliseconds that a peer which has its answer may take to hang up. */
+/**
+ * Milliseconds that a peer which has its answer may take to hang up: it costs its place among
+ * `maxConnections` alone, and goes first when that is wanted.
+ */
 const LINGER_MS = 1000;
 
 /**
@@ -50,11 +54,14 @@ export class HttpDoor {
   constructor(options: HttpDoorOptions) {
     this.#options = options;
     // It never listens itself: sockets come to it past the bounds.
-    this.#http = createHttpServer({ maxHeaderSize: MAX_HEAD_BYTES });
+    this.#http = createHttpServer({ maxHeaderSize: options.limits.maxHeadBytes });
     this.#http.on("request", (request, response) => {
       this.#answer(request, response).catch(() => response.destroy()); // the peer has gone
     });
-    this.#http.on("clientError", (_error, socket) => socket.destroy());
+    this.#http.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+      if (error.code === "HPE_HEADER_OVERFLOW") options.refused("head-too-large");
+      socket.destroy();
+    });
     this.#server = createServer((socket) => this.#enter(socket));
   }
 
@@ -99,7 +106,7 @@ export class HttpDoor {
 
   #enter(socket: Socket): void {
     socket.on("error", () => {}); // `close` follows
-    if (this.#sockets.size >= this.#options.maxConnections) {
+    if (this.#sockets.size >= this.#options.limits.maxConnections) {
       this.#options.refused("too-many-connections");
       const [oldest] = this.#waiting.keys();
       if (oldest === undefined) {
@@ -110,7 +117,7 @@ export class HttpDoor {
       oldest.destroy();
     }
     this.#sockets.add(socket);
-    this.#wait(socket, this.#options.requestTimeoutMs, "request-timeout");
+    this.#wait(socket, this.#options.limits.requestTimeoutMs, "request-timeout");
     socket.once("close", () => this.#forget(socket));
     this.#http.emit("connection", socket);
   }
@@ -136,7 +143,8 @@ export class HttpDoor {
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     outgoing.setHeader("connection", "close");
-    const body = await readBody(incoming, this.#options.maxBodyBytes);
+    const body = await readBody(incoming, this.#options.limits.maxBodyBytes);
+    if (body === undefined) this.#options.refused("body-too-large");
     const { socket } = incoming;
     this.#asked(socket);
     outgoing.once("finish", () => {

@@ -1,3 +1,11 @@
-export type { AdminDeps, AdminMetrics, AdminOptions, PartHealth, PartState } from "./admin_deps.ts";
+export type {
+  AdminDeps,
+  AdminLimits,
+  AdminMetrics,
+  AdminOptions,
+  PartHealth,
+  PartState,
+} from "./admin_deps.ts";
+export { ADMIN_LIMITS } from "./admin_deps.ts";
 export type { AdminServer, AdminSurroundings } from "./admin_server.ts";
 export { createAdmin } from "./admin_server.ts";

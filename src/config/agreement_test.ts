@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { ADMIN_LIMITS } from "../admin/mod.ts";
 import { ManualClock } from "../base/mod.ts";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
 import { DEFAULT_MAX_GIVINGS } from "../distribution/resumption/mod.ts";
@@ -72,6 +73,16 @@ Deno.test("the defaults of the file are those of the links", () => {
     laneMaxItems: links.laneMaxItems,
     creditBytes: links.creditBytes,
   });
+});
+
+Deno.test("the defaults of the file are those of the admin API", () => {
+  const { limits } = parse(SOUND);
+  assert.deepEqual({
+    maxConnections: limits.adminMaxConnections,
+    requestTimeoutMs: limits.adminRequestTimeoutMs,
+    maxHeadBytes: limits.adminMaxHeadBytes,
+    maxBodyBytes: limits.adminMaxBodyBytes,
+  }, ADMIN_LIMITS);
 });
 
 Deno.test("the defaults of the file are those of bouncing", () => {
@@ -240,6 +251,9 @@ Deno.test("each limit of a port takes both its bounds, and nothing past them", (
       ["link_max_senders", 1, 100_000_000],
       ["websocket_max_fragments", 1, 1_000_000],
       ["http_max_head_bytes", 1024, 1_048_576],
+      ["admin_max_connections", 1, 1_000_000],
+      ["admin_max_head_bytes", 1024, 1_048_576],
+      ["admin_max_body_bytes", 1024, 16_777_216],
     ] as const
   ) {
     const takes = (value: number) => LIMITS.shape[option].safeParse(value).success;

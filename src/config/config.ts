@@ -98,6 +98,10 @@ export interface LimitsConfig {
   readonly stanzasPerAddress: RateConfig | undefined;
   readonly stanzasPerComponent: RateConfig | undefined;
   readonly wrongTokensPerAddress: RateConfig | undefined;
+  readonly adminMaxConnections: number;
+  readonly adminRequestTimeoutMs: number;
+  readonly adminMaxHeadBytes: number;
+  readonly adminMaxBodyBytes: number;
   readonly saslAttempts: number;
   readonly maxPendingBytes: number;
   readonly slowReaderTimeoutMs: number;

@@ -87,6 +87,19 @@ export const LIMITS = z.strictObject({
       "past it the right one is not taken from there either",
   ),
   wrong_token_burst_per_address: burst(30, "wrong_token_rate_per_address"),
+  admin_max_connections: integer(1, 1_000_000).default(256).describe(
+    "connections that the admin API has at once; one more ends the oldest that has not asked yet",
+  ),
+  admin_request_timeout: secondsBetween(0.1, 3600).default(10).describe(
+    "from a connection to the admin API to the end of its request",
+  ),
+  admin_max_head_bytes: integer(1024, 1_048_576).default(16_384).describe(
+    "bytes of the head of a request to the admin API, its URL and its headers' names and values; a " +
+      "longer one is cut off",
+  ),
+  admin_max_body_bytes: integer(1024, 16_777_216).default(65_536).describe(
+    "bytes of the body of a request to the admin API; a longer one is refused",
+  ),
   sasl_attempts: integer(1, 100).default(3).describe("failed logins before the stream is closed"),
   max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
     "bytes that may wait for a client or component that reads slowly; a stanza past it is refused, and over half of it nothing is read from that peer",

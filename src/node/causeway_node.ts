@@ -29,7 +29,13 @@ import { Certificates } from "./certificates.ts";
 import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
 import { makeLinks } from "./node_links.ts";
-import { handoverOptions, managementOptions, queueOptions, tableOptions } from "./options.ts";
+import {
+  adminLimits,
+  handoverOptions,
+  managementOptions,
+  queueOptions,
+  tableOptions,
+} from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import { sessionResumption } from "./session_resumption.ts";
 import { StopBudget } from "./stop_budget.ts";
@@ -276,6 +282,7 @@ export class CausewayNode {
       {
         host,
         port,
+        limits: adminLimits(config),
         ...(token === undefined ? {} : { token: token.reveal() }),
         ...(wrongTokens === undefined ? {} : { wrongTokens }),
       },

@@ -1,3 +1,4 @@
+import type { AdminLimits } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { ResumptionOptions } from "../distribution/resumption/mod.ts";
@@ -124,6 +125,16 @@ export function webSocketLimits({ limits }: Config): WebSocketLimits {
     maxMessageBytes: limits.maxStanzaBytes,
     maxFragments: limits.websocketMaxFragments,
     maxHeadBytes: limits.httpMaxHeadBytes,
+  };
+}
+
+/** What the configuration says about what callers of the admin API may cost. */
+export function adminLimits({ limits }: Config): Required<AdminLimits> {
+  return {
+    maxConnections: limits.adminMaxConnections,
+    requestTimeoutMs: limits.adminRequestTimeoutMs,
+    maxHeadBytes: limits.adminMaxHeadBytes,
+    maxBodyBytes: limits.adminMaxBodyBytes,
   };
 }
 

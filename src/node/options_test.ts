@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { parseConfig } from "../config/mod.ts";
 import {
+  adminLimits,
   edgeRates,
   handoverOptions,
   linksOptions,
@@ -23,6 +24,10 @@ link_max_senders = 16
 websocket_max_fragments = 5
 http_max_head_bytes = 2000
 max_stanza_bytes = 20000
+admin_max_connections = 21
+admin_request_timeout = 2.2
+admin_max_head_bytes = 2300
+admin_max_body_bytes = 2400
 lookup_max_items = 11
 lookup_max_bytes = 1100
 handover_max_items = 12
@@ -65,6 +70,15 @@ Deno.test("linksOptions() forgets no lane with which a peer may still come back"
 Deno.test("queueOptions() and handoverOptions() give routing the bounds of the file", () => {
   assert.deepEqual(queueOptions(CONFIG), { maxQueued: 11, maxQueuedBytes: 1100 });
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
+});
+
+Deno.test("adminLimits() gives the admin API the bounds of the file", () => {
+  assert.deepEqual(adminLimits(CONFIG), {
+    maxConnections: 21,
+    requestTimeoutMs: 2200,
+    maxHeadBytes: 2300,
+    maxBodyBytes: 2400,
+  });
 });
 
 Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file", () => {
