@@ -57,7 +57,8 @@ export class Housekeeping {
   }
 
   async #deadNodes(host: string, nodes: readonly string[]): Promise<readonly string[]> {
-    await this.#leases.read(nodes.map((node) => ({ host, node })));
+    // After its name was read, which it writes behind its lease: one that lives has both.
+    await this.#leases.read(nodes.map((node) => ({ host, node })), true);
     return nodes.filter((node) => this.#leases.incarnation({ host, node }) === undefined);
   }
 

@@ -11,7 +11,7 @@ const DC2 = "dc2.example.com";
 const EXPIRE_AFTER_MS = 10_000;
 
 /** A node of dc1 that sweeps, with a Redis in which dc2 has a node that lives and one that does not. */
-function sweeper(replication: "builtin" | "external") {
+function sweeper(replication: "builtin" | "external", leaseLifetimeMs = 0) {
   const clock = new ManualClock();
   const memory = new MemoryRedis(clock);
   const redis = new MemoryRedisCommands(memory, clock);
@@ -23,7 +23,7 @@ function sweeper(replication: "builtin" | "external") {
     replication,
     redis: { expireAfterMs: EXPIRE_AFTER_MS, refreshAfterMs: EXPIRE_AFTER_MS / 2 },
   });
-  const leases = new NodeLeases(redis, clock, 0); // every look asks
+  const leases = new NodeLeases(redis, clock, leaseLifetimeMs);
   const housekeeping = new Housekeeping(redis, leases, clock, options);
   const lease = (host: string, node: string) =>
     memory.run(["SET", leaseKey(host, node), formatLease({ incarnation: 7, startedUs: 7 })]);
@@ -33,8 +33,16 @@ function sweeper(replication: "builtin" | "external") {
   lease(DC1, "node1");
   lease(DC2, "living");
   const members = (key: string) => (memory.run(["SMEMBERS", key]) as string[]).toSorted();
-  return { clock, housekeeping, lease, members };
+  return { clock, housekeeping, lease, leases, members };
 }
+
+Deno.test("Housekeeping.prune() takes no node for dead that has its lease again since it was last read", async () => {
+  const { housekeeping, lease, leases, members } = sweeper("builtin", 5_000);
+  await leases.read([{ host: DC1, node: "former" }]);
+  lease(DC1, "former");
+  await housekeeping.prune();
+  assert.deepEqual(members(nodesKey(DC1)), ["former", "node1"]);
+});
 
 Deno.test("Housekeeping.prune() removes other datacenters' dead nodes where their own do not see to it", async () => {
   const { clock, housekeeping, members } = sweeper("builtin");

@@ -64,14 +64,19 @@ export class NodeLeases {
     this.#known.set(leaseKey(node.host, node.node), { incarnation, readMs });
   }
 
-  /** Reads the leases of `nodes` that are not freshly known. Rejects as `RedisCommands.run`. */
-  async read(nodes: Iterable<NodeRef>): Promise<void> {
+  /**
+   * Reads the leases of `nodes` that are not freshly known; with `isAfresh` those of all, for whoever is
+   * about to act on one's absence. Rejects as `RedisCommands.run`.
+   */
+  async read(nodes: Iterable<NodeRef>, isAfresh = false): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     const keys = new Set<string>();
     for (const { host, node } of nodes) {
       const key = leaseKey(host, node);
       const known = this.#known.get(key);
-      if (known === undefined || nowMs - known.readMs >= this.#lifetimeMs) keys.add(key);
+      if (isAfresh || known === undefined || nowMs - known.readMs >= this.#lifetimeMs) {
+        keys.add(key);
+      }
     }
     if (keys.size === 0) return;
     const asked = [...keys];
