@@ -366,15 +366,16 @@ export class CausewayNode {
     };
     await wait("listeners", this.#edge.closeListeners());
     this.#pressure.freeze();
-    await wait("routing", this.#router.drain());
+    const drainRouter = (withinMs?: number) => wait("routing", this.#router.drain(), withinMs);
+    await drainRouter();
     await wait("services", this.#services.close());
     // Streams stay until what was read from them has met its fate: an error must still find its
     // sender. What a datacenter that does not answer was sent comes back before they end.
-    if (!await this.#lanesEmptied(budget.halfMs())) {
+    if (!await this.#lanesEmptied(budget.halfMs(), drainRouter)) {
       // Others may have sent what our clients are about to acknowledge: the way back to them stays.
       this.#links?.giveUpStuck();
       this.#cluster?.giveUpStuck();
-      await wait("routing", this.#router.drain());
+      await drainRouter();
     }
     await this.#management?.collect(budget.halfMs(COLLECT_MS));
     this.#resumption?.stop();
@@ -384,7 +385,7 @@ export class CausewayNode {
     // nobody can answer any more stays with them, unsettled.
     await this.#links?.drain(budget.halfMs());
     await this.#cluster?.drain(budget.halfMs());
-    await wait("routing", this.#router.drain());
+    await drainRouter();
     await wait("table", this.#table.close());
     // What a peer that does not answer leaves half open ends with the process.
     const ends = [this.#links?.close(), this.#cluster?.close(), this.#admin.close()];
@@ -397,13 +398,21 @@ export class CausewayNode {
 
   /**
    * Waits until the lanes hold nothing, or nothing but what live peers have received, which is theirs to
-   * see to; false when they still do after `withinMs`.
+   * see to; false when they still do after `withinMs`. What a lane gave back may be on its way to
+   * another one: they are empty when nothing has come after `drainRouter`.
    */
-  async #lanesEmptied(withinMs: number): Promise<boolean> {
+  async #lanesEmptied(
+    withinMs: number,
+    drainRouter: (withinMs: number) => Promise<void>,
+  ): Promise<boolean> {
     const layers = [this.#links, this.#cluster].filter((layer) => layer !== undefined);
+    const areSeenTo = () => layers.map((layer) => layer.isSeenTo).every((isSeenTo) => isSeenTo);
     const deadlineMs = this.#clock.monotonicMs() + withinMs;
     for (;;) {
-      if (layers.map((layer) => layer.isSeenTo).every((isSeenTo) => isSeenTo)) return true;
+      if (areSeenTo()) {
+        await drainRouter(deadlineMs - this.#clock.monotonicMs());
+        if (areSeenTo()) return true;
+      }
       if (this.#clock.monotonicMs() >= deadlineMs) return false;
       await new Promise<void>((resolve) => this.#clock.after(LANES_CHECK_MS, resolve));
     }

@@ -215,6 +215,8 @@ export class Router {
       case "leaving":
         // It cannot leave any more: an answer leaves what it answers to whoever sent that.
         if (isReply(envelope.stanza) || envelope.isHeldBefore) return this.#leaveOpen(envelope);
+        // Whether it has arrived there is not always known: another node of ours can go on trying.
+        if (this.#handOn(envelope)) return;
         return this.#refuse(envelope, "service-unavailable", "returned");
       default:
         reason satisfies never;

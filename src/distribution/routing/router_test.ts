@@ -450,6 +450,20 @@ for (
   });
 }
 
+Deno.test("Router hands to another node what cannot leave any more, and does not answer it", () => {
+  const fixture = new RouterFixture();
+  fixture.handedOn = [];
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  for (const id of ["1", "2"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
+  for (const { envelope } of fixture.sent) fixture.router.returned(envelope, "leaving");
+  assert.deepEqual([fixture.handedOn, errorsTo(fixture)], [["1", "2"], []]);
+  fixture.sent[0]!.envelope.ttl = 1;
+  fixture.router.returned(fixture.sent[0]!.envelope, "leaving");
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"], "it has been far enough");
+});
+
 Deno.test("Router delivers a stanza that came over two lanes once", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
