@@ -1,4 +1,4 @@
-import type { Rate } from "../base/mod.ts";
+import type { RateLimitOptions } from "../base/mod.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
 
 /**
@@ -53,7 +53,7 @@ export interface AdminOptions {
    * Wrong tokens from one IP address (IPv6: from one /64); past them none is looked at, the right one
    * neither. @default not limited
    */
-  readonly wrongTokens?: Rate;
+  readonly wrongTokens?: RateLimitOptions;
   readonly limits?: AdminLimits;
 }
 

@@ -1,4 +1,4 @@
-import type { Clock, Rate } from "../base/mod.ts";
+import type { Clock, RateLimitOptions } from "../base/mod.ts";
 import { CausewayError, describeError, RateLimit, SystemClock } from "../base/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
@@ -66,7 +66,7 @@ interface ResolvedOptions {
   readonly host: string;
   readonly port: number;
   readonly token: string | undefined;
-  readonly wrongTokens: Rate | undefined;
+  readonly wrongTokens: RateLimitOptions | undefined;
   readonly limits: Required<AdminLimits>;
 }
 

@@ -7,7 +7,7 @@ export { ManualClock } from "./manual_clock.ts";
 export type { CausewayErrorOptions } from "./errors.ts";
 export { CausewayError, describeError } from "./errors.ts";
 export type { Rate, RateLimitOptions } from "./rate_limit.ts";
-export { RateLimit } from "./rate_limit.ts";
+export { DEFAULT_MAX_KEYS, RateLimit } from "./rate_limit.ts";
 export type { Random } from "./random.ts";
 export { MATH_RANDOM, randomHex, randomIncarnation, SeededRandom } from "./random.ts";
 export type { BackoffOptions } from "./backoff.ts";

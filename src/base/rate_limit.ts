@@ -14,7 +14,8 @@ export interface RateLimitOptions extends Rate {
   readonly maxKeys?: number;
 }
 
-const DEFAULT_MAX_KEYS = 10_000;
+/** Keys that a rate limit remembers, unless told otherwise. */
+export const DEFAULT_MAX_KEYS = 10_000;
 /** A longer key is cut: keys come from strangers. */
 const MAX_KEY_LENGTH = 256;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ADMIN_LIMITS } from "../admin/mod.ts";
-import { ManualClock } from "../base/mod.ts";
+import { DEFAULT_MAX_KEYS, ManualClock } from "../base/mod.ts";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
 import { DEFAULT_MAX_GIVINGS } from "../distribution/resumption/mod.ts";
 import {
@@ -9,6 +9,7 @@ import {
   ROUTER_QUEUE_DEFAULTS,
 } from "../distribution/routing/mod.ts";
 import { resolveTable } from "../distribution/table/mod.ts";
+import { resolveListenerLimits } from "../net/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "../services/mod.ts";
 import {
@@ -73,6 +74,16 @@ Deno.test("the defaults of the file are those of the links", () => {
     laneMaxItems: links.laneMaxItems,
     creditBytes: links.creditBytes,
   });
+});
+
+Deno.test("the defaults of the file are those of ports and rates", () => {
+  const { limits } = parse(SOUND);
+  const { lingerMs, handshakeTimeoutMs } = resolveListenerLimits();
+  assert.deepEqual(
+    [limits.closeTimeoutMs, limits.tlsHandshakeTimeoutMs],
+    [lingerMs, handshakeTimeoutMs],
+  );
+  assert.equal(limits.connectionsPerAddress!.maxKeys, DEFAULT_MAX_KEYS);
 });
 
 Deno.test("the defaults of the file are those of the admin API", () => {
@@ -252,6 +263,7 @@ Deno.test("each limit of a port takes both its bounds, and nothing past them", (
       ["websocket_max_fragments", 1, 1_000_000],
       ["http_max_head_bytes", 1024, 1_048_576],
       ["admin_max_connections", 1, 1_000_000],
+      ["rate_max_keys", 1, 10_000_000],
       ["admin_max_head_bytes", 1024, 1_048_576],
       ["admin_max_body_bytes", 1024, 16_777_216],
     ] as const

@@ -75,6 +75,8 @@ export interface AuthConfig {
 export interface RateConfig {
   readonly perSec: number;
   readonly burst: number;
+  /** Who is kept count of, at once. */
+  readonly maxKeys: number;
 }
 
 /** `[limits]`: bounds on what clients, components and peers may cost. */
@@ -84,6 +86,8 @@ export interface LimitsConfig {
   readonly maxAttributes: number;
   readonly authenticationTimeoutMs: number;
   readonly maxConnections: number;
+  readonly tlsHandshakeTimeoutMs: number;
+  readonly closeTimeoutMs: number;
   readonly maxUnauthenticated: number;
   readonly maxUnauthenticatedBytes: number;
   readonly maxConnectionsPerAddress: number;

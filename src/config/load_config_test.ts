@@ -33,19 +33,21 @@ Deno.test("parseConfig() fills in every default", () => {
       maxAttributes: 64,
       authenticationTimeoutMs: 30_000,
       maxConnections: 10_000,
+      tlsHandshakeTimeoutMs: 10_000,
+      closeTimeoutMs: 5000,
       maxUnauthenticated: 1000,
       maxUnauthenticatedBytes: 32_768,
       maxConnectionsPerAddress: 1000,
       maxSessionsPerAccount: 50,
       maxDirectedPresence: 1000,
       maxPendingRequests: 1000,
-      connectionsPerAddress: { perSec: 100, burst: 1000 },
-      loginsPerAddress: { perSec: 50, burst: 1000 },
-      failedLoginsPerAccount: { perSec: 0.2, burst: 30 },
+      connectionsPerAddress: { perSec: 100, burst: 1000, maxKeys: 10_000 },
+      loginsPerAddress: { perSec: 50, burst: 1000, maxKeys: 10_000 },
+      failedLoginsPerAccount: { perSec: 0.2, burst: 30, maxKeys: 10_000 },
       stanzasPerAccount: undefined,
       stanzasPerAddress: undefined,
       stanzasPerComponent: undefined,
-      wrongTokensPerAddress: { perSec: 1, burst: 30 },
+      wrongTokensPerAddress: { perSec: 1, burst: 30, maxKeys: 10_000 },
       adminMaxConnections: 256,
       adminRequestTimeoutMs: 10_000,
       adminMaxHeadBytes: 16_384,
@@ -150,8 +152,16 @@ stanza_rate_per_account = ${rate}
   assert.equal(ratesOf("0").connectionsPerAddress, undefined);
   assert.equal(ratesOf("0").stanzasPerAccount, undefined);
   for (const rate of ["0.001", "1000000"]) {
-    assert.deepEqual(ratesOf(rate).connectionsPerAddress, { perSec: Number(rate), burst: 7 });
-    assert.deepEqual(ratesOf(rate).stanzasPerAccount, { perSec: Number(rate), burst: 1000 });
+    assert.deepEqual(ratesOf(rate).connectionsPerAddress, {
+      perSec: Number(rate),
+      burst: 7,
+      maxKeys: 10_000,
+    });
+    assert.deepEqual(ratesOf(rate).stanzasPerAccount, {
+      perSec: Number(rate),
+      burst: 1000,
+      maxKeys: 10_000,
+    });
   }
   for (const rate of ["0.0009", "1000001", "-1"]) {
     assert.throws(() => ratesOf(rate), /0 for no limit, or a number from 0\.001 to 1000000/, rate);

@@ -152,34 +152,38 @@ function resolveGlobalDistrib(file: FileConfig, surroundings: Surroundings): Glo
 }
 
 function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
+  const rate = (perSec: number, burst: number): RateConfig | undefined =>
+    perSec === 0 ? undefined : { perSec, burst, maxKeys: limits.rate_max_keys };
   return {
     maxStanzaBytes: limits.max_stanza_bytes,
     maxDepth: limits.max_depth,
     maxAttributes: limits.max_attributes,
     authenticationTimeoutMs: toMs(limits.authentication_timeout),
     maxConnections: limits.max_connections,
+    tlsHandshakeTimeoutMs: toMs(limits.tls_handshake_timeout),
+    closeTimeoutMs: toMs(limits.close_timeout),
     maxUnauthenticated: limits.max_unauthenticated,
     maxUnauthenticatedBytes: limits.max_unauthenticated_bytes,
     maxConnectionsPerAddress: limits.max_connections_per_address,
     maxSessionsPerAccount: limits.max_sessions_per_account,
     maxDirectedPresence: limits.max_directed_presence,
     maxPendingRequests: limits.max_pending_requests,
-    connectionsPerAddress: toRate(
+    connectionsPerAddress: rate(
       limits.connection_rate_per_address,
       limits.connection_burst_per_address,
     ),
-    loginsPerAddress: toRate(limits.login_rate_per_address, limits.login_burst_per_address),
-    failedLoginsPerAccount: toRate(
+    loginsPerAddress: rate(limits.login_rate_per_address, limits.login_burst_per_address),
+    failedLoginsPerAccount: rate(
       limits.failed_login_rate_per_account,
       limits.failed_login_burst_per_account,
     ),
-    stanzasPerAccount: toRate(limits.stanza_rate_per_account, limits.stanza_burst_per_account),
-    stanzasPerAddress: toRate(limits.stanza_rate_per_address, limits.stanza_burst_per_address),
-    stanzasPerComponent: toRate(
+    stanzasPerAccount: rate(limits.stanza_rate_per_account, limits.stanza_burst_per_account),
+    stanzasPerAddress: rate(limits.stanza_rate_per_address, limits.stanza_burst_per_address),
+    stanzasPerComponent: rate(
       limits.stanza_rate_per_component,
       limits.stanza_burst_per_component,
     ),
-    wrongTokensPerAddress: toRate(
+    wrongTokensPerAddress: rate(
       limits.wrong_token_rate_per_address,
       limits.wrong_token_burst_per_address,
     ),
@@ -231,10 +235,6 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
     staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,
     maxStaleH: module.stale_h.max_items,
   };
-}
-
-function toRate(perSec: number, burst: number): RateConfig | undefined {
-  return perSec === 0 ? undefined : { perSec, burst };
 }
 
 /** Whole milliseconds, which is what every timer takes. */

@@ -32,6 +32,14 @@ export const LIMITS = z.strictObject({
   max_connections: integer(1, 1_000_000).default(10_000).describe(
     "connections that each port for clients or components has at once; one more is refused",
   ),
+  tls_handshake_timeout: secondsBetween(0.01, 3600).default(10).describe(
+    "from the connection of a client or component to the end of its TLS handshake, or of the HTTP " +
+      "request at a port for WebSockets; at most `authentication_timeout`",
+  ),
+  close_timeout: secondsBetween(0.01, 3600).default(5).describe(
+    "how long a connection of a client or component that is to end waits until what was sent is taken " +
+      "and the peer has ended its side",
+  ),
   max_unauthenticated: integer(1, 1_000_000).default(1000).describe(
     "connections of clients and components that have not authenticated, at once",
   ),
@@ -87,6 +95,10 @@ export const LIMITS = z.strictObject({
       "past it the right one is not taken from there either",
   ),
   wrong_token_burst_per_address: burst(30, "wrong_token_rate_per_address"),
+  rate_max_keys: integer(1, 10_000_000).default(10_000).describe(
+    "addresses, accounts or components that each of these rates keeps count of; past it who was heard " +
+      "of longest ago is forgotten, and has a full burst again",
+  ),
   admin_max_connections: integer(1, 1_000_000).default(256).describe(
     "connections that the admin API has at once; one more ends the oldest that has not asked yet",
   ),

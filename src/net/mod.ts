@@ -10,6 +10,7 @@ export type {
   ListenerTls,
   ListenOptions,
 } from "./listener_options.ts";
+export { resolveListenerLimits } from "./listener_options.ts";
 export type { ListenerHandlers } from "./listener.ts";
 export { listen } from "./listener.ts";
 export type { MemoryPairOptions } from "./memory_connection.ts";

@@ -31,7 +31,7 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
-import { edgeRates, handshakeRates, streamLimits, webSocketLimits } from "./options.ts";
+import { edgeRates, handshakeRates, portLimits, streamLimits, webSocketLimits } from "./options.ts";
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
@@ -229,7 +229,6 @@ export class Edge {
 
   async #listenOptions({ host, port, secured, config }: Place): Promise<ListenOptions> {
     const { certificates, clock } = this.#deps;
-    const { limits } = config;
     const handshakes = handshakeRates(config, clock);
     return {
       host,
@@ -245,12 +244,7 @@ export class Edge {
           }),
         },
       }),
-      limits: {
-        maxConnections: limits.maxConnections,
-        maxPendingBytes: 2 * limits.maxPendingBytes,
-        handshakeTimeoutMs: Math.min(limits.authenticationTimeoutMs, 10_000),
-        maxHandshakes: limits.maxUnauthenticated,
-      },
+      limits: portLimits(config),
     };
   }
 

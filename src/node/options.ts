@@ -5,7 +5,7 @@ import type { ResumptionOptions } from "../distribution/resumption/mod.ts";
 import type { HandoverOrderOptions, RouterOptions } from "../distribution/routing/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { WebSocketLimits } from "../net/mod.ts";
+import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
 import { EdgeRates } from "../xmpp/mod.ts";
 import type { EdgeRatesOptions, StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
 
@@ -116,6 +116,18 @@ export function streamLimits({ limits }: Config): StreamLimits {
     maxPendingBytes: limits.maxPendingBytes,
     slowReaderMs: limits.slowReaderTimeoutMs,
     keepaliveIntervalMs: limits.keepaliveIntervalMs,
+  };
+}
+
+/** What the configuration says about every port for clients or components. */
+export function portLimits({ limits }: Config): ListenerLimits {
+  return {
+    maxConnections: limits.maxConnections,
+    // The edge refuses stanzas before; what is past twice as much is cut, whatever it is.
+    maxPendingBytes: 2 * limits.maxPendingBytes,
+    lingerMs: limits.closeTimeoutMs,
+    handshakeTimeoutMs: Math.min(limits.authenticationTimeoutMs, limits.tlsHandshakeTimeoutMs),
+    maxHandshakes: limits.maxUnauthenticated,
   };
 }
 

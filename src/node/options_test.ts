@@ -6,6 +6,7 @@ import {
   handoverOptions,
   linksOptions,
   managementOptions,
+  portLimits,
   queueOptions,
   resumptionOptions,
   webSocketLimits,
@@ -24,6 +25,13 @@ link_max_senders = 16
 websocket_max_fragments = 5
 http_max_head_bytes = 2000
 max_stanza_bytes = 20000
+rate_max_keys = 25
+authentication_timeout = 2.8
+tls_handshake_timeout = 2.7
+close_timeout = 2.6
+max_connections = 29
+max_unauthenticated = 30
+max_pending_bytes = 20000
 admin_max_connections = 21
 admin_request_timeout = 2.2
 admin_max_head_bytes = 2300
@@ -81,6 +89,19 @@ Deno.test("adminLimits() gives the admin API the bounds of the file", () => {
   });
 });
 
+Deno.test("portLimits() gives a port the bounds of the file, and no handshake longer than a login", () => {
+  const bounds = {
+    maxConnections: 29,
+    maxPendingBytes: 40_000,
+    lingerMs: 2600,
+    handshakeTimeoutMs: 2700,
+    maxHandshakes: 30,
+  };
+  assert.deepEqual(portLimits(CONFIG), bounds);
+  const hasty = { ...CONFIG, limits: { ...CONFIG.limits, authenticationTimeoutMs: 2699 } };
+  assert.deepEqual(portLimits(hasty), { ...bounds, handshakeTimeoutMs: 2699 });
+});
+
 Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file", () => {
   assert.deepEqual(webSocketLimits(CONFIG), {
     maxMessageBytes: 20_000,
@@ -97,7 +118,7 @@ Deno.test("managementOptions() gives stream management the times and bounds of t
 
 Deno.test("edgeRates() gives the edge the rates of the file, and none where there is none", () => {
   const rates = edgeRates(CONFIG);
-  assert.deepEqual(rates.stanzasPerComponent, { perSec: 9, burst: 1000 });
-  assert.deepEqual(rates.loginsPerAddress, { perSec: 50, burst: 1000 });
+  assert.deepEqual(rates.stanzasPerComponent, { perSec: 9, burst: 1000, maxKeys: 25 });
+  assert.deepEqual(rates.loginsPerAddress, { perSec: 50, burst: 1000, maxKeys: 25 });
   assert.ok(!("stanzasPerAccount" in rates));
 });

@@ -1,21 +1,21 @@
-import type { Clock, PeerAddress, Rate } from "../../base/mod.ts";
+import type { Clock, PeerAddress, RateLimitOptions } from "../../base/mod.ts";
 import { addressKey, RateLimit } from "../../base/mod.ts";
 import type { LoginAttempts } from "../sasl/mod.ts";
 
 /** How often what may happen at the edge; what is absent is not limited. */
 export interface EdgeRatesOptions {
   /** Connections of clients and components from one IP address; loopback is not limited. */
-  readonly connectionsPerAddress?: Rate;
+  readonly connectionsPerAddress?: RateLimitOptions;
   /** Attempts to log in from one IP address, right or wrong; loopback is not limited. */
-  readonly loginsPerAddress?: Rate;
+  readonly loginsPerAddress?: RateLimitOptions;
   /** Wrong passwords for one account, or for a name that could be one. */
-  readonly failedLoginsPerAccount?: Rate;
+  readonly failedLoginsPerAccount?: RateLimitOptions;
   /** Stanzas from all sessions of one account. */
-  readonly stanzasPerAccount?: Rate;
+  readonly stanzasPerAccount?: RateLimitOptions;
   /** Stanzas from all sessions of one IP address; loopback is not limited. */
-  readonly stanzasPerAddress?: Rate;
+  readonly stanzasPerAddress?: RateLimitOptions;
   /** Stanzas from the sessions of one component: it speaks for many accounts, which have their own. */
-  readonly stanzasPerComponent?: Rate;
+  readonly stanzasPerComponent?: RateLimitOptions;
 }
 
 /** How often addresses and accounts may do what costs us something; shared by all ports. */
@@ -29,7 +29,7 @@ export class EdgeRates implements LoginAttempts {
 
   /** @throws RangeError for a rate that lets nothing pass */
   constructor(options: EdgeRatesOptions, clock: Clock) {
-    const limit = (rate: Rate | undefined) => rate && new RateLimit(rate, clock);
+    const limit = (rate: RateLimitOptions | undefined) => rate && new RateLimit(rate, clock);
     this.#connections = limit(options.connectionsPerAddress);
     this.#logins = limit(options.loginsPerAddress);
     this.#failedLogins = limit(options.failedLoginsPerAccount);
