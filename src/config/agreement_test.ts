@@ -4,6 +4,8 @@ import { DEFAULT_MAX_KEYS, ManualClock } from "../base/mod.ts";
 import { resolveLinksOptions } from "../distribution/links/mod.ts";
 import { DEFAULT_MAX_GIVINGS } from "../distribution/resumption/mod.ts";
 import {
+  DEFAULT_MAX_PAIRS,
+  DEFAULT_MAX_STANZAS,
   resolveBounceOptions,
   resolveHandoverOptions,
   ROUTER_QUEUE_DEFAULTS,
@@ -112,6 +114,11 @@ Deno.test("the defaults of the file are those of what waits in routing", () => {
     { maxWaiting: handoverMaxItems, maxWaitingBytes: handoverMaxBytes },
     resolveHandoverOptions(),
   );
+});
+
+Deno.test("the defaults of the file are those of what routing remembers", () => {
+  const { repeatMaxPairs, resendMaxMessages } = parse(SOUND).limits;
+  assert.deepEqual([repeatMaxPairs, resendMaxMessages], [DEFAULT_MAX_PAIRS, DEFAULT_MAX_STANZAS]);
 });
 
 Deno.test("the defaults of the file are those of the session table", () => {
@@ -264,6 +271,8 @@ Deno.test("each limit of a port takes both its bounds, and nothing past them", (
       ["http_max_head_bytes", 1024, 1_048_576],
       ["admin_max_connections", 1, 1_000_000],
       ["rate_max_keys", 1, 10_000_000],
+      ["repeat_max_pairs", 2, 10_000_000],
+      ["resend_max_messages", 2, 16_777_216],
       ["admin_max_head_bytes", 1024, 1_048_576],
       ["admin_max_body_bytes", 1024, 16_777_216],
     ] as const

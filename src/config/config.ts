@@ -128,6 +128,8 @@ export interface LimitsConfig {
   readonly lookupMaxBytes: number;
   readonly handoverMaxItems: number;
   readonly handoverMaxBytes: number;
+  readonly repeatMaxPairs: number;
+  readonly resendMaxMessages: number;
   /** What a stop in order may take, all in all. */
   readonly shutdownTimeoutMs: number;
 }

@@ -74,6 +74,8 @@ Deno.test("parseConfig() fills in every default", () => {
       lookupMaxBytes: 67_108_864,
       handoverMaxItems: 100_000,
       handoverMaxBytes: 67_108_864,
+      repeatMaxPairs: 65_536,
+      resendMaxMessages: 262_144,
       shutdownTimeoutMs: 8000,
     },
     globalDistrib: {

@@ -213,6 +213,8 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     lookupMaxBytes: limits.lookup_max_bytes,
     handoverMaxItems: limits.handover_max_items,
     handoverMaxBytes: limits.handover_max_bytes,
+    repeatMaxPairs: limits.repeat_max_pairs,
+    resendMaxMessages: limits.resend_max_messages,
     shutdownTimeoutMs: toMs(limits.shutdown_timeout),
   };
 }

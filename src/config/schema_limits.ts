@@ -181,6 +181,14 @@ export const LIMITS = z.strictObject({
   handover_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
     "bytes of them",
   ),
+  repeat_max_pairs: integer(2, 10_000_000).default(65_536).describe(
+    "pairs of sender and recipient of which it is remembered what was delivered here, so that what comes " +
+      "on two ways is delivered once; past it the older half is forgotten",
+  ),
+  resend_max_messages: integer(2, 16_777_216).default(262_144).describe(
+    "messages delivered here that are remembered, at 16 bytes each, so that one that a client sends " +
+      "again is delivered once; past it the older half is forgotten",
+  ),
   shutdown_timeout: secondsBetween(1, 3600).default(8).describe(
     "what a stop in order (SIGTERM) may take; what is open then goes back to its senders as errors",
   ),

@@ -33,7 +33,7 @@ import {
   adminLimits,
   handoverOptions,
   managementOptions,
-  queueOptions,
+  routerBounds,
   tableOptions,
 } from "./options.ts";
 import { Pressure } from "./pressure.ts";
@@ -176,7 +176,7 @@ export class CausewayNode {
       domains,
       messageTtl: config.globalDistrib.messageTtl,
       bounce: config.globalDistrib.bounce ?? false,
-      ...queueOptions(config),
+      ...routerBounds(config),
     }, {
       process: this.#incarnation,
       outbound: { send: (host, envelope) => this.#openLinks.send(host, envelope) },

@@ -40,11 +40,15 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
   };
 }
 
-/** What the configuration says about stanzas that have to wait before they are routed. */
-export function queueOptions(
+/** What the configuration says about what routing keeps. */
+export function routerBounds(
   { limits }: Config,
-): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes">> {
-  return { maxQueued: limits.lookupMaxItems, maxQueuedBytes: limits.lookupMaxBytes };
+): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes" | "memory">> {
+  return {
+    maxQueued: limits.lookupMaxItems,
+    maxQueuedBytes: limits.lookupMaxBytes,
+    memory: { maxPairs: limits.repeatMaxPairs, maxStanzas: limits.resendMaxMessages },
+  };
 }
 
 /** What the configuration says about keeping order between the nodes of this datacenter. */

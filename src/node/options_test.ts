@@ -7,8 +7,8 @@ import {
   linksOptions,
   managementOptions,
   portLimits,
-  queueOptions,
   resumptionOptions,
+  routerBounds,
   webSocketLimits,
 } from "./options.ts";
 
@@ -38,6 +38,8 @@ admin_max_head_bytes = 2300
 admin_max_body_bytes = 2400
 lookup_max_items = 11
 lookup_max_bytes = 1100
+repeat_max_pairs = 31
+resend_max_messages = 32
 handover_max_items = 12
 handover_max_bytes = 1200
 [modules.mod_stream_management]
@@ -75,8 +77,12 @@ Deno.test("linksOptions() forgets no lane with which a peer may still come back"
   assert.equal(linksOptions(longer).inboundMemoryMs, 14_000);
 });
 
-Deno.test("queueOptions() and handoverOptions() give routing the bounds of the file", () => {
-  assert.deepEqual(queueOptions(CONFIG), { maxQueued: 11, maxQueuedBytes: 1100 });
+Deno.test("routerBounds() and handoverOptions() give routing the bounds of the file", () => {
+  assert.deepEqual(routerBounds(CONFIG), {
+    maxQueued: 11,
+    maxQueuedBytes: 1100,
+    memory: { maxPairs: 31, maxStanzas: 32 },
+  });
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });
 

@@ -1,15 +1,24 @@
 import type { Envelope } from "../envelope.ts";
 import { RepeatFilter } from "./repeat_filter.ts";
-import type { DeliveredNumbers } from "./repeat_filter.ts";
+import type { DeliveredNumbers, RepeatFilterOptions } from "./repeat_filter.ts";
 import { ResendFilter } from "./resend_filter.ts";
+import type { ResendFilterOptions } from "./resend_filter.ts";
+
+/** Bounds of what is remembered. */
+export type DeliveryMemoryOptions = Pick<RepeatFilterOptions, "maxPairs"> & ResendFilterOptions;
 
 /**
  * What this node has delivered, as far as it may come a second time: on another way, which its number
  * tells, or sent again by its client, which its text tells. It goes along with a session.
  */
 export class DeliveryMemory {
-  readonly #repeats = new RepeatFilter();
-  readonly #resends = new ResendFilter();
+  readonly #repeats: RepeatFilter;
+  readonly #resends: ResendFilter;
+
+  constructor(options: DeliveryMemoryOptions = {}) {
+    this.#repeats = new RepeatFilter(options);
+    this.#resends = new ResendFilter(options);
+  }
 
   /**
    * True when it was delivered here before.

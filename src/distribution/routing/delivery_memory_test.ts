@@ -54,6 +54,31 @@ Deno.test("DeliveryMemory.hasDelivered() knows by its text what a client sends a
   );
 });
 
+/** A message of somebody else, with another text. */
+function other(name: string): Envelope {
+  const { stanza, ...fields } = message(7, 1);
+  const from = parseJid(`${name}@example.com/x`);
+  const bytes = new TextEncoder().encode(TEXT.replace("hello", name));
+  return new Envelope({ ...fields, stanza: { ...stanza, from, bytes } });
+}
+
+for (
+  const [bound, again] of [
+    [{ maxPairs: 2 }, message(7, 1)],
+    [{ maxStanzas: 2 }, message(8, 1, { isResent: true })],
+  ] as const
+) {
+  Deno.test(`DeliveryMemory knows two of ${Object.keys(bound)} and not a third`, () => {
+    const knowsAfter = (...names: readonly string[]) => {
+      const memory = new DeliveryMemory(bound);
+      memory.noteDelivered(message(7, 1));
+      for (const name of names) memory.noteDelivered(other(name));
+      return memory.hasDelivered(again, true);
+    };
+    assert.deepEqual([knowsAfter("c"), knowsAfter("c", "d")], [true, false]);
+  });
+}
+
 Deno.test("DeliveryMemory.noteDelivered() remembers no text of what is sent once", () => {
   const memory = new DeliveryMemory();
   memory.noteDelivered(message(7, 1, { isSentOnce: true }));

@@ -15,6 +15,8 @@ export type {
   Placement,
   Placements,
 } from "./ports.ts";
+export { DEFAULT_MAX_PAIRS } from "./repeat_filter.ts";
+export { DEFAULT_MAX_STANZAS } from "./resend_filter.ts";
 export type { HandoverOrderOptions } from "./handover_order.ts";
 export { resolveHandoverOptions } from "./handover_order.ts";
 export type { ReturnReason, RouterDeps, RouterOptions } from "./router.ts";

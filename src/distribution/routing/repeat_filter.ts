@@ -24,6 +24,10 @@ export interface RepeatFilterOptions {
   readonly window?: number;
 }
 
+/** Pairs that are remembered, unless configured. */
+export const DEFAULT_MAX_PAIRS = 65_536;
+
+/** Processes that carry one sender's stanzas at a time: one, and those that it has just come from. */
 const MAX_PROCESSES_PER_PAIR = 4;
 
 /** In place of what was forgotten: below every sequence, so that nothing counts as older than it all. */
@@ -45,7 +49,7 @@ export class RepeatFilter {
   #youngPairs = 0;
 
   constructor(options: RepeatFilterOptions = {}) {
-    this.#maxPairs = options.maxPairs ?? 65_536;
+    this.#maxPairs = options.maxPairs ?? DEFAULT_MAX_PAIRS;
     this.#window = options.window ?? 64;
   }
 

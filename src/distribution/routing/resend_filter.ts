@@ -8,6 +8,9 @@ export interface ResendFilterOptions {
   readonly maxStanzas?: number;
 }
 
+/** Messages that are remembered, unless configured. */
+export const DEFAULT_MAX_STANZAS = 262_144;
+
 /**
  * Remembers what was delivered here by its text, so that a message which a client sends again after
  * its node has died, on another stream and through another process, is delivered once.
@@ -22,7 +25,7 @@ export class ResendFilter {
   #old: FingerprintSet | undefined;
 
   constructor(options: ResendFilterOptions = {}) {
-    this.#half = (options.maxStanzas ?? 262_144) >> 1;
+    this.#half = (options.maxStanzas ?? DEFAULT_MAX_STANZAS) >> 1;
   }
 
   /** Notes that the message has been delivered. */

@@ -11,6 +11,7 @@ import type { BounceFailure, BounceOptions } from "./bounce_store.ts";
 import { decide, workerKey } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
+import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
 import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
@@ -28,6 +29,7 @@ export interface RouterOptions {
   readonly maxQueued?: number;
   /** Bytes of their text. @default 67108864 */
   readonly maxQueuedBytes?: number;
+  readonly memory?: DeliveryMemoryOptions;
 }
 
 /** What may wait for lookups, unless configured. */
@@ -72,7 +74,7 @@ interface Waiting {
  */
 export class Router {
   /** What this node has delivered. */
-  readonly memory = new DeliveryMemory();
+  readonly memory: DeliveryMemory;
   readonly #domains: Domains;
   readonly #messageTtl: number;
   readonly #deps: RouterDeps;
@@ -86,6 +88,7 @@ export class Router {
   readonly #leftOpen = new Map<string, Set<string>>();
 
   constructor(options: RouterOptions, deps: RouterDeps) {
+    this.memory = new DeliveryMemory(options.memory);
     this.#domains = options.domains;
     this.#messageTtl = options.messageTtl ?? 4;
     this.#deps = deps;
