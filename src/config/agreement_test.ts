@@ -116,6 +116,13 @@ Deno.test("the defaults of the file are those of what waits in routing", () => {
   );
 });
 
+Deno.test("redis.command_timeout_ms takes what the session table takes, and nothing past it", () => {
+  const read = (value: number) =>
+    parse(`${SOUND}redis.command_timeout_ms = ${value}\n`).globalDistrib.redis.commandTimeoutMs;
+  assert.deepEqual([100, 60_000].map(read), [100, 60_000]);
+  for (const value of [99, 60_001]) assert.throws(() => read(value), /command_timeout_ms/);
+});
+
 Deno.test("the defaults of the file are those of what routing remembers", () => {
   const { repeatMaxPairs, resendMaxMessages } = parse(SOUND).limits;
   assert.deepEqual([repeatMaxPairs, resendMaxMessages], [DEFAULT_MAX_PAIRS, DEFAULT_MAX_STANZAS]);
@@ -130,13 +137,21 @@ Deno.test("the defaults of the file are those of the session table", () => {
     incarnation: 1,
   });
   assert.deepEqual(
-    [redis.host, redis.port, redis.poolSize, redis.expireAfterMs, redis.refreshAfterMs],
+    [
+      redis.host,
+      redis.port,
+      redis.poolSize,
+      redis.expireAfterMs,
+      redis.refreshAfterMs,
+      redis.commandTimeoutMs,
+    ],
     [
       table.redis.server,
       table.redis.port,
       table.redis.poolSize,
       table.redis.expireAfterMs,
       table.redis.refreshAfterMs,
+      table.redis.commandTimeoutMs,
     ],
   );
   assert.deepEqual(

@@ -163,6 +163,7 @@ export interface RedisConfig extends HostPort {
   readonly replication: "builtin" | "external";
   readonly expireAfterMs: number;
   readonly refreshAfterMs: number;
+  readonly commandTimeoutMs: number;
 }
 
 /** `modules.mod_global_distrib.cache`. */

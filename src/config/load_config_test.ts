@@ -104,6 +104,7 @@ Deno.test("parseConfig() fills in every default", () => {
         replication: "external",
         expireAfterMs: 120_000,
         refreshAfterMs: 60_000,
+        commandTimeoutMs: 5000,
       },
       cache: {
         cachesMissed: true,

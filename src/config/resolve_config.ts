@@ -135,6 +135,7 @@ function resolveGlobalDistrib(file: FileConfig, surroundings: Surroundings): Glo
       replication: redis.replication,
       expireAfterMs: redis.expire_after * 1000,
       refreshAfterMs: redis.refresh_after * 1000,
+      commandTimeoutMs: redis.command_timeout_ms,
     },
     cache: {
       cachesMissed: cache.cache_missed,

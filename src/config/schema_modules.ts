@@ -89,6 +89,10 @@ export const REDIS = z.strictObject({
   refresh_after: seconds().default(60).describe(
     "how often a node refreshes its own data; below `expire_after`",
   ),
+  command_timeout_ms: integer(100, 60_000).default(5000).describe(
+    "milliseconds that Redis may say nothing to what it is asked; then its connection is given up, and " +
+      "a new one made",
+  ),
 });
 
 const CACHE = z.strictObject({

@@ -72,6 +72,7 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
       poolSize: redis.poolSize,
       expireAfterMs: redis.expireAfterMs,
       refreshAfterMs: redis.refreshAfterMs,
+      commandTimeoutMs: redis.commandTimeoutMs,
     },
     cache: {
       cacheMissed: cache.cachesMissed,

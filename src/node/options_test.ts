@@ -9,6 +9,7 @@ import {
   portLimits,
   resumptionOptions,
   routerBounds,
+  tableOptions,
   webSocketLimits,
 } from "./options.ts";
 
@@ -51,7 +52,7 @@ stale_h = { max_items = 20 }
 global_host = "example.com"
 local_host = "dc1.example.com"
 connections.tls_opts = false
-redis = { expire_after = 14, refresh_after = 5 }
+redis = { expire_after = 14, refresh_after = 5, command_timeout_ms = 330 }
 connections.rehome_after_ms = 17
 connections.reroute_after_ms = 18
 `,
@@ -75,6 +76,14 @@ Deno.test("linksOptions() forgets no lane with which a peer may still come back"
   const { limits } = CONFIG;
   const longer = { ...CONFIG, limits: { ...limits, linkLaneLifetimeMs: 13_999 } };
   assert.equal(linksOptions(longer).inboundMemoryMs, 14_000);
+});
+
+Deno.test("tableOptions() gives the session table the times of the file", () => {
+  const { redis } = tableOptions(CONFIG, 1);
+  assert.deepEqual(
+    [redis!.expireAfterMs, redis!.refreshAfterMs, redis!.commandTimeoutMs],
+    [14_000, 5000, 330],
+  );
 });
 
 Deno.test("routerBounds() and handoverOptions() give routing the bounds of the file", () => {
