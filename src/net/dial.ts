@@ -33,6 +33,7 @@ export interface DialOptions {
   readonly clock?: Clock;
 }
 
+/** Links set it: `limits.link_handshake_timeout`. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /**

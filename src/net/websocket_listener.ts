@@ -52,7 +52,10 @@ export interface WebSocketHandlers {
   page?(path: string, host: string): WebPage | undefined;
 }
 
-/** RFC 9110 §7.2, RFC 3986 §3.2.2: a name or address, and a port. Nothing that could end a quote. */
+/**
+ * RFC 9110 §7.2, RFC 3986 §3.2.2: a name or address, and a port; a name has 255 characters at most.
+ * Nothing that could end a quote.
+ */
 const HOST = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[\da-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const MAX_HOST_LENGTH = 261;
 

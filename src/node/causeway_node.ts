@@ -58,7 +58,10 @@ export interface NodeDeps {
   readonly superseded: () => void;
 }
 
-/** Milliseconds that clients may take at a graceful stop to acknowledge what they were sent. */
+/**
+ * Milliseconds that clients may take at a graceful stop to acknowledge what they were sent; this and the
+ * next are shares of `limits.shutdown_timeout`, which bounds them all.
+ */
 const COLLECT_MS = 2_000;
 /** Milliseconds that peers may take at a graceful stop to end their side of what has ended here. */
 const CLOSE_MS = 1_000;

@@ -374,7 +374,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 }
 
-/** Recipients that the table is asked about at once. */
+/** Recipients that the table is asked about at once; the others with the next look. */
 const MAX_LOOKED_FOR = 1000;
 
 /** True when what it holds can go nowhere: it is down and not coming back. */

@@ -25,7 +25,10 @@ import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import { checkSender } from "./sender_rules.ts";
 
-/** Above this what waits for the peer to read is not added to: it gets its ACK later. */
+/**
+ * Above this what waits for the peer to read is not added to: it gets its ACK later, and all of it at
+ * once. Many of the largest ACK; nothing is gained by another value.
+ */
 const MAX_PENDING_BYTES = 262_144;
 
 /** Who is told of an incoming link's life. */

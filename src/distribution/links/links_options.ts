@@ -1,4 +1,8 @@
-/** What may be set about links; each has a default. */
+/**
+ * What may be set about links; each has a default. The file has a key for each that bounds what a peer
+ * can make us hold or wait for; the others pace what we do ourselves (`ackDelayMs`, `reconnect…`,
+ * `tickMs`, `bindingIdleMs`) or are shares of such a bound (`lane…Water`, `pingIntervalMs`).
+ */
 export interface LinksOptions {
   /** Connections to each endpoint; 1 to 1000. @default 1 */
   readonly connectionsPerEndpoint?: number;

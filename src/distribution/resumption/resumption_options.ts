@@ -15,6 +15,9 @@ export interface ResumptionOptions {
 /** Sessions that may be on their way from a node at once, unless configured. */
 export const DEFAULT_MAX_GIVINGS = 10_000;
 
+// What follows is the protocol's and not the operator's: both ends count on it being alike, within the
+// `timeoutMs` that there is for all of it.
+
 /** Milliseconds that a session waits, before it goes, for the fate of what its client sent last. */
 export const COVER_MS = 250;
 /** Milliseconds between looks whether the session table says where a session went, and for how long. */
@@ -39,5 +42,8 @@ export const WINDOW_BYTES = 262_144;
 export const MAX_DETAILS_IN_ALL = 16_384;
 /** Senders of whom it is told what was delivered. */
 export const MAX_SENDERS = 2_048;
-/** Transfers of which a taker knows, when asked again, that it took them. */
+/**
+ * Transfers of which a taker knows, when asked again, that it took them. Clients make them, one with each
+ * move of a session; a few hundred bytes each.
+ */
 export const MAX_TAKINGS_KEPT = 100_000;

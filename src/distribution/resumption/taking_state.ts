@@ -63,7 +63,7 @@ export interface TakingStep {
   readonly actions: readonly TakingAction[];
 }
 
-/** Nodes that may send us on before it is enough. */
+/** Nodes that may send us on before it is enough: a session that moves faster is not to be caught. */
 const MAX_HOPS = 4;
 
 const OVER: TakingState = { kind: "over" };

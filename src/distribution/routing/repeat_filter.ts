@@ -20,7 +20,7 @@ export interface DeliveredNumbers {
 export interface RepeatFilterOptions {
   /** Sender–recipient pairs; the oldest half is forgotten first. @default 65536 */
   readonly maxPairs?: number;
-  /** Stanza numbers per pair and origin process. @default 64 */
+  /** Stanza numbers per pair and origin process; a record that moves with a session has 255 at most. @default 64 */
   readonly window?: number;
 }
 

@@ -3,7 +3,7 @@ import type { PositionFields, TableRecord } from "../wire/mod.ts";
 import { changesFrame, MAX_TABLE_RECORDS, snapshotFrame } from "../wire/mod.ts";
 import type { ChangeLog } from "./change_log.ts";
 
-/** Changes that the other side may have to apply at once. */
+/** Changes that the other side may have to apply at once. The protocol's: it reads at its own pace. */
 export const MAX_AHEAD = 4_096;
 /** Pieces of a snapshot that the other side may have to apply at once: stanzas come in between. */
 export const MAX_PIECES_AHEAD = 2;

@@ -1,6 +1,6 @@
 import type { TableRecord } from "../wire/mod.ts";
 
-/** Changes kept for datacenters that were away; one that missed more gets a snapshot. */
+/** Changes kept for datacenters that were away; one that missed more gets a snapshot, and loses nothing. */
 const CAPACITY = 16_384;
 
 /** The last changes of this node's own entries, numbered from 1. */

@@ -19,7 +19,7 @@ export interface ClusterBusHandlers {
   arrived(nodeName: string, process: number): void;
 }
 
-/** Keys that wait for the end of the turn before everything is said to have changed one by one. */
+/** Keys of one turn at which they are told before its end: they are told all the same, in more frames. */
 const MAX_WAITING = 100_000;
 
 /**

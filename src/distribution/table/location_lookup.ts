@@ -11,7 +11,10 @@ import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.t
 import { RedisErrorReply } from "./redis_commands.ts";
 import type { TableMetrics } from "./table_metrics.ts";
 
-/** How long those wait for a silent Redis who could be answered without it. */
+/**
+ * How long those wait for a silent Redis who could be answered without it; the others wait for
+ * `redis.command_timeout_ms`. Longer than Redis takes, and not felt by people: no option.
+ */
 const PATIENCE_MS = 250;
 
 /** What a lookup needs. */

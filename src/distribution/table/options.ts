@@ -35,11 +35,11 @@ export interface RedisOptions {
   readonly refreshAfterMs?: number;
   /** Silence of Redis, with commands under way, after which the connection is given up; 100 to 60_000. @default 5_000 */
   readonly commandTimeoutMs?: number;
-  /** Longest wait between attempts to connect; 50 to 60_000. @default 2_000 */
+  /** Longest wait between attempts to connect; 50 to 60_000. No key: our own pace. @default 2_000 */
   readonly reconnectMaxMs?: number;
   /** When a login or logout is read back and repaired. @default [1_000, 5_000] */
   readonly readBackMs?: readonly number[];
-  /** Time for `close` to withdraw what is ours; the rest expires. @default 5_000 */
+  /** Time for `close` to withdraw what is ours; the rest expires. No key: a share of a stop's. @default 5_000 */
   readonly withdrawMs?: number;
 }
 

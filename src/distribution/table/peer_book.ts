@@ -8,7 +8,7 @@ import type { RedisCommand, RedisCommands } from "./redis_commands.ts";
 const PEER_SECONDS = String(30 * 86_400);
 /** Stands in for a node's name where it is not the node that told. */
 const HEARSAY = "";
-/** Datacenters remembered at once. */
+/** Datacenters remembered at once: more than a mesh has (a MESH frame names 64), garbage may name more. */
 const MAX_PEERS = 256;
 
 /**

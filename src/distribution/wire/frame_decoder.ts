@@ -8,7 +8,10 @@ import { MAX_INVALIDATE_BYTES } from "./invalidate_frame.ts";
 import { MAX_DETAILS_BYTES, MAX_RESUME_BYTES, QUEUE_HEADER_BYTES } from "./resume_frames.ts";
 import { MAX_TABLE_FRAME_BYTES } from "./table_frames.ts";
 
-/** Bounds on frames, lengths and types included. */
+/**
+ * Bounds on frames, lengths and types included. Those that are no option here are constants of the
+ * protocol, which peers count on (`docs/protocol.md`): `MAX_…` beside the frames that they are of.
+ */
 export interface FrameLimits {
   /** Bytes of a STANZA frame or of an optional frame that is skipped. */
   readonly maxFrameBytes: number;

@@ -38,7 +38,10 @@ import { SessionPresence } from "./session_presence.ts";
 /** Stamped stanzas of all sessions: they live about as long as each other. */
 const SLAB = new SlabAllocator();
 
-/** Milliseconds in which a client sends again what a stream that it could not resume left open. */
+/**
+ * Milliseconds in which a client sends again what a stream that it could not resume left open. It says
+ * which stanzas are compared, and holds nothing: `limits.resend_max_messages` bounds what is remembered.
+ */
 const RESENDING_MS = 60_000;
 
 /** What a session is given by its stream. */

@@ -14,7 +14,10 @@ const RIGHT_TO_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const LEFT_TO_RIGHT_LETTER = /\p{L}/u;
 
-/** Longest password taken, in UTF-16 units, so that hashing one stays cheap. */
+/**
+ * Longest password taken, in UTF-16 units, so that hashing one stays cheap. Not an option: it is alike
+ * where an account is made and at every node where it logs in.
+ */
 export const MAX_PASSWORD_LENGTH = 1024;
 
 /**

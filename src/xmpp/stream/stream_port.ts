@@ -22,7 +22,10 @@ export interface StreamPortOptions {
   begin(transport: StreamTransport, owner: StreamOwner): PortStream;
 }
 
-/** Streams at once of which a port only says why it will not have them; more are cut without a word. */
+/**
+ * Streams at once of which a port only says why it will not have them; more are cut without a word. What
+ * a stranger hears is a courtesy, which nobody needs more of: no option.
+ */
 const MAX_REFUSALS = 100;
 
 /** The streams that came in at one port: lets them in, keeps them alive, ends them. */
