@@ -456,9 +456,10 @@ export class Router {
 
   /** False when nothing here answers to the address; otherwise the envelope is dealt with. */
   #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
-    // What entered here has one way to this place, unless it went to another node and came back.
+    // What entered here has one way to this place, unless it went to another node and came back: the
+    // one that it was sent to first may have kept a copy of it, and so may the lane that led there.
     const mayComeTwice = envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
-      envelope.isHandedOver;
+      envelope.isHandedOver || envelope.isHeldBefore;
     if (this.memory.hasDelivered(envelope, mayComeTwice)) {
       this.#drop(envelope, "repeat");
       return true;

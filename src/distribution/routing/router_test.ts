@@ -450,6 +450,24 @@ for (
   });
 }
 
+Deno.test("Router delivers once what has come back from another datacenter, and from the lane that led there", async () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, BOB));
+  const { envelope } = fixture.sent[0]!;
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.table.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  const { process, sequence } = envelope;
+  const back = { ...fromLink(envelope.stanza, { ttl: 2, sequence }), process };
+  fixture.router.received(new Envelope(back, new FakeLink(), 1));
+  assert.equal(fixture.delivered.length, 1);
+  envelope.mayBeRepeat = true; // it was sent
+  fixture.router.returned(envelope, "peer-gone");
+  await fixture.settled();
+  assert.equal(fixture.delivered.length, 1);
+});
+
 Deno.test("Router hands to another node what cannot leave any more, and does not answer it", () => {
   const fixture = new RouterFixture();
   fixture.handedOn = [];
