@@ -273,6 +273,7 @@ export class Giving implements FreezeOwner {
     if (this.#leaving !== undefined || this.#state.kind !== "taken") return;
     if (clock.monotonicMs() >= this.#knownUntilMs) return this.#leave();
     const goOn = (isElsewhere: boolean) => {
+      if (this.#state.kind !== "taken") return; // over meanwhile
       if (isElsewhere) return this.#leaveSoon();
       const cancel = clock.after(KNOWN_CHECK_MS, () => {
         this.#cancels.delete(cancel);

@@ -1,0 +1,505 @@
+import assert from "node:assert/strict";
+import { setImmediate as immediately } from "node:timers/promises";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { FullJid, parseJid } from "../../xmpp/mod.ts";
+import type {
+  Freezing,
+  FrozenSession,
+  Relay,
+  ResumeRequest,
+  SessionState,
+  Unfreezing,
+} from "../../xmpp/mod.ts";
+import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
+import { Envelope } from "../mod.ts";
+import type { OpenLink } from "../mod.ts";
+import {
+  decodeDetails,
+  decodeEnd,
+  decodeGiven,
+  decodeQueue,
+  decodeSession,
+  FRAME_TYPE,
+} from "../wire/mod.ts";
+import type { TakerStep } from "../wire/mod.ts";
+import { HOME, message } from "./_test_nodes.ts";
+import { Giving } from "./giving.ts";
+import { ResumptionMetrics } from "./resumption_metrics.ts";
+import { COVER_MS, GRACE_MS, KNOWN_CHECK_MS, KNOWN_MS } from "./resumption_options.ts";
+
+const TRANSFER = 7;
+const OLD = 1;
+const NEW = 2;
+const TIMEOUT_MS = 5_000;
+const REQUEST: ResumeRequest = { previd: "1-1", account: "alice@example.com", h: 3 };
+
+/** A frozen session that writes down what is done with it. */
+class TestSession implements FrozenSession {
+  readonly jid = parseJid(HOME) as FullJid;
+  isCovered = true;
+  isFull = false;
+  unrelayed = 0;
+  /** Where the table says that it is; an error: nobody can tell. */
+  isGone: boolean | Error = false;
+  readonly done: string[];
+  readonly queue: Envelope[];
+  #relay: Relay | undefined;
+  #relayed = 0;
+
+  constructor(done: string[], kept: readonly Envelope[]) {
+    this.done = done;
+    this.queue = [...kept];
+  }
+
+  get kept(): number {
+    return this.queue.length;
+  }
+
+  state(): SessionState {
+    const { jid } = this;
+    return {
+      jid,
+      received: 5,
+      covered: 4,
+      acknowledged: 3,
+      resumeTimeoutMs: 600_000,
+      resendingMs: 0.5,
+      lang: undefined,
+      priority: undefined,
+      presence: undefined,
+      directed: [parseJid("carol@example.com/x")],
+    };
+  }
+
+  relay(relay: Relay, from: number): void {
+    this.#relay = relay;
+    this.#relayed = from;
+    this.relayMore();
+  }
+
+  relayMore(): void {
+    for (; this.#relayed < this.queue.length; this.#relayed++) {
+      if (!this.#relay!.write(this.queue[this.#relayed]!, this.#relayed + 1)) break;
+    }
+    this.unrelayed = this.queue.length - this.#relayed;
+  }
+
+  settle(count: number): void {
+    this.done.push(`settle ${count}`);
+    this.queue.splice(0, count);
+  }
+
+  isElsewhere(): Promise<boolean> {
+    this.done.push("look");
+    return this.isGone instanceof Error
+      ? Promise.reject(this.isGone)
+      : Promise.resolve(this.isGone);
+  }
+
+  thaw(): void {
+    this.done.push("thaw");
+  }
+
+  give(process: number): void {
+    this.done.push(`give ${process}`);
+  }
+
+  leave(): Promise<void> {
+    this.done.push("leave");
+    return Promise.resolve();
+  }
+
+  giveBack(mayBeRepeat: boolean): void {
+    this.done.push(mayBeRepeat ? "give back as repeats" : "give back");
+  }
+}
+
+interface Situation {
+  /** @default frozen */
+  readonly freezing?: Freezing;
+  /** @default another datacenter's */
+  readonly takerHost?: string;
+  /** Stanzas that the session keeps. @default 2 */
+  readonly keeps?: number;
+  readonly isCovered?: boolean;
+}
+
+/** One transfer from a node of dc1, with all around it played. */
+class World {
+  readonly clock = new ManualClock();
+  readonly log = new MemoryLogger();
+  readonly metrics = new MemoryMetrics();
+  /** What was done with the session and told to the taker, in order. */
+  readonly done: string[] = [];
+  readonly forgotten: number[] = [];
+  readonly session: TestSession;
+  readonly giving: Giving;
+  readonly #host: string;
+
+  constructor({ freezing, takerHost = "dc2.example.com", keeps = 2, isCovered }: Situation = {}) {
+    this.#host = takerHost;
+    const kept = Array.from({ length: keeps }, (_, index) => envelope(index + 1));
+    this.session = new TestSession(this.done, kept);
+    this.session.isCovered = isCovered ?? true;
+    this.giving = new Giving({ transfer: TRANSFER, link: this.link() }, {
+      options: { timeoutMs: TIMEOUT_MS, maxItems: 100, maxBytes: 1e6, expireAfterMs: 120_000 },
+      process: OLD,
+      localHost: "dc1.example.com",
+      sessions: { freeze: () => freezing ?? { kind: "frozen", session: this.session } },
+      memory: {
+        deliveredTo: () => [],
+        learnDelivered() {},
+        noteDelivered() {},
+        forgetDelivered: ({ sequence }) => void this.forgotten.push(sequence),
+      },
+      metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
+      clock: this.clock,
+      log: this.log,
+      follows: (_jid, host) => void this.done.push(`follows ${host ?? "nobody"}`),
+      over: () => void this.done.push("over"),
+    });
+  }
+
+  /** A link to the taker. */
+  link(name = ""): OpenLink {
+    return {
+      host: this.#host,
+      nodeName: `node1@${this.#host}`,
+      process: NEW,
+      send: (frame) => void this.done.push(`${name}${show(frame)}`),
+      refuse: (detail) => assert.fail(detail),
+    };
+  }
+
+  begin(): this {
+    this.giving.begin(REQUEST);
+    return this;
+  }
+
+  have(step: TakerStep, received = 0, settled = 0): void {
+    this.giving.have({ transfer: TRANSFER, step, received, settled });
+  }
+
+  /** What was done since the last call. */
+  async news(): Promise<readonly string[]> {
+    await immediately();
+    return this.done.splice(0);
+  }
+
+  asked(outcome: string): number {
+    return this.metrics.value("causeway_sessions_asked_for_total", { outcome });
+  }
+
+  /** The session is the taker's, which knows. */
+  async taken(): Promise<void> {
+    this.begin();
+    await this.news();
+    this.have("commit", this.session.kept);
+    await this.news();
+    this.have("taken", this.session.kept);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.giving.peerGone(true);
+    await immediately();
+    assert.equal(this.clock.pendingTimers, 0, "no timer outlives a transfer");
+  }
+}
+
+function envelope(sequence: number): Envelope {
+  return new Envelope({
+    stanza: message(`m${sequence}`),
+    process: 99,
+    sequence,
+    origin: "dc9.example.com",
+    sentAtUs: 1,
+    ttl: 3,
+    bounces: 0,
+    mayBeRepeat: false,
+  });
+}
+
+/** A frame that the taker is sent, in a word or two. */
+function show(frame: Uint8Array): string {
+  const type = frame[4]!;
+  const end = frame.length;
+  switch (type) {
+    case FRAME_TYPE.session: {
+      const { jid, received, covered, acknowledged } = decodeSession(frame, 0, end);
+      return `SESSION ${jid} ${received}/${covered}/${acknowledged}`;
+    }
+    case FRAME_TYPE.details:
+      return `DETAILS ${decodeDetails(frame, 0, end).details.map(({ kind }) => kind)}`;
+    case FRAME_TYPE.queue: {
+      const { stanzas, isEnd, isCaughtUp } = decodeQueue(frame, 0, end);
+      const marks = `${isEnd ? " end" : ""}${isCaughtUp ? " caught-up" : ""}`;
+      return `QUEUE [${stanzas.map(({ number }) => number)}]${marks}`;
+    }
+    case FRAME_TYPE.given:
+      return `GIVEN ${decodeGiven(frame, 0, end)}`;
+    case FRAME_TYPE.end: {
+      const { reason, h, sentCount, process } = decodeEnd(frame, 0, end);
+      return `END ${reason} h=${h} sent=${sentCount} process=${process}`;
+    }
+    default:
+      return `type ${type}`;
+  }
+}
+
+const SENT = [
+  `SESSION ${HOME} 5/4/3`,
+  "DETAILS directed",
+  "QUEUE [1,2] end",
+];
+
+Deno.test("Giving.begin() tells the taker why it gets no session, and ends", async () => {
+  const cases: readonly (readonly [Freezing, string])[] = [
+    [{ kind: "unknown" }, "END unknown h=undefined sent=0 process=0"],
+    [{ kind: "other-account" }, "END other-account h=undefined sent=0 process=0"],
+    [{ kind: "stale", h: 12 }, "END stale h=12 sent=0 process=0"],
+    [
+      { kind: "handled-too-high", sentCount: 9 },
+      "END handled-too-high h=undefined sent=9 process=0",
+    ],
+    [{ kind: "moved", process: 33 }, "END moved h=undefined sent=0 process=33"],
+  ];
+  for (const [freezing, end] of cases) {
+    await using world = new World({ freezing });
+    world.begin();
+    assert.deepEqual(await world.news(), [end, "over"]);
+    assert.equal(world.asked("refused"), 1);
+    world.have("commit");
+    assert.deepEqual(await world.news(), [], "what comes late is heeded no more");
+  }
+});
+
+Deno.test("Giving.begin() sends a session at once when what its client sent has met its fate", async () => {
+  await using world = new World();
+  world.begin();
+  assert.deepEqual(await world.news(), SENT);
+});
+
+Deno.test("Giving waits for the fate of what the client sent, and no longer than COVER_MS", async () => {
+  for (const isInTime of [true, false]) {
+    await using world = new World({ isCovered: false });
+    world.begin();
+    world.clock.advance(COVER_MS - 1);
+    assert.deepEqual(await world.news(), []);
+    if (isInTime) world.giving.covered();
+    else world.clock.advance(1);
+    assert.deepEqual(await world.news(), SENT);
+    world.clock.advance(1);
+    assert.deepEqual(await world.news(), [], "it is sent once");
+  }
+});
+
+Deno.test("Giving gives a session on commit, and then alone", async () => {
+  await using world = new World();
+  world.begin();
+  await world.news();
+  world.have("commit", 2);
+  assert.deepEqual(await world.news(), [
+    "look",
+    "follows dc2.example.com",
+    `give ${NEW}`,
+    `GIVEN ${TRANSFER}`,
+  ]);
+  assert.equal(world.giving.isGiven, true);
+  assert.deepEqual(world.forgotten, [1, 2], "they were not delivered here");
+  world.clock.advance(TIMEOUT_MS);
+  assert.deepEqual(await world.news(), [], "what is given is not taken back");
+});
+
+Deno.test("Giving gives a session also when the table cannot be asked", async () => {
+  await using world = new World();
+  world.session.isGone = new Error("Redis is away");
+  world.begin();
+  await world.news();
+  world.have("commit", 2);
+  assert.ok((await world.news()).includes(`give ${NEW}`));
+});
+
+Deno.test("Giving leaves a session to whoever has logged in with its resource elsewhere meanwhile", async () => {
+  await using world = new World();
+  world.session.isGone = true;
+  world.begin();
+  await world.news();
+  world.have("commit", 2);
+  assert.deepEqual(await world.news(), [
+    "look",
+    "thaw",
+    "END ended h=undefined sent=0 process=0",
+    "over",
+  ]);
+  assert.equal(world.giving.isGiven, false);
+});
+
+Deno.test("Giving tells the taker when a newer claim has the session, and when it has ended", async () => {
+  for (const reason of ["superseded", "ended"] satisfies Unfreezing[]) {
+    await using world = new World();
+    world.begin();
+    await world.news();
+    world.giving.ended(reason);
+    const end = `END ${reason} h=undefined sent=0 process=0`;
+    assert.deepEqual(await world.news(), [end, "over"], "and does not thaw what is another's");
+    assert.equal(world.asked("ended"), reason === "ended" ? 1 : 0);
+    world.have("commit", 2);
+    assert.deepEqual(await world.news(), []);
+  }
+});
+
+Deno.test("Giving takes a session back after timeoutMs without a commit, and not a millisecond before", async () => {
+  await using world = new World();
+  world.begin();
+  await world.news();
+  world.clock.advance(TIMEOUT_MS - 1);
+  assert.deepEqual(await world.news(), []);
+  world.clock.advance(1);
+  assert.deepEqual(await world.news(), ["thaw", "END late h=undefined sent=0 process=0", "over"]);
+  assert.equal(world.asked("taken-back"), 1);
+});
+
+Deno.test("Giving takes a session back when its taker declines, or cannot be reached before it is given", async () => {
+  for (const what of ["decline", "lost", "stop"] as const) {
+    await using world = new World();
+    world.begin();
+    await world.news();
+    if (what === "decline") world.have("decline");
+    else world.giving[what]();
+    assert.deepEqual(await world.news(), ["thaw", "over"], what);
+    assert.equal(world.asked("taken-back"), 1);
+  }
+});
+
+Deno.test("Giving ends a look that comes back too late: the session was taken back", async () => {
+  await using world = new World();
+  world.begin();
+  await world.news();
+  world.have("commit", 2);
+  world.giving.lost(); // before the look is over
+  assert.deepEqual(await world.news(), ["look", "thaw", "over"]);
+});
+
+Deno.test("Giving stays reachable until the table knows the new place, and GRACE_MS longer", async () => {
+  await using world = new World();
+  await world.taken();
+  assert.deepEqual(await world.news(), ["look"]);
+  assert.equal(world.asked("taken"), 1);
+  world.clock.advance(KNOWN_CHECK_MS);
+  assert.deepEqual(await world.news(), ["look"]);
+  world.session.isGone = true;
+  world.clock.advance(KNOWN_CHECK_MS);
+  assert.deepEqual(await world.news(), ["look"]);
+  world.clock.advance(GRACE_MS - 1);
+  assert.deepEqual(await world.news(), []);
+  world.clock.advance(1);
+  assert.deepEqual(await world.news(), ["follows nobody", "leave", "QUEUE [] end caught-up"]);
+});
+
+Deno.test("Giving waits KNOWN_MS at most for the table to know the new place", async () => {
+  await using world = new World();
+  await world.taken();
+  await world.news();
+  for (let waited = KNOWN_CHECK_MS; waited < KNOWN_MS; waited += KNOWN_CHECK_MS) {
+    world.clock.advance(KNOWN_CHECK_MS);
+    assert.deepEqual(await world.news(), ["look"]);
+  }
+  world.clock.advance(KNOWN_CHECK_MS);
+  assert.deepEqual(await world.news(), ["follows nobody", "leave", "QUEUE [] end caught-up"]);
+});
+
+Deno.test("Giving looks for no table when the taker is of its own datacenter", async () => {
+  await using world = new World({ takerHost: "dc1.example.com" });
+  await world.taken();
+  assert.deepEqual(await world.news(), []);
+  world.clock.advance(GRACE_MS);
+  assert.deepEqual(await world.news(), ["follows nobody", "leave", "QUEUE [] end caught-up"]);
+});
+
+Deno.test("Giving leaves at once when it is displaced and can keep nothing more, else after GRACE_MS", async () => {
+  for (const isFull of [true, false]) {
+    await using world = new World();
+    world.begin();
+    await world.news();
+    world.have("commit", 2);
+    await world.news();
+    world.session.isFull = isFull;
+    world.giving.ended("superseded");
+    const left = ["follows nobody", "leave"];
+    assert.deepEqual(await world.news(), isFull ? left : []);
+    world.clock.advance(GRACE_MS);
+    assert.deepEqual(await world.news(), isFull ? [] : left);
+  }
+});
+
+Deno.test("Giving is over when it has left and the taker has settled everything", async () => {
+  await using world = new World({ takerHost: "dc1.example.com" });
+  await world.taken();
+  world.have("more", 2, 1);
+  assert.deepEqual(await world.news(), ["settle 1"]);
+  world.clock.advance(GRACE_MS);
+  await world.news();
+  world.have("more", 2, 1);
+  assert.deepEqual(await world.news(), [
+    "settle 1",
+    "follows nobody",
+    "END done h=undefined sent=0 process=0",
+    "over",
+    "give back",
+  ]);
+  assert.equal(world.asked("given-back"), 0, "there is nothing to route");
+});
+
+Deno.test("Giving heeds nothing that is settled of a session that is not given yet", async () => {
+  await using world = new World();
+  world.begin();
+  await world.news();
+  world.have("more", 2, 2);
+  assert.ok(!(await world.news()).some((each) => each.startsWith("settle")));
+});
+
+Deno.test("Giving routes again what it kept when the taker is gone, as repeats when that is not certain", async () => {
+  for (const isCertain of [true, false]) {
+    await using world = new World();
+    await world.taken();
+    await world.news();
+    world.giving.lost();
+    world.clock.advance(1_000);
+    assert.equal(world.giving.lostAtMs, world.clock.monotonicMs() - 1_000);
+    world.giving.peerGone(isCertain);
+    const news = (await world.news()).filter((each) => each !== "look");
+    const back = isCertain ? "give back" : "give back as repeats";
+    assert.deepEqual(news, ["follows nobody", "leave", "over", back]);
+    assert.equal(world.asked("given-back"), 1);
+  }
+});
+
+Deno.test("Giving.linked() sends again over the new link what the taker has not confirmed, and what it is", async () => {
+  await using world = new World();
+  world.begin();
+  await world.news();
+  world.have("commit", 1);
+  await world.news();
+  world.giving.lost();
+  world.giving.linked(world.link("again "));
+  assert.equal(world.giving.lostAtMs, undefined);
+  assert.deepEqual(await world.news(), [`again GIVEN ${TRANSFER}`, "again QUEUE [2] end"]);
+});
+
+Deno.test("Giving.stop() leaves to the taker what it has received, and routes the rest again", async () => {
+  await using world = new World({ keeps: 3 });
+  world.begin();
+  await world.news();
+  world.have("commit", 2);
+  await world.news();
+  world.giving.stop();
+  assert.deepEqual(await world.news(), [
+    "settle 2",
+    "follows nobody",
+    "leave",
+    "over",
+    "give back",
+  ]);
+  assert.equal(world.asked("given-back"), 1);
+});
