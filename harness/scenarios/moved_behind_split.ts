@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
-import type { CausewayConfiguration } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
-import { Figures, untilNothingIsHeld } from "./_figures.ts";
+import { untilNothingIsHeld } from "./_figures.ts";
 import { ascents, MessageRun } from "./_message_run.ts";
+import { easilySplit, untilLinkIsDown } from "./_splits.ts";
 import { bare, Stage } from "./_stage.ts";
 
 const MESSAGES = 20;
 /** Longer than the scenario takes: nothing comes back because its time is over. */
 const EXPIRE_AFTER_SECONDS = 60;
-const LINK_SILENCE_SECONDS = 1.5;
 
 /** A datacenter is cut off without a word, and somebody of it logs in at another. */
 export const MOVED_BEHIND_SPLIT: Scenario = {
@@ -16,14 +15,7 @@ export const MOVED_BEHIND_SPLIT: Scenario = {
   summary:
     "what waits for bob's datacenter, cut off without a word, finds him where he logs in next",
   replications: REPLICATIONS,
-  options: {
-    configure(configuration: CausewayConfiguration) {
-      const distribution = configuration.modules.mod_global_distrib;
-      Object.assign(distribution.redis, { expire_after: EXPIRE_AFTER_SECONDS, refresh_after: 1 });
-      distribution["cache"] = { jid_lifetime_seconds: 1 };
-      configuration["limits"] = { link_silence_timeout: LINK_SILENCE_SECONDS };
-    },
-  },
+  options: easilySplit(EXPIRE_AFTER_SECONDS),
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");
@@ -40,10 +32,7 @@ export const MOVED_BEHIND_SPLIT: Scenario = {
     const send = () => Promise.all(runs.map((run) => run.send(bob.jid, MESSAGES)));
     await send();
     for (const name of ["dc1", "dc3"]) {
-      await cluster.until(async () => {
-        const figures = await Figures.read(cluster.datacenter(name));
-        return figures.sum("mod_global_distrib_links_open", { host: "dc2.example.com" }) === 0;
-      }, { what: `${name} has given up its links to dc2` });
+      await untilLinkIsDown(cluster, cluster.datacenter(name), cluster.datacenter("dc2"));
     }
     await send();
     say("dc2 is cut off; alice and carol write to bob there, before and after that is known");

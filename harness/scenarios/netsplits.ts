@@ -1,11 +1,11 @@
-import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
+import type { Cluster } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Correspondence } from "./_correspondence.ts";
-import { Figures, untilNothingIsHeld } from "./_figures.ts";
+import { untilNothingIsHeld } from "./_figures.ts";
+import { easilySplit, untilLinkIsDown } from "./_splits.ts";
 import { Stage } from "./_stage.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
-const LINK_SILENCE_SECONDS = 1.5;
 
 /** How long a split lasts: what is seen before it is healed. */
 type Length = "a moment" | "until links are given up" | "until the tables forget";
@@ -29,14 +29,7 @@ export const NETSPLITS: Scenario = {
   name: "netsplits",
   summary: "dc1 is parted from the others five times: each message arrives or comes back, in order",
   replications: REPLICATIONS,
-  options: {
-    configure(configuration: CausewayConfiguration) {
-      const distribution = configuration.modules.mod_global_distrib;
-      Object.assign(distribution.redis, { expire_after: EXPIRE_AFTER_SECONDS, refresh_after: 1 });
-      distribution["cache"] = { jid_lifetime_seconds: 1 };
-      configuration["limits"] = { link_silence_timeout: LINK_SILENCE_SECONDS };
-    },
-  },
+  options: easilySplit(EXPIRE_AFTER_SECONDS),
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");
@@ -80,14 +73,7 @@ export const NETSPLITS: Scenario = {
 async function untilLinksAreDown(cluster: Cluster): Promise<void> {
   const [dc1, ...others] = cluster.datacenters;
   for (const other of others) {
-    for (const [here, there] of [[dc1!, other], [other, dc1!]] as const) {
-      await cluster.until(
-        async () =>
-          (await Figures.read(here)).sum("mod_global_distrib_links_open", {
-            host: there.localHost,
-          }) === 0,
-        { what: `${here.name} has given up its link to ${there.name}` },
-      );
-    }
+    await untilLinkIsDown(cluster, dc1!, other);
+    await untilLinkIsDown(cluster, other, dc1!);
   }
 }
