@@ -1,9 +1,9 @@
-import type { Cluster, Datacenter } from "../cluster/mod.ts";
+import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import { parsePrometheusText, type Sample, sumOf } from "../screen/mod.ts";
 
 const CLASSIC = "global.mod_global_distrib.";
 
-/** What the node of a datacenter had counted at one moment, as its admin API tells. */
+/** What a node of a datacenter had counted at one moment, as its admin API tells. */
 export class Figures {
   readonly #classic: Readonly<Record<string, ClassicMetric>>;
   readonly #samples: readonly Sample[];
@@ -16,10 +16,11 @@ export class Figures {
     this.#samples = samples;
   }
 
-  static async read(datacenter: Datacenter): Promise<Figures> {
+  /** @param node default: the first */
+  static async read(datacenter: Datacenter, node?: CausewayNode): Promise<Figures> {
     const [classic, text] = await Promise.all([
-      get(datacenter, "/api/metrics").then((response) => response.json()),
-      get(datacenter, "/metrics").then((response) => response.text()),
+      get(datacenter.adminUrl("/api/metrics", node)).then((response) => response.json()),
+      get(datacenter.adminUrl("/metrics", node)).then((response) => response.text()),
     ]);
     return new Figures(classic, parsePrometheusText(text));
   }
@@ -50,10 +51,10 @@ export class Figures {
 /** Counters and histograms have a count, gauges a value. */
 type ClassicMetric = { readonly count: number } | { readonly value: number };
 
-async function get(datacenter: Datacenter, path: string): Promise<Response> {
-  const response = await fetch(datacenter.adminUrl(path));
+async function get(url: URL): Promise<Response> {
+  const response = await fetch(url);
   if (response.ok) return response;
-  throw new Error(`${datacenter.name} answers ${response.status} for ${path}`);
+  throw new Error(`${url} answers ${response.status}`);
 }
 
 /**

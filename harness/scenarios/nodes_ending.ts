@@ -2,11 +2,9 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { CausewayNode, Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { isAscending } from "./_message_run.ts";
+import { untilTaken } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
-
-/** Milliseconds between one message and the next. */
-const PAUSE_MS = 5;
 
 /** One of a datacenter's nodes ends with traffic. */
 export const NODES_ENDING: readonly Scenario[] = [
@@ -64,7 +62,7 @@ async function endNode(cluster: Cluster, say: (line: string) => void, end: End):
   say("it is started again: bob is reached there too");
 }
 
-/** Somebody who writes to one address without a pause, until told to stop. */
+/** Somebody who writes to one address, one message after the other, until told to stop. */
 class Stream {
   readonly from: string;
   readonly #client: ChatClient;
@@ -137,7 +135,7 @@ class Stream {
     while (!this.#isStopping) {
       const id = `${this.#prefix}-${this.#sent++}`;
       await this.#client.sendMessage(to, id, { id });
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      await untilTaken(this.#client);
     }
   }
 }

@@ -1,32 +1,33 @@
 import assert from "node:assert/strict";
-import { setTimeout as delay } from "node:timers/promises";
 import type { ChatClient } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster, ClusterOptions } from "../cluster/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
 import type { Address } from "../process/mod.ts";
 import { REPLICATIONS } from "../scenario.ts";
 import type { Scenario } from "../scenario.ts";
-import { errorsOf, proxyBefore } from "./_managed_client.ts";
+import { Figures } from "./_figures.ts";
+import { enterManaged, errorsOf, proxyBefore } from "./_managed_client.ts";
 import type { ManagedClient } from "./_managed_client.ts";
-import { enterManaged } from "./_managed_client.ts";
-import { isAscending, MessageRun } from "./_message_run.ts";
+import { MessageRun } from "./_message_run.ts";
+import { untilTaken } from "./_ping.ts";
 import { becomeAvailable, isPresence, Stage } from "./_stage.ts";
 import { assertOrdered } from "./_two_nodes.ts";
 
-/** Messages of each sender before the cut, while nobody is there, and after the move. */
+/** Messages of each sender before the cut, while nobody is there, at most while bob moves, and after. */
 const BEFORE = 20;
 const MEANWHILE = 40;
+const MOVING = 200;
 const AFTER = 40;
 /** Messages of bob's, each time before and after. */
 const UP = 20;
-/** Pause between messages of one sender while bob moves. */
-const PACE_MS = 5;
-
-/** Longer than a node remembers where somebody is. */
-const CACHED_MS = 1_500;
+/** Hops that a stanza may take, of which one to another datacenter costs one. */
+const MESSAGE_TTL = 4;
 
 function rememberShortly({ modules }: CausewayConfiguration): void {
-  modules.mod_global_distrib["cache"] = { jid_lifetime_seconds: 1 };
+  Object.assign(modules.mod_global_distrib, {
+    message_ttl: MESSAGE_TTL,
+    cache: { jid_lifetime_seconds: 1 },
+  });
 }
 
 /** A datacenter and one of its nodes, counting from 0. */
@@ -102,9 +103,8 @@ async function travel(
     for (const [index, stop] of stops.slice(1).entries()) {
       await move(cluster, { bob, up, proxy, senders, from: stops[index]!, stop });
       await stage.untilTableSaysOfSession(bob, stop.at);
-      await delay(CACHED_MS); // what a node remembers of the place before is the way that messages take
+      for (const sender of senders) await untilStraight(cluster, { sender, bob, stop });
     }
-    await stage.untilTableSaysOfSession(bob, stops.at(-1)!.at);
     for (const { client } of senders) {
       const gone = client.received.filter(isPresence({ from: bob.jid, type: "unavailable" }));
       assert.deepEqual([errorsOf(client), gone], [[], []]);
@@ -139,22 +139,32 @@ async function move(
   await own.send(first.jid, up);
   proxy.refuse();
   proxy.cut();
-  const sending = Promise.all(runs.map((run) => sendSlowly(run, bob.jid, MEANWHILE + AFTER)));
-  await cluster.until(() => runs.every(({ length }) => length >= BEFORE + MEANWHILE), {
-    what: "messages have been sent to a bob without a connection",
-  });
+  for (const run of runs) await run.send(bob.jid, MEANWHILE);
   proxy.setTarget(placeOf(cluster, stop));
   proxy.heal();
-  await bob.comeBack();
-  await sending;
+  const { accepted } = proxy.counts;
+  let isBack = false;
+  const back = bob.comeBack().then(() => isBack = true);
+  const hasCalled = cluster.until(() => proxy.counts.accepted > accepted, {
+    what: "bob's client calls again",
+    everyMs: 1,
+  });
+  await Promise.all(runs.map(async (run, index) => {
+    await hasCalled;
+    for (let sent = 0; sent < MOVING && !isBack; sent++) {
+      await run.send(bob.jid, 1);
+      await untilTaken(senders[index]!.client);
+    }
+    await back;
+    await run.send(bob.jid, AFTER);
+  }));
   for (const [index, run] of runs.entries()) {
     const { arrived, returned } = await run.fates(cluster, [bob]);
     assert.deepEqual(returned, []);
     // Of a third datacenter one message may go by the old place yet, and the next straight to the new one.
     const isThird = ![from.at, stop.at].includes(senders[index]!.at);
     const numbers = isThird ? arrived[0]!.toSorted((one, other) => one - other) : arrived[0]!;
-    if (!isAscending(numbers)) console.log(senders[index]!.client.jid, from, stop);
-    assertOrdered(numbers, BEFORE + MEANWHILE + AFTER);
+    assertOrdered(numbers, run.length);
   }
   assert.equal(await resumed(cluster, stop), before + 1);
   await own.send(first.jid, UP);
@@ -162,11 +172,31 @@ async function move(
   assertOrdered(arrived[0]!, up + UP);
 }
 
-async function sendSlowly(run: MessageRun, to: string, count: number): Promise<void> {
-  for (let sent = 0; sent < count; sent++) {
-    await run.send(to, 1);
-    await delay(PACE_MS);
-  }
+/**
+ * Waits until what `sender` writes to bob goes straight to the datacenter where he is. Where nobody tells
+ * the nodes of other datacenters that he has moved, it goes by his place before until they forget that.
+ */
+async function untilStraight(
+  cluster: Cluster,
+  { sender: { client, at }, bob, stop }: {
+    readonly sender: Sender;
+    readonly bob: ChatClient;
+    readonly stop: Place;
+  },
+): Promise<void> {
+  const wanted = at === stop.at ? MESSAGE_TTL : MESSAGE_TTL - 1;
+  await cluster.until(async () => {
+    const before = await figuresAt(cluster, stop);
+    const body = crypto.randomUUID();
+    await client.sendMessage(bob.jid, body);
+    await bob.expectMessage(body);
+    const after = await figuresAt(cluster, stop);
+    const [hopsLeft, stanzas] = ["sum", "count"].map((which) => {
+      const name = `mod_global_distrib_delivered_with_ttl_${which}`;
+      return after.sum(name) - before.sum(name);
+    });
+    return stanzas === 1 && hopsLeft === wanted;
+  }, { what: `what ${client.jid} writes to bob goes straight to ${stop.at}` });
 }
 
 function placeOf(cluster: Cluster, { at, node }: Place): Address {
@@ -175,9 +205,11 @@ function placeOf(cluster: Cluster, { at, node }: Place): Address {
 }
 
 /** Sessions of other nodes that clients have resumed there. */
-async function resumed(cluster: Cluster, { at, node }: Place): Promise<number> {
+async function resumed(cluster: Cluster, place: Place): Promise<number> {
+  return (await figuresAt(cluster, place)).sum("causeway_resumed_elsewhere_total");
+}
+
+function figuresAt(cluster: Cluster, { at, node }: Place): Promise<Figures> {
   const datacenter = cluster.datacenter(at);
-  const response = await fetch(datacenter.adminUrl("/metrics", datacenter.nodes[node]));
-  const text = await response.text();
-  return Number(/^causeway_resumed_elsewhere_total (\d+)$/m.exec(text)?.[1] ?? "NaN");
+  return Figures.read(datacenter, datacenter.nodes[node]);
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { RawSocket } from "../clients/mod.ts";
 import { bindResource, openAuthenticated } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
+import type { LinkProxy } from "../faults/mod.ts";
 import { REPLICATIONS } from "../scenario.ts";
 import type { Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
@@ -164,8 +165,13 @@ const OVER_CUT_LINKS: Scenario = {
         ids.push(await alice.sendMessage(before.jid, BODY));
       }
       await using bob = await Bob.connect(cluster, "dc2");
-      const resuming = bob.resume(before.id, 0);
-      await new Promise((resolve) => setTimeout(resolve, 8 * round ** 2));
+      const cutAtBytes = carried(cluster) + MESSAGES * BODY.length * round / (ROUNDS - 2);
+      let isOver = false;
+      const resuming = bob.resume(before.id, 0).finally(() => isOver = true);
+      await cluster.until(() => isOver || carried(cluster) >= cutAtBytes, {
+        what: "that much of bob's session is on its way, or all is over",
+        everyMs: 1,
+      });
       cutLinks(cluster);
       const hasResumed = await resuming;
       outcomes.push(hasResumed ? "resumed" : "told no");
@@ -181,8 +187,20 @@ const OVER_CUT_LINKS: Scenario = {
   },
 };
 
+function linksOf(cluster: Cluster): readonly LinkProxy[] {
+  return [...cluster.links("dc1", "dc2"), ...cluster.links("dc2", "dc1")];
+}
+
+/** Bytes that the links have passed, both ways. */
+function carried(cluster: Cluster): number {
+  return linksOf(cluster).reduce(
+    (sum, { counts }) => sum + counts.forwardBytes + counts.backwardBytes,
+    0,
+  );
+}
+
 function cutLinks(cluster: Cluster): void {
-  for (const proxy of [...cluster.links("dc1", "dc2"), ...cluster.links("dc2", "dc1")]) proxy.cut();
+  for (const proxy of linksOf(cluster)) proxy.cut();
 }
 
 /** What may happen to a session on its way. */
