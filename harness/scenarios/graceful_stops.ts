@@ -75,6 +75,14 @@ const STOP_BESIDE_A_SLEEPER: Scenario = {
   run: stopBesideSleeper,
 };
 
+const STOP_BETWEEN_TWO: Scenario = {
+  name: "stop-between-two",
+  summary:
+    "a node waits for one that does not answer: what its clients get meanwhile comes to them once",
+  options: { datacenters: 3 },
+  run: stopBetweenTwo,
+};
+
 const STOP_AT_ONCE: Scenario = {
   name: "stop-at-once",
   summary: "a second SIGTERM ends a node that still waits for others",
@@ -89,6 +97,7 @@ export const GRACEFUL_STOPS: readonly Scenario[] = [
   STOP_BESIDE_THE_DEAD,
   STOP_IN_A_HURRY,
   STOP_BESIDE_A_SLEEPER,
+  STOP_BETWEEN_TWO,
   STOP_AT_ONCE,
 ];
 
@@ -206,6 +215,42 @@ async function stopBesideSleeper(cluster: Cluster, say: (line: string) => void):
   assert.deepEqual(bodiesOf(bob, "asleep"), bodies);
   say(`he wakes, and has all ${bodies.length} messages that alice sent him, once and in order`);
   await bob.disconnect();
+}
+
+async function stopBetweenTwo(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
+  const writer = await stage.enterAvailable("alice", "dc3");
+  const entrance = { library: "slixmpp", resource: "phone" } as const;
+  const bodies = numbered("meanwhile", 1, 20);
+  {
+    await using carol = await enterManaged(cluster, "carol", { ...entrance, at: "dc1" });
+    await becomeAvailable(carol);
+    await stage.untilTableSaysOfSession(carol, "dc1");
+    await writer.sendMessage(carol.jid, "before");
+    await carol.expectMessage("before");
+    await carol.sendMessage(writer.jid, "before"); // who sends is not read any more when dc1 stops
+    await writer.expectMessage("before");
+    await writeToTheDead(cluster, stage);
+    dc1.node.signal("SIGTERM");
+    await cluster.until(() => dc1.node.logs.some((line) => line.includes("node.stopping")), {
+      what: "dc1 has been told to stop",
+    });
+    for (const body of bodies) await writer.sendMessage(carol.jid, body);
+    await carol.expectMessage(bodies.at(-1)!);
+    const { code } = await dc1.node.exited;
+    if (code !== 0) throw new Error(`Expected exit code 0: got ${code}`);
+    assert.deepEqual(bodiesOf(carol, "meanwhile"), bodies);
+  }
+  say(`dc1 waited for dc2, and carol at dc1 got ${bodies.length} messages from dc3 meanwhile`);
+  await using again = await enterManaged(cluster, "carol", { ...entrance, at: "dc3" });
+  await becomeAvailable(again);
+  await writer.sendMessage(again.jid, "after");
+  await again.expectMessage("after");
+  assert.deepEqual(bodiesOf(again, "meanwhile"), [], "she has them");
+  assert.deepEqual(errorsOf(writer), []);
+  say("she logs in at dc3, and none of them comes again");
+  await dc2.kill(); // so that it does not, when it goes on, wait in turn
 }
 
 async function stopAtOnce(cluster: Cluster, say: (line: string) => void): Promise<void> {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import type { CausewayConfiguration, CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import { LinkProxy } from "../faults/mod.ts";
 import { DYNOMITE_REFUSES, RedisClient } from "../redis/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
@@ -8,6 +8,7 @@ import { Letters } from "./_letters.ts";
 import { expectAll, sendAll } from "./_numbered.ts";
 import { untilReady } from "./_readiness.ts";
 import { Stage } from "./_stage.ts";
+import { TWO_NODES, untilChat } from "./_two_nodes.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
 
@@ -174,8 +175,50 @@ const RESTRICTED: Scenario = {
   },
 };
 
+/** Whoever starts while nobody has noticed yet finds a Redis in which its datacenter never was. */
+const FLUSHED_BEFORE_A_START: Scenario = {
+  name: "redis-flushed-before-a-start",
+  summary: "Redis has lost everything when a node starts: its datacenter stays who it was",
+  replications: REPLICATIONS,
+  options: TWO_NODES,
+  async run(cluster, say) {
+    const dc2 = cluster.datacenter("dc2");
+    const [witness, late] = dc2.nodes as [CausewayNode, CausewayNode];
+    const id = () => dc2.redisClient.call("GET", `causeway:dc:${dc2.localHost}`);
+    const before = await id();
+    await late.kill();
+    witness.pause();
+    await dc2.redisClient.call("FLUSHALL");
+    await late.start();
+    assert.notEqual(await id(), before, "it has found none, and made one up");
+    witness.resume();
+    await cluster.until(async () => await id() === before, { what: "dc2 has the id that it had" });
+    say("a node has started on an empty Redis, and dc2 has the id that it had");
+
+    await using stage = new Stage(cluster);
+    const inDc2 = [
+      await stage.enterAvailable("bob", "dc2"),
+      await stage.enterAvailable("carol", "dc2", { node: 1 }),
+    ];
+    for (const node of [0, 1]) {
+      const resource = `at-${node}`;
+      const client = await stage.enterAvailable("alice", "dc1", { node, resource });
+      for (const other of inDc2) {
+        await untilChat(cluster, client, other);
+        await untilChat(cluster, other, client);
+      }
+    }
+    say("both of its nodes are linked to both of dc1's: everybody reaches everybody");
+  },
+};
+
 /** What Redis may do wrong while it is there. */
-export const REDIS_FAULTS: readonly Scenario[] = [SLOW, UNWRITABLE, RESTRICTED];
+export const REDIS_FAULTS: readonly Scenario[] = [
+  SLOW,
+  UNWRITABLE,
+  RESTRICTED,
+  FLUSHED_BEFORE_A_START,
+];
 
 /** @throws unless the replicator answers an error to everything that it is to refuse */
 async function expectRefused({ replicator }: Datacenter): Promise<void> {
