@@ -65,6 +65,15 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
+/** A client of alice's at `node` has lost its connection, and `ids` have come for it; the id to resume by. */
+async function sleepAt(node: TestNode, ...ids: string[]): Promise<string> {
+  const { peer, id } = await node.enter();
+  peer.cut();
+  await settle();
+  node.deliver(...ids);
+  return id;
+}
+
 Deno.test("a session follows its client: what was not acknowledged is there, in order and once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
@@ -106,9 +115,7 @@ Deno.test("a stream that is still open is closed when its session goes to anothe
 Deno.test("what comes while a session is frozen follows it, and what comes straight to it waits", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
+  const id = await sleepAt(one);
   const again = await two.greet();
   one.deliver("m1");
   again.send(resume(id, 0));
@@ -142,10 +149,7 @@ Deno.test("order is not waited for longer than two seconds", async () => {
 Deno.test("a commit that is lost leaves the session where it was", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
   const again = await two.greet();
   again.send(resume(id, 0));
@@ -164,10 +168,7 @@ Deno.test("a commit that is lost leaves the session where it was", async () => {
 Deno.test("a link that is cut on the way leaves the session where it was", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   nodes.between.drops = (_, type) => type === FRAME_TYPE.given || type === FRAME_TYPE.queue;
   const again = await two.greet();
   again.send(resume(id, 0));
@@ -184,10 +185,7 @@ Deno.test("a link that is cut on the way leaves the session where it was", async
 Deno.test("what was given and did not arrive is routed again", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   nodes.between.drops = (_, type) => type === FRAME_TYPE.given;
   const again = await two.greet();
   again.send(resume(id, 0));
@@ -204,10 +202,7 @@ Deno.test("what was given and did not arrive is routed again", async () => {
 Deno.test("a link that is cut after the session was taken loses and doubles nothing", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
   await expectMessages(again, "m1");
@@ -227,10 +222,7 @@ Deno.test("a link that is cut after the session was taken loses and doubles noth
 Deno.test("when the new node dies, the old one routes again what was not acknowledged", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1", "m2", "m3");
+  const id = await sleepAt(one, "m1", "m2", "m3");
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
   await expectMessages(again, "m1", "m2", "m3");
@@ -250,10 +242,7 @@ Deno.test("when the new node dies, the old one routes again what was not acknowl
 Deno.test("a new node that stops tells, before its links end, what its client has acknowledged", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1", "m2", "m3");
+  const id = await sleepAt(one, "m1", "m2", "m3");
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
   await expectMessages(again, "m1", "m2", "m3");
@@ -273,10 +262,7 @@ Deno.test("a new node that stops tells, before its links end, what its client ha
 Deno.test("a new node that is out of reach for expireAfterMs is given up; it may still deliver", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
   nodes.between.cut();
@@ -290,10 +276,7 @@ Deno.test("another process under the new node's name ends the wait for it", asyn
   await using nodes = new Nodes(3, [{}, {}, { host: "dc2.example.com" }]);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   nodes.links.get("1-3")!.cut();
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
   nodes.between.cut();
@@ -359,10 +342,7 @@ Deno.test("when the old node dies on the way, the client is told what is safe", 
 Deno.test("of two that resume at once one has the session, and the other is told no", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   const [first, second] = [await two.greet(), await three.greet()];
   first.send(resume(id, 0));
   second.send(resume(id, 0));
@@ -377,10 +357,7 @@ Deno.test("of two that resume at once one has the session, and the other is told
 Deno.test("a client that comes back to the old node meanwhile has its session there", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
   const elsewhere = await two.greet();
   elsewhere.send(resume(id, 0));
@@ -394,10 +371,7 @@ Deno.test("a client that comes back to the old node meanwhile has its session th
 Deno.test("whoever has logged in with the resource meanwhile keeps it", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   await three.enter();
   assert.equal(nodes.world.claims.get(HOME), three);
   const again = await two.greet();
@@ -450,9 +424,7 @@ Deno.test("a client that claims to have handled too much loses its stream, and n
 Deno.test("a session is found wherever it has gone meanwhile, and comes back", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
+  const id = await sleepAt(one);
   for (const [index, node] of [two, three, one, three].entries()) {
     const again = await node.greet();
     await again.exchange(resume(id, index), resumed(id, 0));
@@ -468,9 +440,7 @@ Deno.test("a session is found wherever it has gone meanwhile, and comes back", a
 Deno.test("a client that goes again is not waited for", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
+  const id = await sleepAt(one);
   nodes.between.drops = (from, type) => from === one && type === FRAME_TYPE.session;
   const again = await two.greet();
   again.send(resume(id, 0));
@@ -484,10 +454,7 @@ Deno.test("a client that goes again is not waited for", async () => {
 Deno.test("a client that goes in the last moment finds its session where it had come to", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   const again = await two.greet();
   again.send(resume(id, 0));
   while (!nodes.between.sent.some(({ type }) => type === FRAME_TYPE.given)) await Promise.resolve();
@@ -502,10 +469,7 @@ Deno.test("a session without a place at its new node is given up, and nothing of
   await using nodes = new Nodes(2, [{}, { maxSessionsPerAccount: 1 }]);
   const [one, two] = nodes.all as [TestNode, TestNode];
   await two.enter("other");
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
-  one.deliver("m1");
+  const id = await sleepAt(one, "m1");
   const again = await two.greet();
   await again.exchange(resume(id, 0), failed(0));
   await settle();
@@ -541,9 +505,7 @@ for (const [max, answer] of [[1, resumed], [0, undefined]] as const) {
 Deno.test("a queue of many frames is sent as far as it is taken", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
+  const id = await sleepAt(one);
   const ids = Array.from({ length: 400 }, (_, at) => `${at}-${"x".repeat(2_000)}`);
   one.deliver(...ids);
   nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
@@ -576,9 +538,7 @@ Deno.test("what was delivered before is known where the session is now", async (
 Deno.test("what went along counts as delivered where its session is, and nowhere else", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
+  const id = await sleepAt(one);
   const [first] = one.deliver("m1");
   nodes.between.drops = (_, type) => type === FRAME_TYPE.given;
   const failing = await two.greet();
@@ -606,9 +566,7 @@ Deno.test("what went along counts as delivered where its session is, and nowhere
 Deno.test("a stanza of somebody for whom the other node must not speak does not come along", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  peer.cut();
-  await settle();
+  const id = await sleepAt(one);
   one.registry.deliver(message("forged", "eve@forged.example/x"));
   one.deliver("m1");
   const again = await two.greet();
