@@ -1,7 +1,8 @@
-import { setImmediate } from "node:timers/promises";
 import { ManualClock, SeededRandom } from "../../base/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import { MemoryRedis } from "./_memory_redis.ts";
+import { advanceFinely, keyFaults } from "./_simulated_logins.ts";
+import type { SimulatedLogin } from "./_simulated_logins.ts";
 import { fullJid, TestTable } from "./_test_table.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 
@@ -33,12 +34,6 @@ export interface MeshStep {
   readonly resource: number;
 }
 
-interface Session {
-  readonly datacenter: number;
-  readonly user: number;
-  readonly resource: string;
-}
-
 /** A link under way or up, seen from both sides. */
 interface SimulatedLink {
   readonly from: number;
@@ -63,7 +58,7 @@ export class MeshSimulation {
   readonly #random: SeededRandom;
   readonly #redises: MemoryRedis[] = [];
   readonly #tables: (TestTable | undefined)[] = [];
-  readonly #sessions: Session[] = [];
+  readonly #sessions: SimulatedLogin[] = [];
   readonly #split = new Set<number>();
   readonly #links = new Map<string, SimulatedLink>();
   readonly #downSinceMs = new Map<number, number>();
@@ -272,34 +267,13 @@ export class MeshSimulation {
     });
   }
 
-  async #advance(byMs: number): Promise<void> {
-    for (let moved = 0; moved < byMs; moved++) {
+  #advance(byMs: number): Promise<void> {
+    return advanceFinely(this.clock, byMs, (moved) => {
       if (moved % 40 === 0) this.#connect();
-      this.clock.advance(1);
-      if (moved % 4 === 0) await setImmediate();
-      else for (let i = 0; i < 12; i++) await Promise.resolve();
-    }
+    });
   }
 
-  /** Compares every datacenter's keys with who is truly logged in; sessions stand in login order. */
   #faults(): string[] {
-    const expected = new Map<string, string>();
-    for (const { datacenter, user, resource } of this.#sessions) {
-      expected.set(`user${user}@example.com`, `dc${datacenter}.example.com`);
-      expected.set(`user${user}@example.com/${resource}`, `dc${datacenter}.example.com`);
-    }
-    const faults: string[] = [];
-    this.#redises.forEach((redis, i) => {
-      const dump = redis.dump();
-      for (const [key, host] of expected) {
-        if (dump[key] !== host) faults.push(`dc${i}: ${key} is ${dump[key]}, not ${host}`);
-      }
-      for (const key of Object.keys(dump)) {
-        if (key.startsWith("user") && !expected.has(key)) {
-          faults.push(`dc${i}: ${key} is ${dump[key]} without a session`);
-        }
-      }
-    });
-    return faults;
+    return keyFaults(this.#redises, this.#sessions);
   }
 }

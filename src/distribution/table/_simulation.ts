@@ -1,5 +1,6 @@
-import { setImmediate } from "node:timers/promises";
 import { ManualClock, SeededRandom } from "../../base/mod.ts";
+import { advanceFinely, keyFaults } from "./_simulated_logins.ts";
+import type { SimulatedLogin } from "./_simulated_logins.ts";
 import { fullJid, TestTable } from "./_test_table.ts";
 import { MemoryRedis } from "./_memory_redis.ts";
 import type { KeyRule } from "./key_rule.ts";
@@ -26,12 +27,6 @@ export interface SimulationStep {
   readonly resource: number;
 }
 
-interface Session {
-  readonly datacenter: number;
-  readonly user: number;
-  readonly resource: string;
-}
-
 const REFRESH_MS = 1_000;
 const EXPIRE_MS = 4_000;
 const MAX_LAG_MS = 300;
@@ -45,7 +40,7 @@ export class Simulation {
   readonly #options: SimulationOptions;
   readonly #random: SeededRandom;
   readonly #tables: TestTable[] = [];
-  readonly #sessions: Session[] = [];
+  readonly #sessions: SimulatedLogin[] = [];
   readonly #arrivals = new Map<string, number>();
   readonly #split = new Set<number>();
 
@@ -151,33 +146,11 @@ export class Simulation {
     throw thrown;
   };
 
-  async #advance(byMs: number): Promise<void> {
-    for (let moved = 0; moved < byMs; moved++) {
-      this.clock.advance(1);
-      if (moved % 4 === 0) await setImmediate();
-      else for (let i = 0; i < 12; i++) await Promise.resolve();
-    }
+  #advance(byMs: number): Promise<void> {
+    return advanceFinely(this.clock, byMs);
   }
 
-  /** Compares every datacenter's keys with who is truly logged in; sessions stand in login order. */
   #faults(): string[] {
-    const expected = new Map<string, string>();
-    for (const { datacenter, user, resource } of this.#sessions) {
-      expected.set(`user${user}@example.com`, `dc${datacenter}.example.com`);
-      expected.set(`user${user}@example.com/${resource}`, `dc${datacenter}.example.com`);
-    }
-    const faults: string[] = [];
-    this.#tables.forEach(({ redis }, i) => {
-      const dump = redis.dump();
-      for (const [key, host] of expected) {
-        if (dump[key] !== host) faults.push(`dc${i}: ${key} is ${dump[key]}, not ${host}`);
-      }
-      for (const key of Object.keys(dump)) {
-        if (key.startsWith("user") && !expected.has(key)) {
-          faults.push(`dc${i}: ${key} is ${dump[key]} without a session`);
-        }
-      }
-    });
-    return faults;
+    return keyFaults(this.#tables.map(({ redis }) => redis), this.#sessions);
   }
 }

@@ -579,18 +579,19 @@ Deno.test("SessionTable: a node whose clock is five minutes ahead wins no later 
   await right.table.close();
 });
 
+/** A living node of dc2, and a claim of it that is newer than ours and that nobody renews. */
+function plantNewerClaim({ clock, redis }: TestTable): void {
+  const farUs = clock.wallUs() + 1_000_000;
+  redis.apply(["SET", `causeway:node:${THERE}#n`, "[5,1]"]);
+  const claim = JSON.stringify([farUs, THERE, "n", "desk", 1]);
+  redis.apply(["HSET", "causeway:claims:bob@example.com", "5-1", claim]);
+}
+
 Deno.test("SessionTable lets a claim count no longer when its renewals stand still for expireAfterMs", async () => {
   const test = await TestTable.started();
   await test.table.sessionOpened(PHONE);
   // a living node, and a claim whose removal was lost on the way here
-  const farUs = test.clock.wallUs() + 1_000_000;
-  test.redis.apply(["SET", `causeway:node:${THERE}#n`, "[5,1]"]);
-  test.redis.apply([
-    "HSET",
-    "causeway:claims:bob@example.com",
-    "5-1",
-    JSON.stringify([farUs, THERE, "n", "desk", 1]),
-  ]);
+  plantNewerClaim(test);
   test.redis.apply(["SET", "bob@example.com", THERE, "EX", "600"]);
   await advance(test.clock, 115_000, 100);
   assert.equal(test.redis.dump()["bob@example.com"], THERE);
@@ -602,14 +603,7 @@ Deno.test("SessionTable lets a claim count no longer when its renewals stand sti
 Deno.test("SessionTable does not count the time that Redis was away against others' claims", async () => {
   const test = await TestTable.started();
   await test.table.sessionOpened(PHONE);
-  const farUs = test.clock.wallUs() + 1_000_000;
-  test.redis.apply(["SET", `causeway:node:${THERE}#n`, "[5,1]"]);
-  test.redis.apply([
-    "HSET",
-    "causeway:claims:bob@example.com",
-    "5-1",
-    JSON.stringify([farUs, THERE, "n", "desk", 1]),
-  ]);
+  plantNewerClaim(test);
   test.redis.apply(["SET", "bob@example.com", THERE]);
   await advance(test.clock, 61_000, 100); // seen once
   test.commands.setUp(false);
