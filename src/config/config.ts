@@ -118,6 +118,7 @@ export interface LimitsConfig {
   readonly linkMaxUnauthenticated: number;
   readonly linkSilenceTimeoutMs: number;
   readonly linkCreditBytes: number;
+  readonly linkMaxPendingBytes: number;
   readonly linkMaxLanes: number;
   readonly linkLaneLifetimeMs: number;
   readonly linkMaxUnsettled: number;

@@ -64,6 +64,7 @@ Deno.test("parseConfig() fills in every default", () => {
       linkMaxUnauthenticated: 1024,
       linkSilenceTimeoutMs: 15_000,
       linkCreditBytes: 4_194_304,
+      linkMaxPendingBytes: 16_777_216,
       linkMaxLanes: 4096,
       linkLaneLifetimeMs: 600_000,
       linkMaxUnsettled: 4_194_304,

@@ -204,6 +204,7 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     linkMaxUnauthenticated: limits.link_max_unauthenticated,
     linkSilenceTimeoutMs: toMs(limits.link_silence_timeout),
     linkCreditBytes: limits.link_credit_bytes,
+    linkMaxPendingBytes: limits.link_max_pending_bytes,
     linkMaxLanes: limits.link_max_lanes,
     linkLaneLifetimeMs: toMs(limits.link_lane_lifetime),
     linkMaxUnsettled: limits.link_max_unsettled,

@@ -28,6 +28,7 @@ const RULES: readonly Rule[] = [
   componentDomainsAreDistinct,
   adminIsGuarded,
   stanzasFitFrames,
+  creditFitsOutput,
   clusterAddressIsOne,
 ];
 
@@ -201,6 +202,18 @@ function clusterAddressIsOne(file: PartialFile): Mistake[] {
     path: ["modules", "mod_global_distrib", "connections", "cluster", "host"],
     problem: `expected an address of this node that the other nodes of its datacenter can reach, ` +
       `found "${host}"`,
+  }];
+}
+
+/** What other nodes may be sent at once is what they grant, and the frame in which that is used up. */
+function creditFitsOutput(file: PartialFile): Mistake[] {
+  const limits = LIMITS.parse(file.limits ?? {});
+  const least = limits.link_credit_bytes + limits.link_max_frame_bytes;
+  const found = limits.link_max_pending_bytes;
+  if (found >= least) return [];
+  return [{
+    path: ["limits", "link_max_pending_bytes"],
+    problem: `expected link_credit_bytes + link_max_frame_bytes (${least}) or more, found ${found}`,
   }];
 }
 

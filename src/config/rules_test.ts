@@ -289,6 +289,19 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "more credit than may wait for a node to read",
+    text: appended("[limits]\nlink_credit_bytes = 16252929\n"),
+    expected: [
+      "9: limits.link_max_pending_bytes: expected link_credit_bytes + link_max_frame_bytes " +
+      "(16777217) or more, found 16777216",
+    ],
+  },
+  {
+    what: "as much credit as may wait for a node to read",
+    text: appended("[limits]\nlink_credit_bytes = 16252928\n"),
+    expected: [],
+  },
+  {
     what: "builtin replication, which is the default",
     text: edited('redis.replication = "external"', "redis.port = 8102"),
     expected: [],

@@ -147,6 +147,10 @@ export const LIMITS = z.strictObject({
   link_credit_bytes: integer(16_384, 1_073_741_824).default(4_194_304).describe(
     "bytes that a peer may have on the way to this node",
   ),
+  link_max_pending_bytes: integer(1_048_576, Number.MAX_SAFE_INTEGER).default(16_777_216).describe(
+    "bytes that wait for another node to read them; one more ends the link; at least " +
+      "`link_credit_bytes` + `link_max_frame_bytes` of the other nodes",
+  ),
   link_max_lanes: integer(1, 1_000_000).default(4096).describe(
     "peers' lanes of which each side of the node (other datacenters, its own) knows what it has " +
       "received; one more takes the place of one that is not linked, or is refused",

@@ -30,6 +30,7 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     // Three questions fit into the silence that counts as death.
     pingIntervalMs: Math.max(1, Math.min(5000, Math.floor(silenceTimeoutMs / 3))),
     creditBytes: limits.linkCreditBytes,
+    maxPendingBytes: limits.linkMaxPendingBytes,
     maxInboundLanes: limits.linkMaxLanes,
     // As long as peers may still come back with what they hold.
     inboundMemoryMs: Math.max(limits.linkLaneLifetimeMs, redis.expireAfterMs),

@@ -19,6 +19,8 @@ const CONFIG = parseConfig(
 stanza_rate_per_component = 9
 link_max_connections = 7
 link_max_unauthenticated = 6
+link_max_pending_bytes = 1340000
+link_credit_bytes = 133000
 link_max_lanes = 13
 link_lane_lifetime = 14.5
 link_max_unsettled = 15
@@ -68,6 +70,7 @@ Deno.test("linksOptions() gives the links the bounds of the file", () => {
   const links = linksOptions(CONFIG);
   assert.deepEqual([links.maxConnections, links.maxUnauthenticated], [7, 6]);
   assert.deepEqual([links.maxInboundLanes, links.inboundMemoryMs], [13, 14_500]);
+  assert.deepEqual([links.maxPendingBytes, links.creditBytes], [1_340_000, 133_000]);
   assert.deepEqual([links.maxUnsettled, links.maxBindings], [15, 16]);
   assert.deepEqual([links.rehomeAfterMs, links.rerouteFirstMs], [17, 18]);
 });

@@ -21,6 +21,7 @@ export function dialPeer(
     port,
     ...(tls === undefined ? {} : { tls }),
     timeoutMs: options.helloTimeoutMs,
+    limits: { maxPendingBytes: options.maxPendingBytes },
     signal,
     clock,
   });

@@ -325,6 +325,26 @@ Deno.test("LinkLayer enables, disables and collects endpoints, and opens new one
   ]);
 });
 
+Deno.test("LinkLayer ends a link for which more waits to be read than maxPendingBytes", async () => {
+  await using dc1 = new TestNode(DC1, {
+    tls: undefined,
+    listen: [],
+    options: { maxPendingBytes: 131_072 },
+  });
+  await using dc2 = new TestNode(DC2, { tls: undefined });
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1, { padding: 130_000 }));
+  await dc2.until(() => dc2.received.length === 1, "what is within the bound is there");
+  assert.equal(dc1.metrics.value(`outgoing_errored_total ${DC2}`), 0);
+  dc1.links.send(DC2, testEnvelope(2, { padding: 131_072 }));
+  await dc1.until(() => dc1.metrics.value(`outgoing_errored_total ${DC2}`) > 0, "the link is cut");
+  const [closed] = dc1.log.named("link.closed");
+  assert.match(JSON.stringify(closed), /net\/peer-too-slow.*the limit is 131072 bytes/);
+  assert.equal(dc2.received.length, 1);
+});
+
 Deno.test("LinkLayer slows the senders of a live lane over its mark, and lets them go on", async () => {
   using authority = await TestAuthority.create();
   const options = { laneMaxItems: 100 };

@@ -146,6 +146,7 @@ export class LinkLayer {
             limits: {
               maxConnections: options.maxConnections,
               maxHandshakes: options.maxUnauthenticated,
+              maxPendingBytes: options.maxPendingBytes,
               handshakeTimeoutMs: options.helloTimeoutMs,
             },
             clock,

@@ -29,6 +29,11 @@ export interface LinksOptions {
   readonly rehomeAfterMs?: number;
   /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
   readonly maxFrameBytes?: number;
+  /**
+   * Bytes that wait for a peer to read; one more ends the link. A peer may be sent what it granted at
+   * once, so this is above the credit that the other nodes grant; at least 131_072. @default 16_777_216
+   */
+  readonly maxPendingBytes?: number;
   /** Milliseconds from accepting a connection to its HELLO; at least 1. @default 10_000 */
   readonly helloTimeoutMs?: number;
   /** Accepted connections at each endpoint at once; at least 1. @default 10_000 */
@@ -81,6 +86,7 @@ const DEFAULTS: ResolvedLinksOptions = {
   rerouteFirstMs: 1000,
   rehomeAfterMs: 1000,
   maxFrameBytes: 524_288,
+  maxPendingBytes: 16_777_216,
   helloTimeoutMs: 10_000,
   maxConnections: 10_000,
   maxUnauthenticated: 1024,
@@ -106,6 +112,7 @@ const DEFAULTS: ResolvedLinksOptions = {
 const RANGES: Partial<Record<keyof LinksOptions, readonly [number, number]>> = {
   connectionsPerEndpoint: [1, 1000],
   maxFrameBytes: [16_384, 2 ** 27],
+  maxPendingBytes: [131_072, Number.MAX_SAFE_INTEGER],
   silenceTimeoutMs: [2, Number.MAX_SAFE_INTEGER],
   laneMaxBytes: [131_072, Number.MAX_SAFE_INTEGER],
   creditBytes: [16_384, Number.MAX_SAFE_INTEGER],
