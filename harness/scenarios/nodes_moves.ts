@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
+import { Figures } from "./_figures.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
 import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
+
+/** Waits until the nodes of `datacenter` have looked again at all that they wrote. */
+async function untilReadBack(cluster: Cluster, datacenter: Datacenter): Promise<void> {
+  for (const node of datacenter.nodes) {
+    await cluster.until(
+      async () =>
+        (await Figures.read(datacenter, node)).sum("causeway_table_read_backs_waiting") === 0,
+      { what: `${node.name} has read back what it wrote` },
+    );
+  }
+}
 
 /** One client's full JID on one node after another. */
 export const NODES_MOVES: Scenario = {
@@ -32,10 +45,10 @@ export const NODES_MOVES: Scenario = {
     say("alice's pager moves from node to node, three times: the older one gets a conflict");
 
     // What the older one's end has to say to the table comes late, and must change nothing.
-    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    await untilReadBack(cluster, cluster.datacenter("dc1"));
     await stage.untilTableSaysOfSession(older, "dc1");
     for (const from of [bob, carol]) await expectChat(from, older);
-    say("seconds later the table still has the newest one");
+    say("when all has been read back, the table still has the newest one");
 
     await older.disconnect();
     await stage.untilGone(older.jid);

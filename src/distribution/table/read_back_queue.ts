@@ -17,6 +17,11 @@ export class ReadBackQueue {
     this.#heads = delaysMs.map(() => 0);
   }
 
+  /** Looks that are still to come. */
+  get size(): number {
+    return this.#queues.reduce((sum, queue, i) => sum + queue.length - this.#heads[i]!, 0);
+  }
+
   /** Remembers `account` for one look after each delay. */
   add(account: Account, nowMs: number): void {
     this.#delaysMs.forEach((delayMs, i) => {

@@ -107,6 +107,8 @@ export class SessionTable {
   readonly #reconciler: Reconciler;
   readonly #wheel: RefreshWheel;
   readonly #readBack: ReadBackQueue;
+  /** Accounts that are being read back. */
+  #readingBack = 0;
   readonly #accounts: OwnAccounts;
   readonly #replication: Replication | undefined;
   readonly #heart: Heartbeat;
@@ -146,6 +148,7 @@ export class SessionTable {
       isUp: () => this.status === "up",
       entries: () => this.#accounts.entries,
       cached: () => this.#cache.size,
+      readBacks: () => this.#readBack.size + this.#readingBack,
     });
     const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / LEASES_PER_REFRESH);
     this.#leases = new NodeLeases(this.#redis, this.#clock, leaseLifetimeMs);
@@ -595,8 +598,10 @@ export class SessionTable {
         else this.#reconciler.dropExpired(accounts);
       }
       const due = this.#readBack.take(this.#clock.monotonicMs());
+      this.#readingBack = due.size;
       if (due.size > 0 && this.status === "up") await this.#reconciler.refresh(due);
     } finally {
+      this.#readingBack = 0;
       this.#isTurning = false;
     }
   }

@@ -163,6 +163,19 @@ Deno.test("SessionTable takes over from a datacenter whose lease is gone", async
   await two.table.close();
 });
 
+Deno.test("SessionTable counts what it has still to read back after a login", async () => {
+  const test = await TestTable.started({ redis: { readBackMs: [1_000, 5_000] } });
+  const waiting = () => test.metrics.value("causeway_table_read_backs_waiting");
+  assert.equal(waiting(), 0);
+  await test.table.sessionOpened(PHONE);
+  assert.equal(waiting(), 2);
+  await advance(test.clock, 1_500, 100);
+  assert.equal(waiting(), 1);
+  await advance(test.clock, 5_000, 100);
+  assert.equal(waiting(), 0);
+  await test.table.close();
+});
+
 Deno.test("SessionTable.locate() asks for the full JID, then the bare one, and remembers", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com", THERE]);

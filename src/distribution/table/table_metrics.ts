@@ -25,7 +25,10 @@ export class TableMetrics {
   readonly garbage: Counter;
   readonly repairs: Counter;
 
-  constructor(metrics: Metrics, read: { isUp(): boolean; entries(): number; cached(): number }) {
+  constructor(
+    metrics: Metrics,
+    read: { isUp(): boolean; entries(): number; cached(): number; readBacks(): number },
+  ) {
     this.fetches = metrics.counter(FETCHES);
     this.misses = metrics.counter(MISSES);
     this.fetchTimeUs = metrics.histogramUs(FETCH_TIME);
@@ -53,5 +56,9 @@ export class TableMetrics {
       name: "causeway_table_cached_entries",
       help: "How many JIDs and domains are in the cache?",
     }, read.cached);
+    metrics.gauge({
+      name: "causeway_table_read_backs_waiting",
+      help: "How many times are entries still to be read back that were written lately?",
+    }, read.readBacks);
   }
 }
