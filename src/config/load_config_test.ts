@@ -67,7 +67,7 @@ Deno.test("parseConfig() fills in every default", () => {
       linkMaxPendingBytes: 16_777_216,
       linkMaxLanes: 4096,
       linkLaneLifetimeMs: 600_000,
-      linkMaxUnsettled: 4_194_304,
+      linkMaxUnsettled: 1_048_576,
       linkMaxSenders: 200_000,
       laneMaxBytes: 16_777_216,
       laneMaxItems: 65_536,

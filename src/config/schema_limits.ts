@@ -158,8 +158,8 @@ export const LIMITS = z.strictObject({
   link_lane_lifetime: secondsBetween(1, 86_400).default(600).describe(
     "how long that is known of a lane that is not linked; `expire_after` where that is longer",
   ),
-  link_max_unsettled: integer(1, Number.MAX_SAFE_INTEGER).default(4_194_304).describe(
-    "stanzas of one peer's lane from its first whose fate is open to its last; one more ends the link",
+  link_max_unsettled: integer(1, Number.MAX_SAFE_INTEGER).default(1_048_576).describe(
+    "stanzas of one peer's lane whose fate is open; one more ends the link",
   ),
   link_max_senders: integer(1, 100_000_000).default(200_000).describe(
     "senders whose lane to a datacenter is remembered; past it those go early of whom no lane holds " +

@@ -1,7 +1,7 @@
 import type { Settler } from "../mod.ts";
 import type { Ack, SettledRange } from "../wire/mod.ts";
 import { MAX_ACK_RANGES } from "../wire/mod.ts";
-import { SettledNumbers } from "./settled_numbers.ts";
+import { OpenNumbers } from "./open_numbers.ts";
 
 /** What became of a numbered frame. */
 export type Receipt = "new" | "repeat" | "gap" | "overload";
@@ -17,10 +17,9 @@ export class InboundLane implements Settler {
   /** The peer's local host, as its certificate named it. */
   readonly host: string;
   readonly #maxUnsettled: number;
-  readonly #settled: SettledNumbers;
+  readonly #numbers: OpenNumbers;
   /** Numbers that this process will never settle. */
   readonly #leftOpen = new Set<number>();
-  #received: number;
   #isDirty = false;
   #wake: (() => void) | undefined;
 
@@ -33,18 +32,17 @@ export class InboundLane implements Settler {
     this.lane = lane;
     this.host = options.host;
     this.#maxUnsettled = options.maxUnsettled;
-    this.#received = options.lastGone;
-    this.#settled = new SettledNumbers(options.lastGone);
+    this.#numbers = new OpenNumbers(options.lastGone);
   }
 
   /** The last number received; all before it were too. */
   get received(): number {
-    return this.#received;
+    return this.#numbers.received;
   }
 
-  /** Stanzas received whose fate is open, those above a gap in what is settled counted in. */
-  get unsettledSpan(): number {
-    return this.#received - this.#settled.upTo;
+  /** Stanzas received whose fate is open. */
+  get unsettled(): number {
+    return this.#numbers.count;
   }
 
   /** True when an ACK would tell something new. */
@@ -57,9 +55,8 @@ export class InboundLane implements Settler {
    * @param wake called when there is something to acknowledge
    */
   attach(lastGone: number, wake: () => void): void {
-    if (lastGone > this.#received) this.#received = lastGone;
-    this.#settled.skipTo(Math.min(lastGone, this.#received));
-    this.#settled.renew();
+    this.#numbers.skipTo(lastGone);
+    this.#numbers.renew();
     this.#isDirty = true;
     this.#wake = wake;
   }
@@ -70,16 +67,16 @@ export class InboundLane implements Settler {
 
   /** Takes note of one number, before its stanza is handed on. */
   receive(number: number): Receipt {
-    if (number <= this.#received) return "repeat";
-    if (number !== this.#received + 1) return "gap";
-    if (this.unsettledSpan >= this.#maxUnsettled) return "overload";
-    this.#received = number;
+    if (number <= this.received) return "repeat";
+    if (number !== this.received + 1) return "gap";
+    if (this.unsettled >= this.#maxUnsettled) return "overload";
+    this.#numbers.receive();
     this.#touch();
     return "new";
   }
 
   settle(number: number): void {
-    this.#settled.add(number);
+    this.#numbers.settle(number);
     this.#touch();
   }
 
@@ -89,8 +86,9 @@ export class InboundLane implements Settler {
 
   /** True when nothing up to `number` is still to be settled by this process. */
   isDoneUpTo(number: number): boolean {
-    for (let open = this.#settled.upTo + 1; open <= number; open++) {
-      if (!this.#settled.has(open) && !this.#leftOpen.has(open)) return false;
+    for (const open of this.#numbers.all()) {
+      if (open > number) return true;
+      if (!this.#leftOpen.has(open)) return false;
     }
     return true;
   }
@@ -98,7 +96,7 @@ export class InboundLane implements Settler {
   /** What to tell the peer now: one ACK, or several when there are many ranges. */
   takeAcks(creditBytes: number): Ack[] {
     this.#isDirty = false;
-    const ranges = this.#settled.takeNews();
+    const ranges = this.#numbers.takeNews();
     const acks: Ack[] = [];
     do {
       acks.push(this.#ack(creditBytes, ranges.splice(0, MAX_ACK_RANGES)));
@@ -107,7 +105,8 @@ export class InboundLane implements Settler {
   }
 
   #ack(creditBytes: number, ranges: readonly SettledRange[]): Ack {
-    return { received: this.#received, settled: this.#settled.upTo, creditBytes, ranges };
+    const { received, upTo } = this.#numbers;
+    return { received, settled: upTo, creditBytes, ranges };
   }
 
   #touch(): void {

@@ -90,8 +90,8 @@ export class IncomingLink implements LinkConnectionOwner {
   }
 
   /** Stanzas from here whose fate is open. */
-  get unsettledSpan(): number {
-    return this.#lane?.unsettledSpan ?? 0;
+  get unsettled(): number {
+    return this.#lane?.unsettled ?? 0;
   }
 
   tick(nowMs: number): void {

@@ -186,7 +186,7 @@ Deno.test("IncomingLink.leave() tells what is settled before it says GOODBYE", a
   assert.equal(scene.types.at(-1), FRAME_TYPE.goodbye);
 });
 
-Deno.test("IncomingLink ends one unsettled span over its bound, not at it", async () => {
+Deno.test("IncomingLink ends one unsettled stanza over its bound, not at it", async () => {
   const scene = new Scene({ maxUnsettled: 3 });
   await scene.send(testHello(), ...stanzas(1, 3));
   assert.ok(!scene.types.includes(FRAME_TYPE.goodbye));

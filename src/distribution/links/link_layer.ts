@@ -385,7 +385,7 @@ export class LinkLayer {
   #openItems(): number {
     let items = 0;
     for (const host of this.#hosts.values()) items += host.items;
-    for (const link of this.#incoming) items += link.unsettledSpan;
+    for (const link of this.#incoming) items += link.unsettled;
     return items;
   }
 

@@ -60,7 +60,7 @@ export interface LinksOptions {
   readonly inboundMemoryMs?: number;
   /** Peers' lanes remembered, connected ones included; at least 1. @default 4096 */
   readonly maxInboundLanes?: number;
-  /** Stanzas of one peer's lane between its first unsettled and its last; at least 1. @default 4_194_304 */
+  /** Stanzas of one peer's lane whose fate is open; at least 1. @default 1_048_576 */
   readonly maxUnsettled?: number;
   /** Milliseconds before the first attempt to connect again; at least 1. @default 200 */
   readonly reconnectFirstMs?: number;
@@ -100,7 +100,7 @@ const DEFAULTS: ResolvedLinksOptions = {
   ackDelayMs: 5,
   inboundMemoryMs: 600_000,
   maxInboundLanes: 4096,
-  maxUnsettled: 4_194_304,
+  maxUnsettled: 1_048_576,
   reconnectFirstMs: 200,
   reconnectMaxMs: 5000,
   bindingIdleMs: 60_000,

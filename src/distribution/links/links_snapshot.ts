@@ -61,7 +61,7 @@ export function snapshotOf(
       host: link.host,
       node: link.nodeName,
       remoteAddress: link.remoteAddress,
-      unsettled: link.unsettledSpan,
+      unsettled: link.unsettled,
     })),
     rememberedLanes,
   };
