@@ -114,36 +114,48 @@ export class DatacenterSide implements LocalDelivery {
   }
 
   #deliverToUser(envelope: Envelope): LocalOutcome {
-    const { node, handover } = this.#deps;
+    const { node } = this.#deps;
     const { stanza } = envelope;
     const placements = this.#living(stanza.to);
     if (placements.length === 0) return node.deliver(envelope);
     const { isHere, nodes } = spreadToUser(stanza, node.ownSessions(stanza.to), placements);
     const [first, ...others] = nodes;
     if (first === undefined) return node.deliver(envelope);
-    const copies = isHere ? nodes : others;
-    if (copies.length > 0) {
-      const envelopes = copyEnvelope(envelope, copies.length);
-      for (let i = 0; i < copies.length; i++) handover.send(copies[i]!, envelopes[i]!);
+    if (isHere) return this.#deliverHereFirst(envelope, nodes);
+    this.#sendCopies(envelope, others);
+    return this.#handOver(envelope, first);
+  }
+
+  /** The first that takes it answers for it: this node, else the first of `nodes`. */
+  #deliverHereFirst(envelope: Envelope, nodes: readonly string[]): LocalOutcome {
+    const copies = copyEnvelope(envelope, nodes.length);
+    const outcome = this.#deps.node.deliver(envelope);
+    if (outcome !== "delivered") copies[0]!.settle(); // in its place goes the envelope itself
+    for (let i = outcome === "delivered" ? 0 : 1; i < nodes.length; i++) {
+      this.#deps.handover.send(nodes[i]!, copies[i]!);
     }
-    if (!isHere) {
-      this.#order.handed(envelope, first);
-      handover.send(first, envelope);
-      return "handed-over";
-    }
-    const outcome = node.deliver(envelope);
-    return outcome === "delivered" ? outcome : "ignored"; // others have it
+    return outcome === "delivered" ? outcome : this.#handOver(envelope, nodes[0]!);
+  }
+
+  #sendCopies(envelope: Envelope, nodes: readonly string[]): void {
+    if (nodes.length === 0) return;
+    const copies = copyEnvelope(envelope, nodes.length);
+    for (let i = 0; i < nodes.length; i++) this.#deps.handover.send(nodes[i]!, copies[i]!);
+  }
+
+  #handOver(envelope: Envelope, node: string): "handed-over" {
+    this.#order.handed(envelope, node);
+    this.#deps.handover.send(node, envelope);
+    return "handed-over";
   }
 
   /** Any of the component's connections does; the same for all stanzas, so that order holds. */
   #deliverToComponent(envelope: Envelope): LocalOutcome {
-    const { node, handover } = this.#deps;
+    const { node } = this.#deps;
     const { to } = envelope.stanza;
     const [first] = this.#living(keyOf(to, this.#deps.domains));
     if (first === undefined) return node.deliver(envelope);
-    this.#order.handed(envelope, first.node);
-    handover.send(first.node, envelope);
-    return "handed-over";
+    return this.#handOver(envelope, first.node);
   }
 
   /** True when the resource is at `node`; or, where that is nowhere, the account or component. */

@@ -145,12 +145,35 @@ Deno.test("DatacenterSide answers for a stanza at one of several nodes that are 
   assert.deepEqual(test.nodes.toSorted(), ["n2", "n3 copy"]);
 });
 
-Deno.test("DatacenterSide sends no error for a slow client here when others have the stanza", () => {
+Deno.test("DatacenterSide lets the next node answer for what a slow client here does not take", () => {
   const test = new Side();
   test.own = { isHere: true, isResourceHere: false, priority: 1 };
-  test.place(BOB, ["n2", "a", 1]);
+  test.place(BOB, ["n2", "a", 1], ["n3", "b", 1]);
   test.outcome = "resource-constraint";
-  assert.equal(test.side.deliver(chat(BOB)), "ignored");
+  const settled: number[] = [];
+  const envelope = new Envelope(chat(BOB), { settle: (number) => void settled.push(number) }, 9);
+  assert.equal(test.side.deliver(envelope), "handed-over");
+  assert.deepEqual(test.nodes.toSorted(), ["n2", "n3 copy"]);
+  assert.equal(test.sent.find(({ node }) => node === "n2")!.envelope, envelope, "not a copy of it");
+  for (const each of test.sent) {
+    assert.deepEqual(settled, []);
+    each.envelope.settle();
+  }
+  assert.deepEqual(settled, [9]);
+});
+
+Deno.test("DatacenterSide refuses what neither a slow client here nor one at another node takes", () => {
+  const [here, there] = [new Side(), new Side()];
+  for (const [side, other] of [[here, "n2"], [there, "n1"]] as const) {
+    side.own = { isHere: true, isResourceHere: false, priority: 1 };
+    side.place(BOB, [other, "a", 1]);
+    side.outcome = "resource-constraint";
+  }
+  assert.equal(here.side.deliver(chat(BOB)), "handed-over");
+  const { envelope } = here.sent[0]!;
+  envelope.isHandedOver = true; // as its router does
+  assert.equal(there.side.deliver(envelope), "resource-constraint");
+  assert.deepEqual(there.sent, []);
 });
 
 Deno.test("DatacenterSide hands nothing to a node whose process has ended", () => {

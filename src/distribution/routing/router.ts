@@ -187,6 +187,7 @@ export class Router {
 
   /** Takes back what could not be handed to another node of this datacenter. */
   handedBack(envelope: Envelope, reason: ReturnReason): void {
+    // The one that answers for it was delivered, or is answered, or is on its way still: not a copy's to do.
     if (envelope.isCopy) return this.#drop(envelope, "returned");
     const isToGoOn = reason === "peer-restarted";
     if (this.#deps.local.takeBack?.(envelope, isToGoOn) === true) return;
