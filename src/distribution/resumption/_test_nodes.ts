@@ -8,7 +8,7 @@ import type { C2sSession, Stanza, StreamManagementOptions } from "../../xmpp/mod
 import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
 import { RawPeer } from "../../xmpp/stream/_raw_peer.ts";
 import { Envelope } from "../mod.ts";
-import type { LinkTraffic, OpenLink } from "../mod.ts";
+import type { LinkTraffic, OpenLink, Settler } from "../mod.ts";
 import { Resumption } from "./resumption.ts";
 import { RepeatFilter } from "../routing/repeat_filter.ts";
 
@@ -164,20 +164,10 @@ export class TestNode {
   /** Stanzas of bob's come to this node. */
   deliver(...ids: string[]): Envelope[] {
     return ids.map((id) => {
-      const stanza = message(id);
       const sequence = ++this.#sequence;
-      const envelope = new Envelope({
-        stanza,
-        process: 99,
-        sequence,
-        origin: "dc9.example.com",
-        sentAtUs: 1,
-        ttl: 3,
-        bounces: 0,
-        mayBeRepeat: false,
-      }, { settle: () => this.settled.push(sequence) });
+      const envelope = envelopeOf(id, sequence, { settle: () => this.settled.push(sequence) });
       this.repeats.remember(envelope);
-      if (this.registry.deliver(stanza, envelope) !== "delivered") {
+      if (this.registry.deliver(envelope.stanza, envelope) !== "delivered") {
         this.rerouted.push({
           id: `lost ${id}`,
           mayBeRepeat: false,
@@ -202,6 +192,20 @@ export class TestNode {
     for (const peer of this.#peers) if (!peer.isClosed) peer.close();
     await Promise.all(this.#peers.map((peer) => peer.expectClosed()));
   }
+}
+
+/** A message of bob's to alice that came in at a third datacenter. */
+export function envelopeOf(id: string, sequence: number, settler?: Settler): Envelope {
+  return new Envelope({
+    stanza: message(id),
+    process: 99,
+    sequence,
+    origin: "dc9.example.com",
+    sentAtUs: 1,
+    ttl: 3,
+    bounces: 0,
+    mayBeRepeat: false,
+  }, settler);
 }
 
 export function message(id: string, from = "bob@example.com/x"): Stanza {

@@ -12,8 +12,7 @@ import type {
   Unfreezing,
 } from "../../xmpp/mod.ts";
 import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
-import { Envelope } from "../mod.ts";
-import type { OpenLink } from "../mod.ts";
+import type { Envelope, OpenLink } from "../mod.ts";
 import {
   decodeDetails,
   decodeEnd,
@@ -23,7 +22,7 @@ import {
   FRAME_TYPE,
 } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
-import { HOME, message } from "./_test_nodes.ts";
+import { envelopeOf, HOME } from "./_test_nodes.ts";
 import { Giving } from "./giving.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import { COVER_MS, GRACE_MS, KNOWN_CHECK_MS, KNOWN_MS } from "./resumption_options.ts";
@@ -139,7 +138,10 @@ class World {
 
   constructor({ freezing, takerHost = "dc2.example.com", keeps = 2, isCovered }: Situation = {}) {
     this.#host = takerHost;
-    const kept = Array.from({ length: keeps }, (_, index) => envelope(index + 1));
+    const kept = Array.from(
+      { length: keeps },
+      (_, index) => envelopeOf(`m${index + 1}`, index + 1),
+    );
     this.session = new TestSession(this.done, kept);
     this.session.isCovered = isCovered ?? true;
     this.giving = new Giving({ transfer: TRANSFER, link: this.link() }, {
@@ -205,19 +207,6 @@ class World {
     await immediately();
     assert.equal(this.clock.pendingTimers, 0, "no timer outlives a transfer");
   }
-}
-
-function envelope(sequence: number): Envelope {
-  return new Envelope({
-    stanza: message(`m${sequence}`),
-    process: 99,
-    sequence,
-    origin: "dc9.example.com",
-    sentAtUs: 1,
-    ttl: 3,
-    bounces: 0,
-    mayBeRepeat: false,
-  });
 }
 
 /** A frame that the taker is sent, in a word or two. */
