@@ -16,6 +16,11 @@ export interface SmallTalkOptions {
   readonly other: { readonly localpart: string; readonly at: string };
 }
 
+const ALICE_AND_BOB: SmallTalkOptions = {
+  one: { localpart: "alice", at: "dc1" },
+  other: { localpart: "bob", at: "dc2" },
+};
+
 /**
  * Two people who talk the whole time and must not notice what goes on elsewhere: each says something
  * as soon as the other has. `stop` throws when a word was late, lost, repeated or not theirs.
@@ -38,7 +43,11 @@ export class SmallTalk implements AsyncDisposable {
     });
   }
 
-  static async start(cluster: Cluster, options: SmallTalkOptions): Promise<SmallTalk> {
+  /** @param options default: alice at dc1 and bob at dc2 */
+  static async start(
+    cluster: Cluster,
+    options: SmallTalkOptions = ALICE_AND_BOB,
+  ): Promise<SmallTalk> {
     const stage = new Stage(cluster);
     const one = await stage.enterAvailable(options.one.localpart, options.one.at);
     const other = await stage.enterAvailable(options.other.localpart, options.other.at);

@@ -51,7 +51,7 @@ export const BAD_CLIENT_INPUT: readonly Scenario[] = [HOSTILE_CLIENTS, HALF_OPEN
 
 async function attackAll(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
-  await using talk = await SmallTalk.start(cluster, TALKERS);
+  await using talk = await SmallTalk.start(cluster);
   await using stage = new Stage(cluster);
   const carol = await stage.enterAvailable("carol", "dc1");
   await talk.goesOn();
@@ -87,7 +87,7 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
 
 async function fallSilent(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
-  await using talk = await SmallTalk.start(cluster, TALKERS);
+  await using talk = await SmallTalk.start(cluster);
   const { host, port } = dc1.clientAddress("none");
   const header = headerTo(cluster.globalHost);
   const silences = [
@@ -163,11 +163,6 @@ async function hearNothing(datacenter: Datacenter): Promise<void> {
   await using socket = await RawSocket.connect(datacenter.clientAddress("direct"));
   await socket.readToEnd();
 }
-
-const TALKERS = {
-  one: { localpart: "alice", at: "dc1" },
-  other: { localpart: "bob", at: "dc2" },
-} as const;
 
 function headerTo(domain: string): string {
   return `${HEADER_START}to='${domain}' xmlns='jabber:client' ${STREAM_NAMESPACE}>`;

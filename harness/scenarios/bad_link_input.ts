@@ -59,7 +59,7 @@ interface Attack {
 async function attackAll(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
   const certificate = await cluster.authority.issue({ names: [HOST] });
-  await using talk = await SmallTalk.start(cluster, TALKERS);
+  await using talk = await SmallTalk.start(cluster);
   await talk.goesOn();
   const beginning = await Figures.read(dc1);
   for (const attack of attacks()) {
@@ -94,7 +94,7 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
 async function flood(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
   const certificate = await cluster.authority.issue({ names: [HOST] });
-  await using talk = await SmallTalk.start(cluster, TALKERS);
+  await using talk = await SmallTalk.start(cluster);
   await talk.goesOn();
   const beginning = await Figures.read(dc1);
   using crowd = new DisposableStack();
@@ -144,11 +144,6 @@ async function flood(cluster: Cluster, say: (line: string) => void): Promise<voi
     `${FLOOD} links that say HELLO were let in; next to it ${await talk.stop()} rounds were talked`,
   );
 }
-
-const TALKERS = {
-  one: { localpart: "alice", at: "dc1" },
-  other: { localpart: "bob", at: "dc2" },
-} as const;
 
 async function meet(datacenter: Datacenter, certificate: Certificate): Promise<LinkPeer> {
   const peer = new LinkPeer({ target: datacenter.node.ready.links[0]!, certificate });

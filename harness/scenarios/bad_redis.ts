@@ -87,10 +87,7 @@ interface Outage {
 
 async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
-  await using talk = await SmallTalk.start(cluster, {
-    one: { localpart: "alice", at: "dc1" },
-    other: { localpart: "bob", at: "dc2" },
-  });
+  await using talk = await SmallTalk.start(cluster);
   await talk.goesOn();
   const before = await Figures.read(dc1);
   await outage.begin(dc1);
@@ -129,10 +126,7 @@ async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
 
 async function readGarbage(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
-  await using talk = await SmallTalk.start(cluster, {
-    one: { localpart: "alice", at: "dc1" },
-    other: { localpart: "bob", at: "dc2" },
-  });
+  await using talk = await SmallTalk.start(cluster);
   await using stage = new Stage(cluster);
   const carol = await stage.enterAvailable("carol", "dc1");
   for (

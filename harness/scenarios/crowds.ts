@@ -19,10 +19,7 @@ export const CROWDS_AT_EVERY_PORT: Scenario = {
   options: { datacenters: 2 },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
-    await using talk = await SmallTalk.start(cluster, {
-      one: { localpart: "alice", at: "dc1" },
-      other: { localpart: "bob", at: "dc2" },
-    });
+    await using talk = await SmallTalk.start(cluster);
     await talk.goesOn();
     const before = await Figures.read(dc1);
     await using crowds = new AsyncDisposableStack();

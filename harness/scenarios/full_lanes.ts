@@ -59,10 +59,7 @@ async function feedTheMiser(cluster: Cluster, say: (line: string) => void): Prom
   await using miser = await MiserlyPeer.listen(MISER, certificate);
   dc1.node.configuration.global_distrib_addr[MISER] = [miser.address];
   await dc1.node.restart();
-  await using talk = await SmallTalk.start(cluster, {
-    one: { localpart: "alice", at: "dc1" },
-    other: { localpart: "bob", at: "dc2" },
-  });
+  await using talk = await SmallTalk.start(cluster);
   await talk.goesOn();
   await cluster.until(() => miser.links === 1, { what: "dc1 has linked to the miser" });
   const beginning = await Figures.read(dc1);

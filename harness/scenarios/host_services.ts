@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
+import { PING } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 
-const PING = "<ping xmlns='urn:xmpp:ping'/>";
 const VERSION = "<query xmlns='jabber:iq:version'/>";
 const TIME = "<time xmlns='urn:xmpp:time'/>";
 const INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>";

@@ -3,6 +3,7 @@ import { newId } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
+import { PING } from "./_ping.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { bare, Stage } from "./_stage.ts";
 
@@ -66,7 +67,7 @@ async function loseDatacenter(cluster: Cluster, say: (line: string) => void): Pr
   const request = alice.iq({
     type: "get",
     to: bob.jid,
-    payload: "<ping xmlns='urn:xmpp:ping'/>",
+    payload: PING,
     withinMs: ANSWER_WITHIN_MS,
   });
   ids.push(await alice.sendMessage(dc2!.localHost, "to the datacenter itself"));

@@ -4,6 +4,7 @@ import type { ClusterOptions } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { Figures, untilNothingIsHeld } from "./_figures.ts";
 import { ascents, isAscending, MessageRun } from "./_message_run.ts";
+import { PING } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 
 const MESSAGES = 40;
@@ -107,8 +108,6 @@ const LOCATION_LEAVES: Scenario = {
 
 /** The datacenter goes where the recipient is. */
 export const LOCATION_DISCONNECTS: readonly Scenario[] = [LOCATION_KILLED, LOCATION_LEAVES];
-
-const PING = "<ping xmlns='urn:xmpp:ping'/>";
 
 interface Cast {
   readonly alice: ChatClient;

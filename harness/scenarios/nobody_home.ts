@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
+import { PING } from "./_ping.ts";
 import { Stage } from "./_stage.ts";
 
 const MAX_RETRIES = 4;
@@ -115,7 +116,6 @@ export const NOBODY_HOME: Scenario = {
 
 const HELD = "causeway_bounce_held_total";
 const DROPPED = "causeway_stanzas_dropped_total";
-const PING = "<ping xmlns='urn:xmpp:ping'/>";
 
 /** How far the counter `name` with this reason has moved. */
 function movedSum(before: Figures, after: Figures, name: string, reason: string): number {

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import type { Scenario } from "../scenario.ts";
+import { PING } from "./_ping.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 import { expectChat, pairs, TWO_NODES, untilChat } from "./_two_nodes.ts";
-
-const PING = "<ping xmlns='urn:xmpp:ping'/>";
 
 /** Whoever is where in a datacenter, it is one datacenter. */
 export const NODES_CONVERSATIONS: Scenario = {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
+import { PING } from "./_ping.ts";
 import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
 
 /** Two clients that want to be the same one. */
@@ -87,7 +88,7 @@ export const ONESELF: Scenario = {
     const asked = await phone.iq({
       type: "get",
       to: `${bare(phone.jid)}/nowhere`,
-      payload: "<ping xmlns='urn:xmpp:ping'/>",
+      payload: PING,
     });
     assert.equal(asked.errorCondition, "service-unavailable");
     say(

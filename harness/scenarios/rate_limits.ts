@@ -32,10 +32,7 @@ export const RATE_LIMITS: Scenario = {
   },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
-    await using talk = await SmallTalk.start(cluster, {
-      one: { localpart: "alice", at: "dc1" },
-      other: { localpart: "bob", at: "dc2" },
-    });
+    await using talk = await SmallTalk.start(cluster);
     const tookMs = await sendTooMuch(cluster, dc1);
     await talk.goesOn();
     say(`${MESSAGES} messages at once took ${Math.round(tookMs)} ms, in order and whole`);

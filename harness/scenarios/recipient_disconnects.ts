@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { isAscending, MessageRun, untilBouncing } from "./_message_run.ts";
+import { PING } from "./_ping.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 
 const MESSAGES = 60;
-const PING = "<ping xmlns='urn:xmpp:ping'/>";
 
 /** The recipient goes while somebody elsewhere is writing to them. */
 export const RECIPIENT_DISCONNECTS: Scenario = {

@@ -25,10 +25,7 @@ export const REFUSED_LINKS: Scenario = {
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
     const [target] = dc1.node.ready.links;
-    await using talk = await SmallTalk.start(cluster, {
-      one: { localpart: "alice", at: "dc1" },
-      other: { localpart: "bob", at: "dc2" },
-    });
+    await using talk = await SmallTalk.start(cluster);
     const beginning = await Figures.read(dc1);
     for (const stranger of await strangers(cluster)) {
       const before = await Figures.read(dc1);

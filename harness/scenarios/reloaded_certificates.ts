@@ -15,10 +15,7 @@ export const RELOADED_CERTIFICATES: Scenario = {
   options: { datacenters: 2 },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
-    await using talk = await SmallTalk.start(cluster, {
-      one: { localpart: "alice", at: "dc1" },
-      other: { localpart: "bob", at: "dc2" },
-    });
+    await using talk = await SmallTalk.start(cluster);
     const before = await Figures.read(dc1);
     const replacement = await cluster.authority.issue({
       names: [dc1.localHost, cluster.globalHost, "localhost"],
