@@ -6,10 +6,19 @@ import { bare, isPresence, Stage } from "./_stage.ts";
 
 const MESSAGES = 60;
 
+/** What bounces comes back after six seconds. */
+const RETURNED_WITHIN_MS = 20_000;
+
 /** The recipient goes while somebody elsewhere is writing to them. */
 export const RECIPIENT_DISCONNECTS: Scenario = {
   name: "recipient-disconnects",
   summary: "bob leaves while alice writes: each message arrives, comes back, or meets him again",
+  options: {
+    configure({ modules }) {
+      // Longer than it takes to log in, on a busy machine too.
+      modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 5 };
+    },
+  },
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -23,7 +32,11 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
     await run.untilArrived(cluster, phone, MESSAGES / 6);
     await Promise.all([phone.disconnect(), run.send(phone.jid, MESSAGES / 3)]);
     await run.send(phone.jid, MESSAGES / 3);
-    const { arrived: [arrived], returned, conditions } = await run.fates(cluster, [phone]);
+    const { arrived: [arrived], returned, conditions } = await run.fates(
+      cluster,
+      [phone],
+      RETURNED_WITHIN_MS,
+    );
     // they may come back from the datacenter that lost its session as well as from their own
     assert.ok(
       isAscending([...arrived!, ...sorted(returned)]),
@@ -59,7 +72,7 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
     await tablet.disconnect();
     await stage.untilGone(account);
     const late = await alice.sendMessage(tablet.jid, "anybody?");
-    await alice.expectError(late, "service-unavailable");
+    await alice.expectError(late, "service-unavailable", RETURNED_WITHIN_MS);
     await alice.expectNothingElse();
     say("nobody is left: the next message comes back, and nothing else arrived");
   },
