@@ -13,6 +13,7 @@ export interface DeliveredNumbers {
   readonly sender: string;
   readonly process: number;
   readonly highest: number;
+  /** Ascending. */
   readonly recent: readonly number[];
 }
 
@@ -20,8 +21,13 @@ export interface DeliveredNumbers {
 export interface RepeatFilterOptions {
   /** Sender–recipient pairs; the oldest half is forgotten first. @default 65536 */
   readonly maxPairs?: number;
-  /** Stanza numbers per pair and origin process; a record that moves with a session has 255 at most. @default 64 */
+  /**
+   * Stanza numbers per pair and origin process: what two may say to each other while a node between
+   * them is held up. A record that moves with a session has the newest 64. @default 1024
+   */
   readonly window?: number;
+  /** Stanza numbers of all pairs, 8 bytes each; the oldest half is forgotten first. @default 2097152 */
+  readonly maxNumbers?: number;
 }
 
 /** Pairs that are remembered, unless configured. */
@@ -44,13 +50,16 @@ const NO_SEQUENCE = 0;
 export class RepeatFilter {
   readonly #maxPairs: number;
   readonly #window: number;
+  readonly #maxNumbers: number;
   #young = new Map<string, Map<string, Seen[]>>();
   #old = new Map<string, Map<string, Seen[]>>();
   #youngPairs = 0;
+  #youngNumbers = 0;
 
   constructor(options: RepeatFilterOptions = {}) {
     this.#maxPairs = options.maxPairs ?? DEFAULT_MAX_PAIRS;
-    this.#window = options.window ?? 64;
+    this.#window = options.window ?? 1_024;
+    this.#maxNumbers = options.maxNumbers ?? 2_097_152;
   }
 
   /** True when this very stanza has been delivered to this address before. */
@@ -66,9 +75,11 @@ export class RepeatFilter {
   remember(envelope: Envelope): void {
     const seen = this.#find(envelope) ?? this.#add(envelope);
     if (envelope.sequence > seen.highest) seen.highest = envelope.sequence;
-    if (seen.recent.length < this.#window) seen.recent.push(envelope.sequence);
+    const isGrowing = seen.recent.length < this.#window;
+    if (isGrowing) seen.recent.push(envelope.sequence);
     else seen.recent[seen.next] = envelope.sequence;
     seen.next = (seen.next + 1) % this.#window;
+    if (isGrowing && ++this.#youngNumbers > this.#maxNumbers >> 1) this.#turnOver();
   }
 
   /** The stanza was taken back from where it had been delivered: it is to be delivered anew. */
@@ -86,7 +97,8 @@ export class RepeatFilter {
       for (const [sender, processes] of [...pairs.get(recipient) ?? []].toReversed()) {
         for (const { process, recent, highest } of processes) {
           if (delivered.length === max) return delivered;
-          const known = recent.filter((sequence) => sequence !== NO_SEQUENCE);
+          const known = recent.filter((sequence) => sequence !== NO_SEQUENCE)
+            .toSorted((one, other) => one - other);
           delivered.push({ sender, process, highest, recent: known });
         }
       }
@@ -142,14 +154,18 @@ export class RepeatFilter {
   }
 
   #place(to: string, from: string, processes: Seen[]): void {
-    if (this.#youngPairs >= this.#maxPairs >> 1) {
-      this.#old = this.#young;
-      this.#young = new Map();
-      this.#youngPairs = 0;
-    }
+    if (this.#youngPairs >= this.#maxPairs >> 1) this.#turnOver();
     let senders = this.#young.get(to);
     if (senders === undefined) this.#young.set(to, senders = new Map());
     senders.set(from, processes);
     this.#youngPairs++;
+    for (const { recent } of processes) this.#youngNumbers += recent.length;
+  }
+
+  #turnOver(): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+    this.#youngPairs = 0;
+    this.#youngNumbers = 0;
   }
 }

@@ -71,6 +71,32 @@ Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps those 
   assert.equal(filter.isRepeat(envelope(1, { to: "b0@example.com" })), false);
 });
 
+Deno.test("RepeatFilter holds maxNumbers at most, and forgets pairs that have not been used longest", () => {
+  const filter = new RepeatFilter({ window: 8, maxNumbers: 32 });
+  for (const to of ["b1@example.com", "b2@example.com"]) {
+    for (let sequence = 1; sequence <= 8; sequence++) filter.remember(envelope(sequence, { to }));
+  }
+  filter.remember(envelope(1, { to: "b3@example.com" })); // one more than half of all
+  for (const [to, isKnown] of [["b1@example.com", true], ["b3@example.com", true]] as const) {
+    assert.equal(filter.isRepeat(envelope(1, { to })), isKnown, to);
+  }
+  for (let sequence = 2; sequence <= 9; sequence++) {
+    filter.remember(envelope(sequence, { to: "b3@example.com" }));
+  }
+  filter.remember(envelope(1, { to: "b4@example.com" }));
+  assert.equal(filter.isRepeat(envelope(1, { to: "b2@example.com" })), false, "it was not used");
+  assert.equal(filter.isRepeat(envelope(8, { to: "b1@example.com" })), true);
+  assert.equal(filter.isRepeat(envelope(9, { to: "b3@example.com" })), true);
+});
+
+Deno.test("RepeatFilter finds each of 1024 that come late and unmarked", () => {
+  const filter = new RepeatFilter();
+  for (let sequence = 1; sequence <= 1_024; sequence++) filter.remember(envelope(sequence));
+  for (let sequence = 1; sequence <= 1_024; sequence++) {
+    assert.equal(filter.isRepeat(envelope(sequence, { mayBeRepeat: false })), true);
+  }
+});
+
 Deno.test("RepeatFilter.learnDelivered() knows what another node's deliveredTo() tells, beside its own", () => {
   const [one, other] = [new RepeatFilter({ window: 4 }), new RepeatFilter({ window: 4 })];
   for (const sequence of [10, 12, 14, 16, 18]) one.remember(envelope(sequence));
