@@ -91,7 +91,7 @@ Deno.test("parseConfig() fills in every default", () => {
         endpointRefreshIntervalMs: 60_000,
         endpointRefreshIntervalWhenEmptyMs: 3000,
         disabledGcIntervalMs: 60_000,
-        rehomeAfterMs: 1000,
+        rehomeAfterMs: 3000,
         rerouteAfterMs: 1000,
         seeds: [],
         cluster: { host: "127.0.0.1", port: 0 },

@@ -54,7 +54,7 @@ const CONNECTIONS = z.strictObject({
   disabled_gc_interval: seconds().default(60).describe(
     "how often disabled endpoints whose connections are dead are closed entirely",
   ),
-  rehome_after_ms: milliseconds().default(1000).describe(
+  rehome_after_ms: milliseconds().default(3000).describe(
     "how long stanzas wait for a node of another datacenter to be back before they go to another node " +
       "of it that is reached; the same at all nodes",
   ),

@@ -24,7 +24,7 @@ export interface LinksOptions {
   readonly rerouteFirstMs?: number;
   /**
    * Milliseconds that stanzas wait for one node of a datacenter to be back before they go to another
-   * that is reached; at least 1. @default 1000
+   * that is reached; at least 1. @default 3000
    */
   readonly rehomeAfterMs?: number;
   /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
@@ -84,7 +84,7 @@ const DEFAULTS: ResolvedLinksOptions = {
   disabledGcIntervalMs: 60_000,
   expireAfterMs: 120_000,
   rerouteFirstMs: 1000,
-  rehomeAfterMs: 1000,
+  rehomeAfterMs: 3000,
   maxFrameBytes: 524_288,
   maxPendingBytes: 16_777_216,
   helloTimeoutMs: 10_000,
