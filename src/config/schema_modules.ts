@@ -142,7 +142,8 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     "bytes that they may cost, about 1 KiB and its text for each",
   ),
   unsettled_max: integer(0, 1_000_000).default(256).describe(
-    "stanzas of them that the nodes which sent them keep as well, for the case that this one dies",
+    "the last of them that the nodes which sent them keep as well, for the case that this one dies; " +
+      "what is older is lost then",
   ),
   ack_freq: integer(1, 1_000_000).default(10).describe(
     "stanzas after which the client is asked for an acknowledgement",

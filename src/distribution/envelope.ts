@@ -118,8 +118,13 @@ export class Envelope extends Duty implements EnvelopeFields {
     return false;
   }
 
-  /** Settles it though a session keeps it still: those that wait for it are to wait no longer. */
-  release(): void {
+  /**
+   * Settles it though a session keeps it still: those that wait for it are to wait no longer.
+   * @returns true when anybody did
+   */
+  release(): boolean {
+    const isWaitedFor = this.settler !== undefined;
     this.settle();
+    return isWaitedFor;
   }
 }

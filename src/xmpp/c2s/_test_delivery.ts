@@ -44,8 +44,10 @@ export class TestDelivery implements Delivery {
     this.#isTaken = true;
   }
 
-  release(): void {
+  release(): boolean {
+    const wasSettled = this.#isSettled;
     this.settle();
+    return !wasSettled;
   }
 
   detach(): void {}

@@ -437,6 +437,7 @@ Deno.test("those who sent them need not keep more than maxUnsettled", async () =
   const { peer } = await manage(fixture);
   const sent = send(fixture, "1", "2", "3");
   assert.deepEqual(sent.map((each) => each.isSettled), [true, false, false]);
+  assert.equal(metric(fixture, "xmpp_sm_unprotected_deliveries_total"), 1);
   await expectMessages(peer, "1", "2", "3");
   peer.send("</stream:stream>");
   await peer.expectClosed();

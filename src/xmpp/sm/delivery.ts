@@ -20,8 +20,9 @@ export interface Delivery {
   /**
    * Tells whoever waits for the end of it that this is as far as it gets: a session that keeps it is to
    * cost others no more memory. It stays kept.
+   * @returns true when anybody waited for it
    */
-  release(): void;
+  release(): boolean;
   /** Copies the bytes out of the read buffer or slab they lie in, to be held for long. */
   detach(): void;
 }
@@ -37,7 +38,10 @@ export class OwnDelivery implements Delivery {
   retain(): void {}
   acknowledged(): void {}
   written(): void {}
-  release(): void {}
+
+  release(): boolean {
+    return false;
+  }
 
   detach(): void {
     this.stanza = { ...this.stanza, bytes: this.stanza.bytes.slice() };

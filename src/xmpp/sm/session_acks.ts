@@ -168,7 +168,7 @@ export class SessionAcks implements StanzaFate {
   }
 
   #keep(kept: Delivery): void {
-    this.#queue.push(kept);
+    if (this.#queue.push(kept)) this.#management.metrics.released.inc();
     if (this.#link !== undefined) this.#write(this.#link);
     if (this.#relay !== undefined) {
       this.#queue.detach();

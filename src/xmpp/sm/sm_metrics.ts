@@ -17,6 +17,7 @@ export class StreamManagementMetrics {
   readonly hibernated: Counter;
   readonly rerouted: Counter;
   readonly unprotected: Counter;
+  readonly released: Counter;
   readonly #metrics: Metrics;
 
   constructor(metrics: Metrics) {
@@ -33,6 +34,11 @@ export class StreamManagementMetrics {
       name: "xmpp_sm_rerouted_total",
       help:
         "Stanzas routed again because the session they were for ended without acknowledging them",
+    });
+    this.released = metrics.counter({
+      name: "xmpp_sm_unprotected_deliveries_total",
+      help:
+        "Stanzas that only this process holds still, as their client is more than unsettled_max behind",
     });
     this.unprotected = metrics.counter({
       name: "xmpp_sm_unprotected_total",

@@ -83,13 +83,15 @@ export class UnackedQueue {
     return this.items > this.#limits.maxItems || this.#bytes > this.#limits.maxBytes;
   }
 
-  /** Keeps `delivery`, whatever the bounds. */
-  push(delivery: Delivery): void {
+  /**
+   * Keeps `delivery`, whatever the bounds.
+   * @returns true when the oldest that others kept too was released for it: only here is it kept now
+   */
+  push(delivery: Delivery): boolean {
     this.#entries.push(delivery);
     this.#bytes += delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
-    if (this.#entries.length - this.#released > this.#limits.maxUnsettled) {
+    return this.#entries.length - this.#released > this.#limits.maxUnsettled &&
       this.#entries[this.#released++]!.release();
-    }
   }
 
   /** The next one to write; undefined when all are. */

@@ -24,8 +24,8 @@ class Numbered extends OwnDelivery {
     this.settled++;
   }
 
-  override release(): void {
-    this.released++;
+  override release(): boolean {
+    return ++this.released === 1;
   }
 
   override detach(): void {
@@ -87,7 +87,7 @@ Deno.test("UnackedQueue releases the oldest beyond maxUnsettled", () => {
   for (const each of all.slice(0, 3)) queue.push(each);
   writeAll(queue);
   queue.acknowledge(3, settle);
-  for (const each of all.slice(3)) queue.push(each);
+  assert.deepEqual(all.slice(3).map((each) => queue.push(each)), [false, false, true]);
   assert.deepEqual(all.map(({ released }) => released), [1, 0, 0, 1, 0, 0]);
 });
 
