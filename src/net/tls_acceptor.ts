@@ -65,6 +65,9 @@ export class TlsAcceptor {
     if (this.#server !== undefined && this.#serverContext === context) return this.#server;
     const server = createServer({
       ...context.secure,
+      // No timer of its own: the runtime keeps one, and all that hangs on it, past the socket's end.
+      // Negative, as 0 stands for its 120 s.
+      handshakeTimeout: -1,
       allowHalfOpen: true,
       minVersion: this.#isMutual ? "TLSv1.3" : "TLSv1.2",
       requestCert: this.#isMutual,
