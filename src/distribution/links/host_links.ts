@@ -351,9 +351,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #giveBackTaken(taken: readonly TakenEntry[], reason: ReturnReason): void {
     for (const { entry, wasSent, wasReceived } of taken) {
       // What the peer has received and keeps, for a client that is to acknowledge it, is the peer's to
-      // see to when we leave: an error from here would be answered by the stanza's arrival.
-      if (reason === "leaving" && wasReceived) entry.settle();
-      else this.#giveBack(entry.toEnvelope(wasSent), reason);
+      // see to when we leave: an error from here would be answered by the stanza's arrival. Whoever held
+      // it before us goes on doing so, should the peer leave as well.
+      if (reason !== "leaving" || !wasReceived) this.#giveBack(entry.toEnvelope(wasSent), reason);
+      else if (entry.isHeldBefore) entry.leaveOpen();
+      else entry.settle();
     }
   }
 

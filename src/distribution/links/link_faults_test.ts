@@ -401,6 +401,26 @@ Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived t
   assert.equal(dc2.metrics.value(`incoming_errored_total ${DC1}`), 0);
 });
 
+Deno.test("LinkLayer.drain() leaves what arrived there open to whoever held it before", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const [fates, held]: [string[], TestSettler] = [[], new TestSettler()];
+  const settler = {
+    settle: () => void fates.push("settled"),
+    held: (number: number) => held.held(number),
+    leftOpen: () => void fates.push("left open"),
+  };
+  dc1.links.send(DC2, testEnvelope(1, { settler }));
+  await dc1.until(() => held.heldNumbers.length === 1, "dc2 has said that it has it");
+  await dc1.links.drain(0);
+  assert.deepEqual([fates, dc1.returned], [["left open"], []]);
+});
+
 Deno.test("LinkLayer.drain() does not wait for what a live peer has received and keeps", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });

@@ -23,7 +23,7 @@ export interface RepeatFilterOptions {
   readonly maxPairs?: number;
   /**
    * Stanza numbers per pair and origin process: what two may say to each other while a node between
-   * them is held up. A record that moves with a session has the newest 64. @default 1024
+   * them is held up. A record that moves with a session has the newest 255. @default 1024
    */
   readonly window?: number;
   /** Stanza numbers of all pairs, 8 bytes each; the oldest half is forgotten first. @default 2097152 */
@@ -36,6 +36,9 @@ export const DEFAULT_MAX_PAIRS = 65_536;
 /** Processes that carry one sender's stanzas at a time: one, and those that it has just come from. */
 const MAX_PROCESSES_PER_PAIR = 4;
 
+/** Below so many numbers of a pair nothing counts as older than all of them. */
+const MIN_TO_GUESS = 64;
+
 /** In place of what was forgotten: below every sequence, so that nothing counts as older than it all. */
 const NO_SEQUENCE = 0;
 
@@ -43,14 +46,15 @@ const NO_SEQUENCE = 0;
  * Remembers what was delivered here, per recipient address, sender and origin process, so that a
  * stanza which travelled on two lanes (`mayBeRepeat`) is delivered once (`design.md` §6).
  *
- * A stanza that is in the window was delivered. One that is older than the whole window and may be a
- * repeat is taken for one: lanes hand over in order, so its successors came with it. One that is not
+ * A stanza that is in the window was delivered. One that is older than all of it (64 at least) and may
+ * be a repeat is taken for one: lanes hand over in order, so its successors came with it. One that is not
  * marked so is not, lest it be lost for having taken a longer way.
  */
 export class RepeatFilter {
   readonly #maxPairs: number;
   readonly #window: number;
   readonly #maxNumbers: number;
+  readonly #guessFrom: number;
   #young = new Map<string, Map<string, Seen[]>>();
   #old = new Map<string, Map<string, Seen[]>>();
   #youngPairs = 0;
@@ -60,6 +64,7 @@ export class RepeatFilter {
     this.#maxPairs = options.maxPairs ?? DEFAULT_MAX_PAIRS;
     this.#window = options.window ?? 1_024;
     this.#maxNumbers = options.maxNumbers ?? 2_097_152;
+    this.#guessFrom = Math.min(this.#window, MIN_TO_GUESS);
   }
 
   /** True when this very stanza has been delivered to this address before. */
@@ -67,7 +72,7 @@ export class RepeatFilter {
     const seen = this.#find(envelope);
     if (seen === undefined || envelope.sequence > seen.highest) return false;
     if (seen.recent.includes(envelope.sequence)) return true;
-    if (!envelope.mayBeRepeat || seen.recent.length < this.#window) return false;
+    if (!envelope.mayBeRepeat || seen.recent.length < this.#guessFrom) return false;
     return envelope.sequence < Math.min(...seen.recent);
   }
 
