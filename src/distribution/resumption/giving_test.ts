@@ -12,7 +12,8 @@ import type {
   Unfreezing,
 } from "../../xmpp/mod.ts";
 import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
-import type { Envelope, OpenLink } from "../mod.ts";
+import { Envelope } from "../mod.ts";
+import type { OpenLink } from "../mod.ts";
 import {
   decodeDetails,
   decodeEnd,
@@ -25,7 +26,13 @@ import type { TakerStep } from "../wire/mod.ts";
 import { envelopeOf, HOME } from "./_test_nodes.ts";
 import { Giving } from "./giving.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
-import { COVER_MS, GRACE_MS, KNOWN_CHECK_MS, KNOWN_MS } from "./resumption_options.ts";
+import {
+  COVER_MS,
+  GRACE_MS,
+  KNOWN_CHECK_MS,
+  KNOWN_MS,
+  WINDOW_BYTES,
+} from "./resumption_options.ts";
 
 const TRANSFER = 7;
 const OLD = 1;
@@ -473,6 +480,22 @@ Deno.test("Giving.linked() sends again over the new link what the taker has not 
   world.giving.lost();
   world.giving.linked(world.link("again "));
   assert.equal(world.giving.lostAtMs, undefined);
+  assert.deepEqual(await world.news(), [`again GIVEN ${TRANSFER}`, "again QUEUE [2] end"]);
+});
+
+Deno.test("Giving.linked() begins with a whole window, whatever was on its way over the link before", async () => {
+  await using world = new World();
+  const { stanza, ...fields } = world.session.queue[1]!;
+  const bytes = new Uint8Array(WINDOW_BYTES).fill(0x20);
+  world.session.queue[1] = new Envelope({ ...fields, stanza: { ...stanza, bytes } });
+  world.begin();
+  assert.deepEqual((await world.news()).slice(2), ["QUEUE [1]"], "the other one is too large");
+  world.have("more", 1);
+  assert.deepEqual(await world.news(), ["QUEUE [2] end"]);
+  world.have("commit", 1);
+  await world.news();
+  world.giving.lost();
+  world.giving.linked(world.link("again "));
   assert.deepEqual(await world.news(), [`again GIVEN ${TRANSFER}`, "again QUEUE [2] end"]);
 });
 

@@ -214,6 +214,30 @@ Deno.test("SessionTable.sessionOpened() leaves nothing in the cache that was rea
   await table.close();
 });
 
+Deno.test("SessionTable.sessionOpened() lets nothing into the cache afterwards that was read before", async () => {
+  const test = await TestTable.started({ cache: { jidLifetimeMs: 60_000 } });
+  const { table, clock, commands } = test;
+  for (const key of [PHONE.text, PHONE.bare.text]) test.redis.apply(["SET", key, THERE]);
+  commands.latencyMs = 20;
+  const opened = table.sessionOpened(PHONE); // reads at 20 ms, writes at 60 ms
+  table.forget(PHONE);
+  await advance(clock, 45, 1);
+  commands.latencyMs = 10;
+  const asked = table.locate(PHONE); // reads at 55 ms…
+  await advance(clock, 5, 1);
+  commands.latencyMs = 100; // …and hears at 155 ms
+  await advance(clock, 8, 1);
+  commands.latencyMs = 10;
+  await advance(clock, 20, 1);
+  await opened;
+  await advance(clock, 100, 1);
+  assert.equal(await asked, THERE);
+  assert.notEqual(table.cached(PHONE), THERE);
+  commands.latencyMs = 0;
+  assert.equal(await table.locate(PHONE), HERE);
+  await table.close();
+});
+
 Deno.test("SessionTable.locate() asks Redis once for many concurrent lookups", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com", THERE]);
