@@ -121,6 +121,11 @@ export class RawSocket implements AsyncDisposable {
     await secured.handshake();
   }
 
+  /** Tells the peer that nothing more comes; what it still says can be read. */
+  closeWrite(): Promise<void> {
+    return this.#connection.closeWrite();
+  }
+
   /** Closes at once. */
   async close(): Promise<void> {
     if (this.#isClosed) return;

@@ -17,9 +17,16 @@ export interface FuzzTarget {
 export interface LiveFuzzTarget extends AsyncDisposable {
   readonly name: string;
   readonly tokens: readonly Uint8Array[];
+  /** The node is checked behind so many inputs, and behind each that it does not take as it should. */
+  readonly inputsPerCheck: number;
   seeds(): readonly Uint8Array[];
-  /** Sends one input and checks what must hold; rejects with what does not. */
+  /** Sends one input; rejects when the node takes too long over it, as it may on a busy machine. */
   run(input: Uint8Array): Promise<void>;
+  /**
+   * Rejects with what does not hold of the node; only once for what has happened and is over, such as a
+   * line in its log.
+   */
+  check(): Promise<void>;
 }
 
 const UTF8 = new TextEncoder();

@@ -62,10 +62,8 @@ async function main(args: readonly string[]): Promise<number> {
       continue;
     }
     findings++;
-    const path = await keepInput(target, finding.input);
-    console.log(
-      `${target}: after ${runs} inputs, seed ${seed}: ${finding.problem}\n  input: ${path}`,
-    );
+    console.log(`${target}: after ${runs} inputs, seed ${seed}: ${finding.problem}`);
+    for (const input of finding.inputs) console.log(`  input: ${await keepInput(target, input)}`);
   }
   return findings === 0 ? 0 : 1;
 }

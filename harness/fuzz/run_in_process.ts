@@ -11,10 +11,17 @@ export interface FuzzRun {
   readonly durationMs: number;
 }
 
+/** Something that does not hold. */
+export interface FuzzFinding {
+  readonly problem: string;
+  /** What brings it about: one input, or those among which the one could not be told. */
+  readonly inputs: readonly Uint8Array[];
+}
+
 /** What a run came to. */
 export interface FuzzResult {
   readonly runs: number;
-  readonly finding: { readonly problem: string; readonly input: Uint8Array } | undefined;
+  readonly finding: FuzzFinding | undefined;
 }
 
 /** Milliseconds of processor time; an input that takes more is a finding. */
@@ -62,7 +69,7 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
   worker.terminate();
   if (problem === undefined) return { runs, finding: undefined };
   const length = new Uint32Array(current, 0, 1)[0]!;
-  return { runs, finding: { problem, input: new Uint8Array(current, 4, length).slice() } };
+  return { runs, finding: { problem, inputs: [new Uint8Array(current, 4, length).slice()] } };
 }
 
 /** Processor time of this process, its workers included. */

@@ -74,6 +74,11 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
     return this.#child?.log.lines.map((line) => line.text) ?? [];
   }
 
+  /** Calls `watcher` with each line that the process of the last start writes from now on. */
+  watchLog(watcher: (text: string) => void): () => void {
+    return this.#startedChild().log.watch(({ text }) => watcher(text));
+  }
+
   /** The end of `logs` under a heading, for messages. */
   tail(count = 20): string {
     const state = this.#child?.exit === undefined ? this.state : exitText(this.#child.exit);

@@ -10,8 +10,6 @@ import type { LiveFuzzTarget } from "../fuzz_target.ts";
 import { NodeWatch } from "./node_watch.ts";
 
 const SAY_WITHIN_MS = 250;
-const INPUTS_PER_CHECK = 20;
-const INPUTS_PER_RECOVERY = 400;
 
 /**
  * What Redis answers: a node whose Redis talks nonsense goes on serving, reports no bug of its own, and
@@ -44,6 +42,7 @@ export class RespTarget implements LiveFuzzTarget {
     ">1\r\n+x\r\n",
     "*1\r\n*1\r\n*1\r\n*1\r\n",
   ]);
+  readonly inputsPerCheck = 100;
   readonly #cluster: Cluster;
   readonly #nonsense: NonsenseProxy;
   readonly #asker: RawClient;
@@ -109,19 +108,12 @@ export class RespTarget implements LiveFuzzTarget {
       )
     );
     await said;
-    if (++this.#runs % INPUTS_PER_CHECK === 0) await this.#watch.check();
-    if (this.#runs % INPUTS_PER_RECOVERY === 0) await this.#recover();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#asker[Symbol.asyncDispose]();
-    await this.#canary[Symbol.asyncDispose]();
-    await this.#cluster[Symbol.asyncDispose]();
-    await this.#nonsense.close();
+    this.#runs++;
   }
 
   /** Lets Redis talk sense, and waits until the node says that it is ready. */
-  async #recover(): Promise<void> {
+  async check(): Promise<void> {
+    await this.#watch.check();
     this.#nonsense.beSensible();
     const datacenter = this.#cluster.datacenter("dc1");
     await this.#cluster.until(async () => {
@@ -130,6 +122,13 @@ export class RespTarget implements LiveFuzzTarget {
       return response.ok;
     }, { what: "the node is ready again", withinMs: 20_000 });
     await this.#watch.check();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#asker[Symbol.asyncDispose]();
+    await this.#canary[Symbol.asyncDispose]();
+    await this.#cluster[Symbol.asyncDispose]();
+    await this.#nonsense.close();
   }
 }
 

@@ -1,0 +1,101 @@
+import { Cluster } from "../../cluster/mod.ts";
+import { RawClient, RawSocket } from "../../clients/mod.ts";
+import type { LiveFuzzTarget } from "../fuzz_target.ts";
+import { NodeWatch } from "./node_watch.ts";
+
+/** A node whose event loop does not come round by then hangs. */
+const END_WITHIN_MS = 1000;
+/** For what is no finding: an input that was cut short leaves an exchange open. */
+const LEAVE_WITHIN_MS = 200;
+
+/** What makes one way into a node. */
+export interface EdgeParts {
+  readonly name: string;
+  readonly tokens: readonly Uint8Array[];
+  readonly seeds: readonly Uint8Array[];
+  /** A connection on which `input` is the next that the node reads. */
+  open(cluster: Cluster, input: Uint8Array): Promise<RawSocket>;
+  /** Ends the exchange in order, where the input has left that possible; `answer` says that it did. */
+  readonly leave?: { readonly bytes: Uint8Array; readonly answer: string };
+  /** Behind this nothing that was left open goes on: the node has to end the connection. */
+  readonly ending: Uint8Array;
+}
+
+/**
+ * A port of a node for strangers: it must end each connection within a second of being told to, log no
+ * bug of its own, not grow, and go on serving others.
+ */
+export class EdgeTarget implements LiveFuzzTarget {
+  readonly inputsPerCheck = 50;
+  readonly #parts: EdgeParts;
+  readonly #cluster: Cluster;
+  readonly #canary: RawClient;
+  readonly #watch: NodeWatch;
+
+  private constructor(parts: EdgeParts, cluster: Cluster, canary: RawClient) {
+    this.#parts = parts;
+    this.#cluster = cluster;
+    this.#canary = canary;
+    this.#watch = new NodeWatch(cluster.datacenter("dc1"), canary);
+  }
+
+  static async start(parts: EdgeParts): Promise<EdgeTarget> {
+    const cluster = await Cluster.start({ datacenters: 1 });
+    const { port } = cluster.datacenter("dc1").clientAddress("none");
+    const canary = await RawClient.login({
+      port,
+      domain: cluster.globalHost,
+      localpart: "carol",
+      password: "secret",
+    });
+    return new EdgeTarget(parts, cluster, canary);
+  }
+
+  get name(): string {
+    return this.#parts.name;
+  }
+
+  get tokens(): readonly Uint8Array[] {
+    return this.#parts.tokens;
+  }
+
+  seeds(): readonly Uint8Array[] {
+    return this.#parts.seeds;
+  }
+
+  async run(input: Uint8Array): Promise<void> {
+    const { leave, ending } = this.#parts;
+    const socket = await this.#parts.open(this.#cluster, input);
+    try {
+      await socket.send(input);
+      if (leave !== undefined) {
+        await socket.send(leave.bytes);
+        await socket.readUntil(leave.answer, LEAVE_WITHIN_MS).catch(() => {}); // or not in order
+      }
+      await socket.send(ending);
+      await socket.closeWrite();
+      await socket.readToEnd(END_WITHIN_MS);
+    } catch (thrown) {
+      // The node may hang up before it was sent everything; that is an end too.
+      if (!isEndOfConnection(thrown)) throw thrown;
+    } finally {
+      await socket.close();
+    }
+  }
+
+  check(): Promise<void> {
+    return this.#watch.check();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#canary[Symbol.asyncDispose]();
+    await this.#cluster[Symbol.asyncDispose]();
+  }
+}
+
+function isEndOfConnection(thrown: unknown): boolean {
+  return thrown instanceof Deno.errors.ConnectionReset ||
+    thrown instanceof Deno.errors.BrokenPipe ||
+    thrown instanceof Deno.errors.NotConnected ||
+    thrown instanceof Deno.errors.UnexpectedEof;
+}
