@@ -3,12 +3,17 @@ import { fuzzLive } from "./fuzz_live.ts";
 import type { LiveFuzzTarget } from "./fuzz_target.ts";
 import { Mutator } from "./mutator.ts";
 import type { FuzzResult, FuzzRun } from "./run_in_process.ts";
-import { startConversation } from "./targets/conversation.ts";
+import { startComponent } from "./targets/component.ts";
+import { startConversation, startStarttls } from "./targets/conversation.ts";
 import { RespTarget } from "./targets/resp.ts";
+import { startWebsocket } from "./targets/websocket.ts";
 
 /** Targets that are a running node, and how each is started. */
 export const LIVE_TARGETS: Readonly<Record<string, () => Promise<LiveFuzzTarget>>> = {
   conversation: startConversation,
+  starttls: startStarttls,
+  websocket: startWebsocket,
+  component: startComponent,
   resp: () => RespTarget.start(),
 };
 

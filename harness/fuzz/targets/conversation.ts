@@ -63,3 +63,30 @@ export function startConversation(): Promise<EdgeTarget> {
     ending: ENDING,
   });
 }
+
+/** The same inside TLS, behind `<starttls/>` or on the port where TLS comes first. */
+export function startStarttls(): Promise<EdgeTarget> {
+  return EdgeTarget.start({
+    name: "starttls",
+    tokens: bytesOf(TOKENS),
+    seeds: bytesOf(CONVERSATIONS),
+    async open(cluster, input) {
+      const datacenter = cluster.datacenter("dc1");
+      const tls = {
+        caCerts: [cluster.authority.certificatePem],
+        serverName: cluster.globalHost,
+      };
+      // Either is met by half of the inputs, and by each input every time.
+      if (input.length % 2 === 1) {
+        return await RawSocket.connect({ port: datacenter.clientAddress("direct").port, tls });
+      }
+      const socket = await RawSocket.connect({ port: datacenter.clientAddress("starttls").port });
+      await socket.send(`${HEADER}<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>`);
+      await socket.readUntil("<proceed");
+      await socket.readUntil(">");
+      await socket.startTls(tls);
+      return socket;
+    },
+    ending: ENDING,
+  });
+}
