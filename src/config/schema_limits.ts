@@ -117,7 +117,9 @@ export const LIMITS = z.strictObject({
     "bytes that may wait for a client or component that reads slowly; a stanza past it is refused, and over half of it nothing is read from that peer",
   ),
   slow_reader_timeout: secondsBetween(0.01, 3600).default(30).describe(
-    "after this long with stanzas refused for want of reading, a connection is cut",
+    "after this long with stanzas refused for want of reading, and less than half of " +
+      "`max_pending_bytes` read in it, a connection is cut; and after twice as long of reading nothing " +
+      "where over half of that waits",
   ),
   websocket_max_fragments: integer(1, 1_000_000).default(1024).describe(
     "frames of one WebSocket message; one more ends the connection",

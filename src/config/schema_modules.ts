@@ -152,7 +152,8 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     "wait after which it is asked at the latest, in milliseconds",
   ),
   ack_timeout: z.int().min(1).max(86_400).default(60).describe(
-    "wait for the answer, in seconds, before the connection is given up; the session stays",
+    "wait for the answer, in seconds, before the connection is given up; the session stays. Time in " +
+      "which the node does not read from the client does not count",
   ),
   resume_timeout: z.int().min(0).max(86_400).default(600).describe(
     "time in seconds for which a session without a connection waits for its client; 0: not at all",

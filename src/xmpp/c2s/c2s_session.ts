@@ -434,7 +434,11 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   #link(): AckLink {
+    const readingMs = () => this.readingMs;
     return {
+      get readingMs(): number {
+        return readingMs();
+      },
       sendNonza: (xml: string) => this.transport.sendNonza(xml),
       write: (stanza: Stanza) => super.send(stanza),
     };

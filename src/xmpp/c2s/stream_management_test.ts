@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { parseJid } from "../jid_parser.ts";
+import { EdgeRates } from "../stream/edge_rates.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
 import type { Stanza } from "../stanza.ts";
 import { stanzaId } from "../stanza_attributes.ts";
@@ -252,6 +253,49 @@ Deno.test("a client that answers no <r/> for ackTimeoutMs loses its connection, 
   const again = await comeBack(fixture);
   await again.exchange(resume(id, 0), `<resumed xmlns='${SM}' previd='${id}' h='0'/>`);
   await expectMessages(again, "1");
+});
+
+/** Clients that have acknowledged nothing for too long. */
+const cutOff = (fixture: C2sFixture) =>
+  metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "unacknowledged-time" });
+
+Deno.test("a client is not blamed for an answer that the server does not read", async () => {
+  await using fixture = quiet({ management: { ackDelayMs: 100, ackTimeoutMs: 1000 } });
+  const { peer } = await manage(fixture);
+  const [session] = fixture.registry.ofAccount("alice@example.com");
+  assert.ok(session instanceof C2sSession);
+  send(fixture, "1");
+  await expectMessages(peer, "1");
+  const pass = (overMs: number) => {
+    for (let ms = 0; ms < overMs; ms += 100) fixture.clock.advance(100);
+  };
+  pass(500);
+  session.pause(); // a lane that it feeds is over its high-water mark
+  pass(10_000);
+  assert.equal(cutOff(fixture), 0);
+  session.resume();
+  pass(500);
+  assert.equal(cutOff(fixture), 0, "it was asked 400 ms before it was held back");
+  pass(100);
+  assert.equal(cutOff(fixture), 1);
+  await peer.expectClosed();
+});
+
+Deno.test("a client that is slowed down keeps its connection", async () => {
+  const clock = new ManualClock();
+  const rates = new EdgeRates({ stanzasPerAccount: { perSec: 1, burst: 1 } }, clock);
+  await using fixture = quiet({
+    clock,
+    rates,
+    management: { ackDelayMs: 100, ackTimeoutMs: 1000 },
+  });
+  const { peer } = await manage(fixture);
+  peer.send(`<message to='${HOME}'/>`.repeat(9)); // the last of them is due in eight seconds
+  await until(() =>
+    metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "stanza-rate" }) === 1
+  );
+  for (let ms = 0; ms < 7000; ms += 100) fixture.clock.advance(100);
+  assert.equal(cutOff(fixture), 0);
 });
 
 Deno.test("a client comes back to what it missed, in order and once", async () => {

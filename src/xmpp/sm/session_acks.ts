@@ -12,6 +12,8 @@ import { UnackedQueue } from "./unacked_queue.ts";
 
 /** What carries a managed session at the moment. */
 export interface AckLink {
+  /** Monotonic milliseconds in which the client was read: what it answers meanwhile is not seen. */
+  readonly readingMs: number;
   sendNonza(xml: string): void;
   /** Writes a stanza; false when the client has to read first: `drained` follows. */
   write(stanza: Stanza): boolean;
@@ -48,7 +50,7 @@ export class SessionAcks implements StanzaFate {
   #link: AckLink | undefined;
   /** Stanzas written since an acknowledgement was asked for. */
   #sinceRequest = 0;
-  /** When the one that is owed was asked for; undefined when none is. */
+  /** When the one that is owed was asked for, as the link's `readingMs`; undefined when none is. */
   #requestedMs: number | undefined;
   #lookedMs = 0;
   #isOverTold = false;
@@ -355,7 +357,7 @@ export class SessionAcks implements StanzaFate {
 
   #request(link: AckLink): void {
     this.#sinceRequest = 0;
-    this.#requestedMs ??= this.#management.clock.monotonicMs();
+    this.#requestedMs ??= link.readingMs;
     link.sendNonza(REQUEST_XML);
   }
 
@@ -398,7 +400,11 @@ export class SessionAcks implements StanzaFate {
       this.#lookedMs = nowMs;
       this.#owner.lookAround();
     }
-    if (this.#requestedMs !== undefined && nowMs - this.#requestedMs >= options.ackTimeoutMs) {
+    const askedMs = this.#requestedMs;
+    if (
+      link !== undefined && askedMs !== undefined &&
+      link.readingMs - askedMs >= options.ackTimeoutMs
+    ) {
       this.#requestedMs = undefined;
       this.#owner.unresponsive();
     }

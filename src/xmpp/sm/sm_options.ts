@@ -13,7 +13,10 @@ export interface StreamManagementOptions {
   readonly ackFreq?: number;
   /** …and at the latest so long after a stanza; 10 to 3 600 000. @default 1000 */
   readonly ackDelayMs?: number;
-  /** A connection on which one is owed for so long is given up; 100 to 86 400 000. @default 60000 */
+  /**
+   * A connection on which one is owed for so long is given up; time in which the client is not read
+   * does not count. 100 to 86 400 000. @default 60000
+   */
   readonly ackTimeoutMs?: number;
   /** Time in which a lost stream can be resumed; 0 (never) to 86 400 000. @default 600000 */
   readonly resumeTimeoutMs?: number;

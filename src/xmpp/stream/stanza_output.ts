@@ -17,14 +17,22 @@ const TOLD_ABOVE_BYTES = 262_144;
 
 /**
  * Stanzas on their way to one peer, bounded in bytes: what a peer that reads slowly cannot take is
- * refused, and a peer that still has not caught up `slowReaderMs` later is cut off.
+ * refused. From the first that is refused on it has to read half of the bound in each `slowReaderMs`
+ * until it has caught up by half, or it is cut off; while it is not read from itself, for what it has not
+ * read, it has to read anything in two of them.
  */
 export class StanzaOutput {
   readonly #transport: StreamTransport;
   readonly #options: StanzaOutputOptions;
   readonly #maxPendingBytes: number;
   readonly #clogBytes: number;
-  #cancelCut: CancelTimer | undefined;
+  #cancelLook: CancelTimer | undefined;
+  /** What would be pending had nothing been read since the last look. */
+  #unreadBytes = 0;
+  /** True when a stanza was refused since then. */
+  #hasRefused = false;
+  /** True when nothing was read before the last look already. */
+  #isStuck = false;
 
   constructor(transport: StreamTransport, options: StanzaOutputOptions) {
     this.#transport = transport;
@@ -40,21 +48,33 @@ export class StanzaOutput {
 
   /** Queues `stanza`; false when that would pass the bound. */
   send(stanza: Stanza): boolean {
+    const { byteLength } = stanza.bytes;
     // A peer that has read everything takes any stanza, be it longer than the bound.
     const pendingBytes = this.#transport.pendingBytes;
-    if (pendingBytes > 0 && pendingBytes + stanza.bytes.length > this.#maxPendingBytes) {
-      this.#refused();
+    if (pendingBytes > 0 && pendingBytes + byteLength > this.#maxPendingBytes) {
+      this.#options.metrics.limitHit("pending-bytes");
+      this.#hasRefused = true;
+      this.watch();
       return false;
     }
+    this.#unreadBytes += byteLength;
     this.#transport.sendStanza(stanza.bytes);
     this.#options.metrics.sent[stanza.kind].inc();
     return true;
   }
 
+  /** Sees to it that the peer reads, until it has. */
+  watch(): void {
+    if (this.#cancelLook !== undefined) return;
+    this.#isStuck = false;
+    this.#lookLater();
+  }
+
   /** The peer has read all that there was. */
   drained(): void {
-    this.#cancelCut?.();
-    this.#cancelCut = undefined;
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    this.#hasRefused = false;
   }
 
   /** Ends its timer; after it nothing is sent. */
@@ -62,21 +82,33 @@ export class StanzaOutput {
     this.drained();
   }
 
-  #refused(): void {
-    const { metrics, clock, limits } = this.#options;
-    metrics.limitHit("pending-bytes");
-    this.#cancelCut ??= clock.after(limits.slowReaderMs, () => {
-      this.#cancelCut = undefined;
-      // It may have caught up without ever having been empty.
-      if (this.#transport.pendingBytes * 2 < this.#maxPendingBytes) return;
-      metrics.limitHit("slow-reader");
-      this.#transport.destroy(
-        new CausewayError(
-          "stream/slow-reader",
-          `Cannot send to ${this.#transport.remoteAddress}: ` +
-            `${this.#transport.pendingBytes} bytes wait unread`,
-        ),
-      );
+  #lookLater(): void {
+    const { clock, limits } = this.#options;
+    this.#unreadBytes = this.#transport.pendingBytes;
+    this.#cancelLook = clock.after(limits.slowReaderMs, () => {
+      this.#cancelLook = undefined;
+      this.#look();
     });
+  }
+
+  #look(): void {
+    const { pendingBytes, remoteAddress } = this.#transport;
+    const readBytes = this.#unreadBytes - pendingBytes;
+    const hasRefused = this.#hasRefused;
+    this.#hasRefused = false;
+    // It may have caught up without ever having been empty.
+    if (pendingBytes * 2 < this.#maxPendingBytes) return;
+    const isSlow = hasRefused ? readBytes * 2 < this.#maxPendingBytes : readBytes <= 0;
+    if (!isSlow || !(hasRefused || this.#isStuck)) {
+      this.#isStuck = isSlow;
+      return this.#lookLater();
+    }
+    this.#options.metrics.limitHit("slow-reader");
+    this.#transport.destroy(
+      new CausewayError(
+        "stream/slow-reader",
+        `Cannot send to ${remoteAddress}: ${pendingBytes} bytes wait unread`,
+      ),
+    );
   }
 }

@@ -64,6 +64,20 @@ Deno.test("StanzaOutput keeps no timer once it is drained or closed", () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
+Deno.test("StanzaOutput cuts a watched peer off that twice in a row has read nothing", () => {
+  const { output, clock, near, metrics } = outputWith(16_384);
+  near.start({ data() {}, closed() {} });
+  assert(output.send(stanzaOf(10_000)));
+  output.watch();
+  clock.advance(30_000);
+  assert(output.send(stanzaOf(1000)), "what comes is not what it has read");
+  assert.equal(near.isClosed, false);
+  clock.advance(30_000);
+  assert.equal(near.isClosed, true);
+  assert.equal(metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit: "slow-reader" }), 1);
+  output.close();
+});
+
 Deno.test("StanzaOutput forgives a peer that has caught up by half", async () => {
   const { output, clock, near, far } = outputWith(16_384);
   near.start({ data() {}, closed() {} });

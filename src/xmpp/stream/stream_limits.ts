@@ -20,8 +20,9 @@ export interface StreamLimits {
    */
   readonly maxPendingBytes?: number;
   /**
-   * Milliseconds after which a peer that has stanzas refused for want of reading is cut off;
-   * 10 to 3 600 000. @default 30000
+   * Milliseconds after which a peer that has stanzas refused for want of reading, and has not read half
+   * of `maxPendingBytes` in them, is cut off; twice as long for one that merely reads nothing though
+   * over half of that waits. 10 to 3 600 000. @default 30000
    */
   readonly slowReaderMs?: number;
   /** Milliseconds of silence after which whitespace is sent; 100 to 86 400 000. @default 150000 */

@@ -31,6 +31,9 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   /** Until then nothing is read, as the peer has sent more than it may. */
   #slowedUntilMs = 0;
   #cancelSlow: CancelTimer | undefined;
+  /** Since when nothing is read, monotonic, and for how long nothing was before that. */
+  #unreadSinceMs: number | undefined;
+  #unreadMs = 0;
 
   constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
     this.context = wiring.context;
@@ -54,7 +57,8 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     const isTaken = this.#output.send(stanza);
     if (!this.#isClogged && this.#isOpen && this.#output.isClogged) {
       this.#isClogged = true;
-      this.#transport.pause();
+      this.#output.watch();
+      this.#stopReading();
     }
     return isTaken;
   }
@@ -65,7 +69,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   pause(): void {
     this.#isPaused = true;
-    if (this.#isOpen) this.#transport.pause();
+    if (this.#isOpen) this.#stopReading();
   }
 
   resume(): void {
@@ -81,6 +85,12 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#readOn();
   }
 
+  /** Monotonic milliseconds without the times in which nothing was read: the peer's answers lay unread. */
+  protected get readingMs(): number {
+    const nowMs = this.context.clock.monotonicMs();
+    return (this.#unreadSinceMs ?? nowMs) - this.#unreadMs;
+  }
+
   /** What carries the session now. */
   protected get transport(): StreamTransport {
     return this.#transport;
@@ -91,7 +101,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#slowedUntilMs = this.context.clock.monotonicMs() + forMs;
     if (this.#cancelSlow !== undefined || !this.#isOpen) return;
     this.context.metrics.limitHit("stanza-rate");
-    this.#transport.pause();
+    this.#stopReading();
     this.#goOnIn(forMs);
   }
 
@@ -110,6 +120,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#output = new StanzaOutput(transport, wiring.context);
     this.#isClogged = false;
     if (this.#isPaused) transport.pause();
+    else this.#countReading();
   }
 
   /** The stream is over. Called again, it does nothing. */
@@ -132,7 +143,20 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   /** Reads, if nothing keeps it from that. */
   #readOn(): void {
     if (!this.#isOpen || this.#isPaused || this.#isClogged) return;
-    if (this.#cancelSlow === undefined) this.#transport.resume();
+    if (this.#cancelSlow !== undefined) return;
+    this.#countReading();
+    this.#transport.resume();
+  }
+
+  #stopReading(): void {
+    this.#unreadSinceMs ??= this.context.clock.monotonicMs();
+    this.#transport.pause();
+  }
+
+  #countReading(): void {
+    if (this.#unreadSinceMs === undefined) return;
+    this.#unreadMs += this.context.clock.monotonicMs() - this.#unreadSinceMs;
+    this.#unreadSinceMs = undefined;
   }
 
   #endSlowness(): void {
