@@ -11,14 +11,17 @@ interface Known {
 /** What a connection learns when it takes a lane over. */
 export type Attachment =
   | { readonly kind: "attached"; readonly lane: InboundLane }
-  | { readonly kind: "busy" }
-  | { readonly kind: "foreign" };
+  | { readonly kind: "busy" };
 
-/** The connection that wants a lane. */
-export interface AttachRequest {
+/** A lane: its process and number are the peer's word, its local host is what the certificate says. */
+export interface LaneName {
+  readonly host: string;
   readonly process: number;
   readonly lane: number;
-  readonly host: string;
+}
+
+/** The connection that wants a lane. */
+export interface AttachRequest extends LaneName {
   readonly lastGone: number;
   wake(): void;
   /** Ends the connection because another one took its lane. */
@@ -26,7 +29,8 @@ export interface AttachRequest {
 }
 
 /**
- * The lanes of peers by process and lane, kept for a while after their connection so that a peer
+ * The lanes of peers by local host, process and lane, so that nobody meddles with another
+ * datacenter's by telling its numbers; kept for a while after their connection so that a peer
  * that comes back is told what it need not send again. Bounded: the longest idle is forgotten first.
  */
 export class InboundLanes {
@@ -51,12 +55,10 @@ export class InboundLanes {
 
   /** Gives a lane to a connection; the one that had it before is cut first. */
   attach(request: AttachRequest, nowMs: number): Attachment {
-    const key = `${request.process}/${request.lane}`;
+    const key = keyOf(request);
     let known = this.#lanes.get(key);
-    if (known !== undefined) {
-      if (known.lane.host !== request.host) return { kind: "foreign" };
-      known.cut?.();
-    } else {
+    if (known !== undefined) known.cut?.();
+    else {
       if (!this.#makeRoom()) return { kind: "busy" };
       const lane = new InboundLane(request.process, request.lane, {
         host: request.host,
@@ -73,7 +75,7 @@ export class InboundLanes {
 
   /** The connection of `lane` has ended. */
   detach(lane: InboundLane, nowMs: number): void {
-    const known = this.#lanes.get(`${lane.process}/${lane.lane}`);
+    const known = this.#lanes.get(keyOf(lane));
     if (known?.lane !== lane) return;
     lane.detach();
     known.cut = undefined;
@@ -81,8 +83,8 @@ export class InboundLanes {
   }
 
   /** Ends what still feeds a lane whose stanzas the peer has moved to another. */
-  retire(process: number, lane: number): void {
-    this.#lanes.get(`${process}/${lane}`)?.cut?.();
+  retire(name: LaneName): void {
+    this.#lanes.get(keyOf(name))?.cut?.();
   }
 
   /** Forgets what has been without a connection for too long. */
@@ -104,4 +106,9 @@ export class InboundLanes {
     }
     return oldest !== undefined && this.#lanes.delete(oldest);
   }
+}
+
+/** No host has a slash in it. */
+function keyOf({ host, process, lane }: LaneName): string {
+  return `${host}/${process}/${lane}`;
 }

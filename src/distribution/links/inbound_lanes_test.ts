@@ -48,10 +48,16 @@ Deno.test("InboundLanes.attach() cuts the connection that had the lane before", 
   assert.equal(cuts, 1);
 });
 
-Deno.test("InboundLanes.attach() refuses a lane to another local host", () => {
+Deno.test("InboundLanes.attach() keeps apart lanes of two local hosts whose numbers are the same", () => {
   const lanes = new InboundLanes(OPTIONS);
-  attach(lanes, 1);
-  assert.equal(attach(lanes, 1, { host: "dc3.example.com" }).kind, "foreign");
+  let cuts = 0;
+  const lane = laneOf(attach(lanes, 1, { cut: () => cuts++ }));
+  lane.receive(1);
+  const other = laneOf(attach(lanes, 1, { host: "dc3.example.com" }));
+  assert.equal(other.received, 0);
+  lanes.detach(other, 0);
+  assert.equal(cuts, 0);
+  assert.equal(laneOf(attach(lanes, 1)), lane);
 });
 
 Deno.test("InboundLanes.attach() forgets the longest idle at its bound, and refuses when none is", () => {
@@ -71,9 +77,11 @@ Deno.test("InboundLanes.retire() ends what feeds a lane, and minds no other", ()
   const cut: number[] = [];
   attach(lanes, 1, { cut: () => cut.push(1) });
   attach(lanes, 2, { cut: () => cut.push(2) });
-  lanes.retire(5, 2);
-  lanes.retire(6, 1);
-  lanes.retire(5, 99);
+  const host = "dc2.example.com";
+  lanes.retire({ host, process: 5, lane: 2 });
+  lanes.retire({ host, process: 6, lane: 1 });
+  lanes.retire({ host, process: 5, lane: 99 });
+  lanes.retire({ host: "dc3.example.com", process: 5, lane: 1 });
   assert.deepEqual(cut, [2]);
 });
 

@@ -123,10 +123,6 @@ export class IncomingLink implements LinkConnectionOwner {
       this.#link.leave("busy", "too many lanes");
       return;
     }
-    if (attachment.kind === "foreign") {
-      this.#link.leave("identity", "this lane belongs to another local host");
-      return;
-    }
     this.#peer = peer;
     this.#lane = attachment.lane;
     this.#metrics = metrics.host(destinationOf(scope, peer));
@@ -158,7 +154,8 @@ export class IncomingLink implements LinkConnectionOwner {
     else if (type === FRAME_TYPE.retire) {
       const lane = decodeRetire(buffer, start, end);
       if (lane === this.#lane!.lane) throw malformed("RETIRE", "a lane cannot end itself");
-      this.#shared.inbound.retire(this.#peer!.process, lane);
+      const { localHost: host, process } = this.#peer!;
+      this.#shared.inbound.retire({ host, process, lane });
     } else if (
       type === FRAME_TYPE.lease || type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot ||
       type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { TlsContextHolder } from "../../net/mod.ts";
-import { ackFrame, FRAME_TYPE, pingFrame, stanzaFrame } from "../wire/mod.ts";
+import { ackFrame, FRAME_TYPE, pingFrame, retireFrame, stanzaFrame } from "../wire/mod.ts";
 import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
 import { rawListener, RawPeer, testHello } from "./_test_peers.ts";
 
@@ -392,4 +392,38 @@ Deno.test("LinkLayer.listen() rejects when a port is taken, and leaves nothing b
   });
   await assert.rejects(dc2.links.listen(), { code: "net/address-in-use" });
   assert.deepEqual(dc2.links.addresses, []);
+});
+
+Deno.test("LinkLayer lets no datacenter end or take another's lanes by telling its numbers", async () => {
+  await using scene = await Scene.start();
+  const { dc1 } = scene;
+  const links = (host: string) => dc1.metrics.value(`incoming_first_packet_total ${host}`);
+  const peer = await scene.peer(testHello({ process: 4242, lane: 1 }));
+  await dc1.until(() => links(DC2) === 1, "dc2 is linked");
+  const asDc3 = {
+    process: 4242,
+    localHost: DC3,
+    nodeName: `node1@${DC3}`,
+    datacenterId: `id of ${DC3}`,
+  };
+  const others: RawPeer[] = [];
+  for (const lane of [999, 2, 1]) {
+    const other = await RawPeer.dial(dc1.address, await scene.authority.holder(DC3));
+    other.send(testHello({ ...asDc3, lane }));
+    others.push(other);
+    await dc1.until(() => links(DC3) === 1 + others.length, `dc3 has its own lane ${lane}`);
+  }
+  others[0]!.send(retireFrame(1), retireFrame(2), pingFrame(1));
+  await dc1.until(() => others[1]!.goodbye !== undefined, "dc3's own lane 2 is retired");
+  const second = await scene.peer(testHello({ process: 4242, lane: 2 }));
+  second.send(stanzaFrame(testEnvelope(8, { process: 77 }), 1));
+  peer.send(stanzaFrame(testEnvelope(7, { process: 77 }), 1));
+  await dc1.until(
+    () => [7, 8].every((n) => dc1.received.some(({ sequence }) => sequence === n)),
+    "both lanes of dc2 go on",
+  );
+  assert.equal(peer.goodbye, undefined);
+  assert.equal(second.goodbye, undefined);
+  for (const each of [peer, second, ...others]) each.close();
+  await Promise.all([peer, second, ...others].map((each) => each.ended));
 });
