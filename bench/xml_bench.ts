@@ -11,6 +11,7 @@ import {
   stanzaKind,
   StreamScanner,
 } from "../src/xmpp/mod.ts";
+import { WORST_STANZAS } from "../src/xmpp/xml/_worst_stanzas.ts";
 
 const ENCODER = new TextEncoder();
 const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +
@@ -30,7 +31,7 @@ function message(bytes: number): string {
   return `${before}<body>${body}</body>${after}`;
 }
 
-function scannerAfterHeader(): StreamScanner {
+function scannerAfterHeader(header = HEADER): StreamScanner {
   let seen = 0;
   const scanner = new StreamScanner({
     streamOpened() {},
@@ -39,7 +40,7 @@ function scannerAfterHeader(): StreamScanner {
     },
     streamClosed() {},
   });
-  scanner.push(ENCODER.encode(HEADER));
+  scanner.push(ENCODER.encode(header));
   return scanner;
 }
 
@@ -144,3 +145,19 @@ Deno.bench({ name: "errorReply", group: STANZA_GROUP }, () => {
 Deno.bench({ name: "parseElement (a tree)", group: STANZA_GROUP }, () => {
   parseElement(bounced.bytes);
 });
+
+/** What one legal stanza of the greatest size can cost, at worst. */
+const WORST_BYTES = 262_144;
+const harmless = scannerAfterHeader();
+const harmlessBytes = ENCODER.encode(message(WORST_BYTES));
+const WORST_GROUP = `worst of ${WORST_BYTES} bytes`;
+Deno.bench({ name: `plain text, ${WORST_GROUP}`, group: WORST_GROUP, baseline: true }, () => {
+  harmless.push(harmlessBytes);
+});
+for (const { what, header, text } of WORST_STANZAS) {
+  const scanner = scannerAfterHeader(HEADER.replace(/>$/, `${header ?? ""}>`));
+  const bytes = ENCODER.encode(text(WORST_BYTES));
+  Deno.bench({ name: `${what}, ${WORST_GROUP}`, group: WORST_GROUP }, () => {
+    scanner.push(bytes);
+  });
+}

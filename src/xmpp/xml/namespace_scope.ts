@@ -12,19 +12,44 @@ import { SPAN, type TagScanner } from "./tag_scanner.ts";
 
 const NO_BINDINGS: readonly NamespaceBinding[] = [];
 
-/** Prefixes in force at one point of a stream, innermost last; checks XML Namespaces §2 to §6. */
+/** A declaration that is in force, and what of it one top-level element has made use of. */
+interface Declared {
+  readonly binding: NamespaceBinding;
+  /** The declaration of the same prefix that this one hides. */
+  readonly hidden: Declared | undefined;
+  /** True for one of the stream header. */
+  isOfHeader: boolean;
+  /** The top-level element that has used this one of the header. */
+  notedIn: number;
+  /** What stands for the namespace in `numberedIn`, a top-level element. */
+  number: number;
+  numberedIn: number;
+}
+
+/**
+ * Prefixes in force at one point of a stream; checks XML Namespaces §2 to §6.
+ *
+ * What it does for a tag grows with the bytes of that tag alone, however much is declared around it.
+ */
 export class NamespaceScope {
-  #bindings: NamespaceBinding[] = [];
+  /** Innermost last. */
+  readonly #declared: Declared[] = [];
+  /** The innermost declaration of each prefix. */
+  readonly #byPrefix = new Map<string, Declared>();
   /** So many at the bottom belong to the stream header. */
   #headerCount = 0;
   /** The default namespace of the stream header. */
   contentNamespace = "";
+  /** Counts top-level elements. */
+  #element = 0;
   #inherited: NamespaceBinding[] | undefined;
+  /** Namespaces of the element's attributes, each with a number; a long name is compared once. */
+  #numbers: Map<string, number> | undefined;
   /** Set when a prefix that an element uses or declares is bound to the content namespace. */
   hasContentPrefix = false;
 
   get size(): number {
-    return this.#bindings.length;
+    return this.#declared.length;
   }
 
   /** Header prefixes used since `beginElement`. */
@@ -34,7 +59,7 @@ export class NamespaceScope {
 
   /** Forgets the stream header as well. */
   reset(contentNamespace = ""): void {
-    if (this.#bindings.length > 0) this.#bindings = [];
+    this.leave(0);
     this.#headerCount = 0;
     this.contentNamespace = contentNamespace;
     this.beginElement();
@@ -42,22 +67,29 @@ export class NamespaceScope {
 
   /** Keeps what is bound now as the stream header's; gives it out. */
   adoptHeader(contentNamespace: string): readonly NamespaceBinding[] {
-    this.#headerCount = this.#bindings.length;
+    this.#headerCount = this.#declared.length;
+    for (const declared of this.#declared) declared.isOfHeader = true;
     this.hasContentPrefix = false;
     this.contentNamespace = contentNamespace;
-    return this.#bindings.slice();
+    return this.#declared.map(({ binding }) => binding);
   }
 
   /** Starts the account of one top-level element. */
   beginElement(): void {
+    this.#element++;
     this.#inherited = undefined;
+    this.#numbers = undefined;
     this.hasContentPrefix = false;
     this.leave(this.#headerCount);
   }
 
   /** Ends an element: forgets what was bound since the scope had `size` bindings. */
   leave(size: number): void {
-    if (this.#bindings.length > size) this.#bindings.length = size;
+    while (this.#declared.length > size) {
+      const { binding, hidden } = this.#declared.pop()!;
+      if (hidden === undefined) this.#byPrefix.delete(binding.prefix);
+      else this.#byPrefix.set(binding.prefix, hidden);
+    }
   }
 
   /** Takes in the declarations of a tag that has prefixes and checks every prefix it uses. */
@@ -83,7 +115,9 @@ export class NamespaceScope {
       if (colon === -1) continue;
       const prefix = textOf(bytes, spans[at]!, colon);
       if (prefix === "xmlns") continue;
-      const name = `${textOf(bytes, colon + 1, spans[at + 1]!)}\n${this.resolve(prefix)}`;
+      const declared = this.#find(prefix);
+      if (count === 1) continue; // nothing it could be the same as
+      const name = `${this.#numberOf(declared)} ${textOf(bytes, colon + 1, spans[at + 1]!)}`;
       expanded ??= new Set();
       if (expanded.has(name)) failScan("not-well-formed", "an attribute given twice");
       expanded.add(name);
@@ -92,16 +126,33 @@ export class NamespaceScope {
 
   /** The namespace that `prefix` is bound to; throws `StreamFailure` when it is not. */
   resolve(prefix: string): string {
-    if (prefix === "xml") return XML_NAMESPACE;
-    const bindings = this.#bindings;
-    for (let i = bindings.length - 1; i >= 0; i--) {
-      const binding = bindings[i]!;
-      if (binding.prefix !== prefix) continue;
-      if (i < this.#headerCount) this.#noteInherited(binding);
-      return binding.namespace;
-    }
+    return this.#find(prefix)?.binding.namespace ?? XML_NAMESPACE;
+  }
+
+  /** The declaration that `prefix` stands for; undefined for `xml`, which needs none. */
+  #find(prefix: string): Declared | undefined {
+    if (prefix === "xml") return undefined;
+    const declared = this.#byPrefix.get(prefix);
     // RFC 6120 §11.3: not namespace-well-formed.
-    failScan("not-well-formed", "a prefix that is not declared");
+    if (declared === undefined) failScan("not-well-formed", "a prefix that is not declared");
+    if (declared.isOfHeader && declared.notedIn !== this.#element) this.#noteInherited(declared);
+    return declared;
+  }
+
+  /** A number that stands for its namespace in this top-level element. */
+  #numberOf(declared: Declared | undefined): number {
+    if (declared === undefined) return -1;
+    if (declared.numberedIn === this.#element) return declared.number;
+    const numbers = this.#numbers ??= new Map();
+    const { namespace } = declared.binding;
+    let number = numbers.get(namespace);
+    if (number === undefined) {
+      number = numbers.size;
+      numbers.set(namespace, number);
+    }
+    declared.numberedIn = this.#element;
+    declared.number = number;
+    return number;
   }
 
   /** True for the names of the content namespace; each stream knows its own and `jabber:client`. */
@@ -119,14 +170,24 @@ export class NamespaceScope {
     }
     if (namespace.trim() === "") failScan("not-well-formed", "a prefix bound to nothing");
     if (prefix === "xml") return;
-    this.#bindings.push({ prefix, namespace });
+    const declared: Declared = {
+      binding: { prefix, namespace },
+      hidden: this.#byPrefix.get(prefix),
+      isOfHeader: false,
+      notedIn: 0,
+      number: 0,
+      numberedIn: 0,
+    };
+    this.#declared.push(declared);
+    this.#byPrefix.set(prefix, declared);
     if (this.isContent(namespace)) this.hasContentPrefix = true;
   }
 
-  #noteInherited(binding: NamespaceBinding): void {
-    if (this.isContent(binding.namespace)) this.hasContentPrefix = true;
+  #noteInherited(declared: Declared): void {
+    declared.notedIn = this.#element;
+    if (this.isContent(declared.binding.namespace)) this.hasContentPrefix = true;
     this.#inherited ??= [];
-    if (!this.#inherited.includes(binding)) this.#inherited.push(binding);
+    this.#inherited.push(declared.binding);
   }
 }
 
