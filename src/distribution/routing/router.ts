@@ -440,6 +440,10 @@ export class Router {
   }
 
   #forward(envelope: Envelope, host: string): void {
+    // Its recipient had it here, and has gone on since: the new place knows nothing of that.
+    if (envelope.mayBeRepeat && this.memory.hasDelivered(envelope, true)) {
+      return this.#drop(envelope, "repeat");
+    }
     if (envelope.ttl > 0) {
       envelope.ttl--;
       this.#deps.outbound.send(host, envelope);

@@ -468,6 +468,24 @@ Deno.test("Router delivers once what has come back from another datacenter, and 
   assert.equal(fixture.delivered.length, 1);
 });
 
+Deno.test("Router sends nothing after somebody who has moved that was delivered here before", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  for (const sequence of [5, 7]) {
+    fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence }));
+  }
+  fixture.cache.set(BOB, "dc3.example.com");
+  for (const sequence of [5, 6, 7]) {
+    const copy = fromLink(stanza(ALICE, BOB, { id: String(sequence) }), {
+      sequence,
+      mayBeRepeat: true,
+    });
+    fixture.router.received(copy);
+  }
+  assert.deepEqual(fixture.sentTo("dc3.example.com"), ["6"]);
+});
+
 Deno.test("Router hands to another node what cannot leave any more, and does not answer it", () => {
   const fixture = new RouterFixture();
   fixture.handedOn = [];
