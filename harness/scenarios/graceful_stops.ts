@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
 import type { ChatClient } from "../clients/mod.ts";
 import { newId, openStream, RawClient, RawSocket } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
@@ -83,6 +84,13 @@ const STOP_BETWEEN_TWO: Scenario = {
   run: stopBetweenTwo,
 };
 
+const STOP_HEARS_OUT: Scenario = {
+  name: "stop-hears-out",
+  summary: "what clients write until they see the end of their stream arrives, and no longer",
+  options: { datacenters: 2 },
+  run: stopHearsOut,
+};
+
 const STOP_AT_ONCE: Scenario = {
   name: "stop-at-once",
   summary: "a second SIGTERM ends a node that still waits for others",
@@ -98,6 +106,7 @@ export const GRACEFUL_STOPS: readonly Scenario[] = [
   STOP_IN_A_HURRY,
   STOP_BESIDE_A_SLEEPER,
   STOP_BETWEEN_TWO,
+  STOP_HEARS_OUT,
   STOP_AT_ONCE,
 ];
 
@@ -125,16 +134,19 @@ async function stopWithClients(cluster: Cluster, say: (line: string) => void): P
     async () => (await Figures.read(dc1)).classic("bounce_queue_size") === ids.length,
     { what: `${ids.length} messages bounce` },
   );
-  const exit = await stopWithin(dc1, PROMPT_MS);
-  for (const [index, id] of ids.entries()) {
-    const sender = index < 3 ? alice : component;
-    await sender.expectError(id, "service-unavailable");
-  }
+  const stopped = stopWithin(dc1, PROMPT_MS);
   for (const socket of [idle.socket, stranger]) {
-    const last = await socket.readToEnd();
+    let last = await socket.readUntil("</stream:stream>");
+    if (socket === idle.socket) await socket.send("</stream:stream>");
+    last += await socket.readToEnd();
     if (!/<system-shutdown [^>]*\/><\/stream:error><\/stream:stream>$/.test(last)) {
       throw new Error(`Expected the stream to end with system-shutdown: got ${last}`);
     }
+  }
+  const exit = await stopped;
+  for (const [index, id] of ids.entries()) {
+    const sender = index < 3 ? alice : component;
+    await sender.expectError(id, "service-unavailable");
   }
   say(
     `${ids.length} bouncing messages came back, every stream ended with system-shutdown, ${exit}`,
@@ -251,6 +263,49 @@ async function stopBetweenTwo(cluster: Cluster, say: (line: string) => void): Pr
   assert.deepEqual(errorsOf(writer), []);
   say("she logs in at dc3, and none of them comes again");
   await dc2.kill(); // so that it does not, when it goes on, wait in turn
+}
+
+async function stopHearsOut(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const dc1 = cluster.datacenter("dc1");
+  const bob = await stage.enterAvailable("bob", "dc2");
+  await stage.untilTableSaysOfSession(bob, "dc2");
+  const { host, port } = dc1.clientAddress("none");
+  const [user] = cluster.users; // alice, twice
+  const entrance = { host, port, domain: cluster.globalHost, ...user! };
+  await using polite = await RawClient.login({ ...entrance, resource: "polite" });
+  await using rude = await RawClient.login({ ...entrance, resource: "rude" });
+  const bodies: string[] = [];
+  const write = (from: RawClient, name: string, number: number) =>
+    from.send(`<message to='${bob.jid}' type='chat'><body>${name} ${number}</body></message>`);
+  await write(polite, "polite", 0);
+  bodies.push("polite 0");
+  await bob.expectMessage("polite 0");
+  const stopped = stopWithin(dc1, PATIENT_MS);
+  const writesOn = (async () => {
+    // It never ends its stream, and writes until there is nobody to write to.
+    for (let number = 0;; number++) {
+      await write(rude, "rude", number);
+      await delay(1);
+    }
+  })().catch(() => {});
+  const end = polite.socket.readUntil("</stream:stream>").then(() => "over" as const);
+  for (let number = 1;; number++) {
+    bodies.push(`polite ${number}`);
+    await write(polite, "polite", number);
+    if (await Promise.race([end, delay(1)]) === "over") break;
+  }
+  await polite.send("</stream:stream>");
+  const rest = await polite.socket.readToEnd();
+  if (rest !== "") throw new Error(`Expected nothing behind the end of the stream: got ${rest}`);
+  const exit = await stopped;
+  await rude.socket.close();
+  await writesOn;
+  await bob.expectMessage(bodies.at(-1)!);
+  assert.deepEqual(bodiesOf(bob, "polite"), bodies);
+  say(
+    `all ${bodies.length} messages that were written before their client saw the end arrived: ${exit}`,
+  );
 }
 
 async function stopAtOnce(cluster: Cluster, say: (line: string) => void): Promise<void> {

@@ -174,6 +174,7 @@ const STREAM_LIMITS = [
   ["max_attributes", "maxAttributes", 1],
   ["authentication_timeout", "negotiationTimeoutMs", 1000],
   ["max_unauthenticated_bytes", "maxUnauthenticatedBytes", 1],
+  ["max_late_bytes", "maxLateBytes", 1],
   ["sasl_attempts", "maxAuthFailures", 1],
   ["max_pending_bytes", "maxPendingBytes", 1],
   ["slow_reader_timeout", "slowReaderMs", 1000],

@@ -90,6 +90,7 @@ export interface LimitsConfig {
   readonly closeTimeoutMs: number;
   readonly maxUnauthenticated: number;
   readonly maxUnauthenticatedBytes: number;
+  readonly maxLateBytes: number;
   readonly maxConnectionsPerAddress: number;
   readonly maxSessionsPerAccount: number;
   readonly maxDirectedPresence: number;

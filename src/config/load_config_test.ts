@@ -37,6 +37,7 @@ Deno.test("parseConfig() fills in every default", () => {
       closeTimeoutMs: 5000,
       maxUnauthenticated: 1000,
       maxUnauthenticatedBytes: 32_768,
+      maxLateBytes: 4_194_304,
       maxConnectionsPerAddress: 1000,
       maxSessionsPerAccount: 50,
       maxDirectedPresence: 1000,

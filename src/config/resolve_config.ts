@@ -165,6 +165,7 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     closeTimeoutMs: toMs(limits.close_timeout),
     maxUnauthenticated: limits.max_unauthenticated,
     maxUnauthenticatedBytes: limits.max_unauthenticated_bytes,
+    maxLateBytes: limits.max_late_bytes,
     maxConnectionsPerAddress: limits.max_connections_per_address,
     maxSessionsPerAccount: limits.max_sessions_per_account,
     maxDirectedPresence: limits.max_directed_presence,

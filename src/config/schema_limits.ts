@@ -46,6 +46,10 @@ export const LIMITS = z.strictObject({
   max_unauthenticated_bytes: integer(1024, 16_777_216).default(32_768).describe(
     "bytes that a client or component may send before it has authenticated",
   ),
+  max_late_bytes: integer(0, 1_073_741_824).default(4_194_304).describe(
+    "bytes that are taken of a client without stream management, or a component, after this node has " +
+      "ended its stream to stop: what it had written by then",
+  ),
   max_connections_per_address: integer(1, 1_000_000).default(1000).describe(
     "connections of clients from one IP address, at once (IPv6: from one /64); loopback is not counted",
   ),

@@ -60,9 +60,11 @@ export interface NodeDeps {
 
 /**
  * Milliseconds that clients may take at a graceful stop to acknowledge what they were sent; this and the
- * next are shares of `limits.shutdown_timeout`, which bounds them all.
+ * next two are shares of `limits.shutdown_timeout`, which bounds them all.
  */
 const COLLECT_MS = 2_000;
+/** Milliseconds that clients and components may take at a graceful stop to see that their streams end. */
+const HEAR_OUT_MS = 2_000;
 /** Milliseconds that peers may take at a graceful stop to end their side of what has ended here. */
 const CLOSE_MS = 1_000;
 /** Milliseconds between looks at whether the lanes are empty. */
@@ -382,7 +384,11 @@ export class CausewayNode {
     }
     await this.#management?.collect(budget.halfMs(COLLECT_MS));
     this.#resumption?.stop();
+    this.#pressure.thaw();
     await wait("streams", this.#edge.closeStreams());
+    // What clients without stream management had written by then nobody sends again.
+    await this.#edge.hearOut(budget.halfMs(HEAR_OUT_MS));
+    await wait("lookups", this.#router.idle(), budget.halfMs(CLOSE_MS));
     // Other datacenters go on sending until they learn that we leave: the way to where their
     // recipients are by now, the other nodes, stays open longer. What those hand over late and
     // nobody can answer any more stays with them, unsettled.

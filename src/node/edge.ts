@@ -63,7 +63,8 @@ export type EdgeKind = "c2s" | "websocket" | "component";
 
 /** Something that has streams. */
 interface StreamPort {
-  close(condition: "system-shutdown"): Promise<void>;
+  dismiss(condition: "system-shutdown"): Promise<void>;
+  hearOut(withinMs: number): Promise<number>;
 }
 
 /** The ports on which clients and components are accepted. */
@@ -111,9 +112,19 @@ export class Edge {
     await Promise.all(this.#listeners.map(({ listener }) => listener.close()));
   }
 
-  /** Ends every stream; resolves when the registries have been told. */
+  /** Ends every stream; resolves when the registries have been told. `hearOut` is to follow. */
   async closeStreams(): Promise<void> {
-    await Promise.all(this.#ports.map((port) => port.close("system-shutdown")));
+    await Promise.all(this.#ports.map((port) => port.dismiss("system-shutdown")));
+  }
+
+  /**
+   * Takes what peers had written before they saw the end of their streams (RFC 6120 §4.4), until they have
+   * ended them too, but no longer than `withinMs`.
+   */
+  async hearOut(withinMs: number): Promise<void> {
+    const left = await Promise.all(this.#ports.map((port) => port.hearOut(withinMs)));
+    const hungUpOn = left.reduce((sum, count) => sum + count, 0);
+    if (hungUpOn > 0) this.#deps.log.info("edge.hung-up", { streams: hungUpOn, afterMs: withinMs });
   }
 
   /** Learns how many rounds accounts have, now and again and again. */

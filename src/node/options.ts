@@ -118,6 +118,7 @@ export function streamLimits({ limits }: Config): StreamLimits {
     maxAttributes: limits.maxAttributes,
     negotiationTimeoutMs: limits.authenticationTimeoutMs,
     maxUnauthenticatedBytes: limits.maxUnauthenticatedBytes,
+    maxLateBytes: limits.maxLateBytes,
     maxAuthFailures: limits.saslAttempts,
     maxPendingBytes: limits.maxPendingBytes,
     slowReaderMs: limits.slowReaderTimeoutMs,

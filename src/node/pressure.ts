@@ -11,6 +11,7 @@ export class Pressure {
   readonly #holds = new Map<string, number>();
 
   #isFrozen = false;
+  #isStopping = false;
 
   /** Senders that are held back. */
   get heldBack(): number {
@@ -28,14 +29,21 @@ export class Pressure {
     if (this.#isFrozen || this.#holds.has(sender)) source.pause();
   }
 
-  /** Holds everybody back for good: from now on what is here is brought to its end. */
+  /** At a stop: holds everybody back, so that what is here can be brought to its end. */
   freeze(): void {
-    this.#isFrozen = true;
+    this.#isFrozen = this.#isStopping = true;
     for (const source of this.#known) source.pause();
+  }
+
+  /** Lets those go on again whom no lane holds back. */
+  thaw(): void {
+    this.#isFrozen = false;
+    for (const [sender, source] of this.#sources) if (!this.#holds.has(sender)) source.resume();
   }
 
   /** The stream of this full JID or component domain is over. */
   gone(sender: string): void {
+    if (this.#isStopping) return; // it may be read beyond its end
     const source = this.#sources.get(sender);
     if (source === undefined) return;
     this.#sources.delete(sender);

@@ -4,8 +4,11 @@ import type { StanzaSource } from "../xmpp/mod.ts";
 import { Pressure } from "./pressure.ts";
 
 class Source implements StanzaSource {
-  readonly jid = parseJid("a@example.com/x");
+  readonly jid;
   isPaused = false;
+  constructor(jid = "a@example.com/x") {
+    this.jid = parseJid(jid);
+  }
   pause(): void {
     this.isPaused = true;
   }
@@ -49,7 +52,22 @@ Deno.test("Pressure forgets a stream that is gone", () => {
   assert.equal(source.isPaused, false);
 });
 
-Deno.test("Pressure.freeze() holds back everybody, who comes later too, and lets nobody go on", () => {
+Deno.test("Pressure.thaw() lets those go on whom no lane holds back, and knows who was read to the end", () => {
+  const pressure = new Pressure();
+  const [free, held] = [new Source(), new Source("b@example.com/x")];
+  for (const source of [free, held]) pressure.saw(source);
+  pressure.freeze();
+  pressure.changed("b@example.com/x", true);
+  pressure.thaw();
+  assert.deepEqual([free.isPaused, held.isPaused], [false, true]);
+  // Their streams are ended from here, and what they had written is read on.
+  for (const { jid } of [free, held]) pressure.gone(jid.text);
+  pressure.changed("a@example.com/x", true);
+  pressure.changed("b@example.com/x", false);
+  assert.deepEqual([free.isPaused, held.isPaused], [true, false]);
+});
+
+Deno.test("Pressure.freeze() holds back everybody, who comes later too, until it thaws", () => {
   const pressure = new Pressure();
   const first = new Source();
   const second = new Source();

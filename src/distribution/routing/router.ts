@@ -140,10 +140,11 @@ export class Router {
    * Takes a stanza from a session, component or service of this node.
    *
    * @param settler told with `number` once the stanza's fate is final; who wants nobody told does not
-   *   send it again either
+   *   send it again either, nor does who says so
    */
-  accept(stanza: Stanza, settler?: Settler, number = 0): void {
-    const envelope = this.#envelop(stanza, settler, number, settler === undefined);
+  accept(stanza: Stanza, settler?: Settler & { readonly isSentOnce?: boolean }, number = 0): void {
+    const isSentOnce = settler === undefined || settler.isSentOnce === true;
+    const envelope = this.#envelop(stanza, settler, number, isSentOnce);
     this.#submit(envelope, -1);
   }
 
@@ -258,6 +259,11 @@ export class Router {
   revealed(jid: Jid): void {
     if (this.#bounce === undefined || this.#bounce.size === 0) return;
     this.#bounce.reveal(this.#lookupKey(jid).bare.text);
+  }
+
+  /** Waits for lookups under way. */
+  idle(): Promise<void> {
+    return this.#workers.idle();
   }
 
   /**

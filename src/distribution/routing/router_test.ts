@@ -368,8 +368,9 @@ Deno.test("Router marks what nobody sends again, and does not compare with it", 
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
   fixture.router.accept(stanza(ALICE, BOB, { id: "2" }), { settle() {} }, 1);
   fixture.router.acceptResent(stanza(ALICE, BOB, { id: "3" }), { settle() {} }, 2);
+  fixture.router.accept(stanza(ALICE, BOB, { id: "6" }), { settle() {}, isSentOnce: true }, 3);
   const marks = fixture.sent.map(({ envelope }) => envelope.isSentOnce);
-  assert.deepEqual(marks, [true, false, false]);
+  assert.deepEqual(marks, [true, false, false, true]);
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   for (const id of ["4", "5"]) {

@@ -113,8 +113,26 @@ export class C2sListener {
    * Sessions that wait to be resumed end as well.
    */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
-    const { registry, management } = this.#context;
     this.#port.close(condition);
+    await this.#endSessions(condition);
+  }
+
+  /** As `close`, but what clients had written before they learn of it is taken still: call `hearOut`. */
+  async dismiss(condition: StreamErrorCondition): Promise<void> {
+    this.#port.dismiss(condition);
+    await this.#endSessions(condition);
+  }
+
+  /**
+   * Takes what dismissed clients without stream management had written, until each has ended its stream,
+   * and hangs up on the rest after `withinMs`; resolves to how many these were.
+   */
+  hearOut(withinMs: number): Promise<number> {
+    return this.#port.hearOut(withinMs);
+  }
+
+  async #endSessions(condition: StreamErrorCondition): Promise<void> {
+    const { registry, management } = this.#context;
     for (const session of management?.hibernated() ?? []) session.end(condition);
     await registry.settled();
     await management?.settled();

@@ -310,8 +310,9 @@ export class C2sSession extends StreamSession<C2sContext>
 
   /** Tells those who knew of the session's presence that it is over (RFC 6121 §4.5.2, §4.6.3). */
   override close(): void {
-    if (!this.isOpen) return;
+    const wasOpen = this.isOpen;
     super.close();
+    if (!wasOpen) return;
     this.#management?.close();
     this.#lastPriority = this.#presence.state.priority;
     this.#presence.end();
@@ -365,7 +366,7 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   #passOn(stanza: Stanza, number: number): boolean {
-    if (number === 0) this.context.sink.accept(stanza, this);
+    if (number === 0) this.route(stanza);
     else this.context.sink.accept(stanza, this, this.#management!.acks, number);
     return number > 0;
   }
@@ -382,6 +383,8 @@ export class C2sSession extends StreamSession<C2sContext>
     const acks = this.#management?.acks;
     switch (element.name) {
       case "enable":
+        // Too late to be told that it is: from here on its client counts, and sends again by itself.
+        if (!this.isOpen) return this.end("policy-violation");
         if (acks !== undefined) return this.#refuseManagement("unexpected-request");
         return this.#enable(element, shared);
       case "resume":

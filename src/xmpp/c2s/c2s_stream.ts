@@ -65,6 +65,12 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     this.#dispatch({ kind: "fail", condition });
   }
 
+  /** A client with stream management was told what was handled: the rest it sends again, elsewhere. */
+  protected override endInOrder(condition: StreamErrorCondition): void {
+    if (this.receiver?.isManaged === false) this.#dispatch({ kind: "dismiss", condition });
+    else this.fail(condition);
+  }
+
   protected override opened(header: StreamHeader): void {
     this.#lang = header.lang;
     this.#claimedFrom = header.from === undefined ? undefined : tryParseJid(header.from)?.text;
@@ -160,6 +166,8 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
       case "stream-error":
         this.#sayFarewell();
         return this.sendError(action.condition, this.#errorContent);
+      case "end-output":
+        return this.endOutput();
       case "end":
         this.#sayFarewell();
         return this.end();

@@ -19,6 +19,7 @@ export class SessionPresence {
   readonly #session: C2sSession;
   readonly #context: C2sContext;
   readonly #stanzaContext: StanzaContext;
+  #isOver = false;
 
   constructor(session: C2sSession, context: C2sContext, stanzaContext: StanzaContext) {
     this.state = new PresenceState(context.maxDirectedPresence);
@@ -32,6 +33,8 @@ export class SessionPresence {
    * @returns what is to be passed on; the error to answer with; undefined when it was a broadcast
    */
   accept(presence: ScannedElement, stanza: Stanza): Stanza | StanzaErrorCondition | undefined {
+    // Everybody has been told that it is over: nobody would take back what came behind that.
+    if (this.#isOver && isOfResource(stanza)) return undefined;
     if (presence.attributeIndex("to") === -1) return this.#acceptBroadcast(stanza);
     if (isSubscription(stanza) || stanza.type === "probe") {
       // RFC 6121 §3: between accounts, whatever the client wrote.
@@ -46,6 +49,7 @@ export class SessionPresence {
 
   /** Tells those who knew of the session's presence that it is over (§4.5.2, §4.6.3). */
   end(): void {
+    this.#isOver = true;
     const wasAvailable = this.state.last !== undefined;
     const told = this.state.becomeUnavailable();
     if (wasAvailable) this.#broadcast(this.#unavailableTo(this.#session.jid.bare));
@@ -114,6 +118,11 @@ export class SessionPresence {
     const unavailable = element("presence", { type: "unavailable" });
     return buildStanza(unavailable, { from: this.#session.jid, to });
   }
+}
+
+/** True for what tells of a resource, and not of its account. */
+function isOfResource({ type }: Stanza): boolean {
+  return type === "available" || type === "unavailable";
 }
 
 /** The same presence, to someone else. */

@@ -77,4 +77,18 @@ export class ComponentListener {
     this.#port.close(condition);
     await this.#context.registry.settled();
   }
+
+  /** As `close`, but what components had written before they learn of it is taken still: call `hearOut`. */
+  async dismiss(condition: StreamErrorCondition): Promise<void> {
+    this.#port.dismiss(condition);
+    await this.#context.registry.settled();
+  }
+
+  /**
+   * Takes what dismissed components had written, until each has ended its stream, and hangs up on the
+   * rest after `withinMs`; resolves to how many these were.
+   */
+  hearOut(withinMs: number): Promise<number> {
+    return this.#port.hearOut(withinMs);
+  }
 }

@@ -52,9 +52,10 @@ class Fixture implements AsyncDisposable {
       ]),
       registry: this.registry,
       sink: {
-        accept: (stanza, source) => {
+        accept: (stanza, source, fate, number) => {
           this.accepted.push(stanza);
           this.sources.push(source);
+          fate?.settle(number!);
         },
       },
       metrics: this.metrics,
@@ -407,6 +408,50 @@ Deno.test("ComponentListener.close() ends every component by system-shutdown", a
   await fixture.listener.close();
   await expectEnd(echo, "system-shutdown");
   assert.deepEqual(fixture.calls, ["connected echo.example.com", "disconnected echo.example.com"]);
+});
+
+Deno.test("ComponentListener.dismiss() takes what a component writes until it ends its stream too", async () => {
+  await using fixture = new Fixture();
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  const spy = await fixture.login("spy.example.com", "hush");
+  const stranger = fixture.connect();
+  await open(stranger, "echo.example.com");
+  await fixture.listener.dismiss("system-shutdown");
+  assert.deepEqual(fixture.calls.slice(2), [
+    "disconnected echo.example.com",
+    "disconnected spy.example.com",
+  ]);
+  const heardOut = fixture.listener.hearOut(1000);
+  await expectEnd(stranger, "system-shutdown");
+  const error = `<stream:error><system-shutdown xmlns='${STREAMS}'/></stream:error>`;
+  for (const peer of [echo, spy]) await peer.expectNext(`${error}</stream:stream>`);
+  const say = async (peer: RawPeer, from: string, end = "") => {
+    peer.send(`<message from='${from}' to='bob@example.com'/>${end}`);
+    await settle();
+  };
+  await say(echo, "echo.example.com");
+  await say(echo, "x@echo.example.com", "</stream:stream><message/>");
+  assert.equal(await echo.expectClosed(), "");
+  await say(spy, "spy.example.com");
+  fixture.clock.advance(1000);
+  assert.equal(await heardOut, 1);
+  assert.equal(await spy.expectClosed(), "");
+  assert.deepEqual(fixture.accepted.map(({ from }) => from.text), [
+    "echo.example.com",
+    "x@echo.example.com",
+    "spy.example.com",
+  ]);
+});
+
+Deno.test("ComponentSession is heard out no further than its first fault", async () => {
+  await using fixture = new Fixture();
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  await fixture.listener.dismiss("system-shutdown");
+  echo.send("<message from='echo.example.org' to='bob@example.com'/>");
+  echo.send("<message from='echo.example.com' to='bob@example.com'/>");
+  assert.equal(await fixture.listener.hearOut(1000), 0);
+  await expectEnd(echo, "system-shutdown");
+  assert.equal(fixture.accepted.length, 0);
 });
 
 Deno.test("ComponentSession reads on slower past stanzasPerComponent, and drops nothing", async () => {

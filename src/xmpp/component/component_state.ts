@@ -7,6 +7,8 @@ import type { StreamHeader } from "../xml/scanner_types.ts";
 //
 //   opening --header--> proving --handshake--> registering --registered--> open
 //
+//   open --dismiss--> ending: our side is closed, what the component had written is taken still
+//
 //   any --end, error, timeout, wrong handshake, conflict--> closed
 
 /** Where a component's stream stands. */
@@ -16,6 +18,7 @@ export type ComponentState =
   /** Input is held back. */
   | { readonly kind: "registering"; readonly domain: string }
   | { readonly kind: "open"; readonly domain: string }
+  | { readonly kind: "ending" }
   | { readonly kind: "closed" };
 
 /** What can happen to it. */
@@ -27,6 +30,8 @@ export type ComponentEvent =
   | { readonly kind: "foreign" }
   | { readonly kind: "registered" }
   | { readonly kind: "footer" }
+  /** The server ends the stream, and hears the component out if it is accepted. */
+  | { readonly kind: "dismiss"; readonly condition: StreamErrorCondition }
   | { readonly kind: "fail"; readonly condition: StreamErrorCondition };
 
 /** What the shell has to do, in order. */
@@ -38,6 +43,9 @@ export type ComponentAction =
   | { readonly kind: "release" }
   | { readonly kind: "refuse"; readonly domain: string }
   | { readonly kind: "stream-error"; readonly condition: StreamErrorCondition }
+  /** Send the end of the stream, and read on. */
+  | { readonly kind: "end-output" }
+  /** Send the end of the stream, unless it is out, and close the connection. */
   | { readonly kind: "end" };
 
 /** A new state and what to do about it. */
@@ -54,6 +62,7 @@ export function stepComponent(
 ): ComponentStep {
   if (state.kind === "closed") return { state, actions: [] }; // late input is normal at the end
   if (event.kind === "fail") return fail(state, event.condition);
+  if (event.kind === "dismiss" && state.kind !== "open") return fail(state, event.condition);
   if (event.kind === "footer") return { state: { kind: "closed" }, actions: [{ kind: "end" }] };
   switch (state.kind) {
     case "opening": {
@@ -88,6 +97,16 @@ export function stepComponent(
         }
         : fail(state, "policy-violation");
     case "open":
+      if (event.kind === "dismiss") {
+        return {
+          state: { kind: "ending" },
+          actions: [{ kind: "stream-error", condition: event.condition }, { kind: "end-output" }],
+        };
+      }
+      return event.kind === "stanza"
+        ? { state, actions: [] }
+        : fail(state, unexpected(event, "unsupported-stanza-type"));
+    case "ending":
       return event.kind === "stanza"
         ? { state, actions: [] }
         : fail(state, unexpected(event, "unsupported-stanza-type"));
@@ -97,6 +116,8 @@ export function stepComponent(
 }
 
 function fail(state: ComponentState, condition: StreamErrorCondition): ComponentStep {
+  // Behind our end nothing may be said.
+  if (state.kind === "ending") return { state: { kind: "closed" }, actions: [{ kind: "end" }] };
   const error: ComponentAction = { kind: "stream-error", condition };
   return {
     state: { kind: "closed" },

@@ -24,6 +24,7 @@ const STATES: readonly ComponentState[] = [
   { kind: "proving", domain: DOMAIN },
   { kind: "registering", domain: DOMAIN },
   { kind: "open", domain: DOMAIN },
+  { kind: "ending" },
   { kind: "closed" },
 ];
 
@@ -36,6 +37,7 @@ const EVENTS: readonly ComponentEvent[] = [
   { kind: "registered" },
   { kind: "footer" },
   { kind: "fail", condition: "connection-timeout" },
+  { kind: "dismiss", condition: "system-shutdown" },
 ];
 
 function step(state: ComponentState, event: ComponentEvent) {
@@ -54,6 +56,7 @@ function outcome(state: ComponentState, event: ComponentEvent): string {
 Deno.test("stepComponent() answers every event in every state", () => {
   const rows = STATES.map((state) => [state.kind, EVENTS.map((event) => outcome(state, event))]);
   const timedOut = "closed connection-timeout end";
+  const shutDown = "closed system-shutdown end";
   assert.deepEqual(Object.fromEntries(rows), {
     opening: [
       "proving send-header",
@@ -64,6 +67,7 @@ Deno.test("stepComponent() answers every event in every state", () => {
       "closed send-header bad-format end",
       "closed end",
       "closed send-header connection-timeout end",
+      "closed send-header system-shutdown end",
     ],
     proving: [
       "closed bad-format end",
@@ -74,6 +78,7 @@ Deno.test("stepComponent() answers every event in every state", () => {
       "closed not-authorized end",
       "closed end",
       timedOut,
+      shutDown,
     ],
     registering: [
       "closed policy-violation end",
@@ -84,6 +89,7 @@ Deno.test("stepComponent() answers every event in every state", () => {
       "open accept release",
       "closed end",
       timedOut,
+      shutDown,
     ],
     open: [
       "closed bad-format end",
@@ -94,7 +100,9 @@ Deno.test("stepComponent() answers every event in every state", () => {
       "closed unsupported-stanza-type end",
       "closed end",
       timedOut,
+      "ending system-shutdown end-output",
     ],
+    ending: EVENTS.map(({ kind }) => kind === "stanza" ? "ending" : "closed end"),
     closed: EVENTS.map(() => "closed"),
   });
 });

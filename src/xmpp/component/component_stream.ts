@@ -27,6 +27,10 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
     this.#dispatch({ kind: "fail", condition });
   }
 
+  protected override endInOrder(condition: StreamErrorCondition): void {
+    this.#dispatch({ kind: "dismiss", condition });
+  }
+
   protected override opened(header: StreamHeader): void {
     this.#dispatch({ kind: "header", header });
   }
@@ -106,6 +110,8 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
         });
       case "stream-error":
         return this.sendError(action.condition);
+      case "end-output":
+        return this.endOutput();
       case "end":
         return this.end();
       default:

@@ -19,8 +19,11 @@ import { checkStreamHeader } from "./stream_header.ts";
 //                                     ^                                       |
 //                                     +--resumed-- resuming <-----------resume+
 //
+//   closed <--end, error, timeout-- ending <--dismiss-- bound
+//
 // While the server works (authenticating with `isWaiting`, registering, resuming) input is held back, so that
-// what a client pipelines is read in its turn.
+// what a client pipelines is read in its turn. While a stream is ending, our side of it is closed, and what
+// the client had written before it learned of that is taken still (§4.4).
 
 /** Where a stream stands. */
 export type NegotiationState =
@@ -40,6 +43,7 @@ export type NegotiationState =
   | { readonly kind: "registering"; readonly account: BareJid; readonly iqId: string }
   | { readonly kind: "resuming"; readonly account: BareJid }
   | { readonly kind: "bound"; readonly jid: FullJid }
+  | { readonly kind: "ending" }
   | { readonly kind: "closed" };
 
 /** What can happen to a stream. */
@@ -81,6 +85,8 @@ export type NegotiationEvent =
   }
   /** The peer ended its stream. */
   | { readonly kind: "footer" }
+  /** The server ends the stream, and hears the peer out if it is bound. */
+  | { readonly kind: "dismiss"; readonly condition: StreamErrorCondition }
   /** The peer broke a rule, ran out of time, or the server ends the stream. */
   | { readonly kind: "fail"; readonly condition: StreamErrorCondition };
 
@@ -138,7 +144,9 @@ export type NegotiationAction =
   | { readonly kind: "hold" }
   | { readonly kind: "release" }
   | { readonly kind: "stream-error"; readonly condition: StreamErrorCondition }
-  /** Send the end of the stream and close the connection. */
+  /** Send the end of the stream, and read on. */
+  | { readonly kind: "end-output" }
+  /** Send the end of the stream, unless it is out, and close the connection. */
   | { readonly kind: "end" };
 
 /** What is true of the connection and the listener, now. */
@@ -171,6 +179,7 @@ export function stepNegotiation(
 ): NegotiationStep {
   if (state.kind === "closed") return { state, actions: [] }; // late input is normal at the end
   if (event.kind === "fail") return fail(state, event.condition);
+  if (event.kind === "dismiss" && state.kind !== "bound") return fail(state, event.condition);
   if (event.kind === "footer") return { state: CLOSED, actions: [{ kind: "end" }] };
   switch (state.kind) {
     case "opening":
@@ -194,6 +203,14 @@ export function stepNegotiation(
     case "resuming":
       return resuming(state, event);
     case "bound":
+      if (event.kind === "dismiss") {
+        return {
+          state: { kind: "ending" },
+          actions: [{ kind: "stream-error", condition: event.condition }, { kind: "end-output" }],
+        };
+      }
+      return event.kind === "stanza" ? { state, actions: [] } : fail(state, unexpected(event));
+    case "ending":
       return event.kind === "stanza" ? { state, actions: [] } : fail(state, unexpected(event));
     default:
       return state satisfies never;
@@ -457,7 +474,8 @@ function fail(state: NegotiationState, condition: StreamErrorCondition): Negotia
         actions: [{ kind: "send-header", host: undefined }, error, { kind: "end" }],
       };
     case "securing":
-      // In the middle of a handshake nothing can be said.
+    case "ending":
+      // In the middle of a handshake nothing can be said, and behind our end nothing may be.
       return { state: CLOSED, actions: [{ kind: "end" }] };
     default:
       return { state: CLOSED, actions: [error, { kind: "end" }] };

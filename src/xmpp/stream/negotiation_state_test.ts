@@ -279,6 +279,7 @@ const ANY_EVENT: fc.Arbitrary<NegotiationEvent> = fc.constantFrom<NegotiationEve
   { kind: "refused", condition: "conflict" },
   { kind: "footer" },
   { kind: "fail", condition: "system-shutdown" },
+  { kind: "dismiss", condition: "system-shutdown" },
 );
 
 Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in", () => {
@@ -289,6 +290,7 @@ Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in
       let state: NegotiationState = { kind: "opening" };
       let isAuthenticated = false;
       let isHeld = false;
+      let isOutputOver = false;
       for (const event of events) {
         const wasClosed = state.kind === "closed";
         const step = stepNegotiation(state, event, terms);
@@ -299,6 +301,8 @@ Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in
           if (kind === "success") isAuthenticated = true;
           if (kind === "authenticate") assert(terms !== PLAINTEXT);
           if (kind === "register") assert(isAuthenticated);
+          if (isOutputOver) assert.equal(kind, "end", "nothing is said behind our end");
+          if (kind === "end-output") isOutputOver = true;
         }
         if (wasClosed) assert.deepEqual(step.actions, []);
         // Input is held exactly while the server owes an answer.
@@ -310,6 +314,25 @@ Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in
       }
     },
   ));
+});
+
+Deno.test("stepNegotiation() hears out who is bound and dismissed, until its end or its fault", () => {
+  const DISMISS: NegotiationEvent = { kind: "dismiss", condition: "system-shutdown" };
+  const bound: NegotiationState = { kind: "bound", jid: FULL };
+  const last: readonly NegotiationEvent[] = [
+    { kind: "footer" },
+    { kind: "fail", condition: "policy-violation" },
+    DISMISS,
+    OPEN,
+  ];
+  for (const end of last) {
+    const { state, kinds } = run([DISMISS, { kind: "stanza" }, end, end], ENCRYPTED, bound);
+    assert.equal(state.kind, "closed");
+    assert.deepEqual(kinds, ["stream-error end-output", "", "end", ""]);
+  }
+  const stranger = run([OPEN, DISMISS], ENCRYPTED);
+  assert.equal(stranger.state.kind, "closed");
+  assert.deepEqual(stranger.kinds[1], "stream-error end");
 });
 
 const MANAGED = { ...ENCRYPTED, isManageable: true };

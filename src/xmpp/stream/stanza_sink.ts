@@ -15,8 +15,10 @@ export interface StanzaSource {
   resume(): void;
 }
 
-/** Told what becomes of the stanzas of a client that uses stream management, by their numbers. */
+/** Told what becomes of the stanzas of somebody who waits for that, by their numbers. */
 export interface StanzaFate {
+  /** True where nobody would send it again, whatever becomes of it. @default false */
+  readonly isSentOnce?: boolean;
   /** Another node holds it: this process may die. */
   held(number: number): void;
   /** Its fate is final. */

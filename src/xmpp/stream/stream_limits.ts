@@ -12,6 +12,11 @@ export interface StreamLimits {
   readonly negotiationTimeoutMs?: number;
   /** Bytes that a peer may send before it is authenticated; 1 024 to 16 777 216. @default 32768 */
   readonly maxUnauthenticatedBytes?: number;
+  /**
+   * Bytes that are taken of a peer after its stream was ended from here, as it had written them before it
+   * learned of that; 0 to 1 073 741 824. @default 4194304
+   */
+  readonly maxLateBytes?: number;
   /** Failed attempts to authenticate on one stream before it ends; 1 to 100. @default 3 */
   readonly maxAuthFailures?: number;
   /**
@@ -45,6 +50,7 @@ export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = 
   maxAttributes: { byDefault: 64, min: 16, max: 1_000 },
   negotiationTimeoutMs: { byDefault: 30_000, min: 100, max: 3_600_000 },
   maxUnauthenticatedBytes: { byDefault: 32_768, min: 1_024, max: 16_777_216 },
+  maxLateBytes: { byDefault: 4_194_304, min: 0, max: 1_073_741_824 },
   maxAuthFailures: { byDefault: 3, min: 1, max: 100 },
   maxPendingBytes: { byDefault: 1_048_576, min: 16_384, max: 1_073_741_824 },
   slowReaderMs: { byDefault: 30_000, min: 10, max: 3_600_000 },

@@ -8,6 +8,7 @@ export type StreamEdge = "c2s" | "websocket" | "component";
 export type StreamLimitName =
   | "stanza-bounds"
   | "unauthenticated-bytes"
+  | "late-bytes"
   | "pipelined-starttls"
   | "negotiation-time"
   | "auth-failures"

@@ -12,6 +12,7 @@ export interface PortStream {
   start(): void;
   keepAlive(): void;
   fail(condition: StreamErrorCondition): void;
+  dismiss(condition: StreamErrorCondition, heardOut: () => void): void;
 }
 
 /** What a port is given. */
@@ -33,6 +34,9 @@ export class StreamPort {
   readonly #options: StreamPortOptions;
   readonly #streams = new Set<PortStream>();
   readonly #refused = new Set<PortStream>();
+  /** Those that were dismissed, and have not been heard out. */
+  readonly #dismissed = new Set<PortStream>();
+  #onSilence: (() => void) | undefined;
   readonly #cancelSweep: CancelTimer;
   #isClosed = false;
 
@@ -71,11 +75,45 @@ export class StreamPort {
     stream.start();
   }
 
-  /** Ends all streams and lets no more in. */
+  /** Ends all streams at once and lets no more in. */
   close(condition: StreamErrorCondition): void {
+    this.#shut();
+    for (const stream of [...this.#streams]) stream.fail(condition);
+  }
+
+  /** Ends all streams and lets no more in; `hearOut` is to follow. */
+  dismiss(condition: StreamErrorCondition): void {
+    this.#shut();
+    for (const stream of [...this.#streams]) {
+      this.#dismissed.add(stream);
+      stream.dismiss(condition, () => {
+        this.#dismissed.delete(stream);
+        if (this.#dismissed.size === 0) this.#onSilence?.();
+      });
+    }
+  }
+
+  /**
+   * Takes what peers that were dismissed had written by then, until each has ended its side, but no longer
+   * than `withinMs`: then it hangs up.
+   * @returns how many were hung up on
+   */
+  async hearOut(withinMs: number): Promise<number> {
+    if (this.#dismissed.size > 0) {
+      const silence = Promise.withResolvers<void>();
+      this.#onSilence = silence.resolve;
+      const cancel = this.#options.context.clock.after(withinMs, silence.resolve);
+      await silence.promise;
+      cancel();
+    }
+    const late = [...this.#dismissed];
+    for (const stream of late) stream.fail("connection-timeout");
+    return late.length;
+  }
+
+  #shut(): void {
     this.#isClosed = true;
     this.#cancelSweep();
-    for (const stream of [...this.#streams]) stream.fail(condition);
   }
 
   /** Ends a stream that an address has no right to, with the error that says so. */

@@ -3,6 +3,7 @@ import type { Jid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
+import { LateStanzas } from "./late_stanzas.ts";
 import { StanzaOutput } from "./stanza_output.ts";
 import type { StanzaSource } from "./stanza_sink.ts";
 import type { StreamContext } from "./stream_context.ts";
@@ -25,6 +26,8 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   #wiring: SessionWiring<Context>;
   #output: StanzaOutput;
   #isOpen = true;
+  /** True while what the peer sends is taken: after the end too, when it is heard out. */
+  #isRead = true;
   #isPaused = false;
   /** True while nothing is read, as answers to what was read would find no room. */
   #isClogged = false;
@@ -34,6 +37,8 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   /** Since when nothing is read, monotonic, and for how long nothing was before that. */
   #unreadSinceMs: number | undefined;
   #unreadMs = 0;
+  /** While it is heard out. */
+  #late: LateStanzas | undefined;
 
   constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
     this.context = wiring.context;
@@ -54,6 +59,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   send(stanza: Stanza): boolean {
+    if (this.#late !== undefined) return false; // nothing is written behind the end
     const isTaken = this.#output.send(stanza);
     if (!this.#isClogged && this.#isOpen && this.#output.isClogged) {
       this.#isClogged = true;
@@ -69,7 +75,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   pause(): void {
     this.#isPaused = true;
-    if (this.#isOpen) this.#stopReading();
+    if (this.#isRead) this.#stopReading();
   }
 
   resume(): void {
@@ -91,6 +97,13 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     return (this.#unreadSinceMs ?? nowMs) - this.#unreadMs;
   }
 
+  /** Gives a stanza of the peer's to whoever routes it. */
+  protected route(stanza: Stanza): void {
+    const late = this.#late;
+    if (late === undefined) this.context.sink.accept(stanza, this);
+    else this.context.sink.accept(stanza, this, late, late.next());
+  }
+
   /** What carries the session now. */
   protected get transport(): StreamTransport {
     return this.#transport;
@@ -99,7 +112,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   /** Reads nothing more for `forMs`; what was already read, one chunk at most, still arrives. */
   protected slow(forMs: number): void {
     this.#slowedUntilMs = this.context.clock.monotonicMs() + forMs;
-    if (this.#cancelSlow !== undefined || !this.#isOpen) return;
+    if (this.#cancelSlow !== undefined || !this.#isRead) return;
     this.context.metrics.limitHit("stanza-rate");
     this.#stopReading();
     this.#goOnIn(forMs);
@@ -125,9 +138,18 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   /** The stream is over. Called again, it does nothing. */
   close(): void {
-    this.#isOpen = false;
+    this.#isOpen = this.#isRead = false;
     this.#endSlowness();
     this.#output.close();
+  }
+
+  /** Closed, it still takes what its peer had written before it learned of that, until `close`. */
+  readOn(): LateStanzas {
+    const late = this.#late = new LateStanzas();
+    this.#isRead = true;
+    this.#isClogged = false;
+    this.#readOn();
+    return late;
   }
 
   #goOnIn(delayMs: number): void {
@@ -142,7 +164,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   /** Reads, if nothing keeps it from that. */
   #readOn(): void {
-    if (!this.#isOpen || this.#isPaused || this.#isClogged) return;
+    if (!this.#isRead || this.#isPaused || this.#isClogged) return;
     if (this.#cancelSlow !== undefined) return;
     this.#countReading();
     this.#transport.resume();

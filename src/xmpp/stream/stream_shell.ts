@@ -3,6 +3,7 @@ import { describeError } from "../../base/mod.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import { streamErrorContent } from "../stream_error.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
+import type { LateStanzas } from "./late_stanzas.ts";
 import type { StreamContext } from "./stream_context.ts";
 import type { StreamEdge } from "./stream_metrics.ts";
 import type { StreamSession } from "./stream_session.ts";
@@ -38,6 +39,10 @@ export abstract class StreamShell<
   #reason: string = "none";
   #isOver = false;
   #isSilent = false;
+  /** What comes behind our end, while the peer is heard out. */
+  #late: LateStanzas | undefined;
+  /** Called when nothing more is read. */
+  #onHeardOut: (() => void) | undefined;
 
   constructor(edge: StreamEdge, transport: StreamTransport, context: Context, owner: StreamOwner) {
     this.#edge = edge;
@@ -55,6 +60,8 @@ export abstract class StreamShell<
   protected abstract forget(session: Session): Promise<void>;
   /** Ends the stream with an error. */
   abstract fail(condition: StreamErrorCondition): void;
+  /** As `fail`, but takes what a peer that would not send it again had written by then. */
+  protected abstract endInOrder(condition: StreamErrorCondition): void;
 
   /** Begins to listen to the peer. */
   start(): void {
@@ -75,7 +82,11 @@ export abstract class StreamShell<
         if (this.#receiver !== undefined) this.#receiver.accept(element);
         else this.negotiate(element);
       },
-      footer: () => this.footer(),
+      footer: () => {
+        // Whoever comes back once the connection is over must not overtake what came last.
+        if (this.#late === undefined) this.footer();
+        else this.#late.whenSeenTo(() => this.footer());
+      },
       failed: (condition, limit) => {
         if (limit !== undefined) metrics.limitHit(limit);
         this.fail(condition);
@@ -97,6 +108,17 @@ export abstract class StreamShell<
         this.owner.closed();
       },
     });
+  }
+
+  /**
+   * Ends the stream with an error. A peer that would not send again what it had written before it learns
+   * of that is heard out: until its own end, or until `fail`.
+   * @param heardOut called once nothing more is read, perhaps at once
+   */
+  dismiss(condition: StreamErrorCondition, heardOut: () => void): void {
+    this.#onHeardOut = heardOut;
+    this.endInOrder(condition);
+    if (this.#receiver === undefined) this.#heardOut();
   }
 
   /** Sends whitespace to a session of which nothing was read since the last call. */
@@ -149,6 +171,14 @@ export abstract class StreamShell<
     this.transport.sendStreamElement("error", content ?? streamErrorContent(condition));
   }
 
+  /** Sends the end of the stream, after which nothing is delivered; what comes is taken until `end`. */
+  protected endOutput(): void {
+    this.#isOver = true;
+    this.transport.endOutput(this.context.limits.maxLateBytes);
+    this.#endSession();
+    this.#late = this.#receiver?.readOn();
+  }
+
   /** Sends the end of the stream, after which nothing is read or delivered. */
   protected end(): void {
     this.finish();
@@ -159,12 +189,19 @@ export abstract class StreamShell<
   protected finish(): void {
     this.#isOver = true;
     this.#endDeadline();
-    const session = this.#session;
-    const wasBound = this.#receiver !== undefined;
-    this.#session = undefined;
+    const receiver = this.#receiver;
+    this.#endSession();
     this.#receiver = undefined;
+    receiver?.close(); // once more: it may have been read on
+    this.#heardOut();
+  }
+
+  /** The session is over, for everyone but its peer. */
+  #endSession(): void {
+    const session = this.#session;
+    this.#session = undefined;
     session?.close();
-    if (session === undefined || !wasBound) return;
+    if (session === undefined || this.#receiver === undefined) return;
     this.#log("info", "session.closed", { jid: session.jid.text, reason: this.#reason });
     this.forget(session).catch((thrown) => this.broke("close", thrown));
   }
@@ -172,6 +209,11 @@ export abstract class StreamShell<
   /** Reports a bug of ours, or of a hook that must not reject. */
   protected broke(what: "stream" | "auth" | "open" | "close", thrown: unknown): void {
     this.#log("error", `${what}.broken`, { error: describeError(thrown) });
+  }
+
+  #heardOut(): void {
+    this.#onHeardOut?.();
+    this.#onHeardOut = undefined;
   }
 
   #endDeadline(): void {

@@ -60,6 +60,12 @@ export interface StreamTransport {
    * the peer wrote on without waiting. Called from within `element`.
    */
   startTls(): void;
+  /**
+   * Sends what is queued and the end of our stream, and nothing after it. What the peer had written
+   * before it learns of that is handed out still, until `end`; of more than `maxBytes` it is told by
+   * `failed`.
+   */
+  endOutput(maxBytes: number): void;
   /** Sends what is queued and the end of our stream, then closes; `closed` follows. */
   end(): void;
   /** Closes at once; `closed` follows. */
@@ -85,4 +91,8 @@ export interface TransportHandlers {
 }
 
 /** Limits that a transport keeps; the value of the metrics' label `limit`. */
-export type TransportLimit = "stanza-bounds" | "unauthenticated-bytes" | "pipelined-starttls";
+export type TransportLimit =
+  | "stanza-bounds"
+  | "unauthenticated-bytes"
+  | "late-bytes"
+  | "pipelined-starttls";

@@ -7,7 +7,12 @@ import { TLS_FAILURE_XML } from "./negotiation_xml.ts";
 import { responseAttributes } from "./response_header.ts";
 import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import { scannerLimits } from "./stream_limits.ts";
-import type { ResponseHeader, StreamTransport, TransportHandlers } from "./stream_transport.ts";
+import type {
+  ResponseHeader,
+  StreamTransport,
+  TransportHandlers,
+  TransportLimit,
+} from "./stream_transport.ts";
 import { escapeValue } from "../xml/escape.ts";
 import { tellFailure } from "./tell_failure.ts";
 
@@ -20,23 +25,25 @@ const PROCEED = UTF8.encode(`<proceed xmlns='${TLS_NAMESPACE}'/>`);
 /** A stream over TCP or TLS: one XML document in each direction (RFC 6120 §4). */
 export class TcpTransport implements StreamTransport {
   readonly #connection: Connection;
-  readonly #maxUnauthenticatedBytes: number;
   readonly #scanner: StreamScanner;
   #handlers: TransportHandlers | undefined;
-  /** Counts while below the limit matter; −1 once the peer is trusted. */
-  #unauthenticatedBytes = 0;
+  /** Bytes that the peer may send still: any number once it is trusted. */
+  #bytesLeft: number;
+  #bytesLimit: TransportLimit = "unauthenticated-bytes";
   #isHeaderSent = false;
   #isHeld = false;
   #isPaused = false;
   #isTlsWanted = false;
-  /** True from our end or a failure on: what still comes in is not looked at. */
+  /** Our end of the stream is out: nothing may follow it (RFC 6120 §4.4). */
+  #isOutputOver = false;
+  /** True from our hanging up or a failure on: what still comes in is not looked at. */
   #isOver = false;
   /** True from the peer's end on: nothing may come behind it (RFC 6120 §4.4), and nothing is looked at. */
   #isDeaf = false;
 
   constructor(connection: Connection, limits: ResolvedStreamLimits) {
     this.#connection = connection;
-    this.#maxUnauthenticatedBytes = limits.maxUnauthenticatedBytes;
+    this.#bytesLeft = limits.maxUnauthenticatedBytes;
     this.#scanner = new StreamScanner({
       streamOpened: (header: StreamHeader) => this.#handlers!.header(header),
       element: (element: ScannedElement) => {
@@ -88,13 +95,13 @@ export class TcpTransport implements StreamTransport {
     const namespaces = ` xmlns='${escapeValue(header.contentNamespace)}'` +
       ` xmlns:stream='${STREAM_NAMESPACE}'`;
     this.#isHeaderSent = true;
-    this.#connection.send(
+    this.#send(
       UTF8.encode(`<?xml version='1.0'?><stream:stream${namespaces}${responseAttributes(header)}>`),
     );
   }
 
   sendStreamElement(name: "features" | "error", content: string): void {
-    this.#connection.send(
+    this.#send(
       UTF8.encode(
         content === "" ? `<stream:${name}/>` : `<stream:${name}>${content}</stream:${name}>`,
       ),
@@ -102,15 +109,15 @@ export class TcpTransport implements StreamTransport {
   }
 
   sendNonza(xml: string): void {
-    this.#connection.send(UTF8.encode(xml));
+    this.#send(UTF8.encode(xml));
   }
 
   sendStanza(bytes: Uint8Array): void {
-    this.#connection.send(bytes);
+    this.#send(bytes);
   }
 
   sendKeepalive(): void {
-    this.#connection.send(SPACE);
+    this.#send(SPACE);
   }
 
   restart(): void {
@@ -148,7 +155,7 @@ export class TcpTransport implements StreamTransport {
   }
 
   trust(): void {
-    this.#unauthenticatedBytes = -1;
+    this.#bytesLeft = Infinity;
   }
 
   startTls(): void {
@@ -157,9 +164,16 @@ export class TcpTransport implements StreamTransport {
     this.#scanner.stop();
   }
 
+  endOutput(maxBytes: number): void {
+    if (this.#isHeaderSent) this.#send(FOOTER);
+    this.#isOutputOver = true;
+    this.#bytesLeft = maxBytes;
+    this.#bytesLimit = "late-bytes";
+  }
+
   end(): void {
     this.#isOver = true;
-    if (this.#isHeaderSent) this.#connection.send(FOOTER);
+    if (this.#isHeaderSent) this.#send(FOOTER);
     this.#connection.close();
   }
 
@@ -170,14 +184,18 @@ export class TcpTransport implements StreamTransport {
 
   #data(chunk: Uint8Array): void {
     if (this.#isOver || this.#isDeaf) return;
-    if (this.#unauthenticatedBytes >= 0) {
-      this.#unauthenticatedBytes += chunk.length;
-      if (this.#unauthenticatedBytes > this.#maxUnauthenticatedBytes) {
-        this.#handlers!.failed("policy-violation", "unauthenticated-bytes");
+    if (this.#bytesLeft !== Infinity) {
+      this.#bytesLeft -= chunk.length;
+      if (this.#bytesLeft < 0) {
+        this.#handlers!.failed("policy-violation", this.#bytesLimit);
         return;
       }
     }
     this.#scan(chunk);
+  }
+
+  #send(bytes: Uint8Array): void {
+    if (!this.#isOutputOver) this.#connection.send(bytes);
   }
 
   /** Scans a chunk, or what was held back, and begins TLS when an element asked for it. */
@@ -198,11 +216,11 @@ export class TcpTransport implements StreamTransport {
     if (this.#scanner.remainder.length > 0) {
       // Taken as encrypted, these bytes would let anyone on the way speak for the client. What is said
       // instead of <proceed/> is a failure (RFC 6120 §5.4.2.2): it is no handshake yet.
-      this.#connection.send(TLS_FAILURE);
+      this.#send(TLS_FAILURE);
       this.#handlers!.failed("policy-violation", "pipelined-starttls");
       return;
     }
-    this.#connection.send(PROCEED);
+    this.#send(PROCEED);
     this.#connection.startTls!();
   }
 }

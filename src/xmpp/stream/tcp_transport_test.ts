@@ -129,6 +129,37 @@ Deno.test("TcpTransport.end() sends an end only to a stream that it has begun", 
   );
 });
 
+Deno.test("TcpTransport.endOutput() sends an end and nothing behind it, and reads on until end()", async () => {
+  const far = transportWith({
+    header: (each) =>
+      each.sendHeader({
+        contentNamespace: "jabber:client",
+        from: "example.com",
+        to: undefined,
+        id: "i",
+        hasVersion: true,
+      }),
+  });
+  const { transport, events, say } = far;
+  await say(HEADER);
+  transport.trust();
+  transport.endOutput(10);
+  transport.sendNonza("<x/>");
+  transport.sendStanza(new TextEncoder().encode("<y/>"));
+  transport.sendStreamElement("error", "");
+  transport.sendKeepalive();
+  await say("<a/><bb/>");
+  assert.deepEqual(events, ["header", "a", "bb"]);
+  await say(" ");
+  assert.deepEqual(events, ["header", "a", "bb"]);
+  await say(" ");
+  assert.deepEqual(events, ["header", "a", "bb", "failed policy-violation late-bytes"]);
+  transport.end();
+  await say("<c/>");
+  assert.deepEqual(events.slice(4), ["closed"]);
+  assert.match(far.received, /^<\?xml [^>]*><stream:stream [^>]*><\/stream:stream>$/);
+});
+
 Deno.test("TcpTransport ends one stream for a handler that throws, and no process", async () => {
   const { transport, events, say } = transportWith({
     a: () => {

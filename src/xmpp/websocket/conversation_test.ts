@@ -253,6 +253,20 @@ Deno.test("WebSocketTransport ends with system-shutdown when its listener closes
   await expectEnd(alice, "system-shutdown");
 });
 
+Deno.test("WebSocketTransport hears out a client that was dismissed until its <close/>", async () => {
+  await using fixture = new Fixture();
+  const alice = await fixture.enter("alice");
+  await fixture.listener.dismiss("system-shutdown");
+  const heardOut = fixture.listener.hearOut(60_000);
+  assert.equal(alice.closedFor, undefined);
+  const before = fixture.accepted.length;
+  const late = "<message xmlns='jabber:client' to='zoe@example.com'/>";
+  for (const text of [late, late, CLOSE, late]) alice.say(text);
+  assert.equal(await heardOut, 0);
+  assert.equal(fixture.accepted.length, before + 2);
+  await expectEnd(alice, "system-shutdown");
+});
+
 Deno.test("WebSocketTransport tells a client that its address has connected too often", async () => {
   const clock = new ManualClock();
   const rates = new EdgeRates({ connectionsPerAddress: { perSec: 1, burst: 1 } }, clock);

@@ -6,6 +6,7 @@ import type {
   ResponseHeader,
   StreamTransport,
   TransportHandlers,
+  TransportLimit,
 } from "../stream/stream_transport.ts";
 import { tellFailure } from "../stream/tell_failure.ts";
 import { FrameScanner } from "../xml/frame_scanner.ts";
@@ -26,26 +27,28 @@ const NORMAL_CLOSURE = 1000;
  */
 export class WebSocketTransport implements StreamTransport {
   readonly #connection: MessageConnection;
-  readonly #maxUnauthenticatedBytes: number;
   readonly #scanner: FrameScanner;
   readonly #held: HeldMessages;
   #handlers: TransportHandlers | undefined;
-  /** Counts while below the limit matter; −1 once the peer is trusted. */
-  #unauthenticatedBytes = 0;
+  /** Bytes that the peer may send still: any number once it is trusted. */
+  #bytesLeft: number;
+  #bytesLimit: TransportLimit = "unauthenticated-bytes";
   /** True while the next element has to be an `<open/>`. */
   #isOpening = true;
   #isHeaderSent = false;
   #isHeld = false;
   #isPaused = false;
   #isReleasing = false;
-  /** True from our end or a failure on: what still comes in is not looked at. */
+  /** Our `<close/>` is out: nothing may follow it (RFC 7395 §3.6). */
+  #isOutputOver = false;
+  /** True from our hanging up or a failure on: what still comes in is not looked at. */
   #isOver = false;
   /** True from the peer's end on: what comes behind it is not looked at. */
   #isDeaf = false;
 
   constructor(connection: MessageConnection, limits: ResolvedStreamLimits) {
     this.#connection = connection;
-    this.#maxUnauthenticatedBytes = limits.maxUnauthenticatedBytes;
+    this.#bytesLeft = limits.maxUnauthenticatedBytes;
     this.#scanner = new FrameScanner(scannerLimits(limits));
     this.#held = new HeldMessages(limits.maxStanzaBytes);
   }
@@ -95,7 +98,7 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   sendStanza(bytes: Uint8Array): void {
-    this.#connection.send(frameStanza(bytes));
+    if (!this.#isOutputOver) this.#connection.send(frameStanza(bytes));
   }
 
   /** A ping: RFC 7395 §3.8 has no white space between messages. */
@@ -132,12 +135,19 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   trust(): void {
-    this.#unauthenticatedBytes = -1;
+    this.#bytesLeft = Infinity;
   }
 
   /** @throws TypeError always, as it is never offered */
   startTls(): never {
     throw new TypeError("Cannot start TLS inside a WebSocket");
+  }
+
+  endOutput(maxBytes: number): void {
+    if (this.#isHeaderSent) this.#send(closeMessage());
+    this.#isOutputOver = true;
+    this.#bytesLeft = maxBytes;
+    this.#bytesLimit = "late-bytes";
   }
 
   /** Sends our `<close/>` (RFC 7395 §3.6) and the WebSocket's own end. */
@@ -155,14 +165,13 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   #send(xml: string): void {
-    this.#connection.send(UTF8.encode(xml));
+    if (!this.#isOutputOver) this.#connection.send(UTF8.encode(xml));
   }
 
   #received(byteLength: number): void {
-    if (this.#unauthenticatedBytes < 0 || this.#isOver) return;
-    this.#unauthenticatedBytes += byteLength;
-    if (this.#unauthenticatedBytes <= this.#maxUnauthenticatedBytes) return;
-    this.#handlers!.failed("policy-violation", "unauthenticated-bytes");
+    if (this.#bytesLeft === Infinity || this.#isOver) return;
+    this.#bytesLeft -= byteLength;
+    if (this.#bytesLeft < 0) this.#handlers!.failed("policy-violation", this.#bytesLimit);
   }
 
   #message(bytes: Uint8Array): void {

@@ -251,6 +251,46 @@ Deno.test("WebSocketTransport names the limit that a peer runs into", async () =
   ]);
 });
 
+Deno.test("WebSocketTransport.endOutput() sends <close/> and nothing behind it, and reads on until end()", async () => {
+  const { transport, events, far, say } = transportWith({
+    header: (each) =>
+      each.sendHeader({
+        contentNamespace: "jabber:client",
+        from: "example.com",
+        to: undefined,
+        id: "i",
+        hasVersion: true,
+      }),
+  });
+  say(OPEN);
+  transport.trust();
+  const elements = ["<a xmlns='x'/>", "<b xmlns='x'/>"];
+  transport.endOutput(elements.join("").length + 2 * 6); // so many more are its frames
+  transport.sendNonza("<x/>");
+  transport.sendStanza(new TextEncoder().encode("<message/>"));
+  transport.sendStreamElement("error", "");
+  for (const each of elements) say(each);
+  assert.deepEqual(events, ["header", "a", "b"]);
+  far.dribble(1);
+  assert.deepEqual(events, ["header", "a", "b", "failed policy-violation late-bytes"]);
+  await far.expect(/^<open /);
+  await far.expect(CLOSE);
+  assert.deepEqual(far.unread, [], "one <close/>, and nothing else");
+  say("<c xmlns='x'/>");
+  assert.equal(events.includes("c"), false);
+});
+
+Deno.test("WebSocketTransport.endOutput() hands out the peer's <close/>", () => {
+  const { transport, events, say } = transportWith();
+  say(OPEN);
+  transport.trust();
+  transport.endOutput(1000);
+  say("<a xmlns='x'/>");
+  say(CLOSE);
+  say("<b xmlns='x'/>");
+  assert.deepEqual(events, ["header", "a", "footer"]);
+});
+
 Deno.test("WebSocketTransport ends one stream for a handler that throws, and no process", () => {
   const { events, say } = transportWith({
     a: () => {
