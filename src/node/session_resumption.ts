@@ -39,7 +39,7 @@ export function sessionResumption(
     peers: {
       hasEnded: ({ process, host, nodeName }) => {
         const place = host === localHost ? nodeName : host;
-        return parts.links().some((layer) => layer.hasEnded(process) || layer.isGone(place));
+        return parts.links().some((layer) => layer.hasEnded(place, process) || layer.isGone(place));
       },
       mayBring: (from, origin) =>
         isSenderAllowed(from, origin, {

@@ -189,12 +189,13 @@ export class LinkLayer {
     (this.#hosts.get(host) ?? this.#links(host)).send(envelope);
   }
 
-  /** True while nobody listens where the process with this incarnation did: it has ended. */
-  hasEnded(process: number): boolean {
-    for (const { pools } of this.#hosts.values()) {
-      for (const { links } of pools) {
-        if (links.some((link) => link.lastProcess === process && link.lane.isGone)) return true;
-      }
+  /**
+   * True while nobody listens where that process of `destination` did: it has ended.
+   * @param process its incarnation
+   */
+  hasEnded(destination: string, process: number): boolean {
+    for (const { links } of this.#hosts.get(destination)?.pools ?? []) {
+      if (links.some((link) => link.lastProcess === process && link.lane.isGone)) return true;
     }
     return false;
   }

@@ -233,11 +233,18 @@ export class TestLink {
   drops: (from: TestNode, type: number) => boolean = () => false;
   readonly sent: { readonly from: TestNode; readonly type: number }[] = [];
   readonly refusals: string[] = [];
+  /** Processes that nodes say they are, which are not theirs. */
+  readonly processes: ReadonlyMap<TestNode, number>;
   readonly #ends: readonly { readonly node: TestNode; readonly link: OpenLink }[];
   #isOpen = true;
 
   /** @param one has dialled */
-  constructor(one: TestNode, other: TestNode) {
+  constructor(
+    one: TestNode,
+    other: TestNode,
+    processes: ReadonlyMap<TestNode, number> = new Map(),
+  ) {
+    this.processes = processes;
     this.#ends = [
       { node: one, link: this.#linkTo(other, one) },
       { node: other, link: this.#linkTo(one, other) },
@@ -261,7 +268,7 @@ export class TestLink {
     return {
       host: to.host,
       nodeName: `node@${to.host}`,
-      process: to.process,
+      process: this.processes.get(to) ?? to.process,
       send: (frame) => {
         const type = frame[4]!;
         if (!this.#isOpen) return;

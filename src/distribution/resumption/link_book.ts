@@ -1,9 +1,15 @@
 import type { OpenLink } from "../mod.ts";
+import type { Peer } from "./ports.ts";
 
 /** The open links to other nodes, by process. */
 export class LinkBook {
+  readonly #localHost: string;
   readonly #dialled = new Map<number, Set<OpenLink>>();
   readonly #accepted = new Map<number, Set<OpenLink>>();
+
+  constructor(localHost: string) {
+    this.#localHost = localHost;
+  }
 
   add(link: OpenLink, isDialled: boolean): void {
     const links = isDialled ? this.#dialled : this.#accepted;
@@ -20,13 +26,27 @@ export class LinkBook {
   }
 
   /**
-   * A link to that process; one that we have dialled if there is one: our lanes to it use that too, so
-   * that what was sent on one before comes first.
+   * A link to that process of that datacenter; one that we have dialled if there is one: our lanes to it
+   * use that too, so that what was sent on one before comes first.
    */
-  to(process: number): OpenLink | undefined {
-    for (const links of [this.#dialled, this.#accepted]) {
-      for (const link of links.get(process) ?? []) return link;
-    }
+  to({ process, host }: Pick<Peer, "process" | "host">): OpenLink | undefined {
+    for (const link of this.#of(process)) if (link.host === host) return link;
     return undefined;
+  }
+
+  /**
+   * The same where nobody has said which datacenter: its process is each peer's word. Undefined when
+   * two of them say that it is theirs, unless one is our own.
+   */
+  find(process: number): OpenLink | undefined {
+    const links = [...this.#of(process)];
+    const own = links.find(({ host }) => host === this.#localHost);
+    if (own !== undefined) return own;
+    return links.every(({ host }) => host === links[0]!.host) ? links[0] : undefined;
+  }
+
+  *#of(process: number): Iterable<OpenLink> {
+    yield* this.#dialled.get(process) ?? [];
+    yield* this.#accepted.get(process) ?? [];
   }
 }

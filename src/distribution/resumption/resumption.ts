@@ -50,8 +50,8 @@ export class Resumption implements SessionsElsewhere {
   readonly #options: ResumptionOptions;
   readonly #clock: Clock;
   readonly #peers: Peers;
-  readonly #links = new LinkBook();
-  /** By the taker's process and its number for the transfer. */
+  readonly #links: LinkBook;
+  /** By the taker's local host, its process, and its number for the transfer. */
   readonly #givings = new Map<string, Giving>();
   readonly #takings = new Map<number, Taking>();
   /** Where the sessions are now to which follows what still comes here, by full JID. */
@@ -66,6 +66,7 @@ export class Resumption implements SessionsElsewhere {
     this.#options = options;
     this.#clock = deps.clock ?? new SystemClock();
     this.#peers = deps.peers;
+    this.#links = new LinkBook(deps.localHost);
     const common = {
       options,
       memory: deps.memory,
@@ -86,12 +87,13 @@ export class Resumption implements SessionsElsewhere {
         if (host === undefined) this.#followed.delete(jid.text);
         else this.#followed.set(jid.text, host);
       },
-      over: (giving) => this.#givings.delete(keyOf(giving.process, giving.transfer)),
+      over: (giving) => this.#givings.delete(keyOf(giving, giving.transfer)),
     };
     this.#takingTerms = {
       ...common,
       peers,
-      linkTo: (to) => this.#links.to(to),
+      find: (to) => this.#links.find(to),
+      linkTo: (peer) => this.#links.to(peer),
       over: ({ transfer }) => this.#takings.delete(transfer),
     };
   }
@@ -163,27 +165,27 @@ export class Resumption implements SessionsElsewhere {
   #linked(link: OpenLink, isDialled: boolean): void {
     this.#links.add(link, isDialled);
     for (const giving of [...this.#givings.values()]) {
-      if (giving.process === link.process) {
+      if (isSame(giving, link)) {
         if (giving.link === undefined) giving.linked(link);
       } else if (giving.host === link.host && giving.nodeName === link.nodeName) {
         giving.peerGone(true); // another process has its name
       }
     }
     for (const taking of this.#takings.values()) {
-      if (taking.process === link.process && taking.link === undefined) taking.linked(link);
+      if (taking.isFrom(link) && taking.link === undefined) taking.linked(link);
     }
   }
 
   #ended(link: OpenLink, hasLeft: boolean): void {
     this.#links.remove(link);
-    const other = this.#links.to(link.process);
+    const other = this.#links.to(link);
     for (const giving of [...this.#givings.values()]) {
       if (giving.link !== link) {
-        if (hasLeft && giving.process === link.process) giving.peerGone(true);
+        if (hasLeft && isSame(giving, link)) giving.peerGone(true);
         continue;
       }
       giving.lost();
-      if (!this.#givings.has(keyOf(giving.process, giving.transfer))) continue;
+      if (!this.#givings.has(keyOf(giving, giving.transfer))) continue;
       if (hasLeft) giving.peerGone(true);
       else if (other !== undefined) giving.linked(other);
       else this.#checkLater();
@@ -194,7 +196,7 @@ export class Resumption implements SessionsElsewhere {
         if (other !== undefined) taking.linked(other);
       }
       // It has given up its memory of the transfer: nobody asks for what is settled any more.
-      if (hasLeft && taking.process === link.process && taking.isTaken) this.#forget(taking);
+      if (hasLeft && taking.isFrom(link) && taking.isTaken) this.#forget(taking);
     }
   }
 
@@ -209,7 +211,7 @@ export class Resumption implements SessionsElsewhere {
         return this.#asked(link, decodeResume(buffer, start, end));
       case FRAME_TYPE.have: {
         const have = decodeHave(buffer, start, end);
-        const giving = this.#givings.get(keyOf(link.process, have.transfer));
+        const giving = this.#givings.get(keyOf(link, have.transfer));
         return giving?.have(have);
       }
       case FRAME_TYPE.session: {
@@ -239,12 +241,12 @@ export class Resumption implements SessionsElsewhere {
 
   #taking(link: OpenLink, transfer: number): Taking | undefined {
     const taking = this.#takings.get(transfer);
-    return taking?.process === link.process ? taking : undefined;
+    return taking?.isFrom(link) ? taking : undefined;
   }
 
   #asked(link: OpenLink, request: ResumeRequest & { readonly transfer: number }): void {
     const { transfer } = request;
-    const key = keyOf(link.process, transfer);
+    const key = keyOf(link, transfer);
     const isFull = this.#givings.size >= (this.#options.maxGivings ?? DEFAULT_MAX_GIVINGS);
     if (this.#isClosed || isFull || this.#givings.has(key)) {
       const reason: TransferEnd = "busy";
@@ -293,6 +295,13 @@ function decline(link: OpenLink, transfer: number): void {
   link.send(haveFrame({ transfer, step: "decline", received: 0, settled: 0 }));
 }
 
-function keyOf(process: number, transfer: number): string {
-  return `${process}#${transfer}`;
+/** A process is its peer's word: it is one of that peer's datacenter only. */
+type Process = Pick<OpenLink, "host" | "process">;
+
+function isSame(one: Process, other: Process): boolean {
+  return one.process === other.process && one.host === other.host;
+}
+
+function keyOf({ host, process }: Process, transfer: number): string {
+  return `${host}#${process}#${transfer}`;
 }

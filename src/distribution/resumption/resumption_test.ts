@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { FRAME_TYPE, queueFrame, sessionFrame } from "../wire/mod.ts";
+import { FRAME_TYPE, haveFrame, queueFrame, sessionFrame } from "../wire/mod.ts";
 import { bind } from "../../xmpp/c2s/_c2s_fixture.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import {
@@ -237,6 +237,58 @@ Deno.test("when the new node dies, the old one routes again what was not acknowl
     { id: "m2", mayBeRepeat: false },
     { id: "m3", mayBeRepeat: false },
   ]);
+});
+
+Deno.test("a datacenter that tells another's process number ends, and learns, nothing of its transfers", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const id = await sleepAt(one, "m1", "m2");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1", "m2");
+  await nodes.pass(200);
+  const forged = new TestLink(three, one, new Map([[three, two.process]]));
+  const link = forged.endOf(one);
+  const have = { transfer: 1, received: 2, settled: 2 };
+  for (const step of ["more", "taken", "decline"] as const) {
+    const frame = haveFrame({ ...have, step });
+    one.traffic.frame(link, FRAME_TYPE.have, frame, 0, frame.length);
+  }
+  nodes.between.cut();
+  await nodes.pass(200);
+  assert.deepEqual(forged.sent, [], "the transfer does not go on over its link");
+  forged.cut(true);
+  await nodes.pass(200);
+  assert.deepEqual([one.settled, one.rerouted], [[], []]);
+  nodes.link(one, two);
+  again.send(a(2));
+  await nodes.pass(1_000);
+  assert.deepEqual([one.settled, one.rerouted], [[1, 2], []]);
+});
+
+Deno.test("a session is asked for nowhere when two datacenters say that its process is theirs", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const forged = new TestLink(three, two, new Map([[three, one.process]]));
+  const asked = await two.greet();
+  await asked.exchange(resume(id, 0), failed());
+  assert.deepEqual([nodes.between.sent, forged.sent], [[], []], "its id is told to nobody");
+  forged.cut();
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+});
+
+Deno.test("a session of our own datacenter is asked for there, whoever else says that its process is his", async () => {
+  await using nodes = new Nodes(3, [{ host: "dc1.example.com" }, { host: "dc1.example.com" }]);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const forged = new TestLink(three, two, new Map([[three, one.process]]));
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  assert.deepEqual(forged.sent, []);
 });
 
 Deno.test("a new node that stops tells, before its links end, what its client has acknowledged", async () => {

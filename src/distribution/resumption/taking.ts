@@ -32,7 +32,9 @@ export interface TakingTerms {
   readonly metrics: ResumptionMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  linkTo(process: number): OpenLink | undefined;
+  /** A link to that process, whosever it is. */
+  find(process: number): OpenLink | undefined;
+  linkTo(peer: Pick<OpenLink, "host" | "process">): OpenLink | undefined;
   over(taking: Taking): void;
 }
 
@@ -47,6 +49,8 @@ export class Taking implements Settler {
   readonly #request: ResumeRequest;
   readonly #resolve: (arrival: Arrival) => void;
   #process: number;
+  /** Local host of the node that was asked; the same process elsewhere is another's word. */
+  #host: string | undefined;
   #link: OpenLink | undefined;
   #state: TakingState = { kind: "asking", hops: 0 };
   #session: SessionState | undefined;
@@ -77,9 +81,9 @@ export class Taking implements Settler {
     this.#resolve = resolve;
   }
 
-  /** The process that has, or had, the session. */
-  get process(): number {
-    return this.#process;
+  /** True for a link to the process that has, or had, the session. */
+  isFrom(link: OpenLink): boolean {
+    return link.process === this.#process && link.host === this.#host;
   }
 
   get link(): OpenLink | undefined {
@@ -288,7 +292,8 @@ export class Taking implements Settler {
 
   #ask(process: number): void {
     this.#process = process;
-    this.#link = this.#terms.linkTo(process);
+    this.#link = this.#terms.find(process);
+    this.#host = this.#link?.host;
     if (this.#link === undefined) {
       this.#state = { kind: "over" };
       this.#cancelLate?.();
@@ -301,9 +306,14 @@ export class Taking implements Settler {
 
   #tell(step: TakerStep): void {
     const { transfer } = this;
-    const link = this.#link ?? this.#terms.linkTo(this.#process);
+    const link = this.#link ?? this.#linkAgain();
     const settled = Math.min(this.#settled, this.#received);
     link?.send(haveFrame({ transfer, step, received: this.#received, settled }));
+  }
+
+  #linkAgain(): OpenLink | undefined {
+    const [process, host] = [this.#process, this.#host];
+    return host === undefined ? undefined : this.#terms.linkTo({ process, host });
   }
 
   #arrive(): void {
