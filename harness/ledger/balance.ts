@@ -1,10 +1,6 @@
-import { type Flow, MAY_BE_DOUBLE, MAY_BE_UNKNOWN } from "./flow.ts";
-
-/** A stretch of time, in milliseconds on the ledger's clock. */
-export interface Span {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
+import { mayBeLate } from "./allowances.ts";
+import { type Flow, MAY_BE_UNKNOWN, type StanzaKind } from "./flow.ts";
+import type { Span } from "./span.ts";
 
 /** What the one who counts has to know of the run. */
 export interface BalanceOptions {
@@ -25,14 +21,24 @@ export interface Split {
   readonly forbidden: number;
 }
 
+/** What became of the stanzas of one kind. */
+export interface KindBalance {
+  readonly sent: number;
+  readonly delivered: number;
+  readonly answered: number;
+}
+
 /** What became of all stanzas. */
 export interface Balance {
   readonly sent: number;
+  readonly kinds: Readonly<Record<StanzaKind, KindBalance>>;
   /** At least once. */
   readonly delivered: number;
   /** By an error, and not delivered. */
   readonly answered: number;
-  /** Neither; `forbidden` ones are lost. */
+  /** Presence of which nothing came of either: nobody is owed an error for it. */
+  readonly vanished: number;
+  /** Neither, of anything else; `forbidden` ones are lost. */
   readonly unknown: Split;
   /** Deliveries beyond the first of a stanza. */
   readonly doubled: Split;
@@ -42,14 +48,20 @@ export interface Balance {
   readonly contradicted: Split;
   /** Errors beyond the first for a stanza. */
   readonly answeredAgain: number;
+  /** Requests that the recipient's result came back for, and results beyond the first. */
+  readonly results: { readonly requests: number; readonly again: number };
   /** How often each error condition came back. */
   readonly conditions: Readonly<Record<string, number>>;
   /** Stanzas that nobody has sent, or not so, or not to whom they came. */
   readonly strays: number;
   /** Due while the client had no connection, and never sent. */
   readonly skipped: number;
-  /** Due outside the fault's own windows, and what of it was delivered. */
-  readonly outside: { readonly offered: number; readonly delivered: number };
+  /** Due outside the fault's own windows, what of it was sent, and what was delivered. */
+  readonly outside: {
+    readonly offered: number;
+    readonly sent: number;
+    readonly delivered: number;
+  };
   /** Milliseconds that the slowest delivery took. */
   readonly slowestMs: number;
   /** The first few that are not allowed, for whoever looks for the cause. */
@@ -59,11 +71,6 @@ export interface Balance {
 const MAX_EXAMPLES_OF_A_KIND = 4;
 /** Timers fire a little early now and then. */
 const SLACK_MS = 100;
-/**
- * For so long a recipient who has moved sees stanzas of before and after in any order. So do others with
- * those of a sender who has: they came on two streams, the first of which may have been cut off.
- */
-const MOVING_MS = 10_000;
 
 /** Counts up what became of the stanzas of `flows`. */
 export function balanceOf(
@@ -77,14 +84,21 @@ export function balanceOf(
 ): Balance {
   const count = {
     sent: 0,
+    kinds: {
+      message: { sent: 0, delivered: 0, answered: 0 },
+      iq: { sent: 0, delivered: 0, answered: 0 },
+      presence: { sent: 0, delivered: 0, answered: 0 },
+    },
     delivered: 0,
     answered: 0,
+    vanished: 0,
+    results: { requests: 0, again: 0 },
     unknown: { allowed: 0, forbidden: 0 },
     doubled: { allowed: 0, forbidden: 0 },
     reordered: { allowed: 0, forbidden: 0 },
     contradicted: { allowed: 0, forbidden: 0 },
     answeredAgain: 0,
-    outside: { offered: 0, delivered: 0 },
+    outside: { offered: 0, sent: 0, delivered: 0 },
     slowestMs: 0,
   };
   const shown = new Map<string, number>();
@@ -106,20 +120,28 @@ export function balanceOf(
       const arrivals = flow.arrivals(seq);
       const answers = flow.answers(seq);
       const sentAtMs = flow.sentAtMs(seq);
+      const kind = flow.kindOf(seq);
+      const ofKind = count.kinds[kind];
       count.sent++;
+      ofKind.sent++;
+      if (flow.results(seq) > 0) {
+        count.results.requests++;
+        count.results.again += flow.results(seq) - 1;
+      }
       if (arrivals > 0) {
         count.delivered++;
+        ofKind.delivered++;
         count.slowestMs = Math.max(count.slowestMs, flow.arrivedAtMs(seq) - sentAtMs);
       } else if (answers > 0) {
         count.answered++;
+        ofKind.answered++;
         show("answered", flow, seq);
-      } else if (!note("unknown", flow.has(seq, MAY_BE_UNKNOWN))) show("lost", flow, seq);
+      } else if (kind === "presence") count.vanished++;
+      else if (!note("unknown", flow.has(seq, MAY_BE_UNKNOWN))) show("lost", flow, seq);
       if (isOutside(sentAtMs)) {
         count.outside.offered++;
+        count.outside.sent++;
         if (arrivals > 0) count.outside.delivered++;
-      }
-      for (let more = 1; more < arrivals; more++) {
-        if (!note("doubled", flow.has(seq, MAY_BE_DOUBLE))) show("doubled", flow, seq);
       }
       if (arrivals > 0 && answers > 0) {
         const afterMs = flow.answeredAtMs(seq) - sentAtMs;
@@ -131,12 +153,13 @@ export function balanceOf(
         show("answered again", flow, seq);
       }
     }
+    count.doubled.allowed += flow.allowedDoubles;
+    for (const seq of flow.doubles) {
+      note("doubled", false);
+      show("doubled", flow, seq);
+    }
     for (const seq of flow.late) {
-      const arrivedAtMs = flow.arrivedAtMs(seq);
-      const isAllowed = flow.movedAtMs.some((movedAtMs) =>
-        Math.abs(arrivedAtMs - movedAtMs) < MOVING_MS
-      );
-      if (!note("reordered", isAllowed)) show("reordered", flow, seq);
+      if (!note("reordered", mayBeLate(flow, seq))) show("reordered", flow, seq);
     }
   }
   count.outside.offered += apart.skippedAtMs.filter(isOutside).length;
@@ -146,7 +169,7 @@ export function balanceOf(
 
 function describe(flow: Flow, seq: number): string {
   const sentAtMs = flow.sentAtMs(seq);
-  const parts = [`${flow.sender}→${flow.recipient} ${seq} of ${flow.sent}`];
+  const parts = [`${flow.kindOf(seq)} ${flow.sender}→${flow.to} ${seq} of ${flow.sent}`];
   parts.push(`sent at ${Math.round(sentAtMs)}`);
   if (flow.arrivals(seq) > 0) {
     const afterMs = Math.round(flow.arrivedAtMs(seq) - sentAtMs);
@@ -155,6 +178,10 @@ function describe(flow: Flow, seq: number): string {
   if (flow.answers(seq) > 0) {
     const afterMs = Math.round(flow.answeredAtMs(seq) - sentAtMs);
     parts.push(`answered ${flow.answers(seq)}× last after ${afterMs} ms`);
+  }
+  const breakMs = flow.nextBreakMs(sentAtMs);
+  if (breakMs !== undefined) {
+    parts.push(`the next connection broke ${Math.round(breakMs - sentAtMs)} ms later`);
   }
   return parts.join(", ");
 }

@@ -1,35 +1,61 @@
+import type { Span } from "./span.ts";
+
 /** Reasons for which a stanza may have another fate than one delivery or one error. */
 export const MAY_BE_UNKNOWN = 1;
+/** It may come once more. */
 export const MAY_BE_DOUBLE = 2;
+/** Its client has sent it again, and may not know better. */
+export const SENT_AGAIN = 4;
+
+/** What a flow consists of, in any mixture. */
+export const STANZA_KINDS = ["message", "iq", "presence"] as const;
+export type StanzaKind = typeof STANZA_KINDS[number];
 
 const FIRST_CAPACITY = 1024;
 const MAX_COUNT = 255;
 
 /**
- * All that one client sends to another, numbered from 0. Columns rather than objects: a run of half an
+ * All that one client sends to one address of another, whatever its kind: for these order is promised.
+ * Numbered from 0. Columns rather than objects: a run of half an
  * hour sends millions.
  */
 export class Flow {
   readonly number: number;
   readonly sender: string;
   readonly recipient: string;
+  /** The address that the stanzas bear: the recipient's full JID, or its bare one. */
+  readonly to: string;
   #sent = 0;
   #firstOpen = 0;
   #highestArrived = -1;
-  readonly #movedAtMs: number[] = [];
+  #arrivedFirst = 0;
+  #recipientAtOtherNodeMs = -Infinity;
+  readonly #senderMoves: Span[] = [];
+  readonly #recipientMoves: Span[] = [];
   #sentAtMs = new Float64Array(FIRST_CAPACITY);
   #arrivedAtMs = new Float64Array(FIRST_CAPACITY);
   #answeredAtMs = new Float64Array(FIRST_CAPACITY);
   #arrivals = new Uint8Array(FIRST_CAPACITY);
   #answers = new Uint8Array(FIRST_CAPACITY);
+  #results = new Uint8Array(FIRST_CAPACITY);
+  #kinds = new Uint8Array(FIRST_CAPACITY);
   #marks = new Uint8Array(FIRST_CAPACITY);
+  /** The how manieth first arrival each one was. */
+  #order = new Uint32Array(FIRST_CAPACITY);
+  /** When what came more than once came last. */
+  readonly #cameAgainAtMs = new Map<number, number>();
+  #allowedDoubles = 0;
+  /** When a connection of either of the two broke. */
+  readonly #brokeAtMs: number[] = [];
+  readonly #doubles: number[] = [];
   /** First arrivals behind a later stanza. */
   readonly #late: number[] = [];
 
-  constructor(number: number, sender: string, recipient: string) {
+  constructor(number: number, sender: string, recipient: string, to: string) {
     this.number = number;
     this.sender = sender;
     this.recipient = recipient;
+    this.to = to;
   }
 
   /** How many stanzas have been sent. */
@@ -42,14 +68,35 @@ export class Flow {
     return this.#late;
   }
 
-  /** When either of the two logged in at another datacenter, each time. */
-  get movedAtMs(): readonly number[] {
-    return this.#movedAtMs;
+  /** Arrivals beyond the first that may not be; a stanza is in it once for each. */
+  get doubles(): readonly number[] {
+    return this.#doubles;
+  }
+
+  /** Arrivals beyond the first that may be. */
+  get allowedDoubles(): number {
+    return this.#allowedDoubles;
+  }
+
+  /** The highest number that has arrived; -1 before any has. */
+  get highestArrived(): number {
+    return this.#highestArrived;
+  }
+
+  /** The sender's logins at another node than before, oldest first. */
+  get senderMoves(): readonly Span[] {
+    return this.#senderMoves;
+  }
+
+  /** The recipient's logins at another datacenter than before. */
+  get recipientMoves(): readonly Span[] {
+    return this.#recipientMoves;
   }
 
   /** Notes one more stanza and gives its number. */
-  send(nowMs: number): number {
+  send(nowMs: number, kind: StanzaKind): number {
     if (this.#sent === this.#sentAtMs.length) this.#grow();
+    this.#kinds[this.#sent] = STANZA_KINDS.indexOf(kind);
     this.#sentAtMs[this.#sent] = nowMs;
     return this.#sent++;
   }
@@ -58,8 +105,9 @@ export class Flow {
   arrive(seq: number, nowMs: number): void {
     const before = this.#arrivals[seq]!;
     this.#arrivals[seq] = Math.min(MAX_COUNT, before + 1);
-    if (before > 0) return;
+    if (before > 0) return this.#arriveAgain(seq, nowMs);
     this.#arrivedAtMs[seq] = nowMs;
+    this.#order[seq] = this.#arrivedFirst++;
     if (seq < this.#highestArrived) this.#late.push(seq);
     else this.#highestArrived = seq;
   }
@@ -70,8 +118,38 @@ export class Flow {
     this.#answeredAtMs[seq] = nowMs;
   }
 
-  move(nowMs: number): void {
-    this.#movedAtMs.push(nowMs);
+  /** Notes a result that came back to the sender of a request. */
+  result(seq: number): void {
+    this.#results[seq] = Math.min(MAX_COUNT, this.#results[seq]! + 1);
+  }
+
+  results(seq: number): number {
+    return this.#results[seq]!;
+  }
+
+  /** The sender has logged in at another node than before, in the time of `login`. */
+  senderMoved(login: Span): void {
+    this.#senderMoves.push(login);
+  }
+
+  /** The recipient has logged in at another datacenter than before. */
+  recipientMoved(login: Span): void {
+    this.#recipientMoves.push(login);
+  }
+
+  /** A connection of either of the two has broken. */
+  broke(atMs: number): void {
+    this.#brokeAtMs.push(atMs);
+  }
+
+  /** When the first connection of either of the two broke after that; undefined when none did. */
+  nextBreakMs(afterMs: number): number | undefined {
+    return this.#brokeAtMs.find((atMs) => atMs >= afterMs);
+  }
+
+  /** The recipient has logged in at another node than before. */
+  recipientChangedNode({ fromMs }: Span): void {
+    this.#recipientAtOtherNodeMs = fromMs;
   }
 
   mark(seq: number, mark: number): void {
@@ -82,8 +160,14 @@ export class Flow {
     return (this.#marks[seq]! & mark) !== 0;
   }
 
+  kindOf(seq: number): StanzaKind {
+    return STANZA_KINDS[this.#kinds[seq]!]!; // `send` is the only one to write it
+  }
+
+  /** True while its fate is unknown; presence may vanish, and is owed none. */
   isOpen(seq: number): boolean {
-    return this.#arrivals[seq] === 0 && this.#answers[seq] === 0;
+    return this.#arrivals[seq] === 0 && this.#answers[seq] === 0 &&
+      this.kindOf(seq) !== "presence";
   }
 
   arrivals(seq: number): number {
@@ -91,10 +175,18 @@ export class Flow {
   }
 
   /** How many have arrived at least once. */
-  arrivalCount(): number {
-    let count = 0;
-    for (let seq = 0; seq < this.#sent; seq++) if (this.#arrivals[seq]! > 0) count++;
-    return count;
+  get arrivalCount(): number {
+    return this.#arrivedFirst;
+  }
+
+  /** How many first arrivals there were before that of `seq`; valid where there was one. */
+  arrivalsBefore(seq: number): number {
+    return this.#order[seq]!;
+  }
+
+  /** Valid where there was an arrival. */
+  lastArrivedAtMs(seq: number): number {
+    return this.#cameAgainAtMs.get(seq) ?? this.#arrivedAtMs[seq]!;
   }
 
   answers(seq: number): number {
@@ -121,6 +213,22 @@ export class Flow {
     return this.#firstOpen;
   }
 
+  #arriveAgain(seq: number, nowMs: number): void {
+    const lastAtMs = this.lastArrivedAtMs(seq);
+    this.#cameAgainAtMs.set(seq, nowMs);
+    // each reason is good for one more
+    let reason = 0;
+    if (this.has(seq, MAY_BE_DOUBLE)) reason = MAY_BE_DOUBLE;
+    else if (this.has(seq, SENT_AGAIN) && this.#recipientAtOtherNodeMs >= lastAtMs) {
+      reason = SENT_AGAIN;
+    }
+    if (reason === 0) this.#doubles.push(seq);
+    else {
+      this.#marks[seq]! &= ~reason;
+      this.#allowedDoubles++;
+    }
+  }
+
   #grow(): void {
     const capacity = 2 * this.#sentAtMs.length;
     this.#sentAtMs = extended(this.#sentAtMs, new Float64Array(capacity));
@@ -128,11 +236,14 @@ export class Flow {
     this.#answeredAtMs = extended(this.#answeredAtMs, new Float64Array(capacity));
     this.#arrivals = extended(this.#arrivals, new Uint8Array(capacity));
     this.#answers = extended(this.#answers, new Uint8Array(capacity));
+    this.#results = extended(this.#results, new Uint8Array(capacity));
+    this.#kinds = extended(this.#kinds, new Uint8Array(capacity));
     this.#marks = extended(this.#marks, new Uint8Array(capacity));
+    this.#order = extended(this.#order, new Uint32Array(capacity));
   }
 }
 
-function extended<T extends Float64Array | Uint8Array>(old: T, longer: T): T {
+function extended<T extends Float64Array | Uint32Array | Uint8Array>(old: T, longer: T): T {
   longer.set(old);
   return longer;
 }

@@ -1,12 +1,26 @@
-import { Flow, MAY_BE_DOUBLE, MAY_BE_UNKNOWN } from "./flow.ts";
+import { mayBeLate, ON_ITS_WAY_MS, UNACKNOWLEDGED_MS, UNTOLD_MS } from "./allowances.ts";
 import { type Balance, balanceOf, type BalanceOptions } from "./balance.ts";
+import { Flow, MAY_BE_DOUBLE, MAY_BE_UNKNOWN, SENT_AGAIN, type StanzaKind } from "./flow.ts";
+import type { Span } from "./span.ts";
 
 /** How a client came to lose its connection. */
 export interface LostConnection {
   /** Stream management: what was on its way is not lost with the connection. */
   readonly isManaged: boolean;
-  /** The node at the other end was killed. */
-  readonly nodeDied: boolean;
+  /** When the client met the end of it. @default now */
+  readonly brokeAtMs?: number;
+  /** When the node at the other end was killed, if it was. */
+  readonly killedAtMs?: number;
+  /** When the node at the other end was told to end, if it was: from then on it leaves unread what comes. */
+  readonly stoppedAtMs?: number;
+  /** Since when the client has not read what came, if so: all of that is on the connection. */
+  readonly unreadSinceMs?: number;
+}
+
+/** Where a client has logged in, seen from where it was before, and when. */
+export interface Login extends Span {
+  readonly isOtherNode: boolean;
+  readonly isOtherDatacenter: boolean;
 }
 
 /** What is known of a stanza wherever it turns up. */
@@ -14,12 +28,6 @@ export interface StanzaMark {
   readonly flow: number;
   readonly seq: number;
 }
-
-/**
- * An acknowledgement is on its way, or not yet asked for, for this long: what a client received just
- * before its node was killed may come again.
- */
-const UNACKNOWLEDGED_MS = 2_000;
 
 /**
  * Who has sent what to whom, and what became of it. Clients tell it what they do and see; in the end
@@ -45,16 +53,16 @@ export class Ledger {
     return this.#flows.reduce((sum, flow) => sum + flow.sent, 0);
   }
 
-  /** A new numbered row of stanzas from one client to another. */
-  open(sender: string, recipient: string): Flow {
-    const flow = new Flow(this.#flows.length, sender, recipient);
+  /** A new numbered row of stanzas from one client to another, at the address `to`. */
+  open(sender: string, recipient: string, to = recipient): Flow {
+    const flow = new Flow(this.#flows.length, sender, recipient, to);
     this.#flows.push(flow);
     return flow;
   }
 
   /** Notes that `flow` sends one more; gives its number. */
-  sending(flow: Flow): number {
-    return flow.send(this.#nowMs());
+  sending(flow: Flow, kind: StanzaKind = "message"): number {
+    return flow.send(this.#nowMs(), kind);
   }
 
   /** Notes that a stanza was due and could not even be sent: its client had no connection. */
@@ -81,30 +89,60 @@ export class Ledger {
     else flow.answer(seq, this.#nowMs());
   }
 
+  /** Notes the result of a request that `sender` has received. */
+  resulted(sender: string, { flow: number, seq }: StanzaMark): void {
+    const flow = this.#flows[number];
+    const isDue = flow !== undefined && flow.sender === sender && seq < flow.sent &&
+      flow.kindOf(seq) === "iq" && flow.arrivals(seq) > 0;
+    if (isDue) flow.result(seq);
+    else this.#strays++;
+  }
+
   /** Notes something that nobody has sent like this. */
   stray(): void {
     this.#strays++;
   }
 
   /** Notes that `client` has lost its connection, with what was on it. */
-  connectionLost(client: string, { isManaged, nodeDied }: LostConnection): void {
+  connectionLost(client: string, lost: LostConnection): void {
+    const { isManaged, brokeAtMs = this.#nowMs(), killedAtMs } = lost;
+    const unreadMs = Math.min(
+      brokeAtMs,
+      killedAtMs ?? Infinity,
+      lost.unreadSinceMs ?? Infinity,
+    );
+    const fromClient = Math.min(unreadMs, lost.stoppedAtMs ?? Infinity) - ON_ITS_WAY_MS;
+    const toClient = unreadMs - ON_ITS_WAY_MS;
     for (const flow of this.#flows) {
       const isRecipient = flow.recipient === client;
       if (!isRecipient && flow.sender !== client) continue;
+      flow.broke(brokeAtMs);
       if (!isManaged) {
-        for (let seq = flow.firstOpen(); seq < flow.sent; seq++) {
-          if (flow.isOpen(seq)) flow.mark(seq, MAY_BE_UNKNOWN);
-        }
+        const fromMs = isRecipient ? toClient : fromClient;
+        markOnItsWay(flow, { fromMs, toMs: brokeAtMs }, isRecipient);
       }
-      if (nodeDied && isRecipient) this.#markUnacknowledged(flow);
+      if (killedAtMs === undefined || !isRecipient) continue;
+      markUnacknowledged(flow, killedAtMs - (isManaged ? UNACKNOWLEDGED_MS : UNTOLD_MS));
     }
   }
 
-  /** Notes that `client` has logged in at another datacenter than before. */
-  moved(client: string): void {
+  /** Notes a login of `client` that was not its first. */
+  loggedIn(client: string, { isOtherNode, isOtherDatacenter, ...login }: Login): void {
     for (const flow of this.#flows) {
-      if (flow.recipient === client || flow.sender === client) flow.move(this.#nowMs());
+      if (flow.recipient === client) {
+        if (isOtherNode) flow.recipientChangedNode(login);
+        if (isOtherDatacenter) flow.recipientMoved(login);
+      } else if (flow.sender === client && isOtherNode) flow.senderMoved(login);
     }
+  }
+
+  /** Notes that `sender`, whose node was killed, sends once more what that had not said to have handled. */
+  sentAgain(sender: string, { flow: number, seq }: StanzaMark): void {
+    const flow = this.#flows[number];
+    if (flow === undefined || flow.sender !== sender || seq >= flow.sent) {
+      throw new RangeError(`${sender} cannot send again ${number}.${seq}: it never sent it`);
+    }
+    flow.mark(seq, SENT_AGAIN);
   }
 
   /** How many stanzas of unknown fate there are that may not be unknown. */
@@ -126,15 +164,26 @@ export class Ledger {
       skippedAtMs: this.#skippedAtMs,
     }, options);
   }
+}
 
-  #markUnacknowledged(flow: Flow): void {
-    const sinceMs = this.#nowMs() - UNACKNOWLEDGED_MS;
-    // arrivals come roughly in order: what is far older than the limit ends the search
-    for (let seq = flow.sent - 1; seq >= 0; seq--) {
-      if (flow.arrivals(seq) === 0) continue;
-      if (flow.arrivedAtMs(seq) >= sinceMs) flow.mark(seq, MAY_BE_DOUBLE);
-      else if (flow.sentAtMs(seq) < sinceMs - SEARCH_BACK_MS) return;
-    }
+/** What is open and was sent in that time may have been lost with the connection. */
+function markOnItsWay(flow: Flow, { fromMs, toMs }: Span, isRecipient: boolean): void {
+  for (let seq = flow.firstOpen(); seq < flow.sent && flow.sentAtMs(seq) <= toMs; seq++) {
+    if (!flow.isOpen(seq) || flow.sentAtMs(seq) < fromMs) continue;
+    // What is behind it on the way to the client has come: there it is not any more.
+    const isOvertaken = isRecipient && seq < flow.highestArrived &&
+      !mayBeLate(flow, seq, { atMs: toMs, before: Infinity });
+    if (!isOvertaken) flow.mark(seq, MAY_BE_UNKNOWN);
+  }
+}
+
+/** What has come after `sinceMs` may not have been acknowledged, and may come again. */
+function markUnacknowledged(flow: Flow, sinceMs: number): void {
+  // arrivals come roughly in order: what is far older than the limit ends the search
+  for (let seq = flow.sent - 1; seq >= 0; seq--) {
+    if (flow.arrivals(seq) === 0) continue;
+    if (flow.lastArrivedAtMs(seq) >= sinceMs) flow.mark(seq, MAY_BE_DOUBLE);
+    else if (flow.sentAtMs(seq) < sinceMs - SEARCH_BACK_MS) return;
   }
 }
 

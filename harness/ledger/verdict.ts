@@ -4,10 +4,15 @@ import type { Balance, Split } from "./balance.ts";
 export interface Demands {
   /** "none": what was accepted has to be delivered, all of it. */
   readonly answers: "none" | "some";
+  /** How many were to be sent outside the fault's own windows. @default not looked at */
+  readonly askedOutside?: number;
 }
 
 /** The share of what was due outside the fault's own windows that has to be delivered. */
 const DELIVERED_SHARE = 0.95;
+
+/** The share of what was to be sent that has to be. */
+const SENT_SHARE = 0.9;
 
 /** What speaks against a run; nothing, when all went well. */
 export function findings(balance: Balance, demands: Demands): readonly string[] {
@@ -28,7 +33,11 @@ export function findings(balance: Balance, demands: Demands): readonly string[] 
       "answered by errors, which was not allowed",
     );
   }
-  const { offered, delivered } = balance.outside;
+  const { offered, sent, delivered } = balance.outside;
+  const asked = Math.floor(demands.askedOutside ?? 0);
+  if (sent < SENT_SHARE * asked) {
+    found.push(`only ${sent} of ${asked} sent that were asked for outside the fault's window`);
+  }
   if (delivered < DELIVERED_SHARE * offered) {
     found.push(
       `only ${delivered} of ${offered} delivered that were due outside the fault's window`,
@@ -39,14 +48,16 @@ export function findings(balance: Balance, demands: Demands): readonly string[] 
 
 /** The numbers of a balance in one line. */
 export function balanceLine(balance: Balance): string {
-  const { unknown, doubled, reordered, contradicted, outside } = balance;
+  const { kinds, unknown, doubled, reordered, contradicted, results, outside } = balance;
   const split = (name: string, { allowed, forbidden }: Split) =>
     `${forbidden} ${name}` + (allowed > 0 ? ` (+${allowed} allowed)` : "");
   const share = outside.offered === 0 ? 100 : 100 * outside.delivered / outside.offered;
   return [
-    `${balance.sent} sent`,
+    `${balance.sent} sent (${kinds.iq.sent} requests, ${kinds.presence.sent} presence)`,
     `${balance.delivered} delivered`,
     `${balance.answered} answered`,
+    `${results.requests} results${results.again > 0 ? ` (+${results.again} again)` : ""}`,
+    `${balance.vanished} presence vanished`,
     split("lost", unknown),
     split("doubled", doubled),
     split("reordered", reordered),

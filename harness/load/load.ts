@@ -1,10 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Flow, Ledger } from "../ledger/mod.ts";
+import { type Flow, type Ledger, msOutside, type Span } from "../ledger/mod.ts";
 import type { LoadClient } from "./load_client.ts";
+import { DEFAULT_MIX, FormDraw, type Mix } from "./mix.ts";
 
 /** How much is sent. */
 export interface LoadOptions {
   readonly perSecond: number;
+  /** @default mostly messages to full JIDs */
+  readonly mix?: Mix;
   /** Clients that write to nobody. @default none */
   readonly silent?: readonly LoadClient[];
 }
@@ -13,29 +16,47 @@ const TICK_MS = 5;
 const ASK_MS = 200;
 /** A machine that was held up does not have to make good for more. */
 const MAX_CATCH_UP_MS = 1_000;
+/** With it a stanza is still one that every server takes. */
+const MAX_PADDING = 100_000;
+
+/** A pair whose turn it is to send one stanza. */
+interface Turn {
+  readonly from: LoadClient;
+  readonly to: LoadClient;
+  readonly full: Flow;
+  readonly bare: Flow;
+}
 
 /** Everyone writes to everyone, at a fixed rate whatever comes back. */
 export class Load implements AsyncDisposable {
   readonly clients: readonly LoadClient[];
   readonly ledger: Ledger;
-  readonly #turns: (readonly [LoadClient, Flow])[] = [];
+  readonly #turns: Turn[] = [];
+  readonly #draw: FormDraw;
   #perSecond: number;
   #tick: ReturnType<typeof setInterval> | undefined;
   #asking: ReturnType<typeof setInterval> | undefined;
   #next = 0;
   #due = 0;
   #lastMs = 0;
+  #startMs = 0;
+  #endMs: number | undefined;
+  #swollen: ReadonlySet<LoadClient> = new Set();
+  #padding = "";
 
   constructor(clients: readonly LoadClient[], ledger: Ledger, options: LoadOptions) {
     this.clients = clients;
     this.ledger = ledger;
     this.#perSecond = options.perSecond;
+    this.#draw = new FormDraw(options.mix ?? DEFAULT_MIX);
     const silent = new Set(options.silent);
     // neighbours in the list of turns are different clients, so that a tick asks a little of many
     for (let step = 1; step < clients.length; step++) {
       for (const [index, from] of clients.entries()) {
         const to = clients[(index + step) % clients.length]!;
-        if (!silent.has(from)) this.#turns.push([from, ledger.open(from.jid, to.jid)]);
+        if (silent.has(from)) continue;
+        const full = ledger.open(from.jid, to.jid);
+        this.#turns.push({ from, to, full, bare: ledger.open(from.jid, to.jid, bareOf(to.jid)) });
       }
     }
   }
@@ -49,7 +70,8 @@ export class Load implements AsyncDisposable {
   }
 
   start(): void {
-    this.#lastMs = performance.now();
+    this.#startMs = this.#lastMs = performance.now();
+    this.#endMs = undefined;
     this.#tick = setInterval(() => this.#send(), TICK_MS);
   }
 
@@ -57,6 +79,20 @@ export class Load implements AsyncDisposable {
   pause(): void {
     clearInterval(this.#tick);
     this.#tick = undefined;
+    this.#endMs ??= performance.now();
+  }
+
+  /** How many stanzas were to be sent outside `windows`, whatever has hindered it. */
+  asked(windows: readonly Span[]): number {
+    const span = { fromMs: this.#startMs, toMs: this.#endMs ?? performance.now() };
+    return this.#perSecond * msOutside(span, windows) / 1000;
+  }
+
+  /** From now on what goes to `recipients` is so long that each is sent so many bytes a second. */
+  swell(recipients: readonly LoadClient[], bytesPerSecond: number): void {
+    this.#swollen = new Set(recipients);
+    const perRecipient = this.#perSecond / this.clients.length;
+    this.#padding = "x".repeat(Math.min(MAX_PADDING, Math.ceil(bytesPerSecond / perRecipient)));
   }
 
   /** Resolves with true when every stanza has its fate, with false when that took too long. */
@@ -81,10 +117,15 @@ export class Load implements AsyncDisposable {
     this.#lastMs = nowMs;
     this.#due += elapsedMs * this.#perSecond / 1000;
     for (; this.#due >= 1; this.#due--) {
-      const [client, flow] = this.#turns[this.#next]!;
+      const { from, to, full, bare } = this.#turns[this.#next]!;
       this.#next = (this.#next + 1) % this.#turns.length;
-      client.send(flow);
+      const { kind, isBare } = this.#draw.next();
+      from.send(isBare ? bare : full, kind, this.#swollen.has(to) ? this.#padding : "");
     }
     for (const client of this.clients) client.flush();
   }
+}
+
+function bareOf(jid: string): string {
+  return jid.slice(0, jid.indexOf("/"));
 }

@@ -1,17 +1,23 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { bindResource, openAuthenticated, type RawSocket } from "../clients/mod.ts";
-import type { Flow, Ledger } from "../ledger/mod.ts";
+import type { Flow, Ledger, StanzaKind } from "../ledger/mod.ts";
 import type { Address } from "../process/mod.ts";
-import { loadMessage, readLoadStanza } from "./load_stanza.ts";
+import { loadResult, loadStanza, readLoadStanza } from "./load_stanza.ts";
 import { StanzaSplitter } from "./stanza_splitter.ts";
 import { Unacknowledged } from "./unacknowledged.ts";
 
 /** A node as a client sees it. */
 export interface LoadPlace {
-  /** For messages, and to be recognised by `hasDied`. */
+  /** For messages, and to be recognised by `endOf`; what precedes the first `-` is its datacenter. */
   readonly name: string;
   /** Where it listens for clients now; absent while it does not run. */
   readonly address: () => Address | undefined;
+}
+
+/** How a node was ended, and when, by the clock of `performance`. */
+export interface NodeEnd {
+  readonly how: "killed" | "stopped";
+  readonly atMs: number;
 }
 
 /** Who logs in, and where. */
@@ -25,8 +31,8 @@ export interface LoadClientOptions {
   /** Nodes to try, the first one first. */
   readonly places: readonly LoadPlace[];
   readonly ledger: Ledger;
-  /** True when the process that a connection went to was killed. */
-  readonly hasDied: (place: LoadPlace) => boolean;
+  /** How the process that a connection went to was ended; absent if it was not. */
+  readonly endOf: (place: LoadPlace) => NodeEnd | undefined;
 }
 
 /** What happened to a client besides stanzas, for proofs. */
@@ -45,9 +51,11 @@ const ACK_EVERY = 25;
 const MAX_WAITING_CHARS = 1_000_000;
 const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 500;
+/** A connection that breaks so shortly after its client has woken up is one that it had not read. */
+const WAKING_MS = 3_000;
 
 /**
- * A client that sends numbered messages, tells the ledger of all it does and sees, and comes back
+ * A client that sends numbered stanzas, answers requests, tells the ledger of all it does and sees, and comes back
  * whenever it has lost its connection: by resumption where it can.
  */
 export class LoadClient implements AsyncDisposable {
@@ -81,6 +89,14 @@ export class LoadClient implements AsyncDisposable {
   #hasSaidLast = false;
   #lastWord = "";
   #stall: PromiseWithResolvers<void> | undefined;
+  #sleptFromMs: number | undefined;
+  /** After now while it sleeps. */
+  #wokeAtMs = Infinity;
+  /** When a write to its connection failed first. */
+  #brokeAtMs: number | undefined;
+  /** The node to which its connection broke, until it is logged in again. */
+  #lostPlace: LoadPlace | undefined;
+  #killedAtMs: number | undefined;
   #moved: PromiseWithResolvers<void> | undefined;
   #failure: unknown;
 
@@ -123,16 +139,20 @@ export class LoadClient implements AsyncDisposable {
     return this.#failure;
   }
 
-  /** Queues the next message of `flow`; `flush` writes it. */
-  send(flow: Flow): void {
+  /** Queues the next stanza of `flow`; `flush` writes it. */
+  send(flow: Flow, kind: StanzaKind, padding?: string): void {
     const { ledger } = this.#options;
-    const isReady = this.#socket !== undefined && !this.#isLeaving && !this.#isDismissed;
-    if (!isReady || this.#out.length > MAX_WAITING_CHARS) {
+    if (!this.#mayWrite || this.#out.length > MAX_WAITING_CHARS) {
       ledger.skipped();
       return;
     }
-    const seq = ledger.sending(flow);
-    this.#write(loadMessage(flow.recipient, { flow: flow.number, seq }));
+    const seq = ledger.sending(flow, kind);
+    this.#write(loadStanza(kind, flow.to, { flow: flow.number, seq }, padding));
+  }
+
+  get #mayWrite(): boolean {
+    return this.#socket !== undefined && this.#brokeAtMs === undefined &&
+      !this.#isLeaving && !this.#isDismissed;
   }
 
   /** Writes what is queued, in one piece. */
@@ -151,10 +171,14 @@ export class LoadClient implements AsyncDisposable {
 
   /** Reads nothing more, until `wake`. */
   sleep(): void {
-    this.#stall ??= Promise.withResolvers();
+    if (this.#stall !== undefined) return;
+    this.#stall = Promise.withResolvers();
+    this.#sleptFromMs = performance.now();
+    this.#wokeAtMs = Infinity;
   }
 
   wake(): void {
+    if (this.#stall !== undefined) this.#wokeAtMs = performance.now();
     this.#stall?.resolve();
     this.#stall = undefined;
   }
@@ -220,22 +244,44 @@ export class LoadClient implements AsyncDisposable {
       return;
     }
     this.counts.lost++;
+    this.#lostPlace = place;
+    this.#tellLost(this.#options.endOf(place));
+  }
+
+  #tellLost(end: NodeEnd | undefined): void {
+    this.#killedAtMs = end?.how === "killed" ? end.atMs : undefined;
+    const isUnread = performance.now() - this.#wokeAtMs < WAKING_MS;
     this.#options.ledger.connectionLost(this.jid, {
       isManaged: this.isManaged,
-      nodeDied: this.#options.hasDied(place),
+      ...(this.#brokeAtMs !== undefined && { brokeAtMs: this.#brokeAtMs }),
+      ...(end?.how === "killed" && { killedAtMs: end.atMs }),
+      ...(end?.how === "stopped" && { stoppedAtMs: end.atMs }),
+      ...(isUnread && this.#sleptFromMs !== undefined && { unreadSinceMs: this.#sleptFromMs }),
     });
+  }
+
+  /** The node may also have been killed after the connection had broken. */
+  #tellIfKilledSince(): void {
+    if (this.#lostPlace === undefined || this.#killedAtMs !== undefined) return;
+    const end = this.#options.endOf(this.#lostPlace);
+    if (end?.how === "killed") this.#tellLost(end);
   }
 
   async #comeBack(): Promise<void> {
     const from = this.#place!;
+    const datacenterOf = ({ name }: LoadPlace) => name.split("-")[0];
     let waitMs = FIRST_RETRY_MS;
     while (!this.#isStopping) {
       for (const place of this.#places) {
         try {
+          const fromMs = performance.now();
           await this.#logIn(place);
-          if (from.name.split("-")[0] !== place.name.split("-")[0]) {
-            this.#options.ledger.moved(this.jid);
-          }
+          this.#options.ledger.loggedIn(this.jid, {
+            fromMs,
+            toMs: performance.now(),
+            isOtherNode: from.name !== place.name,
+            isOtherDatacenter: datacenterOf(from) !== datacenterOf(place),
+          });
           if (this.#isLeaving) {
             this.#isLeaving = false;
             this.#moved?.resolve();
@@ -264,6 +310,7 @@ export class LoadClient implements AsyncDisposable {
         if (this.isManaged) await this.#enable(socket);
       }
       if (this.#isStopping) throw new Error("it is not wanted any more");
+      if (!isResumed) this.#tellIfKilledSince();
       this.#start(socket, isResumed);
       this.#place = place;
       this.counts.logins++;
@@ -311,8 +358,11 @@ export class LoadClient implements AsyncDisposable {
     if (isResumed) this.#out += again.join("");
     else {
       this.#write("<presence/>");
-      for (const stanza of again) if (stanza !== "<presence/>") this.#write(stanza);
+      for (const stanza of again) if (stanza !== "<presence/>") this.#writeAgain(stanza);
     }
+    this.#brokeAtMs = undefined;
+    this.#lostPlace = undefined;
+    this.#killedAtMs = undefined;
     this.counts.resent += again.length;
     this.flush();
   }
@@ -326,6 +376,14 @@ export class LoadClient implements AsyncDisposable {
     this.#out += `<r ${SM}/>`;
   }
 
+  #writeAgain(stanza: string): void {
+    const mark = readLoadStanza(stanza);
+    if (this.#killedAtMs !== undefined && mark.kind === "arrival") {
+      this.#options.ledger.sentAgain(this.jid, mark.mark);
+    }
+    this.#write(stanza);
+  }
+
   async #writeAll(): Promise<void> {
     try {
       while (this.#out !== "" && this.#socket !== undefined) {
@@ -334,7 +392,8 @@ export class LoadClient implements AsyncDisposable {
         await this.#socket.send(text);
       }
     } catch {
-      // the reader meets the end of the connection too, and tells of it
+      // the reader meets the end of the connection too, when it reads, and tells of it
+      this.#brokeAtMs ??= performance.now();
     }
     this.#writing = undefined;
   }
@@ -344,19 +403,9 @@ export class LoadClient implements AsyncDisposable {
       // Its last word on what it has handled is out: this is not, and comes to it elsewhere.
       if (/^<(message|presence|iq|r)\b/.test(element)) return;
     }
-    if (element.startsWith("<message")) {
+    if (/^<(message|presence|iq)\b/.test(element)) {
       this.#handled = (this.#handled + 1) % 2 ** 32;
-      const { ledger } = this.#options;
-      const stanza = readLoadStanza(element);
-      if (stanza.kind === "arrival") ledger.arrived(this.jid, stanza.mark);
-      else if (stanza.kind === "error") {
-        ledger.answered(this.jid, stanza.mark, stanza.condition);
-      } else {
-        this.#lastWord = element;
-        ledger.stray();
-      }
-    } else if (element.startsWith("<presence") || element.startsWith("<iq")) {
-      this.#handled = (this.#handled + 1) % 2 ** 32;
+      this.#takeStanza(element);
     } else if (element.startsWith("<r")) {
       this.#out += `<a ${SM} h='${this.#handled}'/>`;
     } else if (element.startsWith("<a")) {
@@ -366,6 +415,26 @@ export class LoadClient implements AsyncDisposable {
       this.#lastWord = element;
       if (element === "</stream:stream>" && !this.#isLeaving) this.#dismissed();
     }
+  }
+
+  #takeStanza(element: string): void {
+    const { ledger } = this.#options;
+    const stanza = readLoadStanza(element);
+    switch (stanza.kind) {
+      case "arrival":
+        ledger.arrived(this.jid, stanza.mark);
+        if (element.startsWith("<iq") && this.#mayWrite) this.#write(loadResult(element));
+        return;
+      case "result":
+        return ledger.resulted(this.jid, stanza.mark);
+      case "error":
+        return ledger.answered(this.jid, stanza.mark, stanza.condition);
+      case "foreign":
+        // presence and requests of the server's own are welcome
+        if (!element.startsWith("<message")) return;
+    }
+    this.#lastWord = element;
+    ledger.stray();
   }
 
   /** Ends its own side too, having told what it has (RFC 6120 §4.4). */

@@ -1,36 +1,67 @@
-import type { StanzaMark } from "../ledger/mod.ts";
+import type { StanzaKind, StanzaMark } from "../ledger/mod.ts";
 
 /** Text that makes a message as long as people's are. */
 const FILLER = "The quick brown fox jumps over the lazy dog and goes its way.";
+const NAMESPACE = "urn:example:load";
 const ID = / id=['"]L(\d+)\.(\d+)['"]/;
-const BODY = /<body>~(\d+)\.(\d+) /;
+const TEXT = />~(\d+)\.(\d+) /;
 const CONDITION = /<([a-z-]+) xmlns=['"]urn:ietf:params:xml:ns:xmpp-stanzas/;
 const TYPE = / type=['"]([a-z]+)['"]/;
+const FROM = / from=['"]([^'"]+)['"]/;
 
-/** A message that tells in its id and in its body which one it is. */
-export function loadMessage(to: string, { flow, seq }: StanzaMark): string {
-  return `<message type='chat' to='${to}' id='L${flow}.${seq}'>` +
-    `<body>~${flow}.${seq} ${FILLER}</body></message>`;
+/** A stanza that tells in its id and in its text which one it is; `padding` makes it longer. */
+export function loadStanza(
+  kind: StanzaKind,
+  to: string,
+  { flow, seq }: StanzaMark,
+  padding = "",
+): string {
+  const attributes = `to='${to}' id='L${flow}.${seq}'`;
+  const text = `~${flow}.${seq} ${FILLER}`;
+  const more = padding === "" ? "" : `<more xmlns='${NAMESPACE}'>${padding}</more>`;
+  switch (kind) {
+    case "message":
+      return `<message type='chat' ${attributes}><body>${text}</body>${more}</message>`;
+    case "iq":
+      return `<iq type='get' ${attributes}><question xmlns='${NAMESPACE}'>${text}` +
+        `${more}</question></iq>`;
+    case "presence":
+      return `<presence ${attributes}><status>${text}</status>${more}</presence>`;
+  }
 }
 
-/** What a received message is. */
-export type LoadStanza =
-  | { readonly kind: "arrival"; readonly mark: StanzaMark }
-  | { readonly kind: "error"; readonly mark: StanzaMark; readonly condition: string }
-  | { readonly kind: "stray" };
+/** The result of a received request. */
+export function loadResult(request: string): string {
+  const head = headOf(request);
+  const [id, from] = [ID.exec(head)![0], FROM.exec(head)![1]]; // `readLoadStanza` has found them
+  return `<iq type='result' to='${from}'${id}/>`;
+}
 
-/** Reads a received `<message/>`. */
+/** What a received stanza is. */
+export type LoadStanza =
+  | { readonly kind: "arrival" | "result"; readonly mark: StanzaMark }
+  | { readonly kind: "error"; readonly mark: StanzaMark; readonly condition: string }
+  /** Not as anybody has sent it. */
+  | { readonly kind: "stray" }
+  /** Nothing of a load's. */
+  | { readonly kind: "foreign" };
+
+/** Reads a stanza that was received, or written. */
 export function readLoadStanza(text: string): LoadStanza {
-  const end = text.indexOf(">");
-  const head = text.slice(0, end);
+  const head = headOf(text);
   const id = ID.exec(head);
-  if (id === null) return { kind: "stray" };
+  if (id === null) return { kind: "foreign" };
   const mark = { flow: Number(id[1]), seq: Number(id[2]) };
-  if (TYPE.exec(head)?.[1] === "error") {
+  const type = TYPE.exec(head)?.[1];
+  if (type === "error") {
     return { kind: "error", mark, condition: CONDITION.exec(text)?.[1] ?? "undefined-condition" };
   }
-  const body = BODY.exec(text);
-  const isWhole = body?.[1] === id[1] && body?.[2] === id[2] &&
-    text.includes(`${FILLER}</body>`);
+  if (type === "result") return { kind: "result", mark };
+  const body = TEXT.exec(text);
+  const isWhole = body?.[1] === id[1] && body?.[2] === id[2] && text.includes(`${FILLER}<`);
   return isWhole ? { kind: "arrival", mark } : { kind: "stray" };
+}
+
+function headOf(text: string): string {
+  return text.slice(0, text.indexOf(">"));
 }

@@ -1,12 +1,19 @@
 import assert from "node:assert/strict";
-import { loadMessage, readLoadStanza } from "./load_stanza.ts";
+import { loadResult, loadStanza, readLoadStanza } from "./load_stanza.ts";
 
 const MARK = { flow: 12, seq: 345 };
+const BEN = "ben@example.com/load";
+const KINDS = ["message", "iq", "presence"] as const;
 
-Deno.test("readLoadStanza() reads what loadMessage() wrote, however it is quoted", () => {
-  const text = loadMessage("ben@example.com/load", MARK);
-  assert.deepEqual(readLoadStanza(text), { kind: "arrival", mark: MARK });
-  assert.deepEqual(readLoadStanza(text.replaceAll("'", '"')), { kind: "arrival", mark: MARK });
+Deno.test("readLoadStanza() reads what loadStanza() wrote, however it is quoted", () => {
+  for (const kind of KINDS) {
+    for (const padding of ["", "xxx"]) {
+      const text = loadStanza(kind, BEN, MARK, padding);
+      assert.ok(text.startsWith(`<${kind} `) && text.includes(padding), text);
+      assert.deepEqual(readLoadStanza(text), { kind: "arrival", mark: MARK });
+      assert.deepEqual(readLoadStanza(text.replaceAll("'", '"')), { kind: "arrival", mark: MARK });
+    }
+  }
 });
 
 Deno.test("readLoadStanza() tells an error from an arrival", () => {
@@ -16,13 +23,22 @@ Deno.test("readLoadStanza() tells an error from an arrival", () => {
   assert.deepEqual(readLoadStanza(text), { kind: "error", mark: MARK, condition });
 });
 
+Deno.test("loadResult() answers the request to whoever sent it", () => {
+  const request = loadStanza("iq", BEN, MARK).replace("<iq", '<iq from="ann@example.com/load"');
+  const result = loadResult(request);
+  assert.match(result, /^<iq type='result' to='ann@example\.com\/load' id='L12\.345'\/>$/);
+  assert.deepEqual(readLoadStanza(result), { kind: "result", mark: MARK });
+});
+
 Deno.test("readLoadStanza() takes for stray what is not as it was sent", () => {
-  const text = loadMessage("ben@example.com/load", MARK);
-  for (
-    const changed of [
-      text.replace("~12.345", "~12.346"),
-      text.replace("lazy dog and goes its way", "lazy"),
-      text.replace("L12", "M12"),
-    ]
-  ) assert.deepEqual(readLoadStanza(changed), { kind: "stray" });
+  for (const kind of KINDS) {
+    const text = loadStanza(kind, BEN, MARK);
+    for (
+      const changed of [
+        text.replace("~12.345", "~12.346"),
+        text.replace("lazy dog and goes its way", "lazy"),
+      ]
+    ) assert.deepEqual(readLoadStanza(changed), { kind: "stray" });
+    assert.deepEqual(readLoadStanza(text.replace("L12", "M12")), { kind: "foreign" });
+  }
 });

@@ -76,7 +76,7 @@ async function flushRedis(stage: TrialStage, round: number): Promise<void> {
 async function endNode(stage: TrialStage, victim: CausewayNode, round: number): Promise<void> {
   await stage.during(async () => {
     if (round % 20 < 10) await stage.kill(victim);
-    else await victim.stop(60_000);
+    else await stage.stop(victim);
     await stage.start(victim);
   }, 5_000);
   await stage.untilEveryoneIsOnline();

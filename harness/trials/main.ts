@@ -1,13 +1,16 @@
 import { parseArgs } from "node:util";
 import type { Trial } from "./trial.ts";
+import { DEFAULT_MIX, type Mix, tryMix } from "../load/mod.ts";
 import { runTrial, type TrialResult } from "./run_trial.ts";
 
-const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--rate N] [--json]
+const USAGE =
+  `deno task test:faults [--list] [--only NAME]… [--seconds N] [--rate N] [--mix PARTS] [--json]
 
   --list       shows the trials
   --only NAME  plays this one; may be given more than once
   --seconds N  how long each fault goes on [60]
-  --rate N     messages a second through the whole cluster [2000]
+  --rate N     stanzas a second through the whole cluster [2000]
+  --mix PARTS  of messages to full and to bare JIDs, requests, and presence [68,15,15,2]
   --json       an object on each line, for machines
 `;
 
@@ -56,17 +59,19 @@ interface Command {
   readonly chosen: readonly Trial[];
   readonly seconds: number;
   readonly perSecond: number;
+  readonly mix: Mix;
 }
 
 async function play(
   trial: Trial,
-  { seconds, perSecond }: Command,
+  { seconds, perSecond, mix }: Command,
   write: (text: string) => void,
 ): Promise<TrialResult> {
   try {
     const result = await runTrial(trial, {
       faultMs: seconds * 1000,
       perSecond,
+      mix,
       say: (line) => write(`  ${line}\n`),
     });
     for (const finding of result.findings) write(`  ✗ ${finding}\n`);
@@ -91,6 +96,7 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
         only: { type: "string", multiple: true },
         seconds: { type: "string", default: String(DEFAULT_SECONDS) },
         rate: { type: "string", default: String(DEFAULT_PER_SECOND) },
+        mix: { type: "string", default: Object.values(DEFAULT_MIX).join(",") },
       },
     });
     const unknown = values.only?.find((name) => trials.every((trial) => trial.name !== name));
@@ -102,6 +108,8 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
     const perSecond = Number(values.rate);
     if (!(seconds > 0)) return `--seconds is no positive number: ${values.seconds}\n`;
     if (!(perSecond > 0)) return `--rate is no positive number: ${values.rate}\n`;
+    const mix = tryMix(values.mix);
+    if (mix === undefined) return `--mix is no list of up to four parts: ${values.mix}\n`;
     return {
       isHelp: values.help,
       isList: values.list,
@@ -109,6 +117,7 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
       chosen: trials.filter(({ name }) => values.only?.includes(name) ?? true),
       seconds,
       perSecond,
+      mix,
     };
   } catch (thrown) {
     return `${thrown instanceof Error ? thrown.message : thrown}\n${USAGE}`;

@@ -32,9 +32,9 @@ export const DEAF_READERS: Trial = {
 };
 
 function received(
-  flows: readonly { readonly recipient: string; arrivalCount(): number }[],
+  flows: readonly { readonly recipient: string; readonly arrivalCount: number }[],
   jids: ReadonlySet<string>,
 ): number {
   return flows.filter(({ recipient }) => jids.has(recipient))
-    .reduce((sum, flow) => sum + flow.arrivalCount(), 0);
+    .reduce((sum, flow) => sum + flow.arrivalCount, 0);
 }

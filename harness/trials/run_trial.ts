@@ -6,7 +6,7 @@ import {
   withCluster,
 } from "../cluster/mod.ts";
 import { type Balance, balanceLine, findings, Ledger } from "../ledger/mod.ts";
-import { Load, LoadClient } from "../load/mod.ts";
+import { Load, LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
 import type { Trial } from "./trial.ts";
 import { placesOf, TrialStage } from "./trial_stage.ts";
 
@@ -15,6 +15,8 @@ export interface TrialOptions {
   /** How long the fault goes on. */
   readonly faultMs: number;
   readonly perSecond: number;
+  /** @default that of a `Load` */
+  readonly mix?: Mix;
   /** Added to what the trial asks of its cluster. */
   readonly cluster?: ClusterOptions;
   readonly say?: (line: string) => void;
@@ -81,14 +83,14 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
 async function playOn(
   cluster: Cluster,
   trial: Trial,
-  { faultMs, perSecond, say }: TrialOptions & { readonly say: (line: string) => void },
+  { faultMs, perSecond, mix, say }: TrialOptions & { readonly say: (line: string) => void },
 ): Promise<Pick<TrialResult, "findings" | "proofs"> & { readonly balance: Balance }> {
-  const dead = new Set<string>();
+  const ends = new Map<string, NodeEnd>();
   const ledger = new Ledger();
-  const clients = loadClients(cluster, ledger, dead);
-  await using load = new Load(clients, ledger, { perSecond });
+  const clients = loadClients(cluster, ledger, ends);
+  await using load = new Load(clients, ledger, { perSecond, ...(mix && { mix }) });
   await load.enter();
-  const stage = new TrialStage({ cluster, load, faultMs, say }, dead);
+  const stage = new TrialStage({ cluster, load, faultMs, say }, ends);
   load.start();
   await delay(LEAD_MS);
   const found: string[] = [];
@@ -109,7 +111,8 @@ async function playOn(
   };
   const balance = ledger.balance(options);
   say(balanceLine(balance));
-  found.push(...findings(balance, trial));
+  const { answers } = trial;
+  found.push(...findings(balance, { answers, askedOutside: load.asked(stage.windows) }));
   if (stage.bystanders !== undefined) {
     const beside = ledger.balance({ ...options, windows: [], only: stage.bystanders });
     say(`bystanders: ${balanceLine(beside)}`);
@@ -139,7 +142,11 @@ function clientsLine(clients: readonly LoadClient[]): string {
 }
 
 /** Two clients at each node; when it does not run, they go to the other one of its datacenter. */
-export function loadClients(cluster: Cluster, ledger: Ledger, dead: Set<string>): LoadClient[] {
+export function loadClients(
+  cluster: Cluster,
+  ledger: Ledger,
+  ends: ReadonlyMap<string, NodeEnd>,
+): LoadClient[] {
   const places = placesOf(cluster);
   return cluster.users.map((user, index) => {
     const home = places[index % places.length]!;
@@ -153,7 +160,7 @@ export function loadClients(cluster: Cluster, ledger: Ledger, dead: Set<string>)
       isManaged: index >= places.length,
       places: [home, ...others],
       ledger,
-      hasDied: ({ name }) => dead.has(name),
+      endOf: ({ name }) => ends.get(name),
     });
   });
 }

@@ -42,7 +42,7 @@ export const DISK_FULL: Trial = {
     const node = stage.node("dc2");
     const directory = stage.cluster.run.path("small-disk");
     await Deno.mkdir(directory);
-    await node.stop();
+    await stage.stop(node);
     const unmount = ["umount", directory];
     stage.cluster.run.guardWith(unmount);
     await succeed("mount", ["-t", "tmpfs", "-o", `size=${SMALL_BYTES}`, "tmpfs", directory]);
@@ -68,7 +68,7 @@ export const DISK_FULL: Trial = {
         });
         if (client.place?.name === node.name) stage.prove("logins beside a full disk");
       }
-      await node.stop();
+      await stage.stop(node);
       await stage.start(node);
       stage.prove("starts beside a full disk");
       await stage.untilEveryoneIsOnline();
@@ -77,7 +77,7 @@ export const DISK_FULL: Trial = {
       const taken = await addUser("late2", { configFile: node.configFile, stage });
       if (taken.code !== 0) throw new Error(`Expected a new account: ${taken.errors}`);
       await stage.pass(stage.faultMs / 2);
-      await node.stop();
+      await stage.stop(node);
     } finally {
       if (node.state !== "stopped") await node.stop();
       await succeed("umount", [directory]);

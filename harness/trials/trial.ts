@@ -3,7 +3,7 @@ import type { Demands } from "../ledger/mod.ts";
 import type { TrialStage } from "./trial_stage.ts";
 
 /** One kind of fault that a loaded cluster has to live through. */
-export interface Trial extends Demands {
+export interface Trial extends Pick<Demands, "answers"> {
   /** Kebab case, for the command line. */
   readonly name: string;
   /** One line for `--list`. */

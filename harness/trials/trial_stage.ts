@@ -2,7 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
 import type { Flow, Span } from "../ledger/mod.ts";
-import type { Load, LoadPlace } from "../load/mod.ts";
+import type { Load, LoadPlace, NodeEnd } from "../load/mod.ts";
+
+/** Longer than any deadline of a node's own. */
+const STOP_WITHIN_MS = 60_000;
 
 /** What a trial has at hand. */
 export interface TrialStageParts {
@@ -21,13 +24,13 @@ export class TrialStage {
   readonly say: (line: string) => void;
   readonly #windows: Span[] = [];
   readonly #proofs = new Map<string, number>();
-  readonly #dead: Set<string>;
+  readonly #ends: Map<string, NodeEnd>;
   #bystanders: ((flow: Flow) => boolean) | undefined;
 
-  /** `dead` is told the names of nodes that were killed; clients lose their connections to them. */
-  constructor(parts: TrialStageParts, dead: Set<string>) {
+  /** `ends` is told how nodes are ended; clients lose their connections to them. */
+  constructor(parts: TrialStageParts, ends: Map<string, NodeEnd>) {
     ({ cluster: this.cluster, load: this.load, faultMs: this.faultMs, say: this.say } = parts);
-    this.#dead = dead;
+    this.#ends = ends;
   }
 
   get windows(): readonly Span[] {
@@ -61,8 +64,11 @@ export class TrialStage {
   /** Runs `body` and takes the time that it took, and `afterMs` more, for the fault's own window. */
   async during(body: () => Promise<void>, afterMs = 0): Promise<void> {
     const fromMs = performance.now();
-    await body();
-    this.#windows.push({ fromMs, toMs: performance.now() + afterMs });
+    try {
+      await body();
+    } finally {
+      this.#windows.push({ fromMs, toMs: performance.now() + afterMs });
+    }
   }
 
   /** Runs `body` again and again for as long as the fault is to go on; at least once. */
@@ -97,16 +103,23 @@ export class TrialStage {
 
   /** SIGKILL, and proof of it. */
   async kill(node: CausewayNode): Promise<void> {
-    this.#dead.add(node.name);
+    this.#ends.set(node.name, { how: "killed", atMs: performance.now() });
     const { signal } = await node.kill();
     if (signal === "SIGKILL") this.prove("nodes ended by SIGKILL");
+  }
+
+  /** Ends a node in order; gives its exit code. A node that drains must not be killed for it. */
+  async stop(node: CausewayNode): Promise<number> {
+    this.#ends.set(node.name, { how: "stopped", atMs: performance.now() });
+    const { code } = await node.stop(STOP_WITHIN_MS);
+    return code;
   }
 
   /** Starts a node that does not run. */
   async start(node: CausewayNode): Promise<void> {
     await node.start();
     // whoever loses a connection from now on loses one to the new process
-    this.#dead.delete(node.name);
+    this.#ends.delete(node.name);
   }
 
   /** Waits until every client is logged in. */

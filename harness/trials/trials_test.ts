@@ -26,7 +26,11 @@ Deno.test("faultsMain() lists the trials, and refuses what it does not know", as
   assert.equal(await faultsMain(["--list"], { trials: TRIALS, write }), 0);
   const lines = text.trim().split("\n").map((line) => line.split(/ {2,}/));
   assert.deepEqual(lines, TRIALS.map(({ name, summary }) => [name, summary]));
-  for (const args of [["--only", "nothing"], ["--seconds", "0"], ["--rate", "many"], ["--loud"]]) {
+  for (
+    const args of [["--only", "nothing"], ["--seconds", "0"], ["--rate", "many"], ["--mix", "0"], [
+      "--loud",
+    ]]
+  ) {
     text = "";
     assert.equal(await faultsMain(args, { trials: TRIALS, write }), 2, args.join(" "));
     assert.notEqual(text, "");
