@@ -95,7 +95,7 @@ export class Edge {
     const admission = new StreamAdmission({
       maxUnauthenticated: config.limits.maxUnauthenticated,
       maxPerAddress: config.limits.maxConnectionsPerAddress,
-    });
+    }, this.#deps.clock);
     const rounds = new ScramRounds(config.auth.scramIterations);
     await this.#learnRounds(rounds);
     const rates = new EdgeRates(edgeRates(config), this.#deps.clock);

@@ -1,11 +1,11 @@
-import type { PeerAddress } from "../../base/mod.ts";
-import { addressKey } from "../../base/mod.ts";
+import type { Clock, PeerAddress } from "../../base/mod.ts";
+import { addressKey, SystemClock } from "../../base/mod.ts";
 
 /** Bounds on connections from outside, over all listeners that share an admission. */
 export interface AdmissionLimits {
   /**
-   * Connections that have not authenticated, at once; one more ends the oldest of them. 1 to
-   * 1 000 000. @default 1000
+   * Connections that have not authenticated, at once; one more ends another (see
+   * `StreamAdmission`). 1 to 1 000 000. @default 1000
    */
   readonly maxUnauthenticated?: number;
   /** Connections from one IP address (IPv6: /64), at once, loopback not counted; 1 to 1 000 000. @default 1000 */
@@ -34,26 +34,62 @@ const DEFAULT_MAX = 1_000;
 const MAX = 1_000_000;
 
 /**
- * Decides who may open a stream at all. Where there are too many strangers the oldest goes, not the
- * newest: whoever means it logs in within a second, and whoever only sits there keeps nobody out. Those
- * who have not even said a header go first: they may come faster than anybody can log in.
+ * Time to say a header, and then to log in, that a stranger has before those who came later. Over a
+ * slow mobile network all that takes 2 to 3 s.
+ */
+export const GRACE_MS = 5_000;
+/** An address that holds more than the places divided by this has to make room first. */
+const ADDRESS_SHARE = 4;
+
+/** A connection that has not authenticated. */
+interface Stranger {
+  readonly exit: AdmissionExit;
+  /** Absent for loopback: whoever is behind a proxy there has nothing to do with the others. */
+  readonly address: string | undefined;
+  /** When it was let in, or said its header. */
+  sinceMs: number;
+}
+
+/**
+ * Decides who may open a stream at all. Where there are too many strangers one of them goes, not the
+ * newest: whoever means it logs in within a second or so, and whoever only sits there keeps nobody
+ * out. It is the oldest
+ *
+ * 1. of an address that holds more than a quarter of all places;
+ * 2. of those who have said no header for `GRACE_MS`;
+ * 3. of those who have not logged in for `GRACE_MS` after their header;
+ * 4. of the silent or of those who said a header, whichever are more: so that neither, however fast
+ *    they come, can take more than half of the places from the others.
+ *
+ * It goes by streams, whatever they run over: one shared by all ports counts those over TCP, TLS (from
+ * the end of the handshake) and WebSocket (from the end of the upgrade) alike.
  *
  * Strangers that were told to go and stay count apart, up to the same bound, past which they are cut.
  */
 export class StreamAdmission {
   readonly #maxUnauthenticated: number;
   readonly #maxPerAddress: number;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #byAddress = new Map<string, number>();
   /** Those who have said nothing whole yet, oldest first. */
-  readonly #silent = new Set<AdmissionExit>();
+  readonly #silent = new Set<Stranger>();
   /** Those who have said a stream header, in the order in which they did. */
-  readonly #greeted = new Set<AdmissionExit>();
+  readonly #greeted = new Set<Stranger>();
+  /** All of one address, in the order in which they came; loopback is not among them. */
+  readonly #strangers = new Map<string, Set<Stranger>>();
+  /** Of those, the ones with more than their share; hence few. */
+  readonly #crowds = new Set<Set<Stranger>>();
   /** Told to go, and not gone yet; oldest first. */
-  readonly #leaving = new Set<AdmissionExit>();
+  readonly #leaving = new Set<Stranger>();
 
-  constructor(limits: AdmissionLimits = {}) {
+  /** @param clock tells how long strangers have been there */
+  constructor(
+    limits: AdmissionLimits = {},
+    clock: Pick<Clock, "monotonicMs"> = new SystemClock(),
+  ) {
     this.#maxUnauthenticated = limits.maxUnauthenticated ?? DEFAULT_MAX;
     this.#maxPerAddress = limits.maxPerAddress ?? DEFAULT_MAX;
+    this.#clock = clock;
     for (
       const [name, value] of [
         ["maxUnauthenticated", this.#maxUnauthenticated],
@@ -83,17 +119,21 @@ export class StreamAdmission {
       if (count >= this.#maxPerAddress) return undefined;
       this.#byAddress.set(address, count + 1);
     }
-    if (this.unauthenticatedCount >= this.#maxUnauthenticated) this.#evictOldest();
-    this.#silent.add(exit);
+    if (this.unauthenticatedCount >= this.#maxUnauthenticated) this.#makeRoom();
+    const stranger: Stranger = { exit, address, sinceMs: this.#clock.monotonicMs() };
+    this.#silent.add(stranger);
+    if (address !== undefined) this.#join(address, stranger);
     let hasLeft = false;
     return {
       greeted: () => {
-        if (this.#silent.delete(exit)) this.#greeted.add(exit);
+        if (!this.#silent.delete(stranger)) return;
+        stranger.sinceMs = this.#clock.monotonicMs();
+        this.#greeted.add(stranger);
       },
-      authenticated: () => this.#forget(exit),
+      authenticated: () => this.#forget(stranger),
       left: () => {
-        this.#forget(exit);
-        this.#leaving.delete(exit);
+        this.#forget(stranger);
+        this.#leaving.delete(stranger);
         if (hasLeft) return;
         hasLeft = true;
         if (address !== undefined) this.#leave(address);
@@ -101,21 +141,51 @@ export class StreamAdmission {
     };
   }
 
-  #evictOldest(): void {
+  #makeRoom(): void {
     if (this.#leaving.size >= this.#maxUnauthenticated) {
       const [slowest] = this.#leaving;
       this.#leaving.delete(slowest!); // there is one, as the bound is at least 1
-      slowest!.cut();
+      slowest!.exit.cut();
     }
-    const [oldest] = this.#silent.size > 0 ? this.#silent : this.#greeted;
-    this.#forget(oldest!);
-    this.#leaving.add(oldest!);
-    oldest!.evict();
+    const leaver = this.#whoGoes();
+    this.#forget(leaver);
+    this.#leaving.add(leaver);
+    leaver.exit.evict();
   }
 
-  #forget(exit: AdmissionExit): void {
-    this.#silent.delete(exit);
-    this.#greeted.delete(exit);
+  /** There is somebody, as the bound is at least 1. */
+  #whoGoes(): Stranger {
+    const [crowd] = this.#crowds;
+    if (crowd !== undefined) return firstOf(crowd)!;
+    const latestMs = this.#clock.monotonicMs() - GRACE_MS;
+    const silent = firstOf(this.#silent);
+    if (silent !== undefined && silent.sinceMs <= latestMs) return silent;
+    const greeted = firstOf(this.#greeted);
+    if (greeted !== undefined && greeted.sinceMs <= latestMs) return greeted;
+    return this.#silent.size >= this.#greeted.size ? silent! : greeted!;
+  }
+
+  #join(address: string, stranger: Stranger): void {
+    let strangers = this.#strangers.get(address);
+    if (strangers === undefined) this.#strangers.set(address, strangers = new Set());
+    strangers.add(stranger);
+    if (this.#isCrowd(strangers)) this.#crowds.add(strangers);
+  }
+
+  #isCrowd(strangers: Set<Stranger>): boolean {
+    return strangers.size > Math.max(1, this.#maxUnauthenticated / ADDRESS_SHARE);
+  }
+
+  /** Counts it among the strangers no more. */
+  #forget(stranger: Stranger): void {
+    this.#silent.delete(stranger);
+    this.#greeted.delete(stranger);
+    const { address } = stranger;
+    const strangers = address === undefined ? undefined : this.#strangers.get(address);
+    if (strangers === undefined) return;
+    strangers.delete(stranger);
+    if (!this.#isCrowd(strangers)) this.#crowds.delete(strangers);
+    if (strangers.size === 0) this.#strangers.delete(address!);
   }
 
   #leave(address: string): void {
@@ -123,4 +193,9 @@ export class StreamAdmission {
     if (count === 0) this.#byAddress.delete(address);
     else this.#byAddress.set(address, count);
   }
+}
+
+function firstOf(strangers: ReadonlySet<Stranger>): Stranger | undefined {
+  const [first] = strangers;
+  return first;
 }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
 import type { AdmissionTicket } from "./stream_admission.ts";
-import { StreamAdmission } from "./stream_admission.ts";
+import { GRACE_MS, StreamAdmission } from "./stream_admission.ts";
 
 /** An admission whose candidates have names, and who had to go. */
 function admissionWith(limits: ConstructorParameters<typeof StreamAdmission>[0]) {
-  const admission = new StreamAdmission(limits);
+  const clock = new ManualClock();
+  const admission = new StreamAdmission(limits, clock);
   const evicted: string[] = [];
   const cut: string[] = [];
   const admit = (name: string, remoteAddress = "127.0.0.1:1", isLoopback = true) =>
@@ -12,7 +14,7 @@ function admissionWith(limits: ConstructorParameters<typeof StreamAdmission>[0])
       evict: () => void evicted.push(name),
       cut: () => void cut.push(name),
     });
-  return { admission, evicted, cut, admit };
+  return { admission, clock, evicted, cut, admit };
 }
 
 function ticketOf(ticket: AdmissionTicket | undefined): AdmissionTicket {
@@ -38,22 +40,109 @@ Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers; one more 
   assert.deepEqual(evicted, ["second"]);
 });
 
-Deno.test("StreamAdmission.admit() ends those who have said nothing first", () => {
-  const { evicted, admit } = admissionWith({ maxUnauthenticated: 3 });
-  const tickets = ["1", "2", "3"].map((name) => ticketOf(admit(name)));
+Deno.test("StreamAdmission.admit() gives the silent and the greeted half of the places each", () => {
+  const { evicted, admit } = admissionWith({ maxUnauthenticated: 4 });
+  const tickets = ["1", "2", "3", "4"].map((name) => ticketOf(admit(name)));
   tickets[0]!.greeted();
   tickets[0]!.greeted();
-  admit("4");
   admit("5");
-  assert.deepEqual(evicted, ["2", "3"]);
-  ticketOf(admit("6")).greeted();
-  tickets[1]!.greeted();
-  assert.deepEqual(evicted, ["2", "3", "4"]);
-  admit("7");
-  ticketOf(admit("8")).greeted();
-  assert.deepEqual(evicted, ["2", "3", "4", "5", "7"]);
+  assert.deepEqual(evicted, ["2"], "the silent are more: their oldest");
+  tickets[2]!.greeted();
+  admit("6");
+  assert.deepEqual(evicted, ["2", "4"], "as many of each: the oldest of the silent");
+  ticketOf(admit("7")).greeted();
+  assert.deepEqual(evicted, ["2", "4", "5"]);
+  admit("8");
+  assert.deepEqual(evicted, ["2", "4", "5", "1"], "the greeted are more: their oldest");
   admit("9");
-  assert.deepEqual(evicted, ["2", "3", "4", "5", "7", "1"], "then the oldest of the others");
+  assert.deepEqual(evicted, ["2", "4", "5", "1", "6"]);
+});
+
+Deno.test("StreamAdmission.admit() ends first who is silent for GRACE_MS, then who greeted that long ago", () => {
+  const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 4 });
+  const greeters = ["a", "b"].map((name) => ticketOf(admit(name)));
+  for (const greeter of greeters) greeter.greeted();
+  clock.advance(1);
+  ticketOf(admit("silent"));
+  clock.advance(GRACE_MS - 2);
+  admit("1");
+  admit("2");
+  assert.deepEqual(evicted, ["silent"], "all have time yet: as many of each, so the silent");
+  clock.advance(1);
+  admit("3");
+  assert.deepEqual(evicted, ["silent", "a"], "has had its time");
+  clock.advance(GRACE_MS - 1);
+  admit("4");
+  assert.deepEqual(
+    evicted,
+    ["silent", "a", "1"],
+    "silent for its time, which is less than greeted",
+  );
+  admit("5");
+  admit("6");
+  assert.deepEqual(evicted, ["silent", "a", "1", "2", "b"]);
+});
+
+Deno.test("StreamAdmission.admit() counts the time of a greeter from its header", () => {
+  const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 2 });
+  const late = ticketOf(admit("late"));
+  clock.advance(GRACE_MS - 1);
+  late.greeted();
+  clock.advance(GRACE_MS - 1);
+  admit("1");
+  admit("2");
+  assert.deepEqual(evicted, ["1"]);
+  clock.advance(1);
+  admit("3");
+  assert.deepEqual(evicted, ["1", "late"]);
+});
+
+Deno.test("StreamAdmission.admit() lets in who greets slowly among greeters who stay", () => {
+  const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 100 });
+  for (let i = 0; i < 100; i++) ticketOf(admit(`greeter ${i}`)).greeted();
+  const slow: { ticket: AdmissionTicket; name: string }[] = [];
+  for (let i = 0; i < 50; i++) {
+    slow.push({ ticket: ticketOf(admit(`slow ${i}`)), name: `slow ${i}` });
+    clock.advance(10);
+  }
+  for (const { ticket } of slow) ticket.greeted();
+  assert.equal(evicted.length, 50);
+  assert.ok(evicted.every((name) => name.startsWith("greeter")));
+});
+
+Deno.test("StreamAdmission.admit() keeps who greets at once, however fast the silent come", () => {
+  const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 100 });
+  const honest = ticketOf(admit("honest"));
+  honest.greeted();
+  for (let i = 0; i < 10_000; i++) admit(`silent ${i}`);
+  clock.advance(GRACE_MS - 1);
+  for (let i = 0; i < 10_000; i++) admit(`silent ${i}`);
+  assert.equal(evicted.includes("honest"), false);
+});
+
+Deno.test("StreamAdmission.admit() ends first the oldest of an address with more than a quarter", () => {
+  const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 8 });
+  const elsewhere = ticketOf(admit("elsewhere", "192.0.2.1:1", false));
+  clock.advance(GRACE_MS);
+  const of = ["1", "2", "3"].map((name) =>
+    ticketOf(admit(name, `[2001:db8::1]:${Number(name)}`, false))
+  );
+  for (let i = 0; i < 4; i++) admit(`proxied ${i}`);
+  of[0]!.greeted();
+  admit("5", "192.0.2.2:1", false);
+  assert.deepEqual(evicted, ["1"], "three of eight are too many, loopback is no address");
+  admit("6", "192.0.2.3:1", false);
+  assert.deepEqual(evicted, ["1", "elsewhere"], "two of eight are not");
+  elsewhere.left();
+  of[2]!.authenticated();
+  admit("7", "[2001:db8::1]:7", false);
+  admit("8", "192.0.2.4:1", false);
+  assert.deepEqual(evicted.slice(2), ["2"], "who has logged in counts no more: the oldest of all");
+  admit("9", "[2001:db8::1]:9", false);
+  admit("10", "[2001:db8::1]:10", false);
+  assert.deepEqual(evicted.slice(3), ["proxied 0", "proxied 1"]);
+  admit("11", "192.0.2.5:1", false);
+  assert.deepEqual(evicted.slice(5), ["7"], "three again");
 });
 
 Deno.test("StreamAdmission.admit() cuts whom it told to go, past as many as may be strangers", () => {
