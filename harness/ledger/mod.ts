@@ -4,5 +4,6 @@ export type { Login, LostConnection, StanzaMark } from "./ledger.ts";
 export { Ledger } from "./ledger.ts";
 export type { Demands } from "./verdict.ts";
 export { balanceLine, findings } from "./verdict.ts";
+export { longestSilenceMs } from "./silence.ts";
 export type { Span } from "./span.ts";
 export { msOutside } from "./span.ts";
