@@ -172,10 +172,10 @@ export const LIMITS = z.strictObject({
       "anything",
   ),
   lane_max_bytes: integer(131_072, Number.MAX_SAFE_INTEGER).default(16_777_216).describe(
-    "bytes that one lane keeps until they are settled",
+    "bytes that one lane keeps until they are settled; an eighth is kept for the errors by which nodes answer",
   ),
   lane_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(65_536).describe(
-    "stanzas that one lane keeps until they are settled",
+    "stanzas that one lane keeps until they are settled; an eighth is kept for the errors by which nodes answer",
   ),
   lookup_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
     "stanzas that wait until the session table has said where they go, at once; one more is refused; " +

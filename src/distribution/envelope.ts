@@ -37,6 +37,11 @@ export interface EnvelopeFields {
    * stanza: it is delivered to whom it finds there, and otherwise vanishes. @default false
    */
   readonly isCopy?: boolean;
+  /**
+   * True for the error by which a node answers a stanza: nothing else tells its sender what became of
+   * that, so it is taken where there is no room for anything else. @default false
+   */
+  readonly isOwed?: boolean;
 }
 
 /**
@@ -56,6 +61,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   readonly isCopy: boolean;
   readonly isResent: boolean;
   readonly isSentOnce: boolean;
+  readonly isOwed: boolean;
   /** True once a session here had it and gave it back: it may be older than what others have delivered. */
   isTakenBack = false;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
@@ -78,6 +84,7 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.isCopy = fields.isCopy ?? false;
     this.isResent = fields.isResent ?? false;
     this.isSentOnce = fields.isSentOnce ?? false;
+    this.isOwed = fields.isOwed ?? false;
   }
 
   /** Copies the stanza out of the read buffer or slab it lies in, to be held for long. */

@@ -166,6 +166,7 @@ export function testEnvelope(
     settler?: Settler;
     padding?: number;
     process?: number;
+    isOwed?: boolean;
   } = {},
 ): Envelope {
   const from = parseJid(options.from ?? "alice@example.com/phone");
@@ -181,6 +182,7 @@ export function testEnvelope(
       ttl: 4,
       bounces: 0,
       mayBeRepeat: false,
+      isOwed: options.isOwed ?? false,
     },
     options.settler,
     sequence,

@@ -39,6 +39,12 @@ export interface TakenEntry {
 const ENTRY_BYTES = 256;
 
 /**
+ * The part of each bound, one in so many, that is kept for errors which answer a stanza: they are all
+ * that its sender will hear of it. An empty lane takes anything that fits.
+ */
+export const RESERVED_PART = 8;
+
+/**
  * The outgoing stanzas of one link, in order and numbered from 1, kept as encoded frames until the
  * other side has settled them. Pure: it knows no connection, clock or log.
  *
@@ -59,6 +65,8 @@ export class Lane {
   /** True when the process at its end is known to be gone, until the link is up again. */
   isGone = false;
   readonly #limits: LaneLimits;
+  readonly #ordinaryItems: number;
+  readonly #ordinaryBytes: number;
   readonly #owner: LaneOwner;
   #slabs: FrameSlabs;
   readonly #entries = new Map<number, LaneEntry>();
@@ -78,6 +86,9 @@ export class Lane {
   constructor(id: number, limits: LaneLimits, owner: LaneOwner) {
     this.id = id;
     this.#limits = limits;
+    const { laneMaxItems, laneMaxBytes } = limits;
+    this.#ordinaryItems = laneMaxItems - Math.floor(laneMaxItems / RESERVED_PART);
+    this.#ordinaryBytes = laneMaxBytes - Math.floor(laneMaxBytes / RESERVED_PART);
     this.#owner = owner;
     this.#slabs = new FrameSlabs();
   }
@@ -130,11 +141,15 @@ export class Lane {
     return this.#isOver;
   }
 
-  /** Takes `envelope` and its duty to settle over; false when the lane is full. */
+  /** Takes `envelope` and its duty to settle over; false when the lane is too full for it. */
   append(envelope: Envelope, binding: SenderBinding): boolean {
     const room = maxStanzaFrameBytes(envelope);
-    if (this.#entries.size >= this.#limits.laneMaxItems) return false;
-    const slabBytes = this.#limits.laneMaxBytes - (this.#entries.size + 1) * ENTRY_BYTES;
+    const isAll = envelope.isOwed || this.#entries.size === 0;
+    if (this.#entries.size >= (isAll ? this.#limits.laneMaxItems : this.#ordinaryItems)) {
+      return false;
+    }
+    const maxBytes = isAll ? this.#limits.laneMaxBytes : this.#ordinaryBytes;
+    const slabBytes = maxBytes - (this.#entries.size + 1) * ENTRY_BYTES;
     if (this.#slabs.allocatedBytes > slabBytes) return false;
     let slab = this.#slabs.reserve(room, slabBytes);
     if (slab === undefined && this.#compact()) slab = this.#slabs.reserve(room, slabBytes);

@@ -243,6 +243,52 @@ Deno.test("Lane.append() stops at its bound of items, and goes on when some are 
   assert.deepEqual(settler.settled, [1], "what was refused was not taken");
 });
 
+Deno.test("Lane.append() keeps an eighth of its items for errors that answer, and no more", () => {
+  const lane = newLane({ laneMaxItems: 17 });
+  const binding = bindingOf(lane);
+  const append = (isOwed: boolean) => lane.append(testEnvelope(1, { isOwed }), binding);
+  const count = (isOwed: boolean) => {
+    let taken = 0;
+    while (append(isOwed)) taken++;
+    return taken;
+  };
+  lane.resume(PEER, 0);
+  assert.deepEqual([count(false), count(true), count(false)], [15, 2, 0]);
+  flush(lane);
+  lane.acknowledge(ack(17, 2));
+  assert.deepEqual([append(false), append(true), append(true), append(true)], [
+    false,
+    true,
+    true,
+    false,
+  ], "what is there counts, not what it was taken as");
+});
+
+Deno.test("Lane.append() keeps an eighth of its bytes for errors that answer, and no more", () => {
+  for (const padding of [10, 5000, 30_000]) {
+    const lane = newLane({ laneMaxBytes: 32 * FRAME_SLAB_BYTES, laneMaxItems: 100_000 });
+    const binding = bindingOf(lane);
+    while (lane.append(testEnvelope(1, { padding }), binding));
+    assert.ok(lane.allocatedBytes <= 28 * FRAME_SLAB_BYTES);
+    assert.ok(lane.allocatedBytes > 27 * FRAME_SLAB_BYTES - 65_536, "the rest is used");
+    while (lane.append(testEnvelope(1, { isOwed: true }), binding));
+    assert.ok(lane.allocatedBytes <= 32 * FRAME_SLAB_BYTES);
+    assert.ok(lane.allocatedBytes > 31 * FRAME_SLAB_BYTES - 65_536);
+    assert.ok(!lane.append(testEnvelope(1, { padding }), binding));
+  }
+});
+
+Deno.test("Lane.append() takes anything that fits into an empty lane", () => {
+  const laneMaxBytes = 131_072;
+  const large = () => {
+    const { stanza, ...rest } = testEnvelope(1, { padding: 120_000 });
+    return new Envelope({ ...rest, stanza });
+  };
+  const lane = newLane({ laneMaxBytes });
+  assert.ok(lane.append(large(), bindingOf(lane)));
+  assert.ok(!lane.append(large(), bindingOf(lane)));
+});
+
 Deno.test("Lane.append() stops at its bound of allocated bytes, with small and with large frames", () => {
   for (const padding of [10, 5000, 30_000]) {
     const lane = newLane({ laneMaxBytes: 4 * FRAME_SLAB_BYTES, laneMaxItems: 100_000 });

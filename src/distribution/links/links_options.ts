@@ -1,3 +1,5 @@
+import { RESERVED_PART } from "./lane.ts";
+
 /**
  * What may be set about links; each has a default. The file has a key for each that bounds what a peer
  * can make us hold or wait for; the others pace what we do ourselves (`ackDelayMs`, `reconnect…`,
@@ -48,7 +50,10 @@ export interface LinksOptions {
   readonly laneMaxBytes?: number;
   /** Stanzas that one lane holds; at least 1. @default 65_536 */
   readonly laneMaxItems?: number;
-  /** Fraction of either bound above which senders are slowed; over `laneLowWater`. @default 0.5 */
+  /**
+   * Fraction of either bound above which senders are slowed; over `laneLowWater`, and at most 0.875:
+   * what is above is kept for errors. @default 0.5
+   */
   readonly laneHighWater?: number;
   /** Fraction of both bounds below which they go on; above 0. @default 0.25 */
   readonly laneLowWater?: number;
@@ -119,6 +124,9 @@ const RANGES: Partial<Record<keyof LinksOptions, readonly [number, number]>> = {
   ackDelayMs: [0, 60_000],
 };
 
+/** The rest of a lane is kept for errors. */
+const MAX_WATER = 1 - 1 / RESERVED_PART;
+
 const FRACTIONS: ReadonlySet<string> = new Set(["laneHighWater", "laneLowWater"]);
 
 /**
@@ -129,7 +137,9 @@ export function resolveLinksOptions(options: LinksOptions = {}): ResolvedLinksOp
   const resolved = { ...DEFAULTS, ...options };
   for (const [name, value] of Object.entries(resolved)) {
     if (FRACTIONS.has(name)) {
-      if (!(value > 0 && value <= 1)) throw outside(name, value, "a fraction above 0, at most 1");
+      if (!(value > 0 && value <= MAX_WATER)) {
+        throw outside(name, value, `a fraction above 0, at most ${MAX_WATER}`);
+      }
       continue;
     }
     const [least, most] = RANGES[name as keyof LinksOptions] ?? [1, Number.MAX_SAFE_INTEGER];

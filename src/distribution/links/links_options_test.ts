@@ -21,7 +21,7 @@ Deno.test("resolveLinksOptions() takes each value at its bound and refuses one p
     { laneMaxBytes: 131_072 },
     { maxPendingBytes: 131_072 },
     { ackDelayMs: 0 },
-    { laneHighWater: 1 },
+    { laneHighWater: 0.875 },
     { pingIntervalMs: 14_999 },
   ];
   for (const options of good) resolveLinksOptions(options);
@@ -33,7 +33,7 @@ Deno.test("resolveLinksOptions() takes each value at its bound and refuses one p
     { laneMaxBytes: 131_071 },
     { maxPendingBytes: 131_071 },
     { ackDelayMs: -1 },
-    { laneHighWater: 1.01 },
+    { laneHighWater: 0.876 },
     { laneLowWater: 0 },
     { laneLowWater: 0.5 },
     { pingIntervalMs: 15_000 },

@@ -165,7 +165,10 @@ export class Router {
 
   /** Takes what a service here answers to `request`, whose duty to settle the answer takes over. */
   answer(reply: Stanza, request: Envelope | undefined): void {
-    const envelope = this.#envelop(reply);
+    const isOwed = reply.type === "error";
+    const envelope = isOwed
+      ? new Envelope({ ...this.#envelop(reply), isOwed })
+      : this.#envelop(reply);
     if (request !== undefined) envelope.adoptDuty(request);
     this.#submit(envelope, -1);
   }
@@ -533,7 +536,10 @@ export class Router {
     const { stanza } = envelope;
     const isSilent = isReply(stanza) || (stanza.kind === "presence" && !isSubscription(stanza));
     const reply = isSilent ? undefined : errorReply(stanza, condition);
-    if (reply === undefined) return this.#drop(envelope, reason);
+    if (reply === undefined) {
+      const isWithoutRoom = envelope.isOwed && condition === "resource-constraint";
+      return this.#drop(envelope, isWithoutRoom ? "owed" : reason);
+    }
     this.#metrics.errorsSent.inc();
     this.answer(reply, envelope);
   }

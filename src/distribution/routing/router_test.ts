@@ -362,6 +362,30 @@ Deno.test("Router drops what a client sends again and what was delivered, and se
   fixture.close();
 });
 
+Deno.test("Router marks the errors it answers with, and counts those that find no room", async () => {
+  const fixture = new RouterFixture({ bounce: false });
+  fixture.cache.set(BOB, null);
+  fixture.cache.set(ALICE, "dc2.example.com");
+  const link = new FakeLink();
+  const message = fromLink(stanza(ALICE, BOB));
+  fixture.router.received(new Envelope(message, link, 7));
+  const error = fixture.sent[0]!.envelope;
+  assert.ok(error.isOwed);
+  assert.ok(!message.isOwed);
+  assert.deepEqual(link.settled, [], "the error stands for the message");
+  const lost = async () =>
+    /dropped_total\{reason="owed"\} (\d+)/.exec(await fixture.metrics.prometheus())?.[1];
+  fixture.router.returned(error, "full");
+  assert.deepEqual([link.settled, await lost()], [[7], "1"]);
+  fixture.local.set(ALICE, "resource-constraint");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.router.accept(stanza(ALICE, BOB));
+  assert.equal(await lost(), "2");
+  fixture.router.received(fromLink(stanza(BOB, ALICE, { type: "error" })));
+  assert.equal(await lost(), "2", "what a client says in an error is owed to nobody");
+  fixture.close();
+});
+
 Deno.test("Router marks what nobody sends again, and does not compare with it", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc2.example.com");

@@ -2,7 +2,11 @@ import type { Counter, Gauge, Histogram, Metrics } from "../../observe/mod.ts";
 
 const CLASSIC = "global.mod_global_distrib.";
 
-/** Why a stanza ended neither delivered nor answered; each is counted under its own label. */
+/**
+ * Why a stanza ended neither delivered nor answered; each is counted under its own label. `owed`: an
+ * error by which this datacenter or another answers, for which there was no room even in what is kept
+ * for such; what it answers is lost.
+ */
 export type DropReason =
   | "no-route"
   | "ignored"
@@ -10,7 +14,8 @@ export type DropReason =
   | "ttl"
   | "refused"
   | "returned"
-  | "unacknowledged";
+  | "unacknowledged"
+  | "owed";
 
 const DROP_REASONS: readonly DropReason[] = [
   "no-route",
@@ -20,6 +25,7 @@ const DROP_REASONS: readonly DropReason[] = [
   "refused",
   "returned",
   "unacknowledged",
+  "owed",
 ];
 
 /** Where a stanza would have had to wait. */

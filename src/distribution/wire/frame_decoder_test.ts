@@ -53,6 +53,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     isCopy: false,
     isResent: false,
     isSentOnce: false,
+    isOwed: false,
   };
 }
 

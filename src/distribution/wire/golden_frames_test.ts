@@ -273,6 +273,7 @@ const ENVELOPE = fc.record({
   isCopy: fc.boolean(),
   isResent: fc.boolean(),
   isSentOnce: fc.boolean(),
+  isOwed: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
   stanza: { ...decodeStanzaClass(code)!, from: parseJid(from), to: parseJid(to), bytes },
