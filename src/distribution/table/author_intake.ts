@@ -68,6 +68,11 @@ export class AuthorIntake {
     this.#deps = deps;
   }
 
+  /** The author's incarnation; 0 while there is none. */
+  get process(): number {
+    return this.#process;
+  }
+
   /** Where it stands, for people to look at. */
   get snapshot() {
     return {

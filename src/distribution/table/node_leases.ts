@@ -57,6 +57,12 @@ export class NodeLeases {
     return this.#known.get(leaseKey(node.host, node.node))?.incarnation;
   }
 
+  /** The lease key of the node that holds its lease with `incarnation`, as last read. */
+  holderOf(incarnation: number): string | undefined {
+    for (const [key, known] of this.#known) if (known.incarnation === incarnation) return key;
+    return undefined;
+  }
+
   /** Takes over what has just been written, or read by another way. */
   note(node: NodeRef, incarnation: number | undefined): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();

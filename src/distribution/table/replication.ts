@@ -21,7 +21,7 @@ import { isHost } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import { MeshTime } from "./mesh_time.ts";
 import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
-import { fullJidKey } from "./keys.ts";
+import { fullJidKey, leaseKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
 import { nodeId, NodeWatch } from "./node_watch.ts";
 import type { ResolvedTable } from "./options.ts";
@@ -70,8 +70,8 @@ export class Replication implements LinkTraffic {
   readonly #feeds = new Map<string, AuthorFeed>();
   readonly #intakes = new Map<string, AuthorIntake>();
   readonly #watch: NodeWatch;
-  /** Acceptor's links by process: the first of each has been given our hints. */
-  readonly #accepted = new Map<number, Set<OpenLink>>();
+  /** Acceptor's links by peer: the first of each has been given our hints. */
+  readonly #accepted = new Map<string, Set<OpenLink>>();
   readonly #refusedLinks = new WeakSet<OpenLink>();
   readonly #time = new MeshTime();
   readonly peers = new PeerBook();
@@ -169,8 +169,8 @@ export class Replication implements LinkTraffic {
   // ---- links -------------------------------------------------------------------------------
 
   accepted(link: OpenLink): void {
-    let links = this.#accepted.get(link.process);
-    if (links === undefined) this.#accepted.set(link.process, links = new Set());
+    let links = this.#accepted.get(peerOf(link));
+    if (links === undefined) this.#accepted.set(peerOf(link), links = new Set());
     links.add(link);
     if (links.size === 1) link.send(this.#meshFrame());
   }
@@ -199,14 +199,14 @@ export class Replication implements LinkTraffic {
   /** Nobody can dial a datacenter that accepts links nowhere: it is told over those that it makes. */
   #answerOver(link: OpenLink, { endpoints }: LeaseFields): void {
     if (endpoints.length > 0 || this.peers.endpoints(link.host).length > 0) return;
-    if (this.#accepted.get(link.process)?.has(link)) this.#feed(link.host).opened(link);
+    if (this.#accepted.get(peerOf(link))?.has(link)) this.#feed(link.host).opened(link);
   }
 
   frame(link: OpenLink, type: number, buffer: Uint8Array, start: number, end: number): void {
     switch (type) {
       case FRAME_TYPE.lease: {
         const lease = decodeLease(buffer, start, end);
-        if (!this.#isOwn(link, lease)) return;
+        if (!this.#isOwn(link, lease) || this.#isAnothers(link)) return;
         this.#intake(lease).lease(link, lease);
         this.#answerOver(link, lease);
         const offsetUs = lease.nowUs - this.#deps.clock.wallUs();
@@ -239,8 +239,8 @@ export class Replication implements LinkTraffic {
   }
 
   ended(link: OpenLink, hasLeft: boolean): void {
-    const links = this.#accepted.get(link.process);
-    if (links?.delete(link) && links.size === 0) this.#accepted.delete(link.process);
+    const links = this.#accepted.get(peerOf(link));
+    if (links?.delete(link) && links.size === 0) this.#accepted.delete(peerOf(link));
     this.#feeds.get(link.host)?.ended(link);
     this.#intakeOf(link)?.ended(link, hasLeft);
   }
@@ -256,6 +256,22 @@ export class Replication implements LinkTraffic {
     }
     this.#refuse(link.host, `it tells of ${nodeName} at ${localHost}`, link);
     return false;
+  }
+
+  /**
+   * True for a process that another node is, or was when it was last heard of: claims are named after
+   * processes, and whoever took another's number could write and take back that one's.
+   */
+  #isAnothers(link: OpenLink): boolean {
+    const { host, nodeName: node, process } = link;
+    const { options, leases } = this.#deps;
+    const holder = leases.holderOf(process) ?? leaseKey(host, node);
+    let isAnothers = process === options.incarnation || holder !== leaseKey(host, node);
+    for (const intake of this.#intakes.values()) {
+      isAnothers ||= intake.process === process && (intake.host !== host || intake.node !== node);
+    }
+    if (isAnothers) this.#refuse(host, "it says that it is another node's process", link);
+    return isAnothers;
   }
 
   #refuse(host: string, detail: string, link?: OpenLink): void {
@@ -434,4 +450,9 @@ export class Replication implements LinkTraffic {
     if (correctionUs === 0) this.#deps.logger.info("clock.agrees");
     else this.#deps.logger.warn("clock.off", { aheadMs });
   }
+}
+
+/** A process is its peer's word: it is one of that peer only. */
+function peerOf({ host, process }: OpenLink): string {
+  return `${host}#${process}`;
 }

@@ -20,17 +20,19 @@ const NODE2 = `node1@${DC2}`;
 
 /** A peer's end of a link, as a test holds it. */
 class Peer implements OpenLink {
-  readonly host = DC2;
-  readonly nodeName = NODE2;
+  readonly host: string;
+  readonly nodeName: string;
   readonly process: number;
   readonly refusals: string[] = [];
   /** Frames that came from the table. */
   readonly frames: Uint8Array[] = [];
   readonly test: TestTable;
 
-  constructor(test: TestTable, process = 0xb2) {
+  constructor(test: TestTable, process = 0xb2, host = DC2) {
     this.test = test;
     this.process = process;
+    this.host = host;
+    this.nodeName = `node1@${host}`;
     test.table.traffic!.accepted(this);
   }
 
@@ -63,8 +65,8 @@ class Peer implements OpenLink {
       nowUs: this.test.clock.wallUs(),
       lastNumber: 1_000,
       lifeMs: 120_000,
-      localHost: DC2,
-      nodeName: NODE2,
+      localHost: this.host,
+      nodeName: this.nodeName,
       endpoints: ["192.0.2.2#5555"],
       ...fields,
     });
@@ -306,6 +308,49 @@ for (
     await test.table.close();
   });
 }
+
+const DC3 = "dc3.example.com";
+
+Deno.test("Replication lets no datacenter write or take back another's claims by telling its process", async () => {
+  const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
+  await test.table.sessionOpened(fullJid("alice", "desk"));
+  await advance(test.clock, 10, 1);
+  const before = test.redis.dump();
+  for (const process of [peer.process, test.incarnation]) {
+    const forged = new Peer(test, process, DC3);
+    const withdrawn = { ...claim(1, "bob@example.com", "phone"), kind: "withdraw" } as const;
+    await forged.say(forged.lease(), forged.lease());
+    await forged.say(forged.snapshot(1, claim(1, "bob@example.com", "phone")));
+    await forged.say(forged.changes(2, withdrawn, { ...withdrawn, name: "alice@example.com" }));
+    assert.deepEqual(test.redis.dump(), before);
+    assert.deepEqual(forged.refusals, []);
+  }
+  assert.equal(test.metrics.value("causeway_replication_refused_total"), 4);
+  await peer.say(peer.lease(), peer.changes(2, claim(2, "eve@example.com", "phone")));
+  assert.equal(test.publicKeys()["eve@example.com"], DC2, "the other goes on");
+  await test.table.close();
+});
+
+Deno.test("Replication remembers whose process a number was when its link has ended", async () => {
+  const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
+  test.table.traffic!.ended(peer, false);
+  const before = test.redis.dump();
+  const forged = new Peer(test, peer.process, DC3);
+  await forged.say(forged.lease());
+  assert.deepEqual(test.redis.dump(), before);
+  await test.table.close();
+});
+
+Deno.test("Replication tells of the mesh to each datacenter, though two say that they are one process", async () => {
+  const test = await started();
+  const forged = new Peer(test, 0xb2, DC3);
+  const peer = new Peer(test);
+  await peer.say(peer.lease());
+  for (const each of [forged, peer]) {
+    assert.equal(each.frames.filter((frame) => frame[4] === FRAME_TYPE.mesh).length, 2);
+  }
+  await test.table.close();
+});
 
 for (
   const [what, record] of [
