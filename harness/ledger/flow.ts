@@ -6,6 +6,8 @@ export const MAY_BE_UNKNOWN = 1;
 export const MAY_BE_DOUBLE = 2;
 /** Its client has sent it again, and may not know better. */
 export const SENT_AGAIN = 4;
+/** A node was killed through which it may have come, before that could say so to the one before it. */
+export const MAY_BE_UNTOLD = 8;
 
 /** What a flow consists of, in any mixture. */
 export const STANZA_KINDS = ["message", "iq", "presence"] as const;
@@ -219,8 +221,10 @@ export class Flow {
     // each reason is good for one more
     let reason = 0;
     if (this.has(seq, MAY_BE_DOUBLE)) reason = MAY_BE_DOUBLE;
-    else if (this.has(seq, SENT_AGAIN) && this.#recipientAtOtherNodeMs >= lastAtMs) {
-      reason = SENT_AGAIN;
+    else if (this.#recipientAtOtherNodeMs >= lastAtMs) {
+      // Where it came first nobody takes it twice, and the new place knows nothing of that.
+      if (this.has(seq, SENT_AGAIN)) reason = SENT_AGAIN;
+      else if (this.has(seq, MAY_BE_UNTOLD)) reason = MAY_BE_UNTOLD;
     }
     if (reason === 0) this.#doubles.push(seq);
     else {

@@ -1,6 +1,13 @@
 import { mayBeLate, ON_ITS_WAY_MS, UNACKNOWLEDGED_MS, UNTOLD_MS } from "./allowances.ts";
 import { type Balance, balanceOf, type BalanceOptions } from "./balance.ts";
-import { Flow, MAY_BE_DOUBLE, MAY_BE_UNKNOWN, SENT_AGAIN, type StanzaKind } from "./flow.ts";
+import {
+  Flow,
+  MAY_BE_DOUBLE,
+  MAY_BE_UNKNOWN,
+  MAY_BE_UNTOLD,
+  SENT_AGAIN,
+  type StanzaKind,
+} from "./flow.ts";
 import type { Span } from "./span.ts";
 
 /** How a client came to lose its connection. */
@@ -122,8 +129,17 @@ export class Ledger {
         markOnItsWay(flow, { fromMs, toMs: brokeAtMs }, isRecipient);
       }
       if (killedAtMs === undefined || !isRecipient) continue;
-      markUnacknowledged(flow, killedAtMs - (isManaged ? UNACKNOWLEDGED_MS : UNTOLD_MS));
+      markSince(flow, killedAtMs - (isManaged ? UNACKNOWLEDGED_MS : UNTOLD_MS), MAY_BE_DOUBLE);
     }
+  }
+
+  /**
+   * Notes that a node is being killed: what others have just delivered may have come through it, and it
+   * could not tell any more. Should its recipient log in elsewhere, it may come there again.
+   */
+  nodeKilled(): void {
+    const sinceMs = this.#nowMs() - UNACKNOWLEDGED_MS;
+    for (const flow of this.#flows) markSince(flow, sinceMs, MAY_BE_UNTOLD);
   }
 
   /** Notes a login of `client` that was not its first. */
@@ -177,12 +193,12 @@ function markOnItsWay(flow: Flow, { fromMs, toMs }: Span, isRecipient: boolean):
   }
 }
 
-/** What has come after `sinceMs` may not have been acknowledged, and may come again. */
-function markUnacknowledged(flow: Flow, sinceMs: number): void {
+/** Marks what has come after `sinceMs`. */
+function markSince(flow: Flow, sinceMs: number, mark: number): void {
   // arrivals come roughly in order: what is far older than the limit ends the search
   for (let seq = flow.sent - 1; seq >= 0; seq--) {
     if (flow.arrivals(seq) === 0) continue;
-    if (flow.lastArrivedAtMs(seq) >= sinceMs) flow.mark(seq, MAY_BE_DOUBLE);
+    if (flow.lastArrivedAtMs(seq) >= sinceMs) flow.mark(seq, mark);
     else if (flow.sentAtMs(seq) < sinceMs - SEARCH_BACK_MS) return;
   }
 }

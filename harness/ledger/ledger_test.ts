@@ -203,6 +203,22 @@ Deno.test("Ledger allows no doubles of what is sent again to who stayed at the n
   assert.deepEqual(balance().doubled, { allowed: 0, forbidden: 1 });
 });
 
+Deno.test("Ledger allows to come twice what came through a killed node to who was elsewhere afterwards", () => {
+  const { clock, ledger, arrives, balance } = setUp(4);
+  clock.nowMs = 1_000;
+  arrives(0);
+  clock.nowMs = 1_001;
+  for (const seq of [1, 2]) arrives(seq);
+  clock.nowMs = 3_001;
+  ledger.nodeKilled();
+  arrives(3); // after it
+  arrives(2); // at the same place
+  ledger.loggedIn("ben", { ...elsewhere(3_002), isOtherDatacenter: false });
+  clock.nowMs = 3_003;
+  for (const seq of [0, 1, 3]) arrives(seq);
+  assert.deepEqual(balance().doubled, { allowed: 1, forbidden: 3 });
+});
+
 Deno.test("Ledger.sentAgain() refuses what was never sent", () => {
   const { ledger } = setUp(1);
   assert.throws(() => ledger.sentAgain("ann", { flow: 0, seq: 1 }), RangeError);

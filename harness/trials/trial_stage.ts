@@ -104,6 +104,7 @@ export class TrialStage {
   /** SIGKILL, and proof of it. */
   async kill(node: CausewayNode): Promise<void> {
     this.#ends.set(node.name, { how: "killed", atMs: performance.now() });
+    this.load.ledger.nodeKilled();
     const { signal } = await node.kill();
     if (signal === "SIGKILL") this.prove("nodes ended by SIGKILL");
   }
