@@ -242,6 +242,7 @@ export class CausewayNode {
       links: () => [this.#links, this.#cluster].filter((layer) => layer !== undefined),
       isOtherLocalHost: domains.isOtherLocalHost,
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
+      isOwnProcess: (process) => this.#table.isOwnProcess(process),
       metrics,
       log,
       clock,

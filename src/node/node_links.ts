@@ -71,6 +71,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     options: linksOptions(config),
     mayHandshake: (peer) => handshakes.mayConnect(peer),
     isComponentDomain: (domain) => parts.isComponentDomain(domain),
+    isOwnProcess: (each) => table.isOwnProcess(each),
     ...traffic(table.traffic, parts.resumption),
     seeds: connections.seeds,
   });

@@ -17,6 +17,7 @@ export interface SessionResumptionParts {
   links(): readonly LinkLayer[];
   isOtherLocalHost(domain: string): boolean;
   isComponentDomain(domain: string): boolean;
+  isOwnProcess(process: number): boolean;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -41,9 +42,11 @@ export function sessionResumption(
         const place = host === localHost ? nodeName : host;
         return parts.links().some((layer) => layer.hasEnded(place, process) || layer.isGone(place));
       },
-      mayBring: (from, origin) =>
-        isSenderAllowed(from, origin, {
+      mayBring: (from, entered) =>
+        isSenderAllowed(from, entered, {
           globalHost,
+          localHost,
+          isOwnProcess: (each) => parts.isOwnProcess(each),
           isLocalHost: (domain) => domain === localHost || parts.isOtherLocalHost(domain),
           isComponentDomain: (domain) => parts.isComponentDomain(domain),
         }),

@@ -192,6 +192,7 @@ export function testEnvelope(
 /** One node's links, and what its router would have seen. */
 export class TestNode {
   readonly host: string;
+  readonly process = randomIncarnation();
   readonly links: LinkLayer;
   readonly metrics = new TestMetrics();
   readonly log = new MemoryLogger();
@@ -217,7 +218,7 @@ export class TestNode {
   ) {
     this.host = host;
     this.datacenterId = `id of ${host}`;
-    const process = randomIncarnation();
+    const process = this.process;
     this.links = new LinkLayer({
       identity: {
         globalHost: "example.com",

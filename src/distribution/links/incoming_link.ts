@@ -219,9 +219,7 @@ export class IncomingLink implements LinkConnectionOwner {
       const fields = decodeStanza(buffer, start, end);
       const { scope, mesh } = this.#shared;
       // A node of our own datacenter has checked it where it came in, as we would have.
-      const refusal = scope === "mesh"
-        ? checkSender(fields.stanza.from, fields.origin, mesh)
-        : undefined;
+      const refusal = scope === "mesh" ? checkSender(fields.stanza.from, fields, mesh) : undefined;
       if (refusal === undefined) return new Envelope(fields, lane, number);
       this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
       return undefined;

@@ -59,8 +59,10 @@ class Scene {
       inbound: new InboundLanes(resolved),
       mesh: new MeshHosts({
         globalHost: "example.com",
-        hosts: ["dc1.example.com"],
+        localHost: "dc1.example.com",
+        hosts: [],
         isComponentDomain: () => false,
+        isOwnProcess: () => false,
       }),
       metrics: new LinkMetrics(this.metrics),
       clock: this.clock,

@@ -54,6 +54,8 @@ export interface LinkLayerConfig {
   readonly mayHandshake?: (peer: HandshakePeer) => boolean;
   /** True for the domain of a component that is not under the global host but in the session table. */
   readonly isComponentDomain?: (domain: string) => boolean;
+  /** True for the incarnation of a node of our datacenter, living or not. @default this process */
+  readonly isOwnProcess?: (process: number) => boolean;
   readonly log?: Logger;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -110,8 +112,10 @@ export class LinkLayer {
       inbound: new InboundLanes(options),
       mesh: new MeshHosts({
         globalHost,
-        hosts: [localHost, ...Object.keys(config.overrides ?? {})],
+        localHost,
+        hosts: Object.keys(config.overrides ?? {}),
         isComponentDomain: config.isComponentDomain ?? (() => false),
+        isOwnProcess: config.isOwnProcess ?? ((process) => process === config.identity.process),
       }),
       metrics: new LinkMetrics(config.metrics, scope),
       clock: config.clock ?? new SystemClock(),

@@ -427,3 +427,22 @@ Deno.test("LinkLayer lets no datacenter end or take another's lanes by telling i
   for (const each of [peer, second, ...others]) each.close();
   await Promise.all([peer, second, ...others].map((each) => each.ended));
 });
+
+Deno.test("LinkLayer refuses our own local host's sender from a process that is not ours, and settles it", async () => {
+  await using scene = await Scene.start();
+  const { dc1 } = scene;
+  const ours = { from: `admin@${DC1}`, origin: DC1 };
+  const peer = await scene.peer(
+    testHello(),
+    stanzaFrame(testEnvelope(1, { ...ours, process: 9 }), 1),
+    stanzaFrame(testEnvelope(2, { ...ours, process: dc1.process }), 2),
+  );
+  await dc1.until(
+    () => dc1.received.some(({ sequence }) => sequence === 2),
+    "what is ours is back",
+  );
+  assert.equal(dc1.metrics.value(`incoming_refused_total ${DC2}`), 1);
+  assert.ok(dc1.received.every(({ process }) => process !== 9));
+  peer.close();
+  await peer.ended;
+});

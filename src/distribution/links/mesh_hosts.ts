@@ -6,18 +6,25 @@ import type { MeshFacts } from "./sender_rules.ts";
  */
 export class MeshHosts implements MeshFacts {
   readonly globalHost: string;
+  readonly localHost: string;
   readonly #hosts: Set<string>;
   readonly #isComponentDomain: (domain: string) => boolean;
+  readonly #isOwnProcess: (process: number) => boolean;
   readonly #links = new Map<string, { readonly datacenterId: string; open: number }>();
 
   constructor(options: {
     readonly globalHost: string;
+    readonly localHost: string;
+    /** Others that are known from the start. */
     readonly hosts: Iterable<string>;
     readonly isComponentDomain: (domain: string) => boolean;
+    readonly isOwnProcess: (process: number) => boolean;
   }) {
     this.globalHost = options.globalHost;
-    this.#hosts = new Set(options.hosts);
+    this.localHost = options.localHost;
+    this.#hosts = new Set([options.localHost, ...options.hosts]);
     this.#isComponentDomain = options.isComponentDomain;
+    this.#isOwnProcess = options.isOwnProcess;
   }
 
   isLocalHost(domain: string): boolean {
@@ -26,6 +33,10 @@ export class MeshHosts implements MeshFacts {
 
   isComponentDomain(domain: string): boolean {
     return this.#isComponentDomain(domain);
+  }
+
+  isOwnProcess(process: number): boolean {
+    return this.#isOwnProcess(process);
   }
 
   add(host: string): void {

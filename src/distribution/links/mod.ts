@@ -18,5 +18,5 @@ export type {
   NodeIdentity,
   ReturnReason,
 } from "./ports.ts";
-export type { MeshFacts, SenderRefusal } from "./sender_rules.ts";
+export type { MeshFacts, SenderRefusal, StanzaOrigin } from "./sender_rules.ts";
 export { isSenderAllowed, senderKey } from "./sender_rules.ts";

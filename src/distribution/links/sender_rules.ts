@@ -4,8 +4,12 @@ import type { Jid } from "../../xmpp/mod.ts";
 /** What is known of the mesh when a stanza comes over a link. */
 export interface MeshFacts {
   readonly globalHost: string;
+  /** Ours. */
+  readonly localHost: string;
   /** True for the local host of any datacenter, ours included. */
   isLocalHost(domain: string): boolean;
+  /** True for the incarnation of a node of our datacenter, one that has ended as well. */
+  isOwnProcess(process: number): boolean;
   /** True for a component's domain that the session table knows. */
   isComponentDomain(domain: string): boolean;
 }
@@ -13,27 +17,39 @@ export interface MeshFacts {
 /** Why a stanza from a link is refused. */
 export type SenderRefusal = "sender-foreign" | "sender-host-forged";
 
+/** Where a stanza entered the mesh, as its frame says. */
+export interface StanzaOrigin {
+  /** Local host. */
+  readonly origin: string;
+  /** Incarnation. */
+  readonly process: number;
+}
+
 /**
  * Checks the sender of a stanza that came over a link (`design.md` §6, trust): within the global
- * host any datacenter speaks for any user and component, a local host's name only its own.
- * @param origin local host where the stanza entered the mesh
+ * host any datacenter speaks for any user and component, a local host's name only its own. Where a
+ * stanza entered is the peer's word too, as whoever passes it on is not who sent it; but what has
+ * gone out from here and comes back names a process that was ours.
  */
 export function checkSender(
   sender: Jid,
-  origin: string,
+  { origin, process }: StanzaOrigin,
   mesh: MeshFacts,
 ): SenderRefusal | undefined {
   const domain = sender.domainpart;
   if (domain === mesh.globalHost) return undefined;
-  if (mesh.isLocalHost(domain)) return domain === origin ? undefined : "sender-host-forged";
+  const isCredible = origin !== mesh.localHost || mesh.isOwnProcess(process);
+  if (mesh.isLocalHost(domain)) {
+    return domain === origin && isCredible ? undefined : "sender-host-forged";
+  }
   if (isSubdomain(domain, mesh.globalHost)) return undefined;
-  if (isSubdomain(domain, origin) && mesh.isLocalHost(origin)) return undefined;
+  if (isSubdomain(domain, origin) && mesh.isLocalHost(origin) && isCredible) return undefined;
   return mesh.isComponentDomain(domain) ? undefined : "sender-foreign";
 }
 
 /** True when the stanza may pass. */
-export function isSenderAllowed(sender: Jid, origin: string, mesh: MeshFacts): boolean {
-  return checkSender(sender, origin, mesh) === undefined;
+export function isSenderAllowed(sender: Jid, entered: StanzaOrigin, mesh: MeshFacts): boolean {
+  return checkSender(sender, entered, mesh) === undefined;
 }
 
 /**

@@ -4,6 +4,8 @@ import { checkSender, isSenderAllowed, senderKey } from "./sender_rules.ts";
 
 const MESH = {
   globalHost: "example.com",
+  localHost: "dc1.example.com",
+  isOwnProcess: (process: number) => process === 1,
   isLocalHost: (domain: string) =>
     ["dc1.example.com", "dc2.example.com", "dc3.other.net"].includes(domain),
   isComponentDomain: (domain: string) => domain === "rooms.partner.org",
@@ -29,8 +31,28 @@ Deno.test("checkSender() lets each sender pass from where it may come", () => {
     ["sub.evil.net", "evil.net", "sender-foreign"],
   ];
   for (const [sender, origin, expected] of cases) {
-    assert.equal(checkSender(parseJid(sender), origin, MESH), expected, `${sender} from ${origin}`);
-    assert.equal(isSenderAllowed(parseJid(sender), origin, MESH), expected === undefined);
+    const entered = { origin, process: 2 };
+    assert.equal(
+      checkSender(parseJid(sender), entered, MESH),
+      expected,
+      `${sender} from ${origin}`,
+    );
+    assert.equal(isSenderAllowed(parseJid(sender), entered, MESH), expected === undefined);
+  }
+});
+
+Deno.test("checkSender() lets what is ours come back from a process of ours, and from no other", () => {
+  const forged = "sender-host-forged";
+  const own = { ...MESH, localHost: "dc3.other.net" };
+  const cases = [
+    [MESH, "dc1.example.com", "dc1.example.com", forged],
+    [MESH, "admin@dc1.example.com/x", "dc1.example.com", forged],
+    [own, "dc3.other.net", "dc3.other.net", forged],
+    [own, "rooms.dc3.other.net", "dc3.other.net", "sender-foreign"],
+  ] as const;
+  for (const [mesh, sender, origin, refusal] of cases) {
+    const check = (process: number) => checkSender(parseJid(sender), { origin, process }, mesh);
+    assert.deepEqual([check(1), check(2)], [undefined, refusal], sender);
   }
 });
 

@@ -220,9 +220,9 @@ export class Taking implements Settler {
   }
 
   /** As at any link: a node of our own datacenter has checked the sender where it came in. */
-  #mayCome({ stanza, origin }: EnvelopeFields): boolean {
+  #mayCome(fields: EnvelopeFields): boolean {
     const { localHost, peers } = this.#terms;
-    return this.#link?.host === localHost || peers.mayBring(stanza.from, origin);
+    return this.#link?.host === localHost || peers.mayBring(fields.stanza.from, fields);
   }
 
   #take(delivery: Delivery): void {

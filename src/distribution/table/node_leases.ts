@@ -44,12 +44,20 @@ export class NodeLeases {
   readonly #redis: RedisCommands;
   readonly #clock: Clock;
   readonly #lifetimeMs: number;
+  readonly #heard: (node: NodeRef, incarnation: number) => void;
   readonly #known = new Map<string, Known>();
 
-  constructor(redis: RedisCommands, clock: Clock, lifetimeMs: number) {
+  /** @param heard told of each incarnation whenever it is found to hold a lease */
+  constructor(
+    redis: RedisCommands,
+    clock: Clock,
+    lifetimeMs: number,
+    heard: (node: NodeRef, incarnation: number) => void = () => {},
+  ) {
     this.#redis = redis;
     this.#clock = clock;
     this.#lifetimeMs = lifetimeMs;
+    this.#heard = heard;
   }
 
   /** Incarnation that holds the node's lease as last read; undefined when there is none. */
@@ -68,6 +76,7 @@ export class NodeLeases {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const readMs = this.#clock.monotonicMs();
     this.#known.set(leaseKey(node.host, node.node), { incarnation, readMs });
+    if (incarnation !== undefined) this.#heard(node, incarnation);
   }
 
   /**
@@ -76,21 +85,22 @@ export class NodeLeases {
    */
   async read(nodes: Iterable<NodeRef>, isAfresh = false): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
-    const keys = new Set<string>();
-    for (const { host, node } of nodes) {
-      const key = leaseKey(host, node);
+    const keys = new Map<string, NodeRef>();
+    for (const each of nodes) {
+      const key = leaseKey(each.host, each.node);
       const known = this.#known.get(key);
       if (isAfresh || known === undefined || nowMs - known.readMs >= this.#lifetimeMs) {
-        keys.add(key);
+        keys.set(key, each);
       }
     }
     if (keys.size === 0) return;
     const asked = [...keys];
-    const replies = await this.#redis.run(asked.map((key) => ["GET", key]));
+    const replies = await this.#redis.run(asked.map(([key]) => ["GET", key]));
     if (this.#known.size + asked.length > MAX_KNOWN) this.#known.clear();
-    asked.forEach((key, i) => {
+    asked.forEach(([key, node], i) => {
       const incarnation = tryParseLease(replies[i] ?? null)?.incarnation;
       this.#known.set(key, { incarnation, readMs: nowMs });
+      if (incarnation !== undefined) this.#heard(node, incarnation);
     });
   }
 }

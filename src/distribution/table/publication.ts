@@ -33,6 +33,8 @@ export class Publication {
   isSuperseded = false;
   /** Epoch at which this process took its name; 0 before Redis was reached. */
   startedUs = 0;
+  /** Incarnation of the process that had our name when we took it, where Redis still knew. */
+  predecessor: number | undefined;
   /** True when the last beat found that Redis had forgotten us. */
   hasBeenForgotten = false;
   /** True when the last beat found another id for our datacenter than the one we had told. */
@@ -108,6 +110,7 @@ export class Publication {
       return false;
     }
     const isFirst = this.startedUs === 0;
+    if (isFirst) this.predecessor = other?.incarnation;
     this.hasBeenForgotten = other === undefined && !isFirst;
     this.startedUs ||= this.#epochs.next(other?.startedUs);
     const lease = formatLease({ incarnation, startedUs: this.startedUs });

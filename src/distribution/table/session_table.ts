@@ -20,6 +20,7 @@ import { KnownMesh } from "./known_mesh.ts";
 import { LocationCache } from "./location_cache.ts";
 import { LocationLookup } from "./location_lookup.ts";
 import { NodeLeases } from "./node_leases.ts";
+import { OwnProcesses } from "./own_processes.ts";
 import type { ResolvedTable, TableOptions } from "./options.ts";
 import { LEASES_PER_REFRESH, redisAddress, resolveTable } from "./options.ts";
 import { OwnAccounts } from "./own_accounts.ts";
@@ -100,6 +101,7 @@ export class SessionTable {
   #neighbours: ReadonlySet<string> = new Set();
   /** True when a priority was not written, since nobody was there to ask for it. */
   #hasUnwritten = false;
+  readonly #ownProcesses = new OwnProcesses();
   readonly #leases: NodeLeases;
   readonly #mesh: KnownMesh;
   readonly #publication: Publication;
@@ -151,7 +153,14 @@ export class SessionTable {
       readBacks: () => this.#readBack.size + this.#readingBack,
     });
     const leaseLifetimeMs = Math.min(5_000, redisOptions.refreshAfterMs / LEASES_PER_REFRESH);
-    this.#leases = new NodeLeases(this.#redis, this.#clock, leaseLifetimeMs);
+    this.#leases = new NodeLeases(
+      this.#redis,
+      this.#clock,
+      leaseLifetimeMs,
+      (node, incarnation) => {
+        if (node.host === localHost) this.#ownProcesses.note(incarnation);
+      },
+    );
     const isBuiltin = this.#options.replication === "builtin";
     const common = {
       redis: this.#redis,
@@ -446,6 +455,12 @@ export class SessionTable {
   /** Where another node of this datacenter accepts links. */
   clusterEndpoints(nodeName: string): Promise<readonly EndpointAddress[]> {
     return this.#cluster.endpoints(nodeName);
+  }
+
+  /** True for this process, and for those of our datacenter that were heard of, ended ones as well. */
+  isOwnProcess(process: number): boolean {
+    return process === this.#options.incarnation || process === this.#publication.predecessor ||
+      this.#ownProcesses.has(process);
   }
 
   /** Takes part in the links between the nodes of this datacenter. */

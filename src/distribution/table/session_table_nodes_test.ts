@@ -265,3 +265,35 @@ Deno.test("SessionTable takes a node that links to it for alive at once", async 
   one.table.clusterBus.ended(link);
   await again.table.close();
 });
+
+Deno.test("SessionTable.isOwnProcess() knows living and ended processes of the datacenter, and no other", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  const known = () => [1, 2, 3, 4].filter((process) => one.table.isOwnProcess(process));
+  assert.deepEqual(known(), [1]);
+  await one.table.clusterNodes();
+  assert.deepEqual(known(), [1, 2]);
+  const link: ClusterLink = { nodeName: N2, process: 3, send: () => {} };
+  one.table.clusterBus.accepted(link);
+  one.table.clusterBus.ended(link);
+  await two.table.close();
+  await one.table.clusterNodes();
+  assert.deepEqual(known(), [1, 2, 3]);
+});
+
+Deno.test("SessionTable.isOwnProcess() knows the process that had the node's name before", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const killed = new TestTable({ incarnation: 1 }, clock, redis);
+  await killed.table.start();
+  const again = new TestTable({ incarnation: 2 }, clock, redis);
+  await again.table.start();
+  await advance(clock, 60_000, 1_000);
+  assert.deepEqual([1, 2, 3].map((process) => again.table.isOwnProcess(process)), [
+    true,
+    true,
+    false,
+  ]);
+  await killed.table.close();
+  await again.table.close();
+});
