@@ -27,6 +27,8 @@ export interface SaslHost {
   readonly fake: FakeCredentials;
   /** @default every guess is let through */
   readonly attempts?: LoginAttempts;
+  /** Hashes a password and compares it. @default `verifyPassword` */
+  readonly verify?: typeof verifyPassword;
   /** A fresh nonce: printable ASCII without a comma, at least 18 random bytes' worth. */
   nonce(): string;
 }
@@ -104,7 +106,8 @@ export class SaslExchange {
     const found = await this.#lookUp(plain.username);
     if (found === undefined) return failure("temporary-auth-failure");
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
-    const isRight = await verifyPassword(found.credentials.sha256, password);
+    const verify = this.#host.verify ?? verifyPassword;
+    const isRight = await verify(found.credentials.sha256, password);
     if (!isRight || found.account === undefined) return failure("not-authorized");
     this.#host.attempts?.succeeded(found.name);
     return authorize(found.account, plain.authzid, undefined);

@@ -198,3 +198,23 @@ Deno.test("SaslExchange makes fake credentials for everyone, so that nobody is t
   }
   assert.deepEqual(made, ["alice", "nobody"]);
 });
+
+Deno.test("SaslExchange hashes a PLAIN password once, by as many rounds, whoever it is for", async () => {
+  const hashed: { readonly iterations: number; readonly password: string }[] = [];
+  const users = ["alice", "nobody", "al@ice", "a/b", "x".repeat(1030)];
+  for (const user of users) {
+    const exchange = new SaslExchange("PLAIN", {
+      domain: "example.com",
+      source: SOURCE,
+      fake: new FakeCredentials(ITERATIONS, new Uint8Array(32)),
+      nonce: () => "server-nonce",
+      verify: ({ iterations }, password) => {
+        hashed.push({ iterations, password });
+        return Promise.resolve(user !== "alice"); // right only where there is nobody
+      },
+    });
+    const reply = await exchange.respond(base64(`\0${user}\0guess`));
+    assert.deepEqual(reply, { kind: "failure", condition: "not-authorized" }, user);
+  }
+  assert.deepEqual(hashed, users.map(() => ({ iterations: ITERATIONS, password: "guess" })));
+});
