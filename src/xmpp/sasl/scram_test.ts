@@ -1,7 +1,8 @@
 import { Buffer } from "node:buffer";
 import assert from "node:assert/strict";
+import { pbkdf2Sync } from "node:crypto";
 import type { ScramHash } from "./credentials.ts";
-import { deriveSecret } from "./derive_credentials.ts";
+import { deriveSecret, digest, HASH_BYTES, hmac } from "./derive_credentials.ts";
 import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
 
 interface Vector {
@@ -78,6 +79,33 @@ for (const vector of VECTORS) {
     ];
     for (const [message, condition] of outcomes) {
       assert.deepEqual(verifyScramFinal(challenge, message), { ok: false, condition }, message);
+    }
+  });
+}
+
+for (const vector of VECTORS) {
+  Deno.test(`verifyScramFinal() refuses a proof for another nonce by SCRAM-${vector.hash}`, async () => {
+    const challenge = await challengeOf(vector);
+    const answer = (nonce: string) => {
+      const { hash, secret, first, message } = challenge;
+      const unproven = `c=biws,r=${nonce}`;
+      const signed = `${first.bare},${message},${unproven}`;
+      const salted = pbkdf2Sync(
+        "pencil",
+        secret.salt,
+        secret.iterations,
+        HASH_BYTES[hash],
+        hash.replace("-", "").toLowerCase(),
+      );
+      const clientKey = hmac(hash, new Uint8Array(salted), "Client Key");
+      const signature = hmac(hash, digest(hash, clientKey), signed);
+      const proof = Buffer.from(clientKey.map((byte, i) => byte ^ signature[i]!));
+      return verifyScramFinal(challenge, `${unproven},p=${proof.toString("base64")}`);
+    };
+    const refused = { ok: false, condition: "not-authorized" };
+    assert.deepEqual(answer(challenge.nonce), { ok: true, value: vector.serverFinal });
+    for (const nonce of [`${challenge.nonce}x`, challenge.nonce.slice(0, -1), "x"]) {
+      assert.deepEqual(answer(nonce), refused, nonce);
     }
   });
 }
