@@ -207,6 +207,9 @@ Deno.test("with a token every path wants exactly it", async () => {
           "Bearer wrong",
           `Bearer ${TOKEN}x`,
           `Bearer ${TOKEN.slice(1)}`,
+          `Bearer ${TOKEN.slice(0, -1)}`,
+          `Bearer ${TOKEN.slice(0, 1)}`,
+          `Bearer ${TOKEN.toUpperCase()}`,
           `Basic ${TOKEN}`,
           TOKEN,
         ]
