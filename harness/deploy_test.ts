@@ -1,38 +1,70 @@
 import assert from "node:assert/strict";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import project from "../deno.json" with { type: "json" };
 import { withCluster } from "./cluster/mod.ts";
 import type { Command } from "./process/mod.ts";
+import { PROJECT_DIRECTORY, runProgram } from "./process/mod.ts";
 import { SmallTalk } from "./scenarios/_small_talk.ts";
 
-const UNIT = await Deno.readTextFile(new URL("../deploy/causeway.service", import.meta.url));
+const UNIT = await read("deploy/causeway.service");
 
-/** The unit's own command, its directories moved to that of `configFile`, its bundle to the source. */
-function unitCommand(configFile: string): Command {
+function read(path: string): Promise<string> {
+  return Deno.readTextFile(join(PROJECT_DIRECTORY, path));
+}
+
+/** The unit's own command, its directories moved to that of `configFile`, its bundle to `bundle`. */
+function unitCommand(configFile: string, bundle: string): Command {
   const [, line] = /^ExecStart=(.*)$/m.exec(UNIT)!; // without a match the test fails, as it should
   const [program, ...args] = line!.split(" ");
   assert.equal(program, "/usr/bin/deno");
   const directory = dirname(configFile);
-  const moved = args
-    // The source, unlike the bundle, needs the project's import map.
-    .filter((arg) => arg !== "--no-config")
-    .map((arg) =>
-      arg.replace("/usr/lib/causeway/causeway.js", "mod.ts")
-        .replace("/etc/causeway/causeway.toml", configFile)
-        .replaceAll(/\/(etc|var\/lib)\/causeway/g, directory)
-    );
+  const moved = args.map((arg) =>
+    arg.replace("/usr/lib/causeway/causeway.js", bundle)
+      .replace("/etc/causeway/causeway.toml", configFile)
+      .replaceAll(/\/(etc|var\/lib)\/causeway/g, directory)
+  );
   return { program: Deno.execPath(), args: moved };
 }
 
+Deno.test("whatever starts a node names what it may read and write", async () => {
+  const { tasks } = project;
+  for (
+    const [what, line] of Object.entries({
+      "deno task serve": tasks.serve,
+      "deno task compile": tasks.compile,
+      "src/cli/launcher.sh": await read("src/cli/launcher.sh"),
+      "deploy/causeway.service": UNIT,
+    })
+  ) {
+    const grants = [...line.matchAll(/--allow-(read|write)(\S*)|(?:^|\s)-[A-Za-z]*[ARW]\b/g)];
+    assert.deepEqual(grants.map(([, right]) => right), ["read", "write"], what);
+    for (const [grant, , paths] of grants) {
+      assert.match(paths!, /^=(\.|\/(etc|var\/lib)\/causeway)/, `${what}: ${grant}`);
+    }
+    assert.doesNotMatch(line, /--allow-(all|run|ffi|import)/, what);
+  }
+});
+
 Deno.test("deploy/causeway.service grants a node all that it needs, and not the whole machine", async () => {
-  const { args } = unitCommand("/run/causeway/node.toml");
-  assert.deepEqual(args.filter((arg) => arg.startsWith("--allow")), [
+  const { args } = unitCommand("/run/causeway/node.toml", "causeway.js");
+  assert.deepEqual(args.slice(0, args.indexOf("causeway.js")), [
+    "run",
+    "--no-prompt",
+    "--no-config",
+    "--cached-only",
     "--allow-net",
     "--allow-read=/run/causeway,/run/causeway",
     "--allow-write=/run/causeway",
     "--allow-env",
     "--allow-sys=hostname",
   ]);
-  await withCluster({ datacenters: 2, redis: "local", command: unitCommand }, async (cluster) => {
+  const directory = await Deno.makeTempDir();
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => Deno.remove(directory, { recursive: true }));
+  const bundle = join(directory, "causeway.js");
+  await bundleTo(bundle);
+  const command = (configFile: string) => unitCommand(configFile, bundle);
+  await withCluster({ datacenters: 2, redis: "local", command }, async (cluster) => {
     await using talk = await SmallTalk.start(cluster, {
       one: { localpart: "alice", at: "dc1" },
       other: { localpart: "bob", at: "dc2" },
@@ -48,3 +80,10 @@ Deno.test("deploy/causeway.service grants a node all that it needs, and not the 
     assert.ok(!cluster.datacenters.some((each) => each.node.logs.join().includes("NotCapable")));
   });
 });
+
+/** What `deno task compile` leaves where it cannot make one file. */
+async function bundleTo(file: string): Promise<void> {
+  const args = ["bundle", "--quiet", "--platform", "deno", "-o", file, "mod.ts"];
+  const ended = await runProgram(Deno.execPath(), args, { cwd: PROJECT_DIRECTORY });
+  assert.equal(ended?.code, 0, ended?.errors ?? "no Deno to bundle with");
+}
