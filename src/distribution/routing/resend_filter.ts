@@ -12,8 +12,9 @@ export interface ResendFilterOptions {
 export const DEFAULT_MAX_STANZAS = 262_144;
 
 /**
- * Remembers what was delivered here by its text, so that a message which a client sends again after
- * its node has died, on another stream and through another process, is delivered once.
+ * Remembers what was delivered here by its text, so that a message or request which a client sends
+ * again after its node has died, on another stream and through another process, is delivered once. The
+ * answer to a request that was delivered finds the client where it is by then.
  *
  * The text holds sender, recipient, id and payload as they were stamped. Only what may have been sent
  * again is compared, and only with an id: people do say the same thing twice. It takes no memory
@@ -28,24 +29,24 @@ export class ResendFilter {
     this.#half = (options.maxStanzas ?? DEFAULT_MAX_STANZAS) >> 1;
   }
 
-  /** Notes that the message has been delivered. */
+  /** Notes that the stanza has been delivered. */
   remember(stanza: Stanza): void {
-    if (stanza.kind !== "message") return;
+    if (!isKept(stanza)) return;
     if (this.#young === undefined || this.#young.isFull) this.#turnOver();
     this.#young!.add(fingerprint(stanza.bytes));
   }
 
-  /** The message was taken back from where it had been delivered: it is to be delivered anew. */
+  /** The stanza was taken back from where it had been delivered: it is to be delivered anew. */
   forget(stanza: Stanza): void {
-    if (stanza.kind !== "message" || this.#young === undefined) return;
+    if (!isKept(stanza) || this.#young === undefined) return;
     const print = fingerprint(stanza.bytes);
     this.#young.delete(print);
     this.#old?.delete(print);
   }
 
-  /** True when a message of the very same text, id included, was delivered before. */
+  /** True when one of the very same text, id included, was delivered before. */
   has(stanza: Stanza): boolean {
-    if (stanza.kind !== "message" || this.#young === undefined) return false;
+    if (!isKept(stanza) || this.#young === undefined) return false;
     const print = fingerprint(stanza.bytes);
     if (!this.#young.has(print) && this.#old?.has(print) !== true) return false;
     return stanzaId(stanza) !== undefined;
@@ -57,6 +58,11 @@ export class ResendFilter {
     this.#old = this.#young;
     this.#young = oldest ?? new FingerprintSet(this.#half);
   }
+}
+
+/** What a client sends again: presence says what holds now, and answers are of no use twice. */
+function isKept({ kind, type }: Stanza): boolean {
+  return kind === "message" || type === "get" || type === "set";
 }
 
 /**

@@ -14,13 +14,25 @@ Deno.test("ResendFilter.has() knows a message by sender, recipient, id and paylo
   assert.ok(!filter.has(stanza("alice@example.com/b", BOB, { id: "1" })));
 });
 
-Deno.test("ResendFilter.has() says nothing of messages without an id, nor of other stanzas", () => {
+Deno.test("ResendFilter.has() knows requests as it knows messages", () => {
+  const filter = new ResendFilter();
+  for (const type of ["get", "set"] as const) {
+    const request = stanza(ALICE, BOB, { kind: "iq", type });
+    filter.remember(request);
+    assert.ok(filter.has(request));
+    filter.forget(request);
+    assert.ok(!filter.has(request));
+  }
+});
+
+Deno.test("ResendFilter.has() says nothing of messages without an id, nor of presence and answers", () => {
   const filter = new ResendFilter();
   const { bytes, ...rest } = stanza(ALICE, BOB);
   const text = new TextDecoder().decode(bytes).replace(" id='1'", "");
   const nameless = { ...rest, bytes: new TextEncoder().encode(text) };
-  const query = stanza(ALICE, BOB, { kind: "iq" });
-  for (const each of [nameless, query]) {
+  const presence = stanza(ALICE, BOB, { kind: "presence", type: "subscribe" });
+  const result = stanza(ALICE, BOB, { kind: "iq", type: "result" });
+  for (const each of [nameless, presence, result]) {
     filter.remember(each);
     assert.ok(!filter.has(each));
   }
