@@ -6,7 +6,7 @@ import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.
 import type { Target } from "../faults/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
-import { helloOf, LinkPeer } from "./_link_peer.ts";
+import { helloOf, LinkPeer } from "../peers/mod.ts";
 import { expectSameMemory } from "./_memory.ts";
 import { expectMoved, type Moves } from "./_moved.ts";
 import { SmallTalk } from "./_small_talk.ts";

@@ -5,7 +5,7 @@ import type { CausewayConfiguration, Cluster, ClusterOptions, Datacenter } from 
 import type { Scenario } from "../scenario.ts";
 import { Figures, untilNothingIsHeld } from "./_figures.ts";
 import { expectSameMemory } from "./_memory.ts";
-import { MiserlyPeer } from "./_miserly_peer.ts";
+import { MiserlyPeer } from "../peers/mod.ts";
 import { SmallTalk } from "./_small_talk.ts";
 
 /** A datacenter whose links stand and let nothing through. */

@@ -2,7 +2,7 @@ import { CertificateAuthority } from "../certificates.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
-import { helloOf, LinkPeer, type LinkPeerOptions } from "./_link_peer.ts";
+import { helloOf, LinkPeer, type LinkPeerOptions } from "../peers/mod.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { expectMoved } from "./_moved.ts";
 

@@ -1,4 +1,5 @@
 import { ALL_LINKS_CUT, BLACK_HOLE, LINK_CUT, PARTITION } from "./link_trials.ts";
+import { MISERLY_PEER } from "./lane_trials.ts";
 import {
   ENDPOINTS_MOVED,
   NODE_KILLED,
@@ -28,5 +29,6 @@ export const TRIALS: readonly Trial[] = [
   ROLLING_RESTART,
   WRONG_CLOCK,
   DEAF_READERS,
+  MISERLY_PEER,
   DISK_FULL,
 ];

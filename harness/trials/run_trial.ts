@@ -42,10 +42,9 @@ const SETTLE_MS = 20_000;
 const QUIET_MS = 1_500;
 
 /** Two at each node: one with and one without stream management. */
-const USERS: readonly ClusterUser[] = Array.from(
-  { length: 2 * NODES * DATACENTERS },
-  (_, index) => ({ localpart: `load${index + 1}`, password: "secret" }),
-);
+const USERS = usersCalled("load", 2 * NODES * DATACENTERS);
+/** Who brings no load; a trial may do with them what it likes. */
+const GUESTS = usersCalled("guest", 4);
 
 /** Plays one trial on a cluster of its own. Rejects only when there cannot be one. */
 export async function runTrial(trial: Trial, options: TrialOptions): Promise<TrialResult> {
@@ -59,7 +58,7 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
   const clusterOptions: ClusterOptions = {
     datacenters: DATACENTERS,
     nodes: NODES,
-    users: USERS,
+    users: [...USERS, ...GUESTS],
     components: [],
     ...trial.options?.(options.faultMs),
     ...options.cluster,
@@ -88,6 +87,7 @@ async function playOn(
   const ends = new Map<string, NodeEnd>();
   const ledger = new Ledger();
   const clients = loadClients(cluster, ledger, ends);
+  await using _prepared = await trial.prepare?.(cluster);
   await using load = new Load(clients, ledger, { perSecond, ...(mix && { mix }) });
   await load.enter();
   const stage = new TrialStage({ cluster, load, faultMs, say }, ends);
@@ -141,6 +141,13 @@ function clientsLine(clients: readonly LoadClient[]): string {
   return Object.entries(sum).map(([what, times]) => `${times} ${what}`).join(", ");
 }
 
+function usersCalled(name: string, count: number): readonly ClusterUser[] {
+  return Array.from({ length: count }, (_, index) => ({
+    localpart: `${name}${index + 1}`,
+    password: "secret",
+  }));
+}
+
 /** Two clients at each node; when it does not run, they go to the other one of its datacenter. */
 export function loadClients(
   cluster: Cluster,
@@ -148,7 +155,7 @@ export function loadClients(
   ends: ReadonlyMap<string, NodeEnd>,
 ): LoadClient[] {
   const places = placesOf(cluster);
-  return cluster.users.map((user, index) => {
+  return USERS.map((user, index) => {
     const home = places[index % places.length]!;
     const others = places.filter((place) =>
       place !== home && place.name.split("-")[0] === home.name.split("-")[0]

@@ -1,4 +1,4 @@
-import type { ClusterOptions } from "../cluster/mod.ts";
+import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import type { Demands } from "../ledger/mod.ts";
 import type { TrialStage } from "./trial_stage.ts";
 
@@ -14,6 +14,8 @@ export interface Trial extends Pick<Demands, "answers"> {
   readonly outlivedExpiryMs?: (faultMs: number) => number;
   /** Why it cannot be played here; then it is skipped, and counted as such. */
   readonly obstacle?: () => Promise<string | undefined>;
+  /** Adds to the cluster what the trial needs, before anybody logs in; it is disposed of at the end. */
+  readonly prepare?: (cluster: Cluster) => Promise<AsyncDisposable>;
   /** Makes the fault while the load runs, and undoes it. Everyone is logged in. */
   run(stage: TrialStage): Promise<void>;
 }

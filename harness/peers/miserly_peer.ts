@@ -11,7 +11,7 @@ import {
 } from "../../src/distribution/wire/mod.ts";
 import type { Certificate } from "../certificates.ts";
 import type { Target } from "../faults/mod.ts";
-import { helloOf } from "./_link_peer.ts";
+import { helloOf } from "./link_peer.ts";
 
 const MAX_FRAME_BYTES = 1_000_000;
 /** Once it is generous: more than it will ever be sent. */

@@ -36,7 +36,7 @@ export function helloOf(localHost: string, changes: Partial<Hello> = {}): Uint8A
   });
 }
 
-/** The dialling end of a link, played by hand: every byte that it sends is the scenario's own. */
+/** The dialling end of a link, played by hand: every byte that it sends is its owner's. */
 export class LinkPeer implements Disposable {
   readonly #socket: TLSSocket;
   readonly #decoder: FrameDecoder;
