@@ -50,6 +50,15 @@ Deno.test("RateLimit remembers maxKeys and not one more, whoever is full first",
   assert.equal(limit.keyCount, 1, "full buckets go together");
 });
 
+Deno.test("RateLimit remembers 10000 keys, unless told otherwise, and not one more", () => {
+  const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
+  for (let i = 1; i <= 10_000; i++) limit.take(`key ${i}`);
+  assert.equal(limit.keyCount, 10_000);
+  assert.equal(limit.take("key 1"), false);
+  limit.take("one more");
+  assert.equal(limit.keyCount, 10_000);
+});
+
 Deno.test("RateLimit cuts keys that are too long to keep", () => {
   const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
   assert.equal(limit.take("x".repeat(100_000)), true);

@@ -146,6 +146,16 @@ Deno.test("listenWebSocket() bounds the head of a request", async () => {
   assert.deepEqual(server.refusals, ["net/http-invalid"]);
 });
 
+Deno.test("listenWebSocket() takes a Host of 261 characters, and none longer", async () => {
+  await using server = await TestWebSocketListener.open();
+  for (const [length, status] of [[261, 200], [262, 400]] as const) {
+    using peer = await HttpPeer.connect(server);
+    const host = `${"x".repeat(length - 6)}:65535`;
+    peer.write(`GET /page HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    assert.match(await peer.closed(), new RegExp(`^HTTP/1\\.1 ${status} `), `${length}`);
+  }
+});
+
 Deno.test("listenWebSocket() cuts a client that takes too long over its request", async () => {
   const clock = new ManualClock();
   await using server = await TestWebSocketListener.open({
