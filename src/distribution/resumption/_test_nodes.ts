@@ -35,6 +35,7 @@ export interface World {
 export interface NodeOptions {
   readonly management?: StreamManagementOptions;
   readonly maxGivings?: number;
+  readonly maxTakings?: number;
   readonly maxItems?: number;
   readonly maxSessionsPerAccount?: number;
   readonly host?: string;
@@ -102,6 +103,7 @@ export class TestNode {
       maxBytes: 8_388_608,
       expireAfterMs: 120_000,
       ...(options.maxGivings === undefined ? {} : { maxGivings: options.maxGivings }),
+      ...(options.maxTakings === undefined ? {} : { maxTakings: options.maxTakings }),
     }, {
       process,
       localHost: this.host,
@@ -233,6 +235,8 @@ export class TestLink {
   drops: (from: TestNode, type: number) => boolean = () => false;
   readonly sent: { readonly from: TestNode; readonly type: number }[] = [];
   readonly refusals: string[] = [];
+  /** Told of each frame, whether or not it arrives. */
+  heard: (frame: Uint8Array) => void = () => {};
   /** Processes that nodes say they are, which are not theirs. */
   readonly processes: ReadonlyMap<TestNode, number>;
   readonly #ends: readonly { readonly node: TestNode; readonly link: OpenLink }[];
@@ -273,6 +277,7 @@ export class TestLink {
         const type = frame[4]!;
         if (!this.#isOpen) return;
         this.sent.push({ from, type });
+        this.heard(frame);
         if (this.drops(from, type)) return;
         const copy = frame.slice();
         queueMicrotask(() => {

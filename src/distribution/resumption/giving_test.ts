@@ -45,6 +45,7 @@ class TestSession implements FrozenSession {
   readonly jid = parseJid(HOME) as FullJid;
   isCovered = true;
   isFull = false;
+  directed = 1;
   unrelayed = 0;
   /** Where the table says that it is; an error: nobody can tell. */
   isGone: boolean | Error = false;
@@ -74,7 +75,7 @@ class TestSession implements FrozenSession {
       lang: undefined,
       priority: undefined,
       presence: undefined,
-      directed: [parseJid("carol@example.com/x")],
+      directed: Array.from({ length: this.directed }, (_, i) => parseJid(`carol@example.com/${i}`)),
     };
   }
 
@@ -129,6 +130,10 @@ interface Situation {
   /** Stanzas that the session keeps. @default 2 */
   readonly keeps?: number;
   readonly isCovered?: boolean;
+  /** Senders of whom this node knows what was delivered, to the session and to its account. @default 0 */
+  readonly senders?: number;
+  /** @default one */
+  readonly directed?: number;
 }
 
 /** One transfer from a node of dc1, with all around it played. */
@@ -139,11 +144,14 @@ class World {
   /** What was done with the session and told to the taker, in order. */
   readonly done: string[] = [];
   readonly forgotten: number[] = [];
+  /** Details that the taker was told, by kind. */
+  readonly told = new Map<string, number>();
   readonly session: TestSession;
   readonly giving: Giving;
   readonly #host: string;
 
-  constructor({ freezing, takerHost = "dc2.example.com", keeps = 2, isCovered }: Situation = {}) {
+  constructor(situation: Situation = {}) {
+    const { freezing, takerHost = "dc2.example.com", keeps = 2, isCovered } = situation;
     this.#host = takerHost;
     const kept = Array.from(
       { length: keeps },
@@ -151,13 +159,20 @@ class World {
     );
     this.session = new TestSession(this.done, kept);
     this.session.isCovered = isCovered ?? true;
+    this.session.directed = situation.directed ?? 1;
     this.giving = new Giving({ transfer: TRANSFER, link: this.link() }, {
       options: { timeoutMs: TIMEOUT_MS, maxItems: 100, maxBytes: 1e6, expireAfterMs: 120_000 },
       process: OLD,
       localHost: "dc1.example.com",
       sessions: { freeze: () => freezing ?? { kind: "frozen", session: this.session } },
       memory: {
-        deliveredTo: () => [],
+        deliveredTo: (_address, max) =>
+          Array.from({ length: Math.min(max, situation.senders ?? 0) }, (_, i) => ({
+            sender: `s${i}@example.com`,
+            process: 9,
+            highest: 1,
+            recent: [1],
+          })),
         learnDelivered() {},
         noteDelivered() {},
         forgetDelivered: ({ sequence }) => void this.forgotten.push(sequence),
@@ -176,7 +191,13 @@ class World {
       host: this.#host,
       nodeName: `node1@${this.#host}`,
       process: NEW,
-      send: (frame) => void this.done.push(`${name}${show(frame)}`),
+      send: (frame) => {
+        this.done.push(`${name}${show(frame)}`);
+        if (frame[4] !== FRAME_TYPE.details) return;
+        for (const { kind } of decodeDetails(frame, 0, frame.length).details) {
+          this.told.set(kind, (this.told.get(kind) ?? 0) + 1);
+        }
+      },
       refuse: (detail) => assert.fail(detail),
     };
   }
@@ -514,4 +535,20 @@ Deno.test("Giving.stop() leaves to the taker what it has received, and routes th
     "give back",
   ]);
   assert.equal(world.asked("given-back"), 1);
+});
+
+Deno.test("Giving tells of 2048 senders for each address, and of 16384 things in all", async () => {
+  const all = 16_384 - 2 * 2_048;
+  for (
+    const [senders, directed, told] of [
+      [2_048, all, [all, 2_048, 2_048]],
+      [2_049, all, [all, 2_048, 2_048]],
+      [2_048, all + 1, [all + 1, 2_048, 2_047]],
+    ] as const
+  ) {
+    await using world = new World({ senders, directed });
+    world.begin();
+    const kinds = ["directed", "delivered", "delivered-to-account"];
+    assert.deepEqual(kinds.map((kind) => world.told.get(kind)), told);
+  }
 });

@@ -24,7 +24,7 @@ import { LinkBook } from "./link_book.ts";
 import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
-import { DEFAULT_MAX_GIVINGS, MAX_TAKINGS_KEPT, PEER_CHECK_MS } from "./resumption_options.ts";
+import { DEFAULT_MAX_GIVINGS, DEFAULT_MAX_TAKINGS, PEER_CHECK_MS } from "./resumption_options.ts";
 import type { TakingTerms } from "./taking.ts";
 import { Taking } from "./taking.ts";
 
@@ -112,7 +112,8 @@ export class Resumption implements SessionsElsewhere {
     const transfer = ++this.#transfers;
     const taking = new Taking(transfer, { request, process }, this.#takingTerms);
     this.#takings.set(transfer, taking);
-    if (this.#takings.size > MAX_TAKINGS_KEPT) this.#forgetOldest();
+    const max = this.#options.maxTakings ?? DEFAULT_MAX_TAKINGS;
+    if (this.#takings.size > max) this.#forgetOldest();
     taking.begin();
     return { arrival: taking.arrival, cancel: () => taking.gone() };
   }

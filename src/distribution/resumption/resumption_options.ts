@@ -10,10 +10,17 @@ export interface ResumptionOptions {
   readonly expireAfterMs: number;
   /** Sessions that may be on their way from here at once. @default 10000 */
   readonly maxGivings?: number;
+  /**
+   * Transfers of which a taker knows, when asked again, that it took them. Clients make them, one with each
+   * move of a session; a few hundred bytes each. @default 100000
+   */
+  readonly maxTakings?: number;
 }
 
 /** Sessions that may be on their way from a node at once, unless configured. */
 export const DEFAULT_MAX_GIVINGS = 10_000;
+/** Transfers that a taker remembers, unless told otherwise. */
+export const DEFAULT_MAX_TAKINGS = 100_000;
 
 // What follows is the protocol's and not the operator's: both ends count on it being alike, within the
 // `timeoutMs` that there is for all of it.
@@ -42,8 +49,3 @@ export const WINDOW_BYTES = 262_144;
 export const MAX_DETAILS_IN_ALL = 16_384;
 /** Senders of whom it is told what was delivered. */
 export const MAX_SENDERS = 2_048;
-/**
- * Transfers of which a taker knows, when asked again, that it took them. Clients make them, one with each
- * move of a session; a few hundred bytes each.
- */
-export const MAX_TAKINGS_KEPT = 100_000;

@@ -1,10 +1,19 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { FRAME_TYPE, haveFrame, queueFrame, sessionFrame } from "../wire/mod.ts";
+import {
+  decodeHave,
+  detailsFrames,
+  FRAME_TYPE,
+  haveFrame,
+  queueFrame,
+  sessionFrame,
+} from "../wire/mod.ts";
 import { bind } from "../../xmpp/c2s/_c2s_fixture.ts";
 import { parseJid } from "../../xmpp/mod.ts";
+import { Envelope } from "../mod.ts";
 import {
   a,
+  envelopeOf,
   expectMessages,
   failed,
   HOME,
@@ -694,3 +703,50 @@ for (
     assert.equal(nodes.all[1]!.session, undefined);
   });
 }
+
+Deno.test("a session brings 16384 things, and none that brings more is taken", async () => {
+  const directed = (count: number) =>
+    Array.from(
+      { length: count },
+      (_, i) => ({ kind: "directed" as const, jid: `a@b.example/${i}` }),
+    );
+  for (const [count, answered] of [[16_384, "commit"], [16_385, "decline"]] as const) {
+    await using nodes = new Nodes();
+    const steps: string[] = [];
+    nodes.between.heard = (frame) => {
+      if (frame[4] === FRAME_TYPE.have) steps.push(decodeHave(frame, 0, frame.length).step);
+    };
+    const empty = { transfer: 1, isEnd: true, isCaughtUp: false, stanzas: [] };
+    await imitate(nodes, [
+      sessionFrame(SESSION),
+      ...detailsFrames(1, directed(count)),
+      queueFrame(empty),
+    ]);
+    assert.equal(steps[0], answered, `${count}`);
+  }
+});
+
+/** A session of alice's at `one`, without a connection and with a stanza, goes to `two`. */
+async function move(one: TestNode, two: TestNode, resource: string): Promise<void> {
+  const { peer, id } = await one.enter(resource);
+  peer.cut();
+  await settle();
+  const { sequence, process, origin, sentAtUs, ttl, bounces, mayBeRepeat } = envelopeOf("m", 1);
+  const stanza = { ...message("m"), to: parseJid(`alice@example.com/${resource}`) };
+  const fields = { stanza, sequence, process, origin, sentAtUs, ttl, bounces, mayBeRepeat };
+  assert.equal(one.registry.deliver(stanza, new Envelope(fields)), "delivered");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+}
+
+Deno.test("a node remembers as many of the sessions that it took as maxTakings, and not one more", async () => {
+  await using nodes = new Nodes(2, [{}, { maxTakings: 2 }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const known: number[] = [];
+  for (const resource of ["r1", "r2", "r3", "r4"]) {
+    await move(one, two, resource);
+    await nodes.pass(100);
+    known.push(two.resumption.takings);
+  }
+  assert.deepEqual(known, [1, 2, 2, 2]);
+});
