@@ -19,12 +19,14 @@ const CHUNK_MESSAGES = 50;
 /** The sender is held back when this long nothing more is taken from it. */
 const STALLED_MS = 1500;
 
-const LANE_MAX_ITEMS = 2000;
 /**
- * What two clients have at a time in the hands of their node, some 700 stanzas each, finds room above
- * the mark at which they are held back. That of six does not.
+ * What a client has at a time in the hands of its node are some 700 stanzas of this size. Between the mark
+ * at which it is held back, half of the bound, and what is kept for errors, an eighth, a wide lane has
+ * room for that of two; a narrow one not for that of six.
  */
-const FEW = 1;
+const WIDE_ITEMS = 4000;
+const NARROW_ITEMS = 2000;
+const ONE = 1;
 const MANY = 6;
 /** Of everyone together, at each end. */
 const QUESTIONS = 12_000;
@@ -44,38 +46,40 @@ const MISERLY_DATACENTER: Scenario = {
   run: feedTheMiser,
 };
 
-const NARROW_LANES = {
-  datacenters: 2,
-  configure(configuration: CausewayConfiguration) {
-    configuration["limits"] = { lane_max_items: LANE_MAX_ITEMS, link_credit_bytes: 16_384 };
-  },
-} satisfies ClusterOptions;
+function lanesOf(items: number) {
+  return {
+    datacenters: 2,
+    configure(configuration: CausewayConfiguration) {
+      configuration["limits"] = { lane_max_items: items, link_credit_bytes: 16_384 };
+    },
+  } satisfies ClusterOptions;
+}
 
 const HELD_BACK: Scenario = {
   name: "held-back-lanes",
   summary: "two clients who answer each other are held back by their lanes, and refused nothing",
-  options: NARROW_LANES,
+  options: lanesOf(WIDE_ITEMS),
   async run(cluster, say) {
-    const { fullest, refused, said } = await answerEachOther(cluster, FEW);
+    const { fullest, refused, said } = await answerEachOther(cluster, ONE);
     for (const [index, items] of fullest.entries()) {
-      assert.ok(items >= LANE_MAX_ITEMS / 2, `dc${index + 1}'s lane held ${items} at most`);
+      assert.ok(items >= WIDE_ITEMS / 2, `dc${index + 1}'s lane held ${items} at most`);
     }
     assert.equal(refused, 0, "who writes here is slowed, not refused");
-    say(`${said} questions and answers, over lanes of ${LANE_MAX_ITEMS}, all arrived`);
+    say(`${said} questions and answers, over lanes of ${WIDE_ITEMS}, all arrived`);
   },
 };
 
 const FULL_LANES: Scenario = {
   name: "full-lanes",
   summary: "two datacenters answer each other with full lanes: all goes on, and nothing is lost",
-  options: NARROW_LANES,
+  options: lanesOf(NARROW_ITEMS),
   async run(cluster, say) {
     const { refusedAt, refused, said } = await answerEachOther(cluster, MANY);
     for (const [index, count] of refusedAt.entries()) {
       assert.ok(count > 0, `dc${index + 1}'s lane was never full`);
     }
     // full again and again: it goes on all the time
-    assert.ok(said - refused > 4 * LANE_MAX_ITEMS, `only ${said - refused} got through`);
+    assert.ok(said - refused > 4 * NARROW_ITEMS, `only ${said - refused} got through`);
     say(`of ${said} questions and answers full lanes refused ${refused}; all others arrived`);
   },
 };
