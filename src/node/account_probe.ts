@@ -1,5 +1,5 @@
-import { buildStanza, element, FullJid, stanzaElement } from "../xmpp/mod.ts";
-import type { Jid, Stanza } from "../xmpp/mod.ts";
+import { buildStanza, element, FullJid } from "../xmpp/mod.ts";
+import type { Stanza } from "../xmpp/mod.ts";
 
 /**
  * Asks the account's resources on the datacenter's other nodes for their presence, on behalf of one
@@ -13,9 +13,4 @@ export function accountProbe(jid: FullJid): Stanza {
 export function isAccountProbe({ kind, type, from, to }: Stanza): boolean {
   return kind === "presence" && type === "probe" && from instanceof FullJid &&
     from.bare.text === to.text;
-}
-
-/** The same stanza, to somebody else. */
-export function readdress(stanza: Stanza, to: Jid): Stanza {
-  return buildStanza(stanzaElement(stanza), { from: stanza.from, to });
 }

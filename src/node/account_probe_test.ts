@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { buildStanza, element, FullJid, parseJid } from "../xmpp/mod.ts";
-import { accountProbe, isAccountProbe, readdress } from "./account_probe.ts";
+import { accountProbe, isAccountProbe } from "./account_probe.ts";
 
 const PHONE = parseJid("alice@example.com/phone");
 
@@ -23,18 +23,4 @@ Deno.test("isAccountProbe() tells it from what clients and other accounts send",
       ["unavailable", "alice@example.com/phone", "alice@example.com"],
     ] as const
   ) assert.equal(isAccountProbe(presence(type, from, to)), false, `${type} ${from} ${to}`);
-});
-
-Deno.test("readdress() changes nothing but the recipient", () => {
-  const from = parseJid("alice@example.com/desk");
-  const last = buildStanza(element("presence", {}, element("priority", {}, "5")), {
-    from,
-    to: from.bare,
-  });
-  const told = readdress(last, PHONE);
-  assert.deepEqual([told.kind, told.type, told.from.text], ["presence", "available", from.text]);
-  assert.equal(told.to.text, PHONE.text);
-  const text = new TextDecoder().decode(told.bytes);
-  assert.match(text, /to=['"]alice@example\.com\/phone['"]/);
-  assert.match(text, /<priority>5<\/priority>/);
 });

@@ -1,8 +1,9 @@
 import type { Envelope } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
+import { readdress } from "../xmpp/mod.ts";
 
-import { isAccountProbe, readdress } from "./account_probe.ts";
+import { isAccountProbe } from "./account_probe.ts";
 
 /** What this node's own side is made of. */
 export interface LocalParts {

@@ -21,6 +21,20 @@ export function writtenId(stanza: Stanza): string | undefined {
   return DECODER.decode(stanza.bytes.subarray(TAG.spans[at + 3]! - 1, TAG.spans[at + 4]! + 1));
 }
 
+/**
+ * Where the root's attribute stands, with the white space before it; where it lacks, the place behind
+ * the root's name for it.
+ */
+export function attributeSpan(stanza: Stanza, name: string): readonly [start: number, end: number] {
+  const { bytes } = stanza;
+  TAG.nameEnd = bytes.length; // stays where not even a name can be read
+  const at = findAttribute(bytes, name);
+  if (at === -1) return [TAG.nameEnd, TAG.nameEnd];
+  let start = TAG.spans[at]!;
+  while (bytes[start - 1]! <= 0x20) start--;
+  return [start, TAG.spans[at + 4]! + 1];
+}
+
 /** Where in `TAG.spans` the root's attribute stands, or -1. */
 function findAttribute(bytes: Uint8Array, name: string): number {
   try {

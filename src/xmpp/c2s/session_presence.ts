@@ -1,7 +1,8 @@
 import type { Jid } from "../jid.ts";
+import { readdress } from "../readdress.ts";
 import type { Stanza } from "../stanza.ts";
 import { isSubscription } from "../stanza.ts";
-import { buildStanza, stanzaElement } from "../stanza_builder.ts";
+import { buildStanza } from "../stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
 import type { StanzaContext } from "../stanza_parser.ts";
 import { encodeAttribute } from "../xml/escape.ts";
@@ -123,9 +124,4 @@ export class SessionPresence {
 /** True for what tells of a resource, and not of its account. */
 function isOfResource({ type }: Stanza): boolean {
   return type === "available" || type === "unavailable";
-}
-
-/** The same presence, to someone else. */
-function readdress(stanza: Stanza, to: Jid): Stanza {
-  return buildStanza(stanzaElement(stanza), { from: stanza.from, to });
 }
