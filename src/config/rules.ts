@@ -8,8 +8,11 @@ import { REDIS } from "./schema_modules.ts";
 import type { Mistake } from "./shape_findings.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 
-/** What a frame holds besides the stanza: its head, and sender and recipient of 3 071 bytes each. */
-export const FRAME_OVERHEAD_BYTES = 8192;
+/**
+ * What a frame holds besides the stanza as it was received: its head, sender and recipient of 3 071
+ * bytes each, and the 16 384 bytes by which a stanza may grow when it is stamped.
+ */
+export const FRAME_OVERHEAD_BYTES = 24_576;
 
 type Rule = (file: PartialFile) => readonly Mistake[];
 

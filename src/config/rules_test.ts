@@ -270,15 +270,15 @@ const CASES: readonly Case[] = [
   },
   {
     what: "a frame one byte too small for a stanza",
-    text: appended("[limits]\nmax_stanza_bytes = 100000\nlink_max_frame_bytes = 108191\n"),
+    text: appended("[limits]\nmax_stanza_bytes = 100000\nlink_max_frame_bytes = 124575\n"),
     expected: [
-      "11: limits.link_max_frame_bytes: expected 108192 or more, so that a stanza of " +
-      "max_stanza_bytes (100000) fits a frame, found 108191",
+      "11: limits.link_max_frame_bytes: expected 124576 or more, so that a stanza of " +
+      "max_stanza_bytes (100000) fits a frame, found 124575",
     ],
   },
   {
     what: "a frame just large enough for a stanza",
-    text: appended("[limits]\nmax_stanza_bytes = 100000\nlink_max_frame_bytes = 108192\n"),
+    text: appended("[limits]\nmax_stanza_bytes = 100000\nlink_max_frame_bytes = 124576\n"),
     expected: [],
   },
   {

@@ -196,7 +196,7 @@ Deno.test("C2sListener ends a header that goes on for ever", async () => {
   for (let sent = 0; sent < 40_000; sent += 1000) mallory.send(" ".repeat(1000));
   await mallory.expectNext(OPENING);
   await expectEnd(mallory, "policy-violation");
-  assert.equal(limitHits(fixture, "unauthenticated-bytes"), 1);
+  assert.equal(limitHits(fixture, "stanza-bounds"), 1);
 });
 
 Deno.test("C2sListener waits negotiationTimeoutMs for a resource, also byte by byte", async () => {

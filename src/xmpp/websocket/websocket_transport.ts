@@ -13,6 +13,7 @@ import { FrameScanner } from "../xml/frame_scanner.ts";
 import { CLIENT_NAMESPACE, FRAMING_NAMESPACE, STREAM_NAMESPACE } from "../xml/namespaces.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import { frameStanza } from "../xml/stamp.ts";
+import { refuseLongHeader } from "../xml/stream_header.ts";
 import { closeMessage, openMessage, streamElementMessage } from "./framing.ts";
 import { HeldMessages } from "./held_messages.ts";
 
@@ -205,6 +206,7 @@ export class WebSocketTransport implements StreamTransport {
       this.#handlers!.footer();
     } else if (this.#isOpening) {
       this.#isOpening = false;
+      refuseLongHeader(element.end - element.start);
       this.#handlers!.header(headerOf(element));
     } else this.#handlers!.element(element);
   }

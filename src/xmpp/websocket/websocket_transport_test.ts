@@ -3,6 +3,7 @@ import { CausewayError } from "../../base/mod.ts";
 import type { StreamLimits } from "../stream/stream_limits.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
+import { MAX_HEADER_BYTES } from "../xml/stream_header.ts";
 import { MemoryWebSocket } from "./_memory_websocket.ts";
 import { WebSocketTransport } from "./websocket_transport.ts";
 
@@ -61,6 +62,16 @@ Deno.test("WebSocketTransport reads <open/>, elements and <close/>", () => {
     lang: "de",
     prefixes: [],
   });
+});
+
+Deno.test("WebSocketTransport takes an <open/> of MAX_HEADER_BYTES and none that is longer", () => {
+  const open = (bytes: number) => OPEN.replace("/>", `${" ".repeat(bytes - OPEN.length)}/>`);
+  const accepted = transportWith();
+  accepted.say(open(MAX_HEADER_BYTES));
+  assert.deepEqual(accepted.events, ["header"]);
+  const refused = transportWith();
+  refused.say(open(MAX_HEADER_BYTES + 1));
+  assert.equal(refused.events[0], "failed policy-violation stanza-bounds");
 });
 
 Deno.test("WebSocketTransport makes whole messages of all that it sends", () => {

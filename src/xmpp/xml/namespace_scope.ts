@@ -10,6 +10,12 @@ import { failScan } from "./scan_failure.ts";
 import type { NamespaceBinding } from "./scanner_types.ts";
 import { SPAN, type TagScanner } from "./tag_scanner.ts";
 
+/**
+ * Characters of a namespace; the longest in use have about 70. A name may be written once and meant
+ * thousands of times, which costs whoever writes it out in full.
+ */
+export const MAX_NAMESPACE_LENGTH = 1024;
+
 const NO_BINDINGS: readonly NamespaceBinding[] = [];
 
 /** A declaration that is in force, and what of it one top-level element has made use of. */
@@ -168,6 +174,7 @@ export class NamespaceScope {
     if (prefix === "xmlns" || namespace === XMLNS_NAMESPACE) {
       failScan("not-well-formed", "a declaration that rebinds xmlns");
     }
+    refuseLong(namespace);
     if (namespace.trim() === "") failScan("not-well-formed", "a prefix bound to nothing");
     if (prefix === "xml") return;
     const declared: Declared = {
@@ -198,5 +205,11 @@ export function defaultNamespace(bytes: Uint8Array, tag: TagScanner): string {
   if (namespace === XML_NAMESPACE || namespace === XMLNS_NAMESPACE) {
     failScan("not-well-formed", "a default namespace that is reserved");
   }
+  refuseLong(namespace);
   return namespace;
+}
+
+function refuseLong(namespace: string): void {
+  if (namespace.length <= MAX_NAMESPACE_LENGTH) return;
+  failScan("policy-violation", `a namespace of more than ${MAX_NAMESPACE_LENGTH} characters`);
 }

@@ -1,29 +1,69 @@
 import { escapeText, escapeValue } from "./escape.ts";
 import { CLIENT_NAMESPACE } from "./namespaces.ts";
+import { failScan } from "./scan_failure.ts";
 import type { XmlElement } from "./xml_element.ts";
 
 /**
  * Writes a tree. Namespaces are declared as default namespaces, only where they change; the root
  * declares its own unless it is `parentNamespace`, the one in force where it will stand.
+ *
+ * @param maxLength characters at most; a namespace that was declared once may be written often
+ * @throws StreamFailure `policy-violation` past `maxLength`
  */
-export function serialize(element: XmlElement, parentNamespace = CLIENT_NAMESPACE): string {
-  let tag = `<${element.name}`;
-  if (element.namespace !== parentNamespace) tag += ` xmlns='${escapeValue(element.namespace)}'`;
-  let prefixes = 0;
-  for (const [name, value] of Object.entries(element.attributes)) {
-    if (name.startsWith("{")) {
-      const close = name.lastIndexOf("}");
-      const prefix = `ns${prefixes++}`;
-      tag += ` xmlns:${prefix}='${escapeValue(name.slice(1, close))}' ${prefix}:` +
-        `${name.slice(close + 1)}='${escapeValue(value)}'`;
-    } else {
-      tag += ` ${name}='${escapeValue(value)}'`;
+export function serialize(
+  element: XmlElement,
+  parentNamespace = CLIENT_NAMESPACE,
+  maxLength = Infinity,
+): string {
+  const writer = new Writer(maxLength);
+  writer.element(element, parentNamespace);
+  return writer.text;
+}
+
+class Writer {
+  text = "";
+  readonly #maxLength: number;
+
+  constructor(maxLength: number) {
+    this.#maxLength = maxLength;
+  }
+
+  element(element: XmlElement, parentNamespace: string): void {
+    this.#write(`<${element.name}`);
+    if (element.namespace !== parentNamespace) {
+      this.#write(` xmlns='${escapeValue(element.namespace)}'`);
     }
+    let prefixes = 0;
+    for (const [name, value] of Object.entries(element.attributes)) {
+      if (name.startsWith("{")) {
+        const close = name.lastIndexOf("}");
+        const prefix = `ns${prefixes++}`;
+        this.#write(
+          ` xmlns:${prefix}='${escapeValue(name.slice(1, close))}' ${prefix}:` +
+            `${name.slice(close + 1)}='${escapeValue(value)}'`,
+        );
+      } else {
+        this.#write(` ${name}='${escapeValue(value)}'`);
+      }
+    }
+    if (element.children.length === 0) {
+      this.#write("/>");
+      return;
+    }
+    this.#write(">");
+    for (const child of element.children) {
+      if (typeof child === "string") this.#write(escapeText(child));
+      else this.element(child, element.namespace);
+    }
+    this.#write(`</${element.name}>`);
   }
-  if (element.children.length === 0) return `${tag}/>`;
-  let content = "";
-  for (const child of element.children) {
-    content += typeof child === "string" ? escapeText(child) : serialize(child, element.namespace);
+
+  #write(text: string): void {
+    this.text += text;
+    if (this.text.length <= this.#maxLength) return;
+    failScan(
+      "policy-violation",
+      `a stanza that has more than ${this.#maxLength} characters as sent`,
+    );
   }
-  return `${tag}>${content}</${element.name}>`;
 }

@@ -7,6 +7,12 @@ import type { ScannedElement } from "./scanner_types.ts";
 import { serialize } from "./serialize.ts";
 import { XmlElement, type XmlNode } from "./xml_element.ts";
 
+/**
+ * Bytes that a stanza may have more than were received, for what is stamped on it and for what it
+ * takes to carry its namespaces with it. A frame of a link has room for them.
+ */
+export const MAX_GROWTH_BYTES = 16_384;
+
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 const FRAMED_XMLNS = encodeAttribute("xmlns", CLIENT_NAMESPACE);
@@ -29,7 +35,8 @@ export interface StampOptions {
  * The self-contained bytes of a stanza (see `Stanza`): without the content namespace, with what the
  * server stamps on it and every prefix declared that only the stream header knew.
  *
- * @throws StreamFailure `bad-namespace-prefix` where the stanza uses the stream's own prefix
+ * @throws StreamFailure `bad-namespace-prefix` where the stanza uses the stream's own prefix,
+ *   `policy-violation` where it would grow by more than `MAX_GROWTH_BYTES`
  */
 export function stampStanza(element: ScannedElement, options: StampOptions): Uint8Array {
   for (const binding of element.inheritedPrefixes) {
@@ -52,6 +59,7 @@ export function stampStanza(element: ScannedElement, options: StampOptions): Uin
     if (i !== removedFrom && i !== removedXmlns && i !== removedTo) continue;
     length -= removedEnd(element, i) - removedStart(element, i);
   }
+  refuseGrowth(element, length);
 
   const out = options.slab.allocate(length);
   const { buffer } = element;
@@ -79,6 +87,11 @@ export function frameStanza(bytes: Uint8Array): Uint8Array {
   framed.set(FRAMED_XMLNS, nameEnd);
   copy(framed, nameEnd + FRAMED_XMLNS.length, bytes, nameEnd, bytes.length);
   return framed;
+}
+
+function refuseGrowth(element: ScannedElement, length: number): void {
+  if (length <= element.end - element.start + MAX_GROWTH_BYTES) return;
+  failScan("policy-violation", `a stanza that grows by more than ${MAX_GROWTH_BYTES} bytes`);
 }
 
 /** What goes behind the root's name; mostly one piece. */
@@ -132,11 +145,15 @@ function stampTree(element: ScannedElement, options: StampOptions): Uint8Array {
   const attributes: Record<string, string> = { ...tree.attributes };
   if (options.from !== undefined) delete attributes["from"];
   if (options.replacesTo === true) delete attributes["to"];
-  const text = serialize(renamed(tree.withAttributes(attributes), tree.namespace));
-  const stamped = insertions(element, options).map((piece) => DECODER.decode(piece)).join("");
-  return options.slab.copy(
-    ENCODER.encode(`<${tree.name}${stamped}${text.slice(tree.name.length + 1)}`),
+  const text = serialize(
+    renamed(tree.withAttributes(attributes), tree.namespace),
+    CLIENT_NAMESPACE,
+    element.end - element.start + MAX_GROWTH_BYTES,
   );
+  const stamped = insertions(element, options).map((piece) => DECODER.decode(piece)).join("");
+  const bytes = ENCODER.encode(`<${tree.name}${stamped}${text.slice(tree.name.length + 1)}`);
+  refuseGrowth(element, bytes.length);
+  return options.slab.copy(bytes);
 }
 
 /** Elements of the stream's content namespace under its common name. */

@@ -6,7 +6,7 @@ import { scanFrame } from "./frame_scanner.ts";
 import { CLIENT_NAMESPACE, COMPONENT_NAMESPACE } from "./namespaces.ts";
 import { parseElement } from "./parse_element.ts";
 import { StreamFailure } from "./scan_failure.ts";
-import { frameStanza, type StampOptions, stampStanza } from "./stamp.ts";
+import { frameStanza, MAX_GROWTH_BYTES, type StampOptions, stampStanza } from "./stamp.ts";
 import { StreamScanner } from "./stream_scanner.ts";
 import type { XmlElement } from "./xml_element.ts";
 
@@ -223,6 +223,30 @@ Deno.test("stampStanza() keeps what the stanza says, whatever stands in it", () 
     ),
     { numRuns: 1000 },
   );
+});
+
+Deno.test("stampStanza() lets a stanza grow by MAX_GROWTH_BYTES, and no further", () => {
+  const client = `xmlns='${CLIENT_NAMESPACE}'`;
+  const fresh = "<message to='b@c'/>";
+  const lang = (bytes: number) => ({ lang: new Uint8Array(bytes).fill(0x78) });
+  assert.equal(stamp(fresh, lang(MAX_GROWTH_BYTES)).length, fresh.length + MAX_GROWTH_BYTES);
+  const tooLarge = { condition: "policy-violation" };
+  assert.throws(() => stamp(fresh, lang(MAX_GROWTH_BYTES + 1)), tooLarge);
+
+  // As a tree: its namespace is written where it was a prefix, its text with references.
+  const long = "n".repeat(1000);
+  const tree = (child: string, count: number) =>
+    `<c:message xmlns:c='jabber:client' xmlns:x='${long}' to='b@c'>${
+      child.repeat(count)
+    }</c:message>`;
+  assert.equal(
+    stamp(tree("<x:b/>", 17), {}, client).length,
+    17 * 1013 + "<message to='b@c'></message>".length,
+  );
+  assert.throws(() => stamp(tree("<x:b/>", 20), {}, client), tooLarge);
+  assert.throws(() => stamp(tree("<x:b/>", 30_000), {}, client), tooLarge);
+  assert.throws(() => stamp(tree("<b x:a=''/>", 15_000), {}, client), tooLarge);
+  assert.throws(() => stamp(tree("<![CDATA[<<<<<<<<<<<<<<<<<<<<]]>", 1000), {}, client), tooLarge);
 });
 
 Deno.test("frameStanza() declares the namespace that RFC 7395 asks for", () => {

@@ -1,8 +1,15 @@
 import { textOf } from "./ascii_interner.ts";
 import { decodeValue } from "./attribute_value.ts";
 import { defaultNamespace, type NamespaceScope } from "./namespace_scope.ts";
+import { failScan } from "./scan_failure.ts";
 import type { StreamHeader } from "./scanner_types.ts";
 import { SPAN, type TagScanner } from "./tag_scanner.ts";
+
+/**
+ * Bytes of a stream header; an honest one has about 200. What it declares goes into every stanza that
+ * makes use of it.
+ */
+export const MAX_HEADER_BYTES = 4096;
 
 /** Reads a stream header (RFC 6120 §4.7) and puts its namespaces in force for what follows. */
 export function readStreamHeader(
@@ -31,4 +38,10 @@ export function readStreamHeader(
     lang: values.get("xml:lang"),
     prefixes: scope.adoptHeader(contentNamespace),
   };
+}
+
+/** Throws for a stream header, or the beginning of one, that has so many bytes. */
+export function refuseLongHeader(bytes: number): void {
+  if (bytes <= MAX_HEADER_BYTES) return;
+  failScan("policy-violation", `a stream header of more than ${MAX_HEADER_BYTES} bytes`);
 }

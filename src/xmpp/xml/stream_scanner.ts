@@ -6,7 +6,7 @@ import { failScan } from "./scan_failure.ts";
 import { ScannedElementView } from "./scanned_element_view.ts";
 import { resolveScannerLimits } from "./scanner_limits.ts";
 import type { ScannerHandlers, ScannerLimits, StreamHeader } from "./scanner_types.ts";
-import { readStreamHeader } from "./stream_header.ts";
+import { readStreamHeader, refuseLongHeader } from "./stream_header.ts";
 import { TagEndFinder } from "./tag_end_finder.ts";
 import { CHAR_CLASS, SPACE, utf8Step } from "./xml_chars.ts";
 import { skipDeclaration } from "./xml_declaration.ts";
@@ -200,13 +200,18 @@ export class StreamScanner {
   }
 
   #scanHeader(bytes: Uint8Array, base: number, end: number): number {
-    if (this.#tagEnd.isActive && !this.#tagEnd.find(bytes, base, end)) return -1;
+    if (this.#tagEnd.isActive && !this.#tagEnd.find(bytes, base, end)) {
+      refuseLongHeader(end - base);
+      return -1;
+    }
     const found = scanStartTag(bytes, base + 1, end, this.#limits.maxAttributes);
     if (found === undefined) {
+      refuseLongHeader(end - base);
       this.#tagEnd.begin(1);
       this.#tagEnd.find(bytes, base, end);
       return -1;
     }
+    refuseLongHeader(found.after - base);
     this.#headerName = textOf(bytes, found.tag.nameStart, found.tag.nameEnd);
     this.#header = readStreamHeader(bytes, found.tag, this.#scope);
     if (found.tag.isEmpty) failScan("invalid-xml", "a stream that ends in its start tag");

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { bytewise, recordScan } from "./_scan_recorder.ts";
 import { StreamFailure } from "./scan_failure.ts";
+import { MAX_NAMESPACE_LENGTH } from "./namespace_scope.ts";
+import { MAX_HEADER_BYTES } from "./stream_header.ts";
 import { StreamScanner } from "./stream_scanner.ts";
 import { MAX_REFERENCE_BYTES } from "./xml_references.ts";
 
@@ -94,5 +96,35 @@ Deno.test("StreamScanner accepts a reference below its bound and refuses one abo
   for (const cut of [(bytes: Uint8Array) => [bytes], bytewise]) {
     assert.equal(recordScan(cut(stream(MAX_REFERENCE_BYTES))).failure, undefined);
     assert.equal(recordScan(cut(stream(MAX_REFERENCE_BYTES + 1))).failure, "policy-violation");
+  }
+});
+
+Deno.test("StreamScanner accepts a header of MAX_HEADER_BYTES and refuses one byte more", () => {
+  const header = (bytes: number) =>
+    ENCODER.encode(HEADER.replace(/>$/, ` a='${"x".repeat(bytes - HEADER.length - 5)}'>`));
+  for (const cut of [(bytes: Uint8Array) => [bytes], bytewise]) {
+    assert.equal(header(MAX_HEADER_BYTES).length, MAX_HEADER_BYTES);
+    const accepted = recordScan(cut(header(MAX_HEADER_BYTES)));
+    assert.deepEqual([accepted.failure, accepted.events.length], [undefined, 1]);
+    const refused = recordScan(cut(header(MAX_HEADER_BYTES + 1)));
+    assert.deepEqual([refused.failure, refused.events.length], ["policy-violation", 0]);
+  }
+  const endless = ENCODER.encode(`<stream ${" ".repeat(MAX_HEADER_BYTES)}`);
+  assert.equal(recordScan([endless]).failure, "policy-violation", "its end need not be awaited");
+});
+
+Deno.test("StreamScanner accepts a namespace of MAX_NAMESPACE_LENGTH and refuses a longer one", () => {
+  for (
+    const stanza of [
+      (namespace: string) => `<a xmlns='${namespace}'/>`,
+      (namespace: string) => `<a><b xmlns='${namespace}'/></a>`,
+      (namespace: string) => `<a xmlns:p='${namespace}'/>`,
+      (namespace: string) => `<a><b xmlns:p='${namespace}'/></a>`,
+    ]
+  ) {
+    const failure = (length: number) =>
+      recordScan([ENCODER.encode(HEADER + stanza("n".repeat(length)))]).failure;
+    assert.equal(failure(MAX_NAMESPACE_LENGTH), undefined);
+    assert.equal(failure(MAX_NAMESPACE_LENGTH + 1), "policy-violation");
   }
 });
