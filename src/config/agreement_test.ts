@@ -177,6 +177,7 @@ const STREAM_LIMITS = [
   ["max_late_bytes", "maxLateBytes", 1],
   ["sasl_attempts", "maxAuthFailures", 1],
   ["max_pending_bytes", "maxPendingBytes", 1],
+  ["max_owed_bytes", "maxOwedBytes", 1],
   ["slow_reader_timeout", "slowReaderMs", 1000],
   ["keepalive_interval", "keepaliveIntervalMs", 1000],
 ] as const;
@@ -196,7 +197,8 @@ Deno.test("the defaults of the file are those of stream management", () => {
   const { bufferMax, bufferMaxBytes, unsettledMax, resumeElsewhereMax, ...rest } = parse(SOUND)
     .streamManagement!;
   assert.equal(resumeElsewhereMax, DEFAULT_MAX_GIVINGS);
-  const { maxItems, maxBytes, maxUnsettled, ...resolved } = resolveStreamManagement();
+  const { maxItems, maxBytes, maxUnsettled, maxOwedBytes, ...resolved } = resolveStreamManagement();
+  assert.equal(parse(SOUND).limits.maxOwedBytes, maxOwedBytes);
   assert.deepEqual([bufferMax, bufferMaxBytes, unsettledMax], [maxItems, maxBytes, maxUnsettled]);
   assert.deepEqual(rest, resolved);
 });

@@ -109,6 +109,7 @@ export interface LimitsConfig {
   readonly adminMaxBodyBytes: number;
   readonly saslAttempts: number;
   readonly maxPendingBytes: number;
+  readonly maxOwedBytes: number;
   readonly slowReaderTimeoutMs: number;
   readonly websocketMaxFragments: number;
   readonly httpMaxHeadBytes: number;

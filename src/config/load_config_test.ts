@@ -55,6 +55,7 @@ Deno.test("parseConfig() fills in every default", () => {
       adminMaxBodyBytes: 65_536,
       saslAttempts: 3,
       maxPendingBytes: 1_048_576,
+      maxOwedBytes: 67_108_864,
       slowReaderTimeoutMs: 30_000,
       websocketMaxFragments: 1024,
       httpMaxHeadBytes: 16_384,

@@ -195,6 +195,7 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     adminMaxBodyBytes: limits.admin_max_body_bytes,
     saslAttempts: limits.sasl_attempts,
     maxPendingBytes: limits.max_pending_bytes,
+    maxOwedBytes: limits.max_owed_bytes,
     slowReaderTimeoutMs: toMs(limits.slow_reader_timeout),
     websocketMaxFragments: limits.websocket_max_fragments,
     httpMaxHeadBytes: limits.http_max_head_bytes,

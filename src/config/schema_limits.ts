@@ -120,6 +120,11 @@ export const LIMITS = z.strictObject({
   max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
     "bytes that may wait for a client or component that reads slowly; a stanza past it is refused, and over half of it nothing is read from that peer",
   ),
+  max_owed_bytes: integer(0, 1_073_741_824).default(67_108_864).describe(
+    "bytes that may wait beyond that of errors by which nodes answer what a client or component has " +
+      "sent, so that it gets them when very many come back at once; one past it is dropped and " +
+      "counted. As many again may wait for a client with stream management to acknowledge them",
+  ),
   slow_reader_timeout: secondsBetween(0.01, 3600).default(30).describe(
     "after this long with stanzas refused for want of reading, and less than half of " +
       "`max_pending_bytes` read in it, a connection is cut; and after twice as long of reading nothing " +

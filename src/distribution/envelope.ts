@@ -1,3 +1,4 @@
+import { areDetached } from "../xmpp/mod.ts";
 import type { Stanza } from "../xmpp/mod.ts";
 import { Duty } from "./duty.ts";
 import type { Settler } from "./duty.ts";
@@ -90,6 +91,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   /** Copies the stanza out of the read buffer or slab it lies in, to be held for long. */
   detach(): void {
     const { kind, type, from, to, bytes } = this.stanza;
+    if (areDetached(bytes)) return;
     this.stanza = { kind, type, from, to, bytes: bytes.slice() };
   }
 

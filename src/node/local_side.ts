@@ -16,7 +16,7 @@ export interface LocalParts {
   };
   readonly components: {
     find(domain: string): unknown;
-    deliver(stanza: Stanza): NodeOutcome;
+    deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
   };
   readonly services: { handle(stanza: Stanza): NodeOutcome };
   /** Sends a service's answer; `request` is what it answers, and its duty to settle goes along. */
@@ -100,7 +100,7 @@ export class LocalSide implements NodeSide {
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
       return sessions.deliver(stanza, envelope);
     }
-    if (components.find(domainpart) !== undefined) return components.deliver(stanza);
+    if (components.find(domainpart) !== undefined) return components.deliver(stanza, envelope);
     return localpart === "" && serviceHosts.has(domainpart)
       ? this.askServices(stanza)
       : "no-session";

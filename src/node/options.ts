@@ -85,17 +85,23 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
 }
 
 /** What the configuration says about stream management; undefined when it is off. */
-export function managementOptions({ streamManagement }: Config):
+export function managementOptions({ streamManagement, limits }: Config):
   | StreamManagementOptions
   | undefined {
   if (streamManagement === undefined) return undefined;
   const { bufferMax, bufferMaxBytes, unsettledMax, resumeElsewhereMax: _, ...rest } =
     streamManagement;
-  return { maxItems: bufferMax, maxBytes: bufferMaxBytes, maxUnsettled: unsettledMax, ...rest };
+  return {
+    maxItems: bufferMax,
+    maxBytes: bufferMaxBytes,
+    maxUnsettled: unsettledMax,
+    maxOwedBytes: limits.maxOwedBytes,
+    ...rest,
+  };
 }
 
 /** What the configuration says about sessions that go from one node to another; undefined when none do. */
-export function resumptionOptions({ streamManagement, globalDistrib }: Config):
+export function resumptionOptions({ streamManagement, globalDistrib, limits }: Config):
   | ResumptionOptions
   | undefined {
   if (streamManagement === undefined) return undefined;
@@ -105,6 +111,7 @@ export function resumptionOptions({ streamManagement, globalDistrib }: Config):
     timeoutMs: resumeElsewhereTimeoutMs,
     maxItems: bufferMax,
     maxBytes: bufferMaxBytes,
+    maxOwedBytes: limits.maxOwedBytes,
     maxGivings: resumeElsewhereMax,
     expireAfterMs: globalDistrib.redis.expireAfterMs,
   };
@@ -121,6 +128,7 @@ export function streamLimits({ limits }: Config): StreamLimits {
     maxLateBytes: limits.maxLateBytes,
     maxAuthFailures: limits.saslAttempts,
     maxPendingBytes: limits.maxPendingBytes,
+    maxOwedBytes: limits.maxOwedBytes,
     slowReaderMs: limits.slowReaderTimeoutMs,
     keepaliveIntervalMs: limits.keepaliveIntervalMs,
   };
@@ -131,7 +139,7 @@ export function portLimits({ limits }: Config): ListenerLimits {
   return {
     maxConnections: limits.maxConnections,
     // The edge refuses stanzas before; what is past twice as much is cut, whatever it is.
-    maxPendingBytes: 2 * limits.maxPendingBytes,
+    maxPendingBytes: 2 * limits.maxPendingBytes + limits.maxOwedBytes,
     lingerMs: limits.closeTimeoutMs,
     handshakeTimeoutMs: Math.min(limits.authenticationTimeoutMs, limits.tlsHandshakeTimeoutMs),
     maxHandshakes: limits.maxUnauthenticated,

@@ -35,6 +35,7 @@ close_timeout = 2.6
 max_connections = 29
 max_unauthenticated = 30
 max_pending_bytes = 20000
+max_owed_bytes = 3000
 admin_max_connections = 21
 admin_request_timeout = 2.2
 admin_max_head_bytes = 2300
@@ -110,7 +111,7 @@ Deno.test("adminLimits() gives the admin API the bounds of the file", () => {
 Deno.test("portLimits() gives a port the bounds of the file, and no handshake longer than a login", () => {
   const bounds = {
     maxConnections: 29,
-    maxPendingBytes: 40_000,
+    maxPendingBytes: 43_000,
     lingerMs: 2600,
     handshakeTimeoutMs: 2700,
     maxHandshakes: 30,

@@ -111,6 +111,7 @@ export type {
   Unfreezing,
 } from "./sm/mod.ts";
 export {
+  areDetached,
   isWorthRouting,
   OwnDelivery,
   resolveStreamManagement,

@@ -101,6 +101,7 @@ export class TestNode {
       timeoutMs: 5_000,
       maxItems: options.maxItems ?? 5_000,
       maxBytes: 8_388_608,
+      maxOwedBytes: 67_108_864,
       expireAfterMs: 120_000,
       ...(options.maxGivings === undefined ? {} : { maxGivings: options.maxGivings }),
       ...(options.maxTakings === undefined ? {} : { maxTakings: options.maxTakings }),

@@ -161,7 +161,13 @@ class World {
     this.session.isCovered = isCovered ?? true;
     this.session.directed = situation.directed ?? 1;
     this.giving = new Giving({ transfer: TRANSFER, link: this.link() }, {
-      options: { timeoutMs: TIMEOUT_MS, maxItems: 100, maxBytes: 1e6, expireAfterMs: 120_000 },
+      options: {
+        timeoutMs: TIMEOUT_MS,
+        maxItems: 100,
+        maxBytes: 1e6,
+        maxOwedBytes: 1e6,
+        expireAfterMs: 120_000,
+      },
       process: OLD,
       localHost: "dc1.example.com",
       sessions: { freeze: () => freezing ?? { kind: "frozen", session: this.session } },

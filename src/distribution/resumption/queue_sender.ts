@@ -119,6 +119,7 @@ export class QueueSender implements Relay {
       ttl: 0,
       bounces: 0,
       mayBeRepeat: false,
+      isOwed: delivery.isOwed,
     };
   }
 }

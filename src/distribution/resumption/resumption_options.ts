@@ -6,6 +6,8 @@ export interface ResumptionOptions {
   readonly maxItems: number;
   /** Bytes that they may cost. */
   readonly maxBytes: number;
+  /** Bytes that errors which are owed may cost besides. */
+  readonly maxOwedBytes: number;
   /** Time after which a node that cannot be reached is given up. */
   readonly expireAfterMs: number;
   /** Sessions that may be on their way from here at once. @default 10000 */

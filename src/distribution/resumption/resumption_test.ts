@@ -538,6 +538,25 @@ Deno.test("a session without a place at its new node is given up, and nothing of
   assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "no-place" }), 1);
 });
 
+Deno.test("a session brings what its client is owed, however much else it has", async () => {
+  const options = { maxItems: 3, management: { maxItems: 3 } };
+  await using nodes = new Nodes(2, [options, options]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  peer.cut();
+  await settle();
+  one.deliver("m1", "m2", "m3");
+  for (let n = 0; n < 9; n++) {
+    const { stanza, ...rest } = envelopeOf(`e${n}`, 100 + n);
+    const error = new Envelope({ ...rest, stanza: { ...stanza, type: "error" }, isOwed: true });
+    assert.equal(one.registry.deliver(error.stanza, error), "delivered");
+  }
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await again.expect("id='e8'");
+  assert.equal(two.session?.isHibernating, false);
+});
+
 for (const [count, isTaken] of [[20, true], [21, false]] as const) {
   Deno.test(`a session with ${count} of at most 20 stanzas ${isTaken ? "comes" : "stays"}`, async () => {
     await using nodes = new Nodes(2, [{}, { maxItems: 20 }]);

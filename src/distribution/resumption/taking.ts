@@ -56,7 +56,9 @@ export class Taking implements Settler {
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
+  #queueItems = 0;
   #queueBytes = 0;
+  #owedBytes = 0;
   #received = 0;
   #settled = 0;
   /** Settled while one before them is not. */
@@ -142,8 +144,9 @@ export class Taking implements Settler {
         fields.sequence === 0 ? this.#own(stanza, number) : this.#envelope(fields, number),
       );
     }
-    const { maxItems, maxBytes } = this.#terms.options;
-    if (this.#queue.length > maxItems || this.#queueBytes > maxBytes) {
+    const { maxItems, maxBytes, maxOwedBytes } = this.#terms.options;
+    const isOver = this.#queueItems > maxItems || this.#queueBytes > maxBytes;
+    if (isOver || this.#owedBytes > maxOwedBytes) {
       return this.#step({ kind: "broken", reason: "too-large" });
     }
     this.#step({ kind: "queue", isEnd });
@@ -228,7 +231,12 @@ export class Taking implements Settler {
   #take(delivery: Delivery): void {
     if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
     this.#queue.push(delivery);
-    this.#queueBytes += delivery.stanza.bytes.length + OVERHEAD_BYTES;
+    const bytes = delivery.stanza.bytes.length + OVERHEAD_BYTES;
+    if (delivery.isOwed) this.#owedBytes += bytes;
+    else {
+      this.#queueItems++;
+      this.#queueBytes += bytes;
+    }
   }
 
   #follow(session: FollowedSession, delivery: Delivery): void {
@@ -329,7 +337,9 @@ export class Taking implements Settler {
     });
     const queue = this.#queue;
     this.#queue = [];
+    this.#queueItems = 0;
     this.#queueBytes = 0;
+    this.#owedBytes = 0;
     const session: ArrivedSession = {
       state: { ...state, directed },
       queue,

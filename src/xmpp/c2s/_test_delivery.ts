@@ -5,14 +5,17 @@ import type { StanzaFate } from "../stream/stanza_sink.ts";
 /** A stanza on its way as routing would lend it, and what became of it. */
 export class TestDelivery implements Delivery {
   readonly stanza: Stanza;
+  /** As of errors that answer what the client has sent. */
+  readonly isOwed: boolean;
   readonly #fate: StanzaFate | undefined;
   readonly #number: number;
   #keepers = 0;
   #isTaken = false;
   #isSettled = false;
 
-  constructor(stanza: Stanza, fate?: StanzaFate, number = 0) {
+  constructor(stanza: Stanza, fate?: StanzaFate, number = 0, isOwed = false) {
     this.stanza = stanza;
+    this.isOwed = isOwed;
     this.#fate = fate;
     this.#number = number;
   }

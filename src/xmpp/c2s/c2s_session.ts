@@ -118,9 +118,10 @@ export class C2sSession extends StreamSession<C2sContext>
   /** Writes `stanza`; with stream management it is kept too, as far as there is room. */
   override send(stanza: Stanza, delivery?: Delivery): boolean {
     const acks = this.#management?.acks;
-    if (acks === undefined) return super.send(stanza);
-    if (acks.mustRefuse(stanza) || (!this.isOpen && acks.isFull)) {
-      this.context.metrics.limitHit("unacknowledged-stanzas");
+    if (acks === undefined) return super.send(stanza, delivery);
+    const isOwed = delivery?.isOwed ?? stanza.type === "error";
+    if (acks.mustRefuse(stanza, isOwed) || (!this.isOpen && acks.isFull)) {
+      this.context.metrics.limitHit(isOwed ? "owed-bytes" : "unacknowledged-stanzas");
       return false;
     }
     acks.deliver(stanza, delivery);
@@ -443,7 +444,7 @@ export class C2sSession extends StreamSession<C2sContext>
         return readingMs();
       },
       sendNonza: (xml: string) => this.transport.sendNonza(xml),
-      write: (stanza: Stanza) => super.send(stanza),
+      write: (stanza: Stanza) => this.write(stanza, false), // what it is to wait for waits in the queue
     };
   }
 

@@ -461,6 +461,51 @@ Deno.test("a session takes maxItems, and one more once its client has acknowledg
   await expectMessages(peer, "5");
 });
 
+/** The error by which a node answers a stanza of alice's, as long as `byteLength`. */
+function owed(id: string, byteLength = 300): TestDelivery {
+  const { stanza } = message(id);
+  const padding = " ".repeat(byteLength - stanza.bytes.length - " type='error'".length);
+  const text = new TextDecoder().decode(stanza.bytes).replace("/>", ` type='error'${padding}/>`);
+  const bytes = new TextEncoder().encode(text);
+  return new TestDelivery({ ...stanza, type: "error", bytes }, undefined, 0, true);
+}
+
+Deno.test("a session takes what it is owed beyond maxItems, up to maxOwedBytes", async () => {
+  await using fixture = quiet({ management: { maxItems: 1, maxOwedBytes: 3 * (1024 + 300) } });
+  const { peer } = await manage(fixture);
+  const deliver = (delivery: TestDelivery) => fixture.registry.deliver(delivery.stanza, delivery);
+  const hits = () => metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "owed-bytes" });
+  assert.equal(deliver(message("1")), "delivered");
+  assert.equal(deliver(message("2")), "resource-constraint");
+  const byClient = new TestDelivery(owed("e0").stanza); // what another client calls an error
+  assert.equal(deliver(byClient), "resource-constraint");
+  for (const id of ["e1", "e2", "e3"]) assert.equal(deliver(owed(id)), "delivered");
+  assert.equal(hits(), 0);
+  assert.equal(deliver(owed("e4", 100)), "resource-constraint");
+  assert.equal(hits(), 1);
+  await peer.expectNext(/^<message [^>]*id='1'\/>(<message [^>]*id='e[123]' type='error' *\/>){3}/);
+  peer.send(A(2));
+  await peer.exchange(R, A(0));
+  assert.equal(deliver(owed("e5")), "delivered");
+  assert.equal(deliver(message("3")), "delivered");
+});
+
+Deno.test("a session without a connection keeps what it is owed, and ends past maxOwedBytes", async () => {
+  await using fixture = quiet({ management: { maxItems: 1, maxOwedBytes: 3 * (1024 + 300) } });
+  const { peer } = await manage(fixture);
+  peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  for (const delivery of [message("1"), owed("e1"), owed("e2"), owed("e3")]) {
+    assert.equal(fixture.registry.deliver(delivery.stanza, delivery), "delivered");
+  }
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 1);
+  const last = owed("e4");
+  fixture.registry.deliver(last.stanza, last);
+  await fixture.management!.settled();
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 0);
+  assert.equal(metric(fixture, "xmpp_sm_dropped_total", { kind: "message" }), 4, "counted");
+});
+
 Deno.test("a session without a connection ends past maxBytes", async () => {
   await using fixture = quiet({ management: { maxBytes: 16_384 } });
   const { peer } = await manage(fixture);

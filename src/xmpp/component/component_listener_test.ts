@@ -382,6 +382,19 @@ Deno.test("ComponentListener waits negotiationTimeoutMs for a handshake", async 
   assert.equal(accepted.isClosed, false);
 });
 
+Deno.test("ComponentSession takes what it is owed though it does not read, and no more", async () => {
+  await using fixture = new Fixture({ maxPendingBytes: 16_384, maxOwedBytes: 16_384 });
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  echo.connection.pause();
+  const half = stanzaTo("echo.example.com", "x".repeat(8_192));
+  const outcomes = [false, false, false, true, true, true].map((isOwed) =>
+    fixture.registry.deliver(half, { isOwed })
+  );
+  const [taken, refused] = ["delivered", "resource-constraint"];
+  assert.deepEqual(outcomes, [taken, taken, refused, taken, taken, refused]);
+  echo.connection.resume();
+});
+
 Deno.test("ComponentSession is cut when it does not read for slowReaderMs", async () => {
   await using fixture = new Fixture({ maxPendingBytes: 16_384, slowReaderMs: 1000 });
   const echo = await fixture.login("echo.example.com", "s3cret");

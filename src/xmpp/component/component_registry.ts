@@ -12,7 +12,7 @@ export interface LocalComponent {
   /** From now on stanzas are delivered. */
   opened(): void;
   /** Writes `stanza` to the component; false when it reads too slowly to take it. */
-  send(stanza: Stanza): boolean;
+  send(stanza: Stanza, delivery?: { readonly isOwed: boolean }): boolean;
   /** Ends the stream with `condition`. */
   end(condition: StreamErrorCondition): void;
 }
@@ -97,9 +97,9 @@ export class ComponentRegistry {
   }
 
   /** Gives a stanza to the component of its `to`'s domain; "no-session" when that is not here. */
-  deliver(stanza: Stanza): DeliveryOutcome {
+  deliver(stanza: Stanza, delivery?: { readonly isOwed: boolean }): DeliveryOutcome {
     const component = this.#byDomain.get(stanza.to.domainpart);
     if (component === undefined) return "no-session";
-    return component.send(stanza) ? "delivered" : "resource-constraint";
+    return component.send(stanza, delivery) ? "delivered" : "resource-constraint";
   }
 }

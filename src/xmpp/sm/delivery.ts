@@ -6,6 +6,11 @@ import type { Stanza } from "../stanza.ts";
  */
 export interface Delivery {
   readonly stanza: Stanza;
+  /**
+   * True for an error by which a node answers what the client has sent: nothing else tells it what became
+   * of that, so a session takes it beyond its bounds for the rest, as far as `maxOwedBytes`.
+   */
+  readonly isOwed: boolean;
   /** A session keeps it until its client has acknowledged it; each call is answered by one of the next two. */
   retain(): void;
   /** A client has acknowledged it. */
@@ -27,12 +32,21 @@ export interface Delivery {
   detach(): void;
 }
 
+/** True for bytes that lie in no larger buffer: to hold them for long pins nothing else. */
+export function areDetached(bytes: Uint8Array): boolean {
+  return bytes.byteLength === bytes.buffer.byteLength;
+}
+
 /** What the session itself has to say to its client: kept like the rest, and of no use to anybody else. */
 export class OwnDelivery implements Delivery {
   stanza: Stanza;
 
   constructor(stanza: Stanza) {
     this.stanza = stanza;
+  }
+
+  get isOwed(): boolean {
+    return this.stanza.type === "error";
   }
 
   retain(): void {}
@@ -44,6 +58,7 @@ export class OwnDelivery implements Delivery {
   }
 
   detach(): void {
+    if (areDetached(this.stanza.bytes)) return;
     this.stanza = { ...this.stanza, bytes: this.stanza.bytes.slice() };
   }
 

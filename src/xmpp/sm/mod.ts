@@ -1,5 +1,5 @@
 export type { Delivery } from "./delivery.ts";
-export { OwnDelivery } from "./delivery.ts";
+export { areDetached, OwnDelivery } from "./delivery.ts";
 export type {
   Arrival,
   ArrivedSession,

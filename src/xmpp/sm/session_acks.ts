@@ -66,7 +66,7 @@ export class SessionAcks implements StanzaFate {
   /** Stanzas that were acknowledged when the relaying began. */
   #relayBase = 0;
   /** What has come by another way than that which is to follow first; undefined: nothing follows. */
-  #heldBack: Delivery[] | undefined;
+  #heldBack: UnackedQueue | undefined;
   #onCovered: (() => void) | undefined;
 
   constructor(link: AckLink | undefined, terms: AckTerms) {
@@ -98,8 +98,8 @@ export class SessionAcks implements StanzaFate {
    * True for a stanza that a client with a connection has first to acknowledge others for. Without one
    * there is nobody to wait for: then the session ends when it keeps more than it may.
    */
-  mustRefuse(stanza: Stanza): boolean {
-    return this.#link !== undefined && this.#queue.isFullFor(stanza.bytes.length);
+  mustRefuse(stanza: Stanza, isOwed: boolean): boolean {
+    return this.#link !== undefined && this.#queue.isFullFor(stanza.bytes.length, isOwed);
   }
 
   /** True when it keeps more than it may. */
@@ -145,15 +145,15 @@ export class SessionAcks implements StanzaFate {
     else {
       kept.detach();
       this.#heldBack.push(kept);
-      if (this.#queue.items + this.#heldBack.length > this.#management.options.maxItems) {
-        this.#overflow();
-      }
+      if (this.#heldBack.isOver) this.#overflow();
     }
   }
 
   /** What comes is to wait for what follows from the node where the session was. */
   holdBack(): void {
-    this.#heldBack ??= [];
+    // It goes into the queue soon, and is everybody's to keep until then.
+    const { options } = this.#management;
+    this.#heldBack ??= new UnackedQueue({ ...options, maxUnsettled: Infinity });
   }
 
   /** Keeps a stanza that has followed. */
@@ -164,7 +164,7 @@ export class SessionAcks implements StanzaFate {
 
   /** Nothing follows that would have to go before what has come since. */
   caughtUp(): void {
-    const heldBack = this.#heldBack ?? [];
+    const heldBack = this.#heldBack?.takeAll() ?? [];
     this.#heldBack = undefined;
     for (const kept of heldBack) this.#keep(kept);
   }
@@ -339,7 +339,7 @@ export class SessionAcks implements StanzaFate {
     this.#endTick();
     this.#cancelHold?.();
     this.#cancelHold = undefined;
-    const heldBack = this.#heldBack ?? [];
+    const heldBack = this.#heldBack?.takeAll() ?? [];
     this.#heldBack = undefined;
     return [...this.#queue.takeAll(), ...heldBack];
   }

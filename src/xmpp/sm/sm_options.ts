@@ -9,6 +9,11 @@ export interface StreamManagementOptions {
    * 0 to 1 000 000. @default 256
    */
   readonly maxUnsettled?: number;
+  /**
+   * Bytes that errors by which nodes answer the client may cost besides, whatever else it keeps;
+   * 0 to 1 073 741 824. @default 67108864
+   */
+  readonly maxOwedBytes?: number;
   /** An acknowledgement is asked for after so many stanzas; 1 to 1 000 000. @default 10 */
   readonly ackFreq?: number;
   /** …and at the latest so long after a stanza; 10 to 3 600 000. @default 1000 */
@@ -58,6 +63,7 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
   maxItems: { byDefault: 5_000, min: 1, max: 1_000_000 },
   maxBytes: { byDefault: 8_388_608, min: 16_384, max: 1_073_741_824 },
   maxUnsettled: { byDefault: 256, min: 0, max: 1_000_000 },
+  maxOwedBytes: { byDefault: 67_108_864, min: 0, max: 1_073_741_824 },
   ackFreq: { byDefault: 10, min: 1, max: 1_000_000 },
   ackDelayMs: { byDefault: 1_000, min: 10, max: HOUR_MS },
   ackTimeoutMs: { byDefault: 60_000, min: 100, max: DAY_MS },

@@ -10,6 +10,8 @@ export interface UnackedLimits {
   readonly maxBytes: number;
   /** Stanzas that whoever sent them keeps as well. */
   readonly maxUnsettled: number;
+  /** Bytes that errors which are owed may cost besides. */
+  readonly maxOwedBytes: number;
 }
 
 /**
@@ -34,6 +36,8 @@ export class UnackedQueue {
   /** Index behind the last entry that has bytes of its own. */
   #detached = 0;
   #bytes = 0;
+  #owedItems = 0;
+  #owedBytes = 0;
   #acknowledged = 0;
 
   /** @param acknowledged stanzas that count as acknowledged already */
@@ -73,14 +77,19 @@ export class UnackedQueue {
   }
 
   /** True when one more stanza of `stanzaBytes` would be more than it may hold. */
-  isFullFor(stanzaBytes: number): boolean {
-    const { maxItems, maxBytes } = this.#limits;
-    return this.items >= maxItems || this.#bytes + stanzaBytes + UNACKED_OVERHEAD_BYTES > maxBytes;
+  isFullFor(stanzaBytes: number, isOwed: boolean): boolean {
+    const { maxItems, maxBytes, maxOwedBytes } = this.#limits;
+    const bytes = stanzaBytes + UNACKED_OVERHEAD_BYTES;
+    if (isOwed) return this.#owedBytes + bytes > maxOwedBytes;
+    return this.items - this.#owedItems >= maxItems ||
+      this.#bytes - this.#owedBytes + bytes > maxBytes;
   }
 
   /** True when it holds more than it may. */
   get isOver(): boolean {
-    return this.items > this.#limits.maxItems || this.#bytes > this.#limits.maxBytes;
+    const { maxItems, maxBytes, maxOwedBytes } = this.#limits;
+    return this.items - this.#owedItems > maxItems || this.#bytes - this.#owedBytes > maxBytes ||
+      this.#owedBytes > maxOwedBytes;
   }
 
   /**
@@ -88,8 +97,13 @@ export class UnackedQueue {
    * @returns true when the oldest that others kept too was released for it: only here is it kept now
    */
   push(delivery: Delivery): boolean {
+    const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
     this.#entries.push(delivery);
-    this.#bytes += delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+    this.#bytes += bytes;
+    if (delivery.isOwed) {
+      this.#owedItems++;
+      this.#owedBytes += bytes;
+    }
     return this.#entries.length - this.#released > this.#limits.maxUnsettled &&
       this.#entries[this.#released++]!.release();
   }
@@ -154,7 +168,12 @@ export class UnackedQueue {
     for (let left = count; left > 0; left--) {
       const delivery = this.#entries[this.#head]!;
       this.#head++;
-      this.#bytes -= delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+      const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+      this.#bytes -= bytes;
+      if (delivery.isOwed) {
+        this.#owedItems--;
+        this.#owedBytes -= bytes;
+      }
       done(delivery);
     }
     this.#acknowledged += count;
@@ -179,6 +198,8 @@ export class UnackedQueue {
     this.#detached = 0;
     this.#released = 0;
     this.#bytes = 0;
+    this.#owedItems = 0;
+    this.#owedBytes = 0;
     return taken;
   }
 

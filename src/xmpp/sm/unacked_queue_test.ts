@@ -6,7 +6,7 @@ import { OwnDelivery } from "./delivery.ts";
 import { UNACKED_OVERHEAD_BYTES, UnackedQueue } from "./unacked_queue.ts";
 
 const JID = new BareJid("a", "example.com");
-const LIMITS = { maxItems: 3, maxBytes: 1_000_000, maxUnsettled: 1_000 };
+const LIMITS = { maxItems: 3, maxBytes: 1_000_000, maxUnsettled: 1_000, maxOwedBytes: 0 };
 
 class Numbered extends OwnDelivery {
   readonly number: number;
@@ -14,9 +14,9 @@ class Numbered extends OwnDelivery {
   released = 0;
   detached = 0;
 
-  constructor(number: number, byteLength = 10) {
+  constructor(number: number, byteLength = 10, type: "chat" | "error" = "chat") {
     const bytes = new Uint8Array(byteLength);
-    super({ kind: "message", type: "chat", from: JID, to: JID, bytes });
+    super({ kind: "message", type, from: JID, to: JID, bytes });
     this.number = number;
   }
 
@@ -53,6 +53,37 @@ Deno.test("UnackedQueue is over at one item or byte more than it may hold", () =
     queue.push(new Numbered(4, 0));
     assert.ok(queue.isOver);
   }
+});
+
+Deno.test("UnackedQueue has room of its own, in bytes, for what is owed", () => {
+  const cost = 10 + UNACKED_OVERHEAD_BYTES;
+  const queue = new UnackedQueue({
+    ...LIMITS,
+    maxItems: 1,
+    maxBytes: cost,
+    maxOwedBytes: 5 * cost,
+  });
+  const push = (n: number, type: "chat" | "error") => queue.push(new Numbered(n, 10, type));
+  push(1, "chat");
+  assert.ok(
+    queue.isFullFor(10, false) && !queue.isFullFor(5 * cost - UNACKED_OVERHEAD_BYTES, true),
+  );
+  assert.ok(queue.isFullFor(5 * cost - UNACKED_OVERHEAD_BYTES + 1, true));
+  for (let n = 2; n <= 6; n++) push(n, "error");
+  assert.ok(queue.isFullFor(0, true) && !queue.isOver);
+  writeAll(queue);
+  queue.acknowledge(1, settle);
+  assert.ok(!queue.isFullFor(10, false), "what is owed takes no room from the rest");
+  push(7, "chat");
+  assert.ok(!queue.isOver);
+  push(8, "error");
+  assert.ok(queue.isOver);
+  writeAll(queue);
+  queue.acknowledge(2, settle);
+  assert.ok(!queue.isOver && queue.isFullFor(10, false));
+  assert.equal(queue.bytes, 6 * cost);
+  queue.takeAll();
+  assert.ok(!queue.isFullFor(10, false) && !queue.isFullFor(4 * cost, true));
 });
 
 Deno.test("UnackedQueue refuses an acknowledgement of what was not written, or taken back", () => {

@@ -17,7 +17,7 @@ const TOLD_ABOVE_BYTES = 262_144;
 
 /**
  * Stanzas on their way to one peer, bounded in bytes: what a peer that reads slowly cannot take is
- * refused. From the first that is refused on it has to read half of the bound in each `slowReaderMs`
+ * refused, but for errors that answer it. From the first of all on it has to read half of the bound in each `slowReaderMs`
  * until it has caught up by half, or it is cut off; while it is not read from itself, for what it has not
  * read, it has to read anything in two of them.
  */
@@ -25,11 +25,12 @@ export class StanzaOutput {
   readonly #transport: StreamTransport;
   readonly #options: StanzaOutputOptions;
   readonly #maxPendingBytes: number;
+  readonly #maxOwedBytes: number;
   readonly #clogBytes: number;
   #cancelLook: CancelTimer | undefined;
   /** What would be pending had nothing been read since the last look. */
   #unreadBytes = 0;
-  /** True when a stanza was refused since then. */
+  /** True when since then a stanza came that was past the bound. */
   #hasRefused = false;
   /** True when nothing was read before the last look already. */
   #isStuck = false;
@@ -38,6 +39,7 @@ export class StanzaOutput {
     this.#transport = transport;
     this.#options = options;
     this.#maxPendingBytes = options.limits.maxPendingBytes;
+    this.#maxOwedBytes = this.#maxPendingBytes + options.limits.maxOwedBytes;
     this.#clogBytes = Math.max(this.#maxPendingBytes / 2, TOLD_ABOVE_BYTES);
   }
 
@@ -46,16 +48,22 @@ export class StanzaOutput {
     return this.#transport.pendingBytes > this.#clogBytes;
   }
 
-  /** Queues `stanza`; false when that would pass the bound. */
-  send(stanza: Stanza): boolean {
+  /**
+   * Queues `stanza`; false when that would pass the bound.
+   * @param isOwed it is an error that answers the peer: it has room beyond what others have
+   */
+  send(stanza: Stanza, isOwed = false): boolean {
     const { byteLength } = stanza.bytes;
     // A peer that has read everything takes any stanza, be it longer than the bound.
     const pendingBytes = this.#transport.pendingBytes;
     if (pendingBytes > 0 && pendingBytes + byteLength > this.#maxPendingBytes) {
-      this.#options.metrics.limitHit("pending-bytes");
       this.#hasRefused = true;
       this.watch();
-      return false;
+      const isTaken = isOwed && pendingBytes + byteLength <= this.#maxOwedBytes;
+      if (!isTaken) {
+        this.#options.metrics.limitHit(isOwed ? "owed-bytes" : "pending-bytes");
+        return false;
+      }
     }
     this.#unreadBytes += byteLength;
     this.#transport.sendStanza(stanza.bytes);

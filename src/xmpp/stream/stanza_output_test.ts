@@ -9,11 +9,11 @@ import { resolveStreamLimits } from "./stream_limits.ts";
 import { StreamMetrics } from "./stream_metrics.ts";
 import { TcpTransport } from "./tcp_transport.ts";
 
-function outputWith(maxPendingBytes: number) {
+function outputWith(maxPendingBytes: number, maxOwedBytes = 0) {
   const clock = new ManualClock();
   const metrics = new MemoryMetrics();
   const [near, far] = memoryConnectionPair();
-  const limits = resolveStreamLimits({ maxPendingBytes });
+  const limits = resolveStreamLimits({ maxPendingBytes, maxOwedBytes });
   const transport = new TcpTransport(near, limits);
   const output = new StanzaOutput(transport, {
     limits,
@@ -47,6 +47,37 @@ Deno.test("StanzaOutput.send() takes any one stanza for a peer that has read eve
   const { output } = outputWith(16_384);
   assert(output.send(stanzaOf(100_000)));
   assert(!output.send(stanzaOf(1)));
+  output.close();
+});
+
+Deno.test("StanzaOutput.send() takes maxOwedBytes more of what is owed, and refuses one more", () => {
+  const { output, near, metrics } = outputWith(16_384, 1000);
+  const hits = (limit: string) => metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
+  assert(output.send(stanzaOf(16_384), true));
+  assert(!output.send(stanzaOf(1)));
+  assert(output.send(stanzaOf(999), true));
+  assert(output.send(stanzaOf(1), true));
+  assert.equal(hits("owed-bytes"), 0);
+  assert(!output.send(stanzaOf(1), true));
+  assert.equal(near.pendingBytes, 17_384);
+  assert.deepEqual([hits("pending-bytes"), hits("owed-bytes")], [1, 1]);
+  output.close();
+});
+
+Deno.test("StanzaOutput lets a peer that reads go on, however much it is owed", async () => {
+  const { output, clock, near, far } = outputWith(16_384, 100_000);
+  near.start({ data() {}, closed() {} });
+  far.start({ data() {}, closed() {} });
+  far.pause();
+  for (let n = 0; n < 100; n++) assert(output.send(stanzaOf(1000), true));
+  far.resume();
+  await Promise.resolve();
+  await clock.advanceAsync(30_000, 10_000);
+  assert.equal(near.isClosed, false);
+  far.pause();
+  for (let n = 0; n < 100; n++) output.send(stanzaOf(1000), true);
+  await clock.advanceAsync(60_000, 10_000);
+  assert.equal(near.isClosed, true, "one that does not is cut off all the same");
   output.close();
 });
 

@@ -25,6 +25,11 @@ export interface StreamLimits {
    */
   readonly maxPendingBytes?: number;
   /**
+   * Bytes that may wait beyond that of errors by which nodes answer what the peer has sent: it is to
+   * get them even when it reads slowly. 0 to 1 073 741 824. @default 67108864
+   */
+  readonly maxOwedBytes?: number;
+  /**
    * Milliseconds after which a peer that has stanzas refused for want of reading, and has not read half
    * of `maxPendingBytes` in them, is cut off; twice as long for one that merely reads nothing though
    * over half of that waits. 10 to 3 600 000. @default 30000
@@ -53,6 +58,7 @@ export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = 
   maxLateBytes: { byDefault: 4_194_304, min: 0, max: 1_073_741_824 },
   maxAuthFailures: { byDefault: 3, min: 1, max: 100 },
   maxPendingBytes: { byDefault: 1_048_576, min: 16_384, max: 1_073_741_824 },
+  maxOwedBytes: { byDefault: 67_108_864, min: 0, max: 1_073_741_824 },
   slowReaderMs: { byDefault: 30_000, min: 10, max: 3_600_000 },
   keepaliveIntervalMs: { byDefault: 150_000, min: 100, max: 86_400_000 },
 };

@@ -13,6 +13,7 @@ export type StreamLimitName =
   | "negotiation-time"
   | "auth-failures"
   | "pending-bytes"
+  | "owed-bytes"
   | "slow-reader"
   | "directed-presence"
   | "sessions-per-account"

@@ -58,9 +58,18 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#wiring.opened();
   }
 
-  send(stanza: Stanza): boolean {
+  send(stanza: Stanza, delivery?: { readonly isOwed: boolean }): boolean {
+    // What a session has to say itself answers its peer.
+    return this.write(stanza, delivery?.isOwed ?? stanza.type === "error");
+  }
+
+  /**
+   * Queues `stanza`; false when there is no room.
+   * @param isOwed it is an error that answers the peer, and has room of its own
+   */
+  protected write(stanza: Stanza, isOwed: boolean): boolean {
     if (this.#late !== undefined) return false; // nothing is written behind the end
-    const isTaken = this.#output.send(stanza);
+    const isTaken = this.#output.send(stanza, isOwed);
     if (!this.#isClogged && this.#isOpen && this.#output.isClogged) {
       this.#isClogged = true;
       this.#output.watch();
