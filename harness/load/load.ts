@@ -39,7 +39,7 @@ export class Load implements AsyncDisposable {
   #next = 0;
   #due = 0;
   #lastMs = 0;
-  #startMs = 0;
+  #startMs: number | undefined;
   #endMs: number | undefined;
   #swollen: ReadonlySet<LoadClient> = new Set();
   #padding = "";
@@ -69,6 +69,12 @@ export class Load implements AsyncDisposable {
     }, ASK_MS);
   }
 
+  /** Everyone writes once to everyone else, at this kind of address. */
+  greet(address: "full" | "bare"): void {
+    for (const turn of this.#turns) turn.from.send(turn[address], "message");
+    for (const client of this.clients) client.flush();
+  }
+
   start(): void {
     this.#startMs = this.#lastMs = performance.now();
     this.#endMs = undefined;
@@ -84,6 +90,7 @@ export class Load implements AsyncDisposable {
 
   /** How many stanzas were to be sent outside `windows`, whatever has hindered it. */
   asked(windows: readonly Span[]): number {
+    if (this.#startMs === undefined) return 0;
     const span = { fromMs: this.#startMs, toMs: this.#endMs ?? performance.now() };
     return this.#perSecond * msOutside(span, windows) / 1000;
   }

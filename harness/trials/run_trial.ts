@@ -36,6 +36,8 @@ const NODES = 2;
 const DATACENTERS = 3;
 /** The load runs alone for so long before and after the fault. */
 const LEAD_MS = 2_000;
+/** Of everyone by everyone else, after the logins. */
+const FOUND_WITHIN_MS = 30_000;
 /** In which everything has to get its fate once nothing more is sent. */
 const SETTLE_MS = 20_000;
 /** Late doubles and errors show up in this time. */
@@ -91,10 +93,11 @@ async function playOn(
   await using load = new Load(clients, ledger, { perSecond, ...(mix && { mix }) });
   await load.enter();
   const stage = new TrialStage({ cluster, load, faultMs, say }, ends);
-  load.start();
-  await delay(LEAD_MS);
   const found: string[] = [];
   try {
+    await stage.during(() => untilEveryoneIsFound(stage));
+    load.start();
+    await delay(LEAD_MS);
     await trial.run(stage);
     await stage.untilEveryoneIsOnline();
     await delay(LEAD_MS);
@@ -131,6 +134,19 @@ async function playOn(
   }
   for (const example of found.length > 0 ? balance.examples : []) say(example);
   return { findings: found, proofs, balance };
+}
+
+/** A fault is one of a cluster that has started: whoever has logged in is known everywhere. */
+async function untilEveryoneIsFound({ cluster, load }: TrialStage): Promise<void> {
+  // Whose message has come is known to be available too: its presence went before.
+  for (const address of ["full", "bare"] as const) {
+    load.greet(address);
+    await cluster.until(() => load.ledger.unsettled() === 0, {
+      what: `everyone has heard from everyone at the ${address} address`,
+      evidence: () => `${load.ledger.unsettled()} greetings have not come`,
+      withinMs: FOUND_WITHIN_MS,
+    });
+  }
 }
 
 function clientsLine(clients: readonly LoadClient[]): string {
