@@ -10,6 +10,8 @@ import {
   FRAME_TYPE,
   FrameDecoder,
   pingFrame,
+  pongFrame,
+  retireFrame,
   stanzaFrame,
 } from "../wire/mod.ts";
 import { testEnvelope, TestMetrics } from "./_test_kit.ts";
@@ -186,6 +188,28 @@ Deno.test("IncomingLink.leave() tells what is settled before it says GOODBYE", a
   await scene.settleDown();
   assert.equal(scene.acks.at(-1)!.settled, 2);
   assert.equal(scene.types.at(-1), FRAME_TYPE.goodbye);
+});
+
+Deno.test("IncomingLink refuses RETIRE of the lane that it comes on, and takes that of another", async () => {
+  for (const [lane, last] of [[1, FRAME_TYPE.goodbye], [2, FRAME_TYPE.pong]] as const) {
+    const scene = new Scene();
+    await scene.send(testHello({ lane: 1 }), retireFrame(lane), pingFrame(9));
+    assert.equal(scene.types.at(-1), last);
+    assert.equal(scene.goodbye?.reason, lane === 1 ? "malformed" : undefined);
+  }
+});
+
+Deno.test("IncomingLink refuses PONG to a PING that it has not sent, and takes one that it has", async () => {
+  const scene = new Scene();
+  await scene.send(testHello(), pongFrame(0));
+  scene.clock.advance(14_000);
+  scene.link.tick(scene.clock.monotonicMs());
+  await scene.settleDown();
+  assert.deepEqual(scene.types.filter((type) => type === FRAME_TYPE.ping).length, 1);
+  await scene.send(pongFrame(1));
+  assert.ok(!scene.types.includes(FRAME_TYPE.goodbye));
+  await scene.send(pongFrame(2));
+  assert.equal(scene.goodbye?.reason, "malformed");
 });
 
 Deno.test("IncomingLink ends one unsettled stanza over its bound, not at it", async () => {

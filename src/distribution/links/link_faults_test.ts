@@ -267,6 +267,38 @@ Deno.test("LinkLayer has what waits for those who have left a datacenter out of 
   assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 3);
 });
 
+for (const [recipients, lookedFor] of [[1_000, 1_000], [1_001, 1_000]] as const) {
+  Deno.test(`LinkLayer looks for ${lookedFor} of ${recipients} who may have left a datacenter out of reach`, async () => {
+    const asked = new Map<string, number>();
+    await using dc1 = new TestNode(DC1, {
+      tls: undefined,
+      listen: [],
+      options: { rerouteFirstMs: 20 },
+      whereabouts: (to) => {
+        asked.set(to.text, (asked.get(to.text) ?? 0) + 1);
+        return Promise.resolve(undefined);
+      },
+    });
+    await using dc2 = new TestNode(DC2, { tls: undefined });
+    await dc2.links.listen();
+    await using proxy = await TestProxy.to(dc2.address);
+    dc1.endpoints.set(DC2, [proxy.address]);
+    dc1.links.start();
+    dc1.links.send(DC2, testEnvelope(1));
+    const items = () => dc1.links.snapshot().hosts[0]?.endpoints[0]?.lanes[0]?.items;
+    await dc1.until(() => dc2.received.length === 1 && items() === 0, "it is linked");
+    proxy.block();
+    await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 0, "the link is down");
+    const name = (i: number) => `u${i}@example.com`;
+    for (let i = 1; i <= recipients; i++) {
+      dc1.links.send(DC2, testEnvelope(1 + i, { to: name(i) }));
+    }
+    await dc1.until(() => (asked.get(name(1)) ?? 0) > 1, "it has looked twice");
+    assert.equal(asked.size, lookedFor);
+    assert.equal(asked.has(name(recipients)), recipients === lookedFor);
+  });
+}
+
 Deno.test("LinkLayer lets what is routed anew expire, though it is never there when time runs out", async () => {
   const options = { tickMs: 10, rerouteFirstMs: 1, expireAfterMs: 200 };
   await using dc1 = new TestNode(DC1, { tls: undefined, options, listen: [] });
