@@ -215,3 +215,17 @@ Deno.test("the files of src/ import one another without a cycle", () => {
   };
   for (const file of graph.keys()) visit(file);
 });
+
+/** Where a secret is held against what somebody has sent. */
+const SECRET_COMPARISONS: Readonly<Record<string, RegExp>> = {
+  "admin/access.ts": /\bif \(timingSafeEqual\(digest\(given\), expected\)\)/,
+  "xmpp/component/handshake.ts": /\btimingSafeEqual\(/,
+  "xmpp/sasl/plain.ts": /\btimingSafeEqual\(derived\.storedKey, secret\.storedKey\)/,
+  "xmpp/sasl/scram.ts": /\bif \(!timingSafeEqual\(digest\(hash, clientKey\), secret\.storedKey\)\)/,
+};
+
+Deno.test("secrets are compared in constant time", () => {
+  for (const [path, comparison] of Object.entries(SECRET_COMPARISONS)) {
+    assert.match(Deno.readTextFileSync(join(SOURCE, path)), comparison, path);
+  }
+});
