@@ -406,7 +406,7 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   #refuseManagement(condition: StanzaErrorCondition): void {
-    this.transport.sendNonza(failedXml(condition));
+    this.sendNonza(failedXml(condition));
   }
 
   #enable(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
@@ -443,7 +443,7 @@ export class C2sSession extends StreamSession<C2sContext>
       get readingMs(): number {
         return readingMs();
       },
-      sendNonza: (xml: string) => this.transport.sendNonza(xml),
+      sendNonza: (xml: string) => this.sendNonza(xml),
       write: (stanza: Stanza) => this.write(stanza, false), // what it is to wait for waits in the queue
     };
   }

@@ -461,6 +461,21 @@ Deno.test("a session takes maxItems, and one more once its client has acknowledg
   await expectMessages(peer, "5");
 });
 
+Deno.test("a client that asks and reads no answer is asked to read first", async () => {
+  await using fixture = quiet();
+  const peer = await fixture.login("alice", "home", { maxPendingBytes: 786_432 });
+  await peer.exchange(ENABLE, ENABLED);
+  peer.connection.pause();
+  for (let chunk = 0; chunk < 20; chunk++) {
+    peer.send(R.repeat(1500)); // a twentieth of what it asks for in all, which is too much
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const before = fixture.accepted.length;
+  peer.send(`<message to='${HOME}'/>`);
+  peer.connection.resume();
+  await until(() => fixture.accepted.length > before);
+});
+
 /** The error by which a node answers a stanza of alice's, as long as `byteLength`. */
 function owed(id: string, byteLength = 300): TestDelivery {
   const { stanza } = message(id);

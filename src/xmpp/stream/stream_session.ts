@@ -70,12 +70,14 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   protected write(stanza: Stanza, isOwed: boolean): boolean {
     if (this.#late !== undefined) return false; // nothing is written behind the end
     const isTaken = this.#output.send(stanza, isOwed);
-    if (!this.#isClogged && this.#isOpen && this.#output.isClogged) {
-      this.#isClogged = true;
-      this.#output.watch();
-      this.#stopReading();
-    }
+    this.#lookWhetherClogged();
     return isTaken;
+  }
+
+  /** Writes a nonza. No bound refuses it, but who does not read is asked for no more of them. */
+  protected sendNonza(xml: string): void {
+    this.#transport.sendNonza(xml);
+    this.#lookWhetherClogged();
   }
 
   end(condition: StreamErrorCondition, content?: string): void {
@@ -177,6 +179,13 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     if (this.#cancelSlow !== undefined) return;
     this.#countReading();
     this.#transport.resume();
+  }
+
+  #lookWhetherClogged(): void {
+    if (this.#isClogged || !this.#isOpen || !this.#output.isClogged) return;
+    this.#isClogged = true;
+    this.#output.watch();
+    this.#stopReading();
   }
 
   #stopReading(): void {
