@@ -3,7 +3,7 @@ import { component, xml } from "@xmpp/component";
 import type { MessageOptions, PresenceOptions } from "./chat_client.ts";
 import { newId } from "./chat_client.ts";
 import type { ReceivedStanza } from "./received_stanza.ts";
-import { toReceivedStanza } from "./xmpp_js_entity.ts";
+import { ANSWER_WITHIN_MS, toReceivedStanza } from "./xmpp_js_entity.ts";
 import type { StartedEntity } from "./xmpp_js_peer.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 
@@ -24,11 +24,13 @@ export class XmppComponent extends XmppJsPeer {
 
   /** For `connect` of whatever is built on this. */
   protected static start(options: XmppComponentOptions): Promise<StartedEntity> {
-    return startEntity(component({
+    const entity = component({
       service: `xmpp://${options.host ?? "127.0.0.1"}:${options.port}`,
       domain: options.domain,
       password: options.secret,
-    }));
+    });
+    entity.timeout = ANSWER_WITHIN_MS;
+    return startEntity(entity);
   }
 
   protected override sendXml(text: string): Promise<void> {

@@ -5,6 +5,7 @@ import { EXPECT_WITHIN_MS, newId, selfContained } from "./chat_client.ts";
 import { until } from "../until.ts";
 import { withDeadline } from "./deadline.ts";
 import type { XmppJsStreamManagement } from "./xmpp_js_entity.ts";
+import { ANSWER_WITHIN_MS } from "./xmpp_js_entity.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 import type { TrustedEntity } from "./xmpp_js_trust.ts";
 import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust.ts";
@@ -24,8 +25,6 @@ export interface XmppJsClientOptions extends ChatClientOptions {
 }
 
 const STREAM_MANAGEMENT = "urn:xmpp:sm:3";
-/** Its own patience, 2 s, runs out where many clusters start on few cores. */
-const ANSWER_WITHIN_MS = 15_000;
 
 /** A real client: the npm package `@xmpp/client`. */
 export class XmppJsClient extends XmppJsPeer {

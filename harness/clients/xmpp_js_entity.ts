@@ -52,6 +52,9 @@ export type XmppJsXml = (
   ...children: readonly (XmppJsElement | string | undefined)[]
 ) => XmppJsElement;
 
+/** For `timeout`: its own patience runs out where many clusters start on few cores. */
+export const ANSWER_WITHIN_MS = 15_000;
+
 export function toReceivedStanza(element: XmppJsElement): ReceivedStanza {
   const condition = element.getChild("error")?.children.find((child) =>
     typeof child !== "string" && child.name !== "text"
