@@ -1,3 +1,4 @@
+import { RawSocket } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { Child, PROJECT_DIRECTORY } from "../process/mod.ts";
 import type { Scenario } from "../scenario.ts";
@@ -10,12 +11,19 @@ const OPEN_FILES = 20_000;
 /** What a node may hold for strangers: streams, those told to go, handshakes of three ports. */
 const MAX_HELD = 6_000;
 const CROWDS = ["silent", "silent", "drip"] as const;
+/** As many as say a stream header and sit there: more than a node takes by default. */
+const GREETERS = 1_500;
+/** So many others come and go before a slow client says its header. */
+const EVICTED_MEANWHILE = 20;
+const HEADER = "<stream:stream xmlns='jabber:client' " +
+  "xmlns:stream='http://etherx.jabber.org/streams' to='example.com' version='1.0'>";
 const OPENED_WITHIN_MS = 120_000;
+const LET_IN_WITHIN_MS = 120_000;
 
 /** Those who only hold places keep nobody out who means it, as many as they are. */
 export const CROWDS_AT_EVERY_PORT: Scenario = {
   name: "crowds-at-every-port",
-  summary: "20 000 half-open connections and one-byte writers from three processes keep nobody out",
+  summary: "20 000 half-open connections, one-byte writers and greeters keep nobody out",
   options: { datacenters: 2 },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
@@ -24,7 +32,12 @@ export const CROWDS_AT_EVERY_PORT: Scenario = {
     const before = await Figures.read(dc1);
     await using crowds = new AsyncDisposableStack();
     const children = CROWDS.map((behaviour, number) =>
-      crowds.use(gather(cluster, { dc1, behaviour, name: `crowd-${number + 1}` }))
+      crowds.use(gather(cluster, {
+        dc1,
+        behaviour,
+        name: `crowd-${number + 1}`,
+        count: Math.ceil(OPEN_FILES / CROWDS.length),
+      }))
     );
     await logInEverywhere(cluster);
     say("while they gather, carol logs in over TCP, TLS and WebSocket, and a component connects");
@@ -45,6 +58,8 @@ export const CROWDS_AT_EVERY_PORT: Scenario = {
       );
     }
     say(`${total} connections were opened, the node holds ${held}, and all can still log in`);
+    await greetAndStay(cluster);
+    say(`${GREETERS} greet, sit there and come again: who is slow gets in, and all can log in`);
     await talk.goesOn();
     const after = await Figures.read(dc1);
     for (const name of ["outgoing_closed", "incoming_closed", "outgoing_errored"]) {
@@ -53,37 +68,58 @@ export const CROWDS_AT_EVERY_PORT: Scenario = {
         throw new Error(`Expected the links to stay: ${metric} has moved`);
       }
     }
-    const evicted = after.sum("xmpp_limit_hits_total", { limit: "unauthenticated-streams" }) -
-      before.sum("xmpp_limit_hits_total", { limit: "unauthenticated-streams" });
+    const evicted = evictedUntil(after) - evictedUntil(before);
     if (evicted === 0) throw new Error("Expected strangers to have made room: none has");
     say(`${evicted} strangers made room; the links stayed`);
     say(`next to it ${await talk.stop()} rounds were talked`);
   },
 };
 
+/** Strangers who say their header keep nobody out either, not even who is slow to say it. */
+async function greetAndStay(cluster: Cluster): Promise<void> {
+  const dc1 = cluster.datacenter("dc1");
+  await using greeters = gather(cluster, {
+    dc1,
+    behaviour: "greet",
+    name: "greeters",
+    count: GREETERS,
+  });
+  await cluster.until(() => openedBy(greeters) !== undefined, {
+    what: "the greeters have gathered",
+    withinMs: OPENED_WITHIN_MS,
+    evidence: () => greeters.log.tail(),
+  });
+  await cluster.until(() => greetSlowly(cluster), {
+    what: "a client that is slow to say its header is let in",
+    withinMs: LET_IN_WITHIN_MS,
+  });
+  await logInEverywhere(cluster);
+}
+
 /** Starts a process that opens its share of connections at every port of the node. */
 function gather(
   cluster: Cluster,
-  { dc1, behaviour, name }: {
+  { dc1, behaviour, name, count }: {
     readonly dc1: Datacenter;
-    readonly behaviour: typeof CROWDS[number];
+    readonly behaviour: typeof CROWDS[number] | "greet";
     readonly name: string;
+    readonly count: number;
   },
 ): Child {
   const { ready } = dc1.node;
-  const places = [
+  const places = behaviour === "greet" ? ready.c2s : [
     ...ready.c2s,
     ...ready.websocket,
     ...ready.component,
     ...ready.links,
     ...(ready.admin === undefined ? [] : [ready.admin]),
-  ].map(({ host, port }) => `${host}:${port}`);
+  ];
   return new Child({
     name,
     program: Deno.execPath(),
     args: [
       ...["run", "--no-prompt", "--allow-net=127.0.0.1", "harness/faults/crowd_main.ts"],
-      ...[String(Math.ceil(OPEN_FILES / CROWDS.length)), behaviour, ...places],
+      ...[String(count), behaviour, ...places.map(({ host, port }) => `${host}:${port}`)],
     ],
     cwd: PROJECT_DIRECTORY,
     logFile: cluster.run.path(`${name}.log`),
@@ -98,6 +134,33 @@ function openedBy(child: Child): number | undefined {
     if (match !== null) return Number(match[1]);
   }
   return undefined;
+}
+
+/** How many strangers have made room. */
+function evictedUntil(figures: Figures): number {
+  return figures.sum("xmpp_limit_hits_total", { limit: "unauthenticated-streams" });
+}
+
+/**
+ * True when a client that says its header after others have made room is answered. One that is slower
+ * than the time it has is not owed it: on a busy machine the next one may be faster.
+ */
+async function greetSlowly(cluster: Cluster): Promise<boolean> {
+  const dc1 = cluster.datacenter("dc1");
+  const { port } = dc1.node.ready.c2s[0]!; // STARTTLS, as in every cluster
+  await using socket = await RawSocket.connect({ port });
+  const before = evictedUntil(await Figures.read(dc1));
+  await cluster.until(
+    async () => evictedUntil(await Figures.read(dc1)) >= before + EVICTED_MEANWHILE,
+    { what: `${EVICTED_MEANWHILE} strangers make room`, withinMs: LET_IN_WITHIN_MS },
+  );
+  try {
+    await socket.send(HEADER);
+    await socket.readUntil("</stream:features>");
+    return true;
+  } catch {
+    return false; // it had to make room itself
+  }
 }
 
 async function logInEverywhere(cluster: Cluster): Promise<void> {
