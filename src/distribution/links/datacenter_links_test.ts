@@ -177,6 +177,34 @@ Deno.test("LinkLayer within a datacenter hands INVALIDATE on to who takes the ta
   assert.deepEqual(heard, [`two accepted ${N1}`, "bob@example.com", "echo.example.com"]);
 });
 
+Deno.test("LinkLayer tells that a peer has left when that goes down, and not when it does so itself", async () => {
+  using authority = await TestAuthority.create();
+  const ends: string[] = [];
+  let links = 0;
+  const traffic = (name: string) => ({
+    accepted: () => void links++,
+    dialled: () => void links++,
+    frame: () => {},
+    ended: ({ nodeName }: OpenLink, hasLeft: boolean) =>
+      void ends.push(`${name}: ${nodeName} ${hasLeft ? "has left" : "is not linked"}`),
+  });
+  await using one = node(N1, await authority.holder(DC1), { traffic: traffic("one") });
+  await using two = node(N2, await authority.holder(DC1), { traffic: traffic("two") });
+  for (const each of [one, two]) await each.links.listen();
+  one.endpoints.set(N2, [two.address]);
+  two.endpoints.set(N1, [one.address]);
+  for (const each of [one, two]) each.links.start();
+  await one.until(() => links === 4, "each has dialled the other");
+  await one.links.drain(0);
+  await one.until(() => ends.length === 4, "all links have ended");
+  assert.deepEqual(ends.toSorted(), [
+    `one: ${N2} is not linked`,
+    `one: ${N2} is not linked`,
+    `two: ${N1} has left`,
+    `two: ${N1} has left`,
+  ]);
+});
+
 Deno.test("LinkLayer.reconsider() takes back what waits for a node that is cut off, only then", async () => {
   using authority = await TestAuthority.create();
   const options = { rerouteFirstMs: 20 };

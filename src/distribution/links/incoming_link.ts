@@ -49,6 +49,8 @@ export class IncomingLink implements LinkConnectionOwner {
   #receivedBytes = 0;
   #grantedBytes = 0;
   #isFrozen = false;
+  /** The end is our wish: the peer stays where it is. */
+  #isLeaving = false;
   #isUrgent = false;
   #cancelAck: CancelTimer | undefined;
   #chunkMs = -1;
@@ -105,6 +107,7 @@ export class IncomingLink implements LinkConnectionOwner {
 
   /** Tells what is settled, says GOODBYE and ends. */
   leave(reason: "leaving" | "busy" | "superseded", detail: string): void {
+    this.#isLeaving = true;
     if (this.#lane !== undefined && this.#link.state === "open") this.#sendAcks(true);
     this.#link.leave(reason, detail);
   }
@@ -173,7 +176,7 @@ export class IncomingLink implements LinkConnectionOwner {
     if (!isOrderly && reason !== "lost") metrics.refused(reason).inc();
     const fields = { host: this.host, remote: this.#link.remoteAddress, reason, detail };
     if (this.#openLink !== undefined) {
-      this.#shared.traffic?.ended(this.#openLink, reason === "leaving");
+      this.#shared.traffic?.ended(this.#openLink, reason === "leaving" && !this.#isLeaving);
     }
     if (this.#peer === undefined) log.warn("link.refused", fields);
     else log.info("link.closed", { ...fields, direction: "in" });

@@ -221,7 +221,8 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.lane.isLive = false;
     if (wasOpen) this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     if (wasOpen && phase.kind === "connected") this.#heardMs = phase.link.heardMs;
-    if (reason === "leaving" && !this.#isStopping) this.lane.isGone = true;
+    const hasLeft = reason === "leaving" && !this.#isStopping; // else it is we who said so
+    if (hasLeft) this.lane.isGone = true;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
     const fields = { host: this.destination, endpoint: this.#endpoint, reason, detail };
@@ -236,7 +237,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (reason === "host-conflict") this.#shared.handlers.identityDoubted?.();
     this.#peer = undefined;
     if (this.#openLink !== undefined) {
-      this.#shared.traffic?.ended(this.#openLink, reason === "leaving");
+      this.#shared.traffic?.ended(this.#openLink, hasLeft);
     }
     this.#openLink = undefined;
     // A link that breaks as soon as it stands must not be made again without end.
