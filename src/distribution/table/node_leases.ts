@@ -39,6 +39,9 @@ interface Known {
 /** Leases kept in memory at once; a mesh has fewer nodes, garbage may name more. */
 const MAX_KNOWN = 10_000;
 
+/** For so long it is believed that a node has no lease: it may have started since. */
+const ABSENT_MS = 500;
+
 /** Which nodes are alive, read from their leases and remembered for a moment. */
 export class NodeLeases {
   readonly #redis: RedisCommands;
@@ -89,7 +92,7 @@ export class NodeLeases {
     for (const each of nodes) {
       const key = leaseKey(each.host, each.node);
       const known = this.#known.get(key);
-      if (isAfresh || known === undefined || nowMs - known.readMs >= this.#lifetimeMs) {
+      if (isAfresh || known === undefined || nowMs - known.readMs >= this.#lifetimeOf(known)) {
         keys.set(key, each);
       }
     }
@@ -102,5 +105,9 @@ export class NodeLeases {
       this.#known.set(key, { incarnation, readMs: nowMs });
       if (incarnation !== undefined) this.#heard(node, incarnation);
     });
+  }
+
+  #lifetimeOf({ incarnation }: Known): number {
+    return incarnation === undefined ? Math.min(ABSENT_MS, this.#lifetimeMs) : this.#lifetimeMs;
   }
 }

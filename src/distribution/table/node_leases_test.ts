@@ -14,7 +14,7 @@ function scene() {
   const clock = new ManualClock();
   const memory = new MemoryRedis(clock);
   const leases = new NodeLeases(new MemoryRedisCommands(memory, clock), clock, 5_000);
-  return { memory, leases };
+  return { clock, memory, leases };
 }
 
 Deno.test("NodeLeases.note() knows 10000 nodes, and begins anew with one more", () => {
@@ -40,4 +40,25 @@ Deno.test("NodeLeases.read() knows 10000 nodes, and begins anew with one more", 
     assert.equal(leases.incarnation({ host, node }), 7);
     assert.equal(leases.incarnation(nodeOf(1)), isKept ? 1 : undefined);
   }
+});
+
+Deno.test("NodeLeases.read() believes for half a second that a node has no lease, for its lifetime that it has", async () => {
+  const { clock, memory, leases } = scene();
+  const node = nodeOf(1);
+  const key = leaseKey(node.host, node.node);
+  const read = async () => {
+    await leases.read([node]);
+    return leases.incarnation(node);
+  };
+  leases.note(node, undefined);
+  memory.run(["SET", key, formatLease({ incarnation: 7, startedUs: 7 })]);
+  clock.advance(499);
+  assert.equal(await read(), undefined);
+  clock.advance(1);
+  assert.equal(await read(), 7);
+  memory.run(["DEL", key]);
+  clock.advance(4_999);
+  assert.equal(await read(), 7);
+  clock.advance(1);
+  assert.equal(await read(), undefined);
 });

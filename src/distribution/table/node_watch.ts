@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
-import { leaseKey, nodesKey } from "./keys.ts";
+import { AUTHORS_KEY, leaseKey, nodesKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
 import { tryParseLease } from "./node_leases.ts";
 import type { ResolvedTable } from "./options.ts";
@@ -140,9 +140,10 @@ export class NodeWatch {
     this.#isLooking = true;
     const known = [...this.#known.values()];
     try {
-      const [own, siblings, ...replies] = await redis.run([
+      const [own, siblings, authors, ...replies] = await redis.run([
         ["GET", leaseKey(options.localHost, options.nodeName)],
         ["SMEMBERS", nodesKey(options.localHost)],
+        ["SMEMBERS", AUTHORS_KEY],
         ...known.map(({ host, node }) => ["GET", leaseKey(host, node)] as const),
       ]);
       if (own === null && this.#hasBeaten && !this.#isClosed) {
@@ -151,6 +152,12 @@ export class NodeWatch {
       }
       for (const node of Array.isArray(siblings) ? siblings as readonly string[] : []) {
         if (node !== options.nodeName) this.note({ host: options.localHost, node }, undefined);
+      }
+      // Of one that has started since, it may have told another node of ours.
+      for (const author of Array.isArray(authors) ? authors as readonly string[] : []) {
+        const at = author.indexOf("#");
+        const [host, node] = [author.slice(0, at), author.slice(at + 1)];
+        if (at > 0 && host !== options.localHost) this.note({ host, node }, undefined);
       }
       const nowMs = clock.monotonicMs();
       const renewMs = Number(replicaSeconds(options)) * 1000 / RENEWALS;

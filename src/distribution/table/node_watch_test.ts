@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
-import { leaseKey, nodesKey } from "./keys.ts";
+import { AUTHORS_KEY, leaseKey, nodesKey } from "./keys.ts";
 import type { NodeRef } from "./node_leases.ts";
 import { formatLease, NodeLeases } from "./node_leases.ts";
 import { nodeId, NodeWatch } from "./node_watch.ts";
@@ -86,6 +86,16 @@ Deno.test("NodeWatch.look() looks at all entries when another node of its own da
   assert.deepEqual(await look(), [], "node2 is only known now");
   assert.deepEqual(await look(), [], "and is seen to live");
   revoke({ host: DC1, node: "node2" });
+  assert.deepEqual(await look(), [`look at ${nodeId(A)}`]);
+});
+
+Deno.test("NodeWatch.look() hears of a node that has told another one of its own datacenter", async () => {
+  const { memory, watch, look } = watcher(A);
+  assert.equal(watch.isLiveHost(A.host), false);
+  memory.run(["SADD", AUTHORS_KEY, nodeId(A), nodeId({ host: DC1, node: "node1" }), "garbage"]);
+  await look();
+  assert.equal(watch.isLiveHost(A.host), true);
+  assert.equal(watch.hasNodes(DC1), false);
   assert.deepEqual(await look(), [`look at ${nodeId(A)}`]);
 });
 
