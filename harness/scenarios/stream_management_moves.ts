@@ -55,7 +55,8 @@ export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
   summary: "bob's phone at dc2 never comes back: its messages reach his tablet at dc3 in the end",
   options: {
     configure: (configuration) => {
-      configuration.modules["mod_stream_management"] = { resume_timeout: 2 };
+      // Time enough for the tablet to log in: while bob is nowhere, what is for him waits by address.
+      configuration.modules["mod_stream_management"] = { resume_timeout: 5 };
     },
   },
   async run(cluster, say) {
