@@ -78,7 +78,6 @@ export function balanceOf(
   apart: {
     readonly strays: number;
     readonly conditions: Readonly<Record<string, number>>;
-    readonly skippedAtMs: readonly number[];
   },
   { windows, outlivedExpiryMs, only = () => true }: BalanceOptions,
 ): Balance {
@@ -98,6 +97,7 @@ export function balanceOf(
     reordered: { allowed: 0, forbidden: 0 },
     contradicted: { allowed: 0, forbidden: 0 },
     answeredAgain: 0,
+    skipped: 0,
     outside: { offered: 0, sent: 0, delivered: 0 },
     slowestMs: 0,
   };
@@ -153,6 +153,8 @@ export function balanceOf(
         show("answered again", flow, seq);
       }
     }
+    count.skipped += flow.skippedAtMs.length;
+    count.outside.offered += flow.skippedAtMs.filter(isOutside).length;
     count.doubled.allowed += flow.allowedDoubles;
     for (const seq of flow.doubles) {
       note("doubled", false);
@@ -162,9 +164,8 @@ export function balanceOf(
       if (!note("reordered", mayBeLate(flow, seq))) show("reordered", flow, seq);
     }
   }
-  count.outside.offered += apart.skippedAtMs.filter(isOutside).length;
-  const { strays, conditions, skippedAtMs } = apart;
-  return { ...count, strays, conditions, skipped: skippedAtMs.length, examples };
+  const { strays, conditions } = apart;
+  return { ...count, strays, conditions, examples };
 }
 
 function describe(flow: Flow, seq: number): string {

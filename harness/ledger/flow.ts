@@ -50,6 +50,7 @@ export class Flow {
   /** When a connection of either of the two broke. */
   readonly #brokeAtMs: number[] = [];
   readonly #doubles: number[] = [];
+  readonly #skippedAtMs: number[] = [];
   /** First arrivals behind a later stanza. */
   readonly #late: number[] = [];
 
@@ -93,6 +94,16 @@ export class Flow {
   /** The recipient's logins at another datacenter than before. */
   get recipientMoves(): readonly Span[] {
     return this.#recipientMoves;
+  }
+
+  /** When stanzas were due that were never sent. */
+  get skippedAtMs(): readonly number[] {
+    return this.#skippedAtMs;
+  }
+
+  /** Notes that one was due and is not sent. */
+  skip(nowMs: number): void {
+    this.#skippedAtMs.push(nowMs);
   }
 
   /** Notes one more stanza and gives its number. */

@@ -43,7 +43,6 @@ export interface StanzaMark {
 export class Ledger {
   readonly #flows: Flow[] = [];
   readonly #nowMs: () => number;
-  readonly #skippedAtMs: number[] = [];
   readonly #conditions = new Map<string, number>();
   #strays = 0;
 
@@ -72,9 +71,9 @@ export class Ledger {
     return flow.send(this.#nowMs(), kind);
   }
 
-  /** Notes that a stanza was due and could not even be sent: its client had no connection. */
-  skipped(): void {
-    this.#skippedAtMs.push(this.#nowMs());
+  /** Notes that one of `flow` was due and could not even be sent: its client had no connection. */
+  skipped(flow: Flow): void {
+    flow.skip(this.#nowMs());
   }
 
   /** Notes what `recipient` has received. */
@@ -177,7 +176,6 @@ export class Ledger {
     return balanceOf(this.#flows, {
       strays: this.#strays,
       conditions: Object.fromEntries(this.#conditions),
-      skippedAtMs: this.#skippedAtMs,
     }, options);
   }
 }

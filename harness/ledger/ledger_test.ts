@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import type { Flow } from "./mod.ts";
 import { balanceLine, findings, Ledger } from "./mod.ts";
 
 /** A ledger whose clock the test sets, with one flow of `count` stanzas a millisecond apart. */
@@ -361,13 +362,17 @@ Deno.test("Ledger keeps what goes to the bare address apart from what goes to th
 });
 
 Deno.test("Ledger wants 95 % of what was due outside the windows, skipped ones included", () => {
-  const { clock, ledger, isAnswered, arrives, balance } = setUp(100);
+  const { clock, ledger, flow, isAnswered, arrives, balance } = setUp(100);
   for (let seq = 0; seq < 95; seq++) arrives(seq);
   for (let seq = 95; seq < 100; seq++) isAnswered(seq);
   assert.deepEqual(findings(balance(), FREE), []);
   clock.nowMs = 200;
-  ledger.skipped();
-  assert.equal(findings(balance(), FREE).length, 1);
+  const other = ledger.open("cid", "ben");
+  ledger.skipped(other);
+  assert.deepEqual(findings(balance({ only: (each: Flow) => each !== other }), FREE), []);
+  ledger.skipped(flow);
+  assert.equal(findings(balance({ only: (each: Flow) => each !== other }), FREE).length, 1);
+  assert.equal(balance().skipped, 2);
   assert.deepEqual(findings(balance({ windows: [{ fromMs: 150, toMs: 300 }] }), FREE), []);
 });
 

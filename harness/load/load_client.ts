@@ -143,7 +143,7 @@ export class LoadClient implements AsyncDisposable {
   send(flow: Flow, kind: StanzaKind, padding?: string): void {
     const { ledger } = this.#options;
     if (!this.#mayWrite || this.#out.length > MAX_WAITING_CHARS) {
-      ledger.skipped();
+      ledger.skipped(flow);
       return;
     }
     const seq = ledger.sending(flow, kind);
