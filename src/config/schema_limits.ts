@@ -201,7 +201,7 @@ export const LIMITS = z.strictObject({
       "on two ways is delivered once; past it the older half is forgotten",
   ),
   resend_max_messages: integer(2, 16_777_216).default(262_144).describe(
-    "messages delivered here that are remembered, at 16 bytes each, so that one that a client sends " +
+    "stanzas delivered here that are remembered, at 16 bytes each, so that one that a client sends " +
       "again is delivered once; past it the older half is forgotten",
   ),
   shutdown_timeout: secondsBetween(1, 3600).default(8).describe(

@@ -26,19 +26,19 @@ export class DeliveryMemory {
    */
   hasDelivered(envelope: Envelope, mayComeTwice: boolean): boolean {
     return (mayComeTwice && this.#repeats.isRepeat(envelope)) ||
-      (envelope.isResent && this.#resends.has(envelope.stanza));
+      this.#resends.has(envelope);
   }
 
   /** The stanza is delivered here, or has come along with a session to which it was. */
   noteDelivered(envelope: Envelope): void {
     this.#repeats.remember(envelope);
-    if (!envelope.isSentOnce) this.#resends.remember(envelope.stanza);
+    if (!envelope.isSentOnce) this.#resends.remember(envelope);
   }
 
   /** It is to be delivered anew, or goes along with its session to another node. */
   forgetDelivered(envelope: Envelope): void {
     this.#repeats.forget(envelope);
-    this.#resends.forget(envelope.stanza);
+    this.#resends.forget(envelope);
   }
 
   /** What was delivered here to `address`, of at most `max` senders: it goes along with a session. */

@@ -10,6 +10,7 @@ const TEXT =
 interface Marks {
   readonly isResent?: boolean;
   readonly isSentOnce?: boolean;
+  readonly sentAtUs?: number;
 }
 
 /** The same message as number `sequence` of `process`. */
@@ -52,6 +53,13 @@ Deno.test("DeliveryMemory.hasDelivered() knows by its text what a client sends a
     false,
     "nobody said that it was sent again",
   );
+});
+
+Deno.test("DeliveryMemory.hasDelivered() knows by its text what comes late, after it was sent again", () => {
+  const memory = new DeliveryMemory();
+  memory.noteDelivered(message(8, 1, { isResent: true, sentAtUs: 5 }));
+  assert.equal(memory.hasDelivered(message(7, 1, { sentAtUs: 4 }), true), true);
+  assert.equal(memory.hasDelivered(message(7, 2, { sentAtUs: 6 }), true), false, "said again");
 });
 
 /** A message of somebody else, with another text. */

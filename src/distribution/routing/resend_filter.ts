@@ -1,5 +1,5 @@
-import type { Stanza } from "../../xmpp/mod.ts";
-import { stanzaId } from "../../xmpp/mod.ts";
+import { isReply, stanzaId } from "../../xmpp/mod.ts";
+import type { Envelope } from "../envelope.ts";
 import { FingerprintSet } from "./fingerprint_set.ts";
 
 /** Bounds of what the filter remembers. */
@@ -8,48 +8,78 @@ export interface ResendFilterOptions {
   readonly maxStanzas?: number;
 }
 
-/** Messages that are remembered, unless configured. */
+/** Stanzas that are remembered, unless configured. */
 export const DEFAULT_MAX_STANZAS = 262_144;
 
+/** Of these, how many may be what was sent again: one in so many. */
+const RESENT_SHARE = 16;
+
+/** What is looked at of a stanza on its way. */
+export type Sent = Pick<Envelope, "stanza" | "isResent" | "sentAtUs">;
+
 /**
- * Remembers what was delivered here by its text, so that a message or request which a client sends
- * again after its node has died, on another stream and through another process, is delivered once. The
- * answer to a request that was delivered finds the client where it is by then.
+ * Remembers what was delivered here by its text, so that a stanza which a client sends again after its
+ * node has died, on another stream and through another process, is delivered once, whichever of the
+ * two comes first. The answer to a request that was delivered finds the client where it is by then.
  *
  * The text holds sender, recipient, id and payload as they were stamped. Only what may have been sent
- * again is compared, and only with an id: people do say the same thing twice. It takes no memory
- * until there is something to remember, and 16 bytes for each of `maxStanzas` from then on.
+ * again is compared, and what entered before such a one, and only with an id: people do say the same
+ * thing twice. It takes no memory until there is something to remember, and 16 bytes for each of
+ * `maxStanzas` from then on.
  */
 export class ResendFilter {
   readonly #half: number;
+  readonly #maxResent: number;
   #young: FingerprintSet | undefined;
   #old: FingerprintSet | undefined;
+  /** When what was sent again entered the mesh, wall-clock microseconds; the oldest first. */
+  readonly #resentAtUs = new Map<number, number>();
 
   constructor(options: ResendFilterOptions = {}) {
-    this.#half = (options.maxStanzas ?? DEFAULT_MAX_STANZAS) >> 1;
+    const { maxStanzas = DEFAULT_MAX_STANZAS } = options;
+    this.#half = maxStanzas >> 1;
+    this.#maxResent = Math.ceil(maxStanzas / RESENT_SHARE);
   }
 
   /** Notes that the stanza has been delivered. */
-  remember(stanza: Stanza): void {
-    if (!isKept(stanza)) return;
+  remember({ stanza, isResent, sentAtUs }: Sent): void {
+    if (isReply(stanza)) return; // of no use twice to whoever sees it
+    const print = fingerprint(stanza.bytes);
     if (this.#young === undefined || this.#young.isFull) this.#turnOver();
-    this.#young!.add(fingerprint(stanza.bytes));
+    this.#young!.add(print);
+    if (isResent) this.#rememberResent(print, sentAtUs);
   }
 
   /** The stanza was taken back from where it had been delivered: it is to be delivered anew. */
-  forget(stanza: Stanza): void {
-    if (!isKept(stanza) || this.#young === undefined) return;
+  forget({ stanza }: Sent): void {
+    if (isReply(stanza) || this.#young === undefined) return;
     const print = fingerprint(stanza.bytes);
     this.#young.delete(print);
     this.#old?.delete(print);
+    this.#resentAtUs.delete(print);
   }
 
-  /** True when one of the very same text, id included, was delivered before. */
-  has(stanza: Stanza): boolean {
-    if (!isKept(stanza) || this.#young === undefined) return false;
+  /**
+   * True when one of the very same text, id included, was delivered before, and one of the two was sent
+   * again after the other.
+   */
+  has({ stanza, isResent, sentAtUs }: Sent): boolean {
+    if (this.#young === undefined || !(isResent || this.#resentAtUs.size > 0)) return false;
+    if (isReply(stanza)) return false;
     const print = fingerprint(stanza.bytes);
-    if (!this.#young.has(print) && this.#old?.has(print) !== true) return false;
-    return stanzaId(stanza) !== undefined;
+    const isKnown = isResent
+      ? this.#young.has(print) || this.#old?.has(print) === true
+      : sentAtUs < (this.#resentAtUs.get(print) ?? -Infinity);
+    return isKnown && stanzaId(stanza) !== undefined;
+  }
+
+  #rememberResent(print: number, sentAtUs: number): void {
+    this.#resentAtUs.set(print, sentAtUs);
+    if (this.#resentAtUs.size <= this.#maxResent) return;
+    for (const oldest of this.#resentAtUs.keys()) {
+      this.#resentAtUs.delete(oldest);
+      return;
+    }
   }
 
   #turnOver(): void {
@@ -58,11 +88,6 @@ export class ResendFilter {
     this.#old = this.#young;
     this.#young = oldest ?? new FingerprintSet(this.#half);
   }
-}
-
-/** What a client sends again: presence says what holds now, and answers are of no use twice. */
-function isKept({ kind, type }: Stanza): boolean {
-  return kind === "message" || type === "get" || type === "set";
 }
 
 /**

@@ -1,63 +1,104 @@
 import assert from "node:assert/strict";
+import type { Stanza } from "../../xmpp/mod.ts";
 import { ResendFilter } from "./resend_filter.ts";
+import type { Sent } from "./resend_filter.ts";
 import { stanza } from "./_router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";
 
+/** Sent for the first time. */
+function first(stanza: Stanza, sentAtUs = 1_000): Sent {
+  return { stanza, isResent: false, sentAtUs };
+}
+
+function again(stanza: Stanza, sentAtUs = 2_000): Sent {
+  return { stanza, isResent: true, sentAtUs };
+}
+
 Deno.test("ResendFilter.has() knows a message by sender, recipient, id and payload", () => {
   const filter = new ResendFilter();
-  filter.remember(stanza(ALICE, BOB, { id: "1" }));
-  assert.ok(filter.has(stanza(ALICE, BOB, { id: "1" })));
-  assert.ok(!filter.has(stanza(ALICE, BOB, { id: "2" })));
-  assert.ok(!filter.has(stanza(ALICE, "bob@example.com/c", { id: "1" })));
-  assert.ok(!filter.has(stanza("alice@example.com/b", BOB, { id: "1" })));
+  filter.remember(first(stanza(ALICE, BOB, { id: "1" })));
+  assert.ok(filter.has(again(stanza(ALICE, BOB, { id: "1" }))));
+  assert.ok(!filter.has(again(stanza(ALICE, BOB, { id: "2" }))));
+  assert.ok(!filter.has(again(stanza(ALICE, "bob@example.com/c", { id: "1" }))));
+  assert.ok(!filter.has(again(stanza("alice@example.com/b", BOB, { id: "1" }))));
 });
 
-Deno.test("ResendFilter.has() knows requests as it knows messages", () => {
+Deno.test("ResendFilter.has() knows requests and presence as it knows messages", () => {
   const filter = new ResendFilter();
-  for (const type of ["get", "set"] as const) {
-    const request = stanza(ALICE, BOB, { kind: "iq", type });
-    filter.remember(request);
-    assert.ok(filter.has(request));
-    filter.forget(request);
-    assert.ok(!filter.has(request));
+  const request = (type: "get" | "set") => stanza(ALICE, BOB, { kind: "iq", type });
+  const presence = (type: "available" | "subscribe") =>
+    stanza(ALICE, BOB, { kind: "presence", type });
+  for (
+    const each of [request("get"), request("set"), presence("available"), presence("subscribe")]
+  ) {
+    filter.remember(first(each));
+    assert.ok(filter.has(again(each)));
+    filter.forget(again(each));
+    assert.ok(!filter.has(again(each)));
   }
 });
 
-Deno.test("ResendFilter.has() says nothing of messages without an id, nor of presence and answers", () => {
+Deno.test("ResendFilter.has() says nothing of what has no id, nor of answers", () => {
   const filter = new ResendFilter();
   const { bytes, ...rest } = stanza(ALICE, BOB);
   const text = new TextDecoder().decode(bytes).replace(" id='1'", "");
   const nameless = { ...rest, bytes: new TextEncoder().encode(text) };
-  const presence = stanza(ALICE, BOB, { kind: "presence", type: "subscribe" });
   const result = stanza(ALICE, BOB, { kind: "iq", type: "result" });
-  for (const each of [nameless, presence, result]) {
-    filter.remember(each);
-    assert.ok(!filter.has(each));
+  const error = stanza(ALICE, BOB, { type: "error" });
+  for (const each of [nameless, result, error]) {
+    filter.remember(again(each));
+    assert.ok(!filter.has(again(each, 3_000)));
+    assert.ok(!filter.has(first(each)));
   }
+});
+
+Deno.test("ResendFilter.has() compares nothing that nobody says was sent again", () => {
+  const filter = new ResendFilter();
+  filter.remember(first(stanza(ALICE, BOB)));
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), 500)));
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), 1_500)));
+});
+
+Deno.test("ResendFilter.has() knows what was sent first and comes behind what was sent again", () => {
+  const filter = new ResendFilter();
+  filter.remember(again(stanza(ALICE, BOB), 2_000));
+  assert.ok(filter.has(first(stanza(ALICE, BOB), 1_999)));
+  assert.ok(!filter.has(first(stanza(ALICE, BOB, { id: "2" }), 1_999)), "another one");
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), 2_001)), "said once more, since");
+  filter.forget(again(stanza(ALICE, BOB), 2_000));
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), 1_999)), "it is to be delivered anew");
+});
+
+Deno.test("ResendFilter knows as many that were sent again as a sixteenth of maxStanzas", () => {
+  const filter = new ResendFilter({ maxStanzas: 64 });
+  const numbered = (n: number) => stanza(ALICE, BOB, { id: String(n) });
+  for (let n = 0; n < 5; n++) filter.remember(again(numbered(n)));
+  const known = [0, 1, 2, 3, 4].filter((n) => filter.has(first(numbered(n))));
+  assert.deepEqual(known, [1, 2, 3, 4]);
 });
 
 Deno.test("ResendFilter.forget() lets a message be delivered anew", () => {
   const filter = new ResendFilter();
-  filter.remember(stanza(ALICE, BOB));
-  filter.forget(stanza(ALICE, BOB));
-  assert.ok(!filter.has(stanza(ALICE, BOB)));
+  filter.remember(first(stanza(ALICE, BOB)));
+  filter.forget(first(stanza(ALICE, BOB)));
+  assert.ok(!filter.has(again(stanza(ALICE, BOB))));
 });
 
 Deno.test("ResendFilter remembers at least half of maxStanzas, and not more than that", () => {
   const filter = new ResendFilter({ maxStanzas: 8 });
   const numbered = (n: number) => stanza(ALICE, BOB, { id: String(n) });
-  for (let n = 0; n < 100; n++) filter.remember(numbered(n));
-  for (let n = 96; n < 100; n++) assert.ok(filter.has(numbered(n)), String(n));
-  for (let n = 0; n < 92; n++) assert.ok(!filter.has(numbered(n)), String(n));
+  for (let n = 0; n < 100; n++) filter.remember(first(numbered(n)));
+  for (let n = 96; n < 100; n++) assert.ok(filter.has(again(numbered(n))), String(n));
+  for (let n = 0; n < 92; n++) assert.ok(!filter.has(again(numbered(n))), String(n));
 });
 
 Deno.test("ResendFilter tells a hundred thousand short messages apart", () => {
   const filter = new ResendFilter({ maxStanzas: 400_000 });
-  for (let n = 0; n < 100_000; n++) filter.remember(stanza(ALICE, BOB, { id: String(n) }));
+  for (let n = 0; n < 100_000; n++) filter.remember(first(stanza(ALICE, BOB, { id: String(n) })));
   for (let n = 100_000; n < 110_000; n++) {
-    assert.ok(!filter.has(stanza(ALICE, BOB, { id: String(n) })), String(n));
+    assert.ok(!filter.has(again(stanza(ALICE, BOB, { id: String(n) }))), String(n));
   }
 });
 
@@ -69,13 +110,13 @@ Deno.test("ResendFilter tells messages of every length apart that differ in a si
     // Names the id, so that what is known is owned up to.
     const start = new TextEncoder().encode("<message id='1'/>");
     const text = new Uint8Array([...start, ...alphabet.subarray(0, length)]);
-    filter.remember({ ...rest, bytes: text });
-    assert.ok(filter.has({ ...rest, bytes: text.slice() }));
+    filter.remember(first({ ...rest, bytes: text }));
+    assert.ok(filter.has(again({ ...rest, bytes: text.slice() })));
     for (let bit = start.length * 8; bit < text.length * 8; bit++) {
       const changed = text.slice();
       changed[bit >> 3]! ^= 1 << (bit & 7);
-      assert.ok(!filter.has({ ...rest, bytes: changed }), `length ${length}, bit ${bit}`);
+      assert.ok(!filter.has(again({ ...rest, bytes: changed })), `length ${length}, bit ${bit}`);
     }
-    assert.ok(!filter.has({ ...rest, bytes: text.subarray(0, -1) }));
+    assert.ok(!filter.has(again({ ...rest, bytes: text.subarray(0, -1) })));
   }
 });

@@ -450,7 +450,8 @@ export class Router {
 
   #forward(envelope: Envelope, host: string): void {
     // Its recipient had it here, and has gone on since: the new place knows nothing of that.
-    if (envelope.mayBeRepeat && this.memory.hasDelivered(envelope, true)) {
+    const mayComeTwice = envelope.mayBeRepeat || envelope.isResent;
+    if (mayComeTwice && this.memory.hasDelivered(envelope, true)) {
       return this.#drop(envelope, "repeat");
     }
     if (envelope.ttl > 0) {
@@ -487,7 +488,8 @@ export class Router {
         return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
-        if (mayComeTwice) this.memory.noteDelivered(envelope);
+        // What was sent again may overtake what was sent first, whose node has died.
+        if (mayComeTwice || envelope.isResent) this.memory.noteDelivered(envelope);
         return true;
       case "ignored":
         this.#drop(envelope, "ignored");

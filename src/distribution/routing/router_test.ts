@@ -362,6 +362,29 @@ Deno.test("Router drops what a client sends again and what was delivered, and se
   fixture.close();
 });
 
+Deno.test("Router drops what comes late by the node that died, behind what its client sent again", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  const link = new FakeLink();
+  fixture.router.acceptResent(stanza(ALICE, BOB, { id: "1" }));
+  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB, { id: "1" })), link, 7));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+  assert.deepEqual(link.settled, [7]);
+  fixture.close();
+});
+
+Deno.test("Router does not send again after somebody who has moved what was delivered here", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  fixture.cache.set(BOB, "dc2.example.com");
+  for (const id of ["1", "2"]) fixture.router.acceptResent(stanza(ALICE, BOB, { id }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["2"]);
+  fixture.close();
+});
+
 Deno.test("Router marks the errors it answers with, and counts those that find no room", async () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(BOB, null);
