@@ -1,4 +1,10 @@
-import { mayBeLate, ON_ITS_WAY_MS, UNACKNOWLEDGED_MS, UNTOLD_MS } from "./allowances.ts";
+import {
+  mayBeLate,
+  ON_ITS_WAY_MS,
+  UNACKNOWLEDGED_MS,
+  UNNOTICED_MS,
+  UNTOLD_MS,
+} from "./allowances.ts";
 import { type Balance, balanceOf, type BalanceOptions } from "./balance.ts";
 import {
   Flow,
@@ -44,6 +50,8 @@ export class Ledger {
   readonly #flows: Flow[] = [];
   readonly #nowMs: () => number;
   readonly #conditions = new Map<string, number>();
+  /** Without stream management: when the connection broke of who has not come back yet. */
+  readonly #brokenAtMs = new Map<string, number>();
   #strays = 0;
 
   constructor(nowMs: () => number = () => performance.now()) {
@@ -119,6 +127,7 @@ export class Ledger {
     );
     const fromClient = Math.min(unreadMs, lost.stoppedAtMs ?? Infinity) - ON_ITS_WAY_MS;
     const toClient = unreadMs - ON_ITS_WAY_MS;
+    if (!isManaged) this.#brokenAtMs.set(client, brokeAtMs);
     for (const flow of this.#flows) {
       const isRecipient = flow.recipient === client;
       if (!isRecipient && flow.sender !== client) continue;
@@ -143,8 +152,12 @@ export class Ledger {
 
   /** Notes a login of `client` that was not its first. */
   loggedIn(client: string, { isOtherNode, isOtherDatacenter, ...login }: Login): void {
+    const brokeAtMs = this.#brokenAtMs.get(client) ?? Infinity;
+    this.#brokenAtMs.delete(client);
+    const unnoticed = { fromMs: brokeAtMs, toMs: Math.min(brokeAtMs + UNNOTICED_MS, login.toMs) };
     for (const flow of this.#flows) {
       if (flow.recipient === client) {
+        if (brokeAtMs < Infinity) markOnItsWay(flow, unnoticed, true);
         if (isOtherNode) flow.recipientChangedNode(login);
         if (isOtherDatacenter) flow.recipientMoved(login);
       } else if (flow.sender === client && isOtherNode) flow.senderMoved(login);

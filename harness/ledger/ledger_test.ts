@@ -95,6 +95,31 @@ for (const [client, role] of [["ann", "sender"], ["ben", "recipient"]] as const)
   });
 }
 
+for (const isManaged of [false, true]) {
+  Deno.test(`Ledger allows ${isManaged ? "no managed" : "an unmanaged"} client to lose what was written before its node saw it gone`, () => {
+    const { clock, ledger, flow, balance } = setUp(0);
+    const at = { clock, ledger, flow };
+    clock.nowMs = 10_000;
+    ledger.connectionLost("ben", { isManaged });
+    for (const nowMs of [10_001, 10_250, 10_251]) sendAt(at, nowMs);
+    ledger.loggedIn("ben", elsewhere(clock.nowMs));
+    assert.equal(balance().unknown.allowed, isManaged ? 0 : 2);
+    sendAt(at, 10_252);
+    ledger.loggedIn("ben", elsewhere(clock.nowMs));
+    assert.equal(balance().unknown.allowed, isManaged ? 0 : 2, "once, and to who was gone");
+  });
+}
+
+Deno.test("Ledger allows nothing to be lost that was sent after who was gone had come back", () => {
+  const { clock, ledger, flow, balance } = setUp(0);
+  const at = { clock, ledger, flow };
+  clock.nowMs = 10_000;
+  ledger.connectionLost("ben", { isManaged: false });
+  sendAt(at, 10_100);
+  ledger.loggedIn("ben", elsewhere(10_050));
+  assert.deepEqual(balance().unknown, { allowed: 0, forbidden: 1 });
+});
+
 Deno.test("Ledger counts the time on the way from the kill, not from when it was noticed", () => {
   const { clock, ledger, flow, balance } = setUp(0);
   const at = { clock, ledger, flow };
