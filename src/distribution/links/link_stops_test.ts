@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { DC1, DC2, numbers } from "./_test_datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+
+Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived there and gives back the rest", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 20)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  const neverSent = new TestSettler();
+  dc1.links.send("dc3.example.com", testEnvelope(30, { settler: neverSent }));
+  await dc2.until(() => dc2.received.length === 20, "they are there");
+  const drained = dc1.links.drain(300);
+  for (const envelope of dc2.received.slice(0, 18)) envelope.settle();
+  await drained;
+  assert.equal(settler.settled.length, 20, "the last two are dc2's to see to");
+  assert.deepEqual(dc1.returned, [{ sequence: 30, reason: "leaving", mayBeRepeat: false }]);
+  dc1.links.send(DC2, testEnvelope(21));
+  assert.deepEqual(dc1.returned.at(-1), { sequence: 21, reason: "leaving", mayBeRepeat: false });
+  await dc2.until(() => dc2.metrics.value(`incoming_closed_total ${DC1}`) === 1, "it said GOODBYE");
+  assert.equal(dc2.metrics.value(`incoming_errored_total ${DC1}`), 0);
+});
+
+Deno.test("LinkLayer.drain() leaves what arrived there open to whoever held it before", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const [fates, held]: [string[], TestSettler] = [[], new TestSettler()];
+  const settler = {
+    settle: () => void fates.push("settled"),
+    held: (number: number) => held.held(number),
+    leftOpen: () => void fates.push("left open"),
+  };
+  dc1.links.send(DC2, testEnvelope(1, { settler }));
+  await dc1.until(() => held.heldNumbers.length === 1, "dc2 has said that it has it");
+  await dc1.links.drain(0);
+  assert.deepEqual([fates, dc1.returned], [["left open"], []]);
+});
+
+Deno.test("LinkLayer.drain() does not wait for what a live peer has received and keeps", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  assert.equal(dc1.links.isSeenTo, true, "nothing is held");
+  const settler = new TestSettler();
+  dc1.links.send(DC2, testEnvelope(1, { settler }));
+  assert.equal(dc1.links.isSeenTo, false, "nobody has received it");
+  await dc1.until(() => dc1.links.isSeenTo, "it is with dc2, and stays there");
+  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1);
+  dc1.links.send("dc3.example.com", testEnvelope(2));
+  assert.equal(dc1.links.isSeenTo, false, "nobody has received the second");
+  dc1.links.remove("dc3.example.com");
+  await dc1.links.drain(3_600_000);
+  assert.equal(settler.settled.length, 1, "it is dc2's to see to");
+  assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
+});
+
+Deno.test("LinkLayer.drain() of the receiving node settles first and takes no more", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 5)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await dc2.until(() => dc2.received.length === 5, "they are there");
+  const drained = dc2.links.drain(5000);
+  for (const envelope of dc2.received) envelope.settle();
+  await drained;
+  await dc1.until(() => settler.settled.length === 5, "all were settled before GOODBYE");
+  await dc1.until(() => dc1.metrics.value(`outgoing_closed_total ${DC2}`) === 1, "in order");
+});
+
+Deno.test("LinkLayer.giveUpStuck() gives back what nobody has received, and lets the rest be settled", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  for (const node of [dc1, dc2]) {
+    node.settlesAtOnce = false;
+    await node.links.listen();
+  }
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc2.endpoints.set(DC1, [dc1.address]);
+  for (const node of [dc1, dc2]) node.links.start();
+  const [toDc1, toDc2] = [new TestSettler(), new TestSettler()];
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler: toDc2 }));
+  for (const i of numbers(1, 3)) {
+    dc2.links.send(DC1, testEnvelope(i, { settler: toDc1, origin: DC2 }));
+  }
+  for (const i of numbers(11, 13)) dc1.links.send("dc3.example.com", testEnvelope(i));
+  await dc1.until(() => dc1.received.length === 3, "dc2's are at dc1");
+  await dc2.until(() => dc2.received.length === 3, "dc1's are at dc2");
+  await dc1.until(() => toDc2.heldNumbers.length === 3, "dc2 has said that it has them");
+  dc1.links.giveUpStuck();
+  assert.deepEqual(
+    dc1.returned,
+    numbers(11, 13).map((sequence) => ({ sequence, reason: "leaving", mayBeRepeat: false })),
+  );
+  dc1.links.send("dc3.example.com", testEnvelope(14));
+  assert.deepEqual(dc1.returned.at(-1), { sequence: 14, reason: "leaving", mayBeRepeat: false });
+  for (const envelope of [...dc1.received, ...dc2.received]) envelope.settle();
+  await dc2.until(() => toDc1.settled.length === 3, "dc2 is told of its own");
+  await dc1.until(() => toDc2.settled.length === 3, "dc1 is told of its own");
+  dc1.links.send(DC2, testEnvelope(4));
+  await dc2.until(() => dc2.received.length === 4, "dc2 can be written to");
+});
