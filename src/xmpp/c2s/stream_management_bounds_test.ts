@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import {
+  A,
+  comeBack,
+  ENABLE,
+  ENABLED,
+  expectMessages,
+  HOME,
+  manage,
+  message,
+  metric,
+  quiet,
+  R,
+  send,
+  until,
+} from "./_stream_management_fixture.ts";
+import { TestDelivery } from "./_test_delivery.ts";
+
+Deno.test("a session takes maxItems, and one more once its client has acknowledged one", async () => {
+  await using fixture = quiet({ management: { maxItems: 3 } });
+  const { peer } = await manage(fixture);
+  send(fixture, "1", "2", "3");
+  await expectMessages(peer, "1", "2", "3");
+  send(fixture, "4");
+  await peer.exchange(R, A(0)); // nothing else has come: whoever sent it is told that there is no room
+  assert.equal(
+    metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "unacknowledged-stanzas" }),
+    1,
+  );
+  peer.send(A(1));
+  await peer.exchange(R, A(0));
+  send(fixture, "5");
+  await expectMessages(peer, "5");
+});
+
+Deno.test("a client that asks and reads no answer is asked to read first", async () => {
+  await using fixture = quiet();
+  const peer = await fixture.login("alice", "home", { maxPendingBytes: 786_432 });
+  await peer.exchange(ENABLE, ENABLED);
+  peer.connection.pause();
+  for (let chunk = 0; chunk < 20; chunk++) {
+    peer.send(R.repeat(1500)); // a twentieth of what it asks for in all, which is too much
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const before = fixture.accepted.length;
+  peer.send(`<message to='${HOME}'/>`);
+  peer.connection.resume();
+  await until(() => fixture.accepted.length > before);
+});
+
+/** The error by which a node answers a stanza of alice's, as long as `byteLength`. */
+function owed(id: string, byteLength = 300): TestDelivery {
+  const { stanza } = message(id);
+  const padding = " ".repeat(byteLength - stanza.bytes.length - " type='error'".length);
+  const text = new TextDecoder().decode(stanza.bytes).replace("/>", ` type='error'${padding}/>`);
+  const bytes = new TextEncoder().encode(text);
+  return new TestDelivery({ ...stanza, type: "error", bytes }, undefined, 0, true);
+}
+
+Deno.test("a session takes what it is owed beyond maxItems, up to maxOwedBytes", async () => {
+  await using fixture = quiet({ management: { maxItems: 1, maxOwedBytes: 3 * (1024 + 300) } });
+  const { peer } = await manage(fixture);
+  const deliver = (delivery: TestDelivery) => fixture.registry.deliver(delivery.stanza, delivery);
+  const hits = () => metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "owed-bytes" });
+  assert.equal(deliver(message("1")), "delivered");
+  assert.equal(deliver(message("2")), "resource-constraint");
+  const byClient = new TestDelivery(owed("e0").stanza); // what another client calls an error
+  assert.equal(deliver(byClient), "resource-constraint");
+  for (const id of ["e1", "e2", "e3"]) assert.equal(deliver(owed(id)), "delivered");
+  assert.equal(hits(), 0);
+  assert.equal(deliver(owed("e4", 100)), "resource-constraint");
+  assert.equal(hits(), 1);
+  await peer.expectNext(/^<message [^>]*id='1'\/>(<message [^>]*id='e[123]' type='error' *\/>){3}/);
+  peer.send(A(2));
+  await peer.exchange(R, A(0));
+  assert.equal(deliver(owed("e5")), "delivered");
+  assert.equal(deliver(message("3")), "delivered");
+});
+
+Deno.test("a session without a connection keeps what it is owed, and ends past maxOwedBytes", async () => {
+  await using fixture = quiet({ management: { maxItems: 1, maxOwedBytes: 3 * (1024 + 300) } });
+  const { peer } = await manage(fixture);
+  peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  for (const delivery of [message("1"), owed("e1"), owed("e2"), owed("e3")]) {
+    assert.equal(fixture.registry.deliver(delivery.stanza, delivery), "delivered");
+  }
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 1);
+  const last = owed("e4");
+  fixture.registry.deliver(last.stanza, last);
+  await fixture.management!.settled();
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 0);
+  assert.equal(metric(fixture, "xmpp_sm_dropped_total", { kind: "message" }), 4, "counted");
+});
+
+Deno.test("a session without a connection ends past maxBytes", async () => {
+  await using fixture = quiet({ management: { maxBytes: 16_384 } });
+  const { peer } = await manage(fixture);
+  peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  const cost = message("00").stanza.bytes.length + 1024;
+  const fits = Math.floor(16_384 / cost);
+  for (let n = 10; n < 10 + fits; n++) send(fixture, String(n));
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 1);
+  send(fixture, "99");
+  await fixture.management!.settled();
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 0);
+  assert.equal(fixture.rerouted.length, fits + 1);
+});
+
+Deno.test("those who sent them need not keep more than maxUnsettled", async () => {
+  await using fixture = quiet({ management: { maxUnsettled: 2 } });
+  const { peer } = await manage(fixture);
+  const sent = send(fixture, "1", "2", "3");
+  assert.deepEqual(sent.map((each) => each.isSettled), [true, false, false]);
+  assert.equal(metric(fixture, "xmpp_sm_unprotected_deliveries_total"), 1);
+  await expectMessages(peer, "1", "2", "3");
+  peer.send("</stream:stream>");
+  await peer.expectClosed();
+  await until(() => fixture.rerouted.length === 3);
+});
+
+Deno.test("of a full account the first session that waits to be resumed makes room", async () => {
+  await using fixture = quiet({ maxSessionsPerAccount: 2 });
+  const first = await manage(fixture, "alice", "first");
+  const second = await manage(fixture, "alice", "second");
+  second.peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  const third = await fixture.login("alice", "third");
+  assert.deepEqual(fixture.closed, ["alice@example.com/second"]);
+  await first.peer.exchange(R, A(0));
+  await third.exchange(
+    "<message to='alice@example.com/third' id='x'/>",
+    /^<message [^>]*id='x'[^>]*\/>/,
+  );
+  const fourth = await comeBack(fixture);
+  fourth.send("<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>");
+  await fourth.expect("<resource-constraint ");
+});
