@@ -1,5 +1,5 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import {
@@ -24,6 +24,7 @@ import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import type { EndpointAddress } from "./ports.ts";
 import { QueueTimes } from "./queue_times.ts";
+import { Redial } from "./redial.ts";
 
 /** Who is told of an outgoing link's life. */
 export interface OutgoingLinkEvents {
@@ -61,7 +62,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   /** Monotonic milliseconds when the last connection brought something. */
   #heardMs = 0;
   #timesOpened = 0;
-  #retries = 0;
+  readonly #redial: Redial;
   #lastRefusal: CloseReason | undefined;
   #sentBytes = 0;
   #creditBytes = 0;
@@ -80,6 +81,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.address = address;
     this.#shared = options.shared;
     this.#events = options.events;
+    this.#redial = new Redial(this.#shared.options, this.#shared.random);
     this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, this);
     this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     this.#metrics = this.#shared.metrics.host(destination);
@@ -220,7 +222,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const wasOpen = this.lane.isLive;
     this.lane.isLive = false;
     if (wasOpen) this.lane.downSinceMs = this.#shared.clock.monotonicMs();
-    if (wasOpen && phase.kind === "connected") this.#heardMs = phase.link.heardMs;
+    if (wasOpen && phase.kind === "connected") {
+      this.#heardMs = phase.link.heardMs;
+      this.#redial.broke(this.#shared.clock.monotonicMs() - phase.sinceMs);
+    }
     const hasLeft = reason === "leaving" && !this.#isStopping; // else it is we who said so
     if (hasLeft) this.lane.isGone = true;
     (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
@@ -240,11 +245,6 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#shared.traffic?.ended(this.#openLink, hasLeft);
     }
     this.#openLink = undefined;
-    // A link that breaks as soon as it stands must not be made again without end.
-    const stoodMs = phase.kind === "connected"
-      ? this.#shared.clock.monotonicMs() - phase.sinceMs
-      : 0;
-    if (wasOpen && stoodMs >= this.#shared.options.reconnectMaxMs) this.#retries = 0;
     this.#wait();
     this.#events.closed(this);
   }
@@ -283,7 +283,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
     this.#metrics.outgoingErrored.inc();
     // The first failure of a row says it; the rest is the same again.
-    const level = this.#retries === 0 ? "warn" : "debug";
+    const level = this.#redial.isFirst ? "warn" : "debug";
     this.#shared.log[level]("link.unreachable", {
       host: this.destination,
       endpoint: this.#endpoint,
@@ -298,12 +298,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#phase = { kind: "stopped" };
       return;
     }
-    const { options, random, clock } = this.#shared;
-    const delayMs = backoffMs(++this.#retries, {
-      firstMs: options.reconnectFirstMs,
-      maxMs: options.reconnectMaxMs,
-    }, random);
-    this.#phase = { kind: "waiting", cancel: clock.after(delayMs, () => this.connect()) };
+    this.#phase = {
+      kind: "waiting",
+      cancel: this.#shared.clock.after(this.#redial.next(), () => this.connect()),
+    };
   }
 
   get #endpoint(): string {

@@ -1,5 +1,5 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import { FRAME_TYPE, helloFrame, OUR_VERSIONS } from "../wire/mod.ts";
@@ -10,6 +10,7 @@ import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import type { EndpointAddress } from "./ports.ts";
+import { Redial } from "./redial.ts";
 
 /**
  * One call to a seed: a node of a datacenter that we do not know yet. Whoever answers there says who it
@@ -28,7 +29,7 @@ export class SeedLink implements LinkConnectionOwner {
   #abort: AbortController | undefined;
   #link: LinkConnection | undefined;
   #openLink: OpenLink | undefined;
-  #retries = 0;
+  readonly #redial: Redial;
   #isIntroduced = false;
   #isStopped = false;
 
@@ -36,6 +37,7 @@ export class SeedLink implements LinkConnectionOwner {
   constructor(address: EndpointAddress, shared: LinkShared, isWanted: () => boolean) {
     this.address = address;
     this.#shared = shared;
+    this.#redial = new Redial(shared.options, shared.random);
     this.#isWanted = isWanted;
   }
 
@@ -68,7 +70,7 @@ export class SeedLink implements LinkConnectionOwner {
     if (type !== FRAME_TYPE.mesh || this.#openLink === undefined) return; // ACK, nothing to us
     this.#shared.traffic?.frame(this.#openLink, type, buffer, start, end);
     this.#isIntroduced = true;
-    this.#retries = 0;
+    this.#redial.reset();
     this.#link?.leave("superseded", "introduced");
   }
 
@@ -124,17 +126,14 @@ export class SeedLink implements LinkConnectionOwner {
 
   #failed(detail: string): void {
     if (this.#isStopped) return;
-    const level = this.#retries === 0 ? "warn" : "debug"; // the rest is the same again
+    const level = this.#redial.isFirst ? "warn" : "debug"; // the rest is the same again
     this.#shared.log[level]("seed.unreachable", { ...this.#fields, detail });
   }
 
   #callLater(): void {
     if (this.#isStopped) return;
-    const { options, random, clock } = this.#shared;
-    const delayMs = this.#isIntroduced ? options.reconnectMaxMs : backoffMs(++this.#retries, {
-      firstMs: options.reconnectFirstMs,
-      maxMs: options.reconnectMaxMs,
-    }, random);
+    const { options, clock } = this.#shared;
+    const delayMs = this.#isIntroduced ? options.reconnectMaxMs : this.#redial.next();
     this.#cancel = clock.after(delayMs, () => this.#call());
   }
 }

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { Redial } from "./redial.ts";
+
+const OPTIONS = { reconnectFirstMs: 200, reconnectMaxMs: 1_000 };
+/** Neither more nor less. */
+const EVEN = { unit: () => 0.5 };
+
+Deno.test("Redial.next() doubles the wait up to its bound", () => {
+  const redial = new Redial(OPTIONS, EVEN);
+  assert.ok(redial.isFirst);
+  assert.deepEqual(Array.from({ length: 5 }, () => redial.next()), [200, 400, 800, 1_000, 1_000]);
+  assert.ok(!redial.isFirst);
+});
+
+Deno.test("Redial.broke() begins anew when the link stood for as long as it was waited for", () => {
+  const redial = new Redial(OPTIONS, EVEN);
+  redial.next();
+  redial.next();
+  redial.broke(399);
+  assert.ok(!redial.isFirst);
+  assert.equal(redial.next(), 800);
+  redial.broke(800);
+  assert.ok(redial.isFirst);
+  assert.equal(redial.next(), 200);
+});
+
+Deno.test("Redial waits longer and longer for links that break as soon as they stand", () => {
+  const redial = new Redial(OPTIONS, EVEN);
+  const waits = Array.from({ length: 5 }, () => {
+    redial.broke(1);
+    return redial.next();
+  });
+  assert.deepEqual(waits, [200, 400, 800, 1_000, 1_000]);
+});
+
+Deno.test("Redial spreads the waits, so that not all come back at once", () => {
+  const waits = [0, 1].map((unit) => Math.round(new Redial(OPTIONS, { unit: () => unit }).next()));
+  assert.deepEqual(waits, [180, 220]);
+});
