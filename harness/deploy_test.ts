@@ -45,11 +45,34 @@ Deno.test("whatever starts a node names what it may read and write", async () =>
   }
 });
 
+/** What the engine is told; quotation marks and backslashes of shells aside. */
+function engineFlags(text: string): readonly string[] {
+  return [...text.matchAll(/--v8-flags=[\w=,-]+/g)].map(([flag]) => flag);
+}
+
+Deno.test("whatever starts a node gives the engine the same room for young objects", async () => {
+  const { tasks } = project;
+  const [wanted] = engineFlags(tasks.serve);
+  assert.match(wanted!, /--min-semi-space-size=(\d+),--max-semi-space-size=\1$/);
+  for (
+    const text of [
+      tasks.compile,
+      await read("src/cli/launcher.sh"),
+      UNIT,
+      await read("docs/security.md"),
+      await read("docs/operations.md"),
+    ]
+  ) {
+    assert.deepEqual(engineFlags(text), [wanted]);
+  }
+});
+
 Deno.test("deploy/causeway.service grants a node all that it needs, and not the whole machine", async () => {
   const { args } = unitCommand("/run/causeway/node.toml", "causeway.js");
   assert.deepEqual(args.slice(0, args.indexOf("causeway.js")), [
     "run",
     "--no-prompt",
+    ...engineFlags(UNIT),
     "--no-config",
     "--cached-only",
     "--allow-net",
