@@ -1,3 +1,4 @@
+import type { Clock } from "../../base/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { RepeatFilter } from "./repeat_filter.ts";
 import type { DeliveredNumbers, RepeatFilterOptions } from "./repeat_filter.ts";
@@ -15,9 +16,9 @@ export class DeliveryMemory {
   readonly #repeats: RepeatFilter;
   readonly #resends: ResendFilter;
 
-  constructor(options: DeliveryMemoryOptions = {}) {
+  constructor(options: DeliveryMemoryOptions, clock: Clock) {
     this.#repeats = new RepeatFilter(options);
-    this.#resends = new ResendFilter(options);
+    this.#resends = new ResendFilter(options, clock);
   }
 
   /**

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
@@ -36,7 +37,7 @@ function message(process: number, sequence: number, marks: Marks = {}): Envelope
 }
 
 Deno.test("DeliveryMemory.hasDelivered() knows a number on another way, and looks at nothing that has one way", () => {
-  const memory = new DeliveryMemory();
+  const memory = new DeliveryMemory({}, new ManualClock());
   assert.equal(memory.hasDelivered(message(7, 1), true), false);
   memory.noteDelivered(message(7, 1));
   assert.equal(memory.hasDelivered(message(7, 1), true), true);
@@ -45,7 +46,7 @@ Deno.test("DeliveryMemory.hasDelivered() knows a number on another way, and look
 });
 
 Deno.test("DeliveryMemory.hasDelivered() knows by its text what a client sends again through another process", () => {
-  const memory = new DeliveryMemory();
+  const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(7, 1));
   assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), true);
   assert.equal(
@@ -56,7 +57,7 @@ Deno.test("DeliveryMemory.hasDelivered() knows by its text what a client sends a
 });
 
 Deno.test("DeliveryMemory.hasDelivered() knows by its text what comes late, after it was sent again", () => {
-  const memory = new DeliveryMemory();
+  const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(8, 1, { isResent: true, sentAtUs: 5 }));
   assert.equal(memory.hasDelivered(message(7, 1, { sentAtUs: 4 }), true), true);
   assert.equal(memory.hasDelivered(message(7, 2, { sentAtUs: 6 }), true), false, "said again");
@@ -78,7 +79,7 @@ for (
 ) {
   Deno.test(`DeliveryMemory knows two of ${Object.keys(bound)} and not a third`, () => {
     const knowsAfter = (...names: readonly string[]) => {
-      const memory = new DeliveryMemory(bound);
+      const memory = new DeliveryMemory(bound, new ManualClock());
       memory.noteDelivered(message(7, 1));
       for (const name of names) memory.noteDelivered(other(name));
       return memory.hasDelivered(again, true);
@@ -88,14 +89,14 @@ for (
 }
 
 Deno.test("DeliveryMemory.noteDelivered() remembers no text of what is sent once", () => {
-  const memory = new DeliveryMemory();
+  const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(7, 1, { isSentOnce: true }));
   assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
   assert.equal(memory.hasDelivered(message(7, 1), true), true, "its number is remembered");
 });
 
 Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", () => {
-  const memory = new DeliveryMemory();
+  const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(7, 1));
   memory.forgetDelivered(message(7, 1));
   assert.equal(memory.hasDelivered(message(7, 1), true), false);
@@ -103,7 +104,10 @@ Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", ()
 });
 
 Deno.test("DeliveryMemory.learnDelivered() takes over what another node has delivered", () => {
-  const [old, taker] = [new DeliveryMemory(), new DeliveryMemory()];
+  const [old, taker] = [
+    new DeliveryMemory({}, new ManualClock()),
+    new DeliveryMemory({}, new ManualClock()),
+  ];
   old.noteDelivered(message(7, 1));
   for (const numbers of old.deliveredTo("b@example.com/y", 10)) {
     taker.learnDelivered("b@example.com/y", numbers);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { ResendFilter } from "./resend_filter.ts";
-import type { Sent } from "./resend_filter.ts";
+import type { ResendFilterOptions, Sent } from "./resend_filter.ts";
 import { stanza } from "./_router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
@@ -9,24 +10,38 @@ const BOB = "bob@example.com/b";
 
 /** Sent for the first time. */
 function first(stanza: Stanza, sentAtUs = 1_000): Sent {
-  return { stanza, isResent: false, sentAtUs };
+  return { stanza, process: 7, isResent: false, sentAtUs };
 }
 
+/** Sent again, through another process. */
 function again(stanza: Stanza, sentAtUs = 2_000): Sent {
-  return { stanza, isResent: true, sentAtUs };
+  return { stanza, process: 8, isResent: true, sentAtUs };
+}
+
+function create(options: ResendFilterOptions = {}, clock = new ManualClock()): ResendFilter {
+  return new ResendFilter(options, clock);
 }
 
 Deno.test("ResendFilter.has() knows a message by sender, recipient, id and payload", () => {
-  const filter = new ResendFilter();
+  const filter = create();
   filter.remember(first(stanza(ALICE, BOB, { id: "1" })));
   assert.ok(filter.has(again(stanza(ALICE, BOB, { id: "1" }))));
   assert.ok(!filter.has(again(stanza(ALICE, BOB, { id: "2" }))));
   assert.ok(!filter.has(again(stanza(ALICE, "bob@example.com/c", { id: "1" }))));
-  assert.ok(!filter.has(again(stanza("alice@example.com/b", BOB, { id: "1" }))));
+  assert.ok(!filter.has(again(stanza("alicia@example.com/a", BOB, { id: "1" }))));
+});
+
+Deno.test("ResendFilter.has() knows a client that comes back under another resource, or has none", () => {
+  for (const resource of ["/b", "/a longer one, with \u00e4", ""]) {
+    const filter = create();
+    filter.remember(first(stanza(ALICE, BOB)));
+    assert.ok(filter.has(again(stanza(`alice@example.com${resource}`, BOB))), resource);
+    assert.ok(!filter.has(again(stanza(`alice@example.org${resource}`, BOB))), resource);
+  }
 });
 
 Deno.test("ResendFilter.has() knows requests and presence as it knows messages", () => {
-  const filter = new ResendFilter();
+  const filter = create();
   const request = (type: "get" | "set") => stanza(ALICE, BOB, { kind: "iq", type });
   const presence = (type: "available" | "subscribe") =>
     stanza(ALICE, BOB, { kind: "presence", type });
@@ -41,7 +56,7 @@ Deno.test("ResendFilter.has() knows requests and presence as it knows messages",
 });
 
 Deno.test("ResendFilter.has() says nothing of what has no id, nor of answers", () => {
-  const filter = new ResendFilter();
+  const filter = create();
   const { bytes, ...rest } = stanza(ALICE, BOB);
   const text = new TextDecoder().decode(bytes).replace(" id='1'", "");
   const nameless = { ...rest, bytes: new TextEncoder().encode(text) };
@@ -55,24 +70,52 @@ Deno.test("ResendFilter.has() says nothing of what has no id, nor of answers", (
 });
 
 Deno.test("ResendFilter.has() compares nothing that nobody says was sent again", () => {
-  const filter = new ResendFilter();
+  const filter = create();
   filter.remember(first(stanza(ALICE, BOB)));
   assert.ok(!filter.has(first(stanza(ALICE, BOB), 500)));
   assert.ok(!filter.has(first(stanza(ALICE, BOB), 1_500)));
 });
 
 Deno.test("ResendFilter.has() knows what was sent first and comes behind what was sent again", () => {
-  const filter = new ResendFilter();
+  const filter = create();
   filter.remember(again(stanza(ALICE, BOB), 2_000));
   assert.ok(filter.has(first(stanza(ALICE, BOB), 1_999)));
   assert.ok(!filter.has(first(stanza(ALICE, BOB, { id: "2" }), 1_999)), "another one");
-  assert.ok(!filter.has(first(stanza(ALICE, BOB), 2_001)), "said once more, since");
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), 2_000)), "said once more, since");
+  const sameProcess = { ...first(stanza(ALICE, BOB), 1_999), process: 8 };
+  assert.ok(!filter.has(sameProcess), "what came by that process came in order");
   filter.forget(again(stanza(ALICE, BOB), 2_000));
   assert.ok(!filter.has(first(stanza(ALICE, BOB), 1_999)), "it is to be delivered anew");
 });
 
-Deno.test("ResendFilter knows as many that were sent again as a sixteenth of maxStanzas", () => {
-  const filter = new ResendFilter({ maxStanzas: 64 });
+Deno.test("ResendFilter believes no clock that is ahead of its own", () => {
+  const clock = new ManualClock();
+  const filter = create({}, clock);
+  filter.remember(again(stanza(ALICE, BOB), Number.MAX_SAFE_INTEGER));
+  const nowUs = clock.wallUs();
+  assert.ok(filter.has(first(stanza(ALICE, BOB), nowUs - 1)));
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), nowUs)));
+});
+
+Deno.test("ResendFilter forgets what its client does not send again any more", () => {
+  const clock = new ManualClock();
+  const filter = create({ resendLifetimeMs: 1_000 }, clock);
+  const [one, other] = [stanza(ALICE, BOB, { id: "1" }), stanza(ALICE, BOB, { id: "2" })];
+  filter.remember(first(one));
+  clock.advance(999);
+  filter.remember(again(other));
+  clock.advance(1_000);
+  assert.ok(filter.has(again(one)), "twice as long, at most");
+  assert.ok(filter.has(first(other)), "as long, at least");
+  clock.advance(1);
+  assert.ok(!filter.has(again(one)) && !filter.has(first(other)) && !filter.has(again(other)));
+  filter.remember(again(other));
+  clock.advance(999_999);
+  assert.ok(!filter.has(again(other)) && !filter.has(first(other)), "however long nobody asked");
+});
+
+Deno.test("ResendFilter knows as many that were sent again as a sixteenth of half of maxStanzas", () => {
+  const filter = create({ maxStanzas: 128 });
   const numbered = (n: number) => stanza(ALICE, BOB, { id: String(n) });
   for (let n = 0; n < 5; n++) filter.remember(again(numbered(n)));
   const known = [0, 1, 2, 3, 4].filter((n) => filter.has(first(numbered(n))));
@@ -80,14 +123,14 @@ Deno.test("ResendFilter knows as many that were sent again as a sixteenth of max
 });
 
 Deno.test("ResendFilter.forget() lets a message be delivered anew", () => {
-  const filter = new ResendFilter();
+  const filter = create();
   filter.remember(first(stanza(ALICE, BOB)));
   filter.forget(first(stanza(ALICE, BOB)));
   assert.ok(!filter.has(again(stanza(ALICE, BOB))));
 });
 
 Deno.test("ResendFilter remembers at least half of maxStanzas, and not more than that", () => {
-  const filter = new ResendFilter({ maxStanzas: 8 });
+  const filter = create({ maxStanzas: 8 });
   const numbered = (n: number) => stanza(ALICE, BOB, { id: String(n) });
   for (let n = 0; n < 100; n++) filter.remember(first(numbered(n)));
   for (let n = 96; n < 100; n++) assert.ok(filter.has(again(numbered(n))), String(n));
@@ -95,7 +138,7 @@ Deno.test("ResendFilter remembers at least half of maxStanzas, and not more than
 });
 
 Deno.test("ResendFilter tells a hundred thousand short messages apart", () => {
-  const filter = new ResendFilter({ maxStanzas: 400_000 });
+  const filter = create({ maxStanzas: 400_000 });
   for (let n = 0; n < 100_000; n++) filter.remember(first(stanza(ALICE, BOB, { id: String(n) })));
   for (let n = 100_000; n < 110_000; n++) {
     assert.ok(!filter.has(again(stanza(ALICE, BOB, { id: String(n) }))), String(n));
@@ -105,7 +148,7 @@ Deno.test("ResendFilter tells a hundred thousand short messages apart", () => {
 Deno.test("ResendFilter tells messages of every length apart that differ in a single bit", () => {
   const alphabet = new Uint8Array(64).map((_, i) => 33 + i);
   for (let length = 1; length <= alphabet.length; length++) {
-    const filter = new ResendFilter();
+    const filter = create();
     const { bytes: _, ...rest } = stanza(ALICE, BOB);
     // Names the id, so that what is known is owned up to.
     const start = new TextEncoder().encode("<message id='1'/>");

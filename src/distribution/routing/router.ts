@@ -88,7 +88,7 @@ export class Router {
   readonly #leftOpen = new Map<string, Set<string>>();
 
   constructor(options: RouterOptions, deps: RouterDeps) {
-    this.memory = new DeliveryMemory(options.memory);
+    this.memory = new DeliveryMemory(options.memory ?? {}, deps.clock);
     this.#domains = options.domains;
     this.#messageTtl = options.messageTtl ?? 4;
     this.#deps = deps;
