@@ -1,5 +1,5 @@
 import { mayBeLate } from "./allowances.ts";
-import { type Flow, MAY_BE_UNKNOWN, type StanzaKind } from "./flow.ts";
+import type { Flow, StanzaKind } from "./flow.ts";
 import type { Span } from "./span.ts";
 
 /** What the one who counts has to know of the run. */
@@ -19,6 +19,12 @@ export interface BalanceOptions {
 export interface Split {
   readonly allowed: number;
   readonly forbidden: number;
+}
+
+/** How much was due, and how much of it came. */
+export interface Due {
+  readonly due: number;
+  readonly came: number;
 }
 
 /** What became of the stanzas of one kind. */
@@ -61,6 +67,9 @@ export interface Balance {
     readonly offered: number;
     readonly sent: number;
     readonly delivered: number;
+    readonly presence: Due;
+    /** Of requests that were delivered, those whose result came back. */
+    readonly results: Due;
   };
   /** Milliseconds that the slowest delivery took. */
   readonly slowestMs: number;
@@ -98,7 +107,13 @@ export function balanceOf(
     contradicted: { allowed: 0, forbidden: 0 },
     answeredAgain: 0,
     skipped: 0,
-    outside: { offered: 0, sent: 0, delivered: 0 },
+    outside: {
+      offered: 0,
+      sent: 0,
+      delivered: 0,
+      presence: { due: 0, came: 0 },
+      results: { due: 0, came: 0 },
+    },
     slowestMs: 0,
   };
   const shown = new Map<string, number>();
@@ -137,11 +152,19 @@ export function balanceOf(
         ofKind.answered++;
         show("answered", flow, seq);
       } else if (kind === "presence") count.vanished++;
-      else if (!note("unknown", flow.has(seq, MAY_BE_UNKNOWN))) show("lost", flow, seq);
+      else if (!note("unknown", flow.mayBeUnknown(seq))) show("lost", flow, seq);
       if (isOutside(sentAtMs)) {
         count.outside.offered++;
         count.outside.sent++;
         if (arrivals > 0) count.outside.delivered++;
+        const { presence, results } = count.outside;
+        if (kind === "presence") {
+          presence.due++;
+          if (arrivals > 0) presence.came++;
+        } else if (kind === "iq" && arrivals > 0) {
+          results.due++;
+          if (flow.results(seq) > 0) results.came++;
+        }
       }
       if (arrivals > 0 && answers > 0) {
         const afterMs = flow.answeredAtMs(seq) - sentAtMs;

@@ -49,6 +49,8 @@ export class Flow {
   #allowedDoubles = 0;
   /** When a connection of either of the two broke. */
   readonly #brokeAtMs: number[] = [];
+  /** When the recipient's node may have gone on writing to a connection that had broken. */
+  readonly #unnoticed: Span[] = [];
   readonly #doubles: number[] = [];
   readonly #skippedAtMs: number[] = [];
   /** First arrivals behind a later stanza. */
@@ -160,6 +162,11 @@ export class Flow {
     return this.#brokeAtMs.find((atMs) => atMs >= afterMs);
   }
 
+  /** The recipient's connection broke at the beginning of `span`, and its node knew it by the end. */
+  unnoticed(span: Span): void {
+    this.#unnoticed.push(span);
+  }
+
   /** The recipient has logged in at another node than before. */
   recipientChangedNode({ fromMs }: Span): void {
     this.#recipientAtOtherNodeMs = fromMs;
@@ -171,6 +178,12 @@ export class Flow {
 
   has(seq: number, mark: number): boolean {
     return (this.#marks[seq]! & mark) !== 0;
+  }
+
+  /** True when it may be lost: marked so, or written to a connection that had just broken. */
+  mayBeUnknown(seq: number): boolean {
+    return this.has(seq, MAY_BE_UNKNOWN) ||
+      this.#unnoticed.some((span) => this.#isFirstOf(seq, span));
   }
 
   kindOf(seq: number): StanzaKind {
@@ -224,6 +237,15 @@ export class Flow {
   firstOpen(): number {
     while (this.#firstOpen < this.#sent && !this.isOpen(this.#firstOpen)) this.#firstOpen++;
     return this.#firstOpen;
+  }
+
+  /** Sent in that time, and nothing that was sent in it before has had a fate: they are lost in a row. */
+  #isFirstOf(seq: number, { fromMs, toMs }: Span): boolean {
+    if (this.#sentAtMs[seq]! < fromMs || this.#sentAtMs[seq]! > toMs) return false;
+    for (let before = seq - 1; before >= 0 && this.#sentAtMs[before]! >= fromMs; before--) {
+      if (this.#arrivals[before]! > 0 || this.#answers[before]! > 0) return false;
+    }
+    return true;
   }
 
   #arriveAgain(seq: number, nowMs: number): void {

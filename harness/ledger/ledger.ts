@@ -127,7 +127,10 @@ export class Ledger {
     );
     const fromClient = Math.min(unreadMs, lost.stoppedAtMs ?? Infinity) - ON_ITS_WAY_MS;
     const toClient = unreadMs - ON_ITS_WAY_MS;
-    if (!isManaged) this.#brokenAtMs.set(client, brokeAtMs);
+    // A process that has ended writes nothing any more.
+    const isNodeThere = killedAtMs === undefined && lost.stoppedAtMs === undefined;
+    if (!isManaged && isNodeThere) this.#brokenAtMs.set(client, brokeAtMs);
+    else this.#brokenAtMs.delete(client);
     for (const flow of this.#flows) {
       const isRecipient = flow.recipient === client;
       if (!isRecipient && flow.sender !== client) continue;
@@ -152,12 +155,13 @@ export class Ledger {
 
   /** Notes a login of `client` that was not its first. */
   loggedIn(client: string, { isOtherNode, isOtherDatacenter, ...login }: Login): void {
-    const brokeAtMs = this.#brokenAtMs.get(client) ?? Infinity;
+    const fromMs = this.#brokenAtMs.get(client);
     this.#brokenAtMs.delete(client);
-    const unnoticed = { fromMs: brokeAtMs, toMs: Math.min(brokeAtMs + UNNOTICED_MS, login.toMs) };
     for (const flow of this.#flows) {
       if (flow.recipient === client) {
-        if (brokeAtMs < Infinity) markOnItsWay(flow, unnoticed, true);
+        if (fromMs !== undefined) {
+          flow.unnoticed({ fromMs, toMs: Math.min(fromMs + UNNOTICED_MS, login.toMs) });
+        }
         if (isOtherNode) flow.recipientChangedNode(login);
         if (isOtherDatacenter) flow.recipientMoved(login);
       } else if (flow.sender === client && isOtherNode) flow.senderMoved(login);
@@ -178,7 +182,7 @@ export class Ledger {
     let count = 0;
     for (const flow of this.#flows) {
       for (let seq = flow.firstOpen(); seq < flow.sent; seq++) {
-        if (flow.isOpen(seq) && !flow.has(seq, MAY_BE_UNKNOWN)) count++;
+        if (flow.isOpen(seq) && !flow.mayBeUnknown(seq)) count++;
       }
     }
     return count;

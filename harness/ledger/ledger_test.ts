@@ -110,6 +110,35 @@ for (const isManaged of [false, true]) {
   });
 }
 
+Deno.test("Ledger allows to be lost in a row only what was written to a connection that had broken", () => {
+  const { clock, ledger, flow, arrives, balance } = setUp(0);
+  const at = { clock, ledger, flow };
+  clock.nowMs = 10_000;
+  ledger.connectionLost("ben", { isManaged: false });
+  for (const nowMs of [10_001, 10_002, 10_003, 10_004]) sendAt(at, nowMs);
+  ledger.loggedIn("ben", elsewhere(10_100));
+  arrives(1);
+  arrives(3);
+  assert.deepEqual(
+    balance().unknown,
+    { allowed: 1, forbidden: 1 },
+    "the third had another one before",
+  );
+  assert.equal(ledger.unsettled(), 1);
+});
+
+for (const how of ["killedAtMs", "stoppedAtMs"] as const) {
+  Deno.test(`Ledger allows nothing to be lost that was sent after a node had ended (${how})`, () => {
+    const { clock, ledger, flow, balance } = setUp(0);
+    const at = { clock, ledger, flow };
+    clock.nowMs = 10_000;
+    ledger.connectionLost("ben", { isManaged: false, [how]: 9_999 });
+    sendAt(at, 10_001);
+    ledger.loggedIn("ben", elsewhere(10_100));
+    assert.deepEqual(balance().unknown, { allowed: 0, forbidden: 1 });
+  });
+}
+
 Deno.test("Ledger allows nothing to be lost that was sent after who was gone had come back", () => {
   const { clock, ledger, flow, balance } = setUp(0);
   const at = { clock, ledger, flow };
@@ -410,3 +439,19 @@ Deno.test("Ledger wants 90 % of what was asked for outside the windows to have b
   assert.deepEqual(findings(outside, { ...FREE, askedOutside: 100 }), []);
   assert.equal(findings(outside, { ...FREE, askedOutside: 101 }).length, 1);
 });
+
+for (const [missing, isEnough] of [[10, true], [11, false]] as const) {
+  Deno.test(`Ledger ${isEnough ? "lets" : "does not let"} ${missing} of 200 presence and results be missing`, () => {
+    const { ledger, flow, balance } = setUp(0);
+    for (let seq = 0; seq < 200; seq++) {
+      for (const kind of ["iq", "presence"] as const) {
+        const mark = { flow: 0, seq: ledger.sending(flow, kind) };
+        if (kind === "iq" || seq >= missing) ledger.arrived("ben", mark);
+        if (kind === "iq" && seq >= missing) ledger.resulted("ann", mark);
+      }
+    }
+    const due = (what: string) =>
+      `only ${200 - missing} of 200 ${what} came that were due outside the fault's window`;
+    assert.deepEqual(findings(balance(), FREE), isEnough ? [] : [due("presence"), due("results")]);
+  });
+}

@@ -14,6 +14,9 @@ const DELIVERED_SHARE = 0.95;
 /** The share of what was to be sent that has to be. */
 const SENT_SHARE = 0.9;
 
+/** Of less than so many a share says little. */
+const MIN_FOR_A_SHARE = 200;
+
 /** What speaks against a run; nothing, when all went well. */
 export function findings(balance: Balance, demands: Demands): readonly string[] {
   const found: string[] = [];
@@ -33,7 +36,7 @@ export function findings(balance: Balance, demands: Demands): readonly string[] 
       "answered by errors, which was not allowed",
     );
   }
-  const { offered, sent, delivered } = balance.outside;
+  const { offered, sent, delivered, presence, results } = balance.outside;
   const asked = Math.floor(demands.askedOutside ?? 0);
   if (sent < SENT_SHARE * asked) {
     found.push(`only ${sent} of ${asked} sent that were asked for outside the fault's window`);
@@ -42,6 +45,11 @@ export function findings(balance: Balance, demands: Demands): readonly string[] 
     found.push(
       `only ${delivered} of ${offered} delivered that were due outside the fault's window`,
     );
+  }
+  for (const [what, { due, came }] of Object.entries({ presence, results })) {
+    if (due >= MIN_FOR_A_SHARE && came < DELIVERED_SHARE * due) {
+      found.push(`only ${came} of ${due} ${what} came that were due outside the fault's window`);
+    }
   }
   return found;
 }
