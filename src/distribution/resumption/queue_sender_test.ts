@@ -1,0 +1,234 @@
+import assert from "node:assert/strict";
+import { OwnDelivery } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { Envelope } from "../mod.ts";
+import type { EnvelopeFields } from "../mod.ts";
+import { decodeQueue, FRAME_TYPE } from "../wire/mod.ts";
+import type { QueueFields } from "../wire/mod.ts";
+import { envelopeOf, message } from "./_test_nodes.ts";
+import { QueueSender } from "./queue_sender.ts";
+import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
+
+const TRANSFER = 7;
+const PROCESS = 1;
+
+/** A queue on its way to a taker, with all around it played. */
+class World {
+  isLinked = true;
+  /** Stanzas that wait to be written. */
+  waiting = 0;
+  readonly frames: QueueFields[] = [];
+  /** What was said to be on its way. */
+  readonly sent: EnvelopeFields[] = [];
+  readonly sender: QueueSender;
+  readonly #done: string[] = [];
+
+  constructor() {
+    this.sender = new QueueSender({
+      transfer: TRANSFER,
+      process: PROCESS,
+      localHost: "dc1.example.com",
+      isLinked: () => this.isLinked,
+      waiting: () => this.waiting,
+      send: (frame) => {
+        assert.equal(frame[4], FRAME_TYPE.queue);
+        const queue = decodeQueue(frame, 0, frame.length);
+        assert.equal(queue.transfer, TRANSFER);
+        this.frames.push(queue);
+        const marks = `${queue.isEnd ? " end" : ""}${queue.isCaughtUp ? " caught-up" : ""}`;
+        this.#done.push(`QUEUE [${queue.stanzas.map(({ number }) => number)}]${marks}`);
+      },
+      sent: (stanzas) => {
+        this.sent.push(...stanzas);
+        if (stanzas.length > 0) this.#done.push(`sent ${stanzas.map(({ sequence }) => sequence)}`);
+      },
+    });
+  }
+
+  /** Writes a stanza with this number, of so many bytes; true when there is room. */
+  write(number: number, byteLength = 100): boolean {
+    const { stanza, ...fields } = envelopeOf("m", number);
+    return this.sender.write(
+      new Envelope({ ...fields, stanza: padded(stanza, byteLength) }),
+      number,
+    );
+  }
+
+  /** What was done in the turn that ends now. */
+  async turn(): Promise<readonly string[]> {
+    await Promise.resolve();
+    return this.#done.splice(0);
+  }
+}
+
+function padded(stanza: Stanza, byteLength: number): Stanza {
+  const text = new TextDecoder().decode(stanza.bytes);
+  return { ...stanza, bytes: new TextEncoder().encode(text.padEnd(byteLength)) };
+}
+
+Deno.test("QueueSender sends all of one turn in one frame, once it has said that it is on its way", async () => {
+  const world = new World();
+  for (const number of [1, 2, 3]) assert.ok(world.write(number));
+  assert.deepEqual(world.frames, [], "the turn is not over");
+  assert.deepEqual(await world.turn(), ["sent 1,2,3", "QUEUE [1,2,3] end"]);
+  assert.deepEqual(await world.turn(), []);
+  world.write(4);
+  assert.deepEqual(await world.turn(), ["sent 4", "QUEUE [4] end"]);
+});
+
+Deno.test("QueueSender fills a frame up to QUEUE_BYTES, and begins another with what is past it", async () => {
+  for (
+    const [last, frames] of [
+      [QUEUE_BYTES / 2, ["sent 1,2", "QUEUE [1,2] end"]],
+      [QUEUE_BYTES / 2 + 1, ["sent 1", "QUEUE [1]", "sent 2", "QUEUE [2] end"]],
+    ] as const
+  ) {
+    const world = new World();
+    world.write(1, QUEUE_BYTES / 2);
+    world.write(2, last);
+    assert.deepEqual(await world.turn(), frames);
+  }
+});
+
+Deno.test("QueueSender.write() takes WINDOW_BYTES ahead of what is confirmed, gathered or sent, and no more", async () => {
+  for (const isSent of [false, true]) {
+    const world = new World();
+    assert.ok(world.write(1, WINDOW_BYTES - 500));
+    if (isSent) await world.turn();
+    assert.ok(!world.write(2, 501));
+    assert.ok(world.write(2, 500));
+    assert.ok(!world.write(3), "the window is full");
+    await world.turn();
+    assert.deepEqual(world.sent.map(({ sequence }) => sequence), [1, 2], "nothing else is sent");
+  }
+});
+
+Deno.test("QueueSender.write() takes a stanza that is larger than the window when nothing is under way", async () => {
+  const world = new World();
+  assert.ok(world.write(1, WINDOW_BYTES + 1));
+  assert.ok(!world.write(2));
+  await world.turn();
+  assert.ok(!world.write(2));
+  world.sender.confirmed(1);
+  assert.ok(world.write(2, WINDOW_BYTES + 1));
+});
+
+Deno.test("QueueSender.confirmed() gives room back frame by frame, each once", async () => {
+  const world = new World();
+  const quarter = WINDOW_BYTES / 4;
+  for (const numbers of [[1, 2], [3, 4]]) {
+    for (const number of numbers) assert.ok(world.write(number, quarter / 2));
+    await world.turn();
+  }
+  for (const number of [5, 6]) assert.ok(world.write(number, quarter));
+  await world.turn();
+  assert.ok(!world.write(7));
+  world.sender.confirmed(1);
+  assert.ok(!world.write(7), "the first frame is not there as a whole");
+  for (let i = 0; i < 3; i++) world.sender.confirmed(2);
+  assert.ok(world.write(7, quarter));
+  assert.ok(!world.write(8), "a frame counts once, however often it is confirmed");
+  world.sender.confirmed(5);
+  assert.ok(world.write(8, 2 * quarter));
+});
+
+Deno.test("QueueSender tells the end when nothing waits, and not again until something has come", async () => {
+  const world = new World();
+  world.waiting = 1;
+  world.write(1);
+  assert.deepEqual(await world.turn(), ["sent 1", "QUEUE [1]"]);
+  world.sender.flushSoon();
+  assert.deepEqual(await world.turn(), [], "something waits, for which there is no room");
+  world.waiting = 0;
+  world.sender.flushSoon();
+  world.sender.flushSoon();
+  assert.deepEqual(await world.turn(), ["QUEUE [] end"]);
+  world.sender.flushSoon();
+  assert.deepEqual(await world.turn(), [], "it is known");
+  world.waiting = 1;
+  world.write(2);
+  assert.deepEqual(await world.turn(), ["sent 2", "QUEUE [2]"]);
+  world.waiting = 0;
+  world.sender.flushSoon();
+  assert.deepEqual(await world.turn(), ["QUEUE [] end"]);
+});
+
+Deno.test("QueueSender.caughtUp() is told behind all that waits, once, though the end is known", async () => {
+  const world = new World();
+  world.waiting = 1;
+  world.write(1);
+  world.sender.caughtUp();
+  assert.deepEqual(await world.turn(), ["sent 1", "QUEUE [1]"]);
+  world.waiting = 0;
+  world.write(2);
+  assert.deepEqual(await world.turn(), ["sent 2", "QUEUE [2] end caught-up"]);
+  world.write(3);
+  assert.deepEqual(await world.turn(), ["sent 3", "QUEUE [3] end"]);
+  world.sender.caughtUp();
+  assert.deepEqual(await world.turn(), ["QUEUE [] end caught-up"]);
+});
+
+Deno.test("QueueSender takes and sends nothing while there is no link", async () => {
+  const world = new World();
+  world.write(1);
+  world.isLinked = false; // before the turn is over
+  assert.ok(!world.write(2));
+  world.sender.caughtUp();
+  assert.deepEqual(await world.turn(), []);
+  assert.deepEqual(world.sent, []);
+});
+
+Deno.test("QueueSender.restart() forgets what was gathered or on its way, and the window is free", async () => {
+  const world = new World();
+  world.write(1, WINDOW_BYTES / 2);
+  await world.turn();
+  world.write(2, WINDOW_BYTES / 2);
+  world.isLinked = false;
+  await world.turn();
+  world.isLinked = true;
+  world.sender.restart();
+  for (const number of [1, 2]) assert.ok(world.write(number, WINDOW_BYTES / 2));
+  assert.deepEqual(await world.turn(), ["sent 1", "QUEUE [1]", "sent 2", "QUEUE [2] end"]);
+  world.sender.confirmed(1);
+  assert.ok(!world.write(3, WINDOW_BYTES / 2 + 1), "what was sent before is not counted twice");
+  assert.ok(world.write(3, WINDOW_BYTES / 2));
+});
+
+Deno.test("QueueSender sends an envelope as it is, and names that one as sent", async () => {
+  const world = new World();
+  const envelope = envelopeOf("m", 41);
+  envelope.mayBeRepeat = true;
+  world.sender.write(envelope, 1);
+  await world.turn();
+  const { fields } = world.frames[0]!.stanzas[0]!;
+  const { process, sequence, origin, ttl, mayBeRepeat } = fields;
+  assert.deepEqual([process, sequence, origin, ttl, mayBeRepeat], [
+    99,
+    41,
+    "dc9.example.com",
+    3,
+    true,
+  ]);
+  assert.equal(new TextDecoder().decode(fields.stanza.bytes), text(envelope.stanza));
+  assert.equal(world.sent[0], envelope);
+});
+
+Deno.test("QueueSender sends what the session itself has to say as this process's, without a number", async () => {
+  for (const [type, isOwed] of [["chat", false], ["error", true]] as const) {
+    const world = new World();
+    world.sender.write(new OwnDelivery({ ...message("m"), type }), 1);
+    await world.turn();
+    const { fields } = world.frames[0]!.stanzas[0]!;
+    assert.deepEqual([fields.process, fields.sequence, fields.origin], [
+      PROCESS,
+      0,
+      "dc1.example.com",
+    ]);
+    assert.equal(fields.isOwed, isOwed);
+    assert.equal(text(fields.stanza), text(message("m")));
+  }
+});
+
+function text(stanza: Stanza): string {
+  return new TextDecoder().decode(stanza.bytes);
+}

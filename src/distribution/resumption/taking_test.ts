@@ -1,0 +1,529 @@
+import assert from "node:assert/strict";
+import { setImmediate as immediately } from "node:timers/promises";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { OwnDelivery } from "../../xmpp/mod.ts";
+import type { Arrival, ArrivedSession, Delivery, ResumeRequest } from "../../xmpp/mod.ts";
+import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
+import { Envelope } from "../mod.ts";
+import type { EnvelopeFields, OpenLink } from "../mod.ts";
+import { decodeHave, decodeResume, FRAME_TYPE } from "../wire/mod.ts";
+import type { EndFields, SessionDetail, SessionFields } from "../wire/mod.ts";
+import { envelopeOf, HOME, idOf, message } from "./_test_nodes.ts";
+import { ResumptionMetrics } from "./resumption_metrics.ts";
+import type { ResumptionOptions } from "./resumption_options.ts";
+import { FOLLOW_MS, SETTLED_MS } from "./resumption_options.ts";
+import { Taking } from "./taking.ts";
+
+const TRANSFER = 7;
+const OLD = 1;
+const OTHER = 3;
+const DC1 = "dc1.example.com";
+const TIMEOUT_MS = 5_000;
+const REQUEST: ResumeRequest = { previd: "1-1", account: "alice@example.com", h: 3 };
+/** What a stanza costs besides its bytes. */
+const OVERHEAD_BYTES = 1_024;
+
+const SESSION: SessionFields = {
+  transfer: TRANSFER,
+  jid: HOME,
+  received: 5,
+  covered: 4,
+  acknowledged: 3,
+  resumeTimeoutMs: 600_000,
+  resendingMs: 7,
+  lang: "",
+  priority: undefined,
+  presence: new Uint8Array(0),
+};
+
+const END: EndFields = {
+  transfer: TRANSFER,
+  reason: "done",
+  h: undefined,
+  sentCount: 0,
+  process: 0,
+};
+
+/** One transfer to a node of dc2, with all around it played. */
+class World implements Disposable {
+  readonly clock = new ManualClock();
+  readonly metrics = new MemoryMetrics();
+  /** What was told to other nodes and done here, in order. */
+  readonly done: string[] = [];
+  readonly followed: Delivery[] = [];
+  readonly taking: Taking;
+  /** Where each process is to be asked. */
+  readonly links = new Map<number, OpenLink>();
+  /** There is this link to the session's node, besides. */
+  spare: OpenLink | undefined;
+  arrival: Arrival | undefined;
+
+  constructor(options: Partial<ResumptionOptions> = {}) {
+    this.links.set(OLD, this.link(""));
+    this.taking = new Taking(TRANSFER, { request: REQUEST, process: OLD }, {
+      options: {
+        timeoutMs: TIMEOUT_MS,
+        maxItems: 100,
+        maxBytes: 1e6,
+        maxOwedBytes: 1e6,
+        expireAfterMs: 120_000,
+        ...options,
+      },
+      localHost: "dc2.example.com",
+      memory: {
+        deliveredTo: () => [],
+        learnDelivered: (address, { sender }) => void this.done.push(`learn ${address} ${sender}`),
+        noteDelivered: ({ sequence }) => void this.done.push(`note ${sequence}`),
+        forgetDelivered: () => assert.fail("it has come here"),
+      },
+      peers: {
+        hasEnded: () => false,
+        mayBring: (from) => from.domainpart !== "forged.example",
+      },
+      metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
+      clock: this.clock,
+      log: new MemoryLogger(),
+      find: (process) => this.links.get(process),
+      linkTo: ({ process, host }) => {
+        const { spare } = this;
+        return spare?.process === process && spare.host === host ? spare : undefined;
+      },
+      over: () => void this.done.push("over"),
+    });
+    this.taking.arrival.then((arrival) => this.arrival = arrival);
+  }
+
+  /** A link to another node; what is sent over it is noted behind its name. */
+  link(name: string, host = DC1, process = OLD): OpenLink {
+    return {
+      host,
+      nodeName: `node1@${host}`,
+      process,
+      send: (frame) => void this.done.push(`${name}${show(frame)}`),
+      refuse: () => void this.done.push(`${name}refuse`),
+    };
+  }
+
+  queue(stanzas: Readonly<Record<number, EnvelopeFields>>, isEnd = true, isCaughtUp = false): void {
+    this.taking.queue({
+      transfer: TRANSFER,
+      isEnd,
+      isCaughtUp,
+      stanzas: Object.entries(stanzas).map(([at, fields]) => ({ number: Number(at), fields })),
+    });
+  }
+
+  /** What was done since the last call, in this turn or the next. */
+  async news(): Promise<readonly string[]> {
+    await immediately();
+    return this.done.splice(0);
+  }
+
+  /** The session is given, with these stanzas, and looks for its place. */
+  async arrived(stanzas: Readonly<Record<number, EnvelopeFields>> = {}): Promise<ArrivedSession> {
+    this.taking.begin();
+    this.taking.session(SESSION);
+    this.queue(stanzas);
+    this.taking.given();
+    await this.news();
+    assert.ok(this.arrival?.kind === "arrived");
+    return this.arrival.session;
+  }
+
+  /** It has its place. */
+  place({ placed }: ArrivedSession): void {
+    placed({
+      follow: (delivery) => {
+        this.followed.push(delivery);
+        this.done.push(`follow ${idOf(delivery.stanza)}`);
+      },
+      caughtUp: () => void this.done.push("caught up"),
+    });
+  }
+
+  async taken(stanzas: Readonly<Record<number, EnvelopeFields>> = {}): Promise<ArrivedSession> {
+    const session = await this.arrived(stanzas);
+    this.place(session);
+    await this.news();
+    return session;
+  }
+
+  failures(reason: string): number {
+    return this.metrics.value("causeway_resume_elsewhere_failures_total", { reason });
+  }
+
+  [Symbol.dispose](): void {
+    this.taking.forget();
+    assert.equal(this.clock.pendingTimers, 0, "no timer outlives a transfer");
+  }
+}
+
+/** A frame that the session's node is sent, in a word or two. */
+function show(frame: Uint8Array): string {
+  if (frame[4] === FRAME_TYPE.resume) {
+    const { account, previd, h } = decodeResume(frame, 0, frame.length);
+    return `RESUME ${account} ${previd} ${h}`;
+  }
+  assert.equal(frame[4], FRAME_TYPE.have);
+  const { step, received, settled } = decodeHave(frame, 0, frame.length);
+  return `HAVE ${step} ${received}/${settled}`;
+}
+
+/** A stanza of bob's; `m1` has sequence number 1. */
+function stanza(number: number, changes: Partial<EnvelopeFields> = {}): EnvelopeFields {
+  return new Envelope({ ...envelopeOf(`m${number}`, number), ...changes });
+}
+
+/** What a session itself has to say to its client. */
+function own(id: string): EnvelopeFields {
+  return stanza(0, { stanza: message(id) });
+}
+
+Deno.test("Taking asks on where END says that the session has gone, and heeds nobody else from then on", async () => {
+  using world = new World();
+  const { taking } = world;
+  const other = world.link("other: ", "dc3.example.com", OTHER);
+  world.links.set(OTHER, other);
+  taking.begin();
+  assert.deepEqual(await world.news(), ["RESUME alice@example.com 1-1 3"]);
+  assert.ok(taking.isFrom(world.links.get(OLD)!));
+  taking.ended({ ...END, reason: "moved", process: OTHER });
+  assert.deepEqual(await world.news(), ["other: RESUME alice@example.com 1-1 3"]);
+  assert.ok(taking.isFrom(other));
+  assert.ok(!taking.isFrom(world.links.get(OLD)!));
+  assert.ok(!taking.isFrom(world.link("", "dc4.example.com", OTHER)), "that is another's word");
+  assert.ok(!taking.isFrom(world.link("", other.host, OLD)));
+  taking.given(); // before the session
+  assert.deepEqual(await world.news(), ["other: HAVE decline 0/0", "over"]);
+});
+
+Deno.test("Taking fails at once, and is over once, when nobody can be asked", async () => {
+  for (const isFirst of [true, false]) {
+    using world = new World();
+    if (isFirst) world.links.clear();
+    world.taking.begin();
+    if (!isFirst) {
+      await world.news();
+      world.taking.ended({ ...END, reason: "moved", process: OTHER });
+    }
+    assert.deepEqual(await world.news(), ["over"]);
+    assert.deepEqual(world.arrival, { kind: "failed", h: undefined });
+    assert.equal(world.failures("unreachable"), 1);
+    assert.equal(world.clock.pendingTimers, 0);
+  }
+});
+
+Deno.test("Taking gives up after timeoutMs, and tells what is covered when it knows", async () => {
+  for (const h of [undefined, SESSION.covered]) {
+    using world = new World();
+    world.taking.begin();
+    if (h !== undefined) world.taking.session(SESSION);
+    await world.news();
+    world.clock.advance(TIMEOUT_MS - 1);
+    assert.deepEqual(await world.news(), []);
+    world.clock.advance(1);
+    assert.deepEqual(await world.news(), ["HAVE decline 0/0", "over"]);
+    assert.deepEqual(world.arrival, { kind: "failed", h });
+    world.queue({ 1: stanza(1) });
+    world.taking.session(SESSION);
+    assert.deepEqual(await world.news(), [], "what comes late is heeded no more");
+    world.taking.given();
+    assert.deepEqual(await world.news(), ["HAVE decline 0/0"], "it is to route it again");
+  }
+});
+
+Deno.test("Taking is not late any more once the session is given", async () => {
+  using world = new World();
+  const session = await world.arrived();
+  world.clock.advance(TIMEOUT_MS);
+  assert.deepEqual(await world.news(), []);
+  world.place(session);
+  assert.deepEqual(await world.news(), ["HAVE taken 0/0"]);
+});
+
+Deno.test("Taking resolves with what END says of a session that is not to be had", async () => {
+  const cases: readonly (readonly [Partial<EndFields>, Arrival])[] = [
+    [{ reason: "stale", h: 12 }, { kind: "failed", h: 12 }],
+    [{ reason: "unknown" }, { kind: "failed", h: undefined }],
+    [{ reason: "handled-too-high", sentCount: 9 }, { kind: "handled-too-high", sentCount: 9 }],
+  ];
+  for (const [end, arrival] of cases) {
+    using world = new World();
+    world.taking.begin();
+    await world.news();
+    world.taking.ended({ ...END, ...end });
+    assert.deepEqual(await world.news(), ["over"]);
+    assert.deepEqual(world.arrival, arrival);
+    assert.equal(world.failures(end.reason!), 1);
+  }
+});
+
+const COST = stanza(1).stanza.bytes.length + OVERHEAD_BYTES;
+
+for (
+  const [bound, isOwed] of [
+    [{ maxItems: 2 }, false],
+    [{ maxBytes: 2 * COST }, false],
+    [{ maxOwedBytes: 2 * COST }, true],
+  ] as const
+) {
+  Deno.test(`Taking takes a session at ${Object.keys(bound)}, and declines one past it`, async () => {
+    const owed = (number: number) => stanza(number, { isOwed });
+    const unbound = isOwed ? { maxItems: 0, maxBytes: 0, ...bound } : { maxOwedBytes: 0, ...bound };
+    using world = new World(unbound);
+    world.taking.begin();
+    world.taking.session(SESSION);
+    world.queue({ 1: owed(1), 2: owed(2) }, false);
+    assert.deepEqual((await world.news()).slice(1), ["HAVE more 2/0"]);
+    world.queue({ 3: owed(3) });
+    assert.deepEqual(await world.news(), ["HAVE decline 3/0", "over"]);
+    assert.equal(world.failures("too-large"), 1);
+  });
+}
+
+Deno.test("Taking has its bounds anew for what comes while a session looks for its place", async () => {
+  for (const isOwed of [false, true]) {
+    using world = new World({ maxItems: 2, maxBytes: 2 * COST, maxOwedBytes: 2 * COST });
+    const both = (first: number) => ({
+      [first]: stanza(first, { isOwed }),
+      [first + 1]: stanza(first + 1, { isOwed }),
+    });
+    await world.arrived(both(1));
+    world.queue(both(3));
+    assert.deepEqual(await world.news(), ["HAVE more 4/0"]);
+  }
+});
+
+Deno.test("Taking ends the link over which a stanza is missing, and declines", async () => {
+  using world = new World();
+  world.taking.begin();
+  world.taking.session(SESSION);
+  world.queue({ 1: stanza(1) }, false);
+  await world.news();
+  world.queue({ 3: stanza(3) });
+  assert.deepEqual(await world.news(), ["refuse", "HAVE decline 1/0", "over"]);
+});
+
+Deno.test("Taking takes no session under a full JID that is not written as it is compared", async () => {
+  for (const jid of ["Alice@example.com/home", "alice@EXAMPLE.com/home", "alice@example.com/"]) {
+    using world = new World();
+    world.taking.begin();
+    await world.news();
+    world.taking.session({ ...SESSION, jid });
+    assert.deepEqual(await world.news(), ["HAVE decline 0/0", "over"], jid);
+    assert.equal(world.failures("refused"), 1);
+  }
+});
+
+Deno.test("Taking hands over what SESSION and DETAILS tell, on bytes of its own", async () => {
+  using world = new World();
+  const buffer = new TextEncoder().encode("<presence/>...");
+  const details: readonly SessionDetail[] = [
+    { kind: "directed", jid: "carol@example.com/x" },
+    { kind: "directed", jid: "@" },
+  ];
+  world.taking.begin();
+  world.taking.session({
+    ...SESSION,
+    lang: "de",
+    priority: -3,
+    presence: buffer.subarray(0, "<presence/>".length),
+  });
+  world.taking.details(details);
+  const sent = message("m1");
+  world.queue({ 1: stanza(1, { stanza: { ...sent, bytes: buffer.subarray(11) } }) });
+  buffer.fill(0); // the next frame is read
+  world.taking.given();
+  await world.news();
+  assert.ok(world.arrival?.kind === "arrived");
+  const { state, queue } = world.arrival.session;
+  const { presence, directed, jid, ...rest } = state;
+  assert.equal(jid.text, HOME);
+  assert.equal(new TextDecoder().decode(presence!.bytes), "<presence/>");
+  assert.deepEqual([presence!.from.text, presence!.to.text], [HOME, "alice@example.com"]);
+  assert.deepEqual(directed.map(({ text }) => text), ["carol@example.com/x"]);
+  assert.deepEqual(rest, {
+    received: 5,
+    covered: 4,
+    acknowledged: 3,
+    resumeTimeoutMs: 600_000,
+    resendingMs: 7,
+    lang: "de",
+    priority: -3,
+  });
+  assert.equal(new TextDecoder().decode(queue[0]!.stanza.bytes), "...");
+});
+
+Deno.test("Taking counts what was delivered as delivered here once the session has its place", async () => {
+  using world = new World();
+  const numbers = { process: 9, highest: 1, recent: [1] };
+  world.taking.begin();
+  world.taking.session(SESSION);
+  world.taking.details([
+    { kind: "directed", jid: "carol@example.com/x" },
+    { kind: "delivered", sender: "bob@example.com/x", ...numbers },
+    { kind: "delivered-to-account", sender: "dan@example.com/x", ...numbers },
+  ]);
+  world.queue({ 1: stanza(1) });
+  world.taking.given();
+  await world.news();
+  world.queue({ 2: stanza(2) }); // before it has its place
+  assert.deepEqual(await world.news(), ["HAVE more 2/0"]);
+  assert.ok(world.arrival?.kind === "arrived");
+  assert.deepEqual(world.arrival.session.queue.map(({ stanza }) => idOf(stanza)), ["m1"]);
+  world.place(world.arrival.session);
+  assert.deepEqual(world.done.splice(0), [
+    `learn ${HOME} bob@example.com/x`,
+    "learn alice@example.com dan@example.com/x",
+    "note 1",
+    "note 2",
+    "follow m2",
+  ], "TAKEN comes behind what our lanes have had to send before");
+  assert.deepEqual(await world.news(), ["HAVE taken 2/0"]);
+  world.queue({ 3: stanza(3) });
+  assert.deepEqual(await world.news(), ["note 3", "follow m3", "HAVE taken 3/0"]);
+});
+
+Deno.test("Taking declines a session without a place, of which nothing counts as delivered", async () => {
+  using world = new World();
+  const session = await world.arrived({ 1: stanza(1) });
+  session.declined();
+  assert.deepEqual(await world.news(), ["HAVE decline 1/0", "over"]);
+  assert.equal(world.failures("no-place"), 1);
+});
+
+Deno.test("Taking reads over what comes again over another link", async () => {
+  using world = new World();
+  await world.taken({ 1: stanza(1), 2: stanza(2) });
+  world.queue({ 1: stanza(1), 2: stanza(2), 3: stanza(3) });
+  assert.deepEqual(await world.news(), ["note 3", "follow m3", "HAVE taken 3/0"]);
+});
+
+Deno.test("Taking tells, SETTLED_MS after the first, what is settled without a gap", async () => {
+  using world = new World();
+  const { queue } = await world.taken({ 1: stanza(1), 2: stanza(2), 3: stanza(3), 4: stanza(4) });
+  const settle = (index: number) => (queue[index] as Envelope).settle();
+  settle(1);
+  world.clock.advance(SETTLED_MS - 1);
+  settle(3);
+  settle(0);
+  assert.deepEqual(await world.news(), []);
+  world.clock.advance(1);
+  assert.deepEqual(await world.news(), ["HAVE taken 4/2"]);
+  world.clock.advance(SETTLED_MS);
+  assert.deepEqual(await world.news(), [], "there is no news");
+  settle(2);
+  world.clock.advance(SETTLED_MS);
+  assert.deepEqual(await world.news(), ["HAVE taken 4/4"]);
+});
+
+Deno.test("Taking.tellSettled() tells at once what it would tell in a moment, and nothing else", async () => {
+  using world = new World();
+  const { queue } = await world.taken({ 1: stanza(1) });
+  world.taking.tellSettled();
+  assert.deepEqual(await world.news(), []);
+  (queue[0] as Envelope).settle();
+  world.taking.tellSettled();
+  assert.deepEqual(await world.news(), ["HAVE taken 1/1"]);
+  world.clock.advance(SETTLED_MS);
+  assert.deepEqual(await world.news(), []);
+});
+
+Deno.test("Taking settles at once what nobody else has to keep, and tells it with the next step", async () => {
+  using world = new World();
+  const forged = stanza(2, { stanza: message("forged", "eve@forged.example/x") });
+  const { queue } = await world.arrived({ 1: own("o"), 2: forged, 3: stanza(3) });
+  assert.deepEqual(queue.map(({ stanza }) => idOf(stanza)), ["o", "m3"]);
+  assert.ok(queue[0] instanceof OwnDelivery);
+  assert.equal(world.metrics.value("causeway_resumed_elsewhere_refused_total"), 1);
+  assert.equal(world.metrics.value("causeway_resumed_elsewhere_stanzas_total"), 2);
+  assert.equal(world.clock.pendingTimers, 0, "nothing is told before it is taken");
+  world.place((world.arrival as Arrival & { kind: "arrived" }).session);
+  assert.deepEqual(await world.news(), ["note 3", "HAVE taken 3/2"]);
+});
+
+Deno.test("Taking believes a node of its own datacenter whatever sender it brings", async () => {
+  using world = new World();
+  world.links.set(OLD, world.link("", "dc2.example.com"));
+  const forged = stanza(1, { stanza: message("forged", "eve@forged.example/x") });
+  const { queue } = await world.arrived({ 1: forged });
+  assert.deepEqual(queue.map(({ stanza }) => idOf(stanza)), ["forged"]);
+});
+
+Deno.test("what comes straight to a session waits FOLLOW_MS for what follows, or until told that it is there", async () => {
+  const ends: readonly (readonly [(world: World) => void, readonly string[]])[] = [
+    [(world) => world.queue({}, true, true), ["HAVE taken 0/0", "caught up"]],
+    [(world) => world.taking.lost(), ["caught up"]],
+    [(world) => world.taking.stop(), ["caught up"]],
+    [(world) => world.taking.ended(END), ["caught up", "over"]],
+    [(world) => world.clock.advance(1), ["caught up"]],
+  ];
+  for (const [end, done] of ends) {
+    using world = new World();
+    await world.taken();
+    world.clock.advance(FOLLOW_MS - 1);
+    world.queue({});
+    assert.deepEqual(await world.news(), ["HAVE taken 0/0"]);
+    end(world);
+    assert.deepEqual(await world.news(), done);
+    assert.equal(world.clock.pendingTimers, 0);
+  }
+});
+
+Deno.test("Taking tells again over another link how far it is", async () => {
+  using world = new World();
+  const { queue } = await world.taken({ 1: stanza(1), 2: stanza(2) });
+  world.taking.lost();
+  assert.equal(world.taking.link, undefined);
+  (queue[0] as Envelope).settle();
+  world.clock.advance(SETTLED_MS);
+  assert.deepEqual(await world.news(), ["caught up"], "nobody can be told");
+  const again = world.link("again: ");
+  world.taking.linked(again);
+  assert.equal(world.taking.link, again);
+  assert.deepEqual(await world.news(), ["again: HAVE taken 2/1"]);
+});
+
+Deno.test("Taking declines over any link to the session's node when its own has ended", async () => {
+  for (
+    const [host, done] of [[DC1, ["spare: HAVE decline 0/0"]], ["dc4.example.com", []]] as const
+  ) {
+    using world = new World();
+    world.taking.begin();
+    await world.news();
+    world.spare = world.link("spare: ", host);
+    world.taking.lost();
+    assert.deepEqual(await world.news(), [...done, "over"], host);
+    assert.equal(world.failures("lost"), 1);
+  }
+});
+
+Deno.test("Taking.gone() declines as long as the session is not given, and minds nothing after", async () => {
+  using early = new World();
+  early.taking.begin();
+  await early.news();
+  early.taking.gone();
+  assert.deepEqual(await early.news(), ["HAVE decline 0/0", "over"]);
+  assert.equal(early.failures("client-gone"), 1);
+  using late = new World();
+  await late.taken();
+  late.taking.gone();
+  assert.deepEqual(await late.news(), []);
+  assert.ok(late.taking.isTaken);
+});
+
+Deno.test("Taking leaves nothing to be told once it is forgotten, or END has come", async () => {
+  const ends: readonly (readonly [(taking: Taking) => void, readonly string[]])[] = [
+    [(taking) => taking.forget(), ["caught up"]],
+    [(taking) => taking.ended(END), ["caught up", "over"]],
+  ];
+  for (const [end, done] of ends) {
+    using world = new World();
+    const { queue } = await world.taken({ 1: stanza(1) });
+    (queue[0] as Envelope).settle();
+    end(world.taking);
+    assert.deepEqual(await world.news(), done);
+    assert.equal(world.clock.pendingTimers, 0);
+  }
+});
