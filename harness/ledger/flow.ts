@@ -32,6 +32,7 @@ export class Flow {
   #highestArrived = -1;
   #arrivedFirst = 0;
   #recipientAtOtherNodeMs = -Infinity;
+  #recipientAnewAtOtherNodeMs = -Infinity;
   readonly #senderMoves: Span[] = [];
   readonly #recipientMoves: Span[] = [];
   #sentAtMs = new Float64Array(FIRST_CAPACITY);
@@ -167,9 +168,10 @@ export class Flow {
     this.#unnoticed.push(span);
   }
 
-  /** The recipient has logged in at another node than before. */
-  recipientChangedNode({ fromMs }: Span): void {
+  /** The recipient has logged in at another node than before; a resumed session takes along what it had. */
+  recipientChangedNode({ fromMs }: Span, isResumed: boolean): void {
     this.#recipientAtOtherNodeMs = fromMs;
+    if (!isResumed) this.#recipientAnewAtOtherNodeMs = fromMs;
   }
 
   mark(seq: number, mark: number): void {
@@ -254,10 +256,12 @@ export class Flow {
     // each reason is good for one more
     let reason = 0;
     if (this.has(seq, MAY_BE_DOUBLE)) reason = MAY_BE_DOUBLE;
-    else if (this.#recipientAtOtherNodeMs >= lastAtMs) {
-      // Where it came first nobody takes it twice, and the new place knows nothing of that.
-      if (this.has(seq, SENT_AGAIN)) reason = SENT_AGAIN;
-      else if (this.has(seq, MAY_BE_UNTOLD)) reason = MAY_BE_UNTOLD;
+    // Where it came first nobody takes it twice. The new place knows nothing of its text, and of its
+    // number only where the session came along.
+    else if (this.#recipientAtOtherNodeMs >= lastAtMs && this.has(seq, SENT_AGAIN)) {
+      reason = SENT_AGAIN;
+    } else if (this.#recipientAnewAtOtherNodeMs >= lastAtMs && this.has(seq, MAY_BE_UNTOLD)) {
+      reason = MAY_BE_UNTOLD;
     }
     if (reason === 0) this.#doubles.push(seq);
     else {

@@ -34,6 +34,8 @@ export interface LostConnection {
 export interface Login extends Span {
   readonly isOtherNode: boolean;
   readonly isOtherDatacenter: boolean;
+  /** Its session has come along. @default false */
+  readonly isResumed?: boolean;
 }
 
 /** What is known of a stanza wherever it turns up. */
@@ -154,7 +156,8 @@ export class Ledger {
   }
 
   /** Notes a login of `client` that was not its first. */
-  loggedIn(client: string, { isOtherNode, isOtherDatacenter, ...login }: Login): void {
+  loggedIn(client: string, login: Login): void {
+    const { isOtherNode, isOtherDatacenter, isResumed = false } = login;
     const fromMs = this.#brokenAtMs.get(client);
     this.#brokenAtMs.delete(client);
     for (const flow of this.#flows) {
@@ -162,7 +165,7 @@ export class Ledger {
         if (fromMs !== undefined) {
           flow.unnoticed({ fromMs, toMs: Math.min(fromMs + UNNOTICED_MS, login.toMs) });
         }
-        if (isOtherNode) flow.recipientChangedNode(login);
+        if (isOtherNode) flow.recipientChangedNode(login, isResumed);
         if (isOtherDatacenter) flow.recipientMoved(login);
       } else if (flow.sender === client && isOtherNode) flow.senderMoved(login);
     }

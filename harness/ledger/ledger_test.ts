@@ -274,6 +274,18 @@ Deno.test("Ledger allows to come twice what came through a killed node to who wa
   assert.deepEqual(balance().doubled, { allowed: 1, forbidden: 3 });
 });
 
+for (const [mark, allowed] of [["untold", 0], ["sent again", 1]] as const) {
+  Deno.test(`Ledger allows ${allowed === 0 ? "nothing" : "what is known by its text only"} to come twice to who resumes elsewhere (${mark})`, () => {
+    const { clock, ledger, arrives, balance } = setUp(1);
+    arrives(0);
+    if (mark === "untold") ledger.nodeKilled();
+    else ledger.sentAgain("ann", { flow: 0, seq: 0 });
+    ledger.loggedIn("ben", { ...elsewhere(clock.nowMs), isResumed: true });
+    arrives(0);
+    assert.deepEqual(balance().doubled, { allowed, forbidden: 1 - allowed });
+  });
+}
+
 Deno.test("Ledger.sentAgain() refuses what was never sent", () => {
   const { ledger } = setUp(1);
   assert.throws(() => ledger.sentAgain("ann", { flow: 0, seq: 1 }), RangeError);

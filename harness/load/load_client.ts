@@ -275,8 +275,9 @@ export class LoadClient implements AsyncDisposable {
       for (const place of this.#places) {
         try {
           const fromMs = performance.now();
-          await this.#logIn(place);
+          const isResumed = await this.#logIn(place);
           this.#options.ledger.loggedIn(this.jid, {
+            isResumed,
             fromMs,
             toMs: performance.now(),
             isOtherNode: from.name !== place.name,
@@ -297,7 +298,8 @@ export class LoadClient implements AsyncDisposable {
     this.#moved?.resolve();
   }
 
-  async #logIn(place: LoadPlace): Promise<void> {
+  /** True when its session goes on there. */
+  async #logIn(place: LoadPlace): Promise<boolean> {
     const address = place.address();
     if (address === undefined) throw new Error("it does not run");
     const { localpart, password, domain, resource } = this.#options;
@@ -314,6 +316,7 @@ export class LoadClient implements AsyncDisposable {
       this.#start(socket, isResumed);
       this.#place = place;
       this.counts.logins++;
+      return isResumed;
     } catch (thrown) {
       await socket.close();
       throw thrown;
