@@ -1,7 +1,8 @@
+import type { CausewayNode } from "../cluster/mod.ts";
 import { causewayCommand, skewedCommand } from "../process/mod.ts";
 import { FOUND_THROUGH_TABLE } from "./link_trials.ts";
 import type { Trial } from "./trial.ts";
-import { placesOf } from "./trial_stage.ts";
+import { placesOf, type TrialStage } from "./trial_stage.ts";
 
 /** Everyone who was logged in there is back after this time. */
 const RECOVERY_MS = 5_000;
@@ -55,11 +56,14 @@ export const ENDPOINTS_MOVED: Trial = {
   async run(stage) {
     for (const datacenter of ["dc2", "dc3"]) {
       const node = stage.node(datacenter);
-      const before = node.ready.links[0]?.port;
-      const code = await stage.stop(node);
-      stage.prove("nodes that drained and ended by themselves", code === 0 ? 1 : 0);
-      await stage.start(node);
-      stage.prove("moved endpoints", node.ready.links[0]?.port === before ? 0 : 1);
+      const before = linkPort(node);
+      await restart(stage, node);
+      if (linkPort(node) === before) {
+        throw new Error(
+          `${node.name} came back with its link endpoint at the same port: ${before}`,
+        );
+      }
+      stage.prove("moved endpoints");
       await stage.untilEveryoneIsOnline();
       await stage.pass(stage.faultMs / 2);
     }
@@ -73,9 +77,7 @@ export const ROLLING_RESTART: Trial = {
   async run(stage) {
     const nodes = stage.nodes();
     for (const { node } of nodes) {
-      const code = await stage.stop(node);
-      stage.prove("nodes that drained and ended by themselves", code === 0 ? 1 : 0);
-      await stage.start(node);
+      await restart(stage, node);
       await stage.untilEveryoneIsOnline();
       await stage.pass(stage.faultMs / nodes.length);
     }
@@ -114,3 +116,17 @@ export const WRONG_CLOCK: Trial = {
     });
   },
 };
+
+/** Ends a node and starts it again; throws when it did not drain and end by itself. */
+async function restart(stage: TrialStage, node: CausewayNode): Promise<void> {
+  const { code, signal } = await stage.stop(node);
+  if (code !== 0 || signal !== null) {
+    throw new Error(`${node.name} did not end by itself: ${signal ?? `exit code ${code}`}`);
+  }
+  stage.prove("nodes that drained and ended by themselves");
+  await stage.start(node);
+}
+
+function linkPort(node: CausewayNode): number | undefined {
+  return node.ready.links[0]?.port;
+}

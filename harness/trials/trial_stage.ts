@@ -3,8 +3,9 @@ import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
 import type { Flow, Span } from "../ledger/mod.ts";
 import type { Load, LoadPlace, NodeEnd } from "../load/mod.ts";
+import type { ChildExit } from "../process/mod.ts";
 
-/** Longer than any deadline of a node's own. */
+/** Longer than any deadline of a node's own: what is killed for it hangs. */
 const STOP_WITHIN_MS = 60_000;
 
 /** What a trial has at hand. */
@@ -109,11 +110,10 @@ export class TrialStage {
     if (signal === "SIGKILL") this.prove("nodes ended by SIGKILL");
   }
 
-  /** Ends a node in order; gives its exit code. A node that drains must not be killed for it. */
-  async stop(node: CausewayNode): Promise<number> {
+  /** Ends a node in order; gives how it ended. A node that drains must not be killed for it. */
+  async stop(node: CausewayNode): Promise<ChildExit> {
     this.#ends.set(node.name, { how: "stopped", atMs: performance.now() });
-    const { code } = await node.stop(STOP_WITHIN_MS);
-    return code;
+    return await node.stop(STOP_WITHIN_MS);
   }
 
   /** Starts a node that does not run. */
