@@ -1,16 +1,35 @@
+import { parsePrometheusText, sumOf } from "../screen/mod.ts";
+
 /** What one node occupied at one moment. */
 export interface Sample {
   readonly rssBytes: number;
   /** Open files and sockets. */
   readonly handles: number;
-  /** Stanzas in lanes and in the bounce queue. */
+  /** Stanzas in lanes and queues. */
   readonly held: number;
 }
+
+/** What a node has in hand: in lanes, bouncing, until the table has answered, until another node has. */
+const HELD = [
+  "mod_global_distrib_lane_items",
+  "mod_global_distrib_bounce_queue_size",
+  "causeway_lookup_queue_size",
+  "causeway_handover_queue_size",
+];
 
 /** How much a node's memory may differ between the second third of a run and the last. */
 export const MAX_DRIFT = 0.1;
 /** Handles more than at the beginning that a node may have in the end: links that were made anew. */
 export const MAX_MORE_HANDLES = 16;
+
+/** What a node says of itself at `/metrics`. */
+export function readSample(metrics: string): Omit<Sample, "handles"> {
+  const samples = parsePrometheusText(metrics);
+  return {
+    rssBytes: sumOf(samples, "process_resident_memory_bytes"),
+    held: HELD.reduce((sum, name) => sum + sumOf(samples, name), 0),
+  };
+}
 
 /** Medians of the resident memory in each third of `samples`. */
 export function rssByThird(samples: readonly Sample[]): readonly [number, number, number] {
@@ -31,6 +50,7 @@ export function leaks(
   const found: string[] = [];
   const [, second, last] = rssByThird(samples);
   const drift = last / second - 1;
+  if (Number.isNaN(drift)) found.push("nothing is known of its memory");
   if (drift > MAX_DRIFT) {
     found.push(`memory grew by ${(100 * drift).toFixed(1)} % in the last third`);
   }

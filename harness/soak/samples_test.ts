@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { leaks, rssByThird, type Sample } from "./samples.ts";
+import { leaks, readSample, rssByThird, type Sample } from "./samples.ts";
 
 const CALM: Sample = { rssBytes: 100, handles: 20, held: 0 };
 
@@ -9,6 +9,19 @@ function rising(from: number, to: number): Sample[] {
     rssBytes: from + (to - from) * at / 90,
   }));
 }
+
+Deno.test("readSample() counts stanzas wherever a node holds them", () => {
+  const metrics = `mod_global_distrib_lane_items{host="dc2.example.com"} 1
+mod_global_distrib_lane_items{host="dc3.example.com"} 20
+mod_global_distrib_lane_bytes{host="dc2.example.com"} 100000
+mod_global_distrib_bounce_queue_size 300
+causeway_lookup_queue_size 4000
+causeway_lookup_queue_bytes 100000
+causeway_handover_queue_size 50000
+process_resident_memory_bytes 6000000
+`;
+  assert.deepEqual(readSample(metrics), { rssBytes: 6_000_000, held: 54_321 });
+});
 
 Deno.test("rssByThird() gives the median of each third", () => {
   const samples = [1, 2, 3, 10, 20, 30, 7, 9, 8].map((rssBytes) => ({ ...CALM, rssBytes }));
@@ -25,4 +38,11 @@ Deno.test("leaks() finds handles and stanzas that stay", () => {
   assert.deepEqual(leaks(CALM, flat, { ...CALM, handles: 36 }), []);
   assert.equal(leaks(CALM, flat, { ...CALM, handles: 37 }).length, 1);
   assert.equal(leaks(CALM, flat, { ...CALM, held: 1 }).length, 1);
+});
+
+Deno.test("leaks() finds that there is nothing to tell from", () => {
+  assert.deepEqual(leaks(CALM, [], CALM), ["nothing is known of its memory"]);
+  const dumb = rising(0, 0);
+  assert.deepEqual(leaks(CALM, dumb, CALM), ["nothing is known of its memory"]);
+  assert.deepEqual(leaks(CALM, rising(100, 100).slice(0, 3), CALM), []);
 });
