@@ -30,10 +30,12 @@ import { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
 import { makeLinks } from "./node_links.ts";
 import {
-  adminLimits,
+  adminOptions,
   handoverOptions,
   managementOptions,
   routerBounds,
+  serviceBounds,
+  sessionBounds,
   tableOptions,
 } from "./options.ts";
 import { Pressure } from "./pressure.ts";
@@ -141,7 +143,7 @@ export class CausewayNode {
         },
       },
       accountIq: (stanza) => local.askServices(stanza),
-      maxSessionsPerAccount: config.limits.maxSessionsPerAccount,
+      ...sessionBounds(config),
     });
     this.#components = new ComponentRegistry({
       connected: (domain, options) => this.#table.domainAdded(domain, options),
@@ -158,7 +160,7 @@ export class CausewayNode {
           ? this.#table.allDomains()
           : this.#table.publicDomains(),
       reply: (answer, request) => local.answered(answer, request),
-      maxPendingRequests: config.limits.maxPendingRequests,
+      ...serviceBounds(config),
       metrics,
       logger: log,
       clock,
@@ -263,8 +265,6 @@ export class CausewayNode {
       log,
       clock,
     });
-    const { host, port, token } = config.listen.admin;
-    const { wrongTokensPerAddress: wrongTokens } = config.limits;
     this.#admin = createAdmin(
       {
         node: config.nodeName,
@@ -285,13 +285,7 @@ export class CausewayNode {
           waitingForLookup: this.#router.queued,
         }),
       },
-      {
-        host,
-        port,
-        limits: adminLimits(config),
-        ...(token === undefined ? {} : { token: token.reveal() }),
-        ...(wrongTokens === undefined ? {} : { wrongTokens }),
-      },
+      adminOptions(config),
       {
         log,
         clock,

@@ -31,7 +31,15 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
-import { edgeRates, handshakeRates, portLimits, streamLimits, webSocketLimits } from "./options.ts";
+import {
+  admissionLimits,
+  clientBounds,
+  edgeRates,
+  handshakeRates,
+  portLimits,
+  streamLimits,
+  webSocketLimits,
+} from "./options.ts";
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
@@ -92,10 +100,7 @@ export class Edge {
    */
   async open(config: Config): Promise<void> {
     for (const kind of ["c2s", "websocket", "component"] as const) this.#showConnections(kind);
-    const admission = new StreamAdmission({
-      maxUnauthenticated: config.limits.maxUnauthenticated,
-      maxPerAddress: config.limits.maxConnectionsPerAddress,
-    }, this.#deps.clock);
+    const admission = new StreamAdmission(admissionLimits(config), this.#deps.clock);
     const rounds = new ScramRounds(config.auth.scramIterations);
     await this.#learnRounds(rounds);
     const rates = new EdgeRates(edgeRates(config), this.#deps.clock);
@@ -192,7 +197,7 @@ export class Edge {
       scramIterations: rounds,
       enumerationSecret,
       limits: streamLimits(config),
-      maxDirectedPresence: config.limits.maxDirectedPresence,
+      ...clientBounds(config),
       admission,
       rates,
       ...(management === undefined ? {} : { management }),

@@ -1,4 +1,4 @@
-import type { AdminLimits } from "../admin/mod.ts";
+import type { AdminOptions } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { ResumptionOptions } from "../distribution/resumption/mod.ts";
@@ -6,8 +6,16 @@ import type { HandoverOrderOptions, RouterOptions } from "../distribution/routin
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
+import type { HostServicesOptions } from "../services/mod.ts";
 import { EdgeRates } from "../xmpp/mod.ts";
-import type { EdgeRatesOptions, StreamLimits, StreamManagementOptions } from "../xmpp/mod.ts";
+import type {
+  AdmissionLimits,
+  C2sListenerOptions,
+  EdgeRatesOptions,
+  SessionRegistryOptions,
+  StreamLimits,
+  StreamManagementOptions,
+} from "../xmpp/mod.ts";
 
 /** What the configuration says about links, in their own words. */
 export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
@@ -155,14 +163,51 @@ export function webSocketLimits({ limits }: Config): WebSocketLimits {
   };
 }
 
-/** What the configuration says about what callers of the admin API may cost. */
-export function adminLimits({ limits }: Config): Required<AdminLimits> {
+/** What the configuration says about the admin API, and about what its callers may cost. */
+export function adminOptions({ listen, limits }: Config): AdminOptions {
+  const { host, port, token } = listen.admin;
+  const { wrongTokensPerAddress: wrongTokens } = limits;
   return {
-    maxConnections: limits.adminMaxConnections,
-    requestTimeoutMs: limits.adminRequestTimeoutMs,
-    maxHeadBytes: limits.adminMaxHeadBytes,
-    maxBodyBytes: limits.adminMaxBodyBytes,
+    host,
+    port,
+    limits: {
+      maxConnections: limits.adminMaxConnections,
+      requestTimeoutMs: limits.adminRequestTimeoutMs,
+      maxHeadBytes: limits.adminMaxHeadBytes,
+      maxBodyBytes: limits.adminMaxBodyBytes,
+    },
+    ...(token === undefined ? {} : { token: token.reveal() }),
+    ...(wrongTokens === undefined ? {} : { wrongTokens }),
   };
+}
+
+/** What the configuration says about who is let in at the ports for clients and components. */
+export function admissionLimits({ limits }: Config): Required<AdmissionLimits> {
+  return {
+    maxUnauthenticated: limits.maxUnauthenticated,
+    maxPerAddress: limits.maxConnectionsPerAddress,
+  };
+}
+
+/** What the configuration says about how much of one client is remembered. */
+export function clientBounds(
+  { limits }: Config,
+): Required<Pick<C2sListenerOptions, "maxDirectedPresence">> {
+  return { maxDirectedPresence: limits.maxDirectedPresence };
+}
+
+/** What the configuration says about the sessions of one account. */
+export function sessionBounds(
+  { limits }: Config,
+): Required<Pick<SessionRegistryOptions, "maxSessionsPerAccount">> {
+  return { maxSessionsPerAccount: limits.maxSessionsPerAccount };
+}
+
+/** What the configuration says about requests to the services of the datacenter. */
+export function serviceBounds(
+  { limits }: Config,
+): Required<Pick<HostServicesOptions, "maxPendingRequests">> {
+  return { maxPendingRequests: limits.maxPendingRequests };
 }
 
 /** What the configuration says about how often clients and components may do something. */

@@ -1,93 +1,210 @@
 import assert from "node:assert/strict";
-import { parseConfig } from "../config/mod.ts";
+import { ManualClock } from "../base/mod.ts";
+import { type Config, parseConfig } from "../config/mod.ts";
 import {
-  adminLimits,
+  adminOptions,
+  admissionLimits,
+  clientBounds,
   edgeRates,
   handoverOptions,
+  handshakeRates,
   linksOptions,
   managementOptions,
   portLimits,
   resumptionOptions,
   routerBounds,
+  serviceBounds,
+  sessionBounds,
+  streamLimits,
   tableOptions,
   webSocketLimits,
 } from "./options.ts";
 
-const CONFIG = parseConfig(
-  `hosts = ["example.com", "dc1.example.com"]
-[limits]
-stanza_rate_per_component = 9
-link_max_connections = 7
-link_max_unauthenticated = 6
-link_max_pending_bytes = 1340000
-link_credit_bytes = 133000
-link_max_lanes = 13
-link_lane_lifetime = 14.5
-link_max_unsettled = 15
-link_max_senders = 16
-websocket_max_fragments = 5
-http_max_head_bytes = 2000
-max_stanza_bytes = 20000
-rate_max_keys = 25
+/** Every limit has a value of its own: what takes one for another is seen to. */
+const LIMITS = `
+max_stanza_bytes = 20001
+max_depth = 33
+max_attributes = 34
 authentication_timeout = 2.8
+max_connections = 29
 tls_handshake_timeout = 2.7
 close_timeout = 2.6
-max_connections = 29
 max_unauthenticated = 30
-max_pending_bytes = 20000
-max_owed_bytes = 3000
+max_unauthenticated_bytes = 3500
+max_late_bytes = 3600
+max_connections_per_address = 37
+max_sessions_per_account = 38
+max_directed_presence = 39
+max_pending_requests = 40
+connection_rate_per_address = 41
+connection_burst_per_address = 42
+login_rate_per_address = 43
+login_burst_per_address = 44
+failed_login_rate_per_account = 45
+failed_login_burst_per_account = 46
+stanza_rate_per_account = 47
+stanza_burst_per_account = 48
+stanza_rate_per_address = 49
+stanza_burst_per_address = 50
+stanza_rate_per_component = 9
+stanza_burst_per_component = 51
+wrong_token_rate_per_address = 52
+wrong_token_burst_per_address = 53
+rate_max_keys = 25
 admin_max_connections = 21
 admin_request_timeout = 2.2
 admin_max_head_bytes = 2300
 admin_max_body_bytes = 2400
+sasl_attempts = 54
+max_pending_bytes = 20000
+max_owed_bytes = 3000
+slow_reader_timeout = 5.5
+websocket_max_fragments = 5
+http_max_head_bytes = 2000
+keepalive_interval = 5.6
+link_max_frame_bytes = 400037
+link_handshake_timeout = 5.7
+link_max_connections = 7
+link_max_unauthenticated = 6
+link_silence_timeout = 5.8
+link_credit_bytes = 133000
+link_max_pending_bytes = 1340000
+link_max_lanes = 13
+link_lane_lifetime = 14.5
+link_max_unsettled = 15
+link_max_senders = 16
+lane_max_bytes = 500038
+lane_max_items = 55
 lookup_max_items = 11
 lookup_max_bytes = 1100
-repeat_max_pairs = 31
-resend_max_messages = 32
 handover_max_items = 12
 handover_max_bytes = 1200
+repeat_max_pairs = 31
+resend_max_messages = 32
+shutdown_timeout = 6.1
+`;
+
+const CONFIG = parsed(`
+[listen.admin]
+port = 8099
+token = "sesame"
+[limits]${LIMITS}
 [modules.mod_stream_management]
-moved_check_ms = 123
-end_hold_ms = 321
+buffer_max = 61
+buffer_max_bytes = 62000
+unsettled_max = 63
+ack_freq = 64
+ack_delay_ms = 65
+ack_timeout = 66
+resume_timeout = 67
+resume_elsewhere_timeout = 8
 resume_elsewhere_max = 19
-stale_h = { max_items = 20 }
+ack_hold_ms = 68
+end_hold_ms = 321
+moved_check_ms = 123
+stale_h = { geriatric = 69, max_items = 20 }
+`);
+
+function parsed(text: string): Config {
+  const file = `hosts = ["example.com", "dc1.example.com"]
+node_name = "one"
+${text}
 [modules.mod_global_distrib]
 global_host = "example.com"
 local_host = "dc1.example.com"
+hosts_refresh_interval = 71
 connections.tls_opts = false
-redis = { expire_after = 14, refresh_after = 5, command_timeout_ms = 330 }
+connections.connections_per_endpoint = 72
+connections.endpoint_refresh_interval = 73
+connections.endpoint_refresh_interval_when_empty = 74
+connections.disabled_gc_interval = 75
 connections.rehome_after_ms = 17
 connections.reroute_after_ms = 18
-`,
-  {
+[modules.mod_global_distrib.redis]
+server = "redis.example.com"
+port = 76
+password = "open"
+pool_size = 10
+expire_after = 14
+refresh_after = 5
+command_timeout_ms = 330
+[modules.mod_global_distrib.cache]
+cache_missed = false
+domain_lifetime_seconds = 77
+jid_lifetime_seconds = 78
+max_jids = 79
+`;
+  return parseConfig(file, {
     file: "/etc/causeway/c.toml",
     env: () => undefined,
     readFile: () => "",
     hostname: () => "box",
-  },
-);
+  });
+}
 
-Deno.test("linksOptions() gives the links the bounds of the file", () => {
-  const links = linksOptions(CONFIG);
-  assert.deepEqual([links.maxConnections, links.maxUnauthenticated], [7, 6]);
-  assert.deepEqual([links.maxInboundLanes, links.inboundMemoryMs], [13, 14_500]);
-  assert.deepEqual([links.maxPendingBytes, links.creditBytes], [1_340_000, 133_000]);
-  assert.deepEqual([links.maxUnsettled, links.maxBindings], [15, 16]);
-  assert.deepEqual([links.rehomeAfterMs, links.rerouteFirstMs], [17, 18]);
+/** `CONFIG` with some limits changed. */
+function withLimits(limits: Partial<Config["limits"]>): Config {
+  return { ...CONFIG, limits: { ...CONFIG.limits, ...limits } };
+}
+
+Deno.test("the limits of these tests are all unlike each other, and unlike those by default", () => {
+  const byDefault = parsed("").limits;
+  const values = Object.entries(CONFIG.limits).flatMap(([name, value]) => {
+    assert.notDeepEqual(value, byDefault[name as keyof Config["limits"]], name);
+    return typeof value === "object" ? [value.perSec, value.burst] : [value];
+  });
+  assert.equal(new Set(values).size, values.length);
+});
+
+Deno.test("linksOptions() gives the links the times and bounds of the file", () => {
+  assert.deepEqual(linksOptions(CONFIG), {
+    connectionsPerEndpoint: 72,
+    hostsRefreshIntervalMs: 71,
+    endpointRefreshIntervalMs: 73_000,
+    endpointRefreshIntervalWhenEmptyMs: 74_000,
+    disabledGcIntervalMs: 75_000,
+    rehomeAfterMs: 17,
+    rerouteFirstMs: 18,
+    expireAfterMs: 14_000,
+    maxFrameBytes: 400_037,
+    helloTimeoutMs: 5700,
+    maxConnections: 7,
+    maxUnauthenticated: 6,
+    silenceTimeoutMs: 5800,
+    pingIntervalMs: 1933,
+    creditBytes: 133_000,
+    maxPendingBytes: 1_340_000,
+    maxInboundLanes: 13,
+    inboundMemoryMs: 14_500,
+    maxUnsettled: 15,
+    maxBindings: 16,
+    laneMaxBytes: 500_038,
+    laneMaxItems: 55,
+  });
 });
 
 Deno.test("linksOptions() forgets no lane with which a peer may still come back", () => {
-  const { limits } = CONFIG;
-  const longer = { ...CONFIG, limits: { ...limits, linkLaneLifetimeMs: 13_999 } };
-  assert.equal(linksOptions(longer).inboundMemoryMs, 14_000);
+  assert.equal(linksOptions(withLimits({ linkLaneLifetimeMs: 13_999 })).inboundMemoryMs, 14_000);
 });
 
-Deno.test("tableOptions() gives the session table the times of the file", () => {
-  const { redis } = tableOptions(CONFIG, 1);
-  assert.deepEqual(
-    [redis!.expireAfterMs, redis!.refreshAfterMs, redis!.commandTimeoutMs],
-    [14_000, 5000, 330],
-  );
+Deno.test("tableOptions() gives the session table the names, times and bounds of the file", () => {
+  assert.deepEqual(tableOptions(CONFIG, 1), {
+    globalHost: "example.com",
+    localHost: "dc1.example.com",
+    nodeName: "one",
+    incarnation: 1,
+    replication: "builtin",
+    redis: {
+      server: "redis.example.com",
+      port: 76,
+      password: "open",
+      poolSize: 10,
+      expireAfterMs: 14_000,
+      refreshAfterMs: 5000,
+      commandTimeoutMs: 330,
+    },
+    cache: { cacheMissed: false, domainLifetimeMs: 77_000, jidLifetimeMs: 78_000, maxJids: 79 },
+  });
 });
 
 Deno.test("routerBounds() and handoverOptions() give routing the bounds of the file", () => {
@@ -99,13 +216,44 @@ Deno.test("routerBounds() and handoverOptions() give routing the bounds of the f
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });
 
-Deno.test("adminLimits() gives the admin API the bounds of the file", () => {
-  assert.deepEqual(adminLimits(CONFIG), {
-    maxConnections: 21,
-    requestTimeoutMs: 2200,
-    maxHeadBytes: 2300,
-    maxBodyBytes: 2400,
+Deno.test("adminOptions() gives the admin API its place, token and bounds of the file", () => {
+  assert.deepEqual(adminOptions(CONFIG), {
+    host: "127.0.0.1",
+    port: 8099,
+    token: "sesame",
+    wrongTokens: { perSec: 52, burst: 53, maxKeys: 25 },
+    limits: {
+      maxConnections: 21,
+      requestTimeoutMs: 2200,
+      maxHeadBytes: 2300,
+      maxBodyBytes: 2400,
+    },
   });
+  const open = parsed("limits.wrong_token_rate_per_address = 0");
+  assert.deepEqual(Object.keys(adminOptions(open)), ["host", "port", "limits"]);
+});
+
+Deno.test("streamLimits() gives streams the times and bounds of the file", () => {
+  assert.deepEqual(streamLimits(CONFIG), {
+    maxStanzaBytes: 20_001,
+    maxDepth: 33,
+    maxAttributes: 34,
+    negotiationTimeoutMs: 2800,
+    maxUnauthenticatedBytes: 3500,
+    maxLateBytes: 3600,
+    maxAuthFailures: 54,
+    maxPendingBytes: 20_000,
+    maxOwedBytes: 3000,
+    slowReaderMs: 5500,
+    keepaliveIntervalMs: 5600,
+  });
+});
+
+Deno.test("clients, accounts, services and ports get the bounds of the file", () => {
+  assert.deepEqual(admissionLimits(CONFIG), { maxUnauthenticated: 30, maxPerAddress: 37 });
+  assert.deepEqual(clientBounds(CONFIG), { maxDirectedPresence: 39 });
+  assert.deepEqual(sessionBounds(CONFIG), { maxSessionsPerAccount: 38 });
+  assert.deepEqual(serviceBounds(CONFIG), { maxPendingRequests: 40 });
 });
 
 Deno.test("portLimits() gives a port the bounds of the file, and no handshake longer than a login", () => {
@@ -117,27 +265,71 @@ Deno.test("portLimits() gives a port the bounds of the file, and no handshake lo
     maxHandshakes: 30,
   };
   assert.deepEqual(portLimits(CONFIG), bounds);
-  const hasty = { ...CONFIG, limits: { ...CONFIG.limits, authenticationTimeoutMs: 2699 } };
+  const hasty = withLimits({ authenticationTimeoutMs: 2699 });
   assert.deepEqual(portLimits(hasty), { ...bounds, handshakeTimeoutMs: 2699 });
 });
 
 Deno.test("webSocketLimits() gives a port for WebSockets the bounds of the file", () => {
   assert.deepEqual(webSocketLimits(CONFIG), {
-    maxMessageBytes: 20_000,
+    maxMessageBytes: 20_001,
     maxFragments: 5,
     maxHeadBytes: 2000,
   });
 });
 
 Deno.test("managementOptions() gives stream management the times and bounds of the file", () => {
-  const { movedCheckMs, endHoldMs, maxStaleH } = managementOptions(CONFIG)!;
-  assert.deepEqual([movedCheckMs, endHoldMs, maxStaleH], [123, 321, 20]);
-  assert.equal(resumptionOptions(CONFIG)!.maxGivings, 19);
+  assert.deepEqual(managementOptions(CONFIG), {
+    maxItems: 61,
+    maxBytes: 62_000,
+    maxUnsettled: 63,
+    maxOwedBytes: 3000,
+    ackFreq: 64,
+    ackDelayMs: 65,
+    ackTimeoutMs: 66_000,
+    resumeTimeoutMs: 67_000,
+    resumeElsewhereTimeoutMs: 8000,
+    ackHoldMs: 68,
+    endHoldMs: 321,
+    movedCheckMs: 123,
+    staleHMs: 69_000,
+    maxStaleH: 20,
+  });
+});
+
+Deno.test("resumptionOptions() gives sessions that move the times and bounds of the file", () => {
+  assert.deepEqual(resumptionOptions(CONFIG), {
+    timeoutMs: 8000,
+    maxItems: 61,
+    maxBytes: 62_000,
+    maxOwedBytes: 3000,
+    maxGivings: 19,
+    expireAfterMs: 14_000,
+  });
+});
+
+Deno.test("without stream management there are no options for it, nor for sessions that move", () => {
+  const without = { ...CONFIG, streamManagement: undefined };
+  assert.equal(managementOptions(without), undefined);
+  assert.equal(resumptionOptions(without), undefined);
 });
 
 Deno.test("edgeRates() gives the edge the rates of the file, and none where there is none", () => {
   const rates = edgeRates(CONFIG);
-  assert.deepEqual(rates.stanzasPerComponent, { perSec: 9, burst: 1000, maxKeys: 25 });
-  assert.deepEqual(rates.loginsPerAddress, { perSec: 50, burst: 1000, maxKeys: 25 });
-  assert.ok(!("stanzasPerAccount" in rates));
+  assert.deepEqual(rates, {
+    connectionsPerAddress: { perSec: 41, burst: 42, maxKeys: 25 },
+    loginsPerAddress: { perSec: 43, burst: 44, maxKeys: 25 },
+    failedLoginsPerAccount: { perSec: 45, burst: 46, maxKeys: 25 },
+    stanzasPerAccount: { perSec: 47, burst: 48, maxKeys: 25 },
+    stanzasPerAddress: { perSec: 49, burst: 50, maxKeys: 25 },
+    stanzasPerComponent: { perSec: 9, burst: 51, maxKeys: 25 },
+  });
+  const { stanzasPerAccount: _, ...others } = rates;
+  assert.deepEqual(edgeRates(withLimits({ stanzasPerAccount: undefined })), others);
+});
+
+Deno.test("handshakeRates() lets an address begin TLS as often as it may connect", () => {
+  const rates = handshakeRates(CONFIG, new ManualClock());
+  const peer = { remoteAddress: "192.0.2.1:5222", isLoopback: false };
+  const tries = Array.from({ length: 50 }, () => rates.mayConnect(peer));
+  assert.equal(tries.filter(Boolean).length, 42);
 });
