@@ -50,21 +50,30 @@ function engineFlags(text: string): readonly string[] {
   return [...text.matchAll(/--v8-flags=[\w=,-]+/g)].map(([flag]) => flag);
 }
 
+/** The commands on a page that start a node, or make what does. */
+function nodeCommands(page: string): readonly string[] {
+  return page.replaceAll(/\\\n\s*/g, "").split("\n")
+    .filter((line) => /^deno (run .* serve\b|compile\b)/.test(line));
+}
+
 Deno.test("whatever starts a node gives the engine the same room for young objects", async () => {
   const { tasks } = project;
   const [wanted] = engineFlags(tasks.serve);
   assert.match(wanted!, /--min-semi-space-size=(\d+),--max-semi-space-size=\1$/);
+  const pages = [await read("docs/security.md"), await read("docs/operations.md")];
+  const commands = pages.map(nodeCommands);
+  assert.deepEqual(commands.map(({ length }) => length), [2, 1]);
   for (
-    const text of [
-      tasks.compile,
-      await read("src/cli/launcher.sh"),
-      UNIT,
-      await read("docs/security.md"),
-      await read("docs/operations.md"),
-    ]
+    const text of [tasks.compile, await read("src/cli/launcher.sh"), UNIT, ...commands.flat()]
   ) {
-    assert.deepEqual(engineFlags(text), [wanted]);
+    assert.deepEqual(engineFlags(text), [wanted], text);
   }
+});
+
+Deno.test("docs/security.md shows the very command of deploy/causeway.service", async () => {
+  const [command] = nodeCommands(await read("docs/security.md"));
+  const [started] = /^ExecStart=.*$/m.exec(UNIT)!; // without a match the test fails, as it should
+  assert.equal(`ExecStart=/usr/bin/${command}`, started);
 });
 
 Deno.test("deploy/causeway.service grants a node all that it needs, and not the whole machine", async () => {
