@@ -328,17 +328,22 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Moves all that `lane` holds to other lanes, keeping each sender's order. */
   #rehome(lane: Lane): void {
     const taken = lane.takeAll();
+    const retired = lane.takeRetired();
     this.#pressure.release(lane);
-    const told = new Set<Lane>();
+    const told = new Map<number, Set<Lane>>();
+    // What the peer has not read from an old connection must not come behind what follows.
+    const tell = (target: Lane, id: number) => {
+      const targets = told.get(id) ?? new Set();
+      if (id === target.id || targets.has(target)) return;
+      told.set(id, targets.add(target));
+      target.noteRetired(id);
+    };
     for (const { entry, wasSent } of taken) {
       const { binding } = entry;
       if (binding.lane === lane) this.#bindings.rebind(binding, this.#chooseLane());
       const target = binding.lane;
-      if (wasSent && !told.has(target)) {
-        // What the peer has not read from the old connection must not come behind what follows.
-        target.noteRetired(lane.id);
-        told.add(target);
-      }
+      for (const id of retired) tell(target, id); // of what had come to this lane in the same way
+      if (wasSent) tell(target, lane.id);
       target.adopt(entry, wasSent);
     }
   }

@@ -649,3 +649,48 @@ Deno.test("HostLinks.peerArrived() looks and calls at once, unless somebody is r
   world.hosts.peerArrived();
   assert.deepEqual([world.asked, world.link(0).phase], [2, "stopped"]);
 });
+Deno.test("HostLinks has the old lane ended first, though what it held was parked in between", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  world.write(0, 1);
+  const old = world.lane(0).id;
+  await world.list();
+  world.down(0);
+  world.tick(COLLECT_MS);
+  await world.list(1);
+  assert.deepEqual(held(world.lane(1)), ["1?"]);
+  assert.deepEqual(world.lane(1).takeUntold(), [old]);
+});
+
+Deno.test("HostLinks has the old lane ended first, though what it held moved twice", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  world.write(0, 1);
+  const old = world.lane(0).id;
+  await world.list(1);
+  world.down(0); // moves to 1, which is not up yet
+  await world.list(2); // 1 has moved too
+  world.down(1);
+  assert.deepEqual(held(world.lane(2)), ["1?"]);
+  assert.deepEqual(world.lane(2).takeUntold(), [old]);
+});
+
+Deno.test("HostLinks does not have a lane end itself, when what it held comes back to it", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  world.write(0, 1);
+  const old = world.lane(0);
+  await world.list(1);
+  world.down(0); // moves to 1, which is not up yet
+  await world.list(0);
+  world.down(1);
+  assert.equal(world.lane(0), old);
+  assert.deepEqual(held(old), ["1?"]);
+  assert.deepEqual(old.takeUntold(), []);
+});

@@ -199,6 +199,17 @@ export class Lane {
     this.#untold.push(lane);
   }
 
+  /**
+   * Lanes whose end the peer may not have heard of yet. What is held goes elsewhere: whoever takes it
+   * tells the peer, and this lane does not.
+   */
+  takeRetired(): readonly number[] {
+    const lanes = [...this.#retired.keys()];
+    this.#retired.clear();
+    this.#untold = [];
+    return lanes;
+  }
+
   /** Lanes to tell the peer of now: each once on every connection until the peer has heard. */
   takeUntold(): readonly number[] {
     const untold = this.#untold;
