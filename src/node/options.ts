@@ -7,7 +7,7 @@ import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
 import type { HostServicesOptions } from "../services/mod.ts";
-import { EdgeRates } from "../xmpp/mod.ts";
+import { EdgeRates, RESENDING_MS } from "../xmpp/mod.ts";
 import type {
   AdmissionLimits,
   C2sListenerOptions,
@@ -51,12 +51,17 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
 
 /** What the configuration says about what routing keeps. */
 export function routerBounds(
-  { limits }: Config,
+  { limits, streamManagement }: Config,
 ): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes" | "memory">> {
   return {
     maxQueued: limits.lookupMaxItems,
     maxQueuedBytes: limits.lookupMaxBytes,
-    memory: { maxPairs: limits.repeatMaxPairs, maxStanzas: limits.resendMaxMessages },
+    memory: {
+      maxPairs: limits.repeatMaxPairs,
+      maxStanzas: limits.resendMaxMessages,
+      // A client that comes back later than its session would have waited has given up.
+      resendLifetimeMs: (streamManagement?.resumeTimeoutMs ?? 0) + RESENDING_MS,
+    },
   };
 }
 

@@ -211,7 +211,7 @@ Deno.test("routerBounds() and handoverOptions() give routing the bounds of the f
   assert.deepEqual(routerBounds(CONFIG), {
     maxQueued: 11,
     maxQueuedBytes: 1100,
-    memory: { maxPairs: 31, maxStanzas: 32 },
+    memory: { maxPairs: 31, maxStanzas: 32, resendLifetimeMs: 127_000 },
   });
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });

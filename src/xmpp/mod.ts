@@ -129,6 +129,7 @@ export {
   C2sListener,
   DEFAULT_MAX_DIRECTED_PRESENCE,
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
+  RESENDING_MS,
   SessionRegistry,
 } from "./c2s/mod.ts";
 export type { DiscoveryFacts } from "./websocket/mod.ts";

@@ -42,7 +42,7 @@ const SLAB = new SlabAllocator();
  * Milliseconds in which a client sends again what a stream that it could not resume left open. It says
  * which stanzas are compared, and holds nothing: `limits.resend_max_messages` bounds what is remembered.
  */
-const RESENDING_MS = 60_000;
+export const RESENDING_MS = 60_000;
 
 /** What a session is given by its stream. */
 export interface C2sWiring extends SessionWiring<C2sContext> {
