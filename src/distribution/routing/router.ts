@@ -399,10 +399,9 @@ export class Router {
   /** Another node has decided that the recipient is here: it is, or there is no route to it. */
   #deliverHandedOver(envelope: Envelope, decision: Decision): void {
     const key = this.#lookupKey(envelope.stanza.to);
-    const isBehind = this.#bounce?.holds(key) === true && isBounceable(envelope.stanza);
-    if (isBehind && !this.#bounce!.flush(key)) {
+    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key)) {
       envelope.isHandedOver = false;
-      return this.#bounce!.hold(envelope, key);
+      return this.#bounce.hold(envelope, key);
     }
     if (this.#deliverHere(envelope, true)) return;
     this.#deps.locations.forget(key);
@@ -429,8 +428,10 @@ export class Router {
       else this.#forward(envelope, host);
       return;
     }
-    if (this.#bounce?.holds(key) === true && isBounceable(envelope.stanza)) {
-      if (host === null || !this.#bounce.flush(key)) return this.#bounce.hold(envelope, key);
+    if (this.#bounce?.holds(key) === true) {
+      // Presence and answers wait where there may be a route, lest they overtake; else there is none.
+      const waits = host === null ? isBounceable(envelope.stanza) : !this.#bounce.flush(key);
+      if (waits) return this.#bounce.hold(envelope, key);
     }
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
       this.#noRoute(envelope, decision, key);

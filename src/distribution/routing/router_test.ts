@@ -198,6 +198,28 @@ Deno.test("Router lets a later stanza wait behind one that bounces, though the c
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
 });
 
+for (
+  const shape of [{ kind: "presence", type: "available" }, { kind: "iq", type: "result" }] as const
+) {
+  Deno.test(`Router does not let ${shape.kind} of type ${shape.type} overtake what bounces`, async () => {
+    const fixture = new RouterFixture();
+    fixture.cache.set(BOB, "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+    assert.equal(fixture.router.bouncing, 1, "nobody here answers to the address yet");
+    fixture.cache.set(BOB, "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, BOB, { ...shape, id: "2" }));
+    assert.equal(fixture.router.bouncing, 2);
+    fixture.local.set(BOB, "delivered");
+    fixture.cache.set(BOB, "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, BOB, { ...shape, id: "3" }));
+    assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "3"]);
+    fixture.cache.set("cid@example.com", "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, "cid@example.com", { ...shape, id: "4" }));
+    assert.equal(fixture.router.bouncing, 0, "by itself it is not held");
+    await fixture.router.drain();
+  });
+}
+
 Deno.test("Router answers service-unavailable after the last retry, each twice as late", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
