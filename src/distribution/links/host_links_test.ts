@@ -649,12 +649,18 @@ Deno.test("HostLinks.peerArrived() looks and calls at once, unless somebody is r
   world.hosts.peerArrived();
   assert.deepEqual([world.asked, world.link(0).phase], [2, "stopped"]);
 });
-Deno.test("HostLinks has the old lane ended first, though what it held was parked in between", async () => {
-  using world = new World();
+/** One endpoint, whose lane has sent a stanza that the peer has not said to have received. */
+async function worldWithOneSent(): Promise<World> {
+  const world = new World();
   await world.list(0);
   world.up(0);
   world.send(1);
   world.write(0, 1);
+  return world;
+}
+
+Deno.test("HostLinks has the old lane ended first, though what it held was parked in between", async () => {
+  using world = await worldWithOneSent();
   const old = world.lane(0).id;
   await world.list();
   world.down(0);
@@ -665,11 +671,7 @@ Deno.test("HostLinks has the old lane ended first, though what it held was parke
 });
 
 Deno.test("HostLinks has the old lane ended first, though what it held moved twice", async () => {
-  using world = new World();
-  await world.list(0);
-  world.up(0);
-  world.send(1);
-  world.write(0, 1);
+  using world = await worldWithOneSent();
   const old = world.lane(0).id;
   await world.list(1);
   world.down(0); // moves to 1, which is not up yet
@@ -680,11 +682,7 @@ Deno.test("HostLinks has the old lane ended first, though what it held moved twi
 });
 
 Deno.test("HostLinks does not have a lane end itself, when what it held comes back to it", async () => {
-  using world = new World();
-  await world.list(0);
-  world.up(0);
-  world.send(1);
-  world.write(0, 1);
+  using world = await worldWithOneSent();
   const old = world.lane(0);
   await world.list(1);
   world.down(0); // moves to 1, which is not up yet
