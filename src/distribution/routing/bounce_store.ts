@@ -138,14 +138,13 @@ export class BounceStore {
   }
 
   /**
-   * Sends what waits for this address, in order, if memory or else Redis knows where it is. Retries
-   * are not used up. True when nothing waits any more.
+   * Sends what waits for this address, in order, if `host`, memory or else Redis knows where it is.
+   * Retries are not used up. True when nothing waits any more.
    */
-  flush(key: Jid): boolean {
+  flush(key: Jid, host = this.#handlers.cached(key)): boolean {
     const held = this.#held.get(key.text);
     if (held === undefined) return true;
     if (held.isReleasing) return false;
-    const host = this.#handlers.cached(key);
     if (typeof host === "string") this.#release(held, host);
     else if (!held.isLooking) this.#lookUp(held, false);
     return held.entries.length === 0;

@@ -358,10 +358,7 @@ export class Router {
       case "component":
       case "outside":
         if (this.#deps.local.servesDomain(to.domainpart)) {
-          if (this.#isKeptBehind(envelope)) return undefined;
-          if (!this.#deliverHere(envelope, true)) {
-            this.#noRoute(envelope, decision, this.#lookupKey(to));
-          }
+          this.#deliverToDomain(envelope, decision);
           return undefined;
         }
         break;
@@ -394,6 +391,16 @@ export class Router {
     if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
     this.#deliverFinally(envelope);
     return undefined;
+  }
+
+  /** The component is connected here, whatever the table says by now. */
+  #deliverToDomain(envelope: Envelope, decision: Decision): void {
+    if (this.#isKeptBehind(envelope)) return;
+    const key = this.#lookupKey(envelope.stanza.to);
+    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key, this.#domains.localHost)) {
+      return this.#bounce.hold(envelope, key);
+    }
+    if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
   }
 
   /** Another node has decided that the recipient is here: it is, or there is no route to it. */

@@ -136,6 +136,19 @@ Deno.test("Router looks components up by domain, its own first", async () => {
   assert.deepEqual(fixture.delivered.map(idOf), ["2"]);
 });
 
+Deno.test("Router sends what bounces for a component that has just come before what comes then", async () => {
+  const fixture = new RouterFixture();
+  const echo = "echo.example.com";
+  fixture.local.set(echo, "delivered");
+  fixture.cache.set(echo, null);
+  for (const id of ["1", "2"]) fixture.router.accept(stanza(ALICE, echo, { id }));
+  assert.equal(fixture.router.bouncing, 2);
+  fixture.domains.add(echo); // the table does not know it yet
+  fixture.router.received(fromLink(stanza(ALICE, echo, { id: "3" })));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "3"]);
+  await fixture.router.drain();
+});
+
 Deno.test("Router answers for an unknown outside domain at once, without bouncing", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(ALICE, "dc1.example.com");
