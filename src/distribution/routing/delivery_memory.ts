@@ -30,10 +30,14 @@ export class DeliveryMemory {
       this.#resends.has(envelope);
   }
 
-  /** The stanza is delivered here, or has come along with a session to which it was. */
-  noteDelivered(envelope: Envelope): void {
+  /**
+   * The stanza is delivered here, or has come along with a session to which it was.
+   * @param isForServer true for what the server answers: the same again is a question of its own, whose
+   *   first answer may have gone down with the stream before
+   */
+  noteDelivered(envelope: Envelope, isForServer = false): void {
     this.#repeats.remember(envelope);
-    if (!envelope.isSentOnce) this.#resends.remember(envelope);
+    if (!envelope.isSentOnce && !isForServer) this.#resends.remember(envelope);
   }
 
   /** It is to be delivered anew, or goes along with its session to another node. */

@@ -2,7 +2,7 @@ import { MATH_RANDOM } from "../../base/mod.ts";
 import type { Clock, Random } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import { errorReply, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
+import { errorReply, FullJid, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
@@ -407,6 +407,7 @@ export class Router {
   #deliverHandedOver(envelope: Envelope, decision: Decision): void {
     const key = this.#lookupKey(envelope.stanza.to);
     if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key)) {
+      if (envelope.isCopy) return this.#drop(envelope, "returned"); // somebody else answers for it
       envelope.isHandedOver = false;
       return this.#bounce.hold(envelope, key);
     }
@@ -497,7 +498,9 @@ export class Router {
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
         // What was sent again may overtake what was sent first, whose node has died.
-        if (mayComeTwice || envelope.isResent) this.memory.noteDelivered(envelope);
+        if (mayComeTwice || envelope.isResent) {
+          this.memory.noteDelivered(envelope, this.#isForServer(envelope.stanza));
+        }
         return true;
       case "ignored":
         this.#drop(envelope, "ignored");
@@ -506,6 +509,14 @@ export class Router {
         this.#refuse(envelope, outcome, "ignored");
         return true;
     }
+  }
+
+  /** True for what no client gets: requests to accounts, and all that is for hosts (RFC 6121 §8.5). */
+  #isForServer({ kind, to }: Stanza): boolean {
+    const { hosts, globalHost } = this.#domains;
+    if (!hosts.has(to.domainpart)) return false;
+    if (to.localpart === "" || to.domainpart !== globalHost) return true;
+    return kind === "iq" && !(to instanceof FullJid);
   }
 
   #noRoute(envelope: Envelope, decision: Decision, key: Jid): void {

@@ -56,6 +56,17 @@ Deno.test("Router.handedOver() keeps order behind what bounces for the address",
   f.close();
 });
 
+Deno.test("Router.handedOver() lets no copy wait behind what bounces: somebody else answers for it", async () => {
+  const f = new RouterFixture();
+  f.router.handedOver(handed("1", { sequence: 1 }));
+  let settled = 0;
+  const copy = handed("2", { sequence: 2, isCopy: true });
+  f.router.handedOver(new Envelope(copy, { settle: () => void settled++ }, 1));
+  assert.deepEqual([f.router.bouncing, settled], [1, 1]);
+  await f.router.drain();
+  f.close();
+});
+
 Deno.test("Router.handedOver() waits behind its sender's earlier stanza", async () => {
   const f = new RouterFixture();
   const { promise, resolve } = Promise.withResolvers<void>();

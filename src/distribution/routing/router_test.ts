@@ -409,6 +409,28 @@ Deno.test("Router drops what comes late by the node that died, behind what its c
   fixture.close();
 });
 
+Deno.test("Router has every question to the server answered, whoever asked it before", () => {
+  const fixture = new RouterFixture();
+  const questions = [
+    [ALICE, "alice@example.com"],
+    [ALICE, "bob@example.com"],
+    [ALICE, "dc1.example.com"],
+    [ALICE, "example.com"],
+  ] as const;
+  for (const [from, to] of questions) {
+    fixture.local.set(to, "delivered");
+    fixture.cache.set(to, "dc1.example.com");
+    const request = stanza(from, to, { kind: "iq", type: "get", id: "roster_1" });
+    for (let i = 0; i < 2; i++) fixture.router.acceptResent(request);
+    assert.equal(fixture.delivered.splice(0).length, 2, to);
+  }
+  const toClient = stanza(ALICE, "bob@example.com/y", { kind: "iq", type: "get" });
+  fixture.cache.set("bob@example.com/y", "dc1.example.com");
+  for (let i = 0; i < 2; i++) fixture.router.acceptResent(toClient);
+  assert.equal(fixture.delivered.length, 1);
+  fixture.close();
+});
+
 Deno.test("Router does not send again after somebody who has moved what was delivered here", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
