@@ -187,6 +187,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#rerouteAtMs = undefined;
     this.#lookAtMs = undefined;
     this.#pressure.update(link.lane);
+    for (const lane of this.#lanes()) lane.forgetRetired(link.lane.id);
     this.#rehomeHomeless();
   }
 
@@ -306,12 +307,15 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       if (host !== undefined && host !== this.destination) moved.add(text);
     }));
     if (moved.size === 0 || this.#openLinks > 0 || this.#endpoints.isStopped) return;
-    const lanes = [...this.#lanes()];
-    for (const { entry, wasSent, wasReceived } of lanes.flatMap((lane) => lane.takeAll())) {
-      const envelope = entry.toEnvelope(wasSent);
-      if (!wasReceived && moved.has(envelope.stanza.to.text)) this.#giveBack(envelope, this.#gone);
-      else this.send(envelope);
+    const gone: Envelope[] = [];
+    for (const lane of this.#lanes()) {
+      for (const { entry, wasSent, wasReceived } of lane.takeAll()) {
+        if (wasReceived || !moved.has(entry.to.text)) lane.adopt(entry, wasSent);
+        else gone.push(entry.toEnvelope(wasSent));
+      }
     }
+    // At last, for it may be routed back here at once.
+    for (const envelope of gone) this.#giveBack(envelope, this.#gone);
   }
 
   /** Lanes with what can go nowhere, or is not to wait until it can. */

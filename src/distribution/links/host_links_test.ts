@@ -681,6 +681,19 @@ Deno.test("HostLinks has the old lane ended first, though what it held moved twi
   assert.deepEqual(world.lane(2).takeUntold(), [old]);
 });
 
+Deno.test("HostLinks has no lane ended that has come back by itself", async () => {
+  using world = await worldWithOneSent();
+  await world.list(0, 1);
+  world.up(1);
+  world.down(0);
+  world.tick(REHOME_MS);
+  assert.deepEqual(held(world.lane(1)), ["1?"]);
+  world.down(1); // before the peer has heard
+  world.up(0);
+  world.up(1);
+  assert.deepEqual(world.lane(1).takeUntold(), []);
+});
+
 Deno.test("HostLinks does not have a lane end itself, when what it held comes back to it", async () => {
   using world = await worldWithOneSent();
   const old = world.lane(0);

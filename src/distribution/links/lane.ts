@@ -199,6 +199,12 @@ export class Lane {
     this.#untold.push(lane);
   }
 
+  /** Its connection is a new one: nothing is left of the old one that the peer would have to end. */
+  forgetRetired(lane: number): void {
+    if (!this.#retired.delete(lane)) return;
+    this.#untold = this.#untold.filter((untold) => untold !== lane);
+  }
+
   /**
    * Lanes whose end the peer may not have heard of yet. What is held goes elsewhere: whoever takes it
    * tells the peer, and this lane does not.
@@ -267,6 +273,7 @@ export class Lane {
     this.#next = lastGone + 1;
     this.#restartAt(lastGone);
     this.#retired.clear();
+    this.#untold = [];
     return taken;
   }
 

@@ -231,6 +231,18 @@ Deno.test("Lane.adopt() renumbers, marks what may come twice and tells of the ol
   assert.deepEqual(settler.settled, [2, 3]);
 });
 
+Deno.test("Lane tells a new process nothing of lanes that it has never had, nor anybody of one that is back", () => {
+  const lane = newLane({}, 3);
+  lane.resume(PEER, 0);
+  for (const retired of [1, 2]) lane.noteRetired(retired);
+  lane.forgetRetired(1);
+  assert.deepEqual(lane.takeUntold(), [2]);
+  assert.equal(lane.resume(PEER, 0), "resumed");
+  assert.equal(lane.resume(PEER + 1, 0), "restarted");
+  lane.takeForRestart();
+  assert.deepEqual(lane.takeUntold(), []);
+});
+
 Deno.test("Lane.append() stops at its bound of items, and goes on when some are settled", () => {
   const lane = newLane({ laneMaxItems: 3 });
   const settler = new TestSettler();

@@ -182,6 +182,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#lastProcess = peer.process;
     this.lane.isLive = true;
     this.#timesOpened++;
+    this.#redial.answered();
     this.lane.isGone = false;
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
@@ -282,8 +283,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     // Nobody listens there: unlike one that is slow or cut off, that process will not deliver late.
     if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
     this.#metrics.outgoingErrored.inc();
-    // The first failure of a row says it; the rest is the same again.
-    const level = this.#redial.isFirst ? "warn" : "debug";
+    const level = this.#redial.failed() ? "warn" : "debug";
     this.#shared.log[level]("link.unreachable", {
       host: this.destination,
       endpoint: this.#endpoint,

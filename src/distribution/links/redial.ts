@@ -7,6 +7,7 @@ export class Redial {
   readonly #maxMs: number;
   readonly #random: Random;
   #attempts = 0;
+  #hasFailed = false;
   #waitedMs = 0;
 
   /** @param options milliseconds before the first attempt, and what no wait exceeds; 10 % more or less */
@@ -19,14 +20,16 @@ export class Redial {
     this.#random = random;
   }
 
-  /** True while nothing has failed since a link stood. */
-  get isFirst(): boolean {
-    return this.#attempts === 0;
+  /** An attempt has failed. True for the first one since the peer answered; the rest is the same again. */
+  failed(): boolean {
+    const isNews = !this.#hasFailed;
+    this.#hasFailed = true;
+    return isNews;
   }
 
-  /** The peer answers: the next attempt comes as soon as the first did. */
-  reset(): void {
-    this.#attempts = 0;
+  /** The peer has answered. */
+  answered(): void {
+    this.#hasFailed = false;
   }
 
   /**
@@ -35,7 +38,7 @@ export class Redial {
    * again without end.
    */
   broke(stoodMs: number): void {
-    if (stoodMs >= this.#waitedMs) this.reset();
+    if (stoodMs >= this.#waitedMs) this.#attempts = 0;
   }
 
   /** Milliseconds to wait for the next attempt. */

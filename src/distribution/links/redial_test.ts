@@ -7,9 +7,7 @@ const EVEN = { unit: () => 0.5 };
 
 Deno.test("Redial.next() doubles the wait up to its bound", () => {
   const redial = new Redial(OPTIONS, EVEN);
-  assert.ok(redial.isFirst);
   assert.deepEqual(Array.from({ length: 5 }, () => redial.next()), [200, 400, 800, 1_000, 1_000]);
-  assert.ok(!redial.isFirst);
 });
 
 Deno.test("Redial.broke() begins anew when the link stood for as long as it was waited for", () => {
@@ -17,10 +15,8 @@ Deno.test("Redial.broke() begins anew when the link stood for as long as it was 
   redial.next();
   redial.next();
   redial.broke(399);
-  assert.ok(!redial.isFirst);
   assert.equal(redial.next(), 800);
   redial.broke(800);
-  assert.ok(redial.isFirst);
   assert.equal(redial.next(), 200);
 });
 
@@ -31,6 +27,17 @@ Deno.test("Redial waits longer and longer for links that break as soon as they s
     return redial.next();
   });
   assert.deepEqual(waits, [200, 400, 800, 1_000, 1_000]);
+});
+
+Deno.test("Redial.failed() tells the first failure since the peer answered from the rest", () => {
+  const redial = new Redial(OPTIONS, EVEN);
+  assert.deepEqual([redial.failed(), redial.failed()], [true, false]);
+  redial.next();
+  redial.broke(1_000);
+  assert.ok(!redial.failed(), "a link that broke has not failed");
+  redial.answered();
+  redial.next();
+  assert.deepEqual([redial.failed(), redial.failed()], [true, false]);
 });
 
 Deno.test("Redial spreads the waits, so that not all come back at once", () => {

@@ -70,7 +70,8 @@ export class SeedLink implements LinkConnectionOwner {
     if (type !== FRAME_TYPE.mesh || this.#openLink === undefined) return; // ACK, nothing to us
     this.#shared.traffic?.frame(this.#openLink, type, buffer, start, end);
     this.#isIntroduced = true;
-    this.#redial.reset();
+    this.#redial.answered();
+    this.#redial.broke(Infinity);
     this.#link?.leave("superseded", "introduced");
   }
 
@@ -126,7 +127,7 @@ export class SeedLink implements LinkConnectionOwner {
 
   #failed(detail: string): void {
     if (this.#isStopped) return;
-    const level = this.#redial.isFirst ? "warn" : "debug"; // the rest is the same again
+    const level = this.#redial.failed() ? "warn" : "debug";
     this.#shared.log[level]("seed.unreachable", { ...this.#fields, detail });
   }
 
