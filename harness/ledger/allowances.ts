@@ -21,10 +21,10 @@ export const UNACKNOWLEDGED_MS = 2_000;
 export const UNTOLD_MS = 250;
 
 /**
- * A node reads the end of a broken connection some milliseconds after the client has met it: until then
- * it goes on writing to it.
+ * A node reads the end of a broken connection some milliseconds after the client has met it, or longer
+ * on a machine that does a lot besides: until then it goes on writing to it.
  */
-export const UNNOTICED_MS = 250;
+export const UNNOTICED_MS = 1_000;
 
 /** A node may go on for so long to send to where a recipient was: the lifetime of its cache. */
 export const CACHE_LIFETIME_MS = 5_000;

@@ -139,7 +139,7 @@ export class Ledger {
       flow.broke(brokeAtMs);
       if (!isManaged) {
         const fromMs = isRecipient ? toClient : fromClient;
-        markOnItsWay(flow, { fromMs, toMs: brokeAtMs }, isRecipient);
+        markOnItsWay(flow, { fromMs, toMs: brokeAtMs });
       }
       if (killedAtMs === undefined || !isRecipient) continue;
       markSince(flow, killedAtMs - (isManaged ? UNACKNOWLEDGED_MS : UNTOLD_MS), MAY_BE_DOUBLE);
@@ -201,11 +201,11 @@ export class Ledger {
 }
 
 /** What is open and was sent in that time may have been lost with the connection. */
-function markOnItsWay(flow: Flow, { fromMs, toMs }: Span, isRecipient: boolean): void {
+function markOnItsWay(flow: Flow, { fromMs, toMs }: Span): void {
   for (let seq = flow.firstOpen(); seq < flow.sent && flow.sentAtMs(seq) <= toMs; seq++) {
     if (!flow.isOpen(seq) || flow.sentAtMs(seq) < fromMs) continue;
-    // What is behind it on the way to the client has come: there it is not any more.
-    const isOvertaken = isRecipient && seq < flow.highestArrived &&
+    // What is behind it on the same connection has come: there it is not any more.
+    const isOvertaken = seq < flow.highestArrived &&
       !mayBeLate(flow, seq, { atMs: toMs, before: Infinity });
     if (!isOvertaken) flow.mark(seq, MAY_BE_UNKNOWN);
   }
