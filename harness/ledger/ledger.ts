@@ -147,12 +147,18 @@ export class Ledger {
   }
 
   /**
-   * Notes that a node is being killed: what others have just delivered may have come through it, and it
-   * could not tell any more. Should its recipient log in elsewhere, it may come there again.
+   * Notes that a node is being killed since `atMs`: what others have just delivered, or are about to, may
+   * have come through it, and it could not tell any more. Should its recipient log in elsewhere, it
+   * may come there again.
    */
-  nodeKilled(): void {
-    const sinceMs = this.#nowMs() - UNACKNOWLEDGED_MS;
-    for (const flow of this.#flows) markSince(flow, sinceMs, MAY_BE_UNTOLD);
+  nodeKilled(atMs: number = this.#nowMs()): void {
+    const sinceMs = atMs - UNACKNOWLEDGED_MS;
+    for (const flow of this.#flows) {
+      markSince(flow, sinceMs, MAY_BE_UNTOLD);
+      for (let seq = flow.sent - 1; seq >= 0 && flow.sentAtMs(seq) >= sinceMs; seq--) {
+        if (flow.arrivals(seq) === 0) flow.mark(seq, MAY_BE_UNTOLD);
+      }
+    }
   }
 
   /** Notes a login of `client` that was not its first. */

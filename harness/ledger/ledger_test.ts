@@ -276,6 +276,18 @@ Deno.test("Ledger allows to come twice what came through a killed node to who wa
   assert.deepEqual(balance().doubled, { allowed: 1, forbidden: 3 });
 });
 
+Deno.test("Ledger allows to come twice what was on its way through a killed node, to who was elsewhere then", () => {
+  const { clock, ledger, flow, arrives, balance } = setUp(0);
+  const at = { clock, ledger, flow };
+  for (const nowMs of [7_999, 8_000, 10_000]) sendAt(at, nowMs);
+  ledger.nodeKilled();
+  sendAt(at, 10_001);
+  for (const seq of [0, 1, 2, 3]) arrives(seq);
+  ledger.loggedIn("ben", elsewhere(clock.nowMs));
+  for (const seq of [0, 1, 2, 3]) arrives(seq);
+  assert.deepEqual(balance().doubled, { allowed: 2, forbidden: 2 });
+});
+
 for (const [mark, allowed] of [["untold", 0], ["sent again", 1]] as const) {
   Deno.test(`Ledger allows ${allowed === 0 ? "nothing" : "what is known by its text only"} to come twice to who resumes elsewhere (${mark})`, () => {
     const { clock, ledger, arrives, balance } = setUp(1);

@@ -104,9 +104,11 @@ export class TrialStage {
 
   /** SIGKILL, and proof of it. */
   async kill(node: CausewayNode): Promise<void> {
-    this.#ends.set(node.name, { how: "killed", atMs: performance.now() });
-    this.load.ledger.nodeKilled();
+    const atMs = performance.now();
+    this.#ends.set(node.name, { how: "killed", atMs });
+    this.load.ledger.nodeKilled(atMs);
     const { signal } = await node.kill();
+    this.load.ledger.nodeKilled(atMs); // with what has been sent since
     if (signal === "SIGKILL") this.prove("nodes ended by SIGKILL");
   }
 
