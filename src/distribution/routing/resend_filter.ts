@@ -43,10 +43,10 @@ interface Resent {
  * two comes first. The answer to a request that was delivered finds the client where it is by then.
  *
  * The text holds the sender, whatever its resource is by now, recipient, id and payload as they were
- * stamped. Only what may have been sent again is compared, and what entered before such a one through
- * another process; and only what has an id, for so long as its client may send it again: people do say the same thing
- * twice. It takes no memory until there is something to remember, and 16 bytes for each of
- * `maxStanzas` from then on.
+ * stamped. Compared is only what may have been sent again, and what entered before such a one through
+ * another process; of both only what has an id, and for so long as its client may send it again: people
+ * do say the same thing twice. It takes no memory until there is something to remember, and 16 bytes
+ * for each of `maxStanzas` from then on.
  */
 export class ResendFilter {
   readonly #clock: Clock;
