@@ -3,3 +3,4 @@ export { Duty } from "./duty.ts";
 export type { EnvelopeFields } from "./envelope.ts";
 export { Envelope } from "./envelope.ts";
 export type { LinkTraffic, OpenLink } from "./link_traffic.ts";
+export { senderKey } from "./sender.ts";

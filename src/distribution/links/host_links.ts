@@ -1,4 +1,5 @@
 import type { Jid } from "../../xmpp/mod.ts";
+import { senderKey } from "../mod.ts";
 import type { Envelope } from "../mod.ts";
 import type { GoodbyeReason } from "../wire/mod.ts";
 import type { EndpointPool } from "./endpoint_pool.ts";
@@ -10,7 +11,6 @@ import type { LinkShared } from "./link_shared.ts";
 import type { OutgoingLink, OutgoingLinkEvents } from "./outgoing_link.ts";
 import type { EndpointAddress, ReturnReason } from "./ports.ts";
 import { SenderBindings } from "./sender_bindings.ts";
-import { senderKey } from "./sender_rules.ts";
 
 /**
  * Everything outgoing to one destination (another datacenter, or another node of this one): which

@@ -19,4 +19,4 @@ export type {
   ReturnReason,
 } from "./ports.ts";
 export type { MeshFacts, SenderRefusal, StanzaOrigin } from "./sender_rules.ts";
-export { isSenderAllowed, senderKey } from "./sender_rules.ts";
+export { isSenderAllowed } from "./sender_rules.ts";

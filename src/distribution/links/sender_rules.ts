@@ -51,10 +51,3 @@ export function checkSender(
 export function isSenderAllowed(sender: Jid, entered: StanzaOrigin, mesh: MeshFacts): boolean {
   return checkSender(sender, entered, mesh) === undefined;
 }
-
-/**
- * The sender that a stanza counts for: its full JID at the global host, its domain elsewhere.
- */
-export function senderKey(from: Jid, globalHost: string): string {
-  return from.domainpart === globalHost ? from.text : from.domainpart;
-}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseJid } from "../../xmpp/mod.ts";
-import { checkSender, isSenderAllowed, senderKey } from "./sender_rules.ts";
+import { checkSender, isSenderAllowed } from "./sender_rules.ts";
 
 const MESH = {
   globalHost: "example.com",
@@ -54,9 +54,4 @@ Deno.test("checkSender() lets what is ours come back from a process of ours, and
     const check = (process: number) => checkSender(parseJid(sender), { origin, process }, mesh);
     assert.deepEqual([check(1), check(2)], [undefined, refusal], sender);
   }
-});
-
-Deno.test("senderKey() is the full JID at the global host and the domain elsewhere", () => {
-  assert.equal(senderKey(parseJid("a@example.com/x"), "example.com"), "a@example.com/x");
-  assert.equal(senderKey(parseJid("room@muc.example.com/nick"), "example.com"), "muc.example.com");
 });

@@ -42,14 +42,3 @@ export function decide(from: Jid, to: Jid, domains: Domains): Decision {
   if (domains.isOtherLocalHost(domain)) return "other-datacenter";
   return isSubdomain(domain, domains.globalHost) ? "component" : "outside";
 }
-
-/**
- * The key of a sender's worker: the full JID, or the domain for senders outside of the global host
- * (`design.md` §1), so that a foreign domain's stanzas keep their order too.
- */
-export function workerKey(from: Jid, domains: Domains): string {
-  const domain = from.domainpart;
-  return domain === domains.globalHost || isSubdomain(domain, domains.globalHost)
-    ? from.text
-    : domain;
-}

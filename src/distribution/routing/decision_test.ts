@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isSubdomain, parseJid } from "../../xmpp/mod.ts";
-import { decide, workerKey } from "./decision.ts";
+import { decide } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 
 const DOMAINS: Domains = {
@@ -39,10 +39,4 @@ for (const [from, to, expected, why] of ROWS) {
 Deno.test("isSubdomain() is false for the domain itself", () => {
   assert.equal(isSubdomain("example.com", "example.com"), false);
   assert.equal(isSubdomain(".example.com", "example.com"), false);
-});
-
-Deno.test("workerKey() is the full JID inside the global host and the domain outside of it", () => {
-  assert.equal(workerKey(parseJid("a@example.com/x"), DOMAINS), "a@example.com/x");
-  assert.equal(workerKey(parseJid("r@muc.example.com/n"), DOMAINS), "r@muc.example.com/n");
-  assert.equal(workerKey(parseJid("a@example.org/x"), DOMAINS), "example.org");
 });

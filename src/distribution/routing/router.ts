@@ -4,11 +4,12 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { errorReply, FullJid, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { senderKey } from "../mod.ts";
 import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import { BounceStore } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_store.ts";
-import { decide, workerKey } from "./decision.ts";
+import { decide } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
@@ -102,9 +103,7 @@ export class Router {
         bytesOf: ({ envelope }) => envelope.stanza.bytes.length,
       },
       ({ envelope }, isOver) => {
-        const { from } = envelope.stanza;
-        const isUser = from.domainpart === options.domains.globalHost;
-        deps.pressure?.(isUser ? from.text : from.domainpart, isOver);
+        deps.pressure?.(senderKey(envelope.stanza.from, options.domains.globalHost), isOver);
       },
     );
     deps.metrics.gauge({
@@ -315,7 +314,7 @@ export class Router {
 
   /** @param sinceMs when it came from a link, monotonic; −1 for what did not */
   #submit(envelope: Envelope, sinceMs: number, isReturned = false): void {
-    const key = workerKey(envelope.stanza.from, this.#domains);
+    const key = senderKey(envelope.stanza.from, this.#domains.globalHost);
     if (!this.#workers.isBusy(key)) {
       // The usual way: nothing to wait for, and no queue item to make.
       const pending = this.#route(envelope);

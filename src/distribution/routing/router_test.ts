@@ -695,6 +695,17 @@ Deno.test("Router.reroute() drops and settles what is of no use later, and answe
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
+Deno.test("Router keeps what a component says for one occupant before what it says for another", async () => {
+  const fixture = new RouterFixture();
+  fixture.table.set("bob@example.com", "dc2.example.com");
+  fixture.cache.set("carol@example.com", "dc2.example.com");
+  fixture.router.accept(stanza("room@muc.example.com/a", "bob@example.com", { id: "1" }));
+  fixture.router.accept(stanza("room@muc.example.com/b", "carol@example.com", { id: "2" }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), []);
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
+});
+
 Deno.test("Router slows down who sends on while a lookup holds back what was sent before", async () => {
   const fixture = new RouterFixture();
   const gate = Promise.withResolvers<void>();
