@@ -69,3 +69,17 @@ export async function untilNothingIsHeld(cluster: Cluster): Promise<void> {
     );
   }
 }
+
+/** Waits until lanes and bounce of the datacenter `at` hold so many stanzas at least. */
+export async function untilHeld(cluster: Cluster, at: string, stanzas: number): Promise<void> {
+  let held = 0;
+  await cluster.until(
+    async () => {
+      const figures = await Figures.read(cluster.datacenter(at));
+      held = figures.sum("mod_global_distrib_lane_items") +
+        figures.sum("mod_global_distrib_bounce_queue_size");
+      return held >= stanzas;
+    },
+    { what: `${at} holds ${stanzas} stanzas`, evidence: () => `it holds ${held}` },
+  );
+}

@@ -2,6 +2,7 @@ import type { ChatClient } from "../clients/mod.ts";
 import { SlixmppClient, XmppJsClient } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import { LinkProxy } from "../faults/mod.ts";
+import { quickMechanism } from "./_stage.ts";
 import type { Library } from "./_stage.ts";
 
 /** Who logs in, where, and through what. */
@@ -39,7 +40,9 @@ export function enterManaged(
     caFile: cluster.caFile,
     streamManagement: true,
   } as const;
-  return library === "slixmpp" ? SlixmppClient.connect(options) : XmppJsClient.connect(options);
+  return library === "slixmpp"
+    ? SlixmppClient.connect(options)
+    : XmppJsClient.connect({ ...options, ...quickMechanism("starttls") });
 }
 
 /** A proxy before the clients' STARTTLS port of the datacenter `at`; whoever asks for it ends it. */
