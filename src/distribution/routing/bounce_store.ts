@@ -39,6 +39,8 @@ export interface BounceHandlers {
   release(envelope: Envelope, key: Jid, host: string): boolean;
   /** Answers the sender. */
   giveUp(envelope: Envelope, why: BounceFailure): void;
+  /** Whose order it is kept in. */
+  senderOf(envelope: Envelope): string;
 }
 
 interface Held {
@@ -106,6 +108,27 @@ export class BounceStore {
    * or finds no room goes back to its sender.
    */
   hold(envelope: Envelope, key: Jid): void {
+    this.#hold(envelope, key, this.#held.get(key.text)?.entries.length ?? 0);
+  }
+
+  /**
+   * Takes over what comes back from where it had been sent, before what its sender has sent later and
+   * waits for the same address; false when nothing of that kind waits.
+   */
+  holdBefore(envelope: Envelope, key: Jid): boolean {
+    const entries = this.#count > 0 ? this.#held.get(key.text)?.entries : undefined;
+    if (entries === undefined) return false;
+    const sender = this.#handlers.senderOf(envelope);
+    const { process, sequence } = envelope;
+    const at = entries.findIndex(({ envelope: each }) =>
+      each.process === process && each.sequence > sequence &&
+      this.#handlers.senderOf(each) === sender
+    );
+    if (at >= 0) this.#hold(envelope, key, at);
+    return at >= 0;
+  }
+
+  #hold(envelope: Envelope, key: Jid, at: number): void {
     if (envelope.bounces >= this.#options.maxRetries) {
       return this.#handlers.giveUp(envelope, "out-of-retries");
     }
@@ -124,7 +147,7 @@ export class BounceStore {
       if (group === undefined) this.#byBare.set(key.bare.text, new Set([held]));
       else group.add(held);
     }
-    held.entries.push({ envelope, dueMs: this.#dueMs(envelope) });
+    held.entries.splice(at, 0, { envelope, dueMs: this.#dueMs(envelope) });
     this.#changeSize(1, cost);
     this.#schedule(held);
   }
@@ -227,7 +250,7 @@ export class BounceStore {
     const dueMsBySender = new Map<string, number>();
     for (const entry of held.entries) {
       const { envelope } = entry;
-      const sender = envelope.stanza.from.text;
+      const sender = this.#handlers.senderOf(envelope);
       if (entry.dueMs <= untilMs) {
         const isSpent = ++envelope.bounces >= maxRetries;
         const earlierDueMs = dueMsBySender.get(sender);

@@ -25,6 +25,7 @@ Deno.test("BounceStore gives a sender's stanzas back in their order, whatever th
         relocate: () => Promise.resolve(undefined),
         release: () => false,
         giveUp: (envelope: Envelope) => void given.push(idOf(envelope.stanza)),
+        senderOf: ({ stanza }: Envelope) => stanza.from.text,
       }, {
         metrics: bindRoutingMetrics(metrics),
         clock,

@@ -122,6 +122,7 @@ export class Router {
       },
       release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
+      senderOf: ({ stanza }) => senderKey(stanza.from, options.domains.globalHost),
     }, { metrics: this.#metrics, clock: deps.clock, random: deps.random ?? MATH_RANDOM });
   }
 
@@ -309,7 +310,19 @@ export class Router {
 
   /** Routes anew what had been on its way already, before all of its sender's that has not been. */
   #submitReturned(envelope: Envelope): void {
-    this.#submit(envelope, -1, true);
+    if (!this.#bouncesBefore(envelope)) this.#submit(envelope, -1, true);
+  }
+
+  /** True when it is dealt with: what its sender has sent since bounces, and this waits before that. */
+  #bouncesBefore(envelope: Envelope): boolean {
+    const bounce = this.#bounce;
+    if (bounce === undefined || this.#isStopping || envelope.isCopy) return false;
+    const { to } = envelope.stanza;
+    const key = this.#lookupKey(to);
+    if (!bounce.holdBefore(envelope, key)) return false;
+    const host = this.#deps.local.servesDomain(to.domainpart) ? this.#domains.localHost : undefined;
+    queueMicrotask(() => void bounce.flush(key, host)); // with all that has come back in the same moment
+    return true;
   }
 
   /** @param sinceMs when it came from a link, monotonic; −1 for what did not */
