@@ -16,6 +16,10 @@ export const RELOADED_CERTIFICATES: Scenario = {
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
     await using talk = await SmallTalk.start(cluster);
+    const established = "mod_global_distrib_outgoing_established_total";
+    await cluster.until(async () => (await Figures.read(dc1)).sum(established) > 0, {
+      what: "dc1 has made its link",
+    });
     const before = await Figures.read(dc1);
     const replacement = await cluster.authority.issue({
       names: [dc1.localHost, cluster.globalHost, "localhost"],
