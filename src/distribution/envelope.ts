@@ -88,6 +88,13 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.isOwed = fields.isOwed ?? false;
   }
 
+  /** True when it was accepted before `other`: by its number, or by the clocks of two processes. */
+  isOlderThan(other: Envelope): boolean {
+    return this.process === other.process
+      ? this.sequence < other.sequence
+      : this.sentAtUs < other.sentAtUs;
+  }
+
   /** Copies the stanza out of the read buffer or slab it lies in, to be held for long. */
   detach(): void {
     const { kind, type, from, to, bytes } = this.stanza;

@@ -31,7 +31,7 @@ export type BounceFailure = "out-of-retries" | "full" | "stopping";
 
 /** What bouncing asks of the router. */
 export interface BounceHandlers {
-  /** Local host from memory alone. */
+  /** Local host as far as is known here. */
   cached(key: Jid): string | null | undefined;
   /** Drops the recipient from the cache and looks it up again. */
   relocate(key: Jid): Promise<string | undefined>;
@@ -47,10 +47,20 @@ interface Held {
   readonly key: Jid;
   entries: Entry[];
   cancel: CancelTimer | undefined;
+  /** When the timer is due, while there is one. */
+  dueMs: number;
   /** True while a lookup is under way: its end decides what happens next. */
   isLooking: boolean;
   /** True while its stanzas are being sent: delivering one may reveal the same address again. */
   isReleasing: boolean;
+  /** What has just come back and has not got its place yet; nothing goes until it has. */
+  cameBack: CameBack | undefined;
+}
+
+interface CameBack {
+  readonly entries: Entry[];
+  /** The last of each sender that waits. */
+  readonly lastBySender: Map<string, Envelope>;
 }
 
 interface Entry {
@@ -108,48 +118,52 @@ export class BounceStore {
    * or finds no room goes back to its sender.
    */
   hold(envelope: Envelope, key: Jid): void {
-    this.#hold(envelope, key, this.#held.get(key.text)?.entries.length ?? 0);
-  }
-
-  /**
-   * Takes over what comes back from where it had been sent, before what its sender has sent later and
-   * waits for the same address; false when nothing of that kind waits.
-   */
-  holdBefore(envelope: Envelope, key: Jid): boolean {
-    const entries = this.#count > 0 ? this.#held.get(key.text)?.entries : undefined;
-    if (entries === undefined) return false;
-    const sender = this.#handlers.senderOf(envelope);
-    const { process, sequence } = envelope;
-    const at = entries.findIndex(({ envelope: each }) =>
-      each.process === process && each.sequence > sequence &&
-      this.#handlers.senderOf(each) === sender
-    );
-    if (at >= 0) this.#hold(envelope, key, at);
-    return at >= 0;
-  }
-
-  #hold(envelope: Envelope, key: Jid, at: number): void {
     if (envelope.bounces >= this.#options.maxRetries) {
       return this.#handlers.giveUp(envelope, "out-of-retries");
     }
-    const cost = envelope.stanza.bytes.length + ENTRY_OVERHEAD_BYTES;
-    if (this.#count >= this.#options.maxItems || this.#bytes + cost > this.#options.maxBytes) {
+    const bytes = this.#bytes + costOf(envelope);
+    if (this.#count >= this.#options.maxItems || bytes > this.#options.maxBytes) {
       return this.#handlers.giveUp(envelope, "full");
     }
     if (this.#isStopped) return this.#handlers.giveUp(envelope, "stopping");
-    envelope.detach();
-    this.#metrics.bounceHeld.inc();
     let held = this.#held.get(key.text);
     if (held === undefined) {
-      held = { key, entries: [], cancel: undefined, isLooking: false, isReleasing: false };
+      held = {
+        key,
+        entries: [],
+        cancel: undefined,
+        dueMs: Infinity,
+        isLooking: false,
+        isReleasing: false,
+        cameBack: undefined,
+      };
       this.#held.set(key.text, held);
       const group = this.#byBare.get(key.bare.text);
       if (group === undefined) this.#byBare.set(key.bare.text, new Set([held]));
       else group.add(held);
     }
-    held.entries.splice(at, 0, { envelope, dueMs: this.#dueMs(envelope) });
-    this.#changeSize(1, cost);
-    this.#schedule(held);
+    const entry = this.#take(envelope);
+    held.entries.push(entry);
+    held.cameBack?.lastBySender.set(this.#handlers.senderOf(envelope), envelope);
+    this.#wakeAt(held, entry.dueMs);
+  }
+
+  /**
+   * Takes over what comes back from where it had been sent, to go before what its sender has sent since
+   * and waits for the same address; whatever the bounds, for it was within those of a lane. What comes
+   * back in one moment goes together, as soon as it is known where to.
+   *
+   * @param isAlone true when nothing of its sender waits elsewhere: then it may also be the last
+   * @returns false when it has no place here
+   */
+  holdAgain(envelope: Envelope, key: Jid, isAlone: boolean): boolean {
+    const held = this.#count > 0 ? this.#held.get(key.text) : undefined;
+    if (held === undefined) return false;
+    const cameBack = held.cameBack ??= this.#expectMore(held);
+    const last = cameBack.lastBySender.get(this.#handlers.senderOf(envelope));
+    if (!isAlone && (last === undefined || !envelope.isOlderThan(last))) return false;
+    cameBack.entries.push(this.#take(envelope));
+    return true;
   }
 
   /** Something revealed where this account or domain is: what waits for it goes, in order. */
@@ -164,10 +178,11 @@ export class BounceStore {
    * Sends what waits for this address, in order, if `host`, memory or else Redis knows where it is.
    * Retries are not used up. True when nothing waits any more.
    */
-  flush(key: Jid, host = this.#handlers.cached(key)): boolean {
+  flush(key: Jid): boolean {
     const held = this.#held.get(key.text);
     if (held === undefined) return true;
-    if (held.isReleasing) return false;
+    if (held.isReleasing || held.cameBack !== undefined) return false;
+    const host = this.#handlers.cached(key);
     if (typeof host === "string") this.#release(held, host);
     else if (!held.isLooking) this.#lookUp(held, false);
     return held.entries.length === 0;
@@ -177,10 +192,11 @@ export class BounceStore {
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const held of [...this.#held.values()]) {
+      this.#merge(held);
       const entries = held.entries;
       this.#forget(held);
       for (const { envelope } of entries) {
-        this.#changeSize(-1, -(envelope.stanza.bytes.length + ENTRY_OVERHEAD_BYTES));
+        this.#changeSize(-1, -costOf(envelope));
         this.#handlers.giveUp(envelope, "stopping");
       }
     }
@@ -196,11 +212,68 @@ export class BounceStore {
     );
   }
 
+  #take(envelope: Envelope): Entry {
+    envelope.detach();
+    this.#metrics.bounceHeld.inc();
+    this.#changeSize(1, costOf(envelope));
+    return { envelope, dueMs: this.#dueMs(envelope) };
+  }
+
+  #expectMore(held: Held): CameBack {
+    const { senderOf } = this.#handlers;
+    // A microtask later: then all that one lane, session or node gives back is here.
+    queueMicrotask(() => {
+      if (!this.#merge(held)) return;
+      this.flush(held.key);
+      this.#schedule(held);
+    });
+    return {
+      entries: [],
+      lastBySender: new Map(held.entries.map(({ envelope }) => [senderOf(envelope), envelope])),
+    };
+  }
+
+  /** Gives what came back its place; false when nothing has. */
+  #merge(held: Held): boolean {
+    const { cameBack } = held;
+    if (cameBack === undefined) return false;
+    held.cameBack = undefined;
+    const { senderOf } = this.#handlers;
+    const bySender = Map.groupBy(cameBack.entries, ({ envelope }) => senderOf(envelope));
+    const next = new Map<string, number>();
+    const merged: Entry[] = [];
+    for (const entry of held.entries) {
+      const sender = senderOf(entry.envelope);
+      const returned = bySender.get(sender);
+      let at = next.get(sender) ?? 0;
+      while (returned !== undefined && at < returned.length) {
+        if (!returned[at]!.envelope.isOlderThan(entry.envelope)) break;
+        merged.push(returned[at++]!);
+      }
+      next.set(sender, at);
+      merged.push(entry);
+    }
+    for (const [sender, returned] of bySender) {
+      merged.push(...returned.slice(next.get(sender) ?? 0));
+    }
+    held.entries = merged;
+    return true;
+  }
+
   #schedule(held: Held): void {
-    if (held.isLooking || held.entries.length === 0) return;
     let dueMs = Infinity;
     for (const entry of held.entries) dueMs = Math.min(dueMs, entry.dueMs);
     held.cancel?.();
+    held.cancel = undefined;
+    this.#wakeAt(held, dueMs);
+  }
+
+  /** Looks again then, unless it does so before. */
+  #wakeAt(held: Held, dueMs: number): void {
+    if (held.isLooking || dueMs === Infinity) return;
+    if (held.cancel !== undefined && held.dueMs <= dueMs) return;
+    held.cancel?.();
+    held.dueMs = dueMs;
     held.cancel = this.#clock.after(
       Math.max(0, dueMs - this.#clock.monotonicMs()),
       () => this.#lookUp(held, true),
@@ -215,6 +288,7 @@ export class BounceStore {
     const untilMs = this.#clock.monotonicMs() + this.#options.resendAfterMs / 20;
     const lookup = this.#handlers.relocate(held.key).then((host) => {
       held.isLooking = false;
+      this.#merge(held);
       if (held.entries.length === 0) return;
       if (host !== undefined) this.#release(held, host);
       if (isRetry) this.#countRetry(held, untilMs);
@@ -233,13 +307,13 @@ export class BounceStore {
     let next = 0;
     for (; next < entries.length; next++) {
       const { envelope } = entries[next]!;
-      const cost = envelope.stanza.bytes.length + ENTRY_OVERHEAD_BYTES;
+      const cost = costOf(envelope);
       if (!this.#handlers.release(envelope, held.key, host)) break;
       this.#changeSize(-1, -cost);
     }
     held.isReleasing = false;
     held.entries = [...entries.slice(next), ...held.entries];
-    if (held.entries.length === 0) this.#forget(held);
+    if (held.entries.length === 0 && held.cameBack === undefined) this.#forget(held);
   }
 
   #countRetry(held: Held, untilMs: number): void {
@@ -269,7 +343,7 @@ export class BounceStore {
     }
     held.entries = kept;
     for (const envelope of spent) {
-      this.#changeSize(-1, -(envelope.stanza.bytes.length + ENTRY_OVERHEAD_BYTES));
+      this.#changeSize(-1, -costOf(envelope));
       this.#handlers.giveUp(envelope, "out-of-retries");
     }
   }
@@ -291,4 +365,9 @@ export class BounceStore {
     this.#metrics.bounceQueueSize.set(this.#count);
     this.#metrics.bounceQueueBytes.set(this.#bytes);
   }
+}
+
+/** Bytes that a stanza counts for. */
+function costOf({ stanza }: Envelope): number {
+  return stanza.bytes.length + ENTRY_OVERHEAD_BYTES;
 }

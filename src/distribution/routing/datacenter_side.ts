@@ -42,7 +42,7 @@ export class DatacenterSide implements LocalDelivery {
   /** @param bounds of what waits for the fate of what went to another node before */
   constructor(deps: DatacenterSideDeps, bounds: HandoverOrderOptions = {}) {
     this.#deps = deps;
-    this.#order = new HandoverOrder(deps.resume, bounds);
+    this.#order = new HandoverOrder(deps.domains.globalHost, deps.resume, bounds);
     deps.metrics.gauge({
       name: "causeway_handover_queue_size",
       help: "Stanzas that wait until another node has seen to what their sender sent there before",

@@ -1,3 +1,4 @@
+import { senderKey } from "../mod.ts";
 import type { Settler } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 
@@ -55,15 +56,17 @@ interface Way {
  */
 export class HandoverOrder {
   readonly #options: Required<HandoverOrderOptions>;
+  readonly #globalHost: string;
   readonly #resume: ResumeHandover;
-  /** By recipient's address and sender's. */
+  /** By recipient's address and sender. */
   readonly #ways = new Map<string, Map<string, Way>>();
   /** All with something returned or waiting; one may have been replaced in `#ways`. */
   readonly #stalled = new Set<Way>();
   #waiting = 0;
   #waitingBytes = 0;
 
-  constructor(resume: ResumeHandover, options: HandoverOrderOptions = {}) {
+  constructor(globalHost: string, resume: ResumeHandover, options: HandoverOrderOptions = {}) {
+    this.#globalHost = globalHost;
     this.#resume = resume;
     this.#options = resolveHandoverOptions(options);
   }
@@ -167,14 +170,14 @@ export class HandoverOrder {
   }
 
   #find({ stanza: { to, from } }: Envelope): Way | undefined {
-    return this.#ways.get(to.text)?.get(from.text);
+    return this.#ways.get(to.text)?.get(senderKey(from, this.#globalHost));
   }
 
   /** What was the pair's way until now is settled or waited for without being found any more. */
   #add({ stanza: { to, from }, process }: Envelope, node: string): Way {
     const way: Way = {
       to: to.text,
-      from: from.text,
+      from: senderKey(from, this.#globalHost),
       node,
       process,
       last: 0,

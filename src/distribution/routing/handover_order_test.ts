@@ -17,6 +17,7 @@ class Order {
   constructor(options?: HandoverOrderOptions) {
     const numbers = (all: readonly Envelope[]) => all.map(({ sequence }) => sequence);
     this.order = new HandoverOrder(
+      "example.com",
       (returned, waiting) =>
         void this.resumed.push({ returned: numbers(returned), waiting: numbers(waiting) }),
       options,
@@ -170,7 +171,7 @@ Deno.test("HandoverOrder delivers in order whatever happens to what is under way
       order.handed(envelope, place);
       open.push({ envelope, node: place });
     };
-    const order: HandoverOrder = new HandoverOrder((returned, waiting) => {
+    const order: HandoverOrder = new HandoverOrder("example.com", (returned, waiting) => {
       for (const each of [...returned, ...waiting]) route(each);
     });
     const link = new FakeLink();
@@ -202,4 +203,15 @@ Deno.test("HandoverOrder delivers in order whatever happens to what is under way
     assert.deepEqual(arrived, Array.from({ length: sequence }, (_, i) => i + 1));
     assert.equal(link.settled.length, sequence);
   }));
+});
+
+Deno.test("HandoverOrder keeps what a component says for one occupant behind what it said for another", () => {
+  const order = new Order();
+  const say = (nick: string, sequence: number) =>
+    order.envelope(sequence, { from: `room@muc.example.com/${nick}` });
+  order.order.handed(say("a", 1), "n1");
+  order.at.clear();
+  assert.ok(order.keep(say("a", 2)));
+  assert.ok(order.keep(say("b", 3)), "it would overtake the other two");
+  assert.equal(order.order.waiting, 2);
 });

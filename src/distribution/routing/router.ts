@@ -101,9 +101,10 @@ export class Router {
         maxItems: options.maxQueued ?? ROUTER_QUEUE_DEFAULTS.maxQueued,
         maxBytes: options.maxQueuedBytes ?? ROUTER_QUEUE_DEFAULTS.maxQueuedBytes,
         bytesOf: ({ envelope }) => envelope.stanza.bytes.length,
+        isOlder: ({ envelope }, other) => envelope.isOlderThan(other.envelope),
       },
       ({ envelope }, isOver) => {
-        deps.pressure?.(senderKey(envelope.stanza.from, options.domains.globalHost), isOver);
+        deps.pressure?.(this.#senderOf(envelope.stanza.from), isOver);
       },
     );
     deps.metrics.gauge({
@@ -115,14 +116,17 @@ export class Router {
       help: "Bytes of the stanzas that wait for the session table",
     }, () => this.#workers.queuedBytes);
     this.#bounce = options.bounce === false ? undefined : new BounceStore(options.bounce ?? {}, {
-      cached: (key) => deps.locations.cached(key),
+      cached: (key) =>
+        deps.local.servesDomain(key.domainpart)
+          ? options.domains.localHost
+          : deps.locations.cached(key),
       relocate: (key) => {
         deps.locations.forget(key);
         return deps.locations.locate(key);
       },
       release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
-      senderOf: ({ stanza }) => senderKey(stanza.from, options.domains.globalHost),
+      senderOf: ({ stanza }) => this.#senderOf(stanza.from),
     }, { metrics: this.#metrics, clock: deps.clock, random: deps.random ?? MATH_RANDOM });
   }
 
@@ -315,25 +319,22 @@ export class Router {
 
   /** True when it is dealt with: what its sender has sent since bounces, and this waits before that. */
   #bouncesBefore(envelope: Envelope): boolean {
-    const bounce = this.#bounce;
-    if (bounce === undefined || this.#isStopping || envelope.isCopy) return false;
-    const { to } = envelope.stanza;
-    const key = this.#lookupKey(to);
-    if (!bounce.holdBefore(envelope, key)) return false;
-    const host = this.#deps.local.servesDomain(to.domainpart) ? this.#domains.localHost : undefined;
-    queueMicrotask(() => void bounce.flush(key, host)); // with all that has come back in the same moment
-    return true;
+    if (this.#bounce === undefined || this.bouncing === 0 || envelope.isCopy) return false;
+    if (this.#isStopping && this.#isBehindLeftOpen(envelope)) return false;
+    const { from, to } = envelope.stanza;
+    const isAlone = !this.#workers.isBusy(this.#senderOf(from));
+    return this.#bounce.holdAgain(envelope, this.#lookupKey(to), isAlone);
   }
 
   /** @param sinceMs when it came from a link, monotonic; −1 for what did not */
   #submit(envelope: Envelope, sinceMs: number, isReturned = false): void {
-    const key = senderKey(envelope.stanza.from, this.#domains.globalHost);
+    const key = this.#senderOf(envelope.stanza.from);
     if (!this.#workers.isBusy(key)) {
       // The usual way: nothing to wait for, and no queue item to make.
       const pending = this.#route(envelope);
       if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
       if (pending === undefined) return;
-      return this.#workers.begin(key, pending, { isReturned });
+      return this.#workers.begin(key, { envelope, sinceMs }, pending, { isReturned });
     }
     const standing = { isReturned, isAnswer: isReply(envelope.stanza) };
     if (!this.#workers.enqueue(key, { envelope, sinceMs }, standing)) {
@@ -409,7 +410,7 @@ export class Router {
   #deliverToDomain(envelope: Envelope, decision: Decision): void {
     if (this.#isKeptBehind(envelope)) return;
     const key = this.#lookupKey(envelope.stanza.to);
-    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key, this.#domains.localHost)) {
+    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key)) {
       return this.#bounce.hold(envelope, key);
     }
     if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
@@ -426,6 +427,11 @@ export class Router {
     if (this.#deliverHere(envelope, true)) return;
     this.#deps.locations.forget(key);
     this.#noRoute(envelope, decision, key);
+  }
+
+  /** Within whose stanzas order is kept. */
+  #senderOf(from: Jid): string {
+    return senderKey(from, this.#domains.globalHost);
   }
 
   /** The address that the table is asked for: users by JID, everything else by domain. */
@@ -578,14 +584,15 @@ export class Router {
   }
 
   #isBehindLeftOpen({ isHeldBefore, stanza: { from, to } }: Envelope): boolean {
-    return isHeldBefore && this.#leftOpen.get(to.text)?.has(from.text) === true;
+    return isHeldBefore && this.#leftOpen.get(to.text)?.has(this.#senderOf(from)) === true;
   }
 
   #leaveOpen(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
+    const sender = this.#senderOf(from);
     const senders = this.#leftOpen.get(to.text);
-    if (senders === undefined) this.#leftOpen.set(to.text, new Set([from.text]));
-    else senders.add(from.text);
+    if (senders === undefined) this.#leftOpen.set(to.text, new Set([sender]));
+    else senders.add(sender);
     this.#metrics.leftOpen.inc();
     envelope.leaveOpen();
   }

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
@@ -755,54 +754,4 @@ Deno.test("Router sends what a lane returned before what waits for a lookup", as
   await fixture.settled();
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2", "3"]);
   fixture.close();
-});
-
-Deno.test("Router sends what a lane returned before what bounces since, whatever is known by then", async () => {
-  const knowledge: Record<string, (fixture: RouterFixture) => void> = {
-    "memory still has the old place": (fixture) => fixture.cache.set(BOB, "dc2.example.com"),
-    "nothing is known": (fixture) => fixture.cache.delete(BOB),
-    "nobody is there as far as is known": (fixture) => fixture.cache.set(BOB, null),
-  };
-  for (const [what, know] of Object.entries(knowledge)) {
-    const fixture = new RouterFixture();
-    const gate = Promise.withResolvers<void>();
-    fixture.cache.set(BOB, "dc2.example.com");
-    for (const id of ["1", "2"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
-    const returned = fixture.sent.splice(0).map(({ envelope }) => envelope);
-    fixture.cache.set(BOB, null);
-    for (const id of ["3", "4"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
-    fixture.router.accept(stanza("carol@example.com/c", BOB, { id: "c" }));
-    assert.equal(fixture.router.bouncing, 3);
-
-    fixture.gate = gate.promise;
-    fixture.table.set(BOB, "dc2.example.com");
-    know(fixture);
-    for (const envelope of returned) fixture.router.returned(envelope, "peer-restarted");
-    fixture.cache.set(BOB, "dc2.example.com");
-    fixture.router.revealed(parseJid(BOB));
-    gate.resolve();
-    await fixture.settled();
-    const sent = fixture.sentTo("dc2.example.com");
-    assert.deepEqual(sent.filter((id) => id !== "c"), ["1", "2", "3", "4"], what);
-    assert.equal(sent.length, 5);
-    fixture.close();
-  }
-});
-
-Deno.test("Router lets what a lane returned join what bounces though a lookup holds its sender up", async () => {
-  const fixture = new RouterFixture();
-  const gate = Promise.withResolvers<void>();
-  fixture.cache.set(BOB, "dc2.example.com");
-  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
-  const [returned] = fixture.sent.splice(0).map(({ envelope }) => envelope);
-  fixture.cache.set(BOB, null);
-  fixture.router.accept(stanza(ALICE, BOB, { id: "2" }));
-  fixture.gate = gate.promise;
-  fixture.router.accept(stanza(ALICE, "dave@example.com/d", { id: "other" }));
-  fixture.router.returned(returned!, "peer-restarted");
-  fixture.cache.set(BOB, "dc3.example.com");
-  fixture.router.revealed(parseJid(BOB));
-  assert.deepEqual(fixture.sentTo("dc3.example.com"), ["1", "2"]);
-  gate.resolve();
-  await fixture.settled();
 });

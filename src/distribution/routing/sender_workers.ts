@@ -7,12 +7,14 @@ const LONG_QUEUE = 256;
 /** The rest of an item's work, once what it waited for is there. */
 export type Finish = () => void;
 
-/** Bounds of what waits in all queues together. */
-export interface WorkerBounds<T> {
+/** What is asked of the items, and the bounds of what waits in all queues together. */
+export interface WorkerRules<T> {
   readonly maxItems: number;
   readonly maxBytes: number;
   /** Bytes that count for an item: the same each time. */
   bytesOf(item: T): number;
+  /** True when `item` comes before `other`, of the same sender. */
+  isOlder(item: T, other: T): boolean;
 }
 
 /** Where an item stands in its sender's order. */
@@ -29,11 +31,11 @@ export interface Standing {
  * The caller handles an item at once when its sender is not busy. Only when that handling has to wait
  * (a lookup in Redis) does a queue come to be, which holds the sender's later items back until it is
  * done. What a lane gives back meanwhile is older than all of it, the item that waits included, and is
- * done first.
+ * done first; what was given back before, by its age.
  */
 export class SenderWorkers<T> {
   readonly #handle: (item: T) => Promise<Finish> | undefined;
-  readonly #bounds: WorkerBounds<T>;
+  readonly #rules: WorkerRules<T>;
   readonly #pressure: (item: T, isOver: boolean) => void;
   readonly #queues = new Map<string, Queue<T>>();
   readonly #running = new Set<Promise<void>>();
@@ -48,11 +50,11 @@ export class SenderWorkers<T> {
    */
   constructor(
     handle: (item: T) => Promise<Finish> | undefined,
-    bounds: WorkerBounds<T>,
+    rules: WorkerRules<T>,
     pressure: (item: T, isOver: boolean) => void = () => {},
   ) {
     this.#handle = handle;
-    this.#bounds = bounds;
+    this.#rules = rules;
     this.#pressure = pressure;
   }
 
@@ -87,14 +89,14 @@ export class SenderWorkers<T> {
   ): boolean {
     const queue = this.#queues.get(sender);
     if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
-    const { maxItems, maxBytes } = this.#bounds;
-    const bytes = this.#queuedBytes + this.#bounds.bytesOf(item);
+    const { maxItems, maxBytes } = this.#rules;
+    const bytes = this.#queuedBytes + this.#rules.bytesOf(item);
     const share = isAnswer ? 2 : 1;
     if (this.#queued >= share * maxItems || bytes > share * maxBytes) return false;
     this.#queued++;
     this.#queuedBytes = bytes;
     if (isReturned) {
-      queue.returned.push(item);
+      this.#insert(item, queue);
       return true;
     }
     queue.items.push(item);
@@ -105,11 +107,16 @@ export class SenderWorkers<T> {
     return true;
   }
 
-  /** Makes the sender busy until `first` and whatever is enqueued meanwhile is done. */
-  begin(sender: string, first: Promise<Finish>, { isReturned = false }: Standing = {}): void {
-    const queue: Queue<T> = { items: [], returned: [], heldBy: undefined };
+  /** Makes the sender busy until `first`, the rest of the work on `item`, and what is enqueued meanwhile is done. */
+  begin(
+    sender: string,
+    item: T,
+    first: Promise<Finish>,
+    { isReturned = false }: Standing = {},
+  ): void {
+    const queue: Queue<T> = { items: [], returned: [], nextReturned: 0, heldBy: undefined };
     this.#queues.set(sender, queue);
-    const running = this.#work(sender, queue, first, isReturned);
+    const running = this.#work(sender, queue, { item, isReturned, first });
     this.#running.add(running);
     void running.then(() => this.#running.delete(running));
   }
@@ -122,30 +129,33 @@ export class SenderWorkers<T> {
   async #work(
     sender: string,
     queue: Queue<T>,
-    first: Promise<Finish>,
-    isReturned: boolean,
+    { item, isReturned, first }: Omit<Ready<T>, "finish"> & { readonly first: Promise<Finish> },
   ): Promise<void> {
-    const { items, returned } = queue;
-    let finish: Finish | undefined = await first;
-    if (isReturned) {
-      finish();
-      finish = undefined;
-    }
+    const { items } = queue;
+    // The oldest last: what comes back while one is looked up goes before it.
+    const ready: Ready<T>[] = [{ item, isReturned, finish: await first }];
     let next = 0;
     // Whatever is awaited, more may have come behind or before: it ends only when there is nothing.
     for (;;) {
-      if (returned.length > 0) await this.#workReturned(returned);
-      else if (finish !== undefined) {
-        finish();
-        finish = undefined;
+      const oldest = ready.at(-1);
+      const before = this.#takeReturned(queue, oldest);
+      if (before !== undefined) {
+        const pending = this.#handleNext(before);
+        if (pending !== undefined) {
+          ready.push({ item: before, isReturned: true, finish: await pending });
+        }
+      } else if (oldest !== undefined) {
+        ready.pop();
+        oldest.finish();
       } else if (next < items.length) {
-        const pending = this.#handleNext(items[next++]!);
+        const item = items[next++]!;
+        const pending = this.#handleNext(item);
         if (next === 1024) {
           // What was handled must not pile up behind a sender who never pauses.
           items.splice(0, next);
           next = 0;
         }
-        if (pending !== undefined) finish = await pending;
+        if (pending !== undefined) ready.push({ item, isReturned: false, finish: await pending });
       } else break;
     }
     this.#queues.delete(sender);
@@ -154,23 +164,49 @@ export class SenderWorkers<T> {
 
   #handleNext(item: T): Promise<Finish> | undefined {
     this.#queued--;
-    this.#queuedBytes -= this.#bounds.bytesOf(item);
+    this.#queuedBytes -= this.#rules.bytesOf(item);
     return this.#handle(item);
   }
 
-  async #workReturned(returned: T[]): Promise<void> {
-    for (let next = 0; next < returned.length; next++) {
-      const pending = this.#handleNext(returned[next]!);
-      if (pending !== undefined) (await pending)();
+  /** Mostly at the end: a lane gives back in order. */
+  #insert(item: T, { returned, nextReturned }: Queue<T>): void {
+    const isBehind = (at: number) => !this.#rules.isOlder(item, returned[at]!);
+    let [low, high] = [nextReturned, returned.length];
+    if (low === high || isBehind(high - 1)) low = high;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBehind(middle)) low = middle + 1;
+      else high = middle;
     }
-    returned.length = 0;
+    returned.splice(low, 0, item);
+  }
+
+  /** The first that has come back, where nothing older is ready. */
+  #takeReturned(queue: Queue<T>, oldest: Ready<T> | undefined): T | undefined {
+    const { returned } = queue;
+    if (queue.nextReturned === returned.length) return undefined;
+    const item = returned[queue.nextReturned]!;
+    if (oldest?.isReturned === true && !this.#rules.isOlder(item, oldest.item)) return undefined;
+    if (++queue.nextReturned === returned.length) {
+      returned.length = 0;
+      queue.nextReturned = 0;
+    }
+    return item;
   }
 }
 
 interface Queue<T> {
   readonly items: T[];
-  /** Before all of those. */
+  /** Before all of those; from `nextReturned` on, the oldest first. */
   readonly returned: T[];
+  nextReturned: number;
   /** The item at which the sender was found to be too fast. */
   heldBy: T | undefined;
+}
+
+/** An item whose lookup is done. */
+interface Ready<T> {
+  readonly item: T;
+  readonly isReturned: boolean;
+  readonly finish: Finish;
 }

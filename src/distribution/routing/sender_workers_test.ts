@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { SenderWorkers } from "./sender_workers.ts";
-import type { Finish, WorkerBounds } from "./sender_workers.ts";
+import type { Finish, WorkerRules } from "./sender_workers.ts";
 
-/** So many items, of one byte each. */
-function upTo(maxItems: number, maxBytes = Infinity): WorkerBounds<unknown> {
-  return { maxItems, maxBytes, bytesOf: () => 1 };
+/** So many items, of one byte each; the lower is older. */
+function upTo(maxItems: number, maxBytes = Infinity): WorkerRules<number | string> {
+  return { maxItems, maxBytes, bytesOf: () => 1, isOlder: (item, other) => item < other };
 }
 
 Deno.test("SenderWorkers keeps a sender's items in order behind one that waits", async () => {
@@ -20,7 +20,7 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
   }, upTo(100));
   const first = Promise.withResolvers<void>();
   gates.set(3, Promise.withResolvers());
-  workers.begin("a", first.promise.then(() => () => void done.push(1)));
+  workers.begin("a", 0, first.promise.then(() => () => void done.push(1)));
   for (const item of [2, 3, 4]) assert.equal(workers.enqueue("a", item), true);
   assert.deepEqual(done, []);
   assert.equal(workers.isBusy("b"), false);
@@ -38,17 +38,17 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
 Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
   const workers = new SenderWorkers<number>(() => undefined, upTo(2));
   const first = Promise.withResolvers<Finish>();
-  workers.begin("a", first.promise);
+  workers.begin("a", 0, first.promise);
   assert.deepEqual([1, 2, 3].map((item) => workers.enqueue("a", item)), [true, true, false]);
   first.resolve(() => {});
   await workers.idle();
 });
 
 Deno.test("SenderWorkers.enqueue() takes bytes up to its bound, and as many again of answers", async () => {
-  const bounds = { maxItems: 100, maxBytes: 6, bytesOf: (item: number) => item };
-  const workers = new SenderWorkers<number>(() => undefined, bounds);
+  const rules = { ...upTo(100, 6), bytesOf: (item: number) => item };
+  const workers = new SenderWorkers<number>(() => undefined, rules);
   const first = Promise.withResolvers<Finish>();
-  workers.begin("a", first.promise);
+  workers.begin("a", 0, first.promise);
   assert.deepEqual([1, 2, 3, 1].map((item) => workers.enqueue("a", item)), [
     ...[true, true, true],
     false,
@@ -68,7 +68,7 @@ Deno.test("SenderWorkers takes items enqueued while it works, past its compactio
     return item % 7 === 0 ? Promise.resolve(() => {}) : undefined;
   }, upTo(10_000));
   const first = Promise.withResolvers<Finish>();
-  workers.begin("a", first.promise);
+  workers.begin("a", 0, first.promise);
   const expected = Array.from({ length: 5000 }, (_, i) => i);
   for (const item of expected) workers.enqueue("a", item);
   first.resolve(() => {});
@@ -84,7 +84,7 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
     (item, isOver) => void told.push(`${item} ${isOver}`),
   );
   const first = Promise.withResolvers<Finish>();
-  workers.begin("a", first.promise);
+  workers.begin("a", 0, first.promise);
   for (let item = 1; item < 256; item++) workers.enqueue("a", item);
   assert.deepEqual(told, []);
   for (let item = 256; item < 1000; item++) workers.enqueue("a", item);
@@ -97,7 +97,7 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
 Deno.test("SenderWorkers.enqueue() still takes an answer where the queues are full", async () => {
   const workers = new SenderWorkers<number>(() => undefined, upTo(1));
   const first = Promise.withResolvers<Finish>();
-  workers.begin("a", first.promise);
+  workers.begin("a", 0, first.promise);
   assert.equal(workers.enqueue("a", 1), true);
   assert.equal(workers.enqueue("a", 2), false);
   assert.equal(workers.enqueue("a", 3, { isAnswer: true }), true);
@@ -115,7 +115,10 @@ Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", (
 class Gated {
   readonly done: string[] = [];
   readonly gates = new Map<string, PromiseWithResolvers<void>>();
-  readonly workers = new SenderWorkers<string>((item) => this.handle(item), upTo(100));
+  readonly workers = new SenderWorkers<string>((item) => this.handle(item), {
+    ...upTo(100),
+    isOlder: (item, other) => item.at(-1)! < other.at(-1)!,
+  });
 
   /** Handles `item`, which has to wait when it begins with a capital. */
   handle(item: string): Promise<Finish> | undefined {
@@ -137,7 +140,7 @@ class Gated {
 Deno.test("SenderWorkers does what was returned before the item that waits, in its own order", async () => {
   const test = new Gated();
   const { workers, done } = test;
-  workers.begin("a", test.handle("New")!);
+  workers.begin("a", "New", test.handle("New")!);
   workers.enqueue("a", "newer");
   for (const old of ["old1", "Old2", "old3"]) workers.enqueue("a", old, { isReturned: true });
   await test.open("New");
@@ -152,7 +155,7 @@ Deno.test("SenderWorkers does what was returned before the item that waits, in i
 Deno.test("SenderWorkers keeps what is returned in order when the first of it has to wait", async () => {
   const test = new Gated();
   const { workers, done } = test;
-  workers.begin("a", test.handle("Old1")!, { isReturned: true });
+  workers.begin("a", "Old1", test.handle("Old1")!, { isReturned: true });
   workers.enqueue("a", "New");
   workers.enqueue("a", "old2", { isReturned: true });
   await test.open("Old1");
@@ -167,7 +170,7 @@ Deno.test("SenderWorkers loses nothing that is returned at whatever moment", asy
   for (let turns = 0; turns < 12; turns++) {
     const test = new Gated();
     const { workers, done } = test;
-    workers.begin("a", test.handle("New")!);
+    workers.begin("a", "New", test.handle("New")!);
     test.gates.get("New")!.resolve();
     for (let turn = 0; turn < turns && workers.isBusy("a"); turn++) await Promise.resolve();
     if (!workers.isBusy("a")) continue;
@@ -179,4 +182,35 @@ Deno.test("SenderWorkers loses nothing that is returned at whatever moment", asy
       `after ${turns} turns`,
     );
   }
+});
+
+Deno.test("SenderWorkers does what comes back a second time by its age, also before what was looked up", async () => {
+  const test = new Gated();
+  const { workers, done } = test;
+  workers.begin("a", "Old2", test.handle("Old2")!, { isReturned: true });
+  workers.enqueue("a", "new");
+  for (const old of ["old3", "old1", "Old0"]) workers.enqueue("a", old, { isReturned: true });
+  await test.open("Old2");
+  assert.deepEqual(done, []);
+  await test.open("Old0");
+  await workers.idle();
+  assert.deepEqual(done, ["Old0", "old1", "Old2", "old3", "new"]);
+  assert.equal(workers.queued, 0);
+});
+
+Deno.test("SenderWorkers does a long queue of what came back in pieces in order", async () => {
+  const done: number[] = [];
+  const workers = new SenderWorkers<number>((item) => void done.push(item), {
+    ...upTo(10_000),
+    isOlder: (item, other) => item < other,
+  });
+  const first = Promise.withResolvers<Finish>();
+  workers.begin("a", 10_000, first.promise);
+  for (const from of [6, 0, 3, 9, 1]) {
+    for (let n = 0; n < 100; n++) workers.enqueue("a", 100 * from + n, { isReturned: true });
+  }
+  first.resolve(() => {});
+  await workers.idle();
+  assert.deepEqual(done, done.toSorted((a, b) => a - b));
+  assert.equal(done.length, 500);
 });
