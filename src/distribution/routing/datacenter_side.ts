@@ -160,8 +160,9 @@ export class DatacenterSide implements LocalDelivery {
 
   /** True when the resource is at `node`; or, where that is nowhere, the account or component. */
   #isAt(to: Jid, node: string): boolean {
-    const { placements, domains, node: own } = this.#deps;
-    const all = placements.placements(keyOf(to, domains));
+    const { domains, node: own } = this.#deps;
+    // Nobody is at a node whose process has ended, whatever the table says yet.
+    const all = this.#living(keyOf(to, domains));
     if (to instanceof FullJid && isUser(to, domains)) {
       if (own.ownSessions(to).isResourceHere) return false;
       const placed = all.find(({ resourcepart }) => resourcepart === to.resourcepart);

@@ -271,6 +271,21 @@ Deno.test("DatacenterSide keeps what follows behind what is at a node that the r
   }
 });
 
+Deno.test("DatacenterSide keeps what follows behind what is at a node whose process has ended", async () => {
+  const test = new Side();
+  test.place(BOB, ["n2", "phone", 1]);
+  const [first, second] = [1, 2].map((sequence) =>
+    fromLink(stanza("alice@example.com/a", `${BOB}/phone`), { sequence })
+  );
+  assert.equal(test.side.deliver(first!), "handed-over");
+  test.gone.add("n2");
+  assert.equal(test.side.keepBehind(second!), true);
+  assert.deepEqual(test.reconsidered, ["n2"]);
+  assert.equal(test.side.takeBack(first!, true), true);
+  await Promise.resolve();
+  assert.deepEqual(test.resumed, [first, second]);
+});
+
 Deno.test("DatacenterSide knows that a resource is here, whatever it was told of it before", () => {
   const test = new Side();
   test.place(BOB, ["n2", "phone", 1]);
