@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { connect as connectTls } from "node:tls";
 import { connect as connectPlain } from "node:net";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import { CausewayError, ManualClock } from "../base/mod.ts";
 import { TestCertificates } from "./_test_certificates.ts";
 import { TestPeer } from "./_test_peer.ts";
 import type { Connection } from "./connection.ts";
 import { listen } from "./listener.ts";
+import { resolveConnectionLimits } from "./connection_limits.ts";
 import type { Listener } from "./listener_options.ts";
+import { SocketConnection } from "./socket_connection.ts";
+import { TlsAcceptor } from "./tls_acceptor.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
 const clock = new ManualClock();
@@ -120,6 +123,52 @@ Deno.test("startTls() closes on plaintext where the handshake should be", async 
   assert.equal(server.text, "<starttls/>");
   assert.equal(server.securedCount, 0);
   client.destroy();
+});
+
+/** A socket whose writes are taken when the test says so. */
+class SlowSocket extends Socket {
+  writeTaken: () => void = () => {};
+
+  override _read(): void {}
+
+  override _write(_chunk: unknown, _encoding: string, done: () => void): void {
+    this.writeTaken = done;
+  }
+}
+
+/** Counts the handshakes that it is to begin, and begins none. */
+class CountingAcceptor extends TlsAcceptor {
+  begun = 0;
+
+  override secure(): void {
+    this.begun++;
+  }
+}
+
+Deno.test("startTls() closes on bytes that come before what is queued has left", async () => {
+  await using certificates = await TestCertificates.create();
+  const { certfile } = await (await certificates.authority()).issue({
+    names: ["example.com"],
+    isCombined: true,
+  });
+  const holder = await TlsContextHolder.load({ certfile });
+  for (const pipelined of ["", "<message/>"]) {
+    const socket = new SlowSocket();
+    const acceptor = new CountingAcceptor(holder, { isMutual: false });
+    const limits = resolveConnectionLimits({});
+    const server = new StartTlsPeer(new SocketConnection(socket, { limits, clock, acceptor }));
+    socket.push("<starttls/>");
+    await server.until((peer) => peer.text === "<starttls/>");
+    assert.equal(acceptor.begun, 0);
+    socket.push(pipelined);
+    socket.writeTaken();
+    assert.equal(acceptor.begun, pipelined === "" ? 1 : 0);
+    if (pipelined === "") server.connection.destroy(new CausewayError("x/y", "end"));
+    await server.until((peer) => peer.isClosed);
+    assert.equal(server.error?.code, pipelined === "" ? "x/y" : "net/starttls-pipelined");
+    assert.equal(server.text, "<starttls/>");
+    assert.equal(server.securedCount, 0);
+  }
 });
 
 Deno.test("startTls() gives up on a peer that never begins its handshake", async () => {
