@@ -1,10 +1,11 @@
+import type { ProgramOutput } from "../process/mod.ts";
 import { parsePrometheusText, sumOf } from "../screen/mod.ts";
 
 /** What one node occupied at one moment. */
 export interface Sample {
   readonly rssBytes: number;
-  /** Open files and sockets. */
-  readonly handles: number;
+  /** Open files and sockets; undefined when they could not be counted. */
+  readonly handles: number | undefined;
   /** Stanzas in lanes and queues. */
   readonly held: number;
 }
@@ -31,6 +32,18 @@ export function readSample(metrics: string): Omit<Sample, "handles"> {
   };
 }
 
+/**
+ * Handles in a listing of `/proc/<pid>/fd`, one a line. Undefined when it could not be listed; none on
+ * a platform without `/proc`, where there is nothing to list.
+ */
+export function readHandles(
+  listed: ProgramOutput | undefined,
+  platform: typeof Deno.build.os = Deno.build.os,
+): number | undefined {
+  if (platform !== "linux") return 0;
+  return listed?.code === 0 ? listed.output.trim().split("\n").length : undefined;
+}
+
 /** Medians of the resident memory in each third of `samples`. */
 export function rssByThird(samples: readonly Sample[]): readonly [number, number, number] {
   const third = (index: number) => {
@@ -55,7 +68,9 @@ export function leaks(
     found.push(`memory grew by ${(100 * drift).toFixed(1)} % in the last third`);
   }
   if (end.held > 0) found.push(`${end.held} stanzas are still held`);
-  if (end.handles > calm.handles + MAX_MORE_HANDLES) {
+  if (calm.handles === undefined || end.handles === undefined) {
+    found.push("nothing is known of its handles");
+  } else if (end.handles > calm.handles + MAX_MORE_HANDLES) {
     found.push(`${end.handles} handles are open, ${calm.handles} at the beginning`);
   }
   return found;

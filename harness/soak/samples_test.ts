@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { leaks, readSample, rssByThird, type Sample } from "./samples.ts";
+import { leaks, readHandles, readSample, rssByThird, type Sample } from "./samples.ts";
 
 const CALM: Sample = { rssBytes: 100, handles: 20, held: 0 };
 
@@ -23,6 +23,14 @@ process_resident_memory_bytes 6000000
   assert.deepEqual(readSample(metrics), { rssBytes: 6_000_000, held: 54_321 });
 });
 
+Deno.test("readHandles() counts lines, and knows nothing where they could not be listed", () => {
+  const listed = { code: 0, output: "0\n1\n17\n", errors: "" };
+  assert.equal(readHandles(listed, "linux"), 3);
+  assert.equal(readHandles({ code: 2, output: "", errors: "ls: no" }, "linux"), undefined);
+  assert.equal(readHandles(undefined, "linux"), undefined);
+  assert.equal(readHandles(undefined, "darwin"), 0);
+});
+
 Deno.test("rssByThird() gives the median of each third", () => {
   const samples = [1, 2, 3, 10, 20, 30, 7, 9, 8].map((rssBytes) => ({ ...CALM, rssBytes }));
   assert.deepEqual(rssByThird(samples), [2, 20, 8]);
@@ -38,6 +46,15 @@ Deno.test("leaks() finds handles and stanzas that stay", () => {
   assert.deepEqual(leaks(CALM, flat, { ...CALM, handles: 36 }), []);
   assert.equal(leaks(CALM, flat, { ...CALM, handles: 37 }).length, 1);
   assert.equal(leaks(CALM, flat, { ...CALM, held: 1 }).length, 1);
+});
+
+Deno.test("leaks() finds that handles are unknown, before or after", () => {
+  const flat = rising(100, 100);
+  const unknown = { ...CALM, handles: undefined };
+  const found = ["nothing is known of its handles"];
+  assert.deepEqual(leaks(unknown, flat, unknown), found);
+  assert.deepEqual(leaks(unknown, flat, CALM), found);
+  assert.deepEqual(leaks(CALM, flat, unknown), found);
 });
 
 Deno.test("leaks() finds that there is nothing to tell from", () => {

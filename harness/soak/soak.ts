@@ -57,7 +57,8 @@ async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]
   return watched.flatMap(({ node }, index) => {
     const samples = rows.map((row) => row[index]!);
     const mebibytes = rssByThird(samples).map((bytes) => Math.round(bytes / MEBIBYTE));
-    const handles = `${calm[index]!.handles} → ${end[index]!.handles} handles`;
+    const [before, after] = [calm, end].map((at) => at[index]!.handles ?? "unknown");
+    const handles = `${before} → ${after} handles`;
     stage.say(`${node.name}: ${mebibytes.join(" → ")} MiB by thirds, ${handles}`);
     return leaks(calm[index]!, samples, end[index]!).map((leak) => `${node.name}: ${leak}`);
   });
