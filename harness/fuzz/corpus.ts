@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 const FOLDER = fileURLToPath(new URL("../../fixtures/fuzz", import.meta.url));
 
-/** Inputs kept for a target: those that once were a finding, and others worth beginning with. */
+/** Inputs that once were a finding of a target. */
 export async function readCorpus(target: string): Promise<Uint8Array[]> {
   const inputs: Uint8Array[] = [];
   for (const name of await corpusFiles(target)) {
@@ -19,6 +19,13 @@ export async function corpusFiles(target: string): Promise<readonly string[]> {
     if (entry.name.endsWith(".bin")) names.push(entry.name);
   }
   return names.sort();
+}
+
+/** Valid inputs that are kept for a target, in the order of their names. */
+export function readSeeds(target: string): readonly Uint8Array[] {
+  const folder = join(FOLDER, target, "seeds");
+  const names = Array.from(Deno.readDirSync(folder), ({ name }) => name);
+  return names.sort().map((name) => Deno.readFileSync(join(folder, name)));
 }
 
 /** Keeps an input; gives the path of its file. */

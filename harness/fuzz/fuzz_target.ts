@@ -3,7 +3,7 @@ export interface FuzzTarget {
   readonly name: string;
   /** Pieces that mean something to it. */
   readonly tokens: readonly Uint8Array[];
-  /** Inputs to begin with, besides those in `fixtures/fuzz/<name>/`. */
+  /** Valid inputs to begin with, besides what once was a finding. */
   seeds(): readonly Uint8Array[];
   /**
    * Takes one input. Throws when something does not hold; the message says what. An input that is

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { RawSocket } from "../../clients/mod.ts";
+import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import { EdgeTarget } from "./edge_target.ts";
 
@@ -9,11 +10,6 @@ const SECRET = "secret";
 const HEADER = `<?xml version='1.0'?><stream:stream to='${DOMAIN}' ` +
   "xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'>";
 const END = "</stream:stream>";
-const TALK =
-  `<message from='${DOMAIN}' to='carol@example.com' id='m'><body>hello</body></message>` +
-  `<presence from='bot@${DOMAIN}/x' to='alice@example.com'/>` +
-  `<iq type='get' from='${DOMAIN}' to='example.com' id='i'><ping xmlns='urn:xmpp:ping'/></iq>` +
-  `<iq type='result' from='${DOMAIN}' to='carol@example.com/x' id='j'/>`;
 
 /** What is fuzzed from the first byte on; everything else comes behind a handshake. */
 const FROM_THE_FIRST = "<?xml";
@@ -36,11 +32,7 @@ export function startComponent(): Promise<EdgeTarget> {
       "xmlns='jabber:client'",
       " xmlns:p='urn:p'",
     ]),
-    seeds: bytesOf([
-      `${HEADER}<handshake>${"a".repeat(40)}</handshake>${TALK}${END}`,
-      TALK + END,
-      TALK + TALK,
-    ]),
+    seeds: readSeeds("component"),
     async open(cluster, input) {
       const { port } = cluster.datacenter("dc1").componentAddress();
       const socket = await RawSocket.connect({ port });

@@ -1,4 +1,5 @@
 import { RawSocket } from "../../clients/mod.ts";
+import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import { EdgeTarget } from "./edge_target.ts";
 
@@ -8,22 +9,6 @@ const SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
 const PLAIN = `<auth xmlns='${SASL}' mechanism='PLAIN'>${btoa("\0alice\0secret")}</auth>`;
 const BIND = "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>";
 const END = "</stream:stream>";
-
-/** Stanzas of all kinds, and many namespaces. */
-const TALK = "<presence><priority>1</priority></presence>" +
-  "<message to='bob@example.com' type='chat' id='m'><body>hello</body></message>" +
-  "<iq type='get' to='example.com' id='i'><query xmlns='http://jabber.org/protocol/disco#items'/></iq>" +
-  "<message to='carol@example.com' xmlns:p='urn:p' xmlns:q='urn:q'><p:x q:y='1'><q:z/></p:x></message>" +
-  "<presence type='unavailable'/>";
-
-/** A whole conversation, from the first byte to the last. */
-const CONVERSATIONS = [
-  HEADER + PLAIN + HEADER + BIND + TALK + END,
-  `${HEADER}<auth xmlns='${SASL}' mechanism='SCRAM-SHA-1'>${btoa("n,,n=alice,r=abc")}</auth>` +
-  `<abort xmlns='${SASL}'/>${PLAIN}${HEADER}${BIND}${TALK}${END}`,
-  `${HEADER}${PLAIN}${HEADER}${BIND}<enable xmlns='urn:xmpp:sm:3' resume='true'/>${TALK}` +
-  `<r xmlns='urn:xmpp:sm:3'/><a xmlns='urn:xmpp:sm:3' h='1'/>${END}`,
-];
 
 const TOKENS = [
   ..."<>/='\"&;!? \0é😀",
@@ -54,10 +39,7 @@ export function startConversation(): Promise<EdgeTarget> {
   return EdgeTarget.start({
     name: "conversation",
     tokens: bytesOf(TOKENS),
-    seeds: bytesOf([
-      ...CONVERSATIONS,
-      `${HEADER}<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>`,
-    ]),
+    seeds: readSeeds("conversation"),
     open: (cluster) =>
       RawSocket.connect({ port: cluster.datacenter("dc1").clientAddress("none").port }),
     ending: ENDING,
@@ -69,7 +51,7 @@ export function startStarttls(): Promise<EdgeTarget> {
   return EdgeTarget.start({
     name: "starttls",
     tokens: bytesOf(TOKENS),
-    seeds: bytesOf(CONVERSATIONS),
+    seeds: readSeeds("conversation"),
     async open(cluster, input) {
       const datacenter = cluster.datacenter("dc1");
       const tls = {

@@ -5,6 +5,7 @@ import { RawClient } from "../../clients/mod.ts";
 import { Cluster } from "../../cluster/mod.ts";
 import { listenOn } from "../../net/listening.ts";
 import type { Listening } from "../../net/listening.ts";
+import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import type { LiveFuzzTarget } from "../fuzz_target.ts";
 import { NodeWatch } from "./node_watch.ts";
@@ -90,13 +91,7 @@ export class RespTarget implements LiveFuzzTarget {
   }
 
   seeds(): readonly Uint8Array[] {
-    return bytesOf([
-      "+OK\r\n",
-      "$15\r\ndc1.example.com\r\n$-1\r\n",
-      "*2\r\n$3\r\nabc\r\n$2\r\nde\r\n:1\r\n+OK\r\n",
-      "-ERR unknown command\r\n",
-      '*2\r\n$15\r\n1a2b3c4d5e6f7-1\r\n$60\r\n[1700000000000000,"dc2.example.com","node1@dc2.example.com"]\r\n',
-    ]);
+    return readSeeds("resp");
   }
 
   async run(input: Uint8Array): Promise<void> {

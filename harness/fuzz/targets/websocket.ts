@@ -1,4 +1,5 @@
 import { RawSocket } from "../../clients/mod.ts";
+import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import { EdgeTarget } from "./edge_target.ts";
 
@@ -66,10 +67,7 @@ export function startWebsocket(): Promise<EdgeTarget> {
       joined(UPGRADE, ...LOGIN, frame(TEXT, MESSAGE), frame(PING, "p"), frame(TEXT, MESSAGE)),
       joined(UPGRADE, frame(TEXT_BEGUN, OPEN.slice(0, 20)), frame(CONTINUED, OPEN.slice(20))),
       joined(UPGRADE, frame(TEXT, OPEN), frame(TEXT, PLAIN), frame(CLOSING, "\x03\xe8")),
-      ...bytesOf([
-        "GET /.well-known/host-meta HTTP/1.1\r\nHost: example.com\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\nhello",
-      ]),
+      ...readSeeds("websocket"),
     ],
     open: (cluster) =>
       RawSocket.connect({ port: cluster.datacenter("dc1").webSocketAddress("none").port }),

@@ -1,13 +1,10 @@
 import { StreamFailure, StreamScanner } from "../../../src/xmpp/mod.ts";
 import type { ScannedElement } from "../../../src/xmpp/mod.ts";
+import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import type { FuzzTarget } from "../fuzz_target.ts";
 import { referenceVerdict } from "../saxes_reference.ts";
 import type { ReferenceElement } from "../saxes_reference.ts";
-
-const HEADER = "<?xml version='1.0'?><stream:stream to='example.com' version='1.0' " +
-  "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
-const FOOTER = "</stream:stream>";
 
 /** What ours may refuse though the reference takes it: RFC 6120 asks for it, or it is a limit. */
 const STRICTER: ReadonlySet<string> = new Set(["policy-violation", "unsupported-encoding"]);
@@ -41,15 +38,7 @@ export const XML_TARGET: FuzzTarget = {
     "<?xml version='1.0'?>",
     "\ufeff",
   ]),
-  seeds: () =>
-    bytesOf([
-      `${HEADER}<message to='b@example.com' type='chat' id='1'><body>hello &amp; &lt;you&gt;</body>` +
-      `</message>${FOOTER}`,
-      `${HEADER}<iq type='get' id='x' xmlns:p='urn:p' p:q="1"><p:query a='é'/></iq>${FOOTER}`,
-      `${HEADER}<presence/> <presence xml:lang='de'><status><![CDATA[<&>]]></status></presence>` +
-      FOOTER,
-      `${HEADER}<a><b><c><d xmlns='urn:d'><e/></d></c></b></a>\n<x a='1' b="2" c='&#65;'/>${FOOTER}`,
-    ]),
+  seeds: () => readSeeds("xml"),
   run(input, chance) {
     const scanned = scan(input, chance);
     const reference = referenceVerdict(input);
