@@ -1,4 +1,5 @@
 import { corpusFiles, readCorpus } from "./corpus.ts";
+import { CUTS } from "./fuzz_inputs.ts";
 import { SeededRandom } from "../../src/base/mod.ts";
 import { TARGETS } from "./targets/mod.ts";
 
@@ -8,7 +9,7 @@ for (const target of TARGETS) {
     const inputs = [...target.seeds(), ...await readCorpus(target.name)];
     for (const [i, input] of inputs.entries()) {
       // Cut in several ways: where an input is cut has been a finding's other half.
-      for (let seed = 0; seed < 20; seed++) {
+      for (let seed = 0; seed < CUTS; seed++) {
         const random = new SeededRandom(seed);
         try {
           target.run(input, (below) => Math.floor(random.unit() * below));

@@ -1,4 +1,5 @@
 import { readCorpus } from "./corpus.ts";
+import { fuzzInputs } from "./fuzz_inputs.ts";
 import { fuzzLive } from "./fuzz_live.ts";
 import type { LiveFuzzTarget } from "./fuzz_target.ts";
 import { Mutator } from "./mutator.ts";
@@ -31,7 +32,7 @@ function* inputsOf(
   kept: readonly Uint8Array[],
 ): Generator<Uint8Array> {
   const endMs = performance.now() + run.durationMs;
-  yield* kept;
   const mutator = new Mutator(run.seed, { tokens: target.tokens });
-  while (performance.now() < endMs) yield mutator.mutate(mutator.pick(kept), mutator.pick(kept));
+  const inputs = fuzzInputs(kept, { mutator, times: 1 });
+  for (let i = 0; i < kept.length || performance.now() < endMs; i++) yield inputs.next().value;
 }

@@ -1,4 +1,5 @@
 /// <reference lib="deno.worker" />
+import { CUTS, fuzzInputs } from "./fuzz_inputs.ts";
 import { Mutator } from "./mutator.ts";
 import { findTarget } from "./targets/mod.ts";
 import type { FuzzPlan, FuzzWord } from "./worker_protocol.ts";
@@ -12,7 +13,8 @@ self.onmessage = (event: MessageEvent<FuzzPlan>) => fuzz(event.data);
 function fuzz(plan: FuzzPlan): void {
   const target = findTarget(plan.target);
   const mutator = new Mutator(plan.seed, { tokens: target.tokens });
-  const inputs = [...target.seeds(), ...plan.corpus];
+  const kept = [...target.seeds(), ...plan.corpus];
+  const inputs = fuzzInputs(kept, { mutator, times: CUTS });
   const length = new Uint32Array(plan.current, 0, 1);
   const bytes = new Uint8Array(plan.current, 4);
   const chance = (below: number): number => mutator.below(below);
@@ -21,7 +23,7 @@ function fuzz(plan: FuzzPlan): void {
   const slice = (): void => {
     const endMs = performance.now() + SLICE_MS;
     do {
-      const input = mutator.mutate(mutator.pick(inputs), mutator.pick(inputs));
+      const input = inputs.next().value;
       length[0] = input.length;
       bytes.set(input);
       try {
