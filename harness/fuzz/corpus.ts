@@ -1,38 +1,48 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const FOLDER = fileURLToPath(new URL("../../fixtures/fuzz", import.meta.url));
+/** Holds a folder for each target. */
+export const CORPUS = fileURLToPath(new URL("../../fixtures/fuzz", import.meta.url));
 
-/** Inputs that once were a finding of a target. */
-export async function readCorpus(target: string): Promise<Uint8Array[]> {
-  const inputs: Uint8Array[] = [];
-  for (const name of await corpusFiles(target)) {
-    inputs.push(await Deno.readFile(join(FOLDER, target, name)));
-  }
-  return inputs;
+/** An input that once was a finding. */
+export interface KeptInput {
+  readonly file: string;
+  readonly input: Uint8Array;
 }
 
-/** Names of the kept inputs, sorted. */
-export async function corpusFiles(target: string): Promise<readonly string[]> {
-  const names: string[] = [];
-  for await (const entry of Deno.readDir(join(FOLDER, target))) {
-    if (entry.name.endsWith(".bin")) names.push(entry.name);
+/** What once was a finding of a target; what belongs together is in the order in which it was sent. */
+export async function readKept(target: string, corpus = CORPUS): Promise<readonly KeptInput[]> {
+  const files: string[] = [];
+  for await (const { name } of Deno.readDir(join(corpus, target))) {
+    if (name.endsWith(".bin")) files.push(join(corpus, target, name));
   }
-  return names.sort();
+  return await Promise.all(
+    files.sort().map(async (file) => ({ file, input: await Deno.readFile(file) })),
+  );
 }
 
 /** Valid inputs that are kept for a target, in the order of their names. */
 export function readSeeds(target: string): readonly Uint8Array[] {
-  const folder = join(FOLDER, target, "seeds");
+  const folder = join(CORPUS, target, "seeds");
   const names = Array.from(Deno.readDirSync(folder), ({ name }) => name);
   return names.sort().map((name) => Deno.readFileSync(join(folder, name)));
 }
 
-/** Keeps an input; gives the path of its file. */
-export async function keepInput(target: string, input: Uint8Array): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", input.slice());
-  const name = `${new Uint8Array(digest).toHex().slice(0, 16)}.bin`;
-  const path = join(FOLDER, target, name);
-  await Deno.writeFile(path, input);
-  return path;
+/** Keeps the inputs of one finding, in their order; gives the paths of their files. */
+export async function keepFinding(
+  target: string,
+  inputs: readonly Uint8Array[],
+  { corpus = CORPUS }: { readonly corpus?: string } = {},
+): Promise<readonly string[]> {
+  const whole = await new Blob(inputs.map((input) => input.slice())).arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", whole));
+  const name = digest.toHex().slice(0, 16);
+  const paths: string[] = [];
+  for (const [index, input] of inputs.entries()) {
+    const number = inputs.length === 1 ? "" : `-${String(index).padStart(3, "0")}`;
+    const path = join(corpus, target, `${name}${number}.bin`);
+    await Deno.writeFile(path, input);
+    paths.push(path);
+  }
+  return paths;
 }

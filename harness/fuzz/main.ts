@@ -4,12 +4,12 @@
  * kept in `fixtures/fuzz/`, where it is a test from then on.
  */
 import { parseArgs } from "node:util";
-import { keepInput } from "./corpus.ts";
+import { keepFinding } from "./corpus.ts";
+import { SUBJECTS } from "./replay.ts";
 import { runInProcess } from "./run_in_process.ts";
 import { LIVE_TARGETS, runLive } from "./run_live.ts";
-import { TARGETS } from "./targets/mod.ts";
 
-const NAMES = [...TARGETS.map((target) => target.name), ...Object.keys(LIVE_TARGETS)];
+const NAMES = Object.keys(SUBJECTS);
 
 const USAGE = `deno task fuzz [options]
   --minutes N    time for each target (1)
@@ -63,7 +63,7 @@ async function main(args: readonly string[]): Promise<number> {
     }
     findings++;
     console.log(`${target}: after ${runs} inputs, seed ${seed}: ${finding.problem}`);
-    for (const input of finding.inputs) console.log(`  input: ${await keepInput(target, input)}`);
+    for (const path of await keepFinding(target, finding.inputs)) console.log(`  input: ${path}`);
   }
   return findings === 0 ? 0 : 1;
 }

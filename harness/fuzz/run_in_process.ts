@@ -1,6 +1,6 @@
 import { cpuUsage } from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
-import { readCorpus } from "./corpus.ts";
+import { readKept } from "./corpus.ts";
 import { CURRENT_BYTES } from "./worker_protocol.ts";
 import type { FuzzPlan, FuzzWord } from "./worker_protocol.ts";
 
@@ -40,7 +40,7 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
   const plan: FuzzPlan = {
     target: run.target,
     seed: run.seed,
-    corpus: await readCorpus(run.target),
+    corpus: (await readKept(run.target)).map(({ input }) => input),
     current,
   };
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });

@@ -1,4 +1,4 @@
-import { readCorpus } from "./corpus.ts";
+import { readKept } from "./corpus.ts";
 import { fuzzInputs } from "./fuzz_inputs.ts";
 import { fuzzLive } from "./fuzz_live.ts";
 import type { LiveFuzzTarget } from "./fuzz_target.ts";
@@ -21,7 +21,8 @@ export const LIVE_TARGETS: Readonly<Record<string, () => Promise<LiveFuzzTarget>
 /** Fuzzes a running node; it is started and ended here. */
 export async function runLive(run: FuzzRun): Promise<FuzzResult> {
   await using target = await LIVE_TARGETS[run.target]!();
-  const kept = [...target.seeds(), ...await readCorpus(run.target)];
+  const found = await readKept(run.target);
+  const kept = [...target.seeds(), ...found.map(({ input }) => input)];
   return await fuzzLive(target, inputsOf(target, run, kept));
 }
 
