@@ -38,6 +38,8 @@ export interface MeshStep {
 interface SimulatedLink {
   readonly from: number;
   readonly to: number;
+  /** The dialler's process and the acceptor's. */
+  readonly processes: readonly [TestTable, TestTable];
   /** What the dialler holds, and what the acceptor holds. */
   readonly dialler: OpenLink;
   readonly acceptor: OpenLink;
@@ -242,6 +244,7 @@ export class MeshSimulation {
         const link: SimulatedLink = {
           from,
           to,
+          processes: [dialling, accepting],
           dialler: end(0, accepting, to),
           acceptor: end(1, dialling, from),
           isUp: true,
@@ -260,9 +263,10 @@ export class MeshSimulation {
     const atMs = Math.max(nowMs + 1 + this.#random.unit() * MAX_LAG_MS, link.arrivesMs[way]);
     link.arrivesMs[way] = atMs;
     const [side, end] = way === 0 ? [link.to, link.acceptor] : [link.from, link.dialler];
-    const test = this.#tables[side];
+    // A connection leads to a process: the next one of the same name hears nothing of it.
+    const test = link.processes[way === 0 ? 1 : 0];
     this.clock.after(atMs - nowMs, () => {
-      if (!link.isUp || test === undefined || this.#tables[side] !== test) return;
+      if (!link.isUp || this.#tables[side] !== test) return;
       test.table.traffic!.frame(end, frame[4]!, frame, 0, frame.length);
     });
   }
