@@ -86,7 +86,7 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
   const carol = await stage.enterAvailable("carol", "dc1");
   await forge(cluster, certificate, carol.jid);
   await carol.expectNothingElse();
-  say("a stanza in another datacenter's name was refused and counted, the link stood");
+  say("stanzas in another datacenter's name were refused and counted, the link stood");
   await expectSameMemory(dc1, beginning);
   say(`next to it ${await talk.stop()} rounds were talked`);
 }
@@ -186,29 +186,47 @@ function counted({ reason, wasOpen }: Attack): Moves {
   };
 }
 
-/** Lets a peer in that then speaks in the name of dc2, and sees that nothing of it gets through. */
+/**
+ * Lets a peer in that then speaks in the name of dc2, as its frame says or only as what the recipient
+ * would read does, and sees that nothing of it gets through.
+ */
 async function forge(cluster: Cluster, certificate: Certificate, to: string): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
   const before = await Figures.read(dc1);
   using peer = await meet(dc1, certificate);
-  peer.send(joined(helloOf(HOST), forgedStanza(cluster.datacenter("dc2").localHost, to)));
+  const { localHost } = cluster.datacenter("dc2");
+  const honest = "bob@example.com/x";
+  const forged = [
+    forgedStanza(localHost, to),
+    stanzaFrameOf(honest, to, 2, `<message from='${localHost}' to='${to}' type='chat'/>`),
+    stanzaFrameOf(
+      honest,
+      to,
+      3,
+      `<message from='${honest}' to='${to}' type='chat'/></stream:stream>`,
+    ),
+  ];
+  peer.send(joined(helloOf(HOST), ...forged));
   await expectMoved(cluster, dc1, before, {
-    mod_global_distrib_incoming_refused_total: { [`host=${HOST}`]: 1 },
+    mod_global_distrib_incoming_refused_total: { [`host=${HOST}`]: forged.length },
     mod_global_distrib_links_refused_total: {},
   });
   if (peer.hasEnded) throw new Error("Expected the link to stand");
 }
 
 function forgedStanza(from: string, to: string, number = 1): Uint8Array {
+  const text = `<message from='${from}' to='${to}' type='chat'><body>forged</body></message>`;
+  return stanzaFrameOf(from, to, number, text);
+}
+
+function stanzaFrameOf(from: string, to: string, number: number, text: string): Uint8Array {
   return stanzaFrame({
     stanza: {
       kind: "message",
       type: "chat",
       from: parseJid(from),
       to: parseJid(to),
-      bytes: new TextEncoder().encode(
-        `<message from='${from}' to='${to}' type='chat'><body>forged</body></message>`,
-      ),
+      bytes: new TextEncoder().encode(text),
     },
     process: 7,
     sequence: number,

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
-import { isSenderAllowed } from "../distribution/links/mod.ts";
+import { checkStanza } from "../distribution/links/mod.ts";
 import { Resumption } from "../distribution/resumption/mod.ts";
 import type { FreezableSessions, RepeatMemory } from "../distribution/resumption/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
@@ -42,14 +42,14 @@ export function sessionResumption(
         const place = host === localHost ? nodeName : host;
         return parts.links().some((layer) => layer.hasEnded(place, process) || layer.isGone(place));
       },
-      mayBring: (from, entered) =>
-        isSenderAllowed(from, entered, {
+      mayBring: (fields) =>
+        checkStanza(fields, {
           globalHost,
           localHost,
           isOwnProcess: (each) => parts.isOwnProcess(each),
           isLocalHost: (domain) => domain === localHost || parts.isOtherLocalHost(domain),
           isComponentDomain: (domain) => parts.isComponentDomain(domain),
-        }),
+        }) === undefined,
     },
     metrics,
     log,

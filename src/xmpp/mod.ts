@@ -22,6 +22,7 @@ export { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "./stanza_error.ts";
 export type { ErrorReplyOptions } from "./error_reply.ts";
 export { errorReply } from "./error_reply.ts";
 export { readdress } from "./readdress.ts";
+export { isAsItSays } from "./stanza_check.ts";
 export { stanzaId } from "./stanza_attributes.ts";
 export type { BuildOptions } from "./stanza_builder.ts";
 export { buildStanza, stanzaElement } from "./stanza_builder.ts";

@@ -171,7 +171,8 @@ export function testEnvelope(
 ): Envelope {
   const from = parseJid(options.from ?? "alice@example.com/phone");
   const to = parseJid(options.to ?? "bob@example.com/desk");
-  const body = `<message><body>${sequence}</body>${"x".repeat(options.padding ?? 0)}</message>`;
+  const body = `<message type='chat' from='${from.text}' to='${to.text}'><body>${sequence}</body>` +
+    `${"x".repeat(options.padding ?? 0)}</message>`;
   return new Envelope(
     {
       stanza: { kind: "message", type: "chat", from, to, bytes: new TextEncoder().encode(body) },

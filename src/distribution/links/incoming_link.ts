@@ -23,7 +23,7 @@ import { destinationOf, doubtsIdentity } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
-import { checkSender } from "./sender_rules.ts";
+import { checkStanza } from "./sender_rules.ts";
 
 /**
  * Above this what waits for the peer to read is not added to: it gets its ACK later, and all of it at
@@ -222,7 +222,7 @@ export class IncomingLink implements LinkConnectionOwner {
       const fields = decodeStanza(buffer, start, end);
       const { scope, mesh } = this.#shared;
       // A node of our own datacenter has checked it where it came in, as we would have.
-      const refusal = scope === "mesh" ? checkSender(fields.stanza.from, fields, mesh) : undefined;
+      const refusal = scope === "mesh" ? checkStanza(fields, mesh) : undefined;
       if (refusal === undefined) return new Envelope(fields, lane, number);
       this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
       return undefined;

@@ -446,3 +446,34 @@ Deno.test("LinkLayer refuses our own local host's sender from a process that is 
   peer.close();
   await peer.ended;
 });
+
+Deno.test("LinkLayer refuses a stanza whose bytes say something else than its frame, and settles it", async () => {
+  await using scene = await Scene.start();
+  const { dc1 } = scene;
+  const honest = testEnvelope(1);
+  const { from, to } = honest.stanza;
+  const texts = [
+    `<message type='chat' from='admin@${DC1}' to='${to.text}'/>`,
+    `<iq type='set' id='r' from='${from.text}' to='${to.text}'/></stream:stream>`,
+    `<!DOCTYPE x [<!ENTITY a 'b'>]><message type='chat' from='${from.text}' to='${to.text}'/>`,
+  ];
+  const forged = texts.map((text, at) => {
+    const stanza = { ...honest.stanza, bytes: new TextEncoder().encode(text) };
+    return stanzaFrame({ ...testEnvelope(at + 1, { process: 4343 }), stanza }, at + 1);
+  });
+  const peer = await scene.peer(
+    testHello(),
+    ...forged,
+    stanzaFrame(testEnvelope(9, { process: 4343 }), 4),
+  );
+  await dc1.until(
+    () => dc1.received.some(({ process }) => process === 4343),
+    "what is as it says comes through",
+  );
+  const arrived = dc1.received.filter(({ process }) => process === 4343);
+  assert.deepEqual(arrived.map(({ sequence }) => sequence), [9]);
+  assert.equal(dc1.metrics.value(`incoming_refused_total ${DC2}`), texts.length);
+  assert.equal(peer.goodbye, undefined, "the link stands");
+  peer.close();
+  await peer.ended;
+});

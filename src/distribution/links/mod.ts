@@ -18,5 +18,5 @@ export type {
   NodeIdentity,
   ReturnReason,
 } from "./ports.ts";
-export type { MeshFacts, SenderRefusal, StanzaOrigin } from "./sender_rules.ts";
-export { isSenderAllowed } from "./sender_rules.ts";
+export type { MeshFacts, StanzaOrigin, StanzaRefusal } from "./sender_rules.ts";
+export { checkStanza } from "./sender_rules.ts";

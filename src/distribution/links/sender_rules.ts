@@ -1,5 +1,5 @@
-import { isSubdomain } from "../../xmpp/mod.ts";
-import type { Jid } from "../../xmpp/mod.ts";
+import { isAsItSays, isSubdomain } from "../../xmpp/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
 
 /** What is known of the mesh when a stanza comes over a link. */
 export interface MeshFacts {
@@ -16,6 +16,9 @@ export interface MeshFacts {
 
 /** Why a stanza from a link is refused. */
 export type SenderRefusal = "sender-foreign" | "sender-host-forged";
+
+/** `stanza-differs` from what its frame says of it. */
+export type StanzaRefusal = SenderRefusal | "stanza-differs";
 
 /** Where a stanza entered the mesh, as its frame says. */
 export interface StanzaOrigin {
@@ -47,7 +50,14 @@ export function checkSender(
   return mesh.isComponentDomain(domain) ? undefined : "sender-foreign";
 }
 
-/** True when the stanza may pass. */
-export function isSenderAllowed(sender: Jid, entered: StanzaOrigin, mesh: MeshFacts): boolean {
-  return checkSender(sender, entered, mesh) === undefined;
+/**
+ * Checks a stanza that came over a link: its sender, and that its bytes say what the frame says of it.
+ * Those are what its recipient reads.
+ */
+export function checkStanza(
+  arrived: StanzaOrigin & { readonly stanza: Stanza },
+  mesh: MeshFacts,
+): StanzaRefusal | undefined {
+  const refusal = checkSender(arrived.stanza.from, arrived, mesh);
+  return refusal ?? (isAsItSays(arrived.stanza) ? undefined : "stanza-differs");
 }

@@ -117,7 +117,7 @@ export class TestNode {
       },
       peers: {
         hasEnded: ({ process }) => this.endedProcesses.has(process),
-        mayBring: (from) => from.domainpart !== "forged.example",
+        mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
       },
       metrics,
       log,

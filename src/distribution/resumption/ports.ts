@@ -1,4 +1,4 @@
-import type { FreezeOwner, Freezing, Jid, ResumeRequest } from "../../xmpp/mod.ts";
+import type { FreezeOwner, Freezing, ResumeRequest } from "../../xmpp/mod.ts";
 import type { Envelope, EnvelopeFields, OpenLink } from "../mod.ts";
 
 /** The sessions of this node. */
@@ -32,6 +32,6 @@ export type Peer = Pick<OpenLink, "host" | "nodeName" | "process">;
 export interface Peers {
   /** True while nobody listens where that process did, or nowhere in its place: it has ended. */
   hasEnded(peer: Peer): boolean;
-  /** True when a peer may bring a stanza of this sender that, as it says, entered the mesh there. */
-  mayBring(from: Jid, entered: Pick<EnvelopeFields, "origin" | "process">): boolean;
+  /** True when a peer may bring this stanza, which as it says entered the mesh there. */
+  mayBring(arrived: Pick<EnvelopeFields, "stanza" | "origin" | "process">): boolean;
 }

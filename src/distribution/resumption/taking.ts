@@ -225,7 +225,7 @@ export class Taking implements Settler {
   /** As at any link: a node of our own datacenter has checked the sender where it came in. */
   #mayCome(fields: EnvelopeFields): boolean {
     const { localHost, peers } = this.#terms;
-    return this.#link?.host === localHost || peers.mayBring(fields.stanza.from, fields);
+    return this.#link?.host === localHost || peers.mayBring(fields);
   }
 
   #take(delivery: Delivery): void {

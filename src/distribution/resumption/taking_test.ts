@@ -79,7 +79,7 @@ class World implements Disposable {
       },
       peers: {
         hasEnded: () => false,
-        mayBring: (from) => from.domainpart !== "forged.example",
+        mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
       clock: this.clock,
