@@ -1,93 +1,20 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import type { OpenLink } from "../mod.ts";
 import {
   changesFrame,
   decodeLease,
-  decodePosition,
   decodeSnapshot,
   FRAME_TYPE,
-  leaseFrame,
   positionFrame,
   snapshotFrame,
 } from "../wire/mod.ts";
-import type { LeaseFields, TableRecord } from "../wire/mod.ts";
+import type { TableRecord } from "../wire/mod.ts";
+import { claim, TestAuthor } from "./_test_author.ts";
 import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const NODE2 = `node1@${DC2}`;
-
-/** A peer's end of a link, as a test holds it. */
-class Peer implements OpenLink {
-  readonly host: string;
-  readonly nodeName: string;
-  readonly process: number;
-  readonly refusals: string[] = [];
-  /** Frames that came from the table. */
-  readonly frames: Uint8Array[] = [];
-  readonly test: TestTable;
-
-  constructor(test: TestTable, process = 0xb2, host = DC2) {
-    this.test = test;
-    this.process = process;
-    this.host = host;
-    this.nodeName = `node1@${host}`;
-    test.table.traffic!.accepted(this);
-  }
-
-  send(frame: Uint8Array): void {
-    this.frames.push(frame.slice());
-  }
-
-  refuse(detail: string): void {
-    this.refusals.push(detail);
-  }
-
-  /** That of the last POSITION. */
-  get round(): number {
-    const position = this.frames.findLast((frame) => frame[4] === 0x0b);
-    return position === undefined ? 0 : decodePosition(position, 0, position.length).round;
-  }
-
-  /** Hands frames to the table and lets it apply them. */
-  async say(...frames: Uint8Array[]): Promise<void> {
-    for (const frame of frames) {
-      this.test.table.traffic!.frame(this, frame[4]!, frame, 0, frame.length);
-    }
-    await advance(this.test.clock, 10, 1);
-  }
-
-  lease(fields: Partial<LeaseFields> = {}): Uint8Array {
-    return leaseFrame({
-      process: this.process,
-      startedUs: 1,
-      nowUs: this.test.clock.wallUs(),
-      lastNumber: 1_000,
-      lifeMs: 120_000,
-      localHost: this.host,
-      nodeName: this.nodeName,
-      endpoints: ["192.0.2.2#5555"],
-      ...fields,
-    });
-  }
-
-  changes(first: number, ...records: TableRecord[]): Uint8Array {
-    return changesFrame({ process: this.process, round: this.round, first }, records).frame;
-  }
-
-  snapshot(number: number, ...records: TableRecord[]): Uint8Array {
-    const { process } = this;
-    const { round } = this;
-    const piece = { process, round, number, chunk: 1, isFirst: true, isLast: true, records };
-    return snapshotFrame(piece);
-  }
-}
-
-function claim(sequence: number, name: string, resourcepart: string): TableRecord {
-  const epoch = 1_000_000 + sequence;
-  return { kind: "claim", isHidden: false, sequence, epoch, name, resourcepart };
-}
 
 async function started(clock = new ManualClock()): Promise<TestTable> {
   const test = new TestTable({ replication: "builtin" }, clock);
@@ -96,9 +23,9 @@ async function started(clock = new ManualClock()): Promise<TestTable> {
 }
 
 /** A table that another datacenter has told all it has. */
-async function followed(...records: TableRecord[]): Promise<{ test: TestTable; peer: Peer }> {
+async function followed(...records: TableRecord[]): Promise<{ test: TestTable; peer: TestAuthor }> {
   const test = await started();
-  const peer = new Peer(test);
+  const peer = new TestAuthor(test);
   await peer.say(peer.lease());
   await peer.say(peer.snapshot(1, ...records));
   return { test, peer };
@@ -131,7 +58,7 @@ Deno.test("Replication tells a datacenter that nobody can dial over the link tha
     const opened = test.table.sessionOpened(fullJid("alice", "desk"));
     await advance(test.clock, 10, 1);
     await opened;
-    const peer = new Peer(test);
+    const peer = new TestAuthor(test);
     await peer.say(peer.lease({ endpoints }), peer.lease({ endpoints }));
     const ours = peer.frames.filter((frame) => frame[4] === FRAME_TYPE.lease)
       .map((frame) => decodeLease(frame, 0, frame.length));
@@ -165,7 +92,7 @@ Deno.test("Replication takes back what a snapshot does not name", async () => {
     claim(1, "bob@example.com", "phone"),
     claim(2, "eve@example.com", "phone"),
   );
-  const next = new Peer(test, 0xb3);
+  const next = new TestAuthor(test, 0xb3);
   await next.say(next.lease({ startedUs: 2 }));
   await next.say(next.snapshot(1, claim(1, "eve@example.com", "tablet")));
   const keys = test.publicKeys();
@@ -253,7 +180,7 @@ Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and no
     hostRemoved: (host) => removed.push(host),
   });
   await test.table.start();
-  const peer = new Peer(test);
+  const peer = new TestAuthor(test);
   await peer.say(peer.lease({ lifeMs: 5_000 }));
   await peer.say(peer.snapshot(1, claim(1, "bob@example.com", "phone")));
   assert.equal(await test.table.removeHost(DC2), "live");
@@ -274,7 +201,7 @@ Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and no
   assert.deepEqual(await test.table.hosts(), [DC1]);
   assert.deepEqual(Object.keys(test.redis.dump()).filter((key) => key.includes("dc2")), []);
   assert.equal(await test.table.removeHost(DC2), "unknown");
-  const again = new Peer(test, 0xb3);
+  const again = new TestAuthor(test, 0xb3);
   await again.say(again.lease({ startedUs: 2 }));
   assert.deepEqual(await test.table.hosts(), [DC1, DC2], "it may come back");
   await test.table.close();
@@ -299,7 +226,7 @@ for (
 ) {
   Deno.test(`Replication refuses, counts and logs a lease of ${what}`, async () => {
     const test = await started();
-    const peer = new Peer(test);
+    const peer = new TestAuthor(test);
     const before = test.redis.dump();
     await peer.say(peer.lease(fields), peer.lease(fields));
     assert.deepEqual(test.redis.dump(), before);
@@ -317,7 +244,7 @@ Deno.test("Replication lets no datacenter write or take back another's claims by
   await advance(test.clock, 10, 1);
   const before = test.redis.dump();
   for (const process of [peer.process, test.incarnation]) {
-    const forged = new Peer(test, process, DC3);
+    const forged = new TestAuthor(test, process, DC3);
     const withdrawn = { ...claim(1, "bob@example.com", "phone"), kind: "withdraw" } as const;
     await forged.say(forged.lease(), forged.lease());
     await forged.say(forged.snapshot(1, claim(1, "bob@example.com", "phone")));
@@ -335,7 +262,7 @@ Deno.test("Replication remembers whose process a number was when its link has en
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   test.table.traffic!.ended(peer, false);
   const before = test.redis.dump();
-  const forged = new Peer(test, peer.process, DC3);
+  const forged = new TestAuthor(test, peer.process, DC3);
   await forged.say(forged.lease());
   assert.deepEqual(test.redis.dump(), before);
   await test.table.close();
@@ -343,8 +270,8 @@ Deno.test("Replication remembers whose process a number was when its link has en
 
 Deno.test("Replication tells of the mesh to each datacenter, though two say that they are one process", async () => {
   const test = await started();
-  const forged = new Peer(test, 0xb2, DC3);
-  const peer = new Peer(test);
+  const forged = new TestAuthor(test, 0xb2, DC3);
+  const peer = new TestAuthor(test);
   await peer.say(peer.lease());
   for (const each of [forged, peer]) {
     assert.equal(each.frames.filter((frame) => frame[4] === FRAME_TYPE.mesh).length, 2);
@@ -407,7 +334,7 @@ Deno.test("Replication takes 4096 changes that are not applied yet, and ends a l
 
 Deno.test("Replication takes two pieces of a snapshot ahead, and ends a link that sends a third", async () => {
   const test = await started();
-  const peer = new Peer(test);
+  const peer = new TestAuthor(test);
   await peer.say(peer.lease());
   test.commands.latencyMs = 1_000;
   const { process, round } = peer;
