@@ -216,6 +216,12 @@ export class LinkLayer {
 
   /** Takes notice of a datacenter that is new, or accepts links elsewhere than before. */
   learn(host: string): void {
+    this.#shared.mesh.add(host);
+    this.call(host);
+  }
+
+  /** Calls what others say is a datacenter: one it is when it has answered, and proven it. */
+  call(host: string): void {
     if (this.#phase !== "running" || host === this.#own) return;
     const known = this.#hosts.get(host);
     if (known === undefined) this.#links(host);
@@ -227,11 +233,15 @@ export class LinkLayer {
     const links = this.#hosts.get(host);
     // One that the configuration names stays; one that is linked is there.
     if (links === undefined || links.openLinks > 0 || this.#config.overrides?.[host]) return;
+    for (const incoming of this.#incoming) if (incoming.host === host) return;
     this.#shared.mesh.remove(host);
     this.#forget(host, links, "peer-gone");
   }
 
-  /** True for the local host of another datacenter that this process has heard of. */
+  /**
+   * True for the local host of another datacenter: one that has proven it over a link, or that our
+   * configuration or session table names.
+   */
   isOtherLocalHost(domain: string): boolean {
     const { mesh, identity } = this.#shared;
     return domain !== identity.localHost && mesh.isLocalHost(domain);
@@ -439,7 +449,6 @@ export class LinkLayer {
       const override = this.#config.overrides?.[host];
       links = new HostLinks(host, this.#shared, override);
       this.#hosts.set(host, links);
-      this.#shared.mesh.add(host);
       links.refresh(); // never rejects
     }
     return links;
@@ -450,7 +459,11 @@ export class LinkLayer {
     try {
       const hosts = await this.#config.hosts.hosts();
       if (this.#phase !== "running") return;
-      for (const host of hosts) if (host !== this.#own) this.#links(host);
+      for (const host of hosts) {
+        if (host === this.#own) continue;
+        this.#shared.mesh.add(host);
+        this.#links(host);
+      }
       // A datacenter that is silent may be cut off and come back; a node without a lease is gone.
       if (scope === "datacenter") {
         for (const [host, links] of this.#hosts) {

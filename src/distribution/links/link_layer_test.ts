@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { stanzaFrame } from "../wire/mod.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+import { RawPeer, testHello } from "./_test_peers.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
@@ -46,6 +48,7 @@ Deno.test("LinkLayer.remove() ends the calls to a datacenter, and gives back wha
   dc1.endpoints.set("dc2.example.com", [dc2.address]);
   dc1.links.start();
   dc1.links.learn("dc2.example.com");
+  dc1.links.learn("dc9.example.com");
   dc1.links.send("dc9.example.com", testEnvelope(1));
   await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "dc2 is linked");
   dc1.links.remove("dc2.example.com");
@@ -71,4 +74,46 @@ Deno.test("LinkLayer measures how long each stanza waits, as many times as it co
   for (const name of ["outgoing_messages_total", "outgoing_queue_time_seconds"]) {
     assert.equal(dc1.metrics.value(`${name} dc2.example.com`), 100, name);
   }
+});
+
+Deno.test("LinkLayer takes a domain for a local host when it has proven that, not when others say so", async () => {
+  using authority = await TestAuthority.create();
+  const [bank, stranger] = ["bank.example.net", "stranger.example.net"];
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+  await using dc2 = new TestNode(bank, { tls: await authority.holder(bank) });
+  await Promise.all([dc1.links.listen(), dc2.links.listen()]);
+  const raw = await RawPeer.dial(dc1.address, await authority.holder(DC2));
+  const forged = (number: number) =>
+    stanzaFrame(testEnvelope(number, { from: `ceo@${bank}`, origin: bank }), number);
+  raw.send(testHello());
+  for (const host of [bank, stranger]) {
+    dc1.links.call(host);
+    dc1.links.send(host, testEnvelope(1));
+    assert.equal(dc1.links.isOtherLocalHost(host), false, host);
+  }
+  raw.send(forged(1));
+  await dc1.until(() => dc1.metrics.value(`incoming_refused_total ${DC2}`) === 1, "it is refused");
+  for (const host of [bank, stranger]) {
+    dc1.endpoints.set(host, [dc2.address]);
+    dc1.links.call(host);
+  }
+  await dc1.until(() => dc1.links.isOtherLocalHost(bank), "the bank has proven it");
+  await dc1.until(() => dc1.metrics.value(`outgoing_errored_total ${stranger}`) > 0, "nobody else");
+  assert.equal(dc1.links.isOtherLocalHost(stranger), false);
+  raw.send(forged(2));
+  await dc1.until(() => dc1.received.length === 1, "its stanza has come another way");
+  raw.close();
+  await raw.ended;
+});
+
+Deno.test("LinkLayer.remove() takes no datacenter that is linked to us for one that is gone", async () => {
+  await using dc1 = new TestNode(DC1, { tls: undefined });
+  await using dc2 = new TestNode(DC2, { tls: undefined });
+  await Promise.all([dc1.links.listen(), dc2.links.listen()]);
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc1.links.call(DC2); // where it cannot be reached
+  dc2.links.start();
+  await dc1.until(() => dc1.links.isOtherLocalHost(DC2), "dc2 is linked");
+  dc1.links.remove(DC2);
+  assert.equal(dc1.links.isOtherLocalHost(DC2), true);
 });

@@ -1,8 +1,8 @@
 import type { MeshFacts } from "./sender_rules.ts";
 
 /**
- * The local hosts that this process has heard of, and which datacenter is linked under each: a
- * second datacenter that claims the same one is told apart by its id.
+ * The local hosts of the mesh, as our side names them or their certificates have proven, and which
+ * datacenter is linked under each: a second one that claims the same is told apart by its id.
  */
 export class MeshHosts implements MeshFacts {
   readonly globalHost: string;
