@@ -76,6 +76,7 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
   return {
     globalHost,
     localHost,
+    hosts: config.hosts,
     nodeName: config.nodeName,
     incarnation,
     replication: redis.replication,

@@ -191,6 +191,7 @@ Deno.test("tableOptions() gives the session table the names, times and bounds of
   assert.deepEqual(tableOptions(CONFIG, 1), {
     globalHost: "example.com",
     localHost: "dc1.example.com",
+    hosts: CONFIG.hosts,
     nodeName: "one",
     incarnation: 1,
     replication: "builtin",

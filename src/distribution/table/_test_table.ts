@@ -78,6 +78,7 @@ export interface TestTableOptions {
   /** @default "external" */
   readonly replication?: "builtin" | "external";
   readonly epochs?: HybridClock;
+  readonly hosts?: readonly string[];
   readonly meshChanged?: (host: string) => void;
   readonly hostRemoved?: (host: string) => void;
 }
@@ -108,6 +109,7 @@ export class TestTable {
       nodeName: options.node ?? `node1@${localHost}`,
       incarnation: this.incarnation,
       replication: options.replication ?? "external",
+      ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
       ...(options.redis === undefined ? {} : { redis: options.redis }),
       ...(options.cache === undefined ? {} : { cache: options.cache }),
     }, {

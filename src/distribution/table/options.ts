@@ -6,6 +6,11 @@ export interface TableOptions {
   readonly globalHost: string;
   /** The domain that names this datacenter: what our entries say. */
   readonly localHost: string;
+  /**
+   * Every domain that this datacenter serves itself: none of them names another datacenter, or is
+   * another's component. @default the two above, which are always among them
+   */
+  readonly hosts?: readonly string[];
   /** Name of this node, unique in its datacenter. */
   readonly nodeName: string;
   /** Drawn once by the process, `randomIncarnation()`. */
@@ -105,6 +110,7 @@ export function resolveTable(options: TableOptions): ResolvedTable {
   }
   return Object.freeze({
     ...options,
+    hosts: [...new Set([options.globalHost, options.localHost, ...options.hosts ?? []])],
     replication: options.replication ?? "builtin",
     redis: Object.freeze(redis),
     cache: Object.freeze(cache),

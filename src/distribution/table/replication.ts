@@ -306,16 +306,15 @@ export class Replication implements LinkTraffic {
     return this.#intakes.get(nodeId({ host, node: nodeName }));
   }
 
-  /** A user of the global host, or a component that is nobody's local host. */
+  /** A user of the global host, or a component that is none of our hosts and nobody's local host. */
   #mayClaim({ host }: Author, { name, resourcepart }: TableRecord): boolean {
-    const { globalHost, localHost } = this.#deps.options;
+    const { globalHost, hosts } = this.#deps.options;
     const jid = tryParseJid(resourcepart === "" ? name : fullJidKey(name, resourcepart));
     const isWellFormed = jid !== undefined && jid.bare.text === name &&
       jid.text === (resourcepart === "" ? name : fullJidKey(name, resourcepart));
     const isAllowed = isWellFormed &&
       (jid.localpart === ""
-        ? resourcepart === "" && name !== globalHost && name !== localHost &&
-          !this.#isLocalHost(name)
+        ? resourcepart === "" && !hosts.includes(name) && !this.#isLocalHost(name)
         : jid.domainpart === globalHost && resourcepart !== "");
     if (!isAllowed) this.#refuse(host, "it claims what is not its own to claim");
     return isAllowed;

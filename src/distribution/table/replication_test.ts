@@ -15,9 +15,10 @@ import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.t
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const NODE2 = `node1@${DC2}`;
+const OURS = ["example.com", DC1, "intern.example.net"];
 
 async function started(clock = new ManualClock()): Promise<TestTable> {
-  const test = new TestTable({ replication: "builtin" }, clock);
+  const test = new TestTable({ replication: "builtin", hosts: OURS }, clock);
   await test.table.start();
   return test;
 }
@@ -287,6 +288,7 @@ for (
     ["a name that is no JID", claim(1, "@", "phone")],
     ["the global host", claim(1, "example.com", "")],
     ["our local host", claim(1, DC1, "")],
+    ["another of our hosts", claim(1, "intern.example.net", "")],
     ["its own local host", claim(1, DC2, "")],
     ["a domain with a resource", claim(1, "echo.example.com", "x")],
   ] as const
