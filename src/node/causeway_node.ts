@@ -121,6 +121,7 @@ export class CausewayNode {
         this.#cluster?.reintroduce();
       },
       meshChanged: (host) => this.#links?.learn(host),
+      meshHinted: (host) => this.#links?.call(host),
       hostRemoved: (host) => this.#links?.remove(host),
       onDisplaced: (fullJid) => {
         const jid = parseJid(fullJid);

@@ -80,6 +80,7 @@ export interface TestTableOptions {
   readonly epochs?: HybridClock;
   readonly hosts?: readonly string[];
   readonly meshChanged?: (host: string) => void;
+  readonly meshHinted?: (host: string) => void;
   readonly hostRemoved?: (host: string) => void;
 }
 
@@ -120,6 +121,7 @@ export class TestTable {
       ...(options.rule === undefined ? {} : { keyRule: options.rule }),
       ...(options.epochs === undefined ? {} : { epochs: options.epochs }),
       ...(options.meshChanged === undefined ? {} : { meshChanged: options.meshChanged }),
+      ...(options.meshHinted === undefined ? {} : { meshHinted: options.meshHinted }),
       ...(options.hostRemoved === undefined ? {} : { hostRemoved: options.hostRemoved }),
       ...(options.onSuperseded === undefined ? {} : { onSuperseded: options.onSuperseded }),
       ...(options.onRenamed === undefined ? {} : { onRenamed: options.onRenamed }),

@@ -6,37 +6,69 @@ import type { RedisCommand, RedisCommands } from "./redis_commands.ts";
 
 /** Life of what nobody renews: a datacenter may be cut off for weeks. */
 const PEER_SECONDS = String(30 * 86_400);
-/** Stands in for a node's name where it is not the node that told. */
-const HEARSAY = "";
+/** Stands in for a node's name where Redis told. */
+const STORED = "";
 /** Datacenters remembered at once: more than a mesh has (a MESH frame names 64), garbage may name more. */
 const MAX_PEERS = 256;
+/**
+ * Datacenters of which one other may tell while this process lives, as many as a MESH frame names: each
+ * is called, logged and measured under its name.
+ */
+const MAX_HEARSAY = 64;
+/** Life of hearsay: who has not answered in this time is called again when it is told of anew. */
+const HEARSAY_MS = 86_400_000;
+
+/** What somebody else has told. */
+interface Hearsay {
+  /** Empty when it is too old. */
+  readonly endpoints: readonly EndpointAddress[];
+  /** Monotonic milliseconds. */
+  readonly heardMs: number;
+}
 
 /**
  * Where each other datacenter was last known to accept links, so that it is called again after a
  * split of any length: until it says that it leaves, or somebody takes it out of `causeway:peers`.
+ * What others tell of a datacenter is kept apart, in memory and for a day: it only says where to call.
  */
 export class PeerBook {
-  /** By host, and by the node that told; under `HEARSAY` what others told, or Redis. */
+  /** By host, and by the node that told; under `STORED` what Redis told. */
   readonly #peers = new Map<string, Map<string, readonly EndpointAddress[]>>();
+  /** By the datacenter that told, and by host: nobody can crowd out what others tell. */
+  readonly #hearsay = new Map<string, Map<string, Hearsay>>();
   readonly #stored = new Map<string, string>();
   #isForgotten: string[] = [];
   /** Datacenters that an operator has removed: others may not have heard, and go on telling of them. */
   readonly #dismissed = new Set<string>();
 
+  /** Those that have told of themselves. */
   hosts(): readonly string[] {
     return [...this.#peers.keys()];
   }
 
-  /** Those of all its nodes, each once, in an order that does not depend on who told when. */
+  /** True for a datacenter that has told of itself. */
+  has(host: string): boolean {
+    return this.#peers.has(host);
+  }
+
+  /** True for one of which others told, and it not. */
+  isHearsay(host: string): boolean {
+    return !this.has(host) && this.endpoints(host).length > 0;
+  }
+
+  /**
+   * Those of all its nodes, or while none has told those that others tell, each once, in an order that
+   * does not depend on who told when.
+   */
   endpoints(host: string): readonly EndpointAddress[] {
     const byText = new Map<string, EndpointAddress>();
-    for (const told of this.#peers.get(host)?.values() ?? []) {
+    for (const told of this.#peers.get(host)?.values() ?? this.#heard(host)) {
       for (const endpoint of told) byText.set(formatEndpoint(endpoint), endpoint);
     }
     return [...byText].sort(([one], [other]) => one < other ? -1 : 1).map(([, each]) => each);
   }
 
-  /** Every datacenter with its endpoints as text. */
+  /** Every datacenter that has told of itself, with its endpoints as text. */
   *entries(): Iterable<{ readonly host: string; readonly endpoints: readonly string[] }> {
     for (const host of this.#peers.keys()) {
       yield { host, endpoints: this.endpoints(host).map(formatEndpoint) };
@@ -46,16 +78,47 @@ export class PeerBook {
   /** Takes over where a node of `host` says that it is; true when that is news. */
   note(host: string, node: string, endpoints: readonly EndpointAddress[]): boolean {
     this.#dismissed.delete(host);
-    return this.#change(host, (nodes) => {
-      nodes.delete(HEARSAY); // each node tells for itself
-      nodes.set(node, endpoints);
-    });
+    this.#unhear(host);
+    let nodes = this.#peers.get(host);
+    const before = nodes && format(this.endpoints(host));
+    if (nodes === undefined) {
+      if (this.#peers.size >= MAX_PEERS) return false;
+      this.#peers.set(host, nodes = new Map());
+    }
+    nodes.delete(STORED); // each node tells for itself
+    nodes.set(node, endpoints);
+    return format(this.endpoints(host)) !== before;
   }
 
-  /** Takes over what others say of `host`; true when that is news. */
-  noteHearsay(host: string, endpoints: readonly EndpointAddress[]): boolean {
-    if (this.#dismissed.has(host)) return false;
-    return this.#change(host, (nodes) => nodes.set(HEARSAY, endpoints));
+  /** Takes over what the datacenter `teller` first says of `host`, another one; true when that is news. */
+  noteHearsay(
+    host: string,
+    endpoints: readonly EndpointAddress[],
+    { teller, nowMs }: { readonly teller: string; readonly nowMs: number },
+  ): boolean {
+    if (this.#peers.has(host) || this.#dismissed.has(host)) return false;
+    let told = this.#hearsay.get(teller);
+    if (told === undefined) {
+      if (this.#hearsay.size >= MAX_PEERS) return false;
+      this.#hearsay.set(teller, told = new Map());
+    }
+    const known = told.get(host);
+    if (known === undefined ? told.size >= MAX_HEARSAY : known.endpoints.length > 0) return false;
+    told.set(host, { endpoints, heardMs: nowMs });
+    return true;
+  }
+
+  /** Forgets hearsay that is a day old. @returns hosts of which nothing is known any more */
+  forgetHearsay(nowMs: number): readonly string[] {
+    const gone = new Set<string>();
+    for (const told of this.#hearsay.values()) {
+      for (const [host, { endpoints, heardMs }] of told) {
+        if (endpoints.length === 0 || nowMs - heardMs < HEARSAY_MS) continue;
+        told.set(host, { endpoints: [], heardMs }); // it keeps its place: no other name takes that
+        gone.add(host);
+      }
+    }
+    return [...gone].filter((host) => !this.isHearsay(host));
   }
 
   /** A node of `host` has left, and others of it are there. */
@@ -65,6 +128,7 @@ export class PeerBook {
   }
 
   forget(host: string): void {
+    this.#unhear(host);
     if (this.#peers.delete(host)) this.#isForgotten.push(host);
     this.#stored.delete(host);
   }
@@ -96,7 +160,8 @@ export class PeerBook {
     this.#isForgotten = [];
     for (const [host, value] of found) {
       if (!isHost(host) || gone.includes(host) || this.#peers.has(host)) continue;
-      this.#peers.set(host, new Map([[HEARSAY, parse(value)]]));
+      this.#unhear(host); // another node of ours has heard it from itself
+      this.#peers.set(host, new Map([[STORED, parse(value)]]));
     }
     const writes: RedisCommand[] = [];
     if (gone.length > 0) writes.push(["HDEL", PEERS_KEY, ...gone]);
@@ -109,15 +174,15 @@ export class PeerBook {
     if (writes.length > 0) await redis.run(writes);
   }
 
-  #change(host: string, change: (nodes: Map<string, readonly EndpointAddress[]>) => void): boolean {
-    let nodes = this.#peers.get(host);
-    const before = nodes === undefined ? undefined : format(this.endpoints(host));
-    if (nodes === undefined) {
-      if (this.#peers.size >= MAX_PEERS) return false;
-      this.#peers.set(host, nodes = new Map());
+  *#heard(host: string): Iterable<readonly EndpointAddress[]> {
+    for (const told of this.#hearsay.values()) {
+      const hearsay = told.get(host);
+      if (hearsay !== undefined) yield hearsay.endpoints;
     }
-    change(nodes);
-    return format(this.endpoints(host)) !== before;
+  }
+
+  #unhear(host: string): void {
+    for (const told of this.#hearsay.values()) told.delete(host);
   }
 }
 

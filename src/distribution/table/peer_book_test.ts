@@ -7,6 +7,8 @@ import { PeerBook } from "./peer_book.ts";
 const DC2 = "dc2.example.com";
 const NODE = "node1@dc2.example.com";
 const HERE = [{ host: "192.0.2.1", port: 5555 }];
+/** Another datacenter tells. */
+const HEARD = { teller: "dc3.example.com", nowMs: 0 };
 
 function redis(): MemoryRedisCommands {
   const clock = new ManualClock();
@@ -66,7 +68,7 @@ Deno.test("PeerBook.dismiss() lets a peer come back by its own word alone", asyn
     else book.dismiss(DC2);
     await book.sync(commands);
     assert.deepEqual(await commands.run([["HGETALL", PEERS_KEY]]), [[]]);
-    assert.equal(book.noteHearsay(DC2, HERE), false, "others have not heard yet");
+    assert.equal(book.noteHearsay(DC2, HERE, HEARD), false, "others have not heard yet");
     assert.deepEqual(book.hosts(), []);
     assert.equal(book.note(DC2, NODE, HERE), true);
     assert.deepEqual(book.endpoints(DC2), HERE);
@@ -87,7 +89,7 @@ Deno.test("PeerBook.sync() reads over what is no peer", async () => {
 Deno.test("PeerBook keeps what each node of a datacenter tells, and finds no news in its repetition", () => {
   const book = new PeerBook();
   const there = [{ host: "192.0.2.2", port: 5555 }];
-  book.noteHearsay(DC2, [{ host: "192.0.2.9", port: 5555 }]);
+  book.noteHearsay(DC2, [{ host: "192.0.2.9", port: 5555 }], HEARD);
   assert.equal(book.note(DC2, NODE, HERE), true);
   assert.equal(book.note(DC2, "node2@dc2.example.com", there), true);
   const both = book.endpoints(DC2);

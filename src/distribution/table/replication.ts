@@ -53,7 +53,9 @@ export interface ReplicationDependencies {
   redisLost(): void;
   /** A datacenter, or where it accepts links, was not known before. */
   meshChanged(host: string): void;
-  /** An operator has removed a datacenter. */
+  /** Others tell of a datacenter: it is called, and counts as one when it has answered as such. */
+  meshHinted(host: string): void;
+  /** An operator has removed a datacenter, or one that was hearsay has not answered. */
   hostRemoved(host: string): void;
   failed(reason: string): void;
 }
@@ -198,7 +200,7 @@ export class Replication implements LinkTraffic {
 
   /** Nobody can dial a datacenter that accepts links nowhere: it is told over those that it makes. */
   #answerOver(link: OpenLink, { endpoints }: LeaseFields): void {
-    if (endpoints.length > 0 || this.peers.endpoints(link.host).length > 0) return;
+    if (endpoints.length > 0 || this.peers.has(link.host)) return;
     if (this.#accepted.get(peerOf(link))?.has(link)) this.#feed(link.host).opened(link);
   }
 
@@ -230,7 +232,7 @@ export class Replication implements LinkTraffic {
         return;
       case FRAME_TYPE.mesh:
         for (const { host, endpoints } of decodeMesh(buffer, start, end)) {
-          this.#hint(host, endpoints);
+          this.#hint(link, host, endpoints);
         }
         return;
       default:
@@ -320,8 +322,9 @@ export class Replication implements LinkTraffic {
     return isAllowed;
   }
 
+  /** True for the local host of another datacenter, which has told of itself. */
   #isLocalHost(domain: string): boolean {
-    return this.peers.endpoints(domain).length > 0 || this.#watch.hasNodes(domain);
+    return this.peers.has(domain) || this.#watch.hasNodes(domain);
   }
 
   // ---- the mesh ----------------------------------------------------------------------------
@@ -334,7 +337,11 @@ export class Replication implements LinkTraffic {
   #leased(author: Author, lease: LeaseFields): void {
     const { host, node } = author;
     this.#watch.note({ host, node }, true);
-    const endpoints = lease.endpoints.flatMap((text) => tryParseEndpoint(text) ?? []);
+    this.#noteEndpoints(author, lease.endpoints);
+  }
+
+  #noteEndpoints({ host, node }: NodeRef, texts: readonly string[]): void {
+    const endpoints = texts.flatMap((text) => tryParseEndpoint(text) ?? []);
     if (endpoints.length > 0 && this.peers.note(host, node, endpoints)) this.#meshNews(host);
   }
 
@@ -349,11 +356,22 @@ export class Replication implements LinkTraffic {
   }
 
   /** Somebody has heard of a datacenter: we call it, and its certificate says whether it is so. */
-  #hint(host: string, texts: readonly string[]): void {
-    if (!isHost(host) || host === this.#deps.options.localHost) return;
-    if (this.peers.endpoints(host).length > 0) return; // what we were told by itself counts more
+  #hint(link: OpenLink, host: string, texts: readonly string[]): void {
+    const { options, clock, logger } = this.#deps;
+    if (!isHost(host) || options.hosts.includes(host)) return;
+    if (this.#isLocalHost(host)) return; // what we were told by itself counts more
+    if (host === link.host) { // has proven it, to have this link
+      this.#noteEndpoints({ host, node: link.nodeName }, texts);
+      return;
+    }
     const endpoints = texts.flatMap((text) => tryParseEndpoint(text) ?? []);
-    if (endpoints.length > 0 && this.peers.noteHearsay(host, endpoints)) this.#meshNews(host);
+    const { host: teller } = link;
+    const nowMs = clock.monotonicMs();
+    if (endpoints.length === 0 || !this.peers.noteHearsay(host, endpoints, { teller, nowMs })) {
+      return;
+    }
+    logger.info("replication.hearsay", { host, teller, endpoints: endpoints.map(formatEndpoint) });
+    this.#deps.meshHinted(host);
   }
 
   #meshNews(host: string): void {
@@ -381,6 +399,10 @@ export class Replication implements LinkTraffic {
     const everyMs = this.#deps.options.redis.refreshAfterMs / LEASES_PER_REFRESH;
     this.#cancelBeat = this.#deps.clock.after(everyMs, () => {
       this.#beatLater();
+      const nowMs = this.#deps.clock.monotonicMs();
+      for (const host of this.peers.forgetHearsay(nowMs)) {
+        if (!this.#isLocalHost(host)) this.#removed(host);
+      }
       if (!this.#deps.publication.isSuperseded) this.leaseChanged();
     });
   }
@@ -424,7 +446,7 @@ export class Replication implements LinkTraffic {
    */
   async removeHost(host: string): Promise<"removed" | "live" | "unknown"> {
     if (this.isLiveHost(host)) return "live";
-    if (!this.peers.hosts().includes(host) && !this.#watch.hasNodes(host)) return "unknown";
+    if (!this.#isLocalHost(host) && !this.peers.isHearsay(host)) return "unknown";
     await this.#watch.buryAll(host);
     this.peers.dismiss(host);
     this.#removed(host);

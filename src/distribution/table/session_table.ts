@@ -57,7 +57,12 @@ export interface TableDependencies {
   readonly epochs?: HybridClock;
   /** Where the nodes replicate: a datacenter, or where it accepts links, was not known before. */
   readonly meshChanged?: (host: string) => void;
-  /** An operator has removed a datacenter, on this node or another of ours. */
+  /** Others tell of a datacenter: `endpoints` says where to call it, and what it is it has to prove. */
+  readonly meshHinted?: (host: string) => void;
+  /**
+   * An operator has removed a datacenter, on this node or another of ours; or one of which others told
+   * has not answered in a day.
+   */
   readonly hostRemoved?: (host: string) => void;
 }
 
@@ -225,6 +230,7 @@ export class SessionTable {
         isRedisUp: () => this.status === "up",
         redisLost: () => this.#spawn(this.#heart.beat()),
         meshChanged: deps.meshChanged ?? (() => {}),
+        meshHinted: deps.meshHinted ?? (() => {}),
         hostRemoved: deps.hostRemoved ?? (() => {}),
       })
       : undefined;
