@@ -2,10 +2,11 @@ import { ALL_LINKS_CUT, BLACK_HOLE, LINK_CUT, PARTITION } from "./link_trials.ts
 import { MISERLY_PEER } from "./lane_trials.ts";
 import {
   ENDPOINTS_MOVED,
+  FAST_CLOCK,
   NODE_KILLED,
   NODE_STOPPED,
   ROLLING_RESTART,
-  WRONG_CLOCK,
+  SLOW_CLOCK,
 } from "./node_trials.ts";
 import { DEAF_READERS } from "./reader_trials.ts";
 import { DISK_FULL, REDIS_LOST } from "./service_trials.ts";
@@ -27,7 +28,8 @@ export const TRIALS: readonly Trial[] = [
   REDIS_LOST,
   ENDPOINTS_MOVED,
   ROLLING_RESTART,
-  WRONG_CLOCK,
+  FAST_CLOCK,
+  SLOW_CLOCK,
   DEAF_READERS,
   MISERLY_PEER,
   DISK_FULL,

@@ -7,7 +7,7 @@ import { placesOf, type TrialStage } from "./trial_stage.ts";
 /** Everyone who was logged in there is back after this time. */
 const RECOVERY_MS = 5_000;
 const MAX_PAUSE_MS = 30_000;
-const CLOCK_AHEAD_MS = 300_000;
+const CLOCK_OFF_MS = 300_000;
 /** To who has just moved another order is allowed: the fewer these are, the more is held to it. */
 const MOVE_EVERY_MS = 2_000;
 
@@ -84,38 +84,45 @@ export const ROLLING_RESTART: Trial = {
   },
 };
 
-export const WRONG_CLOCK: Trial = {
-  name: "wrong-clock",
-  summary: "the clock of one node is five minutes ahead; clients of it and of others come and go",
-  answers: "none",
-  options: () => ({
-    command: (configFile) => {
-      const args = ["serve", "--config", configFile];
-      return configFile.endsWith("dc2-node1.toml")
-        ? skewedCommand(CLOCK_AHEAD_MS, args)
-        : causewayCommand(args);
+export const FAST_CLOCK = wrongClock("fast-clock", "ahead", CLOCK_OFF_MS);
+export const SLOW_CLOCK = wrongClock("slow-clock", "behind", -CLOCK_OFF_MS);
+
+function wrongClock(name: string, how: string, aheadMs: number): Trial {
+  return {
+    name,
+    summary:
+      `the clock of one node is five minutes ${how}; clients of it and of others come and go`,
+    answers: "none",
+    options: () => ({
+      command: (configFile) => {
+        const args = ["serve", "--config", configFile];
+        return configFile.endsWith("dc2-node1.toml")
+          ? skewedCommand(aheadMs, args)
+          : causewayCommand(args);
+      },
+    }),
+    async run(stage) {
+      const node = stage.node("dc2");
+      const { datacenter } = stage.nodes().find((each) => each.node === node)!;
+      const response = await fetch(datacenter.adminUrl("/metrics", node));
+      const text = await response.text();
+      const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
+      const offMs = 1000 * started - Date.now();
+      const isOff = Math.abs(offMs - aheadMs) < CLOCK_OFF_MS / 2;
+      stage.prove(`clocks that are minutes ${how}`, isOff ? 1 : 0);
+      const { clients } = stage.load;
+      const places = placesOf(stage.cluster);
+      await stage.repeatedly(Math.min(MOVE_EVERY_MS, stage.faultMs / 3), async (round) => {
+        // somebody else each time goes to where the clock is wrong, or from there to where it is right
+        const client = clients[round % clients.length]!;
+        const isThere = client.place?.name.startsWith("dc2-") ?? false;
+        const others = places.filter(({ name }) => isThere !== name.startsWith("dc2-"));
+        await client.move(others);
+        stage.prove("moves to another datacenter");
+      });
     },
-  }),
-  async run(stage) {
-    const node = stage.node("dc2");
-    const { datacenter } = stage.nodes().find((each) => each.node === node)!;
-    const response = await fetch(datacenter.adminUrl("/metrics", node));
-    const text = await response.text();
-    const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
-    const aheadMs = 1000 * started - Date.now();
-    stage.prove("clocks that are minutes ahead", aheadMs > CLOCK_AHEAD_MS / 2 ? 1 : 0);
-    const { clients } = stage.load;
-    const places = placesOf(stage.cluster);
-    await stage.repeatedly(Math.min(MOVE_EVERY_MS, stage.faultMs / 3), async (round) => {
-      // somebody else each time goes to where the clock is wrong, or from there to where it is right
-      const client = clients[round % clients.length]!;
-      const isThere = client.place?.name.startsWith("dc2-") ?? false;
-      const others = places.filter(({ name }) => isThere !== name.startsWith("dc2-"));
-      await client.move(others);
-      stage.prove("moves to another datacenter");
-    });
-  },
-};
+  };
+}
 
 /** Ends a node and starts it again; throws when it did not drain and end by itself. */
 async function restart(stage: TrialStage, node: CausewayNode): Promise<void> {
