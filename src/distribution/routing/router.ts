@@ -604,7 +604,8 @@ export class Router {
   }
 
   #learnFrom({ stanza, origin }: Envelope): void {
-    if (origin === this.#domains.localHost) return;
+    // Where it entered is a peer's word: nobody is sought at a place that is no datacenter.
+    if (!this.#domains.isOtherLocalHost(origin)) return;
     if (stanza.type !== "error" && stanza.type !== "unavailable") this.#learn(stanza.from, origin);
   }
 

@@ -281,6 +281,15 @@ Deno.test("Router learns a sender's DC from traffic, but not from errors or unav
   ]);
 });
 
+Deno.test("Router learns nothing of a place that is no datacenter of the mesh", () => {
+  const fixture = new RouterFixture();
+  fixture.local.set("dc1.example.com", "delivered");
+  for (const origin of ["nowhere.example.net", "dc1.example.com"]) {
+    fixture.router.received(fromLink(stanza("bob@example.com/x", "dc1.example.com"), { origin }));
+  }
+  assert.equal(fixture.cache.size, 0);
+});
+
 Deno.test("Router with bounce false answers at once", () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(BOB, null);
