@@ -13,6 +13,7 @@ import { jsonLine, readJsonLines } from "./json_lines.ts";
 import { LatencyRecorder } from "./latency_recorder.ts";
 import type { TableNodeCommand, TableNodeEvent, TableNodePlan } from "./table_protocol.ts";
 
+const STANZA_BYTES = 300;
 const TICK_MS = 5;
 /** Logins under way at once. */
 const LOGINS = 1_000;
@@ -152,12 +153,15 @@ class TableNode {
   #sendStanzas({ to, perSecond }: { readonly to: string; readonly perSecond: number }): void {
     let sequence = 0;
     let dueFrom = performance.now();
+    const [sender, recipient] = ["alice@example.com/phone", "bob@example.com/desk"] as const;
+    const head = `<message type='chat' from='${sender}' to='${recipient}'><body>`;
+    const tail = "</body></message>";
     const stanza = {
       kind: "message",
       type: "chat",
-      from: parseJid("alice@example.com/phone"),
-      to: parseJid("bob@example.com/desk"),
-      bytes: new Uint8Array(300).fill(0x61),
+      from: parseJid(sender),
+      to: parseJid(recipient),
+      bytes: new TextEncoder().encode(head.padEnd(STANZA_BYTES - tail.length, "a") + tail),
     } as const;
     setInterval(() => {
       const due = Math.floor((performance.now() - dueFrom) * perSecond / 1000);
