@@ -254,7 +254,8 @@ export class BounceStore {
       merged.push(entry);
     }
     for (const [sender, returned] of bySender) {
-      merged.push(...returned.slice(next.get(sender) ?? 0));
+      // One by one: there is no bound to their number that a call's arguments would keep to.
+      for (let at = next.get(sender) ?? 0; at < returned.length; at++) merged.push(returned[at]!);
     }
     held.entries = merged;
     return true;

@@ -49,3 +49,25 @@ Deno.test("BounceStore gives a sender's stanzas back in their order, whatever th
     { numRuns: 20 },
   );
 });
+
+Deno.test("BounceStore takes back more than a call has room for arguments", async () => {
+  const metrics = new MetricsRegistry(new ManualClock());
+  let given = 0;
+  const store = new BounceStore({}, {
+    cached: () => null,
+    relocate: () => Promise.resolve(undefined),
+    release: () => false,
+    giveUp: () => void given++,
+    senderOf: ({ stanza }: Envelope) => stanza.from.text,
+  }, {
+    metrics: bindRoutingMetrics(metrics),
+    clock: new ManualClock(),
+    random: { unit: () => 0.5 },
+  });
+  store.hold(fromLink(stanza(SENDERS[0]!, BOB)), KEY);
+  const returned = fromLink(stanza(SENDERS[1]!, BOB));
+  for (let n = 0; n < 300_000; n++) assert.equal(store.holdAgain(returned, KEY, true), true);
+  await store.stop();
+  assert.equal(given, 300_001);
+  metrics.close();
+});

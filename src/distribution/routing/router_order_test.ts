@@ -36,6 +36,15 @@ class Wandering extends RouterFixture {
     return this.sent.splice(0).map(({ envelope }) => envelope);
   }
 
+  /** Alice's first stanza, which a lane holds, while her second bounces. */
+  heldBeforeBounced(): Envelope[] {
+    this.send(ALICE, "1");
+    const held = this.held();
+    this.left();
+    this.send(ALICE, "2");
+    return held;
+  }
+
   giveBack(envelopes: readonly Envelope[], reason: ReturnReason = "peer-restarted"): void {
     for (const envelope of envelopes) this.router.returned(envelope, reason);
   }
@@ -91,11 +100,8 @@ for (const batch of [["1", "c", "2"], ["c", "1", "2"], ["1", "2", "c"]]) {
 
 Deno.test("Router lets what a lane returned join what bounces though a lookup holds its sender up", async () => {
   const fixture = new Wandering();
+  const held = fixture.heldBeforeBounced();
   const gate = Promise.withResolvers<void>();
-  fixture.send(ALICE, "1");
-  const held = fixture.held();
-  fixture.left();
-  fixture.send(ALICE, "2");
   fixture.gate = gate.promise;
   fixture.send(ALICE, "other", "dave@example.com/d");
   fixture.giveBack(held);
@@ -162,11 +168,8 @@ Deno.test("Router does not refuse what comes back out of retries while its way i
 
 Deno.test("Router.drain() keeps the order of what comes back while it waits for a lookup", async () => {
   const fixture = new Wandering();
+  const held = fixture.heldBeforeBounced();
   const gate = Promise.withResolvers<void>();
-  fixture.send(ALICE, "1");
-  const held = fixture.held();
-  fixture.left();
-  fixture.send(ALICE, "2");
   fixture.gate = gate.promise;
   fixture.table.set("dave@example.com", DC2);
   fixture.send(CAROL, "other", "dave@example.com/d");
