@@ -146,12 +146,9 @@ export class HandoverOrder {
 
   /** Gives up what waits, for a graceful stop: in order. */
   drain(): readonly Envelope[] {
-    const left: Envelope[] = [];
-    for (const way of [...this.#stalled]) {
-      left.push(...way.returned, ...way.waiting);
-      this.#end(way);
-    }
-    return left;
+    const ways = [...this.#stalled];
+    for (const way of ways) this.#end(way);
+    return ways.flatMap(({ returned, waiting }) => [...returned, ...waiting]);
   }
 
   #goOn(way: Way): void {
