@@ -11,16 +11,24 @@ const DC3 = "dc3.example.com";
 const THERE = ["192.0.2.9#5555"];
 const DAY_MS = 86_400_000;
 
-/** A table and what its links are told: hosts to learn, to call, and to forget. */
-async function started() {
+/**
+ * A table and what its links are told: hosts to learn, to call, and to forget.
+ * @param earlier that of the process before, of which Redis knows
+ */
+async function started(earlier?: TestTable) {
   const told: string[] = [];
-  const test = new TestTable({
-    replication: "builtin",
-    hosts: ["example.com", DC1, "intern.example.net"],
-    meshChanged: (host) => told.push(`learn ${host}`),
-    meshHinted: (host) => told.push(`call ${host}`),
-    hostRemoved: (host) => told.push(`forget ${host}`),
-  }, new ManualClock());
+  const test = new TestTable(
+    {
+      replication: "builtin",
+      hosts: ["example.com", DC1, "intern.example.net"],
+      meshChanged: (host) => told.push(`learn ${host}`),
+      meshHinted: (host) => told.push(`call ${host}`),
+      hostRemoved: (host) => told.push(`forget ${host}`),
+      ...(earlier === undefined ? {} : { incarnation: earlier.incarnation + 1 }),
+    },
+    earlier?.clock ?? new ManualClock(),
+    earlier?.redis,
+  );
   await test.table.start();
   return { test, told };
 }
@@ -131,6 +139,20 @@ Deno.test("MESH hints take no voice from a datacenter that nobody can dial, and 
   await advance(test.clock, DAY_MS + 60_000, 10_000);
   assert.deepEqual(told, [`call ${DC3}`]);
   await test.table.close();
+});
+
+Deno.test("a MESH hint counts for a datacenter whose nodes Redis knows and whose endpoints it does not", async () => {
+  const { test: killed } = await started();
+  const peer = new TestAuthor(killed, 0xc3, DC3);
+  await peer.say(peer.lease());
+  await peer.say(peer.snapshot(1, claim(1, "carol@example.com", "r")));
+  const { test, told } = await started(killed);
+  await advance(test.clock, 2_500, 100); // until it has looked who lives
+  assert.equal(test.redis.dump()[PEERS_KEY], undefined, "it was killed before it had stored them");
+  await new TestAuthor(test).say(hints(DC3));
+  assert.deepEqual(told, [`call ${DC3}`]);
+  await test.table.close();
+  await killed.table.close();
 });
 
 Deno.test("SessionTable.removeHost() takes out what is hearsay too", async () => {

@@ -359,7 +359,7 @@ export class Replication implements LinkTraffic {
   #hint(link: OpenLink, host: string, texts: readonly string[]): void {
     const { options, clock, logger } = this.#deps;
     if (!isHost(host) || options.hosts.includes(host)) return;
-    if (this.#isLocalHost(host)) return; // what we were told by itself counts more
+    if (this.peers.has(host)) return; // what we were told by itself counts more
     if (host === link.host) { // has proven it, to have this link
       this.#noteEndpoints({ host, node: link.nodeName }, texts);
       return;
