@@ -63,6 +63,18 @@ function countWrites(socket: Socket): { readonly count: number } {
   return counter;
 }
 
+/** As `countWrites`, and the first write is under way until `release`. */
+function holdWrites(socket: Socket): { readonly count: number; release(): void } {
+  const held = { count: 0, release: () => {} };
+  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+  socket.write = (bytes: unknown, written: unknown) => {
+    if (++held.count > 1) return write(bytes, written);
+    held.release = written as () => void;
+    return write(bytes);
+  };
+  return held;
+}
+
 Deno.test("SocketConnection.send() puts all of one turn into one write and keeps the order", async () => {
   await using it = await pair();
   const writes = countWrites(it.socket);
@@ -241,14 +253,20 @@ Deno.test("SocketConnection.start() after the connection was lost still calls cl
 
 Deno.test("SocketConnection.send() goes on while an earlier write is under way, one write at a time", async () => {
   await using it = await pair();
-  const writes = countWrites(it.socket);
+  const writes = holdWrites(it.socket);
   const received = readBytes(it.other, 30);
-  for (let turn = 0; turn < 3; turn++) {
-    for (let i = 0; i < 10; i++) it.ours.connection.send(Uint8Array.of(turn * 10 + i));
+  const sent = async (first: number) => {
+    for (let i = 0; i < 10; i++) it.ours.connection.send(Uint8Array.of(first + i));
     await new Promise((next) => setTimeout(next, 0));
-  }
+  };
+  await sent(0);
+  assert.equal(writes.count, 1);
+  await sent(10);
+  await sent(20);
+  assert.equal(writes.count, 1, "the first is under way");
+  writes.release();
+  assert.equal(writes.count, 2, "all that had been queued goes in one");
   assert.deepEqual(await received, Uint8Array.from({ length: 30 }, (_, i) => i));
-  assert.equal(writes.count, 3);
 });
 
 Deno.test("resolveConnectionLimits() refuses what is not an integer from 1", () => {
