@@ -47,6 +47,7 @@ class TableNode {
       identity: {
         globalHost: "example.com",
         localHost,
+        hosts: new Set(["example.com", localHost]),
         nodeName,
         process: this.#incarnation,
         datacenterId: () => this.#table.datacenterId,

@@ -45,6 +45,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     identity: {
       globalHost,
       localHost,
+      hosts: new Set(config.hosts),
       nodeName: config.nodeName,
       process,
       datacenterId: () => table.datacenterId,

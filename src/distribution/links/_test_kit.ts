@@ -224,6 +224,7 @@ export class TestNode {
       identity: {
         globalHost: "example.com",
         localHost: host,
+        hosts: new Set(["example.com", host]),
         nodeName: `node1@${host}`,
         process,
         datacenterId: () => this.datacenterId,

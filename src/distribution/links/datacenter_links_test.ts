@@ -23,6 +23,7 @@ function node(
     identity: {
       globalHost: "example.com",
       localHost: DC1,
+      hosts: new Set(["example.com", DC1]),
       nodeName,
       process: randomIncarnation(),
       datacenterId: () => "id of dc1",

@@ -67,6 +67,7 @@ class World implements AsyncDisposable {
         identity: {
           globalHost: "example.com",
           localHost: DC1,
+          hosts: new Set(["example.com", DC1]),
           nodeName: `node1@${DC1}`,
           process: 1,
           datacenterId: () => "id of dc1",

@@ -72,6 +72,7 @@ class World implements Disposable {
       identity: {
         globalHost: "example.com",
         localHost: DC1,
+        hosts: new Set(["example.com", DC1]),
         nodeName: `node1@${DC1}`,
         process: 1,
         datacenterId: () => "id of dc1",

@@ -46,6 +46,7 @@ class Scene {
       identity: {
         globalHost: "example.com",
         localHost: "dc1.example.com",
+        hosts: new Set(["example.com", "dc1.example.com"]),
         nodeName: "node1@dc1.example.com",
         process: 11,
         datacenterId: () => "d1",

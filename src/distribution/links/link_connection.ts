@@ -79,6 +79,7 @@ export class LinkConnection implements FrameSink {
       lane: options.lane,
       peerNames: shared.tls === undefined ? undefined : connection.peerNames,
       ourHost: identity.localHost,
+      ourHosts: identity.hosts,
       ourNode: identity.nodeName,
       silenceTimeoutMs: shared.options.silenceTimeoutMs,
       pingIntervalMs: shared.options.pingIntervalMs,

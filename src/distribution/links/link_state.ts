@@ -74,6 +74,8 @@ export interface LinkExpectations {
   /** Names in the peer's verified certificate; undefined over plain TCP, where none is asked for. */
   readonly peerNames: readonly string[] | undefined;
   readonly ourHost: string;
+  /** Domains of ours, under which no other datacenter may link. */
+  readonly ourHosts: ReadonlySet<string>;
   readonly ourNode: string;
   readonly silenceTimeoutMs: number;
   readonly pingIntervalMs: number;
@@ -211,10 +213,13 @@ function refuse(
   return undefined;
 }
 
-/** Between datacenters: two that use one local host are a mistake. */
+/** Between datacenters: two that use one local host are a mistake, and our users' domain is no peer's. */
 function refuseOwnHost({ localHost }: Hello, expect: LinkExpectations): Refusal | undefined {
-  if (localHost !== expect.ourHost) return undefined;
-  return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
+  if (localHost === expect.ourHost) {
+    return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
+  }
+  if (!expect.ourHosts.has(localHost)) return undefined;
+  return { reason: "identity", detail: `${localHost} is one of our own hosts` };
 }
 
 /** Within a datacenter: only its own nodes, each under its own name. */

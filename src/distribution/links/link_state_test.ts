@@ -24,6 +24,7 @@ const EXPECT: LinkExpectations = {
   lane: undefined,
   peerNames: ["dc2.example.com"],
   ourHost: "dc1.example.com",
+  ourHosts: new Set(["example.com", "dc1.example.com"]),
   ourNode: "node1@dc1.example.com",
   silenceTimeoutMs: 15_000,
   pingIntervalMs: 5000,
@@ -54,6 +55,7 @@ Deno.test("stepLink() opens on a HELLO that passes every check, and refuses by n
   assert.equal(greet({}, { host: "dc2.example.com", role: "dialler" }), "open");
   assert.equal(greet({}, { host: "dc3.example.com", peerNames: undefined }), "identity");
   assert.equal(greet({}, { ourHost: "dc2.example.com" }), "host-conflict");
+  assert.equal(greet({}, { ourHosts: new Set(["dc2.example.com"]) }), "identity");
   assert.equal(greet({}, {}, "d2"), "open");
   assert.equal(greet({}, {}, "another"), "host-conflict");
   assert.equal(greet({ datacenterId: "" }, {}, "another"), "open");

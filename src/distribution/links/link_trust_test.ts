@@ -120,6 +120,16 @@ Deno.test("LinkLayer refuses a peer that claims our own local host", async () =>
   await scene.refused("host-conflict");
 });
 
+Deno.test("LinkLayer refuses a peer whose certificate names a domain of ours, such as a server's for clients", async () => {
+  await using scene = await Scene.start();
+  const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder("example.com"));
+  peer.send(testHello({ localHost: "example.com" }));
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "identity");
+  await scene.refused("identity");
+  assert.equal(scene.dc1.links.isOtherLocalHost("example.com"), false);
+});
+
 Deno.test("LinkLayer refuses a second datacenter under one local host while the first is linked", async () => {
   await using scene = await Scene.start();
   const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder(DC3));

@@ -53,6 +53,8 @@ export interface LinkHandlers {
 export interface NodeIdentity {
   readonly globalHost: string;
   readonly localHost: string;
+  /** All domains of ours, `globalHost` and `localHost` among them: no other datacenter is one of them. */
+  readonly hosts: ReadonlySet<string>;
   readonly nodeName: string;
   /** The process's incarnation. */
   readonly process: number;
