@@ -67,6 +67,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   isTakenBack = false;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
   isHandedOver = false;
+  /** Local host of the datacenter that has passed it on to this one. */
+  cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
   /** True once one client at least has it for sure, or one that acknowledges nothing was sent it. */

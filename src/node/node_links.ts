@@ -63,7 +63,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     endpoints: table,
     hosts: table,
     handlers: {
-      received: (envelope) => router.received(envelope),
+      received: (envelope, peerHost) => router.received(envelope, peerHost),
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
       identityDoubted: () => table.reviewIdentity(),

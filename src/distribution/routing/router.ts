@@ -180,8 +180,11 @@ export class Router {
   /**
    * Takes a stanza from a link. What it tells about where its sender is, is remembered, unless it is an
    * error or unavailable presence (`design.md` §4, "Origin").
+   *
+   * @param peerHost the datacenter that has passed it on
    */
-  received(envelope: Envelope): void {
+  received(envelope: Envelope, peerHost?: string): void {
+    envelope.cameFrom = peerHost;
     this.#learnFrom(envelope);
     this.#submit(envelope, this.#deps.clock.monotonicMs());
   }
@@ -383,10 +386,13 @@ export class Router {
     }
     const key = this.#lookupKey(to);
     const host = this.#deps.locations.cached(key);
-    if (host !== undefined) {
+    if (host !== undefined && host !== envelope.cameFrom) {
       this.#dispatch(envelope, decision, key, host);
       return undefined;
     }
+    // Whoever passed it on looked at home first. To be sent back by what we remember, and to us again by
+    // what they do, would use up its hops before either has heard of a login.
+    if (host !== undefined) this.#deps.locations.forget(key);
     return this.#deps.locations.locate(key).then((found) => () =>
       this.#dispatch(envelope, decision, key, found ?? null)
     );
