@@ -39,6 +39,7 @@ import {
   tableOptions,
 } from "./options.ts";
 import { Pressure } from "./pressure.ts";
+import { seeOffLanes } from "./see_off_lanes.ts";
 import { sessionResumption } from "./session_resumption.ts";
 import { StopBudget } from "./stop_budget.ts";
 
@@ -69,8 +70,6 @@ const COLLECT_MS = 2_000;
 const HEAR_OUT_MS = 2_000;
 /** Milliseconds that peers may take at a graceful stop to end their side of what has ended here. */
 const CLOSE_MS = 1_000;
-/** Milliseconds between looks at whether the lanes are empty. */
-const LANES_CHECK_MS = 10;
 
 /**
  * One process: the edge, the router between the two sides, the links and the session table.
@@ -202,7 +201,7 @@ export class CausewayNode {
         placements: this.#table,
         handover: {
           send: (node, envelope) => this.#openCluster.send(node, envelope),
-          isGone: (node) => this.#openCluster.isGone(node),
+          isGone: (node) => this.#openCluster.isGone(node) || this.#openCluster.isGivenUp(node),
           reconsider: (node) => this.#openCluster.reconsider(node),
         },
         resume: (returned, waiting) => this.#router.resume(returned, waiting),
@@ -372,12 +371,9 @@ export class CausewayNode {
     await wait("services", this.#services.close());
     // Streams stay until what was read from them has met its fate: an error must still find its
     // sender. What a datacenter that does not answer was sent comes back before they end.
-    if (!await this.#lanesEmptied(budget.halfMs(), drainRouter)) {
-      // Others may have sent what our clients are about to acknowledge: the way back to them stays.
-      this.#links?.giveUpStuck();
-      this.#cluster?.giveUpStuck();
-      await drainRouter();
-    }
+    const layers = [this.#links, this.#cluster].filter((layer) => layer !== undefined);
+    const seeOff = { clock: this.#clock, withinMs: budget.halfMs(), drainRouter };
+    if (!await seeOffLanes(layers, seeOff)) await drainRouter();
     await this.#management?.collect(budget.halfMs(COLLECT_MS));
     this.#resumption?.stop();
     this.#pressure.thaw();
@@ -399,28 +395,6 @@ export class CausewayNode {
     this.#metrics.close();
     this.#store.close();
     this.#phase = "stopped";
-  }
-
-  /**
-   * Waits until the lanes hold nothing, or nothing but what live peers have received, which is theirs to
-   * see to; false when they still do after `withinMs`. What a lane gave back may be on its way to
-   * another one: they are empty when nothing has come after `drainRouter`.
-   */
-  async #lanesEmptied(
-    withinMs: number,
-    drainRouter: (withinMs: number) => Promise<void>,
-  ): Promise<boolean> {
-    const layers = [this.#links, this.#cluster].filter((layer) => layer !== undefined);
-    const areSeenTo = () => layers.map((layer) => layer.isSeenTo).every((isSeenTo) => isSeenTo);
-    const deadlineMs = this.#clock.monotonicMs() + withinMs;
-    for (;;) {
-      if (areSeenTo()) {
-        await drainRouter(deadlineMs - this.#clock.monotonicMs());
-        if (areSeenTo()) return true;
-      }
-      if (this.#clock.monotonicMs() >= deadlineMs) return false;
-      await new Promise<void>((resolve) => this.#clock.after(LANES_CHECK_MS, resolve));
-    }
   }
 
   /** How the parts are, for `/health` and `/ready`. */

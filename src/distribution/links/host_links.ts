@@ -26,6 +26,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   readonly #parked: Lane;
   #openLinks = 0;
   #isGivenUp = false;
+  /** How often stanzas have been moved from lane to lane. */
+  #moves = 0;
   /** Since when nothing has been reachable though it was wanted; undefined while something is. */
   #goneSinceMs: number | undefined;
   /** Monotonic milliseconds at which what has nowhere to go is given back; undefined while all has. */
@@ -71,16 +73,28 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return this.#bindings.size;
   }
 
-  /** True once all that its lanes hold now is gone from them; what comes later does not count. */
-  watchEmptying(): () => boolean {
-    const marks = [...this.#lanes()].map((lane) => [lane, lane.last] as const);
-    return () => marks.every(([lane, last]) => lane.lastGone >= last);
+  /**
+   * Watches what the lanes hold now; what comes later does not count, except where stanzas have changed
+   * lanes since: then all that is held then.
+   */
+  watchHeld(): () => HeldState {
+    let moves = this.#moves;
+    let marks = this.#marks();
+    return () => {
+      if (moves !== this.#moves) {
+        moves = this.#moves;
+        marks = this.#marks();
+      }
+      // A lane whose numbers go back has given back all that it held.
+      marks = marks.filter(({ lane, last }) => lane.lastGone < last && last <= lane.last);
+      if (marks.length === 0) return "gone";
+      const isReceived = marks.every(({ lane, last }) => lane.isLive && lane.received >= last);
+      return isReceived ? "received" : "open";
+    };
   }
 
-  /** True when nothing is held but what peers that live have received. */
-  get isWithPeers(): boolean {
-    for (const lane of this.#lanes()) if (!lane.isWithPeer) return false;
-    return true;
+  #marks(): { readonly lane: Lane; readonly last: number }[] {
+    return Array.from(this.#lanes(), (lane) => ({ lane, last: lane.last }));
   }
 
   get openLinks(): number {
@@ -99,6 +113,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Stanzas that wait for an endpoint to appear. */
   get parkedItems(): number {
     return this.#parked.items;
+  }
+
+  /** True when it is waited for no longer: what is sent comes back at once. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
   }
 
   /** True while nobody listens at any of its endpoints: its processes have ended. */
@@ -170,6 +189,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Waits for it no longer: what is held goes back, and so does what comes. */
   giveUp(): void {
+    if (this.#isGivenUp) return;
     this.#isGivenUp = true;
     // Not `leaving`: the sessions that are here still are to be reached until they have ended.
     this.stop("superseded", "this node waits no longer");
@@ -308,6 +328,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     }));
     if (moved.size === 0 || this.#openLinks > 0 || this.#endpoints.isStopped) return;
     const gone: Envelope[] = [];
+    this.#moves++;
     for (const lane of this.#lanes()) {
       for (const { entry, wasSent, wasReceived } of lane.takeAll()) {
         if (wasReceived || !moved.has(entry.to.text)) lane.adopt(entry, wasSent);
@@ -331,6 +352,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Moves all that `lane` holds to other lanes, keeping each sender's order. */
   #rehome(lane: Lane): void {
+    this.#moves++;
     const taken = lane.takeAll();
     const retired = lane.takeRetired();
     this.#pressure.release(lane);
@@ -384,6 +406,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return sum;
   }
 }
+
+/** Of what lanes held: nobody has said to have received some of it; peers that live have; it is theirs no more. */
+export type HeldState = "open" | "received" | "gone";
 
 /** Recipients that the table is asked about at once; the others with the next look. */
 const MAX_LOOKED_FOR = 1000;

@@ -581,33 +581,47 @@ Deno.test("HostLinks.giveBackAll() gives back what was received too, unless we l
   assert.equal(world.hosts.items, 0);
 });
 
-Deno.test("HostLinks.watchEmptying() waits for what its lanes hold, and for nothing that comes later", async () => {
+Deno.test("HostLinks.watchHeld() looks at what its lanes hold, and at nothing that comes later", async () => {
   using world = new World();
-  assert.ok(world.hosts.watchEmptying()());
+  assert.equal(world.hosts.watchHeld()(), "gone");
+  world.send(1);
+  const parked = world.hosts.watchHeld();
+  assert.equal(parked(), "open", "it waits for an endpoint");
   await world.list(0);
   world.up(0);
-  for (const sequence of [1, 2]) world.send(sequence);
-  const isEmpty = world.hosts.watchEmptying();
+  assert.equal(parked(), "open", "it has moved to a lane");
+  world.send(2);
+  const held = world.hosts.watchHeld();
   world.send(3);
-  world.write(0, 3, 3, 1);
-  assert.ok(!isEmpty());
-  world.write(0, 0, 3, 2);
-  assert.ok(isEmpty());
-  assert.equal(world.hosts.items, 1);
+  world.write(0, 3, 1);
+  assert.equal(parked(), "received");
+  assert.equal(held(), "open");
+  world.write(0, 0, 2);
+  assert.equal(held(), "received", "the third has come later");
+  world.down(0);
+  assert.equal(held(), "open", "whether the peer lives nobody knows");
+  world.up(0);
+  world.write(0, 0, 2, 2);
+  assert.deepEqual([parked(), held(), world.hosts.items], ["gone", "gone", 1]);
 });
 
-Deno.test("HostLinks.isWithPeers is true when all it holds has been received by those who live", async () => {
+Deno.test("HostLinks.watchHeld() sees what goes back as gone, and follows what changes lanes", async () => {
   using world = new World();
-  assert.ok(world.hosts.isWithPeers);
-  world.send(1);
-  assert.ok(!world.hosts.isWithPeers, "it waits for an endpoint");
-  await world.list(0);
+  await world.list(0, 1);
   world.up(0);
-  assert.ok(!world.hosts.isWithPeers);
-  world.write(0, 1, 1);
-  assert.ok(world.hosts.isWithPeers);
+  for (const sequence of [1, 2]) world.send(sequence);
+  const moved = world.hosts.watchHeld();
   world.down(0);
-  assert.ok(!world.hosts.isWithPeers);
+  world.up(1);
+  await world.list(1);
+  assert.equal(world.hosts.items, 2);
+  assert.equal(moved(), "open");
+  world.write(1, 2, 2, 2);
+  assert.equal(moved(), "gone");
+  world.send(3);
+  const returned = world.hosts.watchHeld();
+  world.hosts.giveBackAll("expired");
+  assert.equal(returned(), "gone");
 });
 
 Deno.test("HostLinks slows who feeds a live lane that is over, until that is down, or has emptied or given all back", async () => {

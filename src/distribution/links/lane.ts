@@ -108,13 +108,6 @@ export class Lane {
     return this.#next - 1 - this.#sent;
   }
 
-  /**
-   * True when it holds nothing but what the process at its other end has received, and that one lives.
-   */
-  get isWithPeer(): boolean {
-    return this.#entries.size === 0 || (this.isLive && this.#received === this.#next - 1);
-  }
-
   /** The last number written since the link came up. */
   get sent(): number {
     return this.#sent;

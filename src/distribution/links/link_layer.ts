@@ -5,6 +5,7 @@ import { listen } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, LinkTraffic } from "../mod.ts";
+import { HeldWatch } from "./held_watch.ts";
 import { HostLinks } from "./host_links.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
 import { IncomingLink } from "./incoming_link.ts";
@@ -66,8 +67,6 @@ const LOGGED_REFUSALS = { perSec: 1, burst: 100 };
 
 /** Milliseconds between looks at whether a drain or the end of all connections is done. */
 const CHECK_MS = 10;
-/** Milliseconds in which a stanza that a peer has received is mostly settled, unless it is kept there. */
-const RECEIVED_MS = 1000;
 
 /**
  * The links of one process in one scope: accepts those of other nodes, keeps its own to theirs, and
@@ -90,9 +89,8 @@ export class LinkLayer {
   #cancelTick: CancelTimer | undefined;
   #cancelHosts: CancelTimer | undefined;
   #hasHostsFailed = false;
-  /** Since when the lanes have held nothing but what peers have received. */
-  #withPeersSinceMs: number | undefined;
   #lanes = 0;
+  #givenBack = 0;
 
   constructor(config: LinkLayerConfig) {
     this.#config = config;
@@ -106,7 +104,13 @@ export class LinkLayer {
       identity: config.identity,
       options,
       tls: config.tls,
-      handlers: config.handlers,
+      handlers: {
+        ...config.handlers,
+        returned: (envelope, reason) => {
+          this.#givenBack++;
+          config.handlers.returned(envelope, reason);
+        },
+      },
       traffic: config.traffic,
       endpoints: config.endpoints,
       inbound: new InboundLanes(options),
@@ -209,6 +213,11 @@ export class LinkLayer {
     return this.#hosts.get(destination)?.isGone ?? false;
   }
 
+  /** True when nothing is sent to `destination` any more: it comes back at once. */
+  isGivenUp(destination: string): boolean {
+    return this.#phase === "closed" || this.#hosts.get(destination)?.isGivenUp === true;
+  }
+
   /** What waits for `destination` is routed anew soon, unless that is reached before. */
   reconsider(destination: string): void {
     this.#hosts.get(destination)?.reconsider();
@@ -286,23 +295,9 @@ export class LinkLayer {
     await this.#hosts.get(host)?.refresh();
   }
 
-  /**
-   * True when the lanes hold nothing, or since `RECEIVED_MS` nothing but what peers that live have
-   * received: that is theirs to see to, as for a client that sleeps, and may stay so for long. Right only
-   * for somebody who asks again and again.
-   */
-  get isSeenTo(): boolean {
-    let isEmpty = true;
-    for (const host of this.#hosts.values()) {
-      if (!host.isWithPeers) {
-        this.#withPeersSinceMs = undefined;
-        return false;
-      }
-      isEmpty &&= host.items === 0;
-    }
-    const nowMs = this.#shared.clock.monotonicMs();
-    this.#withPeersSinceMs ??= nowMs;
-    return isEmpty || nowMs - this.#withPeersSinceMs >= RECEIVED_MS;
+  /** Watches what the lanes hold now. */
+  watchHeld(): HeldWatch {
+    return new HeldWatch(this.#hosts.values(), this.#shared.clock, () => this.#givenBack);
   }
 
   /** Hosts, endpoints and links as they are now. */
@@ -311,17 +306,8 @@ export class LinkLayer {
   }
 
   /**
-   * Gives back, with `leaving`, what is held for destinations that have not received it, and what comes
-   * for them from now on. The links that they have to us stay, as do those to all others: what was
-   * received here can be settled yet. Followed by `drain`.
-   */
-  giveUpStuck(): void {
-    for (const host of this.#hosts.values()) if (!host.isWithPeers) host.giveUp();
-  }
-
-  /**
    * Leaves in order: accepts no more links and grants no more credit, goes on until everything that
-   * is held here and was received from peers is settled, or is with peers that see to it (`isSeenTo`),
+   * is held here and was received from peers is settled, or is with peers that see to it (`HeldWatch`),
    * or `withinMs` have passed, says GOODBYE, and gives the rest back with `leaving`. From then on `send`
    * gives back too. Ends with `close`.
    *
@@ -331,17 +317,15 @@ export class LinkLayer {
   async drain(withinMs: number): Promise<void> {
     if (this.#phase !== "running") return;
     this.#phase = "draining";
-    this.#withPeersSinceMs = undefined;
     const { clock, log, scope } = this.#shared;
     await Promise.all(this.#listeners.map((listener) => listener.close()));
     for (const link of this.#incoming) link.freeze();
     const deadlineMs = clock.monotonicMs() + withinMs;
-    const ends = [
-      ...[...this.#hosts.values()].map((host) => host.watchEmptying()),
-      ...[...this.#incoming].map((link) => link.watchSettling()),
-    ];
-    const isDone = () => ends.every((isOver) => isOver());
-    await this.#wait(() => isDone() || this.#isKept() || clock.monotonicMs() >= deadlineMs);
+    const held = this.watchHeld();
+    const settling = Array.from(this.#incoming, (link) => link.watchSettling());
+    const isDone = () => held.isGone && settling.every((isOver) => isOver());
+    const isKept = () => held.isSeenTo && !held.isGone;
+    await this.#wait(() => isDone() || isKept() || clock.monotonicMs() >= deadlineMs);
     log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
     for (const host of this.#hosts.values()) host.giveBackAll("leaving");
@@ -386,13 +370,6 @@ export class LinkLayer {
 
   #isAnyHostOpen(): boolean {
     for (const host of this.#hosts.values()) if (host.openLinks > 0) return true;
-    return false;
-  }
-
-  /** True when all that is left in the lanes is kept by peers. */
-  #isKept(): boolean {
-    const isSeenTo = this.isSeenTo;
-    for (const host of this.#hosts.values()) if (host.items > 0) return isSeenTo;
     return false;
   }
 

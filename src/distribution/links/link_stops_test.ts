@@ -54,15 +54,19 @@ Deno.test("LinkLayer.drain() does not wait for what a live peer has received and
   await dc2.links.listen();
   dc1.endpoints.set(DC2, [dc2.address]);
   dc1.links.start();
-  assert.equal(dc1.links.isSeenTo, true, "nothing is held");
+  assert.equal(dc1.links.watchHeld().isSeenTo, true, "nothing is held");
   const settler = new TestSettler();
   dc1.links.send(DC2, testEnvelope(1, { settler }));
-  assert.equal(dc1.links.isSeenTo, false, "nobody has received it");
-  await dc1.until(() => dc1.links.isSeenTo, "it is with dc2, and stays there");
+  const first = dc1.links.watchHeld();
+  assert.equal(first.isSeenTo, false, "nobody has received it");
+  await dc1.until(() => first.isSeenTo, "it is with dc2, and stays there");
+  assert.deepEqual([first.isGone, first.hasGivenBack], [false, false]);
   assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1);
   dc1.links.send("dc3.example.com", testEnvelope(2));
-  assert.equal(dc1.links.isSeenTo, false, "nobody has received the second");
+  assert.equal(dc1.links.watchHeld().isSeenTo, false, "nobody has received the second");
+  assert.equal(first.isSeenTo, true, "it came later");
   dc1.links.remove("dc3.example.com");
+  assert.equal(first.hasGivenBack, true);
   await dc1.links.drain(3_600_000);
   assert.equal(settler.settled.length, 1, "it is dc2's to see to");
   assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
@@ -86,7 +90,7 @@ Deno.test("LinkLayer.drain() of the receiving node settles first and takes no mo
   await dc1.until(() => dc1.metrics.value(`outgoing_closed_total ${DC2}`) === 1, "in order");
 });
 
-Deno.test("LinkLayer.giveUpStuck() gives back what nobody has received, and lets the rest be settled", async () => {
+Deno.test("HeldWatch.giveUpStuck() gives back what nobody has received, and lets the rest be settled", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -106,7 +110,12 @@ Deno.test("LinkLayer.giveUpStuck() gives back what nobody has received, and lets
   await dc1.until(() => dc1.received.length === 3, "dc2's are at dc1");
   await dc2.until(() => dc2.received.length === 3, "dc1's are at dc2");
   await dc1.until(() => toDc2.heldNumbers.length === 3, "dc2 has said that it has them");
-  dc1.links.giveUpStuck();
+  assert.equal(dc1.links.isGivenUp("dc3.example.com"), false);
+  dc1.links.watchHeld().giveUpStuck();
+  assert.deepEqual([DC2, "dc3.example.com"].map((each) => dc1.links.isGivenUp(each)), [
+    false,
+    true,
+  ]);
   assert.deepEqual(
     dc1.returned,
     numbers(11, 13).map((sequence) => ({ sequence, reason: "leaving", mayBeRepeat: false })),

@@ -49,7 +49,7 @@ export interface Placements {
 export interface Handover {
   /** Takes `envelope` over; what cannot be sent in the end comes back through `handedBack`. */
   send(node: string, envelope: Envelope): void;
-  /** True while the node's process has ended: nothing is handed to it. */
+  /** True while the node's process has ended, or nothing is sent there any more. */
   isGone(node: string): boolean;
   /** Somebody waits for the fate of what `node` was handed: if it cannot be reached, it comes back. */
   reconsider(node: string): void;

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { HeldWatch } from "./held_watch.ts";
+import type { HeldState } from "./host_links.ts";
+
+/** A destination that is in the state that the test says. */
+class Host {
+  state: HeldState = "open";
+  openLinks = 1;
+  isGivenUp = false;
+
+  watchHeld() {
+    return () => this.state;
+  }
+
+  giveUp(): void {
+    this.isGivenUp = true;
+  }
+}
+
+function watched(...hosts: readonly Host[]) {
+  const clock = new ManualClock();
+  let givenBack = 7;
+  const watch = new HeldWatch(hosts, clock, () => givenBack);
+  return { clock, watch, giveBack: () => givenBack++ };
+}
+
+Deno.test("HeldWatch.isSeenTo once all is gone, or has been with peers for a second on end", () => {
+  const [one, other] = [new Host(), new Host()];
+  const { clock, watch } = watched(one, other);
+  one.state = "received";
+  assert.equal(watch.isSeenTo, false);
+  other.state = "gone";
+  assert.equal(watch.isSeenTo, false);
+  clock.advance(999);
+  assert.equal(watch.isSeenTo, false);
+  one.state = "open"; // its link was cut
+  assert.equal(watch.isSeenTo, false);
+  one.state = "received";
+  clock.advance(1000);
+  assert.equal(watch.isSeenTo, false);
+  clock.advance(1000);
+  assert.deepEqual([watch.isSeenTo, watch.isGone], [true, false]);
+  one.state = "gone";
+  assert.deepEqual([watch.isSeenTo, watch.isGone], [true, true]);
+  assert.deepEqual([watched().watch.isSeenTo, watched().watch.isGone], [true, true]);
+});
+
+Deno.test("HeldWatch.hasGivenBack of what lanes have given back since it began", () => {
+  const { watch, giveBack } = watched(new Host());
+  assert.equal(watch.hasGivenBack, false);
+  giveBack();
+  assert.equal(watch.hasGivenBack, true);
+});
+
+Deno.test("HeldWatch.giveUpStuck() leaves alone whom nothing was sent just now over a link that is up", () => {
+  const [busy, cut, done, received] = [new Host(), new Host(), new Host(), new Host()];
+  cut.openLinks = 0;
+  done.state = "gone";
+  received.state = "received";
+  const all = [busy, cut, done, received];
+  const { clock, watch } = watched(...all);
+  clock.advance(999);
+  watch.giveUpStuck();
+  assert.deepEqual(all.map(({ isGivenUp }) => isGivenUp), [false, true, false, false]);
+  clock.advance(1);
+  watch.giveUpStuck();
+  assert.deepEqual(all.map(({ isGivenUp }) => isGivenUp), [true, true, false, false]);
+});

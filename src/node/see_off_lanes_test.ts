@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../base/mod.ts";
+import { seeOffLanes } from "./see_off_lanes.ts";
+
+/** Links that tell what the test says, one row for each round. */
+class Layer {
+  readonly given: number[] = [];
+  rounds = 0;
+  readonly #isSeenTo: (round: number) => boolean;
+  readonly #hasGivenBack: (round: number) => boolean;
+
+  constructor(isSeenTo: (round: number) => boolean, hasGivenBack: (round: number) => boolean) {
+    this.#isSeenTo = isSeenTo;
+    this.#hasGivenBack = hasGivenBack;
+  }
+
+  watchHeld() {
+    const round = ++this.rounds;
+    const [isSeenTo, hasGivenBack] = [this.#isSeenTo, this.#hasGivenBack];
+    return {
+      get isSeenTo() {
+        return isSeenTo(round);
+      },
+      get hasGivenBack() {
+        return hasGivenBack(round);
+      },
+      giveUpStuck: () => void this.given.push(round),
+    };
+  }
+}
+
+async function seeOff(...layers: readonly Layer[]) {
+  const clock = new ManualClock();
+  let drained = 0;
+  let outcome: boolean | undefined;
+  const done = seeOffLanes(layers, {
+    clock,
+    withinMs: 1000,
+    drainRouter: () => Promise.resolve(void drained++),
+  }).then((isDone) => outcome = isDone);
+  for (let turn = 0; turn < 200 && outcome === undefined; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (outcome === undefined) clock.advance(10);
+  }
+  await done;
+  return { outcome, drained, tookMs: clock.monotonicMs() };
+}
+
+const yes = () => true;
+const no = () => false;
+
+Deno.test("seeOffLanes() is done at once where nothing is held", async () => {
+  const layers = [new Layer(yes, no), new Layer(yes, no)];
+  const { outcome, drained } = await seeOff(...layers);
+  assert.deepEqual([outcome, drained, layers.map(({ rounds }) => rounds)], [true, 1, [1, 1]]);
+});
+
+Deno.test("seeOffLanes() begins anew for what lanes have given back, which may be in others by then", async () => {
+  const mesh = new Layer(yes, (round) => round < 3);
+  const cluster = new Layer(yes, no);
+  const { outcome, drained } = await seeOff(mesh, cluster);
+  assert.deepEqual([outcome, drained, mesh.rounds, cluster.rounds], [true, 3, 3, 3]);
+  assert.deepEqual(mesh.given, []);
+});
+
+Deno.test("seeOffLanes() gives up what is stuck when its time is over, of every round", async () => {
+  const mesh = new Layer(yes, (round) => round === 1);
+  const cluster = new Layer((round) => round === 1, no);
+  const { outcome, tookMs } = await seeOff(mesh, cluster);
+  assert.equal(outcome, false);
+  assert.ok(tookMs >= 1000);
+  assert.deepEqual([mesh.given, cluster.given], [[1, 2], [1, 2]]);
+});
