@@ -35,6 +35,11 @@ export class HeldWatch {
     return this.#hosts.every(({ look }) => look() === "gone");
   }
 
+  /** True when nobody has said to have received some of it. */
+  get isOpen(): boolean {
+    return this.#hosts.some(({ look }) => look() === "open");
+  }
+
   /**
    * True when it is gone, or since `RECEIVED_MS` with peers that live: that is theirs to see to, as for a
    * client that sleeps, and may stay so for long. Right only for somebody who asks again and again.

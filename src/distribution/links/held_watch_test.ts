@@ -35,12 +35,12 @@ Deno.test("HeldWatch.isSeenTo once all is gone, or has been with peers for a sec
   clock.advance(999);
   assert.equal(watch.isSeenTo, false);
   one.state = "open"; // its link was cut
-  assert.equal(watch.isSeenTo, false);
+  assert.deepEqual([watch.isSeenTo, watch.isOpen], [false, true]);
   one.state = "received";
   clock.advance(1000);
   assert.equal(watch.isSeenTo, false);
   clock.advance(1000);
-  assert.deepEqual([watch.isSeenTo, watch.isGone], [true, false]);
+  assert.deepEqual([watch.isSeenTo, watch.isGone, watch.isOpen], [true, false, false]);
   one.state = "gone";
   assert.deepEqual([watch.isSeenTo, watch.isGone], [true, true]);
   assert.deepEqual([watched().watch.isSeenTo, watched().watch.isGone], [true, true]);

@@ -324,7 +324,7 @@ export class LinkLayer {
     const held = this.watchHeld();
     const settling = Array.from(this.#incoming, (link) => link.watchSettling());
     const isDone = () => held.isGone && settling.every((isOver) => isOver());
-    const isKept = () => held.isSeenTo && !held.isGone;
+    const isKept = () => held.isSeenTo && !held.isGone && !this.watchHeld().isOpen;
     await this.#wait(() => isDone() || isKept() || clock.monotonicMs() >= deadlineMs);
     log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
