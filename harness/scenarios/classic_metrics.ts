@@ -6,7 +6,7 @@ import { CLASSIC_NAMES, ClassicMetrics } from "./_classic_metrics.ts";
 import { Letters } from "./_letters.ts";
 import { Stage } from "./_stage.ts";
 
-const RESEND_AFTER_MS = 1500;
+const RESEND_AFTER_MS = 3000;
 const [DC1, DC2, DC3] = ["dc1.example.com", "dc2.example.com", "dc3.example.com"] as const;
 
 /** Each metric of the contract is driven to an exact value; at each step, every other stands still. */

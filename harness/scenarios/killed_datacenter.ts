@@ -160,7 +160,7 @@ async function untilLinked(cluster: Cluster, name: string): Promise<void> {
       async () =>
         (await Figures.read(datacenter))
           .sum("mod_global_distrib_links_open", { host: localHost }) > 0,
-      { what: `${datacenter.name} is linked to ${name}`, withinMs: 2000 },
+      { what: `${datacenter.name} is linked to ${name}` },
     );
   }
 }

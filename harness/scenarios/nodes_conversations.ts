@@ -42,12 +42,13 @@ export const NODES_CONVERSATIONS: Scenario = {
     await alice.presence({ priority: 5 });
     await desk.expectStanza(isPresence({ from: alice.jid, type: undefined }));
     for (const from of [bob, carol]) {
-      await cluster.until(async () => {
-        const body = crypto.randomUUID();
-        await from.sendMessage(bare(desk.jid), body);
-        await desk.expectMessage(body);
-        return await alice.expectMessage(body, 500).catch(() => undefined);
-      }, { what: `both of alice's clients get what ${from.jid} writes` });
+      await untilChat(
+        cluster,
+        from,
+        alice,
+        bare(desk.jid),
+        (body) => desk.expectMessage(body),
+      );
     }
     say("both of one priority: both get what is for her");
 

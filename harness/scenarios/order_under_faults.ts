@@ -30,6 +30,7 @@ const OPTIONS: ClusterOptions = {
       // A node renews what it publishes four times in this span: every second.
       redis: { ...redis, refresh_after: 4 },
       cache: { jid_lifetime_seconds: 1 },
+      bounce: { max_retries: 8 }, // nothing that waits is to come back, however slow the machine
     };
   },
 };

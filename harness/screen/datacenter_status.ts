@@ -26,10 +26,13 @@ const NOTHING = { sessions: 0, outPerSec: 0, inPerSec: 0, links: 0 };
 /** Watches one datacenter through the admin API of its nodes, as any monitoring would. */
 export class StatusReader {
   readonly #datacenter: Datacenter;
+  readonly #answerWithinMs: number;
   #last: Look | undefined;
 
-  constructor(datacenter: Datacenter) {
+  /** @param answerWithinMs who takes longer is `silent` */
+  constructor(datacenter: Datacenter, answerWithinMs = ANSWER_WITHIN_MS) {
     this.#datacenter = datacenter;
+    this.#answerWithinMs = answerWithinMs;
   }
 
   /** How the datacenter is now. Never rejects: what does not answer is shown as such. */
@@ -82,7 +85,7 @@ export class StatusReader {
   }
 
   async #get(path: string): Promise<Response> {
-    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+    const signal = AbortSignal.timeout(this.#answerWithinMs);
     return await fetch(this.#datacenter.adminUrl(path), { signal });
   }
 }

@@ -20,7 +20,7 @@ const FAKE = {
 Deno.test("StatusReader tells what runs, what is held and what has gone", async () => {
   await withCluster(FAKE, async (cluster) => {
     const dc1 = cluster.datacenter("dc1");
-    const reader = new StatusReader(dc1);
+    const reader = new StatusReader(dc1, 10_000);
     const ready = await reader.read();
     assert.deepEqual([ready.state, ready.sessions, ready.links, ready.redis], [
       "ready",

@@ -6,31 +6,41 @@ import { TestProxy } from "./_test_peers.ts";
 
 Deno.test("LinkLayer gives everything back when a datacenter is gone for expireAfterMs", async () => {
   using authority = await TestAuthority.create();
-  const options = { expireAfterMs: 150 };
-  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
+  const clock = new ManualClock();
+  const options = { expireAfterMs: 150, tickMs: 10 };
+  const tls = await authority.holder(DC1);
+  await using dc1 = new TestNode(DC1, { tls, options, clock, listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
   dc2.settlesAtOnce = false;
   await dc2.links.listen();
   await using proxy = await TestProxy.to(dc2.address);
   dc1.endpoints.set(DC2, [proxy.address]);
   dc1.links.start();
+  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the link is up");
   dc1.links.send(DC2, testEnvelope(1));
   await dc2.until(() => dc2.received.length === 1, "the first is there");
   proxy.block();
   await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 0, "the link is down");
   dc1.links.send(DC2, testEnvelope(2));
-  await dc1.until(() => dc1.returned.length === 2, "both came back");
+  clock.advance(140);
+  assert.deepEqual(dc1.returned, []);
+  clock.advance(10);
   assert.deepEqual(dc1.returned, [
     { sequence: 1, reason: "expired", mayBeRepeat: true },
     { sequence: 2, reason: "expired", mayBeRepeat: false },
   ]);
   dc1.links.send(DC2, testEnvelope(3));
-  await dc1.until(() => dc1.returned.length === 3, "while it is gone they come back soon");
+  clock.advance(10);
+  assert.equal(dc1.returned.length, 3, "while it is gone they come back soon");
   proxy.unblock();
-  await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "the link is up again");
+  await dc1.until(() => {
+    clock.advance(10);
+    return dc1.links.snapshot().hosts[0]?.openLinks === 1;
+  }, "the link is up again");
   dc1.links.send(DC2, testEnvelope(4));
   await dc2.until(() => dc2.received.length === 2, "and used");
   assert.deepEqual(dc2.sequences, [1, 4]);
+  await close(dc1, clock);
 });
 
 Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and again, in order", async () => {
@@ -136,20 +146,23 @@ for (const [recipients, lookedFor] of [[1_000, 1_000], [1_001, 1_000]] as const)
 }
 
 Deno.test("LinkLayer lets what is routed anew expire, though it is never there when time runs out", async () => {
+  const clock = new ManualClock();
   const options = { tickMs: 10, rerouteFirstMs: 1, expireAfterMs: 200 };
-  await using dc1 = new TestNode(DC1, { tls: undefined, options, listen: [] });
+  await using dc1 = new TestNode(DC1, { tls: undefined, options, clock, listen: [] });
   dc1.endpoints.set(DC2, []);
   dc1.links.start();
   dc1.links.send(DC2, testEnvelope(1));
   let seen = 0;
-  await dc1.until(() => {
+  for (let ms = 0; ms < 300 && dc1.returned.at(-1)?.reason !== "expired"; ms++) {
+    clock.advance(1);
     // Looked up afresh, which takes a moment, and sent here again.
     for (; dc1.returned[seen]?.reason === "peer-gone"; seen++) {
-      setTimeout(() => dc1.links.send(DC2, testEnvelope(1)), 1);
+      clock.after(1, () => dc1.links.send(DC2, testEnvelope(1)));
     }
-    return dc1.returned.at(-1)?.reason === "expired";
-  }, "it expires");
+  }
   assert.ok(seen > 0, "it was routed anew before");
+  assert.deepEqual(dc1.returned.map(({ reason }) => reason).slice(seen), ["expired"]);
+  await close(dc1, clock);
 });
 
 Deno.test("LinkLayer routes anew what waits for nobody after rerouteFirstMs, then twice as long", async () => {

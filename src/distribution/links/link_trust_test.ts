@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { ManualClock } from "../../base/mod.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
 import { ackFrame, FRAME_TYPE, pingFrame, retireFrame, stanzaFrame } from "../wire/mod.ts";
+import { close } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
 import { rawListener, RawPeer, testHello } from "./_test_peers.ts";
 
@@ -23,9 +25,13 @@ class Scene implements AsyncDisposable {
     this.dc3 = dc3;
   }
 
-  static async start(options: ConstructorParameters<typeof TestNode>[1]["options"] = {}) {
+  static async start(
+    options: ConstructorParameters<typeof TestNode>[1]["options"] = {},
+    clock?: ManualClock,
+  ) {
     const authority = await TestAuthority.create();
-    const dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options });
+    const tls = await authority.holder(DC1);
+    const dc1 = new TestNode(DC1, { tls, options, ...(clock === undefined ? {} : { clock }) });
     const dc3 = new TestNode(DC3, { tls: await authority.holder(DC3), listen: [] });
     await dc1.links.listen();
     dc3.endpoints.set(DC1, [dc1.address]);
@@ -164,7 +170,11 @@ Deno.test("LinkLayer ends a link on each kind of broken input, by name, and that
   wrongJid.set(new TextEncoder().encode("ALICE"), 48 + DC2.length);
   const cases: readonly (readonly [string, Uint8Array[], string])[] = [
     ["garbage", [new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n")], "malformed"],
-    ["random bytes", [crypto.getRandomValues(new Uint8Array(5000)).fill(9, 4, 5)], "malformed"],
+    [
+      "random bytes",
+      [crypto.getRandomValues(new Uint8Array(5000)).fill(0, 0, 3).fill(99, 3, 4).fill(9, 4, 5)],
+      "malformed",
+    ],
     ["4 GB before HELLO", [Uint8Array.of(255, 255, 255, 255)], "too-large"],
     ["4 GB by its length", [hello, Uint8Array.of(255, 255, 255, 255, 2)], "too-large"],
     ["a stanza before HELLO", [stanza], "malformed"],
@@ -242,11 +252,19 @@ Deno.test("LinkLayer drops a number that it has had, on the same connection and 
 });
 
 Deno.test("LinkLayer ends a peer that says nothing, at its limit", async () => {
-  await using scene = await Scene.start({ helloTimeoutMs: 300 });
+  const clock = new ManualClock();
+  await using scene = await Scene.start({ helloTimeoutMs: 300, tickMs: 100 }, clock);
   const peer = await scene.peer();
+  const { dc1 } = scene;
+  await dc1.until(() => dc1.links.snapshot().incoming.length === 2, "it is there");
+  clock.advance(200);
+  assert.deepEqual(scene.refusals(), []);
+  clock.advance(100);
   await peer.ended;
   assert.equal(peer.goodbye?.reason, "timeout");
   await scene.refused("timeout");
+  await scene.dc3.links.close();
+  await close(dc1, clock);
 });
 
 Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more away", async () => {

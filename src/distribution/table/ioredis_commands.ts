@@ -333,7 +333,7 @@ function hash(text: string): number {
 
 async function closeOne(redis: Redis): Promise<void> {
   const stream = redis.stream;
-  const isGone = stream === undefined || stream === null || stream.destroyed;
+  const isGone = stream === undefined || stream === null || stream.closed;
   const ended = isGone ? undefined : new Promise<void>((resolve) => stream.once("close", resolve));
   redis.disconnect();
   stream?.destroy(); // a connection attempt into the void would take its whole timeout
