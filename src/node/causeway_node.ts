@@ -194,6 +194,7 @@ export class CausewayNode {
         locate: (jid) => this.#table.locate(jid),
         learn: (jid, host) => this.#table.learn(jid, host),
         forget: (jid) => this.#table.forget(jid),
+        expire: (jid) => this.#table.expire(jid),
       },
       local: new DatacenterSide({
         domains,
@@ -201,7 +202,8 @@ export class CausewayNode {
         placements: this.#table,
         handover: {
           send: (node, envelope) => this.#openCluster.send(node, envelope),
-          isGone: (node) => this.#openCluster.isGone(node) || this.#openCluster.isGivenUp(node),
+          isGone: (node) => this.#openCluster.isGone(node),
+          isGivenUp: (node) => this.#openCluster.isGivenUp(node),
           reconsider: (node) => this.#openCluster.reconsider(node),
         },
         resume: (returned, waiting) => this.#router.resume(returned, waiting),
@@ -384,8 +386,9 @@ export class CausewayNode {
     // Other datacenters go on sending until they learn that we leave: the way to where their
     // recipients are by now, the other nodes, stays open longer. What those hand over late and
     // nobody can answer any more stays with them, unsettled.
-    await this.#links?.drain(budget.halfMs());
-    await this.#cluster?.drain(budget.halfMs());
+    const routed = () => this.#router.idle();
+    await this.#links?.drain(budget.halfMs(), routed);
+    await this.#cluster?.drain(budget.halfMs(), routed);
     await drainRouter();
     await wait("table", this.#table.close());
     // What a peer that does not answer leaves half open ends with the process.

@@ -31,6 +31,7 @@ export async function seeOffLanes(
   const deadlineMs = clock.monotonicMs() + withinMs;
   const rounds: (readonly ReturnType<SeenOff["watchHeld"]>[])[] = [];
   for (;;) {
+    await drainRouter(Math.max(0, deadlineMs - clock.monotonicMs()));
     const round = layers.map((layer) => layer.watchHeld());
     rounds.push(round);
     // Each looks each time: they note since when all of theirs has been received.
@@ -41,7 +42,6 @@ export async function seeOffLanes(
       }
       await new Promise<void>((resolve) => clock.after(CHECK_MS, resolve));
     }
-    await drainRouter(Math.max(0, deadlineMs - clock.monotonicMs()));
     if (!round.some((watch) => watch.hasGivenBack)) return true;
   }
 }

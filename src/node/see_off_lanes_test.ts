@@ -71,3 +71,17 @@ Deno.test("seeOffLanes() gives up what is stuck when its time is over, of every 
   assert.ok(tookMs >= 1000);
   assert.deepEqual([mesh.given, cluster.given], [[1, 2], [1, 2]]);
 });
+
+Deno.test("seeOffLanes() looks at what the router has put into a lane before its first look", async () => {
+  const clock = new ManualClock();
+  const seen: string[] = [];
+  const layer = {
+    watchHeld() {
+      seen.push("watched");
+      return { isSeenTo: true, hasGivenBack: false, giveUpStuck: () => {} };
+    },
+  };
+  const drainRouter = () => Promise.resolve(void seen.push("drained"));
+  assert.equal(await seeOffLanes([layer], { clock, withinMs: 1000, drainRouter }), true);
+  assert.deepEqual(seen, ["drained", "watched"]);
+});

@@ -39,8 +39,12 @@ export function sessionResumption(
     memory,
     peers: {
       hasEnded: ({ process, host, nodeName }) => {
-        const place = host === localHost ? nodeName : host;
-        return parts.links().some((layer) => layer.hasEnded(place, process) || layer.isGone(place));
+        const isOurs = host === localHost;
+        const place = isOurs ? nodeName : host;
+        // Where another datacenter listens we may have from somebody else, who may be wrong.
+        return parts.links().some((layer) =>
+          layer.hasEnded(place, process) || (isOurs && layer.isGone(place))
+        );
       },
       mayBring: (fields) =>
         checkStanza(fields, {

@@ -9,6 +9,13 @@ const STUCK_MS = 1000;
 /** A destination, as far as it is watched. */
 type WatchedHost = Pick<HostLinks, "watchHeld" | "openLinks" | "giveUp">;
 
+interface Watched {
+  readonly host: WatchedHost;
+  readonly look: () => HeldState;
+  /** Monotonic milliseconds since when what is looked at has been there. */
+  sinceMs: number;
+}
+
 /**
  * What the lanes of a `LinkLayer` held at one moment, and what has become of it. New stanzas may come all
  * the time, from peers that have not heard yet that this node leaves: nobody waits for those.
@@ -17,8 +24,7 @@ export class HeldWatch {
   readonly #clock: Clock;
   readonly #givenBack: () => number;
   readonly #givenBackBefore: number;
-  readonly #sinceMs: number;
-  readonly #hosts: readonly { readonly host: WatchedHost; readonly look: () => HeldState }[];
+  readonly #hosts: readonly Watched[];
   #receivedSinceMs: number | undefined;
 
   /** @param givenBack how many stanzas lanes have given back so far */
@@ -26,8 +32,11 @@ export class HeldWatch {
     this.#clock = clock;
     this.#givenBack = givenBack;
     this.#givenBackBefore = givenBack();
-    this.#sinceMs = clock.monotonicMs();
-    this.#hosts = Array.from(hosts, (host) => ({ host, look: host.watchHeld() }));
+    this.#hosts = Array.from(hosts, (host) => {
+      const watched: Watched = { host, look: () => look(), sinceMs: clock.monotonicMs() };
+      const look = host.watchHeld(() => watched.sinceMs = clock.monotonicMs());
+      return watched;
+    });
   }
 
   /** True when none of it is in a lane any more. */
@@ -65,9 +74,10 @@ export class HeldWatch {
    * they have to us stay, as do those to all others: what was received here can be settled yet.
    */
   giveUpStuck(): void {
-    const hadTime = this.#clock.monotonicMs() - this.#sinceMs >= STUCK_MS;
-    for (const { host, look } of this.#hosts) {
-      if (look() === "open" && (hadTime || host.openLinks === 0)) host.giveUp();
+    for (const watched of this.#hosts) {
+      if (watched.look() !== "open") continue;
+      const hadTime = this.#clock.monotonicMs() - watched.sinceMs >= STUCK_MS;
+      if (hadTime || watched.host.openLinks === 0) watched.host.giveUp();
     }
   }
 }

@@ -9,7 +9,10 @@ class Host {
   openLinks = 1;
   isGivenUp = false;
 
-  watchHeld() {
+  beginAnew = () => {};
+
+  watchHeld(anew: () => void) {
+    this.beginAnew = anew;
     return () => this.state;
   }
 
@@ -66,4 +69,17 @@ Deno.test("HeldWatch.giveUpStuck() leaves alone whom nothing was sent just now o
   clock.advance(1);
   watch.giveUpStuck();
   assert.deepEqual(all.map(({ isGivenUp }) => isGivenUp), [true, true, false, false]);
+});
+
+Deno.test("HeldWatch.giveUpStuck() gives what has changed lanes its time anew", () => {
+  const host = new Host();
+  const { clock, watch } = watched(host);
+  clock.advance(5000);
+  host.beginAnew();
+  clock.advance(999);
+  watch.giveUpStuck();
+  assert.equal(host.isGivenUp, false);
+  clock.advance(1);
+  watch.giveUpStuck();
+  assert.equal(host.isGivenUp, true);
 });

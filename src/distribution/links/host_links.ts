@@ -76,14 +76,17 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /**
    * Watches what the lanes hold now; what comes later does not count, except where stanzas have changed
    * lanes since: then all that is held then.
+   *
+   * @param anew called when it begins anew for that
    */
-  watchHeld(): () => HeldState {
+  watchHeld(anew: () => void = () => {}): () => HeldState {
     let moves = this.#moves;
     let marks = this.#marks();
     return () => {
       if (moves !== this.#moves) {
         moves = this.#moves;
         marks = this.#marks();
+        anew();
       }
       // A lane whose numbers go back has given back all that it held.
       marks = marks.filter(({ lane, last }) => lane.lastGone < last && last <= lane.last);

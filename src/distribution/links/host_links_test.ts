@@ -610,12 +610,14 @@ Deno.test("HostLinks.watchHeld() sees what goes back as gone, and follows what c
   await world.list(0, 1);
   world.up(0);
   for (const sequence of [1, 2]) world.send(sequence);
-  const moved = world.hosts.watchHeld();
+  let times = 0;
+  const moved = world.hosts.watchHeld(() => times++);
+  assert.deepEqual([moved(), times], ["open", 0]);
   world.down(0);
   world.up(1);
   await world.list(1);
   assert.equal(world.hosts.items, 2);
-  assert.equal(moved(), "open");
+  assert.deepEqual([moved(), moved(), times], ["open", "open", 1]);
   world.write(1, 2, 2, 2);
   assert.equal(moved(), "gone");
   world.send(3);

@@ -313,19 +313,29 @@ export class LinkLayer {
    *
    * What arrives while it waits is not waited for: peers have credit left, and under load there would
    * be no end. They send it elsewhere once they are told that we leave.
+   *
+   * @param routed resolves when what the lanes have given back is on its way again, perhaps in others
    */
-  async drain(withinMs: number): Promise<void> {
+  async drain(withinMs: number, routed: () => Promise<void> = async () => {}): Promise<void> {
     if (this.#phase !== "running") return;
     this.#phase = "draining";
     const { clock, log, scope } = this.#shared;
     await Promise.all(this.#listeners.map((listener) => listener.close()));
     for (const link of this.#incoming) link.freeze();
     const deadlineMs = clock.monotonicMs() + withinMs;
-    const held = this.watchHeld();
     const settling = Array.from(this.#incoming, (link) => link.watchSettling());
+    const isLate = () => clock.monotonicMs() >= deadlineMs;
+    let held = this.watchHeld();
     const isDone = () => held.isGone && settling.every((isOver) => isOver());
     const isKept = () => held.isSeenTo && !held.isGone && !this.watchHeld().isOpen;
-    await this.#wait(() => isDone() || isKept() || clock.monotonicMs() >= deadlineMs);
+    for (;;) {
+      await this.#wait(() => isDone() || isKept() || isLate());
+      if (!held.hasGivenBack || isLate()) break;
+      let isRouted = false;
+      routed().then(() => isRouted = true, () => isRouted = true);
+      await this.#wait(() => isRouted || isLate());
+      held = this.watchHeld();
+    }
     log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
     for (const host of this.#hosts.values()) host.giveBackAll("leaving");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { DC1, DC2, numbers } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+import { TestProxy } from "./_test_peers.ts";
 
 Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived there and gives back the rest", async () => {
   using authority = await TestAuthority.create();
@@ -70,6 +71,39 @@ Deno.test("LinkLayer.drain() does not wait for what a live peer has received and
   await dc1.links.drain(3_600_000);
   assert.equal(settler.settled.length, 1, "it is dc2's to see to");
   assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
+});
+
+Deno.test("LinkLayer.drain() waits for what a peer that restarts has given back, while that is looked up", async () => {
+  using authority = await TestAuthority.create();
+  await using old = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await using next = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  old.settlesAtOnce = false;
+  next.datacenterId = old.datacenterId;
+  for (const node of [old, next]) await node.links.listen();
+  await using proxy = await TestProxy.to(old.address);
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  const settler = new TestSettler();
+  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  await old.until(() => old.received.length === 3, "they are there");
+  let lookups = 0;
+  const drained = dc1.links.drain(10_000, async () => {
+    lookups++;
+    await dc1.until(() => dc1.returned.length === 3, "all have come back");
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+  });
+  proxy.retarget(next.address);
+  proxy.cut();
+  await drained;
+  assert.equal(lookups, 1);
+  assert.deepEqual(
+    dc1.returned.map(({ reason }) => reason),
+    numbers(1, 3).map(() => "peer-restarted"),
+  );
+  assert.deepEqual(next.sequences, numbers(1, 3));
+  assert.equal(settler.settled.length, 3);
 });
 
 Deno.test("LinkLayer.drain() of the receiving node settles first and takes no more", async () => {

@@ -69,6 +69,7 @@ export class RouterFixture {
           this.forgotten.push(jid.text);
           this.cache.delete(jid.text);
         },
+        expire: (jid) => void this.cache.delete(jid.text),
       },
       local: {
         servesDomain: (domain) => this.domains.has(domain),

@@ -77,7 +77,8 @@ export class DatacenterSide implements LocalDelivery {
   handOn(envelope: Envelope): boolean {
     const { placements, handover } = this.#deps;
     // The same for all stanzas, so that order holds.
-    const heir = [...placements.neighbours].filter((node) => !handover.isGone(node)).toSorted()[0];
+    const heir = [...placements.neighbours]
+      .filter((node) => !handover.isGone(node) && !handover.isGivenUp(node)).toSorted()[0];
     if (heir === undefined) return false;
     handover.send(heir, envelope);
     return true;

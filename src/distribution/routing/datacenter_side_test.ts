@@ -20,6 +20,7 @@ class Side {
   isUnplaced = false;
   readonly domains = new Set<string>();
   readonly gone = new Set<string>();
+  readonly givenUp = new Set<string>();
   readonly placed = new Map<string, readonly Placement[]>();
   readonly delivered: Envelope[] = [];
   readonly sent: { readonly node: string; readonly envelope: Envelope }[] = [];
@@ -50,6 +51,7 @@ class Side {
       handover: {
         send: (node, envelope) => void this.sent.push({ node, envelope }),
         isGone: (node) => this.gone.has(node),
+        isGivenUp: (node) => this.givenUp.has(node),
         reconsider: (node) => void this.reconsidered.push(node),
       },
       resume: (returned, waiting) => void this.resumed.push(...returned, ...waiting),
@@ -111,6 +113,20 @@ Deno.test("DatacenterSide.handOn() gives all to one and the same node that lives
   assert.equal(test.side.handOn(chat(`${BOB}/phone`)), true);
   assert.deepEqual(test.nodes, ["n2", "n2"]);
   assert.equal(test.sent[0]!.envelope, first);
+  test.givenUp.add("n2");
+  assert.equal(test.side.handOn(chat(BOB)), true);
+  test.givenUp.add("n3");
+  assert.equal(test.side.handOn(chat(BOB)), false);
+  assert.deepEqual(test.nodes, ["n2", "n2", "n3"]);
+});
+
+Deno.test("DatacenterSide hands what is for who is at a node that was given up to that node, and nobody else", () => {
+  const test = new Side();
+  test.own = { isHere: true, isResourceHere: false, priority: 1 };
+  test.place(BOB, ["n2", "phone", 1]);
+  test.givenUp.add("n2");
+  assert.equal(test.side.deliver(chat(`${BOB}/phone`)), "handed-over", "it comes back");
+  assert.deepEqual([test.nodes, test.delivered], [["n2"], []]);
 });
 
 Deno.test("DatacenterSide hands a user's stanza to the node that has the session, whole", () => {

@@ -21,6 +21,8 @@ export interface Locations {
   learn(jid: Jid, host: string): void;
   /** Drops what memory holds on `jid`, so that the next lookup asks Redis. */
   forget(jid: Jid): void;
+  /** As `forget`; but where Redis cannot be asked, what memory holds still counts. */
+  expire(jid: Jid): void;
 }
 
 /** A session, or a component's connection, on another node of this datacenter. */
@@ -49,8 +51,10 @@ export interface Placements {
 export interface Handover {
   /** Takes `envelope` over; what cannot be sent in the end comes back through `handedBack`. */
   send(node: string, envelope: Envelope): void;
-  /** True while the node's process has ended, or nothing is sent there any more. */
+  /** True while the node's process has ended: nothing is handed to it. */
   isGone(node: string): boolean;
+  /** True when what is sent there comes back at once. */
+  isGivenUp(node: string): boolean;
   /** Somebody waits for the fate of what `node` was handed: if it cannot be reached, it comes back. */
   reconsider(node: string): void;
 }

@@ -254,6 +254,7 @@ export class Router {
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = mayBeRepeat;
     envelope.isTakenBack = true;
+    envelope.cameFrom = undefined; // its recipient had it since, who may have gone there
     this.memory.forgetDelivered(envelope);
     this.#submitReturned(envelope);
   }
@@ -392,7 +393,7 @@ export class Router {
     }
     // Whoever passed it on looked at home first. To be sent back by what we remember, and to us again by
     // what they do, would use up its hops before either has heard of a login.
-    if (host !== undefined) this.#deps.locations.forget(key);
+    if (host !== undefined) this.#deps.locations.expire(key);
     return this.#deps.locations.locate(key).then((found) => () =>
       this.#dispatch(envelope, decision, key, found ?? null)
     );

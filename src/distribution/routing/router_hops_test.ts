@@ -80,6 +80,18 @@ Deno.test("Router sends back what the table places where it came from, until its
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
+Deno.test("Router.reroute() forgets where a stanza had come from: its recipient may have gone there", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  const envelope = fromLink(stanza(ALICE, BOB));
+  fixture.router.received(envelope, DC2);
+  fixture.cache.set(BOB, DC2);
+  fixture.router.reroute(envelope);
+  assert.deepEqual(fixture.sent.map(({ host }) => host), [DC2]);
+  assert.deepEqual(fixture.lookups, []);
+});
+
 Deno.test("Router asks nobody where what a datacenter passed on goes to a third", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, DC3);

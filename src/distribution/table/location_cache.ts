@@ -95,6 +95,15 @@ export class LocationCache {
     }
   }
 
+  /** Ends the lifetime of what is known of `jid` and of its bare JID. */
+  expire(jid: Jid): void {
+    const untilMs = this.#clock.monotonicMs();
+    const entries = jid.localpart === ""
+      ? [this.#domains.peek(jid.domainpart)]
+      : [this.#jids.peek(jid.text), this.#jids.peek(jid.bare.text)];
+    for (const entry of entries) if (entry !== undefined) entry.untilMs = untilMs;
+  }
+
   /** Drops everything: what happened lately may have been missed. */
   clear(): void {
     this.#jids.clear();

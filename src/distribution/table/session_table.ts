@@ -389,6 +389,11 @@ export class SessionTable {
     this.#placements.forgetKey(jid.localpart === "" ? jid.domainpart : jid.text);
   }
 
+  /** Has the next lookup of `jid` ask Redis; what memory holds still counts where that is away. */
+  expire(jid: Jid): void {
+    this.#cache.expire(jid);
+  }
+
   // ---- own sessions and components ---------------------------------------------------------
 
   /**

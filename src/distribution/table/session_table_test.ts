@@ -332,6 +332,30 @@ Deno.test("SessionTable.forget() makes the next lookup ask Redis", async () => {
   await test.table.close();
 });
 
+Deno.test("SessionTable.expire() makes the next lookup ask Redis, and memory answer where that is away or slow", async () => {
+  const test = await TestTable.started();
+  const eve = fullJid("eve", "x");
+  test.redis.apply(["SET", "eve@example.com", THERE]);
+  await test.table.locate(eve);
+  test.redis.apply(["SET", "eve@example.com", "dc3.example.com"]);
+  test.table.expire(eve);
+  assert.equal(test.table.cached(eve), undefined);
+  assert.equal(test.table.cached(eve.bare), undefined);
+  assert.equal(await test.table.locate(eve), "dc3.example.com");
+  test.table.expire(eve);
+  test.commands.latencyMs = 2_000;
+  const slow = test.table.locate(eve);
+  await advance(test.clock, 300, 50);
+  assert.equal(await slow, "dc3.example.com");
+  test.commands.latencyMs = 0;
+  await advance(test.clock, 8_000);
+  test.table.expire(eve);
+  test.commands.setUp(false);
+  assert.equal(test.table.cached(eve), "dc3.example.com");
+  test.table.expire(domainJid("nobody.example.com")); // nothing is known of it
+  await test.table.close();
+});
+
 Deno.test("SessionTable answers from old entries and its own sessions while Redis is away", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com", THERE]);
