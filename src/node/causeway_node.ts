@@ -443,6 +443,6 @@ export class CausewayNode {
   }
 
   #isComponentDomain(domain: Jid): boolean {
-    return typeof this.#table.cached(domain) === "string";
+    return this.#table.lastKnown(domain) !== undefined;
   }
 }

@@ -3,6 +3,8 @@ import type { HeldWatch } from "../distribution/links/mod.ts";
 
 /** Milliseconds between looks. */
 const CHECK_MS = 10;
+/** Milliseconds after which what a peer that is linked has not received is stuck; no more than half the time. */
+const STUCK_MS = 1000;
 
 /** The links of one scope, as far as a stop looks at them. */
 export interface SeenOff {
@@ -29,7 +31,9 @@ export async function seeOffLanes(
   { clock, withinMs, drainRouter }: SeeOffOptions,
 ): Promise<boolean> {
   const deadlineMs = clock.monotonicMs() + withinMs;
-  const rounds: (readonly ReturnType<SeenOff["watchHeld"]>[])[] = [];
+  const stuckMs = Math.min(STUCK_MS, withinMs / 2);
+  // From before the router is drained, which may take all the time.
+  const rounds = [layers.map((layer) => layer.watchHeld())];
   for (;;) {
     await drainRouter(Math.max(0, deadlineMs - clock.monotonicMs()));
     const round = layers.map((layer) => layer.watchHeld());
@@ -37,7 +41,7 @@ export async function seeOffLanes(
     // Each looks each time: they note since when all of theirs has been received.
     while (!round.map((watch) => watch.isSeenTo).every((isSeenTo) => isSeenTo)) {
       if (clock.monotonicMs() >= deadlineMs) {
-        for (const watch of rounds.flat()) watch.giveUpStuck();
+        for (const watch of rounds.flat()) watch.giveUpStuck(stuckMs);
         return false;
       }
       await new Promise<void>((resolve) => clock.after(CHECK_MS, resolve));

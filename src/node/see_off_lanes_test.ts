@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
+import { HeldWatch } from "../distribution/links/mod.ts";
 import { seeOffLanes } from "./see_off_lanes.ts";
 
 /** Links that tell what the test says, one row for each round. */
@@ -52,24 +53,24 @@ const no = () => false;
 Deno.test("seeOffLanes() is done at once where nothing is held", async () => {
   const layers = [new Layer(yes, no), new Layer(yes, no)];
   const { outcome, drained } = await seeOff(...layers);
-  assert.deepEqual([outcome, drained, layers.map(({ rounds }) => rounds)], [true, 1, [1, 1]]);
+  assert.deepEqual([outcome, drained, layers.map(({ rounds }) => rounds)], [true, 1, [2, 2]]);
 });
 
 Deno.test("seeOffLanes() begins anew for what lanes have given back, which may be in others by then", async () => {
-  const mesh = new Layer(yes, (round) => round < 3);
+  const mesh = new Layer(yes, (round) => round < 4);
   const cluster = new Layer(yes, no);
   const { outcome, drained } = await seeOff(mesh, cluster);
-  assert.deepEqual([outcome, drained, mesh.rounds, cluster.rounds], [true, 3, 3, 3]);
+  assert.deepEqual([outcome, drained, mesh.rounds, cluster.rounds], [true, 3, 4, 4]);
   assert.deepEqual(mesh.given, []);
 });
 
 Deno.test("seeOffLanes() gives up what is stuck when its time is over, of every round", async () => {
-  const mesh = new Layer(yes, (round) => round === 1);
-  const cluster = new Layer((round) => round === 1, no);
+  const mesh = new Layer(yes, (round) => round === 2);
+  const cluster = new Layer((round) => round < 3, no);
   const { outcome, tookMs } = await seeOff(mesh, cluster);
   assert.equal(outcome, false);
   assert.ok(tookMs >= 1000);
-  assert.deepEqual([mesh.given, cluster.given], [[1, 2], [1, 2]]);
+  assert.deepEqual([mesh.given, cluster.given], [[1, 2, 3], [1, 2, 3]]);
 });
 
 Deno.test("seeOffLanes() looks at what the router has put into a lane before its first look", async () => {
@@ -83,5 +84,21 @@ Deno.test("seeOffLanes() looks at what the router has put into a lane before its
   };
   const drainRouter = () => Promise.resolve(void seen.push("drained"));
   assert.equal(await seeOffLanes([layer], { clock, withinMs: 1000, drainRouter }), true);
-  assert.deepEqual(seen, ["drained", "watched"]);
+  assert.deepEqual(seen, ["watched", "drained", "watched"]);
+});
+
+Deno.test("seeOffLanes() gives up who was stuck while the router took all the time, however short", async () => {
+  for (const withinMs of [400, 2000]) {
+    const clock = new ManualClock();
+    const host = { openLinks: 1, isGivenUp: false };
+    const watched = {
+      ...host,
+      watchHeld: () => () => "open" as const,
+      giveUp: () => void (host.isGivenUp = true),
+    };
+    const layer = { watchHeld: () => new HeldWatch([watched], clock, () => 0) };
+    const drainRouter = (ms: number) => Promise.resolve(clock.advance(ms));
+    assert.equal(await seeOffLanes([layer], { clock, withinMs, drainRouter }), false);
+    assert.equal(host.isGivenUp, true, `${withinMs} ms`);
+  }
 });

@@ -3,8 +3,6 @@ import type { HeldState, HostLinks } from "./host_links.ts";
 
 /** Milliseconds in which a stanza that a peer has received is mostly settled, unless it is kept there. */
 const RECEIVED_MS = 1000;
-/** Milliseconds after which what a peer that is linked has not received is stuck. */
-const STUCK_MS = 1000;
 
 /** A destination, as far as it is watched. */
 type WatchedHost = Pick<HostLinks, "watchHeld" | "openLinks" | "giveUp">;
@@ -70,13 +68,15 @@ export class HeldWatch {
   }
 
   /**
-   * Gives up the destinations that have not received it, unless they have not had the time. The links that
-   * they have to us stay, as do those to all others: what was received here can be settled yet.
+   * Gives up the destinations that have not received it. The links that they have to us stay, as do those
+   * to all others: what was received here can be settled yet.
+   *
+   * @param afterMs for so long a destination that is linked may have had it
    */
-  giveUpStuck(): void {
+  giveUpStuck(afterMs: number): void {
     for (const watched of this.#hosts) {
       if (watched.look() !== "open") continue;
-      const hadTime = this.#clock.monotonicMs() - watched.sinceMs >= STUCK_MS;
+      const hadTime = this.#clock.monotonicMs() - watched.sinceMs >= afterMs;
       if (hadTime || watched.host.openLinks === 0) watched.host.giveUp();
     }
   }

@@ -64,10 +64,10 @@ Deno.test("HeldWatch.giveUpStuck() leaves alone whom nothing was sent just now o
   const all = [busy, cut, done, received];
   const { clock, watch } = watched(...all);
   clock.advance(999);
-  watch.giveUpStuck();
+  watch.giveUpStuck(1000);
   assert.deepEqual(all.map(({ isGivenUp }) => isGivenUp), [false, true, false, false]);
   clock.advance(1);
-  watch.giveUpStuck();
+  watch.giveUpStuck(1000);
   assert.deepEqual(all.map(({ isGivenUp }) => isGivenUp), [true, true, false, false]);
 });
 
@@ -77,9 +77,9 @@ Deno.test("HeldWatch.giveUpStuck() gives what has changed lanes its time anew", 
   clock.advance(5000);
   host.beginAnew();
   clock.advance(999);
-  watch.giveUpStuck();
+  watch.giveUpStuck(1000);
   assert.equal(host.isGivenUp, false);
   clock.advance(1);
-  watch.giveUpStuck();
+  watch.giveUpStuck(1000);
   assert.equal(host.isGivenUp, true);
 });

@@ -325,17 +325,18 @@ export class LinkLayer {
     const deadlineMs = clock.monotonicMs() + withinMs;
     const settling = Array.from(this.#incoming, (link) => link.watchSettling());
     const isLate = () => clock.monotonicMs() >= deadlineMs;
-    let held = this.watchHeld();
+    let held: HeldWatch;
     const isDone = () => held.isGone && settling.every((isOver) => isOver());
     const isKept = () => held.isSeenTo && !held.isGone && !this.watchHeld().isOpen;
-    for (;;) {
-      await this.#wait(() => isDone() || isKept() || isLate());
-      if (!held.hasGivenBack || isLate()) break;
+    do {
+      // What lanes have given back may be in a lookup; half of the time is for the lanes.
       let isRouted = false;
       routed().then(() => isRouted = true, () => isRouted = true);
-      await this.#wait(() => isRouted || isLate());
+      const halfMs = (deadlineMs + clock.monotonicMs()) / 2;
+      await this.#wait(() => isRouted || clock.monotonicMs() >= halfMs);
       held = this.watchHeld();
-    }
+      await this.#wait(() => isDone() || isKept() || isLate());
+    } while (held.hasGivenBack && !isLate());
     log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
     this.#goodbye();
     for (const host of this.#hosts.values()) host.giveBackAll("leaving");

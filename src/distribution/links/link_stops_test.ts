@@ -73,38 +73,45 @@ Deno.test("LinkLayer.drain() does not wait for what a live peer has received and
   assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
 });
 
-Deno.test("LinkLayer.drain() waits for what a peer that restarts has given back, while that is looked up", async () => {
-  using authority = await TestAuthority.create();
-  await using old = new TestNode(DC2, { tls: await authority.holder(DC2) });
-  await using next = new TestNode(DC2, { tls: await authority.holder(DC2) });
-  old.settlesAtOnce = false;
-  next.datacenterId = old.datacenterId;
-  for (const node of [old, next]) await node.links.listen();
-  await using proxy = await TestProxy.to(old.address);
-  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
-  dc1.endpoints.set(DC2, [proxy.address]);
-  dc1.links.start();
-  const settler = new TestSettler();
-  for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
-  await old.until(() => old.received.length === 3, "they are there");
-  let lookups = 0;
-  const drained = dc1.links.drain(10_000, async () => {
-    lookups++;
-    await dc1.until(() => dc1.returned.length === 3, "all have come back");
-    await new Promise((resolve) => setTimeout(resolve, 30));
+for (const isBefore of [true, false]) {
+  const when = isBefore ? "has restarted just before" : "restarts meanwhile";
+  Deno.test(`LinkLayer.drain() waits for the lookup of what came back from a peer that ${when}`, async () => {
+    using authority = await TestAuthority.create();
+    await using old = new TestNode(DC2, { tls: await authority.holder(DC2) });
+    await using next = new TestNode(DC2, { tls: await authority.holder(DC2) });
+    old.settlesAtOnce = false;
+    next.datacenterId = old.datacenterId;
+    for (const node of [old, next]) await node.links.listen();
+    await using proxy = await TestProxy.to(old.address);
+    await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+    dc1.endpoints.set(DC2, [proxy.address]);
+    dc1.links.start();
+    const settler = new TestSettler();
     for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+    await old.until(() => old.received.length === 3, "they are there");
+    let [lookups, watches] = [0, 0];
+    const watchHeld = dc1.links.watchHeld.bind(dc1.links);
+    dc1.links.watchHeld = () => {
+      watches++;
+      return watchHeld();
+    };
+    const drained = dc1.links.drain(10_000, async () => {
+      if (++lookups === 1 && !isBefore) return;
+      await dc1.until(() => dc1.returned.length === 3, "all have come back");
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
+    });
+    proxy.retarget(next.address);
+    if (!isBefore) await dc1.until(() => watches > 0, "it watches");
+    proxy.cut();
+    await drained;
+    assert.equal(lookups, isBefore ? 1 : 2);
+    const reasons = dc1.returned.map(({ reason }) => reason);
+    assert.deepEqual(reasons, numbers(1, 3).map(() => "peer-restarted"));
+    assert.deepEqual(next.sequences, numbers(1, 3));
+    assert.equal(settler.settled.length, 3);
   });
-  proxy.retarget(next.address);
-  proxy.cut();
-  await drained;
-  assert.equal(lookups, 1);
-  assert.deepEqual(
-    dc1.returned.map(({ reason }) => reason),
-    numbers(1, 3).map(() => "peer-restarted"),
-  );
-  assert.deepEqual(next.sequences, numbers(1, 3));
-  assert.equal(settler.settled.length, 3);
-});
+}
 
 Deno.test("LinkLayer.drain() of the receiving node settles first and takes no more", async () => {
   using authority = await TestAuthority.create();
@@ -145,7 +152,7 @@ Deno.test("HeldWatch.giveUpStuck() gives back what nobody has received, and lets
   await dc2.until(() => dc2.received.length === 3, "dc1's are at dc2");
   await dc1.until(() => toDc2.heldNumbers.length === 3, "dc2 has said that it has them");
   assert.equal(dc1.links.isGivenUp("dc3.example.com"), false);
-  dc1.links.watchHeld().giveUpStuck();
+  dc1.links.watchHeld().giveUpStuck(1000);
   assert.deepEqual([DC2, "dc3.example.com"].map((each) => dc1.links.isGivenUp(each)), [
     false,
     true,

@@ -1,4 +1,4 @@
-export type { HeldWatch } from "./held_watch.ts";
+export { HeldWatch } from "./held_watch.ts";
 export type { LinkLayerConfig } from "./link_layer.ts";
 export { LinkLayer } from "./link_layer.ts";
 export type { LinksOptions, ResolvedLinksOptions } from "./links_options.ts";

@@ -346,6 +346,11 @@ export class SessionTable {
     return host;
   }
 
+  /** Local host of `jid` from memory, whatever its age; undefined when it holds none. */
+  lastKnown(jid: Jid): string | undefined {
+    return this.#cache.stale(jid);
+  }
+
   /** Local host of `jid`, from the cache or Redis; undefined when nobody knows it. Never rejects. */
   locate(jid: Jid): Promise<string | undefined> {
     const host = this.cached(jid);

@@ -341,6 +341,8 @@ Deno.test("SessionTable.expire() makes the next lookup ask Redis, and memory ans
   test.table.expire(eve);
   assert.equal(test.table.cached(eve), undefined);
   assert.equal(test.table.cached(eve.bare), undefined);
+  assert.equal(test.table.lastKnown(eve), THERE);
+  assert.equal(test.table.lastKnown(domainJid("nobody.example.com")), undefined);
   assert.equal(await test.table.locate(eve), "dc3.example.com");
   test.table.expire(eve);
   test.commands.latencyMs = 2_000;
