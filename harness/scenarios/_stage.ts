@@ -68,7 +68,10 @@ export class Stage implements AsyncDisposable {
     return client;
   }
 
-  /** Connects the component `name` (`echo` is `echo.example.com`) to a node of the datacenter `at`. */
+  /**
+   * Connects the component `name` (`echo` is `echo.example.com`; a whole domain is itself) to a node of the
+   * datacenter `at`.
+   */
   async connectComponent(name: string, at: string, node = 0): Promise<XmppComponent> {
     return this.#entered.use(await XmppComponent.connect(this.#componentEntrance(name, at, node)));
   }
@@ -122,7 +125,7 @@ export class Stage implements AsyncDisposable {
   }
 
   #componentEntrance(name: string, at: string, node: number): XmppComponentOptions {
-    const domain = `${name}.${this.cluster.globalHost}`;
+    const domain = name.includes(".") ? name : `${name}.${this.cluster.globalHost}`;
     const account = this.cluster.options.components.find((each) => each.name === domain);
     if (account === undefined) throw new RangeError(`The cluster has no component ${domain}`);
     const datacenter = this.cluster.datacenter(at);

@@ -40,6 +40,40 @@ export const COMPONENT: Scenario = {
   },
 };
 
+/** A component whose domain says nothing of ours, and who speaks first. */
+export const FOREIGN_COMPONENT: Scenario = {
+  name: "foreign-component",
+  summary:
+    "a component of another domain writes from dc2 to users whose nodes have not heard of it",
+  replications: ["external", "builtin"],
+  options: { components: [{ name: "push.example.net", secret: "far away" }] },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const users = [await stage.enter("alice", "dc1"), await stage.enter("carol", "dc3")];
+    const push = await stage.connectComponent("push.example.net", "dc2");
+    await stage.untilTableSays(push.jid, "dc2.example.com");
+    for (const [i, at] of ["dc1", "dc3"].entries()) {
+      await stage.untilTableSaysOfSession(users[i]!, at);
+    }
+    const bodies = Array.from({ length: 20 }, (_, i) => `news ${i}`);
+    for (const user of users) {
+      for (const body of bodies) await push.sendMessage(user.jid, body);
+      for (const body of bodies) await user.expectMessage(body);
+      const seen = user.received.map(({ body }) => body).filter((body) => body?.startsWith("news"));
+      assert.deepEqual(seen, bodies);
+    }
+    say(
+      "the first word that alice and carol hear of it is its first message, and all come in order",
+    );
+    for (const user of users) {
+      await user.sendMessage(push.jid, "thank you");
+      assert.equal((await push.expectMessage("thank you")).from, user.jid);
+      await user.expectNothingElse();
+    }
+    say("they find it, and answer");
+  },
+};
+
 /** Components find each other as users do. */
 export const TWO_COMPONENTS: Scenario = {
   name: "two-components",

@@ -6,7 +6,7 @@ import { COMPONENT_DISCONNECTS, COMPONENT_UNREGISTERS } from "./component_depart
 import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
 import { BAD_LINK_INPUT } from "./bad_link_input.ts";
 import { BAD_REDIS } from "./bad_redis.ts";
-import { COMPONENT, COMPONENT_LISTING, TWO_COMPONENTS } from "./components.ts";
+import { COMPONENT, COMPONENT_LISTING, FOREIGN_COMPONENT, TWO_COMPONENTS } from "./components.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { CROWDS_AT_EVERY_PORT } from "./crowds.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
@@ -73,6 +73,7 @@ export const SCENARIOS: readonly Scenario[] = [
   COMPONENT,
   TWO_COMPONENTS,
   COMPONENT_LISTING,
+  FOREIGN_COMPONENT,
   MOVING_USER,
   MOVED_BEHIND_SPLIT,
   NOBODY_HOME,

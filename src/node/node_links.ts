@@ -7,6 +7,7 @@ import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import type { LinkTraffic } from "../distribution/mod.ts";
+import { parseJid } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
@@ -72,6 +73,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     options: linksOptions(config),
     mayHandshake: (peer) => handshakes.mayConnect(peer),
     isComponentDomain: (domain) => parts.isComponentDomain(domain),
+    findComponent: async (domain) => await table.locate(parseJid(domain)) !== undefined,
     isOwnProcess: (each) => table.isOwnProcess(each),
     ...traffic(table.traffic, parts.resumption),
     seeds: connections.seeds,

@@ -85,6 +85,7 @@ class World implements AsyncDisposable {
           isComponentDomain,
           isOwnProcess: () => false,
         }),
+        unproven: undefined,
         metrics: new LinkMetrics(new TestMetrics()),
         clock: this.clock,
         random: MATH_RANDOM,

@@ -102,6 +102,7 @@ class World implements Disposable {
         isComponentDomain: () => false,
         isOwnProcess: () => false,
       }),
+      unproven: undefined,
       metrics: new LinkMetrics(this.metrics),
       clock: this.clock,
       random: MATH_RANDOM,

@@ -1,5 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
+import { isAsItSays } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import type { OpenLink } from "../mod.ts";
 import {
@@ -23,6 +24,7 @@ import { destinationOf, doubtsIdentity } from "./link_scope.ts";
 import type { LinkShared } from "./link_shared.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
+import type { StanzaRefusal } from "./sender_rules.ts";
 import { checkStanza } from "./sender_rules.ts";
 
 /**
@@ -209,13 +211,13 @@ export class IncomingLink implements LinkConnectionOwner {
     }
     const envelope = this.#decode(buffer, start, end, number);
     if (envelope === undefined) return;
-    metrics.incomingMessages.inc();
     const nowUs = this.#nowUs();
     metrics.incomingTransferTime.observe(Math.max(0, nowUs - envelope.sentAtUs));
+    metrics.incomingMessages.inc();
     this.#shared.handlers.received(envelope, lane.host);
   }
 
-  /** The stanza with its duty; undefined when it was refused, which settles it. */
+  /** The stanza with its duty; undefined when it was refused, which settles it, or waits for proof. */
   #decode(buffer: Uint8Array, start: number, end: number, number: number): Envelope | undefined {
     const lane = this.#lane!;
     try {
@@ -223,7 +225,9 @@ export class IncomingLink implements LinkConnectionOwner {
       const { scope, mesh } = this.#shared;
       // A node of our own datacenter has checked it where it came in, as we would have.
       const refusal = scope === "mesh" ? checkStanza(fields, mesh) : undefined;
-      if (refusal === undefined) return new Envelope(fields, lane, number);
+      const envelope = new Envelope(fields, lane, number);
+      if (this.#waitsForProof(envelope, refusal)) return undefined;
+      if (refusal === undefined) return envelope;
       this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
       return undefined;
     } catch (error) {
@@ -233,9 +237,37 @@ export class IncomingLink implements LinkConnectionOwner {
     }
   }
 
+  /** True when it waits until the table has been asked whether its sender is a component. */
+  #waitsForProof(envelope: Envelope, refusal: StanzaRefusal | undefined): boolean {
+    const { unproven, handlers } = this.#shared;
+    if (unproven === undefined) return false;
+    const { stanza } = envelope;
+    const domain = stanza.from.domainpart;
+    if (refusal === undefined) {
+      if (!unproven.isWaiting(domain)) return false;
+    } else if (refusal !== "sender-foreign" || !isAsItSays(stanza)) return false;
+    envelope.detach();
+    const { host } = this.#lane!;
+    const metrics = this.#metrics!;
+    return unproven.hold(domain, {
+      take: () => {
+        metrics.incomingMessages.inc();
+        handlers.received(envelope, host);
+      },
+      refuse: () => {
+        envelope.settle();
+        this.#countRefusal(metrics, "sender-foreign", domain);
+      },
+    });
+  }
+
   #refuseStanza(number: number, reason: string, domain: string | undefined): void {
     this.#lane!.settle(number);
-    this.#metrics!.incomingRefused.inc();
+    this.#countRefusal(this.#metrics!, reason, domain);
+  }
+
+  #countRefusal(metrics: HostMetrics, reason: string, domain: string | undefined): void {
+    metrics.incomingRefused.inc();
     if (this.#hasLoggedRefusal) return;
     this.#hasLoggedRefusal = true; // one line for each link: a peer must not fill the log
     this.#shared.log.warn("link.stanza-refused", { host: this.host, reason, domain });

@@ -67,6 +67,7 @@ class Scene {
         isComponentDomain: () => false,
         isOwnProcess: () => false,
       }),
+      unproven: undefined,
       metrics: new LinkMetrics(this.metrics),
       clock: this.clock,
       random: new SeededRandom(1),

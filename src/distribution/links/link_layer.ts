@@ -27,6 +27,7 @@ import type {
   ReturnReason,
 } from "./ports.ts";
 import { SeedLink } from "./seed_link.ts";
+import { UnprovenSenders } from "./unproven_senders.ts";
 
 /** What the links of one process are made of. */
 export interface LinkLayerConfig {
@@ -55,6 +56,8 @@ export interface LinkLayerConfig {
   readonly mayHandshake?: (peer: HandshakePeer) => boolean;
   /** True for the domain of a component that is not under the global host but in the session table. */
   readonly isComponentDomain?: (domain: string) => boolean;
+  /** Asks the session table whether a domain that is not known is a component's. @default it is not */
+  readonly findComponent?: (domain: string) => Promise<boolean>;
   /** True for the incarnation of a node of our datacenter, living or not. @default this process */
   readonly isOwnProcess?: (process: number) => boolean;
   readonly log?: Logger;
@@ -121,6 +124,7 @@ export class LinkLayer {
         isComponentDomain: config.isComponentDomain ?? (() => false),
         isOwnProcess: config.isOwnProcess ?? ((process) => process === config.identity.process),
       }),
+      unproven: config.findComponent && new UnprovenSenders(config.findComponent),
       metrics: new LinkMetrics(config.metrics, scope),
       clock: config.clock ?? new SystemClock(),
       random: config.random ?? MATH_RANDOM,

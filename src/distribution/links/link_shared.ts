@@ -8,6 +8,7 @@ import type { LinkScope } from "./link_scope.ts";
 import type { ResolvedLinksOptions } from "./links_options.ts";
 import type { MeshHosts } from "./mesh_hosts.ts";
 import type { EndpointSource, LinkHandlers, NodeIdentity } from "./ports.ts";
+import type { UnprovenSenders } from "./unproven_senders.ts";
 
 /** What all links of one process share. */
 export interface LinkShared {
@@ -22,6 +23,8 @@ export interface LinkShared {
   readonly endpoints: EndpointSource;
   readonly inbound: InboundLanes;
   readonly mesh: MeshHosts;
+  /** Undefined: what `mesh` does not know is refused at once. */
+  readonly unproven: UnprovenSenders | undefined;
   readonly metrics: LinkMetrics;
   readonly clock: Clock;
   readonly random: Random;

@@ -5,7 +5,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
 import { ackFrame, FRAME_TYPE, pingFrame, retireFrame, stanzaFrame } from "../wire/mod.ts";
 import { close } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 import { rawListener, RawPeer, testHello } from "./_test_peers.ts";
 
 const DC1 = "dc1.example.com";
@@ -504,4 +504,34 @@ Deno.test("LinkLayer refuses a stanza whose bytes say something else than its fr
   assert.equal(peer.goodbye, undefined, "the link stands");
   peer.close();
   await peer.ended;
+});
+
+Deno.test("LinkLayer asks the table about a component of a domain that it does not know, and keeps its order", async () => {
+  using authority = await TestAuthority.create();
+  const asked: string[] = [];
+  await using dc1 = new TestNode(DC1, {
+    tls: await authority.holder(DC1),
+    findComponent: async (domain) => {
+      asked.push(domain);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return domain === "push.example.net";
+    },
+  });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2), listen: [] });
+  await dc1.links.listen();
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc2.links.start();
+  const settler = new TestSettler();
+  const send = (sequence: number, from: string) =>
+    dc2.links.send(DC1, testEnvelope(sequence, { from, origin: DC2, process: 2, settler }));
+  for (const sequence of [1, 2]) send(sequence, "push.example.net");
+  send(3, "bank.example.net");
+  send(4, "alice@example.com/x");
+  await dc2.until(() => settler.settled.length === 4, "all have met their fate");
+  assert.deepEqual(dc1.sequences.filter((each) => each !== 4), [1, 2]);
+  assert.equal(dc1.sequences.length, 3);
+  assert.deepEqual(asked, ["push.example.net", "bank.example.net"]);
+  const [refusal, ...more] = dc1.log.named("link.stanza-refused").map(({ fields }) => fields);
+  assert.deepEqual([refusal!.reason, refusal!.domain], ["sender-foreign", "bank.example.net"]);
+  assert.deepEqual(more, []);
 });

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { UnprovenSenders } from "./unproven_senders.ts";
+
+function senders() {
+  const asked: string[] = [];
+  const answers = new Map<string, PromiseWithResolvers<boolean>>();
+  const seen: string[] = [];
+  const unproven = new UnprovenSenders((domain) => {
+    asked.push(domain);
+    const answer = Promise.withResolvers<boolean>();
+    answers.set(domain, answer);
+    return answer.promise;
+  });
+  const hold = (domain: string, id: number) =>
+    unproven.hold(domain, {
+      take: () => void seen.push(`${id}`),
+      refuse: () => void seen.push(`${id} refused`),
+    });
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  return { asked, answers, seen, unproven, hold, settled };
+}
+
+Deno.test("UnprovenSenders keeps stanzas of a domain in order while the table is asked once", async () => {
+  const { asked, answers, seen, unproven, hold, settled } = senders();
+  for (const id of [1, 2]) assert.ok(hold("push.example.net", id));
+  assert.ok(hold("evil.example.net", 3));
+  assert.deepEqual(asked, ["push.example.net", "evil.example.net"]);
+  assert.ok(unproven.isWaiting("push.example.net"));
+  assert.ok(!unproven.isWaiting("other.example.net"));
+  answers.get("push.example.net")!.resolve(true);
+  answers.get("evil.example.net")!.resolve(false);
+  await settled();
+  assert.deepEqual(seen, ["1", "2", "3 refused"]);
+  assert.ok(!unproven.isWaiting("push.example.net"));
+});
+
+Deno.test("UnprovenSenders refuses where the table cannot be asked, and asks again for what comes later", async () => {
+  const { asked, answers, seen, hold, settled } = senders();
+  hold("push.example.net", 1);
+  answers.get("push.example.net")!.reject(new Error("Redis is away"));
+  await settled();
+  hold("push.example.net", 2);
+  answers.get("push.example.net")!.resolve(true);
+  await settled();
+  assert.deepEqual([seen, asked.length], [["1 refused", "2"], 2]);
+});
+
+Deno.test("UnprovenSenders holds 1000 stanzas and not one more, until they are answered", async () => {
+  const { answers, seen, hold, settled } = senders();
+  for (let id = 1; id <= 1000; id++) assert.ok(hold(`x${id % 7}.invalid`, id));
+  assert.equal(hold("x1.invalid", 1001), false);
+  assert.equal(hold("push.example.net", 1002), false);
+  for (const answer of answers.values()) answer.resolve(false);
+  await settled();
+  assert.equal(seen.length, 1000);
+  assert.ok(hold("push.example.net", 1003));
+  answers.get("push.example.net")!.resolve(true);
+  await settled();
+  assert.equal(seen.at(-1), "1003");
+});
