@@ -1,4 +1,5 @@
 import type { Flow } from "./flow.ts";
+import { SENT_AGAIN } from "./flow.ts";
 
 /**
  * What lies in a socket or in a process was sent so shortly before the connection broke: what takes
@@ -33,7 +34,9 @@ export const CACHE_LIFETIME_MS = 5_000;
  * True when stanza `seq` may arrive behind the later ones that have arrived before it.
  *
  * Only a recipient who moves between datacenters may see another order, for as long as nodes may not
- * know of it; and a sender's logins at two nodes are two streams, each of which keeps its own.
+ * know of it; and a sender's logins at two nodes are two streams, each of which keeps its own. Presence
+ * for somebody whom a node cannot find at that moment is dropped, and nobody is told: what its client
+ * sends again, as it does not know better when its node is killed, comes behind what followed it.
  */
 export function mayBeLate(
   flow: Flow,
@@ -43,6 +46,7 @@ export function mayBeLate(
     before: flow.arrivalsBefore(seq),
   },
 ): boolean {
+  if (flow.kindOf(seq) === "presence" && flow.has(seq, SENT_AGAIN)) return true;
   const sentAtMs = flow.sentAtMs(seq);
   const hasRecipientMoved = flow.recipientMoves.some(({ fromMs, toMs }) =>
     sentAtMs < toMs + CACHE_LIFETIME_MS && arrived.atMs >= fromMs

@@ -415,6 +415,15 @@ Deno.test("Ledger owes presence no fate, and finds it doubled or out of order al
   assert.deepEqual([unknown.forbidden, doubled.forbidden, reordered.forbidden], [0, 1, 2]);
 });
 
+Deno.test("Ledger allows presence that its client has sent again to come late, and messages not", () => {
+  const { ledger, flow, arrives, balance } = setUp(2); // two messages
+  for (let more = 0; more < 3; more++) ledger.sending(flow, "presence");
+  for (const seq of [0, 2]) ledger.sentAgain("ann", { flow: 0, seq });
+  for (const seq of [1, 4, 3, 2, 0]) arrives(seq);
+  const { reordered } = balance();
+  assert.deepEqual(reordered, { allowed: 1, forbidden: 2 });
+});
+
 Deno.test("Ledger counts results apart, and as strays where no request has arrived", () => {
   const { ledger, flow, arrives, balance } = setUp(1);
   for (let more = 0; more < 3; more++) ledger.sending(flow, "iq");
