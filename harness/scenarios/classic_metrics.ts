@@ -45,12 +45,14 @@ export const CLASSIC_METRICS: Scenario = {
         [`outgoing.messages.${DC2}`]: 7,
         [`outgoing.queue_time.${DC2}[us]`]: 7,
         mapping_fetches: 7,
+        "mapping_fetch_time[us]": 7,
       },
       dc2: {
         [`incoming.messages.${DC1}`]: 7,
         [`incoming.transfer_time.${DC1}[us]`]: 7,
         "incoming.queue_time[us]": 7,
         mapping_fetches: 7,
+        "mapping_fetch_time[us]": 7,
         delivered_with_ttl: 7,
       },
     });
@@ -62,12 +64,14 @@ export const CLASSIC_METRICS: Scenario = {
         [`outgoing.messages.${DC1}`]: 3,
         [`outgoing.queue_time.${DC1}[us]`]: 3,
         mapping_fetches: 3,
+        "mapping_fetch_time[us]": 3,
       },
       dc1: {
         [`incoming.messages.${DC3}`]: 3,
         [`incoming.transfer_time.${DC3}[us]`]: 3,
         "incoming.queue_time[us]": 3,
         mapping_fetches: 3,
+        "mapping_fetch_time[us]": 3,
         delivered_with_ttl: 3,
       },
     });
@@ -90,6 +94,7 @@ export const CLASSIC_METRICS: Scenario = {
         [`incoming.transfer_time.${DC1}[us]`]: 1,
         "incoming.queue_time[us]": 1,
         mapping_fetches: 1,
+        "mapping_fetch_time[us]": 1,
         delivered_with_ttl: 1,
       },
     });
@@ -111,6 +116,7 @@ export const CLASSIC_METRICS: Scenario = {
       dc1: {
         ...questions,
         mapping_fetches: questions.mapping_fetches + 3, // for who gets the errors
+        "mapping_fetch_time[us]": questions.mapping_fetches + 3,
         delivered_with_ttl: 3,
         bounce_queue_size: -3,
       },
@@ -119,7 +125,9 @@ export const CLASSIC_METRICS: Scenario = {
 
     const stays = await bob.sendMessage(alice.jid, "no further");
     await bob.expectError(stays, "service-unavailable");
-    await metrics.expect({ dc2: { mapping_fetches: 2, stop_ttl_zero: 1 } });
+    await metrics.expect({
+      dc2: { mapping_fetches: 2, "mapping_fetch_time[us]": 2, stop_ttl_zero: 1 },
+    });
     say("a message without hops left stops, once");
 
     for (const proxy of cluster.links("dc1", "dc2")) proxy.cut();

@@ -20,7 +20,9 @@ import {
   decodeSnapshot,
   decodeStanza,
   decodeToken,
+  decodeWritten,
   detailsFrames,
+  encodeWritten,
   endFrame,
   FrameDecoder,
   FrameError,
@@ -42,6 +44,7 @@ import {
   sessionFrame,
   snapshotFrame,
   stanzaFrame,
+  WRITTEN_BYTES,
 } from "../../../src/distribution/wire/mod.ts";
 import type { FrameName } from "../../../src/distribution/wire/mod.ts";
 import { bytesOf } from "../fuzz_target.ts";
@@ -148,6 +151,11 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
   // A long detail is cut.
   goodbye: codec(decodeGoodbye, (bye) => bye.detail.length > 150 ? undefined : goodbyeFrame(bye)),
   retire: codec(decodeRetire, retireFrame),
+  written: codec(decodeWritten, (wallUs) => {
+    const frame = new Uint8Array(WRITTEN_BYTES);
+    encodeWritten(frame, wallUs);
+    return frame;
+  }),
   lease: codec(decodeLease, leaseFrame),
   changes: codec(decodeChanges, (changes) => changesFrame(changes, changes.records).frame),
   snapshot: codec(decodeSnapshot, snapshotFrame),

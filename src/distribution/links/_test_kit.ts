@@ -87,6 +87,7 @@ export class TestAuthority implements Disposable {
 /** Metrics by name and labels, as numbers; a histogram counts its observations. */
 export class TestMetrics implements Metrics {
   readonly #values = new Map<string, { value: number }>();
+  readonly #sums = new Map<string, number>();
 
   #cell(declaration: MetricDeclaration): { value: number } {
     const key = declaration.name + Object.values(declaration.labels ?? {}).map((l) => ` ${l}`);
@@ -98,6 +99,11 @@ export class TestMetrics implements Metrics {
   /** `name` without its prefix, then the value of its label, as in `outgoing_messages_total dc2`. */
   value(name: string): number {
     return this.#values.get(`mod_global_distrib_${name}`)?.value ?? 0;
+  }
+
+  /** The sum of what a histogram has observed; `name` as for `value`. */
+  sum(name: string): number {
+    return this.#sums.get(`mod_global_distrib_${name}`) ?? 0;
   }
 
   counter(declaration: MetricDeclaration): Counter {
@@ -129,9 +135,12 @@ export class TestMetrics implements Metrics {
 
   histogramUs(declaration: MetricDeclaration): Histogram {
     const cell = this.#cell(declaration);
+    const sums = this.#sums;
+    const key = declaration.name + Object.values(declaration.labels ?? {}).map((l) => ` ${l}`);
     return {
-      observe(_value: number, times = 1) {
+      observe(value: number, times = 1) {
         cell.value += times;
+        sums.set(key, (sums.get(key) ?? 0) + value * times);
       },
     };
   }

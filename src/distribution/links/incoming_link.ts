@@ -7,6 +7,7 @@ import {
   ackFrame,
   decodeRetire,
   decodeStanza,
+  decodeWritten,
   FRAME_TYPE,
   FrameError,
   helloFrame,
@@ -57,6 +58,8 @@ export class IncomingLink implements LinkConnectionOwner {
   #cancelAck: CancelTimer | undefined;
   #chunkMs = -1;
   #chunkUs = 0;
+  /** Wall-clock microseconds when the peer wrote what comes now; 0 while it has not said. */
+  #writtenUs = 0;
   #hasLoggedRefusal = false;
   readonly #acknowledge = () => this.#sendAcks();
 
@@ -156,6 +159,7 @@ export class IncomingLink implements LinkConnectionOwner {
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
     if (type === FRAME_TYPE.stanza) this.#stanza(buffer, start, end);
+    else if (type === FRAME_TYPE.written) this.#writtenUs = decodeWritten(buffer, start, end);
     else if (type === FRAME_TYPE.retire) {
       const lane = decodeRetire(buffer, start, end);
       if (lane === this.#lane!.lane) throw malformed("RETIRE", "a lane cannot end itself");
@@ -211,8 +215,9 @@ export class IncomingLink implements LinkConnectionOwner {
     }
     const envelope = this.#decode(buffer, start, end, number);
     if (envelope === undefined) return;
-    const nowUs = this.#nowUs();
-    metrics.incomingTransferTime.observe(Math.max(0, nowUs - envelope.sentAtUs));
+    if (this.#writtenUs > 0) {
+      metrics.incomingTransferTime.observe(Math.max(0, this.#nowUs() - this.#writtenUs));
+    }
     metrics.incomingMessages.inc();
     this.#shared.handlers.received(envelope, lane.host);
   }

@@ -98,7 +98,10 @@ Deno.test("LinkLayer takes a domain for a local host when it has proven that, no
     dc1.links.call(host);
   }
   await dc1.until(() => dc1.links.isOtherLocalHost(bank), "the bank has proven it");
-  await dc1.until(() => dc1.metrics.value(`outgoing_errored_total ${stranger}`) > 0, "nobody else");
+  await dc1.until(
+    () => dc1.metrics.value(`outgoing_dials_failed_total ${stranger}`) > 0,
+    "nobody else",
+  );
   assert.equal(dc1.links.isOtherLocalHost(stranger), false);
   raw.send(forged(2));
   await dc1.until(() => dc1.received.length === 1, "its stanza has come another way");

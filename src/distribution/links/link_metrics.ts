@@ -8,6 +8,7 @@ export interface HostMetrics {
   readonly outgoingEstablished: Counter;
   readonly outgoingClosed: Counter;
   readonly outgoingErrored: Counter;
+  readonly outgoingDialsFailed: Counter;
   readonly outgoingReturned: Counter;
   readonly incomingMessages: Counter;
   readonly incomingTransferTime: Histogram;
@@ -115,7 +116,15 @@ function bindHost(metrics: Metrics, host: string, naming: Naming): HostMetrics {
     outgoingQueueTime: histogram("outgoing.queue_time", "How long do stanzas wait to be written?"),
     outgoingEstablished: counter("outgoing.established", "How many of our links came up?"),
     outgoingClosed: counter("outgoing.closed", "How many of our links ended in order?"),
-    outgoingErrored: counter("outgoing.errored", "How many of our links failed?"),
+    outgoingErrored: counter(
+      "outgoing.errored",
+      "How many of our links broke after they had come up?",
+    ),
+    outgoingDialsFailed: counter(
+      "outgoing.dials_failed",
+      "How many attempts to connect ended before a link had come up?",
+      false,
+    ),
     outgoingReturned: counter(
       "outgoing.returned",
       "How many stanzas came back from the lanes to be routed anew or answered with an error?",
@@ -124,7 +133,7 @@ function bindHost(metrics: Metrics, host: string, naming: Naming): HostMetrics {
     incomingMessages: counter("incoming.messages", "How many stanzas came from a destination?"),
     incomingTransferTime: histogram(
       "incoming.transfer_time",
-      "How long is a stanza on its way from the node that accepted it?",
+      "How long is a stanza on the network, from being written to being read?",
     ),
     incomingFirstPacket: counter(
       "incoming.first_packet",

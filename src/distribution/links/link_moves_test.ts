@@ -112,8 +112,8 @@ Deno.test("LinkLayer moves the share of a node that is dead at once, of one out 
   await dc1.links.refresh(DC2);
   await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 2, "both are linked");
   proxy.block();
-  const errored = () => dc1.metrics.value(`outgoing_errored_total ${DC2}`);
-  await dc1.until(() => errored() > 3, "several attempts have failed");
+  const failed = () => dc1.metrics.value(`outgoing_dials_failed_total ${DC2}`);
+  await dc1.until(() => failed() > 3, "several attempts have failed");
   assert.equal(second.received.length, 0, "a node that cannot be reached may still deliver");
   await proxy[Symbol.asyncDispose](); // from now on nobody listens there
   await second.until(() => second.received.length === 3, "the other node has them");

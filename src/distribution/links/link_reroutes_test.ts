@@ -56,9 +56,9 @@ Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and
   proxy.block();
   await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 0, "the link is down");
   for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
-  const errored = () => dc1.metrics.value(`outgoing_errored_total ${DC2}`);
-  const before = errored();
-  await dc1.until(() => errored() > before + 4, "several attempts have failed");
+  const failed = () => dc1.metrics.value(`outgoing_dials_failed_total ${DC2}`);
+  const before = failed();
+  await dc1.until(() => failed() > before + 4, "several attempts have failed");
   assert.deepEqual(dc1.returned, [], "who cannot be reached may still be there");
   await proxy[Symbol.asyncDispose](); // from now on nobody listens there
   await dc1.until(() => dc1.returned.length === 3, "they come back");

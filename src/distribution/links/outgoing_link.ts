@@ -4,12 +4,14 @@ import type { Connection } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import {
   decodeAck,
+  encodeWritten,
   FRAME_TYPE,
   helloFrame,
   isResumeType,
   malformed,
   OUR_VERSIONS,
   retireFrame,
+  WRITTEN_BYTES,
 } from "../wire/mod.ts";
 import type { GoodbyeReason } from "../wire/mod.ts";
 import { dialPeer } from "./dial_peer.ts";
@@ -69,6 +71,8 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   #isStopping = false;
   #isFlushScheduled = false;
   #appendedMs = 0;
+  /** Reused for each write: a connection copies what it is sent. */
+  readonly #written = new Uint8Array(WRITTEN_BYTES);
   readonly #flushLater = () => this.#flush();
   readonly #write = (bytes: Uint8Array) => this.#send(bytes);
 
@@ -229,7 +233,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     }
     const hasLeft = reason === "leaving" && !this.#isStopping; // else it is we who said so
     if (hasLeft) this.lane.isGone = true;
-    (isOrderlyEnd(reason) ? this.#metrics.outgoingClosed : this.#metrics.outgoingErrored).inc();
+    this.#countEnd(wasOpen, isOrderlyEnd(reason));
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
     const fields = { host: this.destination, endpoint: this.#endpoint, reason, detail };
     if (wasOpen) this.#shared.log.info("link.closed", { ...fields, direction: "out" });
@@ -282,7 +286,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const detail = describeError(error);
     // Nobody listens there: unlike one that is slow or cut off, that process will not deliver late.
     if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
-    this.#metrics.outgoingErrored.inc();
+    this.#metrics.outgoingDialsFailed.inc();
     const level = this.#redial.failed() ? "warn" : "debug";
     this.#shared.log[level]("link.unreachable", {
       host: this.destination,
@@ -291,6 +295,14 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     });
     this.#wait();
     this.#events.closed(this);
+  }
+
+  /** `established` equals `closed`, `errored` and the links that are open, taken together. */
+  #countEnd(wasOpen: boolean, isOrderly: boolean): void {
+    const { outgoingClosed, outgoingErrored, outgoingDialsFailed } = this.#metrics;
+    if (!wasOpen) outgoingDialsFailed.inc();
+    else if (isOrderly) outgoingClosed.inc();
+    else outgoingErrored.inc();
   }
 
   #wait(): void {
@@ -320,7 +332,12 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#queueTimes.appended(lane.sent + lane.waiting, this.#appendedMs);
     if (!lane.isLive) return;
     for (const retired of lane.takeUntold()) this.#send(retireFrame(retired));
-    const { bytes, fresh } = lane.flush(this.#creditBytes - this.#sentBytes, this.#write);
+    const creditBytes = this.#creditBytes - this.#sentBytes;
+    if (creditBytes > 0) {
+      encodeWritten(this.#written, this.#shared.clock.wallUs());
+      this.#send(this.#written);
+    }
+    const { bytes, fresh } = lane.flush(creditBytes, this.#write);
     this.#sentBytes += bytes;
     this.#queueTimes.written(lane.sent, fresh, this.#shared.clock.monotonicMs());
     if (fresh > 0) this.#metrics.outgoingMessages.inc(fresh);

@@ -134,15 +134,20 @@ export class LocationLookup {
     metrics.fetches.inc(questions.length);
     metrics.misses.inc(questions.length);
     const startMs = clock.monotonicMs();
+    const measure = () => {
+      const tookUs = Math.round((clock.monotonicMs() - startMs) * 1000);
+      metrics.fetchTimeUs.observe(tookUs, questions.length);
+    };
+    let isMeasured = false;
     const cancelPatience = clock.after(PATIENCE_MS, () => this.#answerFromMemory(questions));
     try {
       const replies = await redis.run(commands);
       cancelPatience();
-      const tookUs = Math.round((clock.monotonicMs() - startMs) * 1000);
+      measure();
+      isMeasured = true;
       let at = 0;
       const missing: Question[] = [];
       for (const question of questions) {
-        metrics.fetchTimeUs.observe(tookUs);
         const claims = replies[at + question.reads - 1]!;
         if (question.jid.localpart === "") {
           await this.#answerDomain(question, replies[at]!, claims);
@@ -156,6 +161,7 @@ export class LocationLookup {
       if (missing.length > 0) await this.#askClaims(missing);
     } catch (thrown) {
       cancelPatience();
+      if (!isMeasured) measure();
       this.#deps.failed(String(thrown));
       for (const question of questions) this.#answerWithout(question);
     } finally {

@@ -342,7 +342,7 @@ export class SessionTable {
     const host = this.#cache.cached(jid);
     if (host === undefined) return undefined;
     if (this.isUnplaced(jid)) return undefined;
-    this.#metrics.fetches.inc();
+    this.#metrics.fetchedFromCache();
     return host;
   }
 

@@ -252,10 +252,11 @@ Deno.test("SessionTable.locate() asks Redis once for many concurrent lookups", a
   await test.table.locate(fullJid("eve", "x"));
   assert.equal(test.metrics.value("mod_global_distrib_mapping_cache_misses_total"), 1);
   assert.equal(test.metrics.value("mod_global_distrib_mapping_fetches_total"), 2);
-  assert.equal(
-    test.metrics.observed.get("mod_global_distrib_mapping_fetch_time_seconds")!.length,
-    1,
-  );
+  const [asked, ...cached] = test.metrics.observed.get(
+    "mod_global_distrib_mapping_fetch_time_seconds",
+  )!;
+  assert.ok(asked! >= 0);
+  assert.deepEqual(cached, [0], "every fetch is timed, cached or not");
   await test.table.close();
 });
 

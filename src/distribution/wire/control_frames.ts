@@ -3,7 +3,7 @@ import { FRAME_TYPE } from "./frame_type.ts";
 import { readU16, readU32, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
 import { maxTextBytes, readText, writeText } from "./text.ts";
 
-/** Largest PING, PONG, GOODBYE or RETIRE frame. */
+/** Largest PING, PONG, GOODBYE, RETIRE or WRITTEN frame. */
 export const MAX_CONTROL_BYTES = 1024;
 
 const MAX_DETAIL_BYTES = 512;
@@ -55,6 +55,30 @@ export function pingFrame(token: number): Uint8Array {
 
 export function pongFrame(token: number): Uint8Array {
   return tokenFrame(FRAME_TYPE.pong, token);
+}
+
+/** Bytes of a WRITTEN frame. */
+export const WRITTEN_BYTES = 13;
+
+/**
+ * Encodes a WRITTEN frame into the first `WRITTEN_BYTES` of `target`: the STANZA frames behind it
+ * were written at `wallUs`, wall-clock microseconds below 2^53. The caller reuses one buffer, so
+ * that a write costs no allocation.
+ */
+export function encodeWritten(target: Uint8Array, wallUs: number): void {
+  writeU32(target, 0, WRITTEN_BYTES - 4);
+  target[4] = FRAME_TYPE.written;
+  writeU53(target, 5, wallUs);
+}
+
+/**
+ * Reads the time of the WRITTEN frame at [`start`, `end`), in wall-clock microseconds.
+ * @throws FrameError when it has no time below 2^53
+ */
+export function decodeWritten(buffer: Uint8Array, start: number, end: number): number {
+  const wallUs = end - start >= WRITTEN_BYTES ? readU53(buffer, start + 5) : undefined;
+  if (wallUs === undefined) throw malformed("WRITTEN", "it has no time below 2^53");
+  return wallUs;
 }
 
 function tokenFrame(type: number, token: number): Uint8Array {

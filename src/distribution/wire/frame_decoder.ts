@@ -218,6 +218,7 @@ export class FrameDecoder {
       case FRAME_TYPE.pong:
       case FRAME_TYPE.goodbye:
       case FRAME_TYPE.retire:
+      case FRAME_TYPE.written:
         this.#checkLength(frameBytes, MAX_CONTROL_BYTES);
         return true;
       case FRAME_TYPE.lease:

@@ -5,7 +5,7 @@ export const FRAME_HEADER_BYTES = 5;
 export const LOWEST_VERSION = 1;
 export const HIGHEST_VERSION = 1;
 /** Additions within a version that older peers can ignore. */
-export const MINOR_VERSION = 1;
+export const MINOR_VERSION = 2;
 
 /** The `type` byte of each frame; `docs/protocol.md` describes their bodies. */
 export const FRAME_TYPE = {
@@ -29,6 +29,7 @@ export const FRAME_TYPE = {
   have: 0x84,
   given: 0x85,
   end: 0x86,
+  written: 0x87,
 } as const;
 
 /** From here on a frame is optional: a receiver that does not know it skips it. */

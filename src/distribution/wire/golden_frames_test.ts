@@ -25,7 +25,9 @@ import {
   decodeStanza,
   decodeStanzaClass,
   decodeToken,
+  decodeWritten,
   detailsFrames,
+  encodeWritten,
   endFrame,
   FrameDecoder,
   FrameError,
@@ -48,6 +50,7 @@ import {
   snapshotFrame,
   STANZA_CODES,
   stanzaFrame,
+  WRITTEN_BYTES,
 } from "./mod.ts";
 import type { SessionDetail, TakerStep, TransferEnd } from "./mod.ts";
 
@@ -71,6 +74,8 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
       return { frame: name, ...decodeAck(frame, 0, end) };
     case "goodbye":
       return { frame: name, ...decodeGoodbye(frame, 0, end) };
+    case "written":
+      return { frame: name, wallUs: decodeWritten(frame, 0, end) };
     case "retire":
       return { frame: name, lane: decodeRetire(frame, 0, end) };
     case "ping":
@@ -130,6 +135,12 @@ function stanzaFields(
   };
 }
 
+function writtenFrame(wallUs: number): Uint8Array {
+  const frame = new Uint8Array(WRITTEN_BYTES);
+  encodeWritten(frame, wallUs);
+  return frame;
+}
+
 /** Writes the frame again from what was read of it. */
 function encode(fields: Record<string, unknown>): Uint8Array {
   // The fixtures are data of ours whose shape this test itself checks.
@@ -142,6 +153,8 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return ackFrame(f);
     case "goodbye":
       return goodbyeFrame(f);
+    case "written":
+      return writtenFrame(f.wallUs);
     case "retire":
       return retireFrame(f.lane);
     case "ping":
@@ -339,6 +352,7 @@ const FRAME = fc.oneof(
   U53.map(pingFrame),
   U53.map(pongFrame),
   U32.map(retireFrame),
+  U53.map(writtenFrame),
   fc.tuple(fc.constantFrom("leaving" as const, "identity" as const), TEXT)
     .map(([reason, detail]) => goodbyeFrame({ reason, detail })),
   fc.record({

@@ -29,11 +29,14 @@ export {
   decodeGoodbye,
   decodeRetire,
   decodeToken,
+  decodeWritten,
+  encodeWritten,
   goodbyeFrame,
   MAX_CONTROL_BYTES,
   pingFrame,
   pongFrame,
   retireFrame,
+  WRITTEN_BYTES,
 } from "./control_frames.ts";
 export type { StanzaClass } from "./stanza_code.ts";
 export { decodeStanzaClass, encodeStanzaClass, STANZA_CODES } from "./stanza_code.ts";

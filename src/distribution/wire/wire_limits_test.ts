@@ -37,6 +37,7 @@ for (
     ["pong", 1_024],
     ["goodbye", 1_024],
     ["retire", 1_024],
+    ["written", 1_024],
     ["lease", 65_536],
     ["changes", 65_536],
     ["snapshot", 65_536],
