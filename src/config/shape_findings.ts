@@ -21,12 +21,27 @@ const SECRET_KEYS: ReadonlySet<unknown> = new Set([
   ...["password", "secret", "token", "enumeration_secret"],
 ]);
 
-/** Keys that are known elsewhere, and where. */
-const MISPLACED: ReadonlyMap<string, string> = new Map([
+/** Keys that are no options here although a reader of another page may expect them, and why. */
+const EXPLAINED: ReadonlyMap<string, string> = new Map([
   [
     "mod_global_distrib",
     "not allowed in host_config: the module stands only under the top-level modules, as " +
     "[modules.mod_global_distrib]",
+  ],
+  [
+    "dhfile",
+    "not allowed: links use TLS 1.3 alone, which negotiates its groups by name (RFC 8446 §4.2.7), " +
+    "so Diffie-Hellman parameters from a file have no effect; remove it",
+  ],
+  [
+    "ciphers",
+    "not allowed: links use TLS 1.3 alone, whose five cipher suites are all of authenticated " +
+    "encryption, and the runtime takes no choice among them; remove it",
+  ],
+  [
+    "protocol_options",
+    "not allowed: links use TLS 1.3 alone, and neither older versions nor compression can be " +
+    "turned on; remove it",
   ],
 ]);
 
@@ -83,8 +98,8 @@ function describeUnknownKey(key: string, allowed: readonly string[], table: unkn
     const others = Object.keys(table ?? {}).filter((other) => other !== key);
     return `not allowed together with ${joinWords(others)}`;
   }
-  const elsewhere = MISPLACED.get(key);
-  if (elsewhere !== undefined) return elsewhere;
+  const explained = EXPLAINED.get(key);
+  if (explained !== undefined) return explained;
   if (allowed.length === 0) return "unknown key; no keys are allowed here";
   const nearest = nearestKey(key, allowed);
   const question = nearest === undefined ? "" : `, did you mean ${nearest}?`;

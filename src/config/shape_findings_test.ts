@@ -226,3 +226,24 @@ Deno.test("parseConfig() reports all mistakes of a file at once, as it reads", (
     return true;
   });
 });
+
+Deno.test("parseConfig() says why what the reference passes to its TLS driver has no effect", () => {
+  for (
+    const [key, value, reason] of [
+      ["dhfile", '"dh.pem"', /TLS 1\.3 alone, .*Diffie-Hellman parameters .* have no effect/],
+      ["ciphers", '"TLS_AES_128_GCM_SHA256"', /TLS 1\.3 alone, .* takes no choice among them/],
+      ["protocol_options", '["no_tlsv1"]', /TLS 1\.3 alone, .* older versions/],
+    ] as const
+  ) {
+    const found = findingsIn(SOUND.replace(
+      "tls_opts = false",
+      `tls_opts = { certfile = "a.pem", cafile = "b.pem", ${key} = ${value} }`,
+    ));
+    assert.equal(found.length, 1, found.join("\n"));
+    assert.match(
+      found[0]!,
+      new RegExp(`^7: ${MODULE}\\.connections\\.tls_opts\\.${key}: not allowed`),
+    );
+    assert.match(found[0]!, reason);
+  }
+});
