@@ -2,7 +2,7 @@
  * Prints the programs that a task may run, for its `--allow-run`: this very Deno, and what is found on
  * the PATH of those that a Redis may come from and of the arguments. A task that names them one by one
  * would name what is not there, and would miss the Deno that runs it when that is not the first on the
- * PATH.
+ * PATH. `CAUSEWAY_BIN`, the compiled program that the harness is to start, is one of them.
  */
 import { delimiter, join } from "node:path";
 
@@ -34,5 +34,6 @@ function isFile(path: string): boolean {
 
 if (import.meta.main) {
   const programs = findPrograms([...REDIS_PROGRAMS, ...Deno.args], Deno.env.get("PATH") ?? "");
-  console.log([Deno.execPath(), ...programs].join(","));
+  const binary = Deno.env.get("CAUSEWAY_BIN") ?? "";
+  console.log([Deno.execPath(), ...programs, ...(binary === "" ? [] : [binary])].join(","));
 }

@@ -10,8 +10,13 @@ export interface Command {
   readonly args: readonly string[];
 }
 
-/** The `causeway` command with `args`, under the very permissions that the task `serve` grants. */
+/**
+ * The `causeway` command with `args`: the binary that `CAUSEWAY_BIN` names, or else this project's
+ * `mod.ts` under the very permissions that the task `serve` grants.
+ */
 export function causewayCommand(args: readonly string[]): Command {
+  const binary = Deno.env.get("CAUSEWAY_BIN") ?? "";
+  if (binary !== "") return { program: binary, args };
   return { program: Deno.execPath(), args: [...serveFlags(), "mod.ts", ...args] };
 }
 
