@@ -1,0 +1,133 @@
+/**
+ * Finds out which programs the tests need and this machine lacks, before any test runs. As root on
+ * Debian or Ubuntu it installs them; elsewhere it says what to type, and ends with exit code 1.
+ */
+import { delimiter, join } from "node:path";
+
+/** Something that tests run, and the Debian package that brings it. */
+export interface Need {
+  /** As a message names it. */
+  readonly what: string;
+  readonly debianPackage: string;
+  isThere(): Promise<boolean> | boolean;
+}
+
+/** What to do about the needs that are not met. */
+export type Plan =
+  | { readonly kind: "nothing" }
+  | { readonly kind: "install"; readonly packages: readonly string[] }
+  | { readonly kind: "stop"; readonly message: string };
+
+/** What there is on this machine to install with. */
+export interface Machine {
+  readonly isRoot: boolean;
+  readonly hasApt: boolean;
+}
+
+/** Python modules are for Debian's own Python: another one on the PATH does not see its packages. */
+const PYTHON = "/usr/bin/python3";
+
+/** Everything that `deno task test` runs besides Deno. */
+export const TEST_NEEDS: readonly Need[] = [
+  program("redis-server", "redis-server"),
+  program("openssl", "openssl"),
+  program("chromium", "chromium"),
+  pythonModule("slixmpp", "python3-slixmpp"),
+];
+
+/** Decides what to do about `missing`. */
+export function planFor(missing: readonly Need[], { isRoot, hasApt }: Machine): Plan {
+  if (missing.length === 0) return { kind: "nothing" };
+  const packages = missing.map(({ debianPackage }) => debianPackage);
+  if (isRoot && hasApt) return { kind: "install", packages };
+  const names = missing.map(({ what }) => what).join(", ");
+  const message = hasApt
+    ? `The tests need ${names}. Type: sudo apt-get install ${packages.join(" ")}`
+    : `The tests need ${names}, which Debian has in the packages ${packages.join(", ")}. ` +
+      "Install them by this system's own means, so that the tests find them on the PATH " +
+      `(Python modules: for ${PYTHON})`;
+  return { kind: "stop", message };
+}
+
+/** The needs among `needs` that are not met, in their order. */
+export async function missingOf(needs: readonly Need[]): Promise<readonly Need[]> {
+  const found = await Promise.all(needs.map((need) => need.isThere()));
+  return needs.filter((_, i) => !found[i]);
+}
+
+function program(name: string, debianPackage: string): Need {
+  const folders = (Deno.env.get("PATH") ?? "").split(delimiter).filter((folder) => folder !== "");
+  return {
+    what: name,
+    debianPackage,
+    isThere: () => folders.some((folder) => isFile(join(folder, name))),
+  };
+}
+
+function pythonModule(name: string, debianPackage: string): Need {
+  return {
+    what: `${name} for ${PYTHON}`,
+    debianPackage,
+    isThere: async () => isFile(PYTHON) && await succeeds(PYTHON, ["-c", `import ${name}`], "null"),
+  };
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false; // not there, or not ours to look at
+  }
+}
+
+async function succeeds(
+  name: string,
+  args: readonly string[],
+  output: "inherit" | "null",
+): Promise<boolean> {
+  const env = { DEBIAN_FRONTEND: "noninteractive" };
+  const child = new Deno.Command(name, {
+    args: [...args],
+    env,
+    stdin: "null",
+    stdout: output,
+    stderr: output,
+  });
+  return (await child.spawn().status).success;
+}
+
+/** Keeps packages from starting their services: the tests start their own, on ports of their own. */
+async function withoutServices<T>(install: () => Promise<T>): Promise<T> {
+  const policy = "/usr/sbin/policy-rc.d";
+  if (isFile(policy)) return await install();
+  await Deno.writeTextFile(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
+  try {
+    return await install();
+  } finally {
+    await Deno.remove(policy);
+  }
+}
+
+async function main(): Promise<number> {
+  const missing = await missingOf(TEST_NEEDS);
+  const machine = { isRoot: Deno.uid() === 0, hasApt: isFile("/usr/bin/apt-get") };
+  const plan = planFor(missing, machine);
+  if (plan.kind === "nothing") return 0;
+  if (plan.kind === "stop") {
+    console.error(plan.message);
+    return 1;
+  }
+  const { packages } = plan;
+  console.log(`Installing what the tests need: apt-get install ${packages.join(" ")}`);
+  const apt = (...args: readonly string[]) => succeeds("/usr/bin/apt-get", args, "inherit");
+  const isDone = await withoutServices(async () =>
+    await apt("update", "-q") &&
+    await apt("install", "-q", "-y", "--no-install-recommends", ...packages)
+  );
+  const left = isDone ? await missingOf(missing) : missing;
+  if (left.length === 0) return 0;
+  console.error(`Cannot install what the tests need: ${left.map(({ what }) => what).join(", ")}`);
+  return 1;
+}
+
+if (import.meta.main) Deno.exit(await main());
