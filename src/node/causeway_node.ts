@@ -244,6 +244,7 @@ export class CausewayNode {
       sessions: management,
       memory: this.#router.memory,
       links: () => [this.#links, this.#cluster].filter((layer) => layer !== undefined),
+      mesh: () => this.#links,
       isOtherLocalHost: domains.isOtherLocalHost,
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
       isOwnProcess: (process) => this.#table.isOwnProcess(process),

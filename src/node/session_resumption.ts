@@ -15,6 +15,8 @@ export interface SessionResumptionParts {
   readonly memory: RepeatMemory;
   /** The links to other datacenters, and those within this one; none before they are made. */
   links(): readonly LinkLayer[];
+  /** The links to other datacenters; undefined before they are made. */
+  mesh(): LinkLayer | undefined;
   isOtherLocalHost(domain: string): boolean;
   isComponentDomain(domain: string): boolean;
   isOwnProcess(process: number): boolean;
@@ -45,6 +47,12 @@ export function sessionResumption(
         return parts.links().some((layer) =>
           layer.hasEnded(place, process) || (isOurs && layer.isGone(place))
         );
+      },
+      // The nodes of one datacenter call each other anyway, and `hasEnded` is enough for them.
+      seemsEnded: ({ process, host }) =>
+        host !== localHost && parts.mesh()?.isNowhere(host, process) === true,
+      call: ({ host }) => {
+        if (host !== localHost) parts.mesh()?.call(host);
       },
       mayBring: (fields) =>
         checkStanza(fields, {

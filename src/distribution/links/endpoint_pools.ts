@@ -60,6 +60,21 @@ export class EndpointPools {
     return pools > 0;
   }
 
+  /**
+   * True when that process listens at none of them, as far as anybody can tell: each endpoint refuses
+   * connections or is held by another process, and at least one refuses. False while one is silent.
+   */
+  isNowhere(process: number): boolean {
+    let refusing = 0;
+    for (const { links } of this.#pools.values()) {
+      for (const { isOpen, lane, lastProcess } of links) {
+        if (isOpen ? lastProcess === process : !lane.isGone) return false;
+        if (!isOpen) refusing++;
+      }
+    }
+    return refusing > 0;
+  }
+
   /** True when every connection has ended. */
   get hasEnded(): boolean {
     return [...this.#pools.values(), ...this.#leaving]

@@ -316,6 +316,25 @@ Deno.test("EndpointPools.isGone is true while nobody listens at any endpoint tha
   assert.equal(world.pools.isGone, false, "none is enabled");
 });
 
+Deno.test("EndpointPools.isNowhere() tells when each endpoint refuses, or is another process's", async () => {
+  await using world = await World.create({ endpoints: 2 });
+  const other = 7;
+  assert.equal(world.pools.isNowhere(other), false, "no endpoint is known: nobody can tell");
+  await world.list(0, 1);
+  await world.letThrough(1);
+  const { lastProcess } = world.pool(1)!.links[0]!;
+  const lanes = world.pool(0)!.links.map(({ lane }) => lane);
+  assert.equal(world.pools.isNowhere(other), false, "one endpoint is silent");
+  lanes[0]!.isGone = true;
+  assert.equal(world.pools.isNowhere(other), false, "of one link only it is known that it is gone");
+  for (const lane of lanes) lane.isGone = true;
+  assert.equal(world.pools.isNowhere(other), true);
+  assert.equal(world.pools.isNowhere(lastProcess), false, "it listens at the second");
+  await world.list(1);
+  assert.equal(world.pools.isNowhere(other), true, "one that is not listed any more counts too");
+  for (const lane of lanes) lane.isGone = false;
+});
+
 Deno.test("EndpointPools keeps what it knew while the table cannot be asked, and says so once", async () => {
   await using world = await World.create({ endpoints: 1 });
   await world.list(0);

@@ -128,6 +128,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return this.#endpoints.isGone;
   }
 
+  /** True when that process listens at none of its endpoints, as far as anybody can tell. */
+  isNowhere(process: number): boolean {
+    return this.#endpoints.isNowhere(process);
+  }
+
   /** True when every connection has ended. */
   get hasEnded(): boolean {
     return this.#endpoints.hasEnded;

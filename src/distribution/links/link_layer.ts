@@ -212,6 +212,15 @@ export class LinkLayer {
     return false;
   }
 
+  /**
+   * True while that process of `destination` listens at none of the endpoints that are listed. Unlike
+   * `hasEnded` this takes no link that has ever reached the process, and is no certainty: the list may
+   * be wrong.
+   */
+  isNowhere(destination: string, process: number): boolean {
+    return this.#hosts.get(destination)?.isNowhere(process) ?? false;
+  }
+
   /** True while nobody listens where `destination` did: its processes have ended. */
   isGone(destination: string): boolean {
     return this.#hosts.get(destination)?.isGone ?? false;

@@ -109,6 +109,25 @@ Deno.test("LinkLayer takes a domain for a local host when it has proven that, no
   await raw.ended;
 });
 
+Deno.test("LinkLayer.isNowhere() tells of a process that has called us and died before we called it", async () => {
+  await using dc1 = new TestNode(DC1, { tls: undefined });
+  const dc2 = new TestNode(DC2, { tls: undefined });
+  await Promise.all([dc1.links.listen(), dc2.links.listen()]);
+  const { address, process } = dc2;
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc2.links.start();
+  await dc1.until(() => dc1.links.isOtherLocalHost(DC2), "dc2 is linked");
+  dc1.endpoints.set(DC2, [address]);
+  await dc2.links.close();
+  assert.equal(dc1.links.isNowhere(DC2, process), false, "nobody has looked");
+  dc1.links.call(DC2);
+  await dc1.until(() => dc1.links.isNowhere(DC2, process), "nobody listens there");
+  assert.equal(dc1.links.hasEnded(DC2, process), false, "where dc2 listened is hearsay");
+  await using again = new TestNode(DC2, { tls: undefined, listen: [address] });
+  await again.links.listen();
+  await dc1.until(() => !dc1.links.isNowhere(DC2, again.process), "another process has its place");
+});
+
 Deno.test("LinkLayer.remove() takes no datacenter that is linked to us for one that is gone", async () => {
   await using dc1 = new TestNode(DC1, { tls: undefined });
   await using dc2 = new TestNode(DC2, { tls: undefined });

@@ -62,6 +62,10 @@ export class TestNode {
   /** Sequence numbers of the stanzas whose fate is final. */
   readonly settled: number[] = [];
   readonly endedProcesses = new Set<number>();
+  /** Processes that this node has never reached, and that listen nowhere. */
+  readonly unheardProcesses = new Set<number>();
+  /** Processes whose node was called. */
+  readonly called: number[] = [];
   #sequence = 0;
   readonly #peers: RawPeer[] = [];
 
@@ -117,6 +121,8 @@ export class TestNode {
       },
       peers: {
         hasEnded: ({ process }) => this.endedProcesses.has(process),
+        seemsEnded: ({ process }) => this.unheardProcesses.has(process),
+        call: ({ process }) => void this.called.push(process),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
       },
       metrics,

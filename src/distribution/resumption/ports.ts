@@ -32,6 +32,13 @@ export type Peer = Pick<OpenLink, "host" | "nodeName" | "process">;
 export interface Peers {
   /** True while nobody listens where that process did, or nowhere in its place: it has ended. */
   hasEnded(peer: Peer): boolean;
+  /**
+   * True while that process listens nowhere as far as this node is told, though no link of ours has
+   * ever reached it: it has probably ended.
+   */
+  seemsEnded(peer: Peer): boolean;
+  /** Has its node called, so that this node can tell whether the process has ended. */
+  call(peer: Peer): void;
   /** True when a peer may bring this stanza, which as it says entered the mesh there. */
   mayBring(arrived: Pick<EnvelopeFields, "stanza" | "origin" | "process">): boolean;
 }

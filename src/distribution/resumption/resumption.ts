@@ -24,7 +24,12 @@ import { LinkBook } from "./link_book.ts";
 import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
-import { DEFAULT_MAX_GIVINGS, DEFAULT_MAX_TAKINGS, PEER_CHECK_MS } from "./resumption_options.ts";
+import {
+  DEFAULT_MAX_GIVINGS,
+  DEFAULT_MAX_TAKINGS,
+  NOWHERE_MS,
+  PEER_CHECK_MS,
+} from "./resumption_options.ts";
 import type { TakingTerms } from "./taking.ts";
 import { Taking } from "./taking.ts";
 
@@ -189,7 +194,11 @@ export class Resumption implements SessionsElsewhere {
       if (!this.#givings.has(keyOf(giving, giving.transfer))) continue;
       if (hasLeft) giving.peerGone(true);
       else if (other !== undefined) giving.linked(other);
-      else this.#checkLater();
+      else {
+        // Often this node has not called it yet: the taker has called us, and asked for the session.
+        this.#peers.call(giving);
+        this.#checkLater();
+      }
     }
     for (const taking of [...this.#takings.values()]) {
       if (taking.link === link) {
@@ -268,9 +277,11 @@ export class Resumption implements SessionsElsewhere {
       for (const giving of [...this.#givings.values()]) {
         const { lostAtMs } = giving;
         if (lostAtMs === undefined) continue;
-        const isOld = nowMs - lostAtMs >= this.#options.expireAfterMs;
+        const lostMs = nowMs - lostAtMs;
+        const isOld = lostMs >= this.#options.expireAfterMs;
+        const isNowhere = lostMs >= NOWHERE_MS && this.#peers.seemsEnded(giving);
         if (this.#peers.hasEnded(giving)) giving.peerGone(true);
-        else if (isOld) giving.peerGone(false);
+        else if (isOld || isNowhere) giving.peerGone(false);
         else isAnyLost = true;
       }
       if (isAnyLost) this.#checkLater();

@@ -41,6 +41,8 @@ export const GRACE_MS = 250;
 export const FOLLOW_MS = 2_000;
 /** Milliseconds between looks at nodes that cannot be reached. */
 export const PEER_CHECK_MS = 1_000;
+/** Milliseconds after which a node that cannot be reached and listens nowhere is given up. */
+export const NOWHERE_MS = 3_000;
 /** Milliseconds in which news of what is settled is gathered. */
 export const SETTLED_MS = 100;
 /** Bytes of one QUEUE frame, unless a single stanza has more. */

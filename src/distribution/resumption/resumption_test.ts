@@ -333,6 +333,44 @@ Deno.test("a new node that is out of reach for expireAfterMs is given up; it may
   assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: true }]);
 });
 
+Deno.test("a new node that dies before the old one has ever called it is called, and given up when it listens nowhere", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1", "m2");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1", "m2");
+  await nodes.pass(200);
+  nodes.between.cut();
+  assert.deepEqual(one.called, [two.process], "else nobody would notice that it has ended");
+  await nodes.pass(10_000);
+  assert.deepEqual(one.rerouted, [], "it is silent: it may be cut off only");
+  one.unheardProcesses.add(two.process);
+  await nodes.pass(1_100);
+  assert.deepEqual(one.rerouted, [
+    { id: "m1", mayBeRepeat: true },
+    { id: "m2", mayBeRepeat: true },
+  ]);
+});
+
+Deno.test("a new node that listens nowhere has three seconds to link again", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  one.unheardProcesses.add(two.process);
+  nodes.between.cut();
+  await nodes.pass(2_900);
+  assert.deepEqual(one.rerouted, []);
+  nodes.link(one, two);
+  await nodes.pass(10_000);
+  assert.deepEqual(one.rerouted, []);
+  nodes.links.get("1-2")!.cut();
+  await nodes.pass(4_100);
+  assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: true }]);
+});
+
 Deno.test("another process under the new node's name ends the wait for it", async () => {
   await using nodes = new Nodes(3, [{}, {}, { host: "dc2.example.com" }]);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];

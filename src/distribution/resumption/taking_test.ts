@@ -79,6 +79,8 @@ class World implements Disposable {
       },
       peers: {
         hasEnded: () => false,
+        seemsEnded: () => false,
+        call: () => assert.fail("the taker has nothing to lose"),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
