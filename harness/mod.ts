@@ -57,7 +57,7 @@ export type {
   RespValue,
 } from "./redis/mod.ts";
 export {
-  DYNOMITE_REFUSES,
+  DYNOMITE_CLOSES_ON,
   EmbeddedRedis,
   LocalRedis,
   REDIS_CHOICES,

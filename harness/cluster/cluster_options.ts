@@ -96,6 +96,11 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
       `Cannot start ${nodes} nodes in a datacenter: a whole number from 1 to ${MAX_NODES} is possible`,
     );
   }
+  if (options.replication === "external" && (options.redisPassword ?? "") !== "") {
+    throw new RangeError(
+      "Cannot use a password with replication external: Dynomite closes the connection at AUTH",
+    );
+  }
   return {
     ...options,
     globalHost,

@@ -7,5 +7,6 @@ export type { RespValue } from "./resp.ts";
 export { RespError } from "./resp.ts";
 export { EmbeddedRedis } from "./embedded_redis.ts";
 export { LocalRedis } from "./local_redis.ts";
-export { DYNOMITE_REFUSES, ReplicatingProxy } from "./replicating_proxy.ts";
+export { DYNOMITE_CLOSES_ON } from "./dynomite_commands.ts";
+export { ReplicatingProxy } from "./replicating_proxy.ts";
 export type { ReplicationLane } from "./replication_lane.ts";

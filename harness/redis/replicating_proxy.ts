@@ -1,28 +1,27 @@
 import { connect, createServer, type Socket } from "node:net";
 import { type Listening, listenOn } from "../net/listening.ts";
+import { type Command, isReplicated, isScattered, isTaken } from "./dynomite_commands.ts";
 import type { RedisAddress } from "./redis_client.ts";
-import { type Command, effectOf, refusal } from "./replicated_write.ts";
 import { ReplicationLane } from "./replication_lane.ts";
-import { encodeError, RespDecoder, type RespValue } from "./resp.ts";
+import { encodeError, RespDecoder } from "./resp.ts";
 
-/** Commands that proxies such as Dynomite answer with an error. */
-export const DYNOMITE_REFUSES: readonly string[] = ["CLIENT", "INFO", "SELECT", "HELLO"];
-
-/** A command that waits for its turn to be answered. */
-type Pending =
-  | { readonly kind: "forwarded"; readonly command: Command }
-  | { readonly kind: "refused"; readonly error: string };
+/** A command that waits for its turn to be answered: by Redis, or with this error. */
+type Pending = "forwarded" | { readonly error: string };
 
 /**
- * Stands in front of one datacenter's Redis as an external replicator would: commands go to that
- * Redis and nowhere else, and what they changed is copied to the others' a little later.
+ * Stands in front of one datacenter's Redis as Dynomite would: commands go to that Redis, and every
+ * write goes on to the others' as it came, a little later. A command that Dynomite does not know ends
+ * the connection without a word, and with it the answers to all that was sent before it and has not
+ * been answered yet.
  */
 export class ReplicatingProxy implements AsyncDisposable {
   readonly #upstream: () => RedisAddress;
   readonly #lanes = new Map<string, ReplicationLane>();
+  readonly #servers = new Set<Socket>();
   #listening: Listening | undefined;
   #refused = new Set<string>();
-  #refusedCommands = 0;
+  #unknownCommands = 0;
+  #connections = 0;
 
   /** `upstream` is asked at each connection, so that its Redis may come and go. */
   constructor(upstream: () => RedisAddress) {
@@ -32,15 +31,20 @@ export class ReplicatingProxy implements AsyncDisposable {
   /** Where to connect instead of to the Redis itself. */
   get address(): RedisAddress {
     if (this.#listening === undefined) throw new Error("The replicating proxy was never started");
-    return { host: "127.0.0.1", port: this.#listening.port, password: this.#upstream().password };
+    return { host: "127.0.0.1", port: this.#listening.port, password: "" }; // Dynomite knows none
   }
 
-  /** Commands answered with an error here, since the beginning. */
-  get refusedCommands(): number {
-    return this.#refusedCommands;
+  /** Commands that ended a connection, or were answered wrongly by a rack of several nodes. */
+  get unknownCommands(): number {
+    return this.#unknownCommands;
   }
 
-  /** Commands to refuse besides what no replicator takes; for new and existing connections. */
+  /** Connections that were made to it, since the beginning. */
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /** Commands to answer with an error from now on, on existing connections too. */
   refuse(names: readonly string[]): void {
     this.#refused = new Set(names.map((name) => name.toUpperCase()));
   }
@@ -68,6 +72,7 @@ export class ReplicatingProxy implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const listening = this.#listening;
     this.#listening = undefined;
+    for (const server of this.#servers) server.destroy();
     await listening?.close();
     await Promise.all([...this.#lanes.values()].map((lane) => lane[Symbol.asyncDispose]()));
   }
@@ -78,55 +83,70 @@ export class ReplicatingProxy implements AsyncDisposable {
     const commands = new RespDecoder();
     const replies = new RespDecoder();
     const pending: Pending[] = [];
+    let isOver = false;
+    this.#connections++;
+    this.#servers.add(server);
     const answerRefused = () => {
-      while (pending[0]?.kind === "refused") {
-        client.write(encodeError(pending[0].error));
+      for (let next = pending[0]; typeof next === "object"; next = pending[0]) {
+        client.write(encodeError(next.error));
         pending.shift();
       }
     };
     client.on("data", (chunk: Uint8Array) => {
       decodeInto(client, () => {
         for (const { value, bytes } of commands.push(chunk)) {
+          if (isOver) return;
           if (!Array.isArray(value) || value.length === 0) continue;
           const command = value.map(String);
           const error = this.#refusal(command);
-          if (error === undefined) {
-            pending.push({ kind: "forwarded", command });
+          if (error !== undefined) pending.push({ error });
+          else if (isTaken(command)) {
+            pending.push("forwarded");
             server.write(bytes);
+            this.#replicate(command);
           } else {
-            this.#refusedCommands++;
-            pending.push({ kind: "refused", error });
+            // What came before it is carried out all the same.
+            this.#unknownCommands++;
+            isOver = true;
+            server.end();
+            client.destroy();
+            return;
           }
         }
         answerRefused();
       });
     });
     server.on("data", (chunk: Uint8Array) => {
+      if (isOver) return;
       decodeInto(client, () => {
-        for (const { value, bytes } of replies.push(chunk)) {
+        for (const { bytes } of replies.push(chunk)) {
           client.write(bytes);
-          const answered = pending.shift();
-          if (answered?.kind === "forwarded") this.#replicate(answered.command, value);
+          pending.shift();
           answerRefused();
         }
       });
     });
-    for (const [one, other] of [[client, server], [server, client]] as const) {
-      one.on("error", () => {}); // `close` follows, and the other side learns it from there
-      one.on("close", () => other.destroy());
-    }
+    for (const one of [client, server]) one.on("error", () => {}); // `close` follows, and tells
+    server.on("close", () => {
+      this.#servers.delete(server);
+      client.destroy();
+    });
+    client.on("close", () => {
+      if (!isOver) server.destroy();
+    });
   }
 
   #refusal(command: Command): string | undefined {
     const name = command[0]!.toUpperCase();
     if (this.#refused.has(name)) return `ERR unknown command '${name}'`;
-    return refusal(command);
+    if (!isScattered(command)) return undefined;
+    this.#unknownCommands++;
+    return "ERR a rack of several nodes cannot answer SUNION of keys without one tag";
   }
 
-  #replicate(command: Command, reply: RespValue): void {
-    const effect = effectOf(command, reply);
-    if (effect === undefined) return;
-    for (const lane of this.#lanes.values()) lane.push(effect);
+  #replicate(command: Command): void {
+    if (!isReplicated(command)) return;
+    for (const lane of this.#lanes.values()) lane.push(command);
   }
 }
 

@@ -1,5 +1,5 @@
 import { type RedisAddress, RedisClient } from "./redis_client.ts";
-import type { Command } from "./replicated_write.ts";
+import type { Command } from "./dynomite_commands.ts";
 import { RespError } from "./resp.ts";
 
 interface Held {

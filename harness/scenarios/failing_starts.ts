@@ -20,6 +20,7 @@ interface FailingStart {
 export const FAILING_STARTS: Scenario = {
   name: "failing-starts",
   summary: "a node that cannot start says why in one line, and leaves a running one alone",
+  replications: ["builtin"], // Dynomite knows no password
   options: { datacenters: 1, redisPassword: PASSWORD },
   async run(cluster, say) {
     const { node } = cluster.datacenter("dc1");

@@ -33,6 +33,7 @@ const ADMIN_PATHS = [
 export const KEPT_SECRETS: Scenario = {
   name: "kept-secrets",
   summary: "no password, token, key or message is in a log, an error or an answer of the admin API",
+  replications: ["builtin"], // Dynomite knows no password
   options: {
     datacenters: 2,
     redisPassword: SECRETS.redis,

@@ -1,5 +1,6 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { CausewayError } from "../../base/mod.ts";
+import { assertTaken } from "./_dynomite_forms.ts";
 import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
@@ -40,7 +41,8 @@ export class MemoryRedis {
   }
 
   /** Carries out a command silently, as replication does. */
-  apply([verb, key, ...args]: RedisCommand): RedisReply {
+  apply([verb, key, ...rest]: RedisCommand): RedisReply {
+    const args: readonly string[] = rest;
     const entry = this.#entry(key);
     switch (verb) {
       case "GET":
@@ -154,7 +156,7 @@ export class MemoryRedis {
   }
 }
 
-/** A connection to a `MemoryRedis` that takes `latencyMs` each way and can be cut. */
+/** A connection to a `MemoryRedis` that takes only what Dynomite takes, takes `latencyMs` each way and can be cut. */
 export class MemoryRedisCommands implements RedisCommands {
   readonly refusal = undefined;
   latencyMs = 0;
@@ -190,6 +192,7 @@ export class MemoryRedisCommands implements RedisCommands {
     if (!this.#isUp || epoch !== this.#epoch) {
       throw new CausewayError("table/redis-down", "Cannot ask Redis: cut", { retryable: true });
     }
+    for (const command of commands) assertTaken(command);
     const replies = commands.map((command) => this.#redis.run(command));
     await this.#wait();
     return replies;

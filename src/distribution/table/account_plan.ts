@@ -144,12 +144,11 @@ export function planAccount(
 
   withdrawClaims(account, view, context, into);
   if (ours.length > 0) {
-    const fields: string[] = [];
     for (const claim of ours) {
       const value = formatClaim(claim);
-      if (view.own.get(claim.id) !== value) fields.push(claim.id, value);
+      if (view.own.get(claim.id) === value) continue;
+      into.push(["HSET", claimsKey(account.name), claim.id, value]);
     }
-    if (fields.length > 0) into.push(["HSET", claimsKey(account.name), ...fields]);
     const life = context.replicaSeconds ?? context.expireSeconds;
     into.push(["EXPIRE", claimsKey(account.name), life]);
   }
@@ -293,8 +292,9 @@ function commandFor(
     case "set":
     case "set-absent": {
       const life = decision.host === localHost ? expireSeconds : replicaSeconds;
-      const set: RedisCommand = ["SET", key, decision.host, "EX", life];
-      return decision.kind === "set" ? set : [...set, "NX"];
+      return decision.kind === "set"
+        ? ["SET", key, decision.host, "EX", life]
+        : ["SET", key, decision.host, "EX", life, "NX"];
     }
     case "delete":
       return ["DEL", key];

@@ -13,6 +13,12 @@ import type {
 } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
+const CLOSED = "the connection was closed";
+/** Redis answers AUTH with an error at most; a proxy that does not know the command hangs up. */
+const CLOSED_AT_AUTH =
+  "the connection was closed at AUTH: a proxy that knows no passwords, such as " +
+  "Dynomite, needs redis.password to be left out";
+
 /**
  * Redis through ioredis: a pool of connections, each with its own reconnecting.
  *
@@ -94,15 +100,23 @@ export class IoredisCommands implements RedisCommands {
         Math.min(reconnectMaxMs, 50 * 2 ** Math.min(attempt - 1, 16)) * (0.9 + Math.random() / 5),
     });
     surviveUnaskedReplies(redis);
-    let reason = "the connection was closed";
+    let reason = CLOSED;
+    /** Connected, and not told yet what becomes of the password. */
+    let isAtAuth = false;
+    redis.on("connect", () => isAtAuth = password !== "");
     redis.on("error", (error: Error) => {
-      reason = describeError(error);
+      reason = isAtAuth && error.name !== "ReplyError" ? CLOSED_AT_AUTH : describeError(error);
       if (/^(WRONGPASS|NOAUTH|ERR invalid password)/.test(reason)) this.#refusal = reason;
       this.#lost(reason); // said before the first connection, too: nobody is told otherwise
     });
-    redis.on("close", () => this.#lost(reason));
+    redis.on("close", () => {
+      if (isAtAuth && reason === CLOSED) reason = CLOSED_AT_AUTH;
+      isAtAuth = false;
+      this.#lost(reason);
+    });
     redis.on("ready", () => {
-      reason = "the connection was closed";
+      isAtAuth = false;
+      reason = CLOSED;
       this.#found();
     });
     return redis;

@@ -5,13 +5,17 @@ import type { AddressInfo, Socket } from "node:net";
 import { IoredisCommands } from "./ioredis_commands.ts";
 import { resolveTable } from "./options.ts";
 
-/** A server that answers each command with the next of `replies`, then with `+OK`. */
-async function startServer(replies: string[]) {
+/** A server that answers each command with the next of `replies`, then with `+OK`; null hangs up. */
+async function startServer(replies: (string | null)[]) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("error", () => {}); // the client may hang up at any moment
-    socket.on("data", () => socket.write(replies.shift() ?? "+OK\r\n"));
+    socket.on("data", () => {
+      const reply = replies.length === 0 ? "+OK\r\n" : replies.shift()!;
+      if (reply === null) socket.destroy();
+      else socket.write(reply);
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -70,3 +74,38 @@ for (const [what, reply] of NONSENSE) {
     }
   });
 }
+
+Deno.test("IoredisCommands says that a connection was closed at AUTH, and not so of one that closes later", async () => {
+  const server = await startServer([null, "+OK\r\n", null]);
+  const { redis } = resolveTable({
+    globalHost: "example.com",
+    localHost: "dc1.example.com",
+    nodeName: "node1@dc1.example.com",
+    incarnation: 1,
+    redis: { server: "127.0.0.1", port: server.port, password: "open sesame" },
+  });
+  const commands = new IoredisCommands(redis);
+  const reasons: string[] = [];
+  let ups = 0;
+  commands.connect({
+    connected: () => void ups++,
+    disconnected: (reason) => void reasons.push(reason),
+  });
+  const seenUp = async (times: number): Promise<void> => {
+    while (ups < times) await new Promise((done) => setImmediate(done));
+  };
+  try {
+    await seenUp(1);
+    assert.match(reasons[0]!, /closed at AUTH: .* Dynomite, .* redis\.password /);
+    for (const reason of reasons) assert.equal(reason, reasons[0]);
+    assert.equal(commands.refusal, undefined, "it may be about to restart");
+    reasons.length = 0;
+    await assert.rejects(commands.run([["GET", "a"]]), { code: "table/redis-down" });
+    await seenUp(2);
+    assert.ok(reasons.length > 0);
+    for (const reason of reasons) assert.doesNotMatch(reason, /AUTH/);
+  } finally {
+    await commands.close();
+    await server.close();
+  }
+});

@@ -78,7 +78,9 @@ Deno.test("PeerBook.dismiss() lets a peer come back by its own word alone", asyn
 Deno.test("PeerBook.sync() reads over what is no peer", async () => {
   const commands = redis();
   await commands.run([
-    ["HSET", PEERS_KEY, "two words", "[]", DC2, '["no endpoint",5,"192.0.2.1#5555"]', "x.y", "{"],
+    ["HSET", PEERS_KEY, "two words", "[]"],
+    ["HSET", PEERS_KEY, DC2, '["no endpoint",5,"192.0.2.1#5555"]'],
+    ["HSET", PEERS_KEY, "x.y", "{"],
   ]);
   const book = new PeerBook();
   await book.sync(commands);

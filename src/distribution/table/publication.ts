@@ -121,7 +121,9 @@ export class Publication {
       ["SET", leaseKey(localHost, nodeName), lease, "EX", expire],
       // What stands there in a Redis that has forgotten us is of somebody who started since: the mesh
       // knows our datacenter by the id that we had.
-      ["SET", dcKey, this.#datacenterId, "EX", dcExpire, ...this.hasBeenForgotten ? [] : ["NX"]],
+      this.hasBeenForgotten
+        ? ["SET", dcKey, this.#datacenterId, "EX", dcExpire]
+        : ["SET", dcKey, this.#datacenterId, "EX", dcExpire, "NX"],
       ["EXPIRE", dcKey, dcExpire],
       ["GET", dcKey],
       ["SADD", nodesKey(localHost), nodeName],

@@ -1,22 +1,22 @@
 /**
- * The commands that the session table uses: each names one key (SUNION: keys that share one
- * `{tag}`), so that a replicating proxy such as Dynomite can stand in front of Redis.
+ * One command: verb, key, and arguments as Redis takes them. Each names one key (SUNION: keys that share
+ * one `{tag}`), and these forms are all that there are: a replicating proxy such as Dynomite, which knows
+ * fewer than Redis, closes the connection on any other and swallows the replies to what was sent before.
+ * `redis_commands_test.ts` compares them with what Dynomite takes.
  */
-export type RedisVerb =
-  | "GET"
-  | "SET"
-  | "DEL"
-  | "EXPIRE"
-  | "HGETALL"
-  | "HSET"
-  | "HDEL"
-  | "SADD"
-  | "SREM"
-  | "SMEMBERS"
-  | "SUNION";
+export type RedisCommand =
+  | readonly ["GET" | "DEL" | "HGETALL" | "SMEMBERS", key: string]
+  | readonly ["SET", key: string, value: string, ...options: SetOptions]
+  | readonly ["EXPIRE", key: string, seconds: string]
+  /** One field only: Dynomite takes no second one. */
+  | readonly ["HSET", key: string, field: string, value: string]
+  | readonly ["HDEL" | "SADD" | "SREM", key: string, ...members: string[]]
+  | readonly ["SUNION", key: string, ...keys: string[]];
 
-/** One command: verb, key, and arguments as Redis takes them. */
-export type RedisCommand = readonly [verb: RedisVerb, key: string, ...args: string[]];
+type SetOptions = [] | ["EX", seconds: string] | ["EX", seconds: string, "NX"];
+
+/** What a command is called. */
+export type RedisVerb = RedisCommand[0];
 
 /** An error that Redis answered, such as `WRONGTYPE …` or `OOM …`; it stands in a reply's place. */
 export class RedisErrorReply {

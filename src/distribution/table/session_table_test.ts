@@ -46,6 +46,22 @@ Deno.test("SessionTable.sessionClosed() removes that session's keys and gives th
   await test.table.close();
 });
 
+Deno.test("SessionTable writes several claims of one account with a command each, when renewing too", async () => {
+  const test = await TestTable.started();
+  const written: (readonly string[])[] = [];
+  test.redis.onWrite = (command) => void (command[0] === "HSET" && written.push(command));
+  await Promise.all([test.table.sessionOpened(PHONE), test.table.sessionOpened(LAPTOP)]);
+  const key = "causeway:claims:bob@example.com";
+  const fields = () => written.splice(0).map(([, name, field]) => [name, field]);
+  const expected = [[key, "a1-1"], [key, "a1-2"]];
+  assert.deepEqual(fields(), expected);
+  await advance(test.clock, 60_000);
+  const renewed = fields().slice(-2);
+  assert.deepEqual(renewed, expected);
+  assert.equal(test.table.status, "up");
+  await test.table.close();
+});
+
 Deno.test("SessionTable.sessionClosed() gives the bare JID to the newest login of another datacenter", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
@@ -603,12 +619,15 @@ Deno.test("SessionTable ignores and counts garbage in Redis, and writes over wha
   test.redis.apply(["SADD", "list@example.com", "x"]);
   test.redis.apply(["SET", "causeway:claims:bob@example.com", "a string"]);
   test.redis.apply(["SADD", "bob@example.com", "a set"]);
-  test.redis.apply([
-    "HSET",
-    "causeway:claims:eve@example.com",
-    ...["b1-7", "{", "zz", "[1]", "a2-1", '[9e15,"dc2.example.com","n","r",1]'],
-    ...["a3-1", '["5","dc2.example.com","n","r",1]', "a4-1", '[5,"two words","n","r",1]'],
-  ]);
+  for (
+    const [id, value] of [
+      ["b1-7", "{"],
+      ["zz", "[1]"],
+      ["a2-1", '[9e15,"dc2.example.com","n","r",1]'],
+      ["a3-1", '["5","dc2.example.com","n","r",1]'],
+      ["a4-1", '[5,"two words","n","r",1]'],
+    ] as const
+  ) test.redis.apply(["HSET", "causeway:claims:eve@example.com", id, value]);
   assert.equal(await test.table.locate(bareJid("eve")), undefined);
   assert.equal(await test.table.locate(bareJid("list")), undefined);
   assert.equal(garbage(), 2);
