@@ -80,7 +80,9 @@ const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
 export const REDIS = z.strictObject({
   server: REDIS_SERVER.default("127.0.0.1").describe("where Redis is"),
   port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
-  password: secret().default("").describe("its password; empty for none"),
+  password: secret().default("").describe(
+    "its password; empty for none, which is what Dynomite needs",
+  ),
   pool_size: integer(1, 64).default(1).describe("connections to Redis"),
   replication: z.enum(["builtin", "external"]).default("builtin").describe(
     "who carries the session table between datacenters: the nodes themselves, or something under Redis",
