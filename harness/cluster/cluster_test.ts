@@ -179,4 +179,8 @@ Deno.test("resolveClusterOptions() refuses what this version cannot do", () => {
     assert.throws(() => resolveClusterOptions({ datacenters }), /from 1 to 9/);
   }
   assert.equal(resolveClusterOptions({ datacenters: 9 }).datacenters, 9);
+  const redisPassword = "open sesame";
+  const withPassword = { redisPassword, replication: "external" } as const;
+  assert.throws(() => resolveClusterOptions(withPassword), /closes the connection at AUTH/);
+  assert.equal(resolveClusterOptions({ redisPassword }).redisPassword, redisPassword);
 });
