@@ -214,8 +214,8 @@ export class LinkLayer {
 
   /**
    * True while that process of `destination` listens at none of the endpoints that are listed. Unlike
-   * `hasEnded` this takes no link that has ever reached the process, and is no certainty: the list may
-   * be wrong.
+   * `hasEnded`, this needs no link that has ever reached the process. It is not certain: the list may be
+   * wrong.
    */
   isNowhere(destination: string, process: number): boolean {
     return this.#hosts.get(destination)?.isNowhere(process) ?? false;

@@ -195,7 +195,7 @@ export class Resumption implements SessionsElsewhere {
       if (hasLeft) giving.peerGone(true);
       else if (other !== undefined) giving.linked(other);
       else {
-        // Often this node has not called it yet: the taker has called us, and asked for the session.
+        // This node may never have called the taker, which called here to ask for the session.
         this.#peers.call(giving);
         this.#checkLater();
       }

@@ -156,7 +156,10 @@ export class MemoryRedis {
   }
 }
 
-/** A connection to a `MemoryRedis` that takes only what Dynomite takes, takes `latencyMs` each way and can be cut. */
+/**
+ * A connection to a `MemoryRedis`, for the commands that Dynomite takes. It takes `latencyMs` each way
+ * and can be cut.
+ */
 export class MemoryRedisCommands implements RedisCommands {
   readonly refusal = undefined;
   latencyMs = 0;

@@ -14,6 +14,8 @@ import type {
 import { RedisErrorReply } from "./redis_commands.ts";
 
 const CLOSED = "the connection was closed";
+/** How the socket, or a command that waits, says that the other side has closed the connection. */
+const HANG_UP = /^Connection is closed|ECONNRESET|EPIPE/;
 /** Redis answers AUTH with an error at most; a proxy that does not know the command hangs up. */
 const CLOSED_AT_AUTH =
   "the connection was closed at AUTH: a proxy that knows no passwords, such as " +
@@ -103,9 +105,14 @@ export class IoredisCommands implements RedisCommands {
     let reason = CLOSED;
     /** Connected, and not told yet what becomes of the password. */
     let isAtAuth = false;
-    redis.on("connect", () => isAtAuth = password !== "");
+    redis.on("connect", () => {
+      isAtAuth = password !== "";
+      reason = CLOSED;
+    });
     redis.on("error", (error: Error) => {
-      reason = isAtAuth && error.name !== "ReplyError" ? CLOSED_AT_AUTH : describeError(error);
+      // That AUTH was not answered follows from what ended the connection, which was told before.
+      if (!isAtAuth || !HANG_UP.test(error.message)) reason = describeError(error);
+      else if (reason === CLOSED) reason = CLOSED_AT_AUTH;
       if (/^(WRONGPASS|NOAUTH|ERR invalid password)/.test(reason)) this.#refusal = reason;
       this.#lost(reason); // said before the first connection, too: nobody is told otherwise
     });

@@ -75,6 +75,36 @@ for (const [what, reply] of NONSENSE) {
   });
 }
 
+Deno.test("IoredisCommands does not say that a server which is silent has closed at AUTH", async () => {
+  const server = await startServer(Array(50).fill(""));
+  const { redis } = resolveTable({
+    globalHost: "example.com",
+    localHost: "dc1.example.com",
+    nodeName: "node1@dc1.example.com",
+    incarnation: 1,
+    redis: {
+      server: "127.0.0.1",
+      port: server.port,
+      password: "open sesame",
+      commandTimeoutMs: 100,
+    },
+  });
+  const commands = new IoredisCommands(redis);
+  const reasons: string[] = [];
+  commands.connect({
+    connected: () => assert.fail("nobody has answered"),
+    disconnected: (reason) => void reasons.push(reason),
+  });
+  try {
+    while (server.connections() < 2) await new Promise((done) => setImmediate(done));
+    for (const reason of reasons) assert.match(reason, /timeout/i);
+    assert.notEqual(reasons.length, 0);
+  } finally {
+    await commands.close();
+    await server.close();
+  }
+});
+
 Deno.test("IoredisCommands says that a connection was closed at AUTH, and not so of one that closes later", async () => {
   const server = await startServer([null, "+OK\r\n", null]);
   const { redis } = resolveTable({
