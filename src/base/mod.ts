@@ -1,6 +1,8 @@
 export type { PeerAddress } from "./address_key.ts";
 export { addressKey } from "./address_key.ts";
 export type { CancelTimer, Clock } from "./clock.ts";
+export type { FairBounds, Holders } from "./fair_shares.ts";
+export { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "./fair_shares.ts";
 export { SystemClock } from "./clock.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";

@@ -183,18 +183,19 @@ export const LIMITS = z.strictObject({
     "stanzas that one lane keeps until they are settled; an eighth is kept for the errors by which nodes answer",
   ),
   lookup_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
-    "stanzas that wait until the session table has said where they go, at once; one more is refused; " +
-      "answers may be twice as many",
+    "stanzas that wait until the session table has said where their sender's earlier ones go, at once, " +
+      "and as many answers; each sender and datacenter has a fair share of them, and one more is refused",
   ),
   lookup_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
-    "bytes of them",
+    "bytes of them, about 1 KiB and its text for each; shared in the same way",
   ),
   handover_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
     "stanzas that wait, so as not to overtake what their sender has under way to another node of this " +
-      "datacenter which their recipient has left, at once; one more is refused",
+      "datacenter which their recipient has left, at once; each sender and datacenter has a fair share of " +
+      "them, and one more is refused",
   ),
   handover_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
-    "bytes of them",
+    "bytes of them, about 1 KiB and its text for each; shared in the same way",
   ),
   repeat_max_pairs: integer(2, 10_000_000).default(65_536).describe(
     "pairs of sender and recipient of which it is remembered what was delivered here, so that what comes " +

@@ -111,8 +111,12 @@ const BOUNCE_TABLE = z.strictObject({
     "wait before the first retry; it doubles with each further one",
   ),
   max_retries: integer(0).default(4).describe("retries before the sender gets an error"),
-  max_items: integer(1).default(100_000).describe("stanzas held at once"),
-  max_bytes: integer(1024).default(67_108_864).describe("bytes held at once"),
+  max_items: integer(1).default(100_000).describe(
+    "stanzas held at once; each sender, recipient and datacenter has a fair share of them",
+  ),
+  max_bytes: integer(1024).default(67_108_864).describe(
+    "bytes held at once, about 1 KiB and its text for each stanza; shared in the same way",
+  ),
 });
 
 const BOUNCE = withWords(z.union([z.literal(false), BOUNCE_TABLE]), {

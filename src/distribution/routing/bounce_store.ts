@@ -1,7 +1,8 @@
-import { backoffMs } from "../../base/mod.ts";
-import type { CancelTimer, Clock, Random } from "../../base/mod.ts";
+import { backoffMs, FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { CancelTimer, Clock, Holders, Random } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
+import { recipientHolder } from "./holders_of.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 
 /** How stanzas without a known route are held; `design.md` §7. */
@@ -41,6 +42,8 @@ export interface BounceHandlers {
   giveUp(envelope: Envelope, why: BounceFailure): void;
   /** Whose order it is kept in. */
   senderOf(envelope: Envelope): string;
+  /** Whose shares of the bounds it counts for, besides its recipient's. */
+  holdersOf(envelope: Envelope): Holders;
 }
 
 interface Held {
@@ -65,14 +68,15 @@ interface CameBack {
 
 interface Entry {
   readonly envelope: Envelope;
+  /** Whose shares it counts for. */
+  readonly holders: Holders;
   dueMs: number;
 }
 
-/** An envelope, its entry and its stanza object, beside the text. */
-const ENTRY_OVERHEAD_BYTES = 512;
-
 /**
- * Holds stanzas whose recipient nobody can place, per looked-up address and in order.
+ * Holds stanzas whose recipient nobody can place, per looked-up address and in order. Each sender,
+ * recipient and datacenter has its fair share of the bounds (`FairShares`): one that fills its own
+ * takes no room from the others.
  *
  * A later stanza to the same address waits behind an earlier one, so that order is kept through a bounce,
  * also when they go back to their sender; one lookup serves all that wait for one address.
@@ -87,16 +91,27 @@ export class BounceStore {
   /** All that waits for one account or domain, whatever the resource. */
   readonly #byBare = new Map<string, Set<Held>>();
   readonly #lookups = new Set<Promise<void>>();
-  #count = 0;
-  #bytes = 0;
+  readonly #shares: FairShares;
   #isStopped = false;
 
   constructor(
     options: BounceOptions,
     handlers: BounceHandlers,
-    deps: { readonly metrics: RoutingMetrics; readonly clock: Clock; readonly random: Random },
+    deps: {
+      readonly metrics: RoutingMetrics;
+      readonly clock: Clock;
+      readonly random: Random;
+      /** A wider bound that what is held counts for. @default none */
+      readonly budget?: FairShares;
+    },
   ) {
     this.#options = resolveBounceOptions(options);
+    const { maxItems, maxBytes } = this.#options;
+    this.#shares = new FairShares({
+      maxItems,
+      maxBytes,
+      ...(deps.budget !== undefined && { within: deps.budget }),
+    });
     this.#handlers = handlers;
     this.#metrics = deps.metrics;
     this.#clock = deps.clock;
@@ -105,12 +120,12 @@ export class BounceStore {
 
   /** Stanzas held. */
   get size(): number {
-    return this.#count;
+    return this.#shares.items;
   }
 
   /** True when something waits for this very address. */
   holds(key: Jid): boolean {
-    return this.#count > 0 && this.#held.has(key.text);
+    return this.size > 0 && this.#held.has(key.text);
   }
 
   /**
@@ -121,8 +136,8 @@ export class BounceStore {
     if (envelope.bounces >= this.#options.maxRetries) {
       return this.#handlers.giveUp(envelope, "out-of-retries");
     }
-    const bytes = this.#bytes + costOf(envelope);
-    if (this.#count >= this.#options.maxItems || bytes > this.#options.maxBytes) {
+    const holders = this.#holdersOf(envelope, key);
+    if (!this.#shares.mayHold(holders, costOf(envelope))) {
       return this.#handlers.giveUp(envelope, "full");
     }
     if (this.#isStopped) return this.#handlers.giveUp(envelope, "stopping");
@@ -142,7 +157,7 @@ export class BounceStore {
       if (group === undefined) this.#byBare.set(key.bare.text, new Set([held]));
       else group.add(held);
     }
-    const entry = this.#take(envelope);
+    const entry = this.#take(envelope, holders);
     held.entries.push(entry);
     held.cameBack?.lastBySender.set(this.#handlers.senderOf(envelope), envelope);
     this.#wakeAt(held, entry.dueMs);
@@ -157,18 +172,18 @@ export class BounceStore {
    * @returns false when it has no place here
    */
   holdAgain(envelope: Envelope, key: Jid, isAlone: boolean): boolean {
-    const held = this.#count > 0 ? this.#held.get(key.text) : undefined;
+    const held = this.size > 0 ? this.#held.get(key.text) : undefined;
     if (held === undefined) return false;
     const cameBack = held.cameBack ??= this.#expectMore(held);
     const last = cameBack.lastBySender.get(this.#handlers.senderOf(envelope));
     if (!isAlone && (last === undefined || !envelope.isOlderThan(last))) return false;
-    cameBack.entries.push(this.#take(envelope));
+    cameBack.entries.push(this.#take(envelope, this.#holdersOf(envelope, key)));
     return true;
   }
 
   /** Something revealed where this account or domain is: what waits for it goes, in order. */
   reveal(bare: string): void {
-    if (this.#count === 0) return;
+    if (this.size === 0) return;
     const group = this.#byBare.get(bare);
     if (group === undefined) return;
     for (const held of [...group]) this.flush(held.key);
@@ -195,9 +210,9 @@ export class BounceStore {
       this.#merge(held);
       const entries = held.entries;
       this.#forget(held);
-      for (const { envelope } of entries) {
-        this.#changeSize(-1, -costOf(envelope));
-        this.#handlers.giveUp(envelope, "stopping");
+      for (const entry of entries) {
+        this.#letGo(entry, costOf(entry.envelope));
+        this.#handlers.giveUp(entry.envelope, "stopping");
       }
     }
     await Promise.all(this.#lookups);
@@ -212,11 +227,22 @@ export class BounceStore {
     );
   }
 
-  #take(envelope: Envelope): Entry {
+  #holdersOf(envelope: Envelope, key: Jid): Holders {
+    const { singles, crowds } = this.#handlers.holdersOf(envelope);
+    return { singles: [...singles, recipientHolder(key.bare.text)], crowds };
+  }
+
+  #take(envelope: Envelope, holders: Holders): Entry {
     envelope.detach();
     this.#metrics.bounceHeld.inc();
-    this.#changeSize(1, costOf(envelope));
-    return { envelope, dueMs: this.#dueMs(envelope) };
+    this.#shares.hold(holders, costOf(envelope));
+    this.#showSize();
+    return { envelope, holders, dueMs: this.#dueMs(envelope) };
+  }
+
+  #letGo({ holders }: Entry, cost: number): void {
+    this.#shares.release(holders, cost);
+    this.#showSize();
   }
 
   #expectMore(held: Held): CameBack {
@@ -307,10 +333,10 @@ export class BounceStore {
     held.isReleasing = true;
     let next = 0;
     for (; next < entries.length; next++) {
-      const { envelope } = entries[next]!;
-      const cost = costOf(envelope);
-      if (!this.#handlers.release(envelope, held.key, host)) break;
-      this.#changeSize(-1, -cost);
+      const entry = entries[next]!;
+      const cost = costOf(entry.envelope);
+      if (!this.#handlers.release(entry.envelope, held.key, host)) break;
+      this.#letGo(entry, cost);
     }
     held.isReleasing = false;
     held.entries = [...entries.slice(next), ...held.entries];
@@ -320,7 +346,7 @@ export class BounceStore {
   #countRetry(held: Held, untilMs: number): void {
     const { maxRetries } = this.#options;
     const kept: Entry[] = [];
-    const spent: Envelope[] = [];
+    const spent: Entry[] = [];
     /** When the last of each sender that stays is due. */
     const dueMsBySender = new Map<string, number>();
     for (const entry of held.entries) {
@@ -331,7 +357,7 @@ export class BounceStore {
         const earlierDueMs = dueMsBySender.get(sender);
         if (!isSpent) entry.dueMs = this.#dueMs(envelope);
         else if (earlierDueMs === undefined) {
-          spent.push(envelope);
+          spent.push(entry);
           continue;
         } else {
           // The dice let it overtake its sender's earlier one: it comes back behind that.
@@ -343,9 +369,9 @@ export class BounceStore {
       dueMsBySender.set(sender, entry.dueMs);
     }
     held.entries = kept;
-    for (const envelope of spent) {
-      this.#changeSize(-1, -costOf(envelope));
-      this.#handlers.giveUp(envelope, "out-of-retries");
+    for (const entry of spent) {
+      this.#letGo(entry, costOf(entry.envelope));
+      this.#handlers.giveUp(entry.envelope, "out-of-retries");
     }
   }
 
@@ -360,15 +386,13 @@ export class BounceStore {
     if (group?.size === 0) this.#byBare.delete(held.key.bare.text);
   }
 
-  #changeSize(count: number, bytes: number): void {
-    this.#count += count;
-    this.#bytes += bytes;
-    this.#metrics.bounceQueueSize.set(this.#count);
-    this.#metrics.bounceQueueBytes.set(this.#bytes);
+  #showSize(): void {
+    this.#metrics.bounceQueueSize.set(this.#shares.items);
+    this.#metrics.bounceQueueBytes.set(this.#shares.bytes);
   }
 }
 
 /** Bytes that a stanza counts for. */
 function costOf({ stanza }: Envelope): number {
-  return stanza.bytes.length + ENTRY_OVERHEAD_BYTES;
+  return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }

@@ -1,3 +1,4 @@
+import type { FairShares } from "../../base/mod.ts";
 import type { Metrics } from "../../observe/mod.ts";
 import { FullJid, parseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
@@ -26,6 +27,8 @@ export interface DatacenterSideDeps {
   /** Goes on with what `keepBehind` and `takeBack` took over. */
   readonly resume: ResumeHandover;
   readonly metrics: Metrics;
+  /** What all that waits counts for. @default no bound */
+  readonly budget?: FairShares;
 }
 
 /**
@@ -42,7 +45,7 @@ export class DatacenterSide implements LocalDelivery {
   /** @param bounds of what waits for the fate of what went to another node before */
   constructor(deps: DatacenterSideDeps, bounds: HandoverOrderOptions = {}) {
     this.#deps = deps;
-    this.#order = new HandoverOrder(deps.domains.globalHost, deps.resume, bounds);
+    this.#order = new HandoverOrder(deps.domains.globalHost, deps.resume, bounds, deps.budget);
     deps.metrics.gauge({
       name: "causeway_handover_queue_size",
       help: "Stanzas that wait until another node has seen to what their sender sent there before",

@@ -1,12 +1,15 @@
+import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { Holders } from "../../base/mod.ts";
 import { senderKey } from "../mod.ts";
 import type { Settler } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
+import { holdersOf } from "./holders_of.ts";
 
 /** Bounds of what waits. */
 export interface HandoverOrderOptions {
   /** Stanzas that wait, over all senders. @default 100000 */
   readonly maxWaiting?: number;
-  /** Bytes of their text. @default 67108864 */
+  /** Bytes of them, counting what each costs besides its text. @default 67108864 */
   readonly maxWaitingBytes?: number;
 }
 
@@ -37,8 +40,14 @@ interface Way {
   last: number;
   /** Stanzas on it whose fate is open. */
   open: number;
-  readonly returned: Envelope[];
-  readonly waiting: Envelope[];
+  readonly returned: Kept[];
+  readonly waiting: Kept[];
+}
+
+interface Kept {
+  readonly envelope: Envelope;
+  /** Whose shares it counts for. */
+  readonly holders: Holders;
 }
 
 /**
@@ -55,30 +64,39 @@ interface Way {
  *                                 waiting ── all settled or given back ──▶ goes on, in order
  */
 export class HandoverOrder {
-  readonly #options: Required<HandoverOrderOptions>;
+  /** Of what waits. */
+  readonly #shares: FairShares;
+  /** Of that and what came back: no bound refuses that, as it was within those of a lane. */
+  readonly #budget: FairShares;
   readonly #globalHost: string;
   readonly #resume: ResumeHandover;
   /** By recipient's address and sender. */
   readonly #ways = new Map<string, Map<string, Way>>();
   /** All with something returned or waiting; one may have been replaced in `#ways`. */
   readonly #stalled = new Set<Way>();
-  #waiting = 0;
-  #waitingBytes = 0;
 
-  constructor(globalHost: string, resume: ResumeHandover, options: HandoverOrderOptions = {}) {
+  /** @param budget a wider bound that all of it counts for */
+  constructor(
+    globalHost: string,
+    resume: ResumeHandover,
+    options: HandoverOrderOptions = {},
+    budget: FairShares = new FairShares(),
+  ) {
     this.#globalHost = globalHost;
     this.#resume = resume;
-    this.#options = resolveHandoverOptions(options);
+    const { maxWaiting: maxItems, maxWaitingBytes: maxBytes } = resolveHandoverOptions(options);
+    this.#budget = budget;
+    this.#shares = new FairShares({ maxItems, maxBytes, within: budget });
   }
 
   /** Stanzas that wait. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#shares.items;
   }
 
-  /** Bytes of their text. */
+  /** Bytes of them. */
   get waitingBytes(): number {
-    return this.#waitingBytes;
+    return this.#shares.bytes;
   }
 
   /** Notes that `envelope` is about to be handed to `node`. */
@@ -108,13 +126,11 @@ export class HandoverOrder {
     if (way === undefined || way.process !== envelope.process) return undefined;
     if (envelope.sequence <= way.last) return undefined; // it is what the others wait for
     if (!this.#stalled.has(way) && isAt(way.node)) return undefined;
-    const { maxWaiting, maxWaitingBytes } = this.#options;
-    const bytes = this.#waitingBytes + envelope.stanza.bytes.length;
-    if (this.#waiting >= maxWaiting || bytes > maxWaitingBytes) return "full";
+    const holders = holdersOf(envelope, this.#globalHost);
+    if (!this.#shares.mayHold(holders, costOf(envelope))) return "full";
     envelope.detach();
-    this.#waiting++;
-    this.#waitingBytes = bytes;
-    way.waiting.push(envelope);
+    this.#shares.hold(holders, costOf(envelope));
+    way.waiting.push({ envelope, holders });
     this.#stalled.add(way);
     return way;
   }
@@ -129,7 +145,9 @@ export class HandoverOrder {
     const { way } = handed;
     envelope.settler = handed.before;
     if (isToGoOn) {
-      way.returned.push(envelope);
+      const holders = holdersOf(envelope, this.#globalHost);
+      this.#budget.hold(holders, costOf(envelope));
+      way.returned.push({ envelope, holders });
       this.#stalled.add(way);
     }
     this.settled(way);
@@ -148,21 +166,23 @@ export class HandoverOrder {
   drain(): readonly Envelope[] {
     const ways = [...this.#stalled];
     for (const way of ways) this.#end(way);
-    return ways.flatMap(({ returned, waiting }) => [...returned, ...waiting]);
+    return ways.flatMap(({ returned, waiting }) => [...returned, ...waiting].map(envelopeOf));
   }
 
   #goOn(way: Way): void {
     if (way.open > 0 || !this.#stalled.has(way)) return;
     this.#end(way);
-    this.#resume(way.returned, way.waiting);
+    this.#resume(way.returned.map(envelopeOf), way.waiting.map(envelopeOf));
   }
 
   #end(way: Way): void {
     this.#stalled.delete(way);
     this.#forget(way);
-    for (const { stanza } of way.waiting) {
-      this.#waiting--;
-      this.#waitingBytes -= stanza.bytes.length;
+    for (const { envelope, holders } of way.waiting) {
+      this.#shares.release(holders, costOf(envelope));
+    }
+    for (const { envelope, holders } of way.returned) {
+      this.#budget.release(holders, costOf(envelope));
     }
   }
 
@@ -194,6 +214,14 @@ export class HandoverOrder {
     senders.delete(way.from);
     if (senders.size === 0) this.#ways.delete(way.to);
   }
+}
+
+function envelopeOf({ envelope }: Kept): Envelope {
+  return envelope;
+}
+
+function costOf({ stanza }: Envelope): number {
+  return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }
 
 /** Told of the fate of what is on a way, before whoever was told without it. */

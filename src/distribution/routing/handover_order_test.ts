@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { Envelope } from "../envelope.ts";
 import { FakeLink, fromLink, stanza } from "./_router_fixture.ts";
 import { HandoverOrder } from "./handover_order.ts";
@@ -127,9 +128,9 @@ Deno.test("HandoverOrder passes on that another node holds it, and that it is le
   assert.deepEqual(test.link.left, [2]);
 });
 
-Deno.test("HandoverOrder takes one stanza and one byte less than would be too much", () => {
-  const bytes = new Order().envelope(1).stanza.bytes.length;
-  for (const options of [{ maxWaiting: 2 }, { maxWaitingBytes: 2 * bytes }]) {
+Deno.test("HandoverOrder keeps as much of one sender as its share of the bounds, a fifth, allows", () => {
+  const bytes = new Order().envelope(1).stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
+  for (const options of [{ maxWaiting: 10 }, { maxWaitingBytes: 10 * bytes }]) {
     const test = new Order(options);
     test.handed(1);
     test.at.clear();
@@ -137,6 +138,11 @@ Deno.test("HandoverOrder takes one stanza and one byte less than would be too mu
     assert.ok(typeof test.keep(test.envelope(3)) === "object");
     assert.equal(test.keep(test.envelope(4)), "full");
     assert.deepEqual([test.order.waiting, test.order.waitingBytes], [2, 2 * bytes]);
+    const [first, second] = [1, 2].map((sequence) =>
+      fromLink(stanza("carol@example.com/c", BOB), { sequence })
+    );
+    test.order.handed(first!, "n1");
+    assert.ok(typeof test.keep(second!) === "object", "another sender finds room");
   }
 });
 

@@ -1,5 +1,5 @@
-import { MATH_RANDOM } from "../../base/mod.ts";
-import type { Clock, Random } from "../../base/mod.ts";
+import { FairShares, MATH_RANDOM, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { Clock, Holders, Random } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { errorReply, FullJid, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
@@ -13,6 +13,7 @@ import { decide } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
+import { holdersOf } from "./holders_of.ts";
 import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
@@ -26,9 +27,9 @@ export interface RouterOptions {
   readonly messageTtl?: number;
   /** False turns bouncing off. */
   readonly bounce?: BounceOptions | false;
-  /** Stanzas that may wait for lookups, over all senders; answers twice as many. @default 100000 */
+  /** Stanzas that may wait behind lookups, over all senders; answers as many again. @default 100000 */
   readonly maxQueued?: number;
-  /** Bytes of their text. @default 67108864 */
+  /** Bytes of them, counting what each costs besides its text. @default 67108864 */
   readonly maxQueuedBytes?: number;
   readonly memory?: DeliveryMemoryOptions;
 }
@@ -50,6 +51,8 @@ export interface RouterDeps {
   readonly metrics: Metrics;
   readonly log?: Logger;
   readonly random?: Random;
+  /** What all that waits for lookups, or bounces, counts for. @default no bound */
+  readonly budget?: { readonly lookup: FairShares; readonly bounce: FairShares };
   /**
    * Told when a sender has too much waiting for lookups, and when it has not any more: its full JID at
    * the global host, else its domain.
@@ -63,6 +66,8 @@ export type ReturnReason = "peer-restarted" | "peer-gone" | "full" | "expired" |
 /** A stanza in a worker's queue. */
 interface Waiting {
   readonly envelope: Envelope;
+  /** Whose shares it counts for. */
+  readonly holders: Holders;
   /** Monotonic milliseconds when it came from a link; −1 for one from this datacenter. */
   readonly sinceMs: number;
 }
@@ -95,12 +100,21 @@ export class Router {
     this.#deps = deps;
     this.#log = deps.log ?? SILENT_LOGGER;
     this.#metrics = bindRoutingMetrics(deps.metrics);
+    const lookedUp = deps.budget?.lookup ?? new FairShares();
+    const bounds = {
+      maxItems: options.maxQueued ?? ROUTER_QUEUE_DEFAULTS.maxQueued,
+      maxBytes: options.maxQueuedBytes ?? ROUTER_QUEUE_DEFAULTS.maxQueuedBytes,
+      within: lookedUp,
+    };
+    const [stanzas, answers] = [new FairShares(bounds), new FairShares(bounds)];
     this.#workers = new SenderWorkers(
       (waiting) => this.#work(waiting),
       {
-        maxItems: options.maxQueued ?? ROUTER_QUEUE_DEFAULTS.maxQueued,
-        maxBytes: options.maxQueuedBytes ?? ROUTER_QUEUE_DEFAULTS.maxQueuedBytes,
-        bytesOf: ({ envelope }) => envelope.stanza.bytes.length,
+        // Answers have room of their own, so that a full queue can still be told of.
+        sharesOf: ({ envelope }) => isReply(envelope.stanza) ? answers : stanzas,
+        lookedUp,
+        holdersOf: ({ holders }) => holders,
+        bytesOf: ({ envelope }) => envelope.stanza.bytes.length + RETAINED_OVERHEAD_BYTES,
         isOlder: ({ envelope }, other) => envelope.isOlderThan(other.envelope),
       },
       ({ envelope }, isOver) => {
@@ -127,7 +141,13 @@ export class Router {
       release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => this.#senderOf(stanza.from),
-    }, { metrics: this.#metrics, clock: deps.clock, random: deps.random ?? MATH_RANDOM });
+      holdersOf: (envelope) => this.#holdersOf(envelope),
+    }, {
+      metrics: this.#metrics,
+      clock: deps.clock,
+      random: deps.random ?? MATH_RANDOM,
+      ...(deps.budget !== undefined && { budget: deps.budget.bounce }),
+    });
   }
 
   /** Stanzas held for bouncing. */
@@ -338,12 +358,17 @@ export class Router {
       const pending = this.#route(envelope);
       if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
       if (pending === undefined) return;
-      return this.#workers.begin(key, { envelope, sinceMs }, pending, { isReturned });
+      const waiting = { envelope, sinceMs, holders: this.#holdersOf(envelope) };
+      if (this.#workers.begin(key, waiting, pending, { isReturned })) return;
+    } else {
+      const waiting = { envelope, sinceMs, holders: this.#holdersOf(envelope) };
+      if (this.#workers.enqueue(key, waiting, { isReturned })) return;
     }
-    const standing = { isReturned, isAnswer: isReply(envelope.stanza) };
-    if (!this.#workers.enqueue(key, { envelope, sinceMs }, standing)) {
-      this.#refuseForRoom(envelope, "lookup");
-    }
+    this.#refuseForRoom(envelope, "lookup");
+  }
+
+  #holdersOf(envelope: Envelope): Holders {
+    return holdersOf(envelope, this.#domains.globalHost);
   }
 
   #work(waiting: Waiting): Promise<Finish> | undefined {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { Envelope } from "../envelope.ts";
 import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
@@ -258,8 +259,8 @@ Deno.test("Router with bounce false answers at once", () => {
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
-Deno.test("Router answers resource-constraint for one stanza past the bounce's bound", async () => {
-  const fixture = new RouterFixture({ bounce: { maxItems: 2 } });
+Deno.test("Router answers resource-constraint for one stanza past a sender's share of the bounce", async () => {
+  const fixture = new RouterFixture({ bounce: { maxItems: 10 } });
   fixture.cache.set(BOB, null);
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
@@ -597,9 +598,9 @@ Deno.test("Router answers what the local side refuses, and drops what it ignores
   assert.deepEqual(errorsTo(fixture), ["not-allowed"]);
 });
 
-const ONE_WAITING = stanza(ALICE, BOB, { id: "2" }).bytes.length;
+const ONE_WAITING = stanza(ALICE, BOB, { id: "2" }).bytes.length + RETAINED_OVERHEAD_BYTES;
 
-for (const bound of [{ maxQueued: 1 }, { maxQueuedBytes: ONE_WAITING }]) {
+for (const bound of [{ maxQueued: 1 }, { maxQueuedBytes: 2 * ONE_WAITING - 1 }]) {
   Deno.test(`Router answers resource-constraint one past ${Object.keys(bound)}`, async () => {
     const fixture = new RouterFixture(bound);
     const gate = Promise.withResolvers<void>();
@@ -692,8 +693,8 @@ Deno.test("Router slows down who sends on while a lookup holds back what was sen
   assert.equal(fixture.router.queued, 0);
 });
 
-Deno.test("Router answers every stanza for which there is no room to wait", async () => {
-  const fixture = new RouterFixture({ maxQueued: 2 });
+Deno.test("Router answers every stanza for which its sender has no room to wait", async () => {
+  const fixture = new RouterFixture({ maxQueued: 10 });
   const gate = Promise.withResolvers<void>();
   fixture.gate = gate.promise;
   fixture.local.set(ALICE, "delivered");

@@ -1,3 +1,5 @@
+import type { FairShares, Holders } from "../../base/mod.ts";
+
 /**
  * Items of one sender at which it is slowed down: more than a client has in flight, and few enough
  * that what was read ahead from all clients stays small.
@@ -7,11 +9,15 @@ const LONG_QUEUE = 256;
 /** The rest of an item's work, once what it waited for is there. */
 export type Finish = () => void;
 
-/** What is asked of the items, and the bounds of what waits in all queues together. */
+/** What is asked of the items; each answer about one item is the same each time. */
 export interface WorkerRules<T> {
-  readonly maxItems: number;
-  readonly maxBytes: number;
-  /** Bytes that count for an item: the same each time. */
+  /** The bound that an item counts for while it waits behind others of its sender. */
+  sharesOf(item: T): FairShares;
+  /** The bound that an item counts for while it is itself looked up. */
+  readonly lookedUp: FairShares;
+  /** Whose shares of these bounds it counts for. */
+  holdersOf(item: T): Holders;
+  /** Bytes that count for an item. */
   bytesOf(item: T): number;
   /** True when `item` comes before `other`, of the same sender. */
   isOlder(item: T, other: T): boolean;
@@ -21,8 +27,6 @@ export interface WorkerRules<T> {
 export interface Standing {
   /** It comes back from where it had been sent: it goes before all that has not been sent. */
   readonly isReturned?: boolean;
-  /** Answers have as much room again, so that a full queue can still be told of. */
-  readonly isAnswer?: boolean;
 }
 
 /**
@@ -80,21 +84,18 @@ export class SenderWorkers<T> {
 
   /**
    * Puts `item` behind everything of its sender, who must be busy, or where it stands; false when a
-   * bound is reached and it was not taken.
+   * bound or a share of it is reached and it was not taken.
    */
-  enqueue(
-    sender: string,
-    item: T,
-    { isReturned = false, isAnswer = false }: Standing = {},
-  ): boolean {
+  enqueue(sender: string, item: T, { isReturned = false }: Standing = {}): boolean {
     const queue = this.#queues.get(sender);
     if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
-    const { maxItems, maxBytes } = this.#rules;
-    const bytes = this.#queuedBytes + this.#rules.bytesOf(item);
-    const share = isAnswer ? 2 : 1;
-    if (this.#queued >= share * maxItems || bytes > share * maxBytes) return false;
+    const shares = this.#rules.sharesOf(item);
+    const holders = this.#rules.holdersOf(item);
+    const bytes = this.#rules.bytesOf(item);
+    if (!shares.mayHold(holders, bytes)) return false;
+    shares.hold(holders, bytes);
     this.#queued++;
-    this.#queuedBytes = bytes;
+    this.#queuedBytes += bytes;
     if (isReturned) {
       this.#insert(item, queue);
       return true;
@@ -107,18 +108,25 @@ export class SenderWorkers<T> {
     return true;
   }
 
-  /** Makes the sender busy until `first`, the rest of the work on `item`, and what is enqueued meanwhile is done. */
+  /**
+   * Makes the sender busy until `first`, the rest of the work on `item`, and what is enqueued meanwhile is
+   * done; false when there is no room for `item`, of which nothing more is done then.
+   */
   begin(
     sender: string,
     item: T,
     first: Promise<Finish>,
     { isReturned = false }: Standing = {},
-  ): void {
+  ): boolean {
+    const { lookedUp } = this.#rules;
+    if (!lookedUp.mayHold(this.#rules.holdersOf(item), this.#rules.bytesOf(item))) return false;
+    this.#holdLookedUp(item);
     const queue: Queue<T> = { items: [], returned: [], nextReturned: 0, heldBy: undefined };
     this.#queues.set(sender, queue);
     const running = this.#work(sender, queue, { item, isReturned, first });
     this.#running.add(running);
     void running.then(() => this.#running.delete(running));
+    return true;
   }
 
   /** Resolves when nothing waits any more. */
@@ -146,6 +154,10 @@ export class SenderWorkers<T> {
         }
       } else if (oldest !== undefined) {
         ready.pop();
+        this.#rules.lookedUp.release(
+          this.#rules.holdersOf(oldest.item),
+          this.#rules.bytesOf(oldest.item),
+        );
         oldest.finish();
       } else if (next < items.length) {
         const item = items[next++]!;
@@ -163,9 +175,17 @@ export class SenderWorkers<T> {
   }
 
   #handleNext(item: T): Promise<Finish> | undefined {
+    const bytes = this.#rules.bytesOf(item);
+    this.#rules.sharesOf(item).release(this.#rules.holdersOf(item), bytes);
     this.#queued--;
-    this.#queuedBytes -= this.#rules.bytesOf(item);
-    return this.#handle(item);
+    this.#queuedBytes -= bytes;
+    const pending = this.#handle(item);
+    if (pending !== undefined) this.#holdLookedUp(item);
+    return pending;
+  }
+
+  #holdLookedUp(item: T): void {
+    this.#rules.lookedUp.hold(this.#rules.holdersOf(item), this.#rules.bytesOf(item));
   }
 
   /** Mostly at the end: a lane gives back in order. */

@@ -1,11 +1,21 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish, WorkerRules } from "./sender_workers.ts";
 
-/** So many items, of one byte each; the lower is older. */
+/** So many items, of one byte each, whoever sent them; the lower is older. */
 function upTo(maxItems: number, maxBytes = Infinity): WorkerRules<number | string> {
-  return { maxItems, maxBytes, bytesOf: () => 1, isOlder: (item, other) => item < other };
+  const shares = new FairShares({ maxItems, maxBytes });
+  return {
+    sharesOf: () => shares,
+    lookedUp: new FairShares(),
+    holdersOf: () => NOBODY,
+    bytesOf: () => 1,
+    isOlder: (item, other) => item < other,
+  };
 }
+
+const NOBODY = { singles: [], crowds: [] };
 
 Deno.test("SenderWorkers keeps a sender's items in order behind one that waits", async () => {
   const done: number[] = [];
@@ -44,21 +54,59 @@ Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
   await workers.idle();
 });
 
-Deno.test("SenderWorkers.enqueue() takes bytes up to its bound, and as many again of answers", async () => {
-  const rules = { ...upTo(100, 6), bytesOf: (item: number) => item };
-  const workers = new SenderWorkers<number>(() => undefined, rules);
+Deno.test("SenderWorkers.enqueue() takes bytes up to the bound that an item counts for", async () => {
+  const answers = new FairShares({ maxBytes: 6 });
+  const stanzas = new FairShares({ maxBytes: 6 });
+  const workers = new SenderWorkers<number>(() => undefined, {
+    ...upTo(100),
+    sharesOf: (item) => item < 0 ? answers : stanzas,
+    bytesOf: (item) => Math.abs(item),
+  });
   const first = Promise.withResolvers<Finish>();
   workers.begin("a", 0, first.promise);
-  assert.deepEqual([1, 2, 3, 1].map((item) => workers.enqueue("a", item)), [
-    ...[true, true, true],
-    false,
-  ]);
-  assert.equal(workers.queuedBytes, 6);
-  const answer = (item: number) => workers.enqueue("a", item, { isAnswer: true });
-  assert.deepEqual([7, 6, 1].map(answer), [false, true, false]);
+  const taken = [1, 2, 3, 1, -7, -6, -1].map((item) => workers.enqueue("a", item));
+  assert.deepEqual(taken, [true, true, true, false, false, true, false]);
+  assert.equal(workers.queuedBytes, 12);
   first.resolve(() => {});
   await workers.idle();
   assert.deepEqual([workers.queued, workers.queuedBytes], [0, 0]);
+  assert.deepEqual([stanzas.bytes, answers.bytes], [0, 0]);
+});
+
+Deno.test("SenderWorkers lets a sender who fills its share take no room from another", async () => {
+  const shares = new FairShares({ maxItems: 100 });
+  const workers = new SenderWorkers<string>(() => undefined, {
+    ...upTo(100),
+    sharesOf: () => shares,
+    holdersOf: (item) => ({ singles: [item], crowds: [] }),
+  });
+  const first = Promise.withResolvers<Finish>();
+  for (const sender of ["eve", "alice"]) workers.begin(sender, sender, first.promise);
+  let taken = 0;
+  while (workers.enqueue("eve", "eve")) taken++;
+  assert.equal(taken, 20);
+  for (let n = 0; n < 10; n++) assert.equal(workers.enqueue("alice", "alice"), true);
+  first.resolve(() => {});
+  await workers.idle();
+  assert.equal(shares.items, 0);
+});
+
+Deno.test("SenderWorkers counts what is being looked up, and begins nothing past that bound", async () => {
+  const lookedUp = new FairShares({ maxItems: 2 });
+  const test = new Gated({ lookedUp });
+  const { workers, done } = test;
+  assert.equal(workers.begin("a", "New", test.handle("New")!), true);
+  assert.equal(workers.begin("b", "Other", test.handle("Other")!), true);
+  assert.equal(workers.begin("c", "Third", test.handle("Third")!), false);
+  assert.equal(workers.isBusy("c"), false);
+  workers.enqueue("a", "Newer");
+  assert.equal(lookedUp.items, 2);
+  await test.open("New");
+  assert.equal(lookedUp.items, 2); // "Newer" is looked up now
+  await test.open("Newer");
+  await test.open("Other");
+  await workers.idle();
+  assert.deepEqual([done, lookedUp.items, lookedUp.bytes], [["New", "Newer", "Other"], 0, 0]);
 });
 
 Deno.test("SenderWorkers takes items enqueued while it works, past its compaction point", async () => {
@@ -94,18 +142,6 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
   assert.deepEqual(told, ["256 true", "256 false"]);
 });
 
-Deno.test("SenderWorkers.enqueue() still takes an answer where the queues are full", async () => {
-  const workers = new SenderWorkers<number>(() => undefined, upTo(1));
-  const first = Promise.withResolvers<Finish>();
-  workers.begin("a", 0, first.promise);
-  assert.equal(workers.enqueue("a", 1), true);
-  assert.equal(workers.enqueue("a", 2), false);
-  assert.equal(workers.enqueue("a", 3, { isAnswer: true }), true);
-  assert.equal(workers.enqueue("a", 4, { isAnswer: true }), false);
-  first.resolve(() => {});
-  await workers.idle();
-});
-
 Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", () => {
   const workers = new SenderWorkers<number>(() => undefined, upTo(1));
   assert.throws(() => workers.enqueue("a", 1), RangeError);
@@ -115,10 +151,15 @@ Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", (
 class Gated {
   readonly done: string[] = [];
   readonly gates = new Map<string, PromiseWithResolvers<void>>();
-  readonly workers = new SenderWorkers<string>((item) => this.handle(item), {
-    ...upTo(100),
-    isOlder: (item, other) => item.at(-1)! < other.at(-1)!,
-  });
+  readonly workers: SenderWorkers<string>;
+
+  constructor(rules: Partial<WorkerRules<string>> = {}) {
+    this.workers = new SenderWorkers<string>((item) => this.handle(item), {
+      ...upTo(100),
+      isOlder: (item, other) => item.at(-1)! < other.at(-1)!,
+      ...rules,
+    });
+  }
 
   /** Handles `item`, which has to wait when it begins with a capital. */
   handle(item: string): Promise<Finish> | undefined {
