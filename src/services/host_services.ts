@@ -3,7 +3,7 @@ import { describeError, SystemClock } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
-import { buildStanza, element, errorReply, stanzaElement } from "../xmpp/mod.ts";
+import { buildStanza, element, errorReply, MAX_ID_BYTES, stanzaElement } from "../xmpp/mod.ts";
 import { DiscoInfo } from "./disco_info.ts";
 import type { PublicDomains } from "./disco_items.ts";
 import { DiscoItems } from "./disco_items.ts";
@@ -138,7 +138,10 @@ export class HostServices {
       const iq = stanzaElement(stanza);
       const [payload, ...surplus] = iq.elements;
       if (payload === undefined || surplus.length > 0) return undefined;
-      return { stanza, id: iq.attribute("id"), target, payload };
+      const id = iq.attribute("id");
+      // Our own streams let no longer one through; another datacenter's might.
+      if (id !== undefined && id.length > MAX_ID_BYTES) return undefined;
+      return { stanza, id, target, payload };
     } catch (thrown) {
       // Our own streams let nothing like this through; another datacenter's might.
       this.#logger.warn("services.unreadable", { error: describeError(thrown) });

@@ -146,6 +146,18 @@ Deno.test("HostServices.handle() speaks for an account to its owner alone", asyn
   match(setup.answer, /<identity category=['"]account['"] type=['"]registered['"]\/>/);
 });
 
+Deno.test("HostServices.handle() refuses a request whose id is too long to be repeated", () => {
+  const setup = new Setup();
+  const ping = stanza("iq", "get", PING);
+  const longId = new TextDecoder().decode(ping.bytes).replace(
+    "id='i1'",
+    `id='${"x".repeat(1025)}'`,
+  );
+  const bytes = new TextEncoder().encode(longId);
+  strictEqual(setup.services.handle({ ...ping, bytes }), "bad-request");
+  strictEqual(setup.services.handle(ping), "delivered");
+});
+
 Deno.test("HostServices.handle() refuses what no service is there for", () => {
   const rows: [StanzaKind, StanzaType, string, ServiceOutcome][] = [
     ["iq", "get", "<query xmlns='jabber:iq:roster'/>", "service-unavailable"],

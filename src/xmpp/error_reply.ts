@@ -18,8 +18,8 @@ export interface ErrorReplyOptions {
 }
 
 /**
- * The error stanza that answers `stanza` (RFC 6120 §8.3.1): addresses swapped, the same `id`, without
- * the payload. Undefined where there must be none: an error or result is never answered, and presence
+ * The error stanza that answers `stanza` (RFC 6120 §8.3.1): addresses swapped, the same `id` unless
+ * that is longer than `MAX_ID_BYTES`, without the payload. Undefined where there must be none: an error or result is never answered, and presence
  * that merely finds nobody is dropped (RFC 6121 §8.5).
  */
 export function errorReply(

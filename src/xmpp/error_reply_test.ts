@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { errorReply } from "./error_reply.ts";
 import { parseJid } from "./jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
+import { MAX_ID_BYTES } from "./stanza_attributes.ts";
 import {
   STANZA_ERROR_NAMESPACE,
   STANZA_ERROR_TYPES,
@@ -87,4 +88,12 @@ Deno.test("errorReply() reads no id from bytes that are no stanza", () => {
     parseElement(errorReply(garbage, "bad-request")!.bytes).attribute("id"),
     undefined,
   );
+});
+
+Deno.test("errorReply() repeats no id that is longer than MAX_ID_BYTES, and so has a bounded size", () => {
+  const longest = "x".repeat(MAX_ID_BYTES);
+  const reply = errorReply(stanza("iq", "get", ` id='${longest}'`), "service-unavailable");
+  assert.equal(parseElement(reply!.bytes).attribute("id"), longest);
+  const bare = errorReply(stanza("iq", "get", ` id='${longest}x'`), "service-unavailable");
+  assert.equal(parseElement(bare!.bytes).attribute("id"), undefined);
 });

@@ -23,7 +23,7 @@ export type { ErrorReplyOptions } from "./error_reply.ts";
 export { errorReply } from "./error_reply.ts";
 export { readdress } from "./readdress.ts";
 export { isAsItSays } from "./stanza_check.ts";
-export { stanzaId } from "./stanza_attributes.ts";
+export { MAX_ID_BYTES, stanzaId } from "./stanza_attributes.ts";
 export type { BuildOptions } from "./stanza_builder.ts";
 export { buildStanza, stanzaElement } from "./stanza_builder.ts";
 export type { StanzaContext } from "./stanza_parser.ts";

@@ -8,16 +8,22 @@ import { SPAN, TagScanner } from "./xml/tag_scanner.ts";
 const TAG = new TagScanner();
 const DECODER = new TextDecoder();
 
+/**
+ * Bytes that an `id` may have as it is written. Answers repeat it: a longer one would make an answer as long
+ * as what it answers, and all answers that wait for somebody cost as much.
+ */
+export const MAX_ID_BYTES = 1_024;
+
 /** The stanza's `id`; undefined when it has none. */
 export function stanzaId(stanza: Stanza): string | undefined {
   const at = findAttribute(stanza.bytes, "id");
   return at === -1 ? undefined : decodeValue(stanza.bytes, TAG.spans[at + 3]!, TAG.spans[at + 4]!);
 }
 
-/** The stanza's `id` as it is written, quotes included. */
+/** The stanza's `id` as it is written, quotes included; undefined when it is longer than an answer repeats. */
 export function writtenId(stanza: Stanza): string | undefined {
   const at = findAttribute(stanza.bytes, "id");
-  if (at === -1) return undefined;
+  if (at === -1 || TAG.spans[at + 4]! - TAG.spans[at + 3]! > MAX_ID_BYTES) return undefined;
   return DECODER.decode(stanza.bytes.subarray(TAG.spans[at + 3]! - 1, TAG.spans[at + 4]! + 1));
 }
 

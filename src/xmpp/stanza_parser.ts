@@ -2,6 +2,7 @@ import type { SlabAllocator } from "../base/mod.ts";
 import type { Jid } from "./jid.ts";
 import { jidFromBytes, seenJid, tryParseJid } from "./jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
+import { MAX_ID_BYTES } from "./stanza_attributes.ts";
 import { stanzaType } from "./stanza_type.ts";
 import { encodeAttribute } from "./xml/escape.ts";
 import type { ScannedElement } from "./xml/scanner_types.ts";
@@ -24,15 +25,18 @@ export interface StanzaContext {
   readonly lang?: Uint8Array | undefined;
 }
 
+/** Why a stanza goes nowhere; `policy-violation` for an `id` longer than `MAX_ID_BYTES`. */
+export type StanzaRefusalCondition = "bad-request" | "jid-malformed" | "policy-violation";
+
 /**
  * A stanza that goes nowhere. `stanza` is what its sender is answered about: `errorReply(stanza,
  * condition)` comes from `defaultTo`, as the address written may be none.
  */
 export class RefusedStanza {
-  readonly condition: "bad-request" | "jid-malformed";
+  readonly condition: StanzaRefusalCondition;
   readonly stanza: Stanza;
 
-  constructor(condition: "bad-request" | "jid-malformed", stanza: Stanza) {
+  constructor(condition: StanzaRefusalCondition, stanza: Stanza) {
     this.condition = condition;
     this.stanza = stanza;
   }
@@ -62,6 +66,7 @@ export function stanzaFrom(
   context: StanzaContext,
 ): Stanza | RefusedStanza {
   const { from } = context;
+  if (hasLongId(element)) return refuse(element, kind, context, "policy-violation");
   const type = acceptedType(element, kind);
   if (type === undefined) return refuse(element, kind, context, "bad-request");
   const toIndex = element.attributeIndex("to");
@@ -90,6 +95,11 @@ export function jidAttribute(element: ScannedElement, index: number): Jid | unde
   return jidFromBytes(element.buffer, start, end);
 }
 
+function hasLongId(element: ScannedElement): boolean {
+  const index = element.attributeIndex("id");
+  return index !== -1 && element.valueEnd(index) - element.valueStart(index) > MAX_ID_BYTES;
+}
+
 /** The type, unless there is no such type or the stanza could never be answered. */
 function acceptedType(element: ScannedElement, kind: StanzaKind): StanzaType | undefined {
   if (kind === "iq" && element.attributeIndex("id") === -1) return undefined; // RFC 6120 §8.1.3
@@ -100,7 +110,7 @@ function refuse(
   element: ScannedElement,
   kind: StanzaKind,
   context: StanzaContext,
-  condition: "bad-request" | "jid-malformed",
+  condition: StanzaRefusalCondition,
 ): RefusedStanza {
   const bytes = stampStanza(element, {
     slab: context.slab,

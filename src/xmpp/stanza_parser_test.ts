@@ -3,6 +3,7 @@ import { SlabAllocator } from "../base/mod.ts";
 import { errorReply } from "./error_reply.ts";
 import { parseJid } from "./jid_parser.ts";
 import type { Stanza } from "./stanza.ts";
+import { MAX_ID_BYTES } from "./stanza_attributes.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "./stanza_parser.ts";
 import { encodeAttribute } from "./xml/escape.ts";
 import { FrameScanner } from "./xml/frame_scanner.ts";
@@ -123,4 +124,20 @@ Deno.test("stanzaKind() knows the three stanzas and no nonza", () => {
     assert.equal(stanzaKind(scanner.scan(ENCODER.encode(`<${name}/>`))), name);
   }
   assert.equal(stanzaKind(scanner.scan(ENCODER.encode("<auth/>"))), undefined);
+});
+
+Deno.test("stanzaFrom() takes an id of MAX_ID_BYTES as written, and refuses one of a byte more without repeating it", () => {
+  const longest = "&amp;" + "x".repeat(MAX_ID_BYTES - 5);
+  for (const start of ["<message", "<presence to='b@c'", "<iq type='get'"]) {
+    accepted(`${start} id='${longest}'/>`);
+    const refused = read(`${start} id='${longest}x'/>`);
+    assert.ok(refused instanceof RefusedStanza);
+    assert.equal(refused.condition, "policy-violation");
+    const reply = DECODER.decode(errorReply(refused.stanza, refused.condition)!.bytes);
+    assert.match(reply, /<policy-violation /);
+    assert.doesNotMatch(reply, / id=/);
+  }
+  const answer = read(`<iq type='result' id='${longest}x'/>`);
+  assert.ok(answer instanceof RefusedStanza);
+  assert.equal(errorReply(answer.stanza, answer.condition), undefined);
 });

@@ -358,6 +358,7 @@ export class C2sSession extends StreamSession<C2sContext>
     }
     const stanza = stanzaFrom(element, kind, this.#stanzaContext);
     if (stanza instanceof RefusedStanza) {
+      if (stanza.condition === "policy-violation") this.context.metrics.limitHit("id-bytes");
       this.#answer(stanza.stanza, stanza.condition);
       return false;
     }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
+import { MAX_ID_BYTES } from "../stanza_attributes.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
@@ -294,6 +295,17 @@ Deno.test("C2sListener binds a resource of 1023 bytes and refuses one of 1024", 
       "<bad-request xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
   );
   assert.equal(await bind(alice, longest), `alice@example.com/${longest}`);
+});
+
+Deno.test("C2sListener ends a stream whose request to bind has an id too long to be repeated", async () => {
+  await using fixture = new C2sFixture();
+  const mallory = fixture.connect();
+  await authenticate(mallory, "alice");
+  mallory.send(
+    `<iq type='set' id='${"x".repeat(MAX_ID_BYTES + 1)}'>` +
+      "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>",
+  );
+  await expectEnd(mallory, "not-authorized");
 });
 
 Deno.test("C2sListener binds what a client leaves to the server", async () => {

@@ -61,6 +61,7 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
     if (element.attributeIndex("to") === -1) return this.end("improper-addressing");
     const stanza = stanzaFrom(element, kind, this.#stanzaContext);
     if (!(stanza instanceof RefusedStanza)) return this.route(stanza);
+    if (stanza.condition === "policy-violation") this.context.metrics.limitHit("id-bytes");
     const reply = errorReply(stanza.stanza, stanza.condition);
     if (reply !== undefined) this.send(reply);
   }

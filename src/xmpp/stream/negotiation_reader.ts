@@ -1,5 +1,6 @@
 import { parseHandled } from "../sm/counter.ts";
 import { SM_NAMESPACE } from "../sm/sm_xml.ts";
+import { MAX_ID_BYTES } from "../stanza_attributes.ts";
 import { stanzaKind } from "../stanza_parser.ts";
 import { parseElement } from "../xml/parse_element.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
@@ -63,9 +64,11 @@ function readBind(iq: XmlElement): NegotiationEvent {
   const bind = iq.child("bind", BIND_NAMESPACE);
   if (bind === undefined) return { kind: "stanza" };
   const resource = bind.child("resource")?.text;
+  const iqId = iq.attribute("id") ?? "";
+  if (iqId.length > MAX_ID_BYTES) return { kind: "stanza" }; // the answer would repeat it
   return {
     kind: "bind",
-    iqId: iq.attribute("id") ?? "",
+    iqId,
     resource: resource === "" ? undefined : resource,
   };
 }

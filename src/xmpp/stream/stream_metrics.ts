@@ -24,7 +24,8 @@ export type StreamLimitName =
   | "connection-rate"
   | "login-rate"
   | "failed-logins"
-  | "stanza-rate";
+  | "stanza-rate"
+  | "id-bytes";
 
 type ByKind = Readonly<Record<StanzaKind, Counter>>;
 
