@@ -80,21 +80,16 @@ export class FairShares {
 
   /** True when one more item of `bytes` finds room, for each of `holders`. */
   mayHold(holders: Holders, bytes: number): boolean {
-    if (this.#items >= this.maxItems || this.#bytes + bytes > this.maxBytes) return false;
-    const one = { items: 1, bytes };
-    for (const holder of holders.singles) {
-      if (!this.#isWithin(holder, one, SINGLE_PART)) return false;
-    }
-    for (const crowd of holders.crowds) if (!this.#isWithin(crowd, one, CROWD_PART)) return false;
-    return this.#within === undefined || this.#within.mayHold(holders, bytes);
+    return this.#items < this.maxItems && this.#bytes + bytes <= this.maxBytes &&
+      this.#areWithin(holders, { items: 1, bytes }) &&
+      (this.#within === undefined || this.#within.mayHold(holders, bytes));
   }
 
   /** Counts one more item, whatever the bounds. */
   hold(holders: Holders, bytes: number): void {
     this.#items++;
     this.#bytes += bytes;
-    for (const holder of holders.singles) this.#change(holder, 1, bytes);
-    for (const crowd of holders.crowds) this.#change(crowd, 1, bytes);
+    this.#change(holders, { items: 1, bytes });
     this.#within?.hold(holders, bytes);
   }
 
@@ -102,8 +97,7 @@ export class FairShares {
   release(holders: Holders, bytes: number): void {
     this.#items--;
     this.#bytes -= bytes;
-    for (const holder of holders.singles) this.#change(holder, -1, -bytes);
-    for (const crowd of holders.crowds) this.#change(crowd, -1, -bytes);
+    this.#change(holders, { items: -1, bytes: -bytes });
     this.#within?.release(holders, bytes);
   }
 
@@ -119,17 +113,22 @@ export class FairShares {
     this.#within?.grow(bytes);
   }
 
-  /** True when the share of `holder` allows `bytes` more; whether there is room, `mayGrow` tells. */
-  mayOwe(holder: string, bytes: number, isCrowd: boolean): boolean {
-    const part = isCrowd ? CROWD_PART : SINGLE_PART;
-    return this.#isWithin(holder, { items: 0, bytes }, part) &&
-      (this.#within === undefined || this.#within.mayOwe(holder, bytes, isCrowd));
+  /** True when the shares of `holders` allow `bytes` more; whether there is room, `mayGrow` tells. */
+  mayOwe(holders: Holders, bytes: number): boolean {
+    return this.#areWithin(holders, { items: 0, bytes }) &&
+      (this.#within === undefined || this.#within.mayOwe(holders, bytes));
   }
 
-  /** Counts `bytes` for `holder` that `grow` counts for all; below 0 to take them back. */
-  owe(holder: string, bytes: number): void {
-    this.#change(holder, 0, bytes);
-    this.#within?.owe(holder, bytes);
+  /** Counts `bytes` for `holders` that `grow` counts for all; below 0 to take them back. */
+  owe(holders: Holders, bytes: number): void {
+    this.#change(holders, { items: 0, bytes });
+    this.#within?.owe(holders, bytes);
+  }
+
+  #areWithin({ singles, crowds }: Holders, more: Share): boolean {
+    for (const single of singles) if (!this.#isWithin(single, more, SINGLE_PART)) return false;
+    for (const crowd of crowds) if (!this.#isWithin(crowd, more, CROWD_PART)) return false;
+    return true;
   }
 
   #isWithin(holder: string, more: Share, part: number): boolean {
@@ -139,7 +138,12 @@ export class FairShares {
       (share.items + more.items) * part <= this.maxItems - this.#items;
   }
 
-  #change(holder: string, items: number, bytes: number): void {
+  #change({ singles, crowds }: Holders, more: Share): void {
+    for (const single of singles) this.#changeOne(single, more);
+    for (const crowd of crowds) this.#changeOne(crowd, more);
+  }
+
+  #changeOne(holder: string, { items, bytes }: Share): void {
     let share = this.#shares.get(holder);
     if (share === undefined) this.#shares.set(holder, share = { items: 0, bytes: 0 });
     share.items += items;
@@ -149,20 +153,19 @@ export class FairShares {
 }
 
 /**
- * What one place (a session's queue, a sender's part of a lane) holds for one holder. Its share learns of
- * it in steps of 16 KiB, rounded down: a place that holds little costs no look at the shares.
+ * What one place (a session's queue, a sender's part of a lane) holds for somebody, whose share learns of it
+ * in steps of 16 KiB, rounded down: a place that holds little costs no look at the shares. The bound itself
+ * is told of every byte with `FairShares.grow`.
  */
 export class ShareTab {
   readonly #shares: FairShares;
-  readonly #holder: string;
-  readonly #isCrowd: boolean;
+  readonly #holders: Holders;
   #bytes = 0;
   #toldBytes = 0;
 
-  constructor(shares: FairShares, holder: string, isCrowd = false) {
+  constructor(shares: FairShares, holders: Holders) {
     this.#shares = shares;
-    this.#holder = holder;
-    this.#isCrowd = isCrowd;
+    this.#holders = holders;
   }
 
   /** Bytes on it. */
@@ -170,10 +173,10 @@ export class ShareTab {
     return this.#bytes;
   }
 
-  /** True when the holder's share allows `bytes` more. */
+  /** True when the share allows `bytes` more. */
   mayAdd(bytes: number): boolean {
     const untold = this.#bytes + bytes - this.#toldBytes;
-    return untold < TAB_STEP_BYTES || this.#shares.mayOwe(this.#holder, untold, this.#isCrowd);
+    return untold < TAB_STEP_BYTES || this.#shares.mayOwe(this.#holders, untold);
   }
 
   /** Counts `bytes` more, whatever the bounds. */
@@ -190,7 +193,7 @@ export class ShareTab {
 
   #tell(): void {
     const bytes = this.#bytes - this.#bytes % TAB_STEP_BYTES;
-    this.#shares.owe(this.#holder, bytes - this.#toldBytes);
+    this.#shares.owe(this.#holders, bytes - this.#toldBytes);
     this.#toldBytes = bytes;
   }
 }

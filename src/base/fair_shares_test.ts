@@ -99,7 +99,7 @@ Deno.test("FairShares leaves room after many holders have each taken all that th
 Deno.test("ShareTab tells its share in steps, and all of it is taken back", () => {
   fc.assert(fc.property(fc.array(fc.integer({ min: 1, max: 40_000 })), (sizes) => {
     const shares = new FairShares({ maxBytes: 1e9 });
-    const tab = new ShareTab(shares, "alice");
+    const tab = new ShareTab(shares, single("alice"));
     let bytes = 0;
     for (const size of sizes) {
       tab.add(size);
@@ -118,7 +118,7 @@ Deno.test("ShareTab tells its share in steps, and all of it is taken back", () =
 
 Deno.test("ShareTab.mayAdd() keeps all tabs of a holder within its share", () => {
   const shares = new FairShares({ maxBytes: 1_000_000 });
-  const tabs = Array.from({ length: 4 }, () => new ShareTab(shares, "alice"));
+  const tabs = Array.from({ length: 4 }, () => new ShareTab(shares, single("alice")));
   let bytes = 0;
   for (let isTaken = true; isTaken;) {
     isTaken = false;
@@ -132,5 +132,5 @@ Deno.test("ShareTab.mayAdd() keeps all tabs of a holder within its share", () =>
   }
   // A fifth, and less than one step for each tab.
   assert.ok(bytes >= 184_000 && bytes <= 200_000 + 4 * 16_384, `${bytes}`);
-  assert.equal(new ShareTab(shares, "bob").mayAdd(100_000), true);
+  assert.equal(new ShareTab(shares, single("bob")).mayAdd(100_000), true);
 });

@@ -127,6 +127,7 @@ export interface LimitsConfig {
   readonly linkMaxSenders: number;
   readonly laneMaxBytes: number;
   readonly laneMaxItems: number;
+  readonly waitingMaxBytes: number;
   readonly lookupMaxItems: number;
   readonly lookupMaxBytes: number;
   readonly handoverMaxItems: number;

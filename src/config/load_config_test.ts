@@ -73,6 +73,7 @@ Deno.test("parseConfig() fills in every default", () => {
       linkMaxSenders: 200_000,
       laneMaxBytes: 16_777_216,
       laneMaxItems: 65_536,
+      waitingMaxBytes: 536_870_912,
       lookupMaxItems: 100_000,
       lookupMaxBytes: 67_108_864,
       handoverMaxItems: 100_000,

@@ -213,6 +213,7 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     linkMaxSenders: limits.link_max_senders,
     laneMaxBytes: limits.lane_max_bytes,
     laneMaxItems: limits.lane_max_items,
+    waitingMaxBytes: limits.waiting_max_bytes,
     lookupMaxItems: limits.lookup_max_items,
     lookupMaxBytes: limits.lookup_max_bytes,
     handoverMaxItems: limits.handover_max_items,

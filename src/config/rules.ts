@@ -31,6 +31,7 @@ const RULES: readonly Rule[] = [
   componentDomainsAreDistinct,
   adminIsGuarded,
   stanzasFitFrames,
+  stanzasFitShares,
   creditFitsOutput,
   clusterAddressIsOne,
 ];
@@ -205,6 +206,19 @@ function clusterAddressIsOne(file: PartialFile): Mistake[] {
     path: ["modules", "mod_global_distrib", "connections", "cluster", "host"],
     problem: `expected an address of this node that the other nodes of its datacenter can reach, ` +
       `found "${host}"`,
+  }];
+}
+
+/** A fair share, at most a fifth, is to hold several of the longest stanzas. */
+function stanzasFitShares(file: PartialFile): Mistake[] {
+  const { max_stanza_bytes: stanzaBytes, waiting_max_bytes: found } = LIMITS.parse(
+    file.limits ?? {},
+  );
+  const least = 16 * stanzaBytes;
+  if (found >= least) return [];
+  return [{
+    path: ["limits", "waiting_max_bytes"],
+    problem: `expected 16 times max_stanza_bytes (${least}) or more, found ${found}`,
   }];
 }
 

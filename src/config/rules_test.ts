@@ -282,6 +282,16 @@ const CASES: readonly Case[] = [
     expected: [],
   },
   {
+    what: "a budget for what waits that is too small for stanzas",
+    text: appended(
+      "[limits]\nmax_stanza_bytes = 1048577\nlink_max_frame_bytes = 2000000\nwaiting_max_bytes = 16777216\n",
+    ),
+    expected: [
+      "12: limits.waiting_max_bytes: expected 16 times max_stanza_bytes (16777232) or more, " +
+      "found 16777216",
+    ],
+  },
+  {
     what: "a lane smaller than a frame",
     text: appended("[limits]\nlane_max_bytes = 524287\n"),
     expected: [

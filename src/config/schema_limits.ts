@@ -182,6 +182,11 @@ export const LIMITS = z.strictObject({
   lane_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(65_536).describe(
     "stanzas that one lane keeps until they are settled; an eighth is kept for the errors by which nodes answer",
   ),
+  waiting_max_bytes: integer(16_777_216, Number.MAX_SAFE_INTEGER).default(536_870_912).describe(
+    "bytes of memory that all stanzas which wait for somebody may take, over all queues of this node: of " +
+      "sessions, lanes, lookups, hand-over and the bounce store; one past it, or past a fair share of it, " +
+      "is refused; at least 16 times `max_stanza_bytes`",
+  ),
   lookup_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
     "stanzas that wait until the session table has said where their sender's earlier ones go, at once, " +
       "and as many answers; each sender and datacenter has a fair share of them, and one more is refused",

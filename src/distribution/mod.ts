@@ -3,4 +3,4 @@ export { Duty } from "./duty.ts";
 export type { EnvelopeFields } from "./envelope.ts";
 export { Envelope } from "./envelope.ts";
 export type { LinkTraffic, OpenLink } from "./link_traffic.ts";
-export { senderKey } from "./sender.ts";
+export { datacenterHolder, senderKey } from "./sender.ts";

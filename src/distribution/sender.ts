@@ -8,3 +8,8 @@ import type { Jid } from "../xmpp/mod.ts";
 export function senderKey(from: Jid, globalHost: string): string {
   return from.domainpart === globalHost ? from.text : from.domainpart;
 }
+
+/** The name under which a share counts what the datacenter of `localHost` brings: that of no domain. */
+export function datacenterHolder(localHost: string): string {
+  return `datacenter ${localHost}`;
+}

@@ -42,6 +42,7 @@ import { Pressure } from "./pressure.ts";
 import { seeOffLanes } from "./see_off_lanes.ts";
 import { sessionResumption } from "./session_resumption.ts";
 import { StopBudget } from "./stop_budget.ts";
+import { WaitingBudget } from "./waiting_budget.ts";
 
 /** Where a node that has started can be reached; addresses as `127.0.0.1:5222` or `[::1]:5222`. */
 export interface NodeAddresses {
@@ -84,6 +85,7 @@ export class CausewayNode {
   readonly #metrics: MetricsRegistry;
   readonly #table: SessionTable;
   readonly #pressure = new Pressure();
+  readonly #budget: WaitingBudget;
   readonly #sessions: SessionRegistry;
   readonly #components: ComponentRegistry;
   readonly #services: HostServices;
@@ -109,6 +111,7 @@ export class CausewayNode {
     const clock = this.#clock = deps.clock ?? new TurnClock(new SystemClock());
     const metrics = this.#metrics = new MetricsRegistry(clock);
     registerProcessMetrics(metrics, clock);
+    const { places } = this.#budget = new WaitingBudget(config.limits.waitingMaxBytes, metrics);
     this.#store = new InternalStore({ path: config.storage.internal.path });
     this.#table = new SessionTable(tableOptions(config, this.#incarnation), {
       metrics,
@@ -208,10 +211,12 @@ export class CausewayNode {
         },
         resume: (returned, waiting) => this.#router.resume(returned, waiting),
         metrics,
+        budget: places.handover,
       }, handoverOptions(config)),
       clock,
       metrics,
       log,
+      budget: places,
       pressure: (sender, isOver) => this.#pressure.changed(sender, isOver),
     });
     const sink: StanzaSink = {
@@ -227,6 +232,7 @@ export class CausewayNode {
       clock,
       log,
       process: this.#incarnation,
+      budget: places.sessions,
       elsewhere: { fetch: (request, process) => this.#resumption!.fetch(request, process) },
       reroute: (delivery, mayBeRepeat) => {
         // What the session itself had to say to its client is nobody else's.
@@ -248,6 +254,7 @@ export class CausewayNode {
       isOtherLocalHost: domains.isOtherLocalHost,
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
       isOwnProcess: (process) => this.#table.isOwnProcess(process),
+      budget: places["arriving-sessions"],
       metrics,
       log,
       clock,
@@ -318,6 +325,7 @@ export class CausewayNode {
       certificates: this.#certificates,
       pressure: (sender, isOver) => this.#pressure.changed(sender, isOver),
       isComponentDomain: (domain) => this.#isComponentDomain(parseJid(domain)),
+      budget: this.#budget.places,
       metrics: this.#metrics,
       log: this.#log,
       clock: this.#clock,

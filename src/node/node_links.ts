@@ -1,6 +1,6 @@
 import type { Clock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { LinkHandlers } from "../distribution/links/mod.ts";
+import type { LinkHandlers, LinkLayerConfig } from "../distribution/links/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
@@ -22,6 +22,7 @@ export interface NodeLinksParts {
   readonly certificates: Certificates;
   readonly pressure: LinkHandlers["pressure"];
   isComponentDomain(domain: string): boolean;
+  readonly budget: LinkLayerConfig["budget"];
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -52,6 +53,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
       datacenterId: () => table.datacenterId,
     },
     tls: connections.tls && await certificates.load(connections.tls),
+    ...(parts.budget !== undefined && { budget: parts.budget }),
     metrics,
     log,
     clock,

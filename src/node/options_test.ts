@@ -75,6 +75,7 @@ link_max_unsettled = 15
 link_max_senders = 16
 lane_max_bytes = 500038
 lane_max_items = 55
+waiting_max_bytes = 19000000
 lookup_max_items = 11
 lookup_max_bytes = 1100
 handover_max_items = 12

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/mod.ts";
+import type { Clock, FairShares } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import { checkStanza } from "../distribution/links/mod.ts";
@@ -20,6 +20,7 @@ export interface SessionResumptionParts {
   isOtherLocalHost(domain: string): boolean;
   isComponentDomain(domain: string): boolean;
   isOwnProcess(process: number): boolean;
+  readonly budget: FairShares;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -33,7 +34,7 @@ export function sessionResumption(
   const options = resumptionOptions(config);
   if (options === undefined) return undefined;
   const { globalHost, localHost } = config.globalDistrib;
-  const { process, sessions, memory, metrics, log, clock } = parts;
+  const { process, sessions, memory, budget, metrics, log, clock } = parts;
   return new Resumption(options, {
     process,
     localHost,
@@ -63,6 +64,7 @@ export function sessionResumption(
           isComponentDomain: (domain) => parts.isComponentDomain(domain),
         }) === undefined,
     },
+    budget,
     metrics,
     log,
     clock,

@@ -1,3 +1,4 @@
+import type { FairShares } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import { senderKey } from "../mod.ts";
 import type { Envelope } from "../mod.ts";
@@ -18,6 +19,7 @@ import { SenderBindings } from "./sender_bindings.ts";
  */
 export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   readonly destination: string;
+  readonly laneBudget: FairShares | undefined;
   readonly #shared: LinkShared;
   readonly #endpoints: EndpointPools;
   readonly #bindings: SenderBindings;
@@ -55,7 +57,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     });
     const { maxBindings, bindingIdleMs, tickMs } = shared.options;
     const idleTicks = Math.max(1, Math.ceil(bindingIdleMs / tickMs));
-    this.#bindings = new SenderBindings({ maxBindings, idleTicks });
+    this.laneBudget = shared.budget;
+    this.#bindings = new SenderBindings({ maxBindings, idleTicks, budget: shared.budget });
     this.#pressure = new LanePressure((sender, isOver) => {
       shared.handlers.pressure(sender, isOver);
     });

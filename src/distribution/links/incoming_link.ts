@@ -255,6 +255,8 @@ export class IncomingLink implements LinkConnectionOwner {
     const { host } = this.#lane!;
     const metrics = this.#metrics!;
     return unproven.hold(domain, {
+      host,
+      stanzaBytes: stanza.bytes.length,
       take: () => {
         metrics.incomingMessages.inc();
         handlers.received(envelope, host);

@@ -1,3 +1,4 @@
+import { FairShares } from "../../base/mod.ts";
 import type { Envelope } from "../mod.ts";
 import type { Ack } from "../wire/mod.ts";
 import {
@@ -20,6 +21,8 @@ export interface LaneLimits {
 
 /** Who a lane belongs to. */
 export interface LaneOwner {
+  /** The bound that what all lanes hold counts for. @default none */
+  readonly laneBudget?: FairShares | undefined;
   /** Something was appended. */
   laneHasWork(lane: Lane): void;
   /** `isOver` changed. */
@@ -68,6 +71,9 @@ export class Lane {
   readonly #ordinaryItems: number;
   readonly #ordinaryBytes: number;
   readonly #owner: LaneOwner;
+  readonly #budget: FairShares;
+  /** Bytes that the budget was told of. */
+  #toldBytes = 0;
   #slabs: FrameSlabs;
   readonly #entries = new Map<number, LaneEntry>();
   #next = 1;
@@ -90,6 +96,7 @@ export class Lane {
     this.#ordinaryItems = laneMaxItems - Math.floor(laneMaxItems / RESERVED_PART);
     this.#ordinaryBytes = laneMaxBytes - Math.floor(laneMaxBytes / RESERVED_PART);
     this.#owner = owner;
+    this.#budget = owner.laneBudget ?? new FairShares();
     this.#slabs = new FrameSlabs();
   }
 
@@ -134,9 +141,13 @@ export class Lane {
     return this.#isOver;
   }
 
-  /** Takes `envelope` and its duty to settle over; false when the lane is too full for it. */
+  /**
+   * Takes `envelope` and its duty to settle over; false when the lane is too full for it, or the budget, or
+   * its sender's share of that. An error that answers a stanza needs room in the lane alone.
+   */
   append(envelope: Envelope, binding: SenderBinding): boolean {
     const room = maxStanzaFrameBytes(envelope);
+    if (!envelope.isOwed && !(this.#budget.mayGrow(room) && binding.tab.mayAdd(room))) return false;
     const isAll = envelope.isOwed || this.#entries.size === 0;
     if (this.#entries.size >= (isAll ? this.#limits.laneMaxItems : this.#ordinaryItems)) {
       return false;
@@ -154,9 +165,11 @@ export class Lane {
     const entry = new LaneEntry(slab, start, end, binding);
     entry.adoptDuty(envelope);
     entry.isTakenBack = envelope.isTakenBack;
+    entry.isOwed = envelope.isOwed;
     if (entry.wantsHeld) this.#lastWantingHeld = number;
     this.#entries.set(number, entry);
-    binding.held++;
+    this.#bind(entry);
+    this.#tellBudget();
     if (!this.#isOver) this.#checkLevel();
     this.#owner.laneHasWork(this);
     return true;
@@ -181,7 +194,8 @@ export class Lane {
     entry.end = at + frameBytes;
     this.#entries.set(number, entry);
     if (entry.wantsHeld) this.#lastWantingHeld = number;
-    entry.binding.held++;
+    this.#bind(entry);
+    this.#tellBudget();
     if (!this.#isOver) this.#checkLevel();
     this.#owner.laneHasWork(this);
   }
@@ -315,6 +329,7 @@ export class Lane {
       if (number <= ack.received) this.#retired.delete(lane);
     }
     this.#tidy();
+    this.#tellBudget();
     if (this.#isOver) this.#checkLevel();
     return true;
   }
@@ -340,11 +355,12 @@ export class Lane {
     for (const [number, entry] of this.#entries) {
       const wasReceived = number <= this.#received;
       taken.push({ entry, wasSent: number <= this.#everSent, wasReceived });
-      entry.binding.held--;
+      this.#unbind(entry);
     }
     this.#entries.clear();
     // The entries still point into the old slabs, which must not be written to again.
     this.#slabs = new FrameSlabs();
+    this.#tellBudget();
     if (this.#isOver) this.#checkLevel();
     return taken;
   }
@@ -361,8 +377,27 @@ export class Lane {
     if (entry === undefined) return;
     this.#entries.delete(number);
     this.#slabs.release(entry.slab, entry.end - entry.start);
-    entry.binding.held--;
+    this.#unbind(entry);
     entry.settle();
+  }
+
+  /** Counts the entry for its sender; an error that a node answers with is not its sender's doing. */
+  #bind({ binding, start, end, isOwed }: LaneEntry): void {
+    binding.held++;
+    if (!isOwed) binding.tab.add(end - start + ENTRY_BYTES);
+  }
+
+  #unbind({ binding, start, end, isOwed }: LaneEntry): void {
+    binding.held--;
+    if (!isOwed) binding.tab.remove(end - start + ENTRY_BYTES);
+  }
+
+  /** The block that an empty lane keeps for its next stanza does not count. */
+  #tellBudget(): void {
+    const bytes = this.#entries.size === 0 ? 0 : this.allocatedBytes;
+    if (bytes === this.#toldBytes) return;
+    this.#budget.grow(bytes - this.#toldBytes);
+    this.#toldBytes = bytes;
   }
 
   #checkLevel(): void {

@@ -15,6 +15,8 @@ export class LaneEntry extends Duty {
   readonly binding: SenderBinding;
   /** As of its envelope. */
   isTakenBack = false;
+  /** As of its envelope. */
+  isOwed = false;
 
   constructor(slab: FrameSlab, start: number, end: number, binding: SenderBinding) {
     super();

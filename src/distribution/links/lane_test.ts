@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { FairShares, ShareTab } from "../../base/mod.ts";
 import { Envelope } from "../mod.ts";
 import { decodeStanza, FRAME_TYPE, FrameDecoder, helloFrame, readNumber } from "../wire/mod.ts";
 import { testEnvelope, TestSettler } from "./_test_kit.ts";
@@ -22,8 +23,9 @@ function newLane(limits: Partial<LaneLimits> = {}, id = 1): Lane {
   return new Lane(id, { ...LIMITS, ...limits }, NO_OWNER);
 }
 
-function bindingOf(lane: Lane): SenderBinding {
-  return { sender: "alice", lane, held: 0, usedTick: 0, isPressured: false };
+function bindingOf(lane: Lane, budget = new FairShares(), sender = "alice"): SenderBinding {
+  const tab = new ShareTab(budget, { singles: [sender], crowds: [] });
+  return { sender, lane, held: 0, tab, usedTick: 0, isPressured: false };
 }
 
 interface Sent {
@@ -507,4 +509,53 @@ Deno.test("Lane.markLate() marks what the node before may have given to another,
     [3, false],
     [4, false],
   ]);
+});
+
+Deno.test("Lane counts what it holds for the budget, and nothing once it is empty, whatever happens to it", () => {
+  const steps = fc.array(fc.constantFrom("append", "ack", "restart", "take", "adopt"), {
+    maxLength: 200,
+  });
+  fc.assert(fc.property(steps, (kinds) => {
+    const budget = new FairShares({ maxBytes: 100_000_000 });
+    const owner = { ...NO_OWNER, laneBudget: budget };
+    const lanes = [1, 2].map((id) => new Lane(id, LIMITS, owner)) as [Lane, Lane];
+    const bindings = lanes.map((lane) => bindingOf(lane, budget));
+    let [peer, sequence] = [PEER, 0];
+    for (const lane of lanes) lane.resume(peer, 0);
+    for (const kind of kinds) {
+      const lane = lanes[sequence % 2]!;
+      if (kind === "append") {
+        sequence++;
+        lane.append(testEnvelope(sequence), bindings[lane.id - 1]!);
+      } else if (kind === "ack") {
+        flush(lane);
+        lane.acknowledge(ack(lane.sent, lane.sent - 1));
+      } else if (kind === "restart") {
+        if (lane.resume(++peer, lane.lastGone) === "restarted") lane.takeForRestart();
+      } else if (kind === "take") lane.takeAll();
+      else {
+        for (const { entry, wasSent } of lanes[0].takeAll()) lanes[1].adopt(entry, wasSent);
+      }
+      const held = lanes.filter(({ items }) => items > 0);
+      assert.equal(budget.bytes, held.reduce((sum, each) => sum + each.allocatedBytes, 0));
+    }
+    for (const each of lanes) each.takeAll();
+    assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+    assert.deepEqual(bindings.map(({ tab }) => tab.bytes), [0, 0]);
+  }));
+});
+
+Deno.test("Lane.append() refuses past a sender's share of the budget, but for errors that answer", () => {
+  const budget = new FairShares({ maxBytes: 5_000_000 });
+  const limits = { ...LIMITS, laneMaxBytes: 1 << 30, laneMaxItems: 1_000_000 };
+  const lane = new Lane(1, limits, { ...NO_OWNER, laneBudget: budget });
+  const eve = bindingOf(lane, budget, "eve@example.com");
+  let taken = 0;
+  while (lane.append(testEnvelope(++taken), eve));
+  assert.ok(budget.bytes > 900_000 && budget.bytes < 1_200_000, `${budget.bytes}`);
+  assert.ok(lane.append(new Envelope({ ...testEnvelope(taken), isOwed: true }), eve));
+  const alice = bindingOf(lane, budget, "alice@example.com");
+  for (let n = 0; n < 100; n++) assert.ok(lane.append(testEnvelope(n), alice));
+  lane.takeAll();
+  assert.ok(lane.append(testEnvelope(1), eve));
 });

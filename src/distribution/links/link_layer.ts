@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock, Random } from "../../base/mod.ts";
+import type { CancelTimer, Clock, FairShares, Random } from "../../base/mod.ts";
 import { describeError, MATH_RANDOM, RateLimit, SystemClock } from "../../base/mod.ts";
 import type { Connection, HandshakePeer, Listener, TlsContextHolder } from "../../net/mod.ts";
 import { listen } from "../../net/mod.ts";
@@ -60,6 +60,8 @@ export interface LinkLayerConfig {
   readonly findComponent?: (domain: string) => Promise<boolean>;
   /** True for the incarnation of a node of our datacenter, living or not. @default this process */
   readonly isOwnProcess?: (process: number) => boolean;
+  /** What lanes, and stanzas of senders that are not proven, count for. @default no bound */
+  readonly budget?: { readonly lanes: FairShares; readonly unproven: FairShares };
   readonly log?: Logger;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -124,7 +126,9 @@ export class LinkLayer {
         isComponentDomain: config.isComponentDomain ?? (() => false),
         isOwnProcess: config.isOwnProcess ?? ((process) => process === config.identity.process),
       }),
-      unproven: config.findComponent && new UnprovenSenders(config.findComponent),
+      unproven: config.findComponent &&
+        new UnprovenSenders(config.findComponent, config.budget?.unproven),
+      budget: config.budget?.lanes,
       metrics: new LinkMetrics(config.metrics, scope),
       clock: config.clock ?? new SystemClock(),
       random: config.random ?? MATH_RANDOM,

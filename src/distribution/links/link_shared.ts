@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../../base/mod.ts";
+import type { Clock, FairShares, Random } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
@@ -25,6 +25,8 @@ export interface LinkShared {
   readonly mesh: MeshHosts;
   /** Undefined: what `mesh` does not know is refused at once. */
   readonly unproven: UnprovenSenders | undefined;
+  /** The bound that what lanes hold counts for. @default none */
+  readonly budget?: FairShares | undefined;
   readonly metrics: LinkMetrics;
   readonly clock: Clock;
   readonly random: Random;

@@ -1,4 +1,4 @@
-import type { CancelTimer } from "../../base/mod.ts";
+import type { CancelTimer, FairShares } from "../../base/mod.ts";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
@@ -53,6 +53,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   readonly destination: string;
   readonly address: EndpointAddress;
   readonly lane: Lane;
+  readonly laneBudget: FairShares | undefined;
   readonly #shared: LinkShared;
   readonly #events: OutgoingLinkEvents;
   readonly #metrics: HostMetrics;
@@ -86,6 +87,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#shared = options.shared;
     this.#events = options.events;
     this.#redial = new Redial(this.#shared.options, this.#shared.random);
+    this.laneBudget = this.#shared.budget;
     this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, this);
     this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     this.#metrics = this.#shared.metrics.host(destination);

@@ -1,3 +1,5 @@
+import { FairShares, ShareTab } from "../../base/mod.ts";
+import type { Holders } from "../../base/mod.ts";
 import type { Lane } from "./lane.ts";
 
 /** One sender's lane to one datacenter. */
@@ -6,6 +8,8 @@ export interface SenderBinding {
   lane: Lane;
   /** Stanzas of the sender that the lane holds. */
   held: number;
+  /** Bytes of them, for the share of the sender's account, or of the domain that it is. */
+  readonly tab: ShareTab;
   /** Tick of its last use. */
   usedTick: number;
   /** True while the sender is told to slow down. */
@@ -20,11 +24,20 @@ export class SenderBindings {
   readonly #bySender = new Map<string, SenderBinding>();
   readonly #maxBindings: number;
   readonly #idleTicks: number;
+  readonly #budget: FairShares;
   #tick = 0;
 
-  constructor(options: { readonly maxBindings: number; readonly idleTicks: number }) {
+  constructor(
+    options: {
+      readonly maxBindings: number;
+      readonly idleTicks: number;
+      /** The bound of which each sender has a share. @default none */
+      readonly budget?: FairShares | undefined;
+    },
+  ) {
     this.#maxBindings = options.maxBindings;
     this.#idleTicks = options.idleTicks;
+    this.#budget = options.budget ?? new FairShares();
   }
 
   get size(): number {
@@ -39,7 +52,8 @@ export class SenderBindings {
 
   bind(sender: string, lane: Lane): SenderBinding {
     if (this.#bySender.size >= this.#maxBindings) this.#forget(0);
-    const binding = { sender, lane, held: 0, usedTick: this.#tick, isPressured: false };
+    const tab = new ShareTab(this.#budget, holdersOfSender(sender));
+    const binding = { sender, lane, held: 0, tab, usedTick: this.#tick, isPressured: false };
     this.#bySender.set(sender, binding);
     lane.senders++;
     return binding;
@@ -65,4 +79,11 @@ export class SenderBindings {
       binding.lane.senders--;
     }
   }
+}
+
+/** As `senderHolders`, of a sender as `senderKey` names it. */
+function holdersOfSender(sender: string): Holders {
+  const slash = sender.indexOf("/");
+  const bare = slash === -1 ? sender : sender.slice(0, slash);
+  return bare.includes("@") ? { singles: [bare], crowds: [] } : { singles: [], crowds: [bare] };
 }

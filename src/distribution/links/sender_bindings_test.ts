@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import { Lane } from "./lane.ts";
 import { SenderBindings } from "./sender_bindings.ts";
 
@@ -43,4 +44,16 @@ Deno.test("SenderBindings.rebind() counts the sender on its new lane", () => {
   bindings.rebind(binding, two);
   assert.deepEqual([one.senders, two.senders], [0, 1]);
   assert.equal(bindings.get("a")?.lane, two);
+});
+
+Deno.test("SenderBindings.bind() counts all resources of an account, and all of a domain, for one share each", () => {
+  const budget = new FairShares({ maxBytes: 1_000_000_000 });
+  const bindings = new SenderBindings({ maxBindings: 100, idleTicks: 3, budget });
+  const senders = [
+    ...["alice@example.com/a@b/c", "alice@example.com/d", "alice@example.com"],
+    ...["example.com", "example.com/x@y", "rooms.example.com"],
+  ];
+  for (const sender of senders) bindings.bind(sender, newLane(1)).tab.add(16_384);
+  const names = ["alice@example.com", "example.com", "rooms.example.com"];
+  assert.deepEqual(names.map((name) => budget.bytesOf(name) / 16_384), [3, 2, 1]);
 });

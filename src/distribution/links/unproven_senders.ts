@@ -1,5 +1,12 @@
+import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { Holders } from "../../base/mod.ts";
+import { datacenterHolder } from "../mod.ts";
+
 /** What came over a link from a domain that nobody here has heard of. */
 export interface Unproven {
+  /** Local host of the datacenter that brought it. */
+  readonly host: string;
+  readonly stanzaBytes: number;
   /** The session table knows it as a component's. */
   take(): void;
   /** It does not. */
@@ -11,27 +18,36 @@ const MAX_WAITING = 1_000;
 
 /**
  * Stanzas of components outside the global host, whose domain memory does not know: they wait, in their
- * order, until the session table has been asked whether it is one.
+ * order, until the session table has been asked whether it is one. Each domain, and each datacenter that
+ * brings such, has its fair share of the room (`FairShares`).
  */
 export class UnprovenSenders {
   readonly #isComponent: (domain: string) => Promise<boolean>;
   readonly #waiting = new Map<string, Unproven[]>();
-  #count = 0;
+  readonly #shares: FairShares;
 
-  /** @param isComponent asks the session table */
-  constructor(isComponent: (domain: string) => Promise<boolean>) {
+  /**
+   * @param isComponent asks the session table
+   * @param budget a wider bound that what waits counts for
+   */
+  constructor(
+    isComponent: (domain: string) => Promise<boolean>,
+    budget: FairShares = new FairShares(),
+  ) {
     this.#isComponent = isComponent;
+    this.#shares = new FairShares({ maxItems: MAX_WAITING, within: budget });
   }
 
   /** True while stanzas of `domain` wait: what comes now goes behind them. */
   isWaiting(domain: string): boolean {
-    return this.#count > 0 && this.#waiting.has(domain);
+    return this.#shares.items > 0 && this.#waiting.has(domain);
   }
 
   /** Takes `stanza` over until the table has answered; false when there is no room. */
   hold(domain: string, stanza: Unproven): boolean {
-    if (this.#count >= MAX_WAITING) return false;
-    this.#count++;
+    const holders = holdersOf(domain, stanza);
+    if (!this.#shares.mayHold(holders, bytesOf(stanza))) return false;
+    this.#shares.hold(holders, bytesOf(stanza));
     const waiting = this.#waiting.get(domain);
     if (waiting !== undefined) waiting.push(stanza);
     else {
@@ -45,10 +61,20 @@ export class UnprovenSenders {
     const isKnown = await this.#isComponent(domain).catch(() => false);
     const waiting = this.#waiting.get(domain)!; // it has been put there by `hold`, and nobody else takes it
     this.#waiting.delete(domain);
-    this.#count -= waiting.length;
+    for (const stanza of waiting) {
+      this.#shares.release(holdersOf(domain, stanza), bytesOf(stanza));
+    }
     for (const stanza of waiting) {
       if (isKnown) stanza.take();
       else stanza.refuse();
     }
   }
+}
+
+function holdersOf(domain: string, { host }: Unproven): Holders {
+  return { singles: [], crowds: [domain, datacenterHolder(host)] };
+}
+
+function bytesOf({ stanzaBytes }: Unproven): number {
+  return stanzaBytes + RETAINED_OVERHEAD_BYTES;
 }

@@ -11,8 +11,10 @@ function senders() {
     answers.set(domain, answer);
     return answer.promise;
   });
-  const hold = (domain: string, id: number) =>
+  const hold = (domain: string, id: number, host = `${domain} of dc2`) =>
     unproven.hold(domain, {
+      host,
+      stanzaBytes: 100,
       take: () => void seen.push(`${id}`),
       refuse: () => void seen.push(`${id} refused`),
     });
@@ -45,10 +47,20 @@ Deno.test("UnprovenSenders refuses where the table cannot be asked, and asks aga
   assert.deepEqual([seen, asked.length], [["1 refused", "2"], 2]);
 });
 
+Deno.test("UnprovenSenders holds stanzas of one datacenter beside those of another that brings very many", async () => {
+  const { answers, hold, settled } = senders();
+  let id = 0;
+  while (hold(`x${id}.invalid`, id, "dc9.example.com")) id++;
+  assert.equal(id, 500);
+  assert.ok(hold("push.example.net", id, "dc2.example.com"));
+  for (const answer of answers.values()) answer.resolve(false);
+  await settled();
+});
+
 Deno.test("UnprovenSenders holds 1000 stanzas and not one more, until they are answered", async () => {
   const { answers, seen, hold, settled } = senders();
-  for (let id = 1; id <= 1000; id++) assert.ok(hold(`x${id % 7}.invalid`, id));
-  assert.equal(hold("x1.invalid", 1001), false);
+  for (let id = 1; id <= 1000; id++) assert.ok(hold(`x${id}.invalid`, id));
+  assert.equal(hold("x.invalid", 1001), false);
   assert.equal(hold("push.example.net", 1002), false);
   for (const answer of answers.values()) answer.resolve(false);
   await settled();

@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import { SystemClock } from "../../base/mod.ts";
+import { FairShares, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Fetching, ResumeRequest, SessionsElsewhere } from "../../xmpp/mod.ts";
@@ -42,6 +42,8 @@ export interface ResumptionDeps {
   readonly memory: RepeatMemory;
   readonly peers: Peers;
   readonly metrics: Metrics;
+  /** The bound that what has come of sessions without a place here counts for. @default none */
+  readonly budget?: FairShares;
   readonly log?: Logger;
   readonly clock?: Clock;
 }
@@ -97,6 +99,7 @@ export class Resumption implements SessionsElsewhere {
     this.#takingTerms = {
       ...common,
       peers,
+      budget: deps.budget ?? new FairShares(),
       find: (to) => this.#links.find(to),
       linkTo: (peer) => this.#links.to(peer),
       over: ({ transfer }) => this.#takings.delete(transfer),

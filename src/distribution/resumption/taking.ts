@@ -1,6 +1,7 @@
-import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { RETAINED_OVERHEAD_BYTES, ShareTab } from "../../base/mod.ts";
+import type { CancelTimer, Clock, FairShares } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
-import { FullJid, OwnDelivery, tryParseJid } from "../../xmpp/mod.ts";
+import { FullJid, OwnDelivery, recipientHolders, tryParseJid } from "../../xmpp/mod.ts";
 import type {
   Arrival,
   ArrivedSession,
@@ -30,6 +31,8 @@ export interface TakingTerms {
   readonly memory: RepeatMemory;
   readonly peers: Peers;
   readonly metrics: ResumptionMetrics;
+  /** The bound that what has come of sessions without a place here counts for. */
+  readonly budget: FairShares;
   readonly clock: Clock;
   readonly log: Logger;
   /** A link to that process, whosever it is. */
@@ -37,9 +40,6 @@ export interface TakingTerms {
   linkTo(peer: Pick<OpenLink, "host" | "process">): OpenLink | undefined;
   over(taking: Taking): void;
 }
-
-/** What a stanza that is kept costs besides its bytes. */
-const OVERHEAD_BYTES = 1_024;
 
 /** One session on its way to this node: runs what `stepTaking` decides. */
 export class Taking implements Settler {
@@ -56,6 +56,8 @@ export class Taking implements Settler {
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
+  /** Bytes of it, for the account's share of the budget. */
+  readonly #tab: ShareTab;
   #queueItems = 0;
   #queueBytes = 0;
   #owedBytes = 0;
@@ -78,6 +80,7 @@ export class Taking implements Settler {
     this.#request = request;
     this.#process = process;
     this.#terms = terms;
+    this.#tab = new ShareTab(terms.budget, recipientHolders(request.account));
     const { promise, resolve } = Promise.withResolvers<Arrival>();
     this.arrival = promise;
     this.#resolve = resolve;
@@ -138,6 +141,9 @@ export class Taking implements Settler {
         this.#terms.metrics.refused.inc();
         this.settle(number);
         continue;
+      }
+      if (!this.#hasBudgetFor(stanza)) {
+        return this.#step({ kind: "broken", reason: "too-large" });
       }
       this.#terms.metrics.stanzas.inc();
       this.#take(
@@ -204,8 +210,7 @@ export class Taking implements Settler {
     this.#learn();
     for (const delivery of queue) this.#note(delivery);
     // What has come while the place was being made.
-    const late = this.#queue;
-    this.#queue = [];
+    const late = this.#takeQueue();
     for (const delivery of late) this.#follow(session, delivery);
     this.#cancelFollow = clock.after(FOLLOW_MS, () => this.#caughtUp());
     // Behind what our lanes have had to send before: that is still to reach the session's old node.
@@ -231,12 +236,29 @@ export class Taking implements Settler {
   #take(delivery: Delivery): void {
     if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
     this.#queue.push(delivery);
-    const bytes = delivery.stanza.bytes.length + OVERHEAD_BYTES;
+    const bytes = delivery.stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
+    this.#terms.budget.grow(bytes);
+    this.#tab.add(bytes);
     if (delivery.isOwed) this.#owedBytes += bytes;
     else {
       this.#queueItems++;
       this.#queueBytes += bytes;
     }
+  }
+
+  /** True also once its client has been told that the session comes: what follows has to be taken. */
+  #hasBudgetFor(stanza: Stanza): boolean {
+    if (this.#state.kind === "placing" || this.#state.kind === "taken") return true;
+    const bytes = stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
+    return this.#terms.budget.mayGrow(bytes) && this.#tab.mayAdd(bytes);
+  }
+
+  #takeQueue(): Delivery[] {
+    const queue = this.#queue;
+    this.#queue = [];
+    this.#terms.budget.grow(-this.#tab.bytes);
+    this.#tab.remove(this.#tab.bytes);
+    return queue;
   }
 
   #follow(session: FollowedSession, delivery: Delivery): void {
@@ -278,6 +300,7 @@ export class Taking implements Settler {
       this.#cancelLate = undefined;
     }
     if (state.kind !== "over" || before.kind === "over") return;
+    this.#takeQueue(); // its old node has it still
     this.#cancelNews?.();
     this.#caughtUp();
     this.#terms.over(this);
@@ -335,8 +358,7 @@ export class Taking implements Settler {
       jid: state.jid.text,
       unacknowledged: this.#queue.length,
     });
-    const queue = this.#queue;
-    this.#queue = [];
+    const queue = this.#takeQueue();
     this.#queueItems = 0;
     this.#queueBytes = 0;
     this.#owedBytes = 0;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
-import { ManualClock } from "../../base/mod.ts";
+import { FairShares, ManualClock } from "../../base/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { OwnDelivery } from "../../xmpp/mod.ts";
 import type { Arrival, ArrivedSession, Delivery, ResumeRequest } from "../../xmpp/mod.ts";
@@ -59,7 +59,10 @@ class World implements Disposable {
   spare: OpenLink | undefined;
   arrival: Arrival | undefined;
 
-  constructor(options: Partial<ResumptionOptions> = {}) {
+  constructor(
+    options: Partial<ResumptionOptions> = {},
+    readonly budget = new FairShares(),
+  ) {
     this.links.set(OLD, this.link(""));
     this.taking = new Taking(TRANSFER, { request: REQUEST, process: OLD }, {
       options: {
@@ -71,6 +74,7 @@ class World implements Disposable {
         ...options,
       },
       localHost: "dc2.example.com",
+      budget: this.budget,
       memory: {
         deliveredTo: () => [],
         learnDelivered: (address, { sender }) => void this.done.push(`learn ${address} ${sender}`),
@@ -283,6 +287,37 @@ for (
     assert.equal(world.failures("too-large"), 1);
   });
 }
+
+/** One of 7000 bytes. */
+function long(number: number): EnvelopeFields {
+  const fields = stanza(number);
+  return stanza(number, { stanza: { ...fields.stanza, bytes: new Uint8Array(7_000) } });
+}
+
+Deno.test("Taking declines a session past its account's share of the budget, and keeps nothing of it", async () => {
+  const budget = new FairShares({ maxBytes: 100_000 });
+  using world = new World({}, budget);
+  world.taking.begin();
+  world.taking.session(SESSION);
+  world.queue({ 1: long(1), 2: long(2) }, false);
+  assert.ok(budget.bytes > 14_000);
+  await world.news();
+  world.queue({ 3: long(3), 4: long(4), 5: long(5) });
+  assert.equal((await world.news()).at(-1), "over");
+  assert.equal(world.failures("too-large"), 1);
+  assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+});
+
+Deno.test("Taking takes what follows a session that has arrived, whatever the budget", async () => {
+  const budget = new FairShares({ maxBytes: 20_000 });
+  using world = new World({}, budget);
+  const session = await world.arrived({ 1: long(1), 2: long(2) });
+  assert.equal(budget.bytes, 0, "its session keeps them now");
+  world.queue({ 3: long(3), 4: long(4), 5: long(5) });
+  assert.ok(budget.bytes > 20_000);
+  world.place(session);
+  assert.deepEqual([world.followed.length, budget.bytes], [3, 0]);
+});
 
 Deno.test("Taking has its bounds anew for what comes while a session looks for its place", async () => {
   for (const isOwed of [false, true]) {

@@ -1,8 +1,8 @@
 import { backoffMs, FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { CancelTimer, Clock, Holders, Random } from "../../base/mod.ts";
+import { recipientHolders } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
-import { recipientHolder } from "./holders_of.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 
 /** How stanzas without a known route are held; `design.md` §7. */
@@ -229,7 +229,7 @@ export class BounceStore {
 
   #holdersOf(envelope: Envelope, key: Jid): Holders {
     const { singles, crowds } = this.#handlers.holdersOf(envelope);
-    return { singles: [...singles, recipientHolder(key.bare.text)], crowds };
+    return { singles: [...singles, ...recipientHolders(key.bare.text).singles], crowds };
   }
 
   #take(envelope: Envelope, holders: Holders): Entry {

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { Clock } from "../../base/mod.ts";
+import type { Clock, FairShares } from "../../base/mod.ts";
 import { ManualClock } from "../../base/mod.ts";
 import type { Connection, MemoryPairOptions } from "../../net/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
@@ -49,6 +49,8 @@ export type FixtureOptions = Partial<Omit<C2sListenerOptions, "management">> & {
   readonly maxSessionsPerAccount?: number;
   /** Turns stream management on. */
   readonly management?: StreamManagementOptions;
+  /** What all that its sessions keep counts for. */
+  readonly budget?: FairShares;
   /** Where sessions have gone to, as the table would know. */
   readonly hasMoved?: (jid: FullJid) => Promise<boolean>;
 };
@@ -71,7 +73,8 @@ export class C2sFixture implements AsyncDisposable {
   readonly #peers: RawPeer[] = [];
 
   constructor(options: FixtureOptions = {}) {
-    const { hooks, maxSessionsPerAccount, management, hasMoved, ...listenerOptions } = options;
+    const { hooks, maxSessionsPerAccount, management, budget, hasMoved, ...listenerOptions } =
+      options;
     this.clock = options.clock ?? new ManualClock();
     this.registry = new SessionRegistry({
       hooks: hooks ?? {
@@ -92,6 +95,7 @@ export class C2sFixture implements AsyncDisposable {
         }
       },
       ...(hasMoved === undefined ? {} : { hasMoved }),
+      ...(budget === undefined ? {} : { budget }),
     });
     this.listener = new C2sListener({
       hosts: HOSTS,

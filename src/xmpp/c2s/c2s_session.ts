@@ -120,8 +120,10 @@ export class C2sSession extends StreamSession<C2sContext>
     const acks = this.#management?.acks;
     if (acks === undefined) return super.send(stanza, delivery);
     const isOwed = delivery?.isOwed ?? stanza.type === "error";
-    if (acks.mustRefuse(stanza, isOwed) || (!this.isOpen && acks.isFull)) {
-      this.context.metrics.limitHit(isOwed ? "owed-bytes" : "unacknowledged-stanzas");
+    const refusal = acks.refusal(stanza, isOwed);
+    if (refusal !== undefined || (!this.isOpen && acks.isFull)) {
+      const ownLimit = isOwed ? "owed-bytes" : "unacknowledged-stanzas";
+      this.context.metrics.limitHit(refusal === "budget" ? "waiting-bytes" : ownLimit);
       return false;
     }
     acks.deliver(stanza, delivery);

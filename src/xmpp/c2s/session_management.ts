@@ -66,7 +66,7 @@ export class SessionManagement {
     const id = shared.enabled(session, isResumable);
     const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
     link.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
-    const acks = new SessionAcks(link, { management: shared, owner });
+    const acks = new SessionAcks(link, { management: shared, owner, jid: session.jid });
     return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
   }
 
@@ -78,7 +78,8 @@ export class SessionManagement {
       readonly id: string;
     },
   ): SessionManagement {
-    const acks = new SessionAcks(undefined, { management: shared, owner, start: state });
+    const { jid } = session;
+    const acks = new SessionAcks(undefined, { management: shared, owner, jid, start: state });
     const { resumeTimeoutMs } = state;
     return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import {
   A,
   comeBack,
@@ -14,6 +15,7 @@ import {
   send,
   until,
 } from "./_stream_management_fixture.ts";
+import { parseJid } from "../jid_parser.ts";
 import { TestDelivery } from "./_test_delivery.ts";
 
 Deno.test("a session takes maxItems, and one more once its client has acknowledged one", async () => {
@@ -136,4 +138,57 @@ Deno.test("of a full account the first session that waits to be resumed makes ro
   const fourth = await comeBack(fixture);
   fourth.send("<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>");
   await fourth.expect("<resource-constraint ");
+});
+
+Deno.test("sessions of one account that wait keep no more than its share, and others find room", async () => {
+  const budget = new FairShares({ maxBytes: 10_000_000 });
+  await using fixture = quiet({ budget });
+  const deliver = (delivery: TestDelivery) => fixture.registry.deliver(delivery.stanza, delivery);
+  for (const resource of ["one", "two", "three"]) {
+    const { peer } = await manage(fixture, "alice", resource);
+    peer.cut();
+  }
+  const bob = await manage(fixture, "bob", "home");
+  bob.peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 4);
+  let isTaken = true;
+  for (let n = 0; isTaken; n++) {
+    isTaken = false;
+    for (const resource of ["one", "two", "three"]) {
+      const to = `alice@example.com/${resource}`;
+      const error = owed(`e${n}`, 2000).stanza;
+      const delivery = new TestDelivery({ ...error, to: parseJid(to) }, undefined, 0, true);
+      if (deliver(delivery) === "delivered") isTaken = true;
+    }
+  }
+  assert.ok(budget.bytes >= 1_900_000 && budget.bytes < 2_200_000, `${budget.bytes}`);
+  const limit = { edge: "c2s", limit: "waiting-bytes" };
+  assert.ok(metric(fixture, "xmpp_limit_hits_total", limit) >= 3);
+  for (let n = 0; n < 10; n++) {
+    assert.equal(deliver(message(`${n}`, "bob@example.com/home")), "delivered");
+  }
+  assert.equal(metric(fixture, "xmpp_sm_hibernating_sessions"), 4);
+  await fixture[Symbol.asyncDispose]();
+  assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+});
+
+Deno.test("a sender fills no more than its share in the queues of many who are away", async () => {
+  const budget = new FairShares({ maxBytes: 1_000_000 });
+  await using fixture = quiet({ budget });
+  for (const user of ["alice", "bob", "carol"]) (await manage(fixture, user)).peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 3);
+  const deliver = (from: string, to: string) => {
+    const { stanza } = message("1", to);
+    const bytes = new Uint8Array(9000).fill(0x20);
+    bytes.set(stanza.bytes);
+    const delivery = new TestDelivery({ ...stanza, from: parseJid(from), bytes });
+    return fixture.registry.deliver(delivery.stanza, delivery);
+  };
+  let taken = 0;
+  for (let n = 0; n < 100; n++) {
+    const to = `${["alice", "bob", "carol"][n % 3]}@example.com/home`;
+    if (deliver(`eve@example.com/${n}`, to) === "delivered") taken++;
+  }
+  assert.equal(taken, 20);
+  assert.equal(deliver("dave@example.com/x", "bob@example.com/home"), "delivered");
 });

@@ -1,4 +1,5 @@
 import type { CancelTimer } from "../../base/mod.ts";
+import type { FullJid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
 import type { StanzaFate } from "../stream/stanza_sink.ts";
 import { toHandled } from "./counter.ts";
@@ -33,6 +34,8 @@ export interface AckOwner {
 export interface AckTerms {
   readonly management: StreamManagement;
   readonly owner: AckOwner;
+  /** Whose share of the budget the session's queue counts for. */
+  readonly jid: FullJid;
   /** How far the session was at another node. @default nothing was exchanged */
   readonly start?: { readonly received: number; readonly acknowledged: number };
 }
@@ -45,6 +48,7 @@ export interface AckTerms {
 export class SessionAcks implements StanzaFate {
   readonly #management: StreamManagement;
   readonly #owner: AckOwner;
+  readonly #jid: FullJid;
   readonly #queue: UnackedQueue;
   readonly #handled: HandledCount;
   #link: AckLink | undefined;
@@ -74,7 +78,10 @@ export class SessionAcks implements StanzaFate {
     this.#management = terms.management;
     this.#owner = terms.owner;
     const { options } = terms.management;
-    this.#queue = new UnackedQueue(options, terms.start?.acknowledged);
+    this.#jid = terms.jid;
+    const { budget } = terms.management;
+    const acknowledged = terms.start?.acknowledged ?? 0;
+    this.#queue = new UnackedQueue(options, { acknowledged, budget, jid: terms.jid });
     this.#handled = new HandledCount(options.ackHoldMs, terms.start?.received);
     this.#asked = this.#told = this.#handled.received;
   }
@@ -95,11 +102,14 @@ export class SessionAcks implements StanzaFate {
   }
 
   /**
-   * True for a stanza that a client with a connection has first to acknowledge others for. Without one
-   * there is nobody to wait for: then the session ends when it keeps more than it may.
+   * Why a stanza is not taken: `queue` when a client with a connection has first to acknowledge others
+   * (without one there is nobody to wait for: then the session ends when it keeps more than it may);
+   * `budget` when all that waits for somebody leaves no room for it, or none in a share of that.
    */
-  mustRefuse(stanza: Stanza, isOwed: boolean): boolean {
-    return this.#link !== undefined && this.#queue.isFullFor(stanza.bytes.length, isOwed);
+  refusal(stanza: Stanza, isOwed: boolean): "queue" | "budget" | undefined {
+    const isForLong = this.#link === undefined;
+    if (!isForLong && this.#queue.isFullFor(stanza.bytes.length, isOwed)) return "queue";
+    return this.#queue.hasBudgetFor(stanza, { isOwed, isForLong }) ? undefined : "budget";
   }
 
   /** True when it keeps more than it may. */
@@ -152,8 +162,9 @@ export class SessionAcks implements StanzaFate {
   /** What comes is to wait for what follows from the node where the session was. */
   holdBack(): void {
     // It goes into the queue soon, and is everybody's to keep until then.
-    const { options } = this.#management;
-    this.#heldBack ??= new UnackedQueue({ ...options, maxUnsettled: Infinity });
+    const { options, budget } = this.#management;
+    const limits = { ...options, maxUnsettled: Infinity };
+    this.#heldBack ??= new UnackedQueue(limits, { budget, jid: this.#jid });
   }
 
   /** Keeps a stanza that has followed. */
@@ -172,10 +183,8 @@ export class SessionAcks implements StanzaFate {
   #keep(kept: Delivery): void {
     if (this.#queue.push(kept)) this.#management.metrics.released.inc();
     if (this.#link !== undefined) this.#write(this.#link);
-    if (this.#relay !== undefined) {
-      this.#queue.detach();
-      this.relayMore();
-    }
+    else this.#queue.detach();
+    if (this.#relay !== undefined) this.relayMore();
     this.#watch();
     if (this.#queue.isOver) this.#overflow();
   }

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/mod.ts";
-import { describeError, randomIncarnation, SystemClock } from "../../base/mod.ts";
+import { describeError, FairShares, randomIncarnation, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid } from "../jid.ts";
@@ -50,6 +50,8 @@ export interface StreamManagementDeps {
   readonly log?: Logger;
   /** This process's incarnation, which ids to resume by begin with. @default drawn */
   readonly process?: number;
+  /** The bound that what all sessions keep counts for. @default none */
+  readonly budget?: FairShares;
   /** Where sessions of other processes are to be had. @default nowhere */
   readonly elsewhere?: SessionsElsewhere;
   /**
@@ -79,6 +81,7 @@ export type ResumeLookup<Session extends ManagedSession> =
  */
 export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly options: ResolvedStreamManagement;
+  readonly budget: FairShares;
   readonly clock: Clock;
   readonly metrics: StreamManagementMetrics;
   readonly log: Logger;
@@ -92,6 +95,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
 
   constructor(options: StreamManagementOptions, deps: StreamManagementDeps) {
     this.options = resolveStreamManagement(options);
+    this.budget = deps.budget ?? new FairShares();
     this.clock = deps.clock ?? new SystemClock();
     this.log = deps.log ?? SILENT_LOGGER;
     this.#deps = deps;

@@ -1,8 +1,12 @@
+import { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "../../base/mod.ts";
+import { recipientHolders, senderHolders } from "../holders.ts";
+import type { FullJid } from "../jid.ts";
+import type { Stanza } from "../stanza.ts";
 import { distance, toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** What keeping a stanza costs besides its bytes: an array of its own, and what routing knows of it. */
-export const UNACKED_OVERHEAD_BYTES = 1_024;
+/** What keeping a stanza costs besides its bytes. */
+export const UNACKED_OVERHEAD_BYTES = RETAINED_OVERHEAD_BYTES;
 
 /** Bounds of one session's queue. */
 export interface UnackedLimits {
@@ -14,15 +18,32 @@ export interface UnackedLimits {
   readonly maxOwedBytes: number;
 }
 
+/** What a queue begins with. */
+export interface UnackedStart {
+  /** Stanzas that count as acknowledged already. @default 0 */
+  readonly acknowledged?: number;
+  /** The bound that all queues of the process share. @default none */
+  readonly budget?: FairShares;
+  /** Whose share of it this queue counts for: its account's. @default nobody's */
+  readonly jid?: FullJid;
+}
+
+const NOBODY = { singles: [], crowds: [] };
+
 /**
  * The stanzas that a client was sent, or is to be sent, and has not acknowledged (XEP-0198 §4), in
  * order:
  *
  *     acknowledged → gone [first … written, perhaps there] [… waiting to be written …]
  *
- * Pure: it knows no connection, clock or log.
+ * What it keeps counts for its account's share of the budget, and what has waited long enough to have bytes
+ * of its own (`detach`) for that of its sender too. Pure: it knows no connection, clock or log.
  */
 export class UnackedQueue {
+  readonly #budget: FairShares;
+  readonly #tab: ShareTab;
+  /** The domain whose accounts have a share each. */
+  readonly #host: string;
   readonly #limits: UnackedLimits;
   #entries: Delivery[] = [];
   /** Index of the first entry that is not acknowledged. */
@@ -33,17 +54,23 @@ export class UnackedQueue {
   #relayed = 0;
   /** Index behind the last entry that nobody else has to keep any more. */
   #released = 0;
-  /** Index behind the last entry that has bytes of its own. */
+  /** Index behind the last entry that has bytes of its own, and counts for its sender. */
   #detached = 0;
   #bytes = 0;
   #owedItems = 0;
   #owedBytes = 0;
   #acknowledged = 0;
 
-  /** @param acknowledged stanzas that count as acknowledged already */
-  constructor(limits: UnackedLimits, acknowledged = 0) {
+  constructor(
+    limits: UnackedLimits,
+    { acknowledged = 0, budget = new FairShares(), jid }: UnackedStart = {},
+  ) {
     this.#limits = limits;
     this.#acknowledged = acknowledged;
+    this.#budget = budget;
+    this.#host = jid?.domainpart ?? "";
+    const holders = jid === undefined ? NOBODY : recipientHolders(jid.bare.text);
+    this.#tab = new ShareTab(budget, holders);
   }
 
   /** Stanzas not acknowledged. */
@@ -85,6 +112,20 @@ export class UnackedQueue {
       this.#bytes - this.#owedBytes + bytes > maxBytes;
   }
 
+  /**
+   * True when the budget has room for one more stanza.
+   * @param isForLong the sender's share must allow it too, as nobody is there to take it soon
+   */
+  hasBudgetFor(stanza: Stanza, { isOwed, isForLong }: {
+    readonly isOwed: boolean;
+    readonly isForLong: boolean;
+  }): boolean {
+    const bytes = stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+    return this.#budget.mayGrow(bytes) && this.#tab.mayAdd(bytes) &&
+      (isOwed || !isForLong ||
+        this.#budget.mayOwe(senderHolders(stanza.from, this.#host), bytes));
+  }
+
   /** True when it holds more than it may. */
   get isOver(): boolean {
     const { maxItems, maxBytes, maxOwedBytes } = this.#limits;
@@ -100,6 +141,8 @@ export class UnackedQueue {
     const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
     this.#entries.push(delivery);
     this.#bytes += bytes;
+    this.#budget.grow(bytes);
+    this.#tab.add(bytes);
     if (delivery.isOwed) {
       this.#owedItems++;
       this.#owedBytes += bytes;
@@ -167,9 +210,12 @@ export class UnackedQueue {
   #take(count: number, done: (delivery: Delivery) => void): void {
     for (let left = count; left > 0; left--) {
       const delivery = this.#entries[this.#head]!;
+      if (this.#head < this.#detached) this.#countForSender(delivery, -1);
       this.#head++;
       const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
       this.#bytes -= bytes;
+      this.#budget.grow(-bytes);
+      this.#tab.remove(bytes);
       if (delivery.isOwed) {
         this.#owedItems--;
         this.#owedBytes -= bytes;
@@ -181,16 +227,30 @@ export class UnackedQueue {
     if (this.#released < this.#head) this.#released = this.#head;
   }
 
-  /** Gives everything held bytes of its own, so that it pins nothing else. */
+  /** Gives everything held bytes of its own, so that it pins nothing else, and counts it for its senders. */
   detach(): void {
     for (; this.#detached < this.#entries.length; this.#detached++) {
-      this.#entries[this.#detached]!.detach();
+      const delivery = this.#entries[this.#detached]!;
+      delivery.detach();
+      this.#countForSender(delivery, 1);
     }
+  }
+
+  /** What a node answers the account with is nobody else's doing. */
+  #countForSender({ stanza, isOwed }: Delivery, sign: 1 | -1): void {
+    if (isOwed) return;
+    const bytes = stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+    this.#budget.owe(senderHolders(stanza.from, this.#host), sign * bytes);
   }
 
   /** Empties the queue: what the client has not acknowledged, in order. */
   takeAll(): Delivery[] {
     const taken = this.#entries.slice(this.#head);
+    for (let at = this.#head; at < this.#detached; at++) {
+      this.#countForSender(this.#entries[at]!, -1);
+    }
+    this.#budget.grow(-this.#bytes);
+    this.#tab.remove(this.#bytes);
     this.#entries = [];
     this.#head = 0;
     this.#written = 0;

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { BareJid } from "../jid.ts";
+import { FairShares } from "../../base/mod.ts";
+import { BareJid, FullJid } from "../jid.ts";
+import { parseJid } from "../jid_parser.ts";
 import { toHandled } from "./counter.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { UNACKED_OVERHEAD_BYTES, UnackedQueue } from "./unacked_queue.ts";
@@ -146,7 +148,7 @@ Deno.test("UnackedQueue loses and doubles nothing towards a client that counts, 
     fc.array(STEP, { maxLength: 200 }),
     fc.constantFrom(0, 2 ** 32 - 5, 2 ** 32 - 1, 7 * 2 ** 32 - 20),
     (steps, start) => {
-      const queue = new UnackedQueue({ ...LIMITS, maxItems: 1_000 }, start);
+      const queue = new UnackedQueue({ ...LIMITS, maxItems: 1_000 }, { acknowledged: start });
       const pushed: Numbered[] = [];
       const seen: number[] = [];
       let wire: number[] = [];
@@ -250,4 +252,93 @@ Deno.test("UnackedQueue still takes its client's acknowledgement after it was gi
   queue.relayedNext();
   assert.equal(queue.acknowledge(4, settle), true);
   assert.deepEqual([queue.items, queue.relayed], [0, 0]);
+});
+
+const ALICE = parseJid("alice@example.com/phone") as FullJid; // it has a resourcepart
+
+/** A delivery of `stanzaBytes` bytes from `from`. */
+function from(sender: string, stanzaBytes: number, isOwed = false): OwnDelivery {
+  return new OwnDelivery({
+    kind: "message",
+    type: isOwed ? "error" : "chat",
+    from: parseJid(sender),
+    to: ALICE,
+    bytes: new Uint8Array(stanzaBytes),
+  });
+}
+
+Deno.test("UnackedQueue counts what it keeps for its account, what waits for its senders, and takes all of it back", () => {
+  const kinds = fc.constantFrom(
+    "push",
+    "write",
+    "acknowledge",
+    "detach",
+    "relay",
+    "settle",
+    "take",
+  );
+  const steps = fc.array(fc.record({ kind: kinds, n: fc.integer({ min: 0, max: 20 }) }));
+  fc.assert(fc.property(steps, (todo) => {
+    const budget = new FairShares({ maxBytes: 1e9 });
+    const queue = new UnackedQueue({ ...LIMITS, maxItems: 1e6 }, { budget, jid: ALICE });
+    for (const { kind, n } of todo) {
+      if (kind === "push") {
+        queue.push(from(n % 3 === 0 ? "bob@example.com/x" : "rooms.x/y", 5_000 * n, n % 5 === 0));
+      } else if (kind === "write") {
+        for (let left = n; left > 0 && queue.nextToWrite !== undefined; left--) queue.wrote();
+      } else if (kind === "acknowledge") {
+        queue.acknowledge(toHandled(queue.acknowledgedCount + n), settle);
+      } else if (kind === "detach") queue.detach();
+      else if (kind === "relay") {
+        for (let left = n; left > 0 && queue.nextToRelay !== undefined; left--) queue.relayedNext();
+      } else if (kind === "settle") queue.settle(n, settle);
+      else queue.takeAll();
+      assert.equal(budget.bytes, queue.bytes);
+    }
+    queue.takeAll();
+    assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+  }));
+});
+
+Deno.test("UnackedQueue counts for its senders what has waited, and no error that answers the account", () => {
+  const budget = new FairShares({ maxBytes: 1e9 });
+  const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
+  queue.push(from("bob@example.com/x", 20_000));
+  queue.push(from("bob@example.com/y", 30_000));
+  queue.push(from("carol@example.com/z", 40_000, true));
+  assert.ok(budget.bytesOf("to alice@example.com") > 70_000);
+  assert.equal(budget.bytesOf("bob@example.com"), 0, "a client is about to acknowledge them");
+  queue.detach();
+  assert.equal(budget.bytesOf("bob@example.com"), 50_000 + 2 * UNACKED_OVERHEAD_BYTES);
+  assert.equal(budget.bytesOf("carol@example.com"), 0);
+});
+
+Deno.test("UnackedQueue.hasBudgetFor() asks for room, the account's share, and the sender's for what waits long", () => {
+  const budget = new FairShares({ maxBytes: 1_000_000 });
+  const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
+  const has = (sender: string, isForLong: boolean, isOwed = false) =>
+    queue.hasBudgetFor(from(sender, 1000).stanza, { isOwed, isForLong });
+  budget.grow(200_000);
+  budget.owe({ singles: ["eve@example.com"], crowds: [] }, 200_000);
+  assert.equal(has("eve@example.com/x", true), false, "200 000 is all that a sender may have");
+  assert.equal(has("eve@example.com/x", false), true);
+  assert.equal(has("eve@example.com/x", true, true), true);
+  assert.equal(has("bob@example.com/x", true), true);
+  budget.owe({ singles: ["to alice@example.com"], crowds: [] }, 200_000);
+  assert.equal(
+    has("bob@example.com/x", true),
+    true,
+    "of little on this queue the share is not asked",
+  );
+  queue.push(from("bob@example.com/x", 20_000));
+  budget.grow(700_000);
+  assert.equal(has("bob@example.com/x", true), true);
+  queue.push(from("bob@example.com/x", 9_000));
+  assert.equal(has("bob@example.com/x", true), false, "another step on the tab is past the share");
+  const other = new UnackedQueue(LIMITS, { budget });
+  budget.grow(65_000);
+  assert.equal(
+    other.hasBudgetFor(from("a@b", 9_000).stanza, { isOwed: true, isForLong: true }),
+    false,
+  );
 });

@@ -19,6 +19,7 @@ export type StreamLimitName =
   | "sessions-per-account"
   | "unacknowledged-stanzas"
   | "unacknowledged-time"
+  | "waiting-bytes"
   | "unauthenticated-streams"
   | "streams-per-address"
   | "connection-rate"
