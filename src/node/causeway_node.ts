@@ -1,6 +1,6 @@
 import { createAdmin } from "../admin/mod.ts";
 import type { AdminServer, PartHealth } from "../admin/mod.ts";
-import type { Clock } from "../base/mod.ts";
+import type { CancelTimer, Clock } from "../base/mod.ts";
 import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
@@ -97,6 +97,7 @@ export class CausewayNode {
   readonly #incarnation = randomIncarnation();
   readonly #router: Router;
   readonly #admin: AdminServer;
+  #cancelWatch: CancelTimer | undefined;
   #links: LinkLayer | undefined;
   /** Links to the other nodes of this datacenter. */
   #cluster: LinkLayer | undefined;
@@ -346,6 +347,10 @@ export class CausewayNode {
       advertisedEndpoints(config.globalDistrib, links.addresses),
     );
     links.start();
+    this.#cancelWatch = this.#budget.watch(this.#clock, () => {
+      this.#log.warn("node.makes-room", { waitingBytes: this.#budget.total.bytes });
+      this.#management?.makeRoom();
+    });
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -371,6 +376,7 @@ export class CausewayNode {
   async stop(): Promise<void> {
     if (this.#phase === "draining" || this.#phase === "stopped") return;
     this.#phase = "draining";
+    this.#cancelWatch?.();
     const budget = new StopBudget(this.#config.limits.shutdownTimeoutMs, this.#clock);
     const wait = async (what: string, step: Promise<unknown>, withinMs?: number) => {
       if (await budget.wait(step, withinMs) === "late") this.#log.warn("node.stop-late", { what });

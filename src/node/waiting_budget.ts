@@ -1,4 +1,5 @@
 import { FairShares } from "../base/mod.ts";
+import type { CancelTimer, Clock } from "../base/mod.ts";
 import type { Metrics } from "../observe/mod.ts";
 
 /** Where stanzas wait for somebody; the metrics' label `place`. */
@@ -14,10 +15,16 @@ const PLACES = [
 
 export type WaitingPlace = typeof PLACES[number];
 
+/** Milliseconds between looks at whether so much waits that somebody has to make room. */
+const LOOK_MS = 1_000;
+/** Somebody has to while less than one in so many of the bytes is free. */
+const SCARCE_PART = 8;
+
 /**
  * The one bound of a node for all stanzas that wait for somebody: for a client to acknowledge them or to
  * come back, for a datacenter, for the session table. It is shared fairly, over all places together,
- * between accounts by what they have sent, accounts by what waits for them, components and datacenters.
+ * between accounts by what they have sent, accounts by what waits for them, components and datacenters. Fair shares alone leave little when very many
+ * hold theirs: then whoever has most waiting for sessions that may take minutes to be resumed makes room.
  */
 export class WaitingBudget {
   readonly total: FairShares;
@@ -44,5 +51,26 @@ export class WaitingBudget {
       name: "causeway_waiting_holders",
       help: "Accounts, components and datacenters of which enough waits to count for a share",
     }, () => total.holders);
+  }
+
+  /** True while less than an eighth is free. */
+  get isScarce(): boolean {
+    return (this.total.maxBytes - this.total.bytes) * SCARCE_PART < this.total.maxBytes;
+  }
+
+  /**
+   * Calls `makeRoom` each second while little is free.
+   * @returns ends that
+   */
+  watch(clock: Clock, makeRoom: () => void): CancelTimer {
+    let cancel: CancelTimer;
+    const lookLater = () => {
+      cancel = clock.after(LOOK_MS, () => {
+        if (this.isScarce) makeRoom();
+        lookLater();
+      });
+    };
+    lookLater();
+    return () => cancel();
   }
 }

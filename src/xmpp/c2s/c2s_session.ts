@@ -154,6 +154,15 @@ export class C2sSession extends StreamSession<C2sContext>
     this.resume();
   }
 
+  get keptBytes(): number {
+    return this.#management?.acks.unacknowledgedBytes ?? 0;
+  }
+
+  giveWay(): void {
+    if (this.#management !== undefined) this.#management.endReason = "budget";
+    this.end("resource-constraint");
+  }
+
   /** The session of this full JID is somewhere else by now. */
   moved(): void {
     if (this.#management !== undefined) this.#management.endReason = "moved";

@@ -192,3 +192,30 @@ Deno.test("a sender fills no more than its share in the queues of many who are a
   assert.equal(taken, 20);
   assert.equal(deliver("dave@example.com/x", "bob@example.com/home"), "delivered");
 });
+
+Deno.test("StreamManagement.makeRoom() ends the sessions of the account that has most waiting, and no others", async () => {
+  await using fixture = quiet();
+  const alice = await manage(fixture, "alice", "one");
+  const tablet = await manage(fixture, "alice", "two");
+  const bob = await manage(fixture, "bob");
+  for (const { peer } of [alice, tablet, bob]) peer.cut();
+  await manage(fixture, "alice", "here");
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 3);
+  const deliver = (id: string, to: string) => {
+    const delivery = message(id, to);
+    fixture.registry.deliver(delivery.stanza, delivery);
+  };
+  for (const id of ["1", "2"]) deliver(id, "bob@example.com/home");
+  for (const id of ["3", "4"]) deliver(id, "alice@example.com/one");
+  deliver("5", "alice@example.com/two");
+  fixture.management!.makeRoom();
+  await fixture.management!.settled();
+  assert.deepEqual(fixture.closed.toSorted(), ["alice@example.com/one", "alice@example.com/two"]);
+  assert.equal(fixture.rerouted.length, 3);
+  assert.equal(metric(fixture, "xmpp_sm_sessions_ended_total", { reason: "budget" }), 2);
+  fixture.management!.makeRoom();
+  await fixture.management!.settled();
+  assert.equal(fixture.closed.at(-1), "bob@example.com/home");
+  fixture.management!.makeRoom(); // nobody is left to
+  assert.equal(metric(fixture, "xmpp_sm_sessions"), 1);
+});

@@ -8,8 +8,11 @@ export type ResumeFailure =
   | "bad-request"
   | "handled-count-too-high";
 
-/** Why a session with stream management ended; the metrics' label `reason`. */
-export type ManagedEnd = "closed" | "timeout" | "overflow" | "moved";
+/**
+ * Why a session with stream management ended; the metrics' label `reason`. `budget`: what waits for its
+ * account took most of the node's budget when that ran out.
+ */
+export type ManagedEnd = "closed" | "timeout" | "overflow" | "budget" | "moved";
 
 /** What stream management counts; bound once. */
 export class StreamManagementMetrics {

@@ -31,8 +31,12 @@ export interface ManagedSession {
   readonly isHibernating: boolean;
   /** Stanzas that were written to its client and not acknowledged. */
   readonly owed: number;
+  /** Bytes that what its client has not acknowledged costs. */
+  readonly keptBytes: number;
   /** Takes and writes no stanza any more, and asks for what is owed. */
   settleUp(): void;
+  /** Ends it, as it waits without a connection and there is no room for what it keeps. */
+  giveWay(): void;
   /** Ends it because its user's session of that full JID is somewhere else by now. */
   moved(): void;
   /** What its client may have handled at most. */
@@ -217,6 +221,24 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
         if (isElsewhere && this.#sessions.has(session)) session.moved();
       }),
     );
+  }
+
+  /**
+   * Ends the sessions without a connection of the account for which they keep most, to make room: what they
+   * keep is routed again. Looks at every session: to be called now and then only.
+   */
+  makeRoom(): void {
+    const waiting = new Map<string, { bytes: number; readonly sessions: Session[] }>();
+    for (const session of this.hibernated()) {
+      const account = session.jid.bare.text;
+      let sum = waiting.get(account);
+      if (sum === undefined) waiting.set(account, sum = { bytes: 0, sessions: [] });
+      sum.bytes += session.keptBytes;
+      sum.sessions.push(session);
+    }
+    let most: { readonly bytes: number; readonly sessions: Session[] } | undefined;
+    for (const sum of waiting.values()) if (sum.bytes > (most?.bytes ?? 0)) most = sum;
+    for (const session of most?.sessions ?? []) session.giveWay();
   }
 
   /** The session of this full JID is somewhere else now: one that is kept here for it ends. */
