@@ -41,6 +41,9 @@ export interface TakenEntry {
 /** Bytes that an entry and its place in the map cost beside the frame. */
 const ENTRY_BYTES = 256;
 
+/** The budget learns what a lane holds to about so many bytes: not for each stanza. */
+const BUDGET_STEP_BYTES = 16_384;
+
 /**
  * The part of each bound, one in so many, that is kept for errors which answer a stanza: they are all
  * that its sender will hear of it. An empty lane takes anything that fits.
@@ -392,11 +395,12 @@ export class Lane {
     if (!isOwed) binding.tab.remove(end - start + ENTRY_BYTES);
   }
 
-  /** The block that an empty lane keeps for its next stanza does not count. */
+  /** In steps; the block that an empty lane keeps for its next stanza does not count. */
   #tellBudget(): void {
     const bytes = this.#entries.size === 0 ? 0 : this.allocatedBytes;
-    if (bytes === this.#toldBytes) return;
-    this.#budget.grow(bytes - this.#toldBytes);
+    const more = bytes - this.#toldBytes;
+    if (bytes > 0 && more < BUDGET_STEP_BYTES && more > -BUDGET_STEP_BYTES) return;
+    this.#budget.grow(more);
     this.#toldBytes = bytes;
   }
 
