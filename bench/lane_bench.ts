@@ -5,10 +5,12 @@
 import { connect, createServer } from "node:tls";
 import type { AddressInfo } from "node:net";
 import { CertificateAuthority } from "../harness/mod.ts";
+import { FairShares } from "../src/base/mod.ts";
 import { Envelope } from "../src/distribution/mod.ts";
 import { stanzaFrame } from "../src/distribution/wire/mod.ts";
 import { parseJid } from "../src/xmpp/mod.ts";
 import { Lane } from "../src/distribution/links/lane.ts";
+import { SenderBindings } from "../src/distribution/links/sender_bindings.ts";
 
 const RAW_BYTES = 65_536;
 const PIECES = 8;
@@ -36,14 +38,17 @@ for (let at = 0; at < piece.length; at += frame.length) piece.set(frame, at);
 /** As many on either side, so that the times compare. */
 const BATCH = PIECES * (piece.length / frame.length);
 
+/** As of a node: what lanes hold counts for all that waits there. */
+const budget = new FairShares({ within: new FairShares({ maxBytes: 536_870_912 }) });
 const lane = new Lane(1, {
   laneMaxBytes: 16_777_216,
   laneMaxItems: 65_536,
   laneHighWater: 0.5,
   laneLowWater: 0.25,
-}, { laneHasWork() {}, laneLevelChanged() {} });
+}, { laneBudget: budget, laneHasWork() {}, laneLevelChanged() {} });
 lane.resume(1, 0);
-const BINDING = { sender: "alice", lane, held: 0, usedTick: 0, isPressured: false };
+const BINDING = new SenderBindings({ maxBindings: 1, idleTicks: 1, budget })
+  .bind("alice@example.com/phone", lane);
 const ENVELOPES = Array.from({ length: BATCH }, () => new Envelope(ENVELOPE_FIELDS));
 let written = 0;
 const write = (bytes: Uint8Array) => {

@@ -7,7 +7,7 @@ const SINGLE_PART = 4;
 const CROWD_PART = 1;
 
 /** A tab tells its share of changes in steps of so many bytes, so that small ones cost a sum only. */
-const TAB_STEP_BYTES = 16_384;
+const TAB_STEP_BYTES = 65_536;
 
 /** Bytes that a retained stanza costs besides its text: an array of its own, and what routing knows of it. */
 export const RETAINED_OVERHEAD_BYTES = 1_024;
@@ -48,6 +48,8 @@ export class FairShares {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly #within: FairShares | undefined;
+  /** False where there is nothing to share: then only sums are kept, and `#within` knows the shares. */
+  readonly #isBound: boolean;
   readonly #shares = new Map<string, Share>();
   #items = 0;
   #bytes = 0;
@@ -56,6 +58,7 @@ export class FairShares {
     this.maxItems = maxItems;
     this.maxBytes = maxBytes;
     this.#within = within;
+    this.#isBound = maxItems < Infinity || maxBytes < Infinity;
   }
 
   /** Items held. */
@@ -81,7 +84,7 @@ export class FairShares {
   /** True when one more item of `bytes` finds room, for each of `holders`. */
   mayHold(holders: Holders, bytes: number): boolean {
     return this.#items < this.maxItems && this.#bytes + bytes <= this.maxBytes &&
-      this.#areWithin(holders, { items: 1, bytes }) &&
+      this.#areWithin(holders, 1, bytes) &&
       (this.#within === undefined || this.#within.mayHold(holders, bytes));
   }
 
@@ -89,7 +92,7 @@ export class FairShares {
   hold(holders: Holders, bytes: number): void {
     this.#items++;
     this.#bytes += bytes;
-    this.#change(holders, { items: 1, bytes });
+    this.#change(holders, 1, bytes);
     this.#within?.hold(holders, bytes);
   }
 
@@ -97,7 +100,7 @@ export class FairShares {
   release(holders: Holders, bytes: number): void {
     this.#items--;
     this.#bytes -= bytes;
-    this.#change(holders, { items: -1, bytes: -bytes });
+    this.#change(holders, -1, -bytes);
     this.#within?.release(holders, bytes);
   }
 
@@ -115,35 +118,36 @@ export class FairShares {
 
   /** True when the shares of `holders` allow `bytes` more; whether there is room, `mayGrow` tells. */
   mayOwe(holders: Holders, bytes: number): boolean {
-    return this.#areWithin(holders, { items: 0, bytes }) &&
+    return this.#areWithin(holders, 0, bytes) &&
       (this.#within === undefined || this.#within.mayOwe(holders, bytes));
   }
 
   /** Counts `bytes` for `holders` that `grow` counts for all; below 0 to take them back. */
   owe(holders: Holders, bytes: number): void {
-    this.#change(holders, { items: 0, bytes });
+    this.#change(holders, 0, bytes);
     this.#within?.owe(holders, bytes);
   }
 
-  #areWithin({ singles, crowds }: Holders, more: Share): boolean {
-    for (const single of singles) if (!this.#isWithin(single, more, SINGLE_PART)) return false;
-    for (const crowd of crowds) if (!this.#isWithin(crowd, more, CROWD_PART)) return false;
-    return true;
+  #areWithin({ singles, crowds }: Holders, items: number, bytes: number): boolean {
+    if (!this.#isBound) return true;
+    const freeBytes = this.maxBytes - this.#bytes;
+    const freeItems = this.maxItems - this.#items;
+    const isWithin = (holder: string, part: number) => {
+      const share = this.#shares.get(holder);
+      return share === undefined || ((share.bytes + bytes) * part <= freeBytes &&
+        (share.items + items) * part <= freeItems);
+    };
+    return singles.every((single) => isWithin(single, SINGLE_PART)) &&
+      crowds.every((crowd) => isWithin(crowd, CROWD_PART));
   }
 
-  #isWithin(holder: string, more: Share, part: number): boolean {
-    const share = this.#shares.get(holder);
-    if (share === undefined) return true;
-    return (share.bytes + more.bytes) * part <= this.maxBytes - this.#bytes &&
-      (share.items + more.items) * part <= this.maxItems - this.#items;
+  #change({ singles, crowds }: Holders, items: number, bytes: number): void {
+    if (!this.#isBound) return;
+    for (const single of singles) this.#changeOne(single, items, bytes);
+    for (const crowd of crowds) this.#changeOne(crowd, items, bytes);
   }
 
-  #change({ singles, crowds }: Holders, more: Share): void {
-    for (const single of singles) this.#changeOne(single, more);
-    for (const crowd of crowds) this.#changeOne(crowd, more);
-  }
-
-  #changeOne(holder: string, { items, bytes }: Share): void {
+  #changeOne(holder: string, items: number, bytes: number): void {
     let share = this.#shares.get(holder);
     if (share === undefined) this.#shares.set(holder, share = { items: 0, bytes: 0 });
     share.items += items;
@@ -154,7 +158,7 @@ export class FairShares {
 
 /**
  * What one place (a session's queue, a sender's part of a lane) holds for somebody, whose share learns of it
- * in steps of 16 KiB, rounded down: a place that holds little costs no look at the shares. The bound itself
+ * in steps of 64 KiB, rounded down: a place that holds little costs no look at the shares. The bound itself
  * is told of every byte with `FairShares.grow`.
  */
 export class ShareTab {

@@ -42,7 +42,7 @@ export interface TakenEntry {
 const ENTRY_BYTES = 256;
 
 /** The budget learns what a lane holds to about so many bytes: not for each stanza. */
-const BUDGET_STEP_BYTES = 16_384;
+const BUDGET_STEP_BYTES = 65_536;
 
 /**
  * The part of each bound, one in so many, that is kept for errors which answer a stanza: they are all

@@ -53,7 +53,7 @@ Deno.test("SenderBindings.bind() counts all resources of an account, and all of 
     ...["alice@example.com/a@b/c", "alice@example.com/d", "alice@example.com"],
     ...["example.com", "example.com/x@y", "rooms.example.com"],
   ];
-  for (const sender of senders) bindings.bind(sender, newLane(1)).tab.add(16_384);
+  for (const sender of senders) bindings.bind(sender, newLane(1)).tab.add(65_536);
   const names = ["alice@example.com", "example.com", "rooms.example.com"];
-  assert.deepEqual(names.map((name) => budget.bytesOf(name) / 16_384), [3, 2, 1]);
+  assert.deepEqual(names.map((name) => budget.bytesOf(name) / 65_536), [3, 2, 1]);
 });

@@ -288,19 +288,19 @@ for (
   });
 }
 
-/** One of 7000 bytes. */
+/** One of 28 000 bytes. */
 function long(number: number): EnvelopeFields {
   const fields = stanza(number);
-  return stanza(number, { stanza: { ...fields.stanza, bytes: new Uint8Array(7_000) } });
+  return stanza(number, { stanza: { ...fields.stanza, bytes: new Uint8Array(28_000) } });
 }
 
 Deno.test("Taking declines a session past its account's share of the budget, and keeps nothing of it", async () => {
-  const budget = new FairShares({ maxBytes: 100_000 });
+  const budget = new FairShares({ maxBytes: 400_000 });
   using world = new World({}, budget);
   world.taking.begin();
   world.taking.session(SESSION);
   world.queue({ 1: long(1), 2: long(2) }, false);
-  assert.ok(budget.bytes > 14_000);
+  assert.ok(budget.bytes > 56_000);
   await world.news();
   world.queue({ 3: long(3), 4: long(4), 5: long(5) });
   assert.equal((await world.news()).at(-1), "over");
@@ -309,12 +309,12 @@ Deno.test("Taking declines a session past its account's share of the budget, and
 });
 
 Deno.test("Taking takes what follows a session that has arrived, whatever the budget", async () => {
-  const budget = new FairShares({ maxBytes: 20_000 });
+  const budget = new FairShares({ maxBytes: 80_000 });
   using world = new World({}, budget);
   const session = await world.arrived({ 1: long(1), 2: long(2) });
   assert.equal(budget.bytes, 0, "its session keeps them now");
   world.queue({ 3: long(3), 4: long(4), 5: long(5) });
-  assert.ok(budget.bytes > 20_000);
+  assert.ok(budget.bytes > 80_000);
   world.place(session);
   assert.deepEqual([world.followed.length, budget.bytes], [3, 0]);
 });

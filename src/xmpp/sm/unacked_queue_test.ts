@@ -306,7 +306,7 @@ Deno.test("UnackedQueue counts for its senders what has waited, and no error tha
   queue.push(from("bob@example.com/x", 20_000));
   queue.push(from("bob@example.com/y", 30_000));
   queue.push(from("carol@example.com/z", 40_000, true));
-  assert.ok(budget.bytesOf("to alice@example.com") > 70_000);
+  assert.ok(budget.bytesOf("to alice@example.com") > 60_000);
   assert.equal(budget.bytesOf("bob@example.com"), 0, "a client is about to acknowledge them");
   queue.detach();
   assert.equal(budget.bytesOf("bob@example.com"), 50_000 + 2 * UNACKED_OVERHEAD_BYTES);
@@ -314,29 +314,29 @@ Deno.test("UnackedQueue counts for its senders what has waited, and no error tha
 });
 
 Deno.test("UnackedQueue.hasBudgetFor() asks for room, the account's share, and the sender's for what waits long", () => {
-  const budget = new FairShares({ maxBytes: 1_000_000 });
+  const budget = new FairShares({ maxBytes: 4_000_000 });
   const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
   const has = (sender: string, isForLong: boolean, isOwed = false) =>
     queue.hasBudgetFor(from(sender, 1000).stanza, { isOwed, isForLong });
-  budget.grow(200_000);
-  budget.owe({ singles: ["eve@example.com"], crowds: [] }, 200_000);
-  assert.equal(has("eve@example.com/x", true), false, "200 000 is all that a sender may have");
+  budget.grow(800_000);
+  budget.owe({ singles: ["eve@example.com"], crowds: [] }, 800_000);
+  assert.equal(has("eve@example.com/x", true), false, "800 000 is all that a sender may have");
   assert.equal(has("eve@example.com/x", false), true);
   assert.equal(has("eve@example.com/x", true, true), true);
   assert.equal(has("bob@example.com/x", true), true);
-  budget.owe({ singles: ["to alice@example.com"], crowds: [] }, 200_000);
+  budget.owe({ singles: ["to alice@example.com"], crowds: [] }, 800_000);
   assert.equal(
     has("bob@example.com/x", true),
     true,
     "of little on this queue the share is not asked",
   );
-  queue.push(from("bob@example.com/x", 20_000));
-  budget.grow(700_000);
+  queue.push(from("bob@example.com/x", 84_000));
+  budget.grow(2_800_000);
   assert.equal(has("bob@example.com/x", true), true);
-  queue.push(from("bob@example.com/x", 9_000));
+  queue.push(from("bob@example.com/x", 44_500));
   assert.equal(has("bob@example.com/x", true), false, "another step on the tab is past the share");
   const other = new UnackedQueue(LIMITS, { budget });
-  budget.grow(65_000);
+  budget.grow(262_000);
   assert.equal(
     other.hasBudgetFor(from("a@b", 9_000).stanza, { isOwed: true, isForLong: true }),
     false,
