@@ -13,6 +13,7 @@ import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
 import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
 import { FULL_LANES_SCENARIOS } from "./full_lanes.ts";
+import { FAIR_BOUNCE, WAITING_BUDGET } from "./fair_waiting.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
@@ -97,6 +98,8 @@ export const SCENARIOS: readonly Scenario[] = [
   CROWDS_AT_EVERY_PORT,
   KEPT_SECRETS,
   RATE_LIMITS,
+  FAIR_BOUNCE,
+  WAITING_BUDGET,
   ...BOUNCE_ORDER,
   HOST_REFRESHER,
   ENDPOINT_LIFECYCLE,
