@@ -1,5 +1,6 @@
 import { CausewayError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
+import { nearestKey } from "../config/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
 import { BareJid, tryParseJid } from "../xmpp/mod.ts";
@@ -78,10 +79,12 @@ export function parseAccountAddress(text: string, hosts: readonly string[]): Bar
     );
   }
   if (!hosts.includes(jid.domainpart)) {
+    const nearest = nearestKey(jid.domainpart, hosts);
+    const question = nearest === undefined ? "" : `, did you mean ${jid.localpart}@${nearest}?`;
     throw new CausewayError(
       "cli/address",
       `Cannot use ${jid.text} as an account: ${jid.domainpart} is not one of hosts ` +
-        `(${hosts.join(", ")})`,
+        `(${hosts.join(", ")})${question}`,
     );
   }
   return jid;

@@ -172,8 +172,15 @@ Deno.test("causeway users refuses addresses and passwords that cannot be used", 
       "alice@example.net",
       "x\n",
       "Cannot use alice@example.net as an account: example.net is not one of hosts " +
-      "(example.com, dc1.example.com)",
+      "(example.com, dc1.example.com), did you mean alice@example.com?",
     ],
+    [
+      "carol@dc2.example.com",
+      "x\n",
+      "Cannot use carol@dc2.example.com as an account: dc2.example.com is not one of hosts " +
+      "(example.com, dc1.example.com), did you mean carol@dc1.example.com?",
+    ],
+    ["carol@chat.net", "x\n", "chat.net is not one of hosts (example.com, dc1.example.com)\n"],
     ["alice@example.com", "\n", "Cannot use the password"],
     ["alice@example.com", "", "Cannot use the password"],
   ];
