@@ -221,9 +221,12 @@ export interface StreamManagementConfig {
   readonly maxStaleH: number;
 }
 
-/** The modules that answer on behalf of one host, `host_config` applied. */
+/** The modules that answer on behalf of one host, `host_config` applied; false where one is off. */
 export interface HostModulesConfig {
-  readonly disco: { readonly usersCanSeeHiddenServices: boolean };
+  readonly mod_disco: false | { readonly usersCanSeeHiddenServices: boolean };
+  readonly mod_ping: boolean;
+  readonly mod_time: boolean;
+  readonly mod_version: boolean;
 }
 
 /** `[log]`. */

@@ -134,10 +134,12 @@ Deno.test("parseConfig() fills in every default", () => {
       staleHMs: 3_600_000,
       maxStaleH: 100_000,
     },
-    modules: new Map([
-      ["example.com", { disco: { usersCanSeeHiddenServices: false } }],
-      ["dc1.example.com", { disco: { usersCanSeeHiddenServices: false } }],
-    ]),
+    modules: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
+      mod_disco: { usersCanSeeHiddenServices: false },
+      mod_ping: true,
+      mod_time: true,
+      mod_version: true,
+    }])),
     globalDistribAddr: new Map(),
     notes: [{
       path: "storage.internal",
@@ -328,16 +330,28 @@ users_can_see_hidden_services = true
 [host_config."DC1.example.com".modules.mod_disco]
 [host_config."example.com".modules.mod_ping]
 `);
-  assert.equal(modules.get("example.com")?.disco.usersCanSeeHiddenServices, true);
-  assert.equal(modules.get("dc1.example.com")?.disco.usersCanSeeHiddenServices, false);
+  assert.deepEqual(modules.get("example.com")?.mod_disco, { usersCanSeeHiddenServices: true });
+  assert.deepEqual(modules.get("dc1.example.com")?.mod_disco, { usersCanSeeHiddenServices: false });
 });
 
-Deno.test("parseConfig() notes pools that nothing refers to", () => {
-  const { notes } = parse(`${SOUND}[outgoing_pools.rdbms.default]\nworkers = 5\n`);
-  assert.deepEqual(notes.map(({ path }) => path), [
-    "storage.internal",
-    "outgoing_pools.rdbms.default",
-  ]);
+Deno.test("parseConfig() has every service on, and off where it is false", () => {
+  const on = { mod_ping: true, mod_time: true, mod_version: true };
+  const disco = { usersCanSeeHiddenServices: false };
+  const both = (text: string) => {
+    const { modules } = parse(`${SOUND}${text}`);
+    return ["example.com", "dc1.example.com"].map((host) => modules.get(host));
+  };
+  assert.deepEqual(both(""), [{ mod_disco: disco, ...on }, { mod_disco: disco, ...on }]);
+  assert.deepEqual(
+    both(
+      "[modules]\nmod_ping = false\nmod_disco = false\n" +
+        '[host_config."dc1.example.com".modules]\nmod_ping = {}\nmod_version = false\n',
+    ),
+    [
+      { mod_disco: false, ...on, mod_ping: false },
+      { mod_disco: false, ...on, mod_version: false },
+    ],
+  );
 });
 
 Deno.test("parseConfig() gives a configuration that nobody can change", () => {

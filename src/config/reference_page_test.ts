@@ -18,7 +18,9 @@ Deno.test("docs/configuration.md has an example that is accepted and sets what i
   assert.equal(config.listen.c2s.length, 3);
   assert.equal(config.listen.component[0]?.domains.length, 2);
   assert.equal(config.globalDistrib.connections.connectionsPerEndpoint, 2);
-  assert.equal(config.modules.get("dc1.example.com")?.disco.usersCanSeeHiddenServices, true);
+  assert.deepEqual(config.modules.get("dc1.example.com")?.mod_disco, {
+    usersCanSeeHiddenServices: true,
+  });
 });
 
 Deno.test("every option of the schema has a meaning", () => {

@@ -50,7 +50,7 @@ export function resolveConfig(
     globalDistribAddr: new Map(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
     ),
-    notes: collectNotes(file),
+    notes: collectNotes(),
   });
 }
 
@@ -256,28 +256,25 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
   );
   return new Map(file.hosts.map((host) => {
     const name = normalizeDomain(host);
-    const disco = own.get(name)?.mod_disco ?? file.modules.mod_disco;
+    const tables = { ...file.modules, ...own.get(name) };
+    const { mod_disco: disco } = tables;
     return [name, {
-      disco: { usersCanSeeHiddenServices: disco?.users_can_see_hidden_services ?? false },
+      mod_disco: disco !== false && {
+        usersCanSeeHiddenServices: disco?.users_can_see_hidden_services ?? false,
+      },
+      mod_ping: tables.mod_ping !== false,
+      mod_time: tables.mod_time !== false,
+      mod_version: tables.mod_version !== false,
     }];
   }));
 }
 
-function collectNotes(file: FileConfig): readonly ConfigNote[] {
-  const notes: ConfigNote[] = [{
+function collectNotes(): readonly ConfigNote[] {
+  return [{
     path: "storage.internal",
     text: "accounts of a globally distributed host are kept in the built-in store, which is for " +
       "trying out: other nodes and datacenters do not see them",
   }];
-  for (const [kind, pools] of Object.entries(file.outgoing_pools)) {
-    for (const name of Object.keys(pools ?? {})) {
-      notes.push({
-        path: `outgoing_pools.${kind}.${name}`,
-        text: "no option refers to this pool; it is not opened",
-      });
-    }
-  }
-  return notes;
 }
 
 function resolveCertificate(

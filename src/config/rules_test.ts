@@ -72,6 +72,15 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "a pool that nothing would open",
+    text: appended("[outgoing_pools.rdbms.default]\nworkers = 5\n"),
+    expected: [
+      "9: outgoing_pools.rdbms.default: connections to other databases are not served by this " +
+      "version: accounts are kept in the built-in store (storage.internal), and the session table " +
+      "in modules.mod_global_distrib.redis; remove the table",
+    ],
+  },
+  {
     what: "mod_offline on every host",
     text: appended("[modules.mod_offline]\n"),
     expected: [

@@ -208,15 +208,24 @@ const MOD_DISCO = z.strictObject({
   ),
 });
 
-const HOST_MODULES = {
-  mod_disco: MOD_DISCO.optional().describe("service discovery (XEP-0030)"),
-  mod_ping: z.strictObject({}).optional().describe("ping (XEP-0199); no options"),
-  mod_time: z.strictObject({}).optional().describe("entity time (XEP-0202); no options"),
-  mod_version: z.strictObject({}).optional().describe("software version (XEP-0092); no options"),
-  mod_offline: z.looseObject({}).optional().describe(
-    "storage for stanzas to users who are logged in nowhere; not on the global or the local host",
-  ),
-};
+/** The modules that a host may have; `byDefault` says what holds where one is left out. */
+function hostModules(byDefault: string) {
+  const service = <T extends z.ZodType>(table: T, meaning: string) => {
+    const schema = withWords(z.union([z.literal(false), table]), {
+      allowed: "a table, or false to turn it off",
+    });
+    return absent(schema, byDefault, meaning);
+  };
+  return {
+    mod_disco: service(MOD_DISCO, "service discovery (XEP-0030)"),
+    mod_ping: service(z.strictObject({}), "ping (XEP-0199); no options"),
+    mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
+    mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),
+    mod_offline: z.looseObject({}).optional().describe(
+      "storage for stanzas to users who are logged in nowhere; not on the global or the local host",
+    ),
+  };
+}
 
 /** `[modules]`: what runs for every host. */
 export const MODULES = z.strictObject({
@@ -224,8 +233,8 @@ export const MODULES = z.strictObject({
   mod_stream_management: MOD_STREAM_MANAGEMENT.prefault({}).describe(
     "stream management for clients (XEP-0198)",
   ),
-  ...HOST_MODULES,
+  ...hostModules("on"),
 });
 
 /** `[host_config."x".modules]`: a module named here replaces the table of the same name above. */
-export const HOST_CONFIG_MODULES = z.strictObject(HOST_MODULES);
+export const HOST_CONFIG_MODULES = z.strictObject(hostModules("as under `modules`"));

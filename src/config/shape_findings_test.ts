@@ -39,6 +39,11 @@ const CASES: readonly Case[] = [
       "allowed here: resend_after_ms, max_retries, max_items, max_bytes",
   },
   {
+    what: "true for a module that is on by itself",
+    text: "[modules]\nmod_ping = true",
+    expected: "10: modules.mod_ping: expected a table, or false to turn it off, found true",
+  },
+  {
     what: "an unknown table",
     text: "[modules.mod_pong]",
     expected: "9: modules.mod_pong: unknown key, did you mean mod_ping? allowed here: " +

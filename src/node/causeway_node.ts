@@ -159,10 +159,13 @@ export class CausewayNode {
     });
     this.#services = new HostServices({
       software: { name: "Causeway", version: VERSION },
-      publicDomains: (host) =>
-        config.modules.get(host)?.disco.usersCanSeeHiddenServices
+      hasModule: (host, module) => config.modules.get(host)?.[module] !== false,
+      publicDomains: (host) => {
+        const disco = config.modules.get(host)?.mod_disco;
+        return disco !== undefined && disco !== false && disco.usersCanSeeHiddenServices
           ? this.#table.allDomains()
-          : this.#table.publicDomains(),
+          : this.#table.publicDomains();
+      },
       reply: (answer, request) => local.answered(answer, request),
       ...serviceBounds(config),
       metrics,

@@ -4,6 +4,9 @@ import type { IqAnswer, IqRequest, IqService, IqTarget } from "./iq_service.ts";
 /** Namespace of queries for identity and features. */
 export const DISCO_INFO = "http://jabber.org/protocol/disco#info";
 
+/** True where `service` is answered at the host, and for its accounts. */
+export type IsOn = (service: IqService, host: string) => boolean;
+
 interface Identity {
   readonly category: string;
   readonly type: string;
@@ -15,14 +18,17 @@ export class DiscoInfo implements IqService {
   readonly namespace = DISCO_INFO;
   readonly name = "query";
   readonly type = "get";
+  readonly module = "mod_disco";
   readonly targets = ["host", "account"] as const;
   readonly features = [DISCO_INFO];
   readonly #services: readonly IqService[];
+  readonly #isOn: IsOn;
   readonly #identities: Readonly<Record<IqTarget, Identity>>;
 
-  /** `others` are the services whose features it lists beside its own. */
-  constructor(others: readonly IqService[], softwareName: string) {
+  /** `others` are the services whose features it lists beside its own, where they are on. */
+  constructor(others: readonly IqService[], softwareName: string, isOn: IsOn) {
     this.#services = [this, ...others];
+    this.#isOn = isOn;
     this.#identities = {
       host: { category: "server", type: "im", name: softwareName },
       account: { category: "account", type: "registered" },
@@ -35,6 +41,7 @@ export class DiscoInfo implements IqService {
     const features = new Set<string>();
     for (const service of this.#services) {
       if (!service.targets.includes(request.target)) continue;
+      if (!this.#isOn(service, request.stanza.to.domainpart)) continue;
       for (const feature of service.features) features.add(feature);
     }
     const children = [

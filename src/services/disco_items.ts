@@ -4,6 +4,9 @@ import type { IqAnswer, IqRequest, IqService } from "./iq_service.ts";
 /** Namespace of queries for what is connected to an address. */
 export const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
 
+/** UTF-16 units of a `node` that is said back to whoever asks; no name of a node is longer. */
+const MAX_ECHOED_NODE = 1023;
+
 /** A component that may be told of, and the datacenter it is connected to. */
 export interface PublicDomain {
   readonly domain: string;
@@ -21,6 +24,7 @@ export class DiscoItems implements IqService {
   readonly namespace = DISCO_ITEMS;
   readonly name = "query";
   readonly type = "get";
+  readonly module = "mod_disco";
   readonly targets = ["host", "account"] as const;
   readonly features = [DISCO_ITEMS];
   readonly #publicDomains: PublicDomains;
@@ -34,6 +38,16 @@ export class DiscoItems implements IqService {
     return request.target === "host"
       ? this.#listDomains(request.stanza.to.domainpart)
       : answerWith([]);
+  }
+
+  /**
+   * XEP-0030 §8: to who may not see the account's presence, and where there is no such account, an empty
+   * result, whatever node was asked for.
+   */
+  answerStranger(request: IqRequest): IqAnswer {
+    const asked = request.payload.attribute("node") ?? "";
+    const node = asked === "" || asked.length > MAX_ECHOED_NODE ? undefined : asked;
+    return { payload: element("query", { xmlns: DISCO_ITEMS, node }) };
   }
 
   async #listDomains(host: string): Promise<IqAnswer> {

@@ -9,6 +9,7 @@ export class EntityTime implements IqService {
   readonly namespace = NAMESPACE;
   readonly name = "time";
   readonly type = "get";
+  readonly module = "mod_time";
   readonly targets = ["host"] as const;
   readonly features = [NAMESPACE];
   readonly #clock: Clock;

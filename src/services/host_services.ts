@@ -5,10 +5,11 @@ import { SILENT_LOGGER } from "../observe/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
 import { buildStanza, element, errorReply, MAX_ID_BYTES, stanzaElement } from "../xmpp/mod.ts";
 import { DiscoInfo } from "./disco_info.ts";
+import type { IsOn } from "./disco_info.ts";
 import type { PublicDomains } from "./disco_items.ts";
 import { DiscoItems } from "./disco_items.ts";
 import { EntityTime } from "./entity_time.ts";
-import type { IqAnswer, IqRequest, IqService, IqTarget } from "./iq_service.ts";
+import type { IqAnswer, IqRequest, IqService, IqTarget, ServiceModule } from "./iq_service.ts";
 import { Ping } from "./ping.ts";
 import type { IgnoredKind } from "./service_metrics.ts";
 import { ServiceMetrics } from "./service_metrics.ts";
@@ -31,6 +32,8 @@ export interface HostServicesOptions {
   readonly metrics: Metrics;
   readonly logger?: Logger;
   readonly clock?: Clock;
+  /** Whether `host` has `module` turned on. @default all are on */
+  readonly hasModule?: (host: string, module: ServiceModule) => boolean;
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
   /** Requests that may wait for their answer at once; at least 1. @default 1000 */
@@ -47,8 +50,8 @@ export type ServiceOutcome = "delivered" | "ignored" | StanzaErrorCondition;
  * Answers for the hosts of this datacenter and, where a server speaks for its users, for the bare
  * JIDs of accounts (RFC 6120 §10.5.3, RFC 6121 §8.5.1 and §8.5.2.1.3).
  *
- * What is addressed to an account is answered to its owner alone: whether an account exists is not
- * for others to learn (XEP-0030 §8).
+ * What is addressed to an account is answered to its owner. Others get an answer that is the same for
+ * every address, existing or not (XEP-0030 §8): no account is looked up for it.
  */
 export class HostServices {
   readonly #services = new Map<string, IqService>();
@@ -57,8 +60,12 @@ export class HostServices {
   readonly #metrics: ServiceMetrics;
   readonly #logger: Logger;
   readonly #maxPending: number;
+  readonly #isOn: IsOn;
 
   constructor(options: HostServicesOptions) {
+    const { hasModule } = options;
+    this.#isOn = ({ module }, host) =>
+      module === undefined || hasModule === undefined || hasModule(host, module);
     const others = [
       new DiscoItems(options.publicDomains),
       new Ping(),
@@ -66,7 +73,7 @@ export class HostServices {
       new EntityTime(options.clock ?? new SystemClock()),
       ...options.services ?? [],
     ];
-    for (const service of [new DiscoInfo(others, options.software.name), ...others]) {
+    for (const service of [new DiscoInfo(others, options.software.name, this.#isOn), ...others]) {
       const key = serviceKey(service.type, service.name, service.namespace);
       if (this.#services.has(key)) throw new TypeError(`Cannot have two services for ${key}`);
       this.#services.set(key, service);
@@ -110,14 +117,22 @@ export class HostServices {
 
   #handleRequest(stanza: Stanza, type: "get" | "set"): ServiceOutcome {
     const target: IqTarget = stanza.to.localpart === "" ? "host" : "account";
-    if (target === "account" && stanza.from.bare.text !== stanza.to.text) return this.#refuse();
+    const isStranger = target === "account" && stanza.from.bare.text !== stanza.to.text;
     const request = this.#tryParse(stanza, target);
     if (request === undefined) return this.#count("bad-request");
     const { payload } = request;
     const service = this.#services.get(serviceKey(type, payload.name, payload.namespace));
     if (service === undefined || !service.targets.includes(target)) return this.#refuse();
+    if (!this.#isOn(service, stanza.to.domainpart)) return this.#refuse();
+    if (isStranger) return this.#answerStranger(service, request);
     if (this.#pending.size >= this.#maxPending) return this.#count("resource-constraint");
     this.#ask(service, request);
+    return "delivered";
+  }
+
+  #answerStranger(service: IqService, request: IqRequest): ServiceOutcome {
+    if (service.answerStranger === undefined) return this.#refuse();
+    this.#finish(request, service.answerStranger(request));
     return "delivered";
   }
 

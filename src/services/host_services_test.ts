@@ -1,11 +1,11 @@
-import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import type { Stanza, StanzaKind, StanzaType } from "../xmpp/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
 import type { ServiceOutcome } from "./host_services.ts";
 import { HostServices } from "./host_services.ts";
-import type { IqService } from "./iq_service.ts";
+import type { IqService, ServiceModule } from "./iq_service.ts";
 import type { IgnoredKind } from "./service_metrics.ts";
 import { ServiceMetrics } from "./service_metrics.ts";
 
@@ -36,6 +36,7 @@ class Setup {
 
   constructor(options: {
     readonly publicDomains?: () => Promise<readonly { domain: string; host: string }[]>;
+    readonly hasModule?: (host: string, module: ServiceModule) => boolean;
     readonly services?: readonly IqService[];
     readonly maxPendingRequests?: number;
   } = {}) {
@@ -133,7 +134,7 @@ Deno.test("HostServices.handle() speaks for an account to its owner alone", asyn
     ["alice@example.com/desk", VERSION, "service-unavailable"],
     ["bob@example.com/phone", PING, "service-unavailable"],
     ["bob@example.com/phone", INFO, "service-unavailable"],
-    ["example.com", ITEMS, "service-unavailable"],
+    ["bob@example.com/phone", TIME, "service-unavailable"],
   ];
   for (const [from, payload, outcome] of rows) {
     const setup = new Setup({ publicDomains: () => Promise.reject(new Error("not to be asked")) });
@@ -156,6 +157,62 @@ Deno.test("HostServices.handle() refuses a request whose id is too long to be re
   const bytes = new TextEncoder().encode(longId);
   strictEqual(setup.services.handle({ ...ping, bytes }), "bad-request");
   strictEqual(setup.services.handle(ping), "delivered");
+});
+
+Deno.test("HostServices.handle() tells strangers of no account that it has any items", async () => {
+  const node = "<query xmlns='http://jabber.org/protocol/disco#items' node='x'/>";
+  const rows: [string, string, RegExp][] = [
+    ["bob@example.com/phone", ITEMS, /<query xmlns=['"][^'"]+#items['"]\/>/],
+    ["example.com", ITEMS, /<query xmlns=['"][^'"]+#items['"]\/>/],
+    // XEP-0030 §8: "no matter if the request specifies a node or not".
+    ["bob@example.com/phone", node, /<query [^>]*node=['"]x['"][^>]*\/>/],
+  ];
+  for (const [from, payload, result] of rows) {
+    const answers = ["alice@example.com", "nobody@example.com"].map((account) => {
+      const setup = new Setup({
+        publicDomains: () => Promise.reject(new Error("not to be asked")),
+      });
+      strictEqual(setup.handle("iq", "get", payload, account, from), "delivered");
+      strictEqual(setup.services.pendingRequests, 0);
+      strictEqual(setup.replies[0]!.answer.type, "result");
+      match(setup.answer, result);
+      return setup.answer.replaceAll(account, "");
+    });
+    strictEqual(answers[0], answers[1]);
+  }
+  const setup = new Setup();
+  const long = `<query xmlns='http://jabber.org/protocol/disco#items' node='${"x".repeat(1024)}'/>`;
+  setup.handle("iq", "get", long, "nobody@example.com", "bob@example.com/phone");
+  doesNotMatch(setup.answer, /node=/);
+  await setup.services.close();
+});
+
+Deno.test("HostServices.handle() refuses, and does not tell of, what a host has turned off", async () => {
+  const rows: [ServiceModule, string, RegExp][] = [
+    ["mod_disco", INFO, /disco#info/],
+    ["mod_disco", ITEMS, /disco#items/],
+    ["mod_ping", PING, /urn:xmpp:ping/],
+    ["mod_time", TIME, /urn:xmpp:time/],
+    ["mod_version", VERSION, /jabber:iq:version/],
+  ];
+  for (const [off, payload, feature] of rows) {
+    const hasModule = (host: string, module: ServiceModule): boolean =>
+      host !== "dc1.example.com" || module !== off;
+    const setup = new Setup({ hasModule });
+    strictEqual(setup.handle("iq", "get", payload, "dc1.example.com"), "service-unavailable", off);
+    for (const from of ["carol@dc1.example.com/desk", ALICE]) {
+      const outcome = setup.handle("iq", "get", payload, "carol@dc1.example.com", from);
+      strictEqual(outcome, "service-unavailable", `${off} ${from}`);
+    }
+    strictEqual(setup.handle("iq", "get", payload, "example.com"), "delivered", off);
+    await setup.services.close();
+    if (off === "mod_disco") continue;
+    for (const [host, isTold] of [["dc1.example.com", false], ["example.com", true]] as const) {
+      const asked = new Setup({ hasModule });
+      asked.handle("iq", "get", INFO, host);
+      strictEqual(feature.test(asked.answer), isTold, `${host} ${off}`);
+    }
+  }
 });
 
 Deno.test("HostServices.handle() refuses what no service is there for", () => {

@@ -22,6 +22,9 @@ export type IqAnswer =
   | { readonly error: StanzaErrorCondition }
   | "empty";
 
+/** Modules of the configuration that a host may have turned off. */
+export type ServiceModule = "mod_disco" | "mod_ping" | "mod_time" | "mod_version";
+
 /**
  * One protocol that the server answers itself. To add another, implement this in a file of its own
  * and hand it to `HostServices`.
@@ -32,10 +35,17 @@ export interface IqService {
   /** Name of the payload element. */
   readonly name: string;
   readonly type: "get" | "set";
+  /** Module that turns it off for a host; left out, it is always on. */
+  readonly module?: ServiceModule;
   /** What requests may be addressed to. An account's are answered to its owner alone. */
   readonly targets: readonly IqTarget[];
   /** What disco#info lists for it (XEP-0030 §3.1). */
   readonly features: readonly string[];
   /** Answers one request. What it throws or rejects with becomes `internal-server-error`. */
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer>;
+  /**
+   * Answers for the bare JID of an account that is not the requester's own, existing or not: the answer
+   * must tell nothing of the account. @default `service-unavailable`
+   */
+  answerStranger?(request: IqRequest): IqAnswer;
 }

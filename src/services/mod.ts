@@ -1,5 +1,5 @@
 export type { HostServicesOptions, ServiceOutcome } from "./host_services.ts";
 export { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "./host_services.ts";
-export type { IqAnswer, IqRequest, IqService, IqTarget } from "./iq_service.ts";
+export type { IqAnswer, IqRequest, IqService, IqTarget, ServiceModule } from "./iq_service.ts";
 export type { PublicDomain, PublicDomains } from "./disco_items.ts";
 export type { Software } from "./software_version.ts";

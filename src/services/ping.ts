@@ -7,6 +7,7 @@ export class Ping implements IqService {
   readonly namespace = NAMESPACE;
   readonly name = "ping";
   readonly type = "get";
+  readonly module = "mod_ping";
   readonly targets = ["host", "account"] as const;
   readonly features = [NAMESPACE];
 

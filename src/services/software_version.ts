@@ -14,6 +14,7 @@ export class SoftwareVersion implements IqService {
   readonly namespace = NAMESPACE;
   readonly name = "query";
   readonly type = "get";
+  readonly module = "mod_version";
   readonly targets = ["host"] as const;
   readonly features = [NAMESPACE];
   readonly #answer: IqAnswer;
