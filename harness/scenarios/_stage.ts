@@ -9,7 +9,10 @@ import {
   XmppJsClient,
 } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
-import type { Address } from "../process/mod.ts";
+import { type Address, causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.ts";
+
+/** Password of the accounts that `Stage.addAccount` adds. */
+const ADDED_PASSWORD = "secret";
 
 /** Which library a client is made of. */
 export type Library = "@xmpp" | "slixmpp";
@@ -24,6 +27,8 @@ export interface Entrance {
   readonly webSocket?: boolean;
   /** @default chosen by the server */
   readonly resource?: string;
+  /** Domain of the account. @default the global host */
+  readonly domain?: string;
   /** Which node of the datacenter, counting from 0. @default 0 */
   readonly node?: number;
 }
@@ -37,18 +42,37 @@ export class Stage implements AsyncDisposable {
     this.cluster = cluster;
   }
 
+  /** Adds an account at another of `hosts` than the global one to every node of the datacenter `at`. */
+  async addAccount(jid: string, at: string): Promise<void> {
+    const passwordFile = this.cluster.run.path("added-password");
+    await Deno.writeTextFile(passwordFile, `${ADDED_PASSWORD}\n`, { mode: 0o600 });
+    for (const { configFile } of this.cluster.datacenter(at).nodes) {
+      const { program, args } = causewayCommand(
+        ["users", "add", jid, "--config", configFile, "--password-file", passwordFile],
+      );
+      const outcome = await runProgram(program, args, {
+        cwd: PROJECT_DIRECTORY,
+        env: { NO_COLOR: "1" },
+      });
+      if (outcome?.code !== 0) throw new Error(`Cannot add ${jid}: ${outcome?.errors.trim()}`);
+    }
+  }
+
   /** The account `who` logs in at the datacenter `at`, and has not sent presence yet. */
   async enter(who: string, at: string, entrance: Entrance = {}): Promise<ChatClient> {
     const { cluster } = this;
-    const user = cluster.users.find(({ localpart }) => localpart === who);
-    if (user === undefined) throw new RangeError(`The cluster has no account ${who}`);
     const { library = "@xmpp", security = "starttls", resource, webSocket = false } = entrance;
+    const { domain = cluster.globalHost } = entrance;
+    const user = domain === cluster.globalHost
+      ? cluster.users.find(({ localpart }) => localpart === who)
+      : { localpart: who, password: ADDED_PASSWORD };
+    if (user === undefined) throw new RangeError(`The cluster has no account ${who}`);
     const datacenter = cluster.datacenter(at);
     const { host, port } = addressOf(datacenter, entrance);
     const options = {
       host,
       port,
-      domain: cluster.globalHost,
+      domain,
       ...user,
       security,
       caFile: cluster.caFile,

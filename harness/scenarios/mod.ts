@@ -23,6 +23,7 @@ import { KEPT_SECRETS } from "./kept_secrets.ts";
 import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
 import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
+import { LOCAL_PEOPLE } from "./local_people.ts";
 import { LOCATION_DISCONNECTS } from "./location_disconnects.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
@@ -83,6 +84,7 @@ export const SCENARIOS: readonly Scenario[] = [
   RESOURCE_CONFLICT,
   ONESELF,
   HOST_SERVICES,
+  LOCAL_PEOPLE,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,
   REFUSED_LINKS,

@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { parseJid } from "../xmpp/mod.ts";
 import { senderKey } from "./sender.ts";
 
-Deno.test("senderKey() is the full JID at the global host and the domain elsewhere", () => {
-  assert.equal(senderKey(parseJid("a@example.com/x"), "example.com"), "a@example.com/x");
-  assert.equal(senderKey(parseJid("room@muc.example.com/nick"), "example.com"), "muc.example.com");
-  assert.equal(senderKey(parseJid("a@example.org/x"), "example.com"), "example.org");
+Deno.test("senderKey() is the full JID where people log in, and the domain elsewhere", () => {
+  const hosts = { globalHost: "example.com", hosts: new Set(["example.com", "dc1.example.com"]) };
+  const key = (from: string) => senderKey(parseJid(from), hosts);
+  assert.equal(key("a@example.com/x"), "a@example.com/x");
+  assert.equal(key("carol@dc1.example.com/x"), "carol@dc1.example.com/x");
+  assert.equal(key("carol@dc2.example.com/x"), "dc2.example.com");
+  assert.equal(key("room@muc.example.com/nick"), "muc.example.com");
+  assert.equal(key("a@example.org/x"), "example.org");
 });

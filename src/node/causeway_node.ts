@@ -172,9 +172,10 @@ export class CausewayNode {
       logger: log,
       clock,
     });
+    const hosts: ReadonlySet<string> = new Set([globalHost, ...config.hosts]);
     const local = new LocalSide({
       globalHost,
-      serviceHosts: new Set([globalHost, localHost]),
+      hosts,
       sessions: this.#sessions,
       components: this.#components,
       services: this.#services,
@@ -183,7 +184,7 @@ export class CausewayNode {
     const domains: Domains = {
       globalHost,
       localHost,
-      hosts: new Set(config.hosts),
+      hosts,
       isOtherLocalHost: (domain) => this.#links?.isOtherLocalHost(domain) ?? false,
     };
     this.#router = new Router({
@@ -243,6 +244,7 @@ export class CausewayNode {
         if (delivery instanceof Envelope) this.#router.reroute(delivery, mayBeRepeat);
       },
       hasMoved: async (jid) => {
+        if (jid.domainpart !== globalHost) return false; // they are here or nowhere
         this.#table.forget(jid); // what was known a moment ago is not asked for
         const host = await this.#table.locate(jid);
         return host !== undefined && host !== localHost;
@@ -266,7 +268,7 @@ export class CausewayNode {
     this.#certificates = new Certificates({ metrics, log, clock });
     const { enumerationSecret } = config.auth;
     this.#edge = new Edge({
-      credentials: this.#store.users(globalHost),
+      accounts: new Map([...hosts].map((host) => [host, this.#store.users(host)])),
       enumerationSecret: enumerationSecret === undefined
         ? this.#store.secret("enumeration")
         : new TextEncoder().encode(enumerationSecret.reveal()),
@@ -343,6 +345,7 @@ export class CausewayNode {
     await this.#edge.open(config);
     await this.#admin.start();
     await this.#table.start();
+    await this.#claimHosts();
     await this.#table.publishClusterAddress(cluster.addresses[0]!); // it listens at one
     await this.#table.clusterNodes();
     cluster.start();
@@ -452,6 +455,16 @@ export class CausewayNode {
     const { from } = presence;
     if (from instanceof FullJid) void this.#table.sessionPriority(from, priority); // never rejects
     if (this.#table.hasNeighbours) this.#router.copy(presence);
+  }
+
+  /**
+   * Hosts that only some datacenters serve: the others learn where to find their people. The local host's
+   * name says so itself.
+   */
+  async #claimHosts(): Promise<void> {
+    const { globalHost, localHost } = this.#config.globalDistrib;
+    const others = this.#config.hosts.filter((host) => host !== globalHost && host !== localHost);
+    await Promise.all(others.map((host) => this.#table.domainAdded(host, { hidden: true })));
   }
 
   /** The table has `keys` anew: what waits for them may go now. */

@@ -43,7 +43,8 @@ import {
 
 /** What the ports for clients and components are made of. */
 export interface EdgeDeps {
-  readonly credentials: Accounts;
+  /** By domain where people log in, the one that is named to strangers first. */
+  readonly accounts: ReadonlyMap<string, Accounts>;
   /** What credentials of accounts that do not exist are made from. */
   readonly enumerationSecret: Uint8Array;
   readonly sessions: SessionRegistry;
@@ -134,9 +135,15 @@ export class Edge {
 
   /** Learns how many rounds accounts have, now and again and again. */
   async #learnRounds(rounds: ScramRounds): Promise<void> {
-    const { credentials, clock, log } = this.#deps;
+    const { accounts, clock, log } = this.#deps;
     try {
-      rounds.learn(await credentials.scramRounds());
+      const counts = new Map<number, number>();
+      for (const each of accounts.values()) {
+        for (const [count, users] of await each.scramRounds()) {
+          counts.set(count, (counts.get(count) ?? 0) + users);
+        }
+      }
+      rounds.learn(counts);
     } catch (error) {
       log.warn("accounts.rounds-unknown", { error: describeError(error) }); // as they were
     }
@@ -182,11 +189,11 @@ export class Edge {
       readonly allowPlaintext: boolean;
     },
   ): C2sListener {
-    const { credentials, enumerationSecret, sessions, sink, management, metrics, log, clock } =
+    const { accounts, enumerationSecret, sessions, sink, management, metrics, log, clock } =
       this.#deps;
     const port = new C2sListener({
       edge,
-      hosts: new Map([[config.globalDistrib.globalHost, credentials]]),
+      hosts: accounts,
       registry: sessions,
       sink,
       metrics,

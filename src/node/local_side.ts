@@ -1,4 +1,5 @@
-import type { Envelope } from "../distribution/mod.ts";
+import type { Envelope, UserHosts } from "../distribution/mod.ts";
+import { isUserHost } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
 import { readdress } from "../xmpp/mod.ts";
@@ -6,10 +7,7 @@ import { readdress } from "../xmpp/mod.ts";
 import { isAccountProbe } from "./account_probe.ts";
 
 /** What this node's own side is made of. */
-export interface LocalParts {
-  readonly globalHost: string;
-  /** Domains whose bare address the services answer for: the global host and the local host. */
-  readonly serviceHosts: ReadonlySet<string>;
+export interface LocalParts extends UserHosts {
   readonly sessions: {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
     ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
@@ -94,15 +92,15 @@ export class LocalSide implements NodeSide {
 
   #hand(envelope: Envelope): NodeOutcome {
     const { stanza } = envelope;
-    const { globalHost, serviceHosts, sessions, components } = this.#parts;
+    const { sessions, components } = this.#parts;
     const { localpart, domainpart } = stanza.to;
-    if (domainpart === globalHost && localpart !== "") {
+    if (isUserHost(domainpart, this.#parts)) {
+      if (localpart === "") return this.askServices(stanza);
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
       return sessions.deliver(stanza, envelope);
     }
-    if (components.find(domainpart) !== undefined) return components.deliver(stanza, envelope);
-    return localpart === "" && serviceHosts.has(domainpart)
-      ? this.askServices(stanza)
-      : "no-session";
+    return components.find(domainpart) === undefined
+      ? "no-session"
+      : components.deliver(stanza, envelope);
   }
 }

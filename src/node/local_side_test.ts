@@ -30,7 +30,7 @@ class Fixture {
   whenAsked: (stanza: Stanza) => void = () => {};
   readonly local: LocalSide = new LocalSide({
     globalHost: "example.com",
-    serviceHosts: new Set(["example.com", "dc1.example.com"]),
+    hosts: new Set(["example.com", "dc1.example.com"]),
     sessions: {
       ofAccount: () => this.sessions,
       deliver: (stanza, delivery) => {
@@ -81,7 +81,7 @@ const PLACES: readonly (readonly [to: string, where: string | undefined])[] = [
   ["room@echo.example.com/n", "component"],
   ["example.com", "service"],
   ["dc1.example.com/any", "service"],
-  ["b@dc1.example.com", undefined],
+  ["b@dc1.example.com", "session"],
   ["other.example.com", undefined],
 ];
 

@@ -55,6 +55,8 @@ export function sessionResumption(
       call: ({ host }) => {
         if (host !== localHost) parts.mesh()?.call(host);
       },
+      // People of other hosts than the global one belong to this datacenter alone.
+      mayHave: (account, host) => host === localHost || account.endsWith(`@${globalHost}`),
       mayBring: (fields) =>
         checkStanza(fields, {
           globalHost,

@@ -144,7 +144,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   /** Takes `envelope` over. A lane that is full gives it back at once. */
   send(envelope: Envelope): void {
     if (this.#isGivenUp) return this.#giveBack(envelope, "leaving");
-    const sender = senderKey(envelope.stanza.from, this.#shared.identity.globalHost);
+    const sender = senderKey(envelope.stanza.from, this.#shared.identity);
     let binding = this.#bindings.get(sender);
     if (binding === undefined) {
       binding = this.#bindings.bind(sender, this.#chooseLane());

@@ -39,6 +39,8 @@ export interface NodeOptions {
   readonly maxItems?: number;
   readonly maxSessionsPerAccount?: number;
   readonly host?: string;
+  /** @default everybody has everything */
+  readonly mayHave?: (account: string, host: string) => boolean;
 }
 
 /** Clients' edge, sessions and resumption of one node; what links and table would do is played. */
@@ -124,6 +126,7 @@ export class TestNode {
         seemsEnded: ({ process }) => this.unheardProcesses.has(process),
         call: ({ process }) => void this.called.push(process),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
+        mayHave: (account, host) => options.mayHave?.(account, host) ?? true,
       },
       metrics,
       log,

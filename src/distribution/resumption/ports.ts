@@ -41,4 +41,6 @@ export interface Peers {
   call(peer: Peer): void;
   /** True when a peer may bring this stanza, which as it says entered the mesh there. */
   mayBring(arrived: Pick<EnvelopeFields, "stanza" | "origin" | "process">): boolean;
+  /** True when the datacenter `host` may be given sessions of `account`, a bare JID. */
+  mayHave(account: string, host: string): boolean;
 }

@@ -265,6 +265,10 @@ export class Resumption implements SessionsElsewhere {
       const reason: TransferEnd = "busy";
       return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
     }
+    if (!this.#peers.mayHave(request.account, link.host)) {
+      const reason: TransferEnd = "unknown";
+      return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
+    }
     const giving = new Giving({ transfer, link }, this.#givingTerms);
     this.#givings.set(key, giving);
     giving.begin(request);

@@ -508,6 +508,18 @@ Deno.test("another account gets nothing, and learns nothing", async () => {
   assert.equal(one.session?.isHibernating, false);
 });
 
+Deno.test("a session that is its datacenter's alone is given to no other", async () => {
+  const asked: string[] = [];
+  const mayHave = (account: string, host: string) => asked.push(`${account} ${host}`) < 1;
+  await using nodes = new Nodes(2, [{ mayHave }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id } = await one.enter();
+  const alice = await two.greet();
+  await alice.exchange(resume(id, 0), failed());
+  assert.equal(one.session?.isHibernating, false);
+  assert.deepEqual(asked, ["alice@example.com dc2.example.com"]);
+});
+
 Deno.test("a client that claims to have handled too much loses its stream, and not its session", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

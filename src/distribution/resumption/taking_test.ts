@@ -86,6 +86,7 @@ class World implements Disposable {
         seemsEnded: () => false,
         call: () => assert.fail("the taker has nothing to lose"),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
+        mayHave: () => true,
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
       clock: this.clock,

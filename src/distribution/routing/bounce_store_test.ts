@@ -10,6 +10,8 @@ import type { BounceOptions } from "./bounce_store.ts";
 import { holdersOf } from "./holders_of.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 
+const HOSTS = { globalHost: "example.com", hosts: new Set(["example.com"]) };
+
 const BOB = "bob@example.com";
 const KEY = parseJid(BOB);
 const SENDERS = ["alice@example.com/a", "carol@example.com/c"];
@@ -28,7 +30,7 @@ Deno.test("BounceStore gives a sender's stanzas back in their order, whatever th
         release: () => false,
         giveUp: (envelope: Envelope) => void given.push(idOf(envelope.stanza)),
         senderOf: ({ stanza }: Envelope) => stanza.from.text,
-        holdersOf: (envelope: Envelope) => holdersOf(envelope, "example.com"),
+        holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
       }, {
         metrics: bindRoutingMetrics(metrics),
         clock,
@@ -62,7 +64,7 @@ Deno.test("BounceStore takes back more than a call has room for arguments", asyn
     release: () => false,
     giveUp: () => void given++,
     senderOf: ({ stanza }: Envelope) => stanza.from.text,
-    holdersOf: (envelope: Envelope) => holdersOf(envelope, "example.com"),
+    holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
   }, {
     metrics: bindRoutingMetrics(metrics),
     clock: new ManualClock(),
@@ -90,7 +92,7 @@ class Store {
       release: (envelope: Envelope) => this.sent.push(envelope) > 0,
       giveUp: (envelope: Envelope, why) => void this.given.push({ envelope, why }),
       senderOf: ({ stanza }: Envelope) => stanza.from.text,
-      holdersOf: (envelope: Envelope) => holdersOf(envelope, "example.com"),
+      holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
     }, {
       metrics: bindRoutingMetrics(new MetricsRegistry(new ManualClock())),
       clock: new ManualClock(),

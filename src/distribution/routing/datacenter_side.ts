@@ -2,6 +2,7 @@ import type { FairShares } from "../../base/mod.ts";
 import type { Metrics } from "../../observe/mod.ts";
 import { FullJid, parseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
+import { isUserHost } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 import type { Domains } from "./decision.ts";
@@ -45,7 +46,7 @@ export class DatacenterSide implements LocalDelivery {
   /** @param bounds of what waits for the fate of what went to another node before */
   constructor(deps: DatacenterSideDeps, bounds: HandoverOrderOptions = {}) {
     this.#deps = deps;
-    this.#order = new HandoverOrder(deps.domains.globalHost, deps.resume, bounds, deps.budget);
+    this.#order = new HandoverOrder(deps.domains, deps.resume, bounds, deps.budget);
     deps.metrics.gauge({
       name: "causeway_handover_queue_size",
       help: "Stanzas that wait until another node has seen to what their sender sent there before",
@@ -190,6 +191,6 @@ function keyOf(to: Jid, domains: Domains): Jid {
   return to.localpart === "" || isUser(to, domains) ? to : parseJid(to.domainpart);
 }
 
-function isUser(to: Jid, { globalHost }: Domains): boolean {
-  return to.localpart !== "" && to.domainpart === globalHost;
+function isUser(to: Jid, domains: Domains): boolean {
+  return to.localpart !== "" && isUserHost(to.domainpart, domains);
 }

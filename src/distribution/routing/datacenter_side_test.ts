@@ -129,6 +129,20 @@ Deno.test("DatacenterSide hands what is for who is at a node that was given up t
   assert.deepEqual([test.nodes, test.delivered], [["n2"], []]);
 });
 
+Deno.test("DatacenterSide finds people of the local host at the datacenter's other nodes", async () => {
+  const test = new Side();
+  const carol = "carol@dc1.example.com";
+  test.isUnplaced = true;
+  await test.side.prepare(chat(carol).stanza.to);
+  assert.deepEqual(test.located, [carol]);
+  test.place(carol, ["n2", "desk", 1]);
+  for (const to of [carol, `${carol}/desk`]) {
+    assert.equal(test.side.deliver(chat(to)), "handed-over", to);
+  }
+  assert.deepEqual(test.nodes, ["n2", "n2"]);
+  assert.equal(test.side.deliver(chat("dc1.example.com")), "delivered", "services answer here");
+});
+
 Deno.test("DatacenterSide hands a user's stanza to the node that has the session, whole", () => {
   const test = new Side();
   test.place(BOB, ["n2", "phone", 1]);

@@ -1,12 +1,10 @@
 import { FullJid, isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
+import type { UserHosts } from "../mod.ts";
 
 /** The domains that the decision turns on (`design.md` §1, §3). */
-export interface Domains {
-  readonly globalHost: string;
+export interface Domains extends UserHosts {
   readonly localHost: string;
-  /** Every domain in the configuration's `hosts`, the two above among them. */
-  readonly hosts: ReadonlySet<string>;
   /** True for a domain that names another datacenter of the mesh. */
   isOtherLocalHost(domain: string): boolean;
 }
@@ -17,6 +15,7 @@ export interface Domains {
  * | decision | what follows |
  * | --- | --- |
  * | `local` | delivered here, no table |
+ * | `local-user` | somebody at the local host or another of `hosts`: delivered at this datacenter alone |
  * | `own-resource` | one of the sender's own resources: here, unless the table places it in another DC |
  * | `other-datacenter` | sent to the datacenter that the recipient's domain names |
  * | `user` | session table, by JID |
@@ -25,6 +24,7 @@ export interface Domains {
  */
 export type Decision =
   | "local"
+  | "local-user"
   | "own-resource"
   | "other-datacenter"
   | "user"
@@ -38,7 +38,7 @@ export function decide(from: Jid, to: Jid, domains: Domains): Decision {
     return to instanceof FullJid && domain === domains.globalHost ? "own-resource" : "local";
   }
   if (domain === domains.globalHost) return to.localpart === "" ? "local" : "user";
-  if (domains.hosts.has(domain)) return "local";
+  if (domains.hosts.has(domain)) return to.localpart === "" ? "local" : "local-user";
   if (domains.isOtherLocalHost(domain)) return "other-datacenter";
   return isSubdomain(domain, domains.globalHost) ? "component" : "outside";
 }

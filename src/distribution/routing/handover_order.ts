@@ -1,7 +1,7 @@
 import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
 import { senderKey } from "../mod.ts";
-import type { Settler } from "../mod.ts";
+import type { Settler, UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { holdersOf } from "./holders_of.ts";
 
@@ -68,7 +68,7 @@ export class HandoverOrder {
   readonly #shares: FairShares;
   /** Of that and what came back: no bound refuses that, as it was within those of a lane. */
   readonly #budget: FairShares;
-  readonly #globalHost: string;
+  readonly #hosts: UserHosts;
   readonly #resume: ResumeHandover;
   /** By recipient's address and sender. */
   readonly #ways = new Map<string, Map<string, Way>>();
@@ -77,12 +77,12 @@ export class HandoverOrder {
 
   /** @param budget a wider bound that all of it counts for */
   constructor(
-    globalHost: string,
+    hosts: UserHosts,
     resume: ResumeHandover,
     options: HandoverOrderOptions = {},
     budget: FairShares = new FairShares(),
   ) {
-    this.#globalHost = globalHost;
+    this.#hosts = hosts;
     this.#resume = resume;
     const { maxWaiting: maxItems, maxWaitingBytes: maxBytes } = resolveHandoverOptions(options);
     this.#budget = budget;
@@ -126,7 +126,7 @@ export class HandoverOrder {
     if (way === undefined || way.process !== envelope.process) return undefined;
     if (envelope.sequence <= way.last) return undefined; // it is what the others wait for
     if (!this.#stalled.has(way) && isAt(way.node)) return undefined;
-    const holders = holdersOf(envelope, this.#globalHost);
+    const holders = holdersOf(envelope, this.#hosts);
     if (!this.#shares.mayHold(holders, costOf(envelope))) return "full";
     envelope.detach();
     this.#shares.hold(holders, costOf(envelope));
@@ -145,7 +145,7 @@ export class HandoverOrder {
     const { way } = handed;
     envelope.settler = handed.before;
     if (isToGoOn) {
-      const holders = holdersOf(envelope, this.#globalHost);
+      const holders = holdersOf(envelope, this.#hosts);
       this.#budget.hold(holders, costOf(envelope));
       way.returned.push({ envelope, holders });
       this.#stalled.add(way);
@@ -187,14 +187,14 @@ export class HandoverOrder {
   }
 
   #find({ stanza: { to, from } }: Envelope): Way | undefined {
-    return this.#ways.get(to.text)?.get(senderKey(from, this.#globalHost));
+    return this.#ways.get(to.text)?.get(senderKey(from, this.#hosts));
   }
 
   /** What was the pair's way until now is settled or waited for without being found any more. */
   #add({ stanza: { to, from }, process }: Envelope, node: string): Way {
     const way: Way = {
       to: to.text,
-      from: senderKey(from, this.#globalHost),
+      from: senderKey(from, this.#hosts),
       node,
       process,
       last: 0,

@@ -7,6 +7,7 @@ import { HandoverOrder } from "./handover_order.ts";
 import type { HandoverOrderOptions } from "./handover_order.ts";
 
 const BOB = "bob@example.com";
+const HOSTS = { globalHost: "example.com", hosts: new Set(["example.com"]) };
 
 class Order {
   /** Nodes where bob is. */
@@ -18,7 +19,7 @@ class Order {
   constructor(options?: HandoverOrderOptions) {
     const numbers = (all: readonly Envelope[]) => all.map(({ sequence }) => sequence);
     this.order = new HandoverOrder(
-      "example.com",
+      HOSTS,
       (returned, waiting) =>
         void this.resumed.push({ returned: numbers(returned), waiting: numbers(waiting) }),
       options,
@@ -177,7 +178,7 @@ Deno.test("HandoverOrder delivers in order whatever happens to what is under way
       order.handed(envelope, place);
       open.push({ envelope, node: place });
     };
-    const order: HandoverOrder = new HandoverOrder("example.com", (returned, waiting) => {
+    const order: HandoverOrder = new HandoverOrder(HOSTS, (returned, waiting) => {
       for (const each of [...returned, ...waiting]) route(each);
     });
     const link = new FakeLink();

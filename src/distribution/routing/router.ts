@@ -4,7 +4,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { errorReply, FullJid, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import { senderKey } from "../mod.ts";
+import { isUserHost, senderKey } from "../mod.ts";
 import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import { BounceStore } from "./bounce_store.ts";
@@ -131,12 +131,15 @@ export class Router {
     }, () => this.#workers.queuedBytes);
     this.#bounce = options.bounce === false ? undefined : new BounceStore(options.bounce ?? {}, {
       cached: (key) =>
-        deps.local.servesDomain(key.domainpart)
+        this.#isLocalUser(key) || deps.local.servesDomain(key.domainpart)
           ? options.domains.localHost
           : deps.locations.cached(key),
       relocate: (key) => {
         deps.locations.forget(key);
-        return deps.locations.locate(key);
+        const located = deps.locations.locate(key);
+        if (!this.#isLocalUser(key)) return located;
+        // Another datacenter may have people of the same name there: they are not sought.
+        return located.then((host) => host && options.domains.localHost);
       },
       release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
@@ -368,7 +371,7 @@ export class Router {
   }
 
   #holdersOf(envelope: Envelope): Holders {
-    return holdersOf(envelope, this.#domains.globalHost);
+    return holdersOf(envelope, this.#domains);
   }
 
   #work(waiting: Waiting): Promise<Finish> | undefined {
@@ -394,6 +397,8 @@ export class Router {
     switch (decision) {
       case "local":
         return this.#deliverLocal(envelope);
+      case "local-user":
+        return this.#dispatchLocal(envelope, decision);
       case "other-datacenter":
         this.#forward(envelope, to.domainpart);
         return undefined;
@@ -438,6 +443,16 @@ export class Router {
     return undefined;
   }
 
+  /** Somebody whom only this datacenter has: the table is asked for their node at most. */
+  #dispatchLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const { to } = envelope.stanza;
+    const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost);
+    const waiting = this.#deps.local.prepare?.(to);
+    if (waiting !== undefined) return waiting.then(() => dispatch);
+    dispatch();
+    return undefined;
+  }
+
   /** The component is connected here, whatever the table says by now. */
   #deliverToDomain(envelope: Envelope, decision: Decision): void {
     if (this.#isKeptBehind(envelope)) return;
@@ -463,13 +478,19 @@ export class Router {
 
   /** Within whose stanzas order is kept. */
   #senderOf(from: Jid): string {
-    return senderKey(from, this.#domains.globalHost);
+    return senderKey(from, this.#domains);
   }
 
   /** The address that the table is asked for: users by JID, everything else by domain. */
   #lookupKey(to: Jid): Jid {
     if (to.localpart === "") return to.bare;
-    return to.domainpart === this.#domains.globalHost ? to : parseJid(to.domainpart);
+    return isUserHost(to.domainpart, this.#domains) ? to : parseJid(to.domainpart);
+  }
+
+  /** True for somebody at a host that this datacenter serves, other than the global host. */
+  #isLocalUser({ localpart, domainpart }: Jid): boolean {
+    const { globalHost, hosts } = this.#domains;
+    return localpart !== "" && domainpart !== globalHost && hosts.has(domainpart);
   }
 
   /** True when the stanza is dealt with: it waits for what must arrive before it. */
@@ -502,7 +523,7 @@ export class Router {
       this.#forward(envelope, host);
       return true;
     }
-    if (this.#deliverHere(envelope, true)) return true;
+    if (this.#deliverHere(envelope, !this.#isLocalUser(key))) return true;
     this.#deps.locations.forget(key);
     return false;
   }
@@ -563,9 +584,8 @@ export class Router {
 
   /** True for what no client gets: requests to accounts, and all that is for hosts (RFC 6121 §8.5). */
   #isForServer({ kind, to }: Stanza): boolean {
-    const { hosts, globalHost } = this.#domains;
-    if (!hosts.has(to.domainpart)) return false;
-    if (to.localpart === "" || to.domainpart !== globalHost) return true;
+    if (!isUserHost(to.domainpart, this.#domains)) return false;
+    if (to.localpart === "") return true;
     return kind === "iq" && !(to instanceof FullJid);
   }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
@@ -81,6 +82,54 @@ Deno.test("Router sends what comes over a link to its own sender no further than
   await fixture.settled();
   assert.deepEqual(sent().slice(3).filter(([type]) => type !== "error"), []);
   assert.ok(sent().length <= 4, "one answer at most");
+});
+
+Deno.test("Router delivers to people of the local host here alone, whatever the table says", async () => {
+  const fixture = new RouterFixture();
+  const carol = "carol@dc1.example.com";
+  fixture.table.set(carol, "dc2.example.com");
+  fixture.cache.set(carol, "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, carol, { id: "1" }));
+  assert.equal(fixture.router.bouncing, 1);
+  fixture.clock.advance(250); // the first retry looks at this datacenter's nodes again
+  await fixture.settled();
+  assert.deepEqual(fixture.lookups, [carol]);
+  assert.equal(fixture.router.bouncing, 1);
+  fixture.local.set(carol, "delivered");
+  fixture.router.revealed(parseJid(`${carol}/desk`));
+  fixture.router.accept(stanza(ALICE, carol, { id: "2" }));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
+  assert.deepEqual(fixture.sent, []);
+  assert.equal(fixture.value("delivered_with_ttl"), 0, "no datacenter was looked for");
+});
+
+Deno.test("Router answers who writes to nobody at the local host, once nobody has come", async () => {
+  const fixture = new RouterFixture();
+  fixture.local.set(ALICE, "delivered");
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.router.accept(stanza(ALICE, "nobody@dc1.example.com"));
+  for (let i = 0; i < 100; i++) {
+    fixture.clock.advance(100);
+    await fixture.settled();
+  }
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
+  assert.deepEqual(fixture.sent, []);
+});
+
+Deno.test("Router keeps the order of each person of the local host, and lets them wait for themselves alone", async () => {
+  const fixture = new RouterFixture();
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  fixture.table.set(BOB, "dc2.example.com");
+  fixture.cache.set("dan@example.com", "dc2.example.com");
+  const [carol, erin] = ["carol@dc1.example.com/a", "erin@dc1.example.com/b"];
+  fixture.router.accept(stanza(carol, BOB, { id: "1" }));
+  fixture.router.accept(stanza(carol, "dan@example.com", { id: "2" }));
+  fixture.router.accept(stanza(erin, "dan@example.com", { id: "3" }));
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["3"]);
+  gate.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["3", "1", "2"]);
 });
 
 Deno.test("Router looks components up by domain, its own first", async () => {

@@ -92,7 +92,6 @@ Deno.test("a MESH hint keeps no component from its own datacenter, and takes no 
   await peer.say(peer.snapshot(1, claim(1, room, ""), claim(2, "intern.example.net", "")));
   assert.equal(await test.table.locate(domainJid(room)), DC3);
   assert.equal(test.publicKeys()["intern.example.net"], undefined, "ours is nobody's component");
-  assert.equal(test.metrics.value("causeway_replication_refused_total"), 1);
   await test.table.close();
 });
 

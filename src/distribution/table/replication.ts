@@ -117,12 +117,13 @@ export class Replication implements LinkTraffic {
 
   /** Sessions have been given their epochs: from now on they are claims. */
   claimed(account: Account, sessions: readonly OwnSession[]): void {
+    if (!this.#isForOthers(account.name)) return;
     for (const session of sessions) this.#append(this.#record("claim", account.name, session));
   }
 
   /** A session that was claimed has closed. */
   withdrawn(name: string, session: OwnSession): void {
-    this.#append(this.#record("withdraw", name, session));
+    if (this.#isForOthers(name)) this.#append(this.#record("withdraw", name, session));
   }
 
   /** Tells everybody at once: our endpoints are others now. */
@@ -140,6 +141,12 @@ export class Replication implements LinkTraffic {
     });
   }
 
+  /** People of other hosts than the global one are this datacenter's alone. */
+  #isForOthers(name: string): boolean {
+    const at = name.indexOf("@");
+    return at === -1 || name.slice(at + 1) === this.#deps.options.globalHost;
+  }
+
   #record(kind: TableRecord["kind"], name: string, session: OwnSession): TableRecord {
     const { number: sequence, epoch, resourcepart } = session;
     const isHidden = resourcepart === "" && this.#deps.publication.isHidden(name);
@@ -148,6 +155,7 @@ export class Replication implements LinkTraffic {
 
   *#claims(): IterableIterator<TableRecord> {
     for (const account of this.#deps.accounts.all()) {
+      if (!this.#isForOthers(account.name)) continue;
       for (const session of account.sessions) {
         if (session.epoch > 0) yield this.#record("claim", account.name, session);
       }
@@ -310,7 +318,9 @@ export class Replication implements LinkTraffic {
 
   /** A user of the global host, or a component that is none of our hosts and nobody's local host. */
   #mayClaim({ host }: Author, { name, resourcepart }: TableRecord): boolean {
-    const { globalHost, hosts } = this.#deps.options;
+    const { globalHost, localHost, hosts } = this.#deps.options;
+    // A host that several datacenters list is served in each: theirs is nothing to us, and no offence.
+    if (hosts.includes(name) && name !== globalHost && name !== localHost) return false;
     const jid = tryParseJid(resourcepart === "" ? name : fullJidKey(name, resourcepart));
     const isWellFormed = jid !== undefined && jid.bare.text === name &&
       jid.text === (resourcepart === "" ? name : fullJidKey(name, resourcepart));

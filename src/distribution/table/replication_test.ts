@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import {
   changesFrame,
+  decodeChanges,
   decodeLease,
   decodeSnapshot,
   FRAME_TYPE,
@@ -9,6 +10,8 @@ import {
   snapshotFrame,
 } from "../wire/mod.ts";
 import type { TableRecord } from "../wire/mod.ts";
+import { FullJid, parseJid } from "../../xmpp/mod.ts";
+import type { BareJid } from "../../xmpp/mod.ts";
 import { claim, TestAuthor } from "./_test_author.ts";
 import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
 
@@ -288,7 +291,7 @@ for (
     ["a name that is no JID", claim(1, "@", "phone")],
     ["the global host", claim(1, "example.com", "")],
     ["our local host", claim(1, DC1, "")],
-    ["another of our hosts", claim(1, "intern.example.net", "")],
+    ["a user of another of our hosts", claim(1, "bob@intern.example.net", "phone")],
     ["its own local host", claim(1, DC2, "")],
     ["a domain with a resource", claim(1, "echo.example.com", "x")],
   ] as const
@@ -301,6 +304,44 @@ for (
     await test.table.close();
   });
 }
+
+Deno.test("Replication passes over another datacenter's claim on a host that both serve", async () => {
+  const { test } = await followed(claim(1, "intern.example.net", ""));
+  assert.equal(test.publicKeys()["intern.example.net"], undefined);
+  assert.equal(test.metrics.value("causeway_replication_refused_total"), 0);
+  await test.table.close();
+});
+
+Deno.test("Replication tells other datacenters of no people of the local host or another of hosts", async () => {
+  const test = await started();
+  const people = ["alice@example.com", `carol@${DC1}`, "erin@intern.example.net"];
+  const session = (name: string) => new FullJid(parseJid(name).bare as BareJid, "desk");
+  const opened = people.map((name) => test.table.sessionOpened(session(name)));
+  await advance(test.clock, 10, 1);
+  await Promise.all(opened);
+  const keys = test.publicKeys();
+  for (const name of people) {
+    assert.equal(keys[`${name}/desk`], DC1, "this datacenter's nodes know");
+  }
+  const peer = new TestAuthor(test);
+  await peer.say(peer.lease({ endpoints: [] }));
+  const ask = { round: 1, applied: 0, chunk: 0, isRestart: true, wantsSnapshot: true };
+  await peer.say(positionFrame({ process: test.incarnation, ...ask }));
+  const closed = people.map((name) => test.table.sessionClosed(session(name)));
+  await advance(test.clock, 10, 1);
+  await Promise.all(closed);
+  const names = (type: number, decode: (frame: Uint8Array) => readonly TableRecord[]) =>
+    peer.frames.filter((frame) => frame[4] === type).flatMap(decode).map(({ name }) => name);
+  assert.deepEqual(
+    names(FRAME_TYPE.snapshot, (frame) => decodeSnapshot(frame, 0, frame.length).records),
+    ["alice@example.com"],
+  );
+  assert.deepEqual(
+    names(FRAME_TYPE.changes, (frame) => decodeChanges(frame, 0, frame.length).records),
+    ["alice@example.com"],
+  );
+  await test.table.close();
+});
 
 Deno.test("Replication ends a link whose changes have a gap, or whose snapshot has no beginning", async () => {
   const { test, peer } = await followed();
