@@ -3,8 +3,10 @@ import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { migrate, runSql } from "./sqlite_schema.ts";
+import { SqliteSubscriptionRequestStore } from "./sqlite_subscription_request_store.ts";
 import { SqliteUserStore } from "./sqlite_user_store.ts";
 import { wrapSqliteError } from "./storage_error.ts";
+import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { UserStore } from "./user_store.ts";
 
 const SECRET_BYTES = 32;
@@ -38,6 +40,11 @@ export class InternalStore {
   /** The accounts of one domain. */
   users(domainpart: string): UserStore {
     return new SqliteUserStore(this.#database, domainpart, this.path);
+  }
+
+  /** Requests for subscriptions that wait for their contacts, of all domains. */
+  subscriptionRequests(bounds?: RequestBounds): SubscriptionRequestStore {
+    return new SqliteSubscriptionRequestStore(this.#database, this.path, bounds);
   }
 
   /**

@@ -23,6 +23,15 @@ export const MIGRATIONS: readonly string[] = [
     name TEXT PRIMARY KEY,
     value BLOB NOT NULL
   ) STRICT, WITHOUT ROWID`,
+  `CREATE TABLE subscription_requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    requester TEXT NOT NULL,
+    contact TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    stanza BLOB NOT NULL,
+    UNIQUE (contact, requester)
+  ) STRICT`,
+  "CREATE INDEX subscription_requests_by_sender ON subscription_requests (sender)",
 ];
 
 /**

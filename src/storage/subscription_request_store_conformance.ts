@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import type {
+  RequestBounds,
+  SubscriptionRequest,
+  SubscriptionRequestStore,
+} from "./subscription_request_store.ts";
+
+/** One backend, empty, opened for one test. */
+export interface RequestStoreFixture extends AsyncDisposable {
+  /** Each call may be answered by an object of its own. */
+  requests(bounds?: RequestBounds): SubscriptionRequestStore;
+}
+
+/** A request that differs from others by its names and its text. */
+export function conformanceRequest(
+  requester: string,
+  contact: string,
+  { text = "hello", sender = requester } = {},
+): SubscriptionRequest {
+  const stanza = new TextEncoder().encode(
+    `<presence from='${requester}' to='${contact}' type='subscribe'>${text}</presence>`,
+  );
+  return { requester, contact, sender, stanza };
+}
+
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+
+/** Who asks `contact`, the oldest first. */
+async function requesters(store: SubscriptionRequestStore, contact: string): Promise<string[]> {
+  return (await store.ofContact(contact)).map(({ requester }) => requester);
+}
+
+type Check = (fixture: RequestStoreFixture) => Promise<void>;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  async "ofContact() gives back what keep() was given, the oldest first"(fixture) {
+    const store = fixture.requests();
+    const [first, second] = [conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)];
+    assert.equal(await store.keep([first]), 0);
+    assert.equal(await store.keep([second, conformanceRequest(BOB, ALICE)]), 0);
+    assert.deepEqual(await store.ofContact(BOB), [first, second]);
+    assert.deepEqual(await store.ofContact(CAROL), []);
+    assert.deepEqual(await store.contacts(), [ALICE, BOB]);
+    assert.equal(await store.count(), 3);
+  },
+
+  async "keep() puts the newest request of a pair in the place of the older one"(fixture) {
+    const store = fixture.requests();
+    await store.keep([conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)]);
+    const newer = conformanceRequest(ALICE, BOB, { text: "me again" });
+    assert.equal(await store.keep([newer]), 0);
+    assert.deepEqual(await requesters(store, BOB), [CAROL, ALICE]);
+    assert.deepEqual((await store.ofContact(BOB))[1], newer);
+  },
+
+  async "keep() makes room of the same sender, the oldest first"(fixture) {
+    const store = fixture.requests({ maxPerSender: 2 });
+    await store.keep([conformanceRequest(CAROL, "x@example.com")]);
+    const contacts = ["a", "b", "c", "d"].map((name) => `${name}@example.com`);
+    const displaced = await store.keep(contacts.map((each) => conformanceRequest(ALICE, each)));
+    assert.equal(displaced, 2);
+    assert.deepEqual(await store.contacts(), [contacts[2], contacts[3], "x@example.com"]);
+  },
+
+  async "a component's whole domain is one sender"(fixture) {
+    const store = fixture.requests({ maxPerSender: 1 });
+    const sender = "rooms.example.com";
+    await store.keep([
+      conformanceRequest(`a@${sender}`, BOB, { sender }),
+      conformanceRequest(`b@${sender}`, BOB, { sender }),
+    ]);
+    assert.deepEqual(await requesters(store, BOB), [`b@${sender}`]);
+  },
+
+  async "keep() makes room for the same contact, the oldest first"(fixture) {
+    const store = fixture.requests({ maxPerContact: 2 });
+    await store.keep([conformanceRequest(ALICE, CAROL)]);
+    const names = ["a", "b", "c"].map((name) => `${name}@example.com`);
+    assert.equal(await store.keep(names.map((each) => conformanceRequest(each, BOB))), 1);
+    assert.deepEqual(await requesters(store, BOB), names.slice(1));
+    assert.deepEqual(await requesters(store, CAROL), [ALICE]);
+  },
+
+  async "keep() makes room of all, the oldest first"(fixture) {
+    const store = fixture.requests({ maxRequests: 3 });
+    const names = ["a", "b", "c", "d", "e"].map((name) => `${name}@example.com`);
+    assert.equal(await store.keep(names.map((each) => conformanceRequest(each, each))), 2);
+    assert.deepEqual(await store.contacts(), names.slice(2));
+    assert.equal(await store.count(), 3);
+  },
+
+  async "remove() forgets pairs, and passes over what is not there"(fixture) {
+    const store = fixture.requests();
+    await store.keep([conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)]);
+    await store.remove([
+      { requester: ALICE, contact: BOB },
+      { requester: BOB, contact: ALICE },
+    ]);
+    assert.deepEqual(await requesters(store, BOB), [CAROL]);
+  },
+
+  async "removeSame() leaves a newer request of the pair"(fixture) {
+    const store = fixture.requests();
+    const [older, newer] = [
+      conformanceRequest(ALICE, BOB),
+      conformanceRequest(ALICE, BOB, { text: "me again" }),
+    ];
+    await store.keep([older]);
+    await store.keep([newer]);
+    await store.removeSame([older]);
+    assert.deepEqual(await store.ofContact(BOB), [newer]);
+    await store.removeSame([newer]);
+    assert.deepEqual(await store.ofContact(BOB), []);
+  },
+
+  async "two objects see each other's changes"(fixture) {
+    await fixture.requests().keep([conformanceRequest(ALICE, BOB)]);
+    assert.deepEqual(await requesters(fixture.requests(), BOB), [ALICE]);
+  },
+};
+
+/** Registers the tests that every `SubscriptionRequestStore` passes unchanged; `open` gives an empty backend. */
+export function subscriptionRequestStoreConformance(
+  name: string,
+  open: () => Promise<RequestStoreFixture>,
+): void {
+  for (const [behaviour, check] of Object.entries(CHECKS)) {
+    Deno.test(`${name}: ${behaviour}`, async () => {
+      await using fixture = await open();
+      await check(fixture);
+    });
+  }
+}
