@@ -14,6 +14,8 @@ import { resolveTable } from "../distribution/table/mod.ts";
 import { resolveListenerLimits } from "../net/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "../services/mod.ts";
+import { DEFAULT_MAX_REQUEST_BYTES } from "../services/subscriptions/mod.ts";
+import { resolveRequestBounds } from "../storage/mod.ts";
 import {
   DEFAULT_MAX_DIRECTED_PRESENCE,
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
@@ -222,6 +224,17 @@ for (const [option, limit] of LINK_LIMITS) {
     for (const value of [minValue, maxValue]) resolveLinksOptions({ [limit]: value! });
   });
 }
+
+Deno.test("the defaults of the file are those of kept subscription requests", () => {
+  const { keptRequests, keptRequestsPerSender, keptRequestsPerContact, keptRequestBytes } =
+    parse(SOUND).limits;
+  assert.deepEqual({
+    maxRequests: keptRequests,
+    maxPerSender: keptRequestsPerSender,
+    maxPerContact: keptRequestsPerContact,
+  }, resolveRequestBounds());
+  assert.equal(keptRequestBytes, DEFAULT_MAX_REQUEST_BYTES);
+});
 
 const EDGE_LIMITS = [
   [

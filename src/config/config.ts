@@ -95,6 +95,10 @@ export interface LimitsConfig {
   readonly maxSessionsPerAccount: number;
   readonly maxDirectedPresence: number;
   readonly maxPendingRequests: number;
+  readonly keptRequests: number;
+  readonly keptRequestsPerSender: number;
+  readonly keptRequestsPerContact: number;
+  readonly keptRequestBytes: number;
   /** Undefined: not limited. */
   readonly connectionsPerAddress: RateConfig | undefined;
   readonly loginsPerAddress: RateConfig | undefined;

@@ -170,6 +170,10 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     maxSessionsPerAccount: limits.max_sessions_per_account,
     maxDirectedPresence: limits.max_directed_presence,
     maxPendingRequests: limits.max_pending_requests,
+    keptRequests: limits.kept_requests,
+    keptRequestsPerSender: limits.kept_requests_per_sender,
+    keptRequestsPerContact: limits.kept_requests_per_contact,
+    keptRequestBytes: limits.kept_request_bytes,
     connectionsPerAddress: rate(
       limits.connection_rate_per_address,
       limits.connection_burst_per_address,

@@ -62,6 +62,19 @@ export const LIMITS = z.strictObject({
   max_pending_requests: integer(1, 1_000_000).default(1000).describe(
     "requests to the datacenter's own services that wait for their answer, at once",
   ),
+  kept_requests: integer(1, 10_000_000).default(10_000).describe(
+    "requests for subscriptions that the node keeps until their contacts answer them; one more takes the " +
+      "place of the oldest",
+  ),
+  kept_requests_per_sender: integer(1, 1_000_000).default(100).describe(
+    "of them, those of one account or one component; one more takes the place of the sender's oldest",
+  ),
+  kept_requests_per_contact: integer(1, 1_000_000).default(100).describe(
+    "of them, those for one account; one more takes the place of the oldest for it",
+  ),
+  kept_request_bytes: integer(256, 262_144).default(4096).describe(
+    "bytes of a request that is kept as it came; of a longer one the addresses are",
+  ),
   connection_rate_per_address: rate(
     100,
     "connections per second from one IP address (IPv6: from one /64), loopback not counted; for " +

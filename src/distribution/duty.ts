@@ -5,6 +5,8 @@ export interface Settler {
   held?(number: number): void;
   /** Told instead: this process ends without settling it, and whoever held it before sees to it. */
   leftOpen?(number: number): void;
+  /** Told instead: it found nobody who has it for good, and stays with the one who is told, who keeps it. */
+  stays?(number: number): void;
 }
 
 /** The duty to tell somebody, once, what became of a stanza. */
@@ -55,6 +57,18 @@ export class Duty {
     const settler = this.#settler;
     this.#settler = undefined;
     settler?.leftOpen?.(this.#number);
+  }
+
+  /** True when somebody keeps the stanza whatever becomes of it here: nobody else need hold or answer it. */
+  get hasKeeper(): boolean {
+    return this.#settler?.stays !== undefined;
+  }
+
+  /** Leaves the stanza to the one who keeps it. */
+  leaveToKeeper(): void {
+    const settler = this.#settler;
+    this.#settler = undefined;
+    settler?.stays?.(this.#number);
   }
 
   /** Takes over what `other` had to tell, in whose place this one stands. */

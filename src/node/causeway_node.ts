@@ -5,7 +5,7 @@ import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
-import { Envelope } from "../distribution/mod.ts";
+import { Envelope, isUserHost } from "../distribution/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
@@ -14,6 +14,7 @@ import { formatAddress } from "../net/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import { HostServices } from "../services/mod.ts";
+import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
 import {
   ComponentRegistry,
@@ -33,6 +34,7 @@ import {
   adminOptions,
   handoverOptions,
   managementOptions,
+  requestBounds,
   routerBounds,
   serviceBounds,
   sessionBounds,
@@ -89,6 +91,7 @@ export class CausewayNode {
   readonly #sessions: SessionRegistry;
   readonly #components: ComponentRegistry;
   readonly #services: HostServices;
+  readonly #requests: SubscriptionRequests;
   readonly #edge: Edge;
   readonly #management: StreamManagement<C2sSession> | undefined;
   readonly #resumption: Resumption | undefined;
@@ -144,6 +147,7 @@ export class CausewayNode {
         arrived: (jid, priority) => void this.#table.sessionPriority(jid, priority), // never rejects
         available: (jid) => {
           if (this.#table.hasNeighbours) this.#router.copy(accountProbe(jid));
+          this.#requests.becameAvailable(jid);
         },
       },
       accountIq: (stanza) => local.askServices(stanza),
@@ -181,12 +185,28 @@ export class CausewayNode {
       services: this.#services,
       answer: (reply, request) => this.#router.answer(reply, request),
     });
+    const accounts = new Map([...hosts].map((host) => [host, this.#store.users(host)]));
     const domains: Domains = {
       globalHost,
       localHost,
       hosts,
       isOtherLocalHost: (domain) => this.#links?.isOtherLocalHost(domain) ?? false,
     };
+    const { maxBytes, ...bounds } = requestBounds(config);
+    this.#requests = new SubscriptionRequests({
+      store: this.#store.subscriptionRequests(bounds),
+      exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+      isHere: (contact) => this.#sessions.ofAccount(contact).length > 0,
+      locate: (contact) => this.#table.locate(contact),
+      route: (request, kept, entry) => this.#router.acceptKept(request, kept, entry),
+      deliver: (to, request) => this.#sessions.find(to)?.send(request) ?? false,
+      senderOf: ({ text, domainpart }) =>
+        isUserHost(domainpart, domains) || domains.isOtherLocalHost(domainpart) ? text : domainpart,
+      maxBytes,
+      metrics,
+      logger: log,
+      clock,
+    });
     this.#router = new Router({
       domains,
       messageTtl: config.globalDistrib.messageTtl,
@@ -218,6 +238,7 @@ export class CausewayNode {
         metrics,
         budget: places.handover,
       }, handoverOptions(config)),
+      requests: this.#requests,
       clock,
       metrics,
       log,
@@ -268,7 +289,7 @@ export class CausewayNode {
     this.#certificates = new Certificates({ metrics, log, clock });
     const { enumerationSecret } = config.auth;
     this.#edge = new Edge({
-      accounts: new Map([...hosts].map((host) => [host, this.#store.users(host)])),
+      accounts,
       enumerationSecret: enumerationSecret === undefined
         ? this.#store.secret("enumeration")
         : new TextEncoder().encode(enumerationSecret.reveal()),
@@ -357,6 +378,7 @@ export class CausewayNode {
       this.#log.warn("node.makes-room", { waitingBytes: this.#budget.total.bytes });
       this.#management?.makeRoom();
     });
+    await this.#requests.start();
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -411,6 +433,7 @@ export class CausewayNode {
     await this.#links?.drain(budget.halfMs(), routed);
     await this.#cluster?.drain(budget.halfMs(), routed);
     await drainRouter();
+    await wait("requests", this.#requests.close());
     await wait("table", this.#table.close());
     // What a peer that does not answer leaves half open ends with the process.
     const ends = [this.#links?.close(), this.#cluster?.close(), this.#admin.close()];
@@ -469,6 +492,7 @@ export class CausewayNode {
 
   /** The table has `keys` anew: what waits for them may go now. */
   #tableChanged(keys: readonly string[]): void {
+    for (const key of keys) this.#requests.revealed(key);
     if (this.#router.bouncing === 0) return;
     for (const key of keys) this.#router.revealed(parseJid(key));
   }

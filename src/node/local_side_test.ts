@@ -103,6 +103,22 @@ Deno.test("LocalSide settles what a session took, and leaves what nobody took", 
   assert.deepEqual(fixture.settled, [7]);
 });
 
+Deno.test("LocalSide leaves what somebody keeps to them, whatever its client acknowledges", () => {
+  for (const outcome of ["delivered", "ignored", "no-session"] as const) {
+    const fixture = new Fixture();
+    fixture.session = outcome;
+    fixture.keeps = outcome === "delivered";
+    const told: string[] = [];
+    const envelope = fixture.envelope("b@example.com");
+    envelope.settler = { settle: () => told.push("settle"), stays: () => told.push("stays") };
+    assert.equal(fixture.local.deliver(envelope), outcome);
+    assert.deepEqual(told, outcome === "delivered" ? ["stays"] : []);
+    if (outcome === "delivered") envelope.acknowledged();
+    assert.equal(envelope.hasKeeper, outcome !== "delivered", "routing goes on with it");
+    assert.equal(told.includes("settle"), false);
+  }
+});
+
 Deno.test("LocalSide lets a service's answer take over the duty of the request, at once or later", () => {
   for (const isLater of [false, true]) {
     const fixture = new Fixture();

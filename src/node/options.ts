@@ -7,6 +7,8 @@ import type { TableOptions } from "../distribution/table/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
 import type { HostServicesOptions } from "../services/mod.ts";
+import type { SubscriptionRequestsOptions } from "../services/subscriptions/mod.ts";
+import type { RequestBounds } from "../storage/mod.ts";
 import { EdgeRates, RESENDING_MS } from "../xmpp/mod.ts";
 import type {
   AdmissionLimits,
@@ -207,6 +209,18 @@ export function sessionBounds(
   { limits }: Config,
 ): Required<Pick<SessionRegistryOptions, "maxSessionsPerAccount">> {
   return { maxSessionsPerAccount: limits.maxSessionsPerAccount };
+}
+
+/** What the configuration says about requests for subscriptions that are kept. */
+export function requestBounds(
+  { limits }: Config,
+): Required<RequestBounds & Pick<SubscriptionRequestsOptions, "maxBytes">> {
+  return {
+    maxPerSender: limits.keptRequestsPerSender,
+    maxPerContact: limits.keptRequestsPerContact,
+    maxRequests: limits.keptRequests,
+    maxBytes: limits.keptRequestBytes,
+  };
 }
 
 /** What the configuration says about requests to the services of the datacenter. */

@@ -11,6 +11,7 @@ import {
   linksOptions,
   managementOptions,
   portLimits,
+  requestBounds,
   resumptionOptions,
   routerBounds,
   serviceBounds,
@@ -36,6 +37,10 @@ max_connections_per_address = 37
 max_sessions_per_account = 38
 max_directed_presence = 39
 max_pending_requests = 40
+kept_requests = 1001
+kept_requests_per_sender = 1002
+kept_requests_per_contact = 1003
+kept_request_bytes = 1004
 connection_rate_per_address = 41
 connection_burst_per_address = 42
 login_rate_per_address = 43
@@ -256,6 +261,12 @@ Deno.test("clients, accounts, services and ports get the bounds of the file", ()
   assert.deepEqual(clientBounds(CONFIG), { maxDirectedPresence: 39 });
   assert.deepEqual(sessionBounds(CONFIG), { maxSessionsPerAccount: 38 });
   assert.deepEqual(serviceBounds(CONFIG), { maxPendingRequests: 40 });
+  assert.deepEqual(requestBounds(CONFIG), {
+    maxRequests: 1001,
+    maxPerSender: 1002,
+    maxPerContact: 1003,
+    maxBytes: 1004,
+  });
 });
 
 Deno.test("portLimits() gives a port the bounds of the file, and no handshake longer than a login", () => {

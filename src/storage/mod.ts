@@ -4,6 +4,7 @@ export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";
 export type {
   RequestBounds,
+  RequestChange,
   RequestPair,
   SubscriptionRequest,
   SubscriptionRequestStore,

@@ -29,6 +29,9 @@ export const MIGRATIONS: readonly string[] = [
     contact TEXT NOT NULL,
     sender TEXT NOT NULL,
     stanza BLOB NOT NULL,
+    origin TEXT NOT NULL,
+    process INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
     UNIQUE (contact, requester)
   ) STRICT`,
   "CREATE INDEX subscription_requests_by_sender ON subscription_requests (sender)",

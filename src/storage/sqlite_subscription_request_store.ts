@@ -3,7 +3,7 @@ import { runSql } from "./sqlite_schema.ts";
 import { wrapSqliteError } from "./storage_error.ts";
 import type {
   RequestBounds,
-  RequestPair,
+  RequestChange,
   SubscriptionRequest,
   SubscriptionRequestStore,
 } from "./subscription_request_store.ts";
@@ -25,51 +25,28 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
   // The methods are asynchronous by contract; SQLite answers at once, and what it throws rejects.
 
   // deno-lint-ignore require-await
-  async keep(requests: readonly SubscriptionRequest[]): Promise<number> {
-    return this.#write("keep a subscription request in", () => {
+  async change(changes: readonly RequestChange[]): Promise<number> {
+    return this.#write(() => {
       let displaced = 0;
-      for (const { requester, contact, sender, stanza } of requests) {
-        this.#run(
-          `INSERT OR REPLACE INTO subscription_requests (requester, contact, sender, stanza)
-            VALUES (?, ?, ?, ?)`,
-          [requester, contact, sender, stanza],
-        );
-        displaced += this.#trim("sender", sender, this.#bounds.maxPerSender);
-        displaced += this.#trim("contact", contact, this.#bounds.maxPerContact);
-      }
+      for (const change of changes) displaced += this.#apply(change);
       return displaced + this.#trimAll();
-    });
-  }
-
-  // deno-lint-ignore require-await
-  async remove(pairs: readonly RequestPair[]): Promise<void> {
-    this.#write("remove a subscription request from", () => {
-      const sql = "DELETE FROM subscription_requests WHERE contact = ? AND requester = ?";
-      for (const { requester, contact } of pairs) this.#run(sql, [contact, requester]);
-    });
-  }
-
-  // deno-lint-ignore require-await
-  async removeSame(requests: readonly SubscriptionRequest[]): Promise<void> {
-    this.#write("remove a subscription request from", () => {
-      const sql =
-        "DELETE FROM subscription_requests WHERE contact = ? AND requester = ? AND stanza = ?";
-      for (const { requester, contact, stanza } of requests) {
-        this.#run(sql, [contact, requester, stanza]);
-      }
     });
   }
 
   // deno-lint-ignore require-await
   async ofContact(contact: string): Promise<readonly SubscriptionRequest[]> {
     return this.#read(() => {
-      const sql = `SELECT requester, sender, stanza FROM subscription_requests
+      const sql = `SELECT requester, sender, stanza, origin, process, sequence
+        FROM subscription_requests
         WHERE contact = ? ORDER BY id`;
       return this.#prepare(sql).all(contact).map((row) => ({
         requester: String(row["requester"]),
         contact,
         sender: String(row["sender"]),
         stanza: row["stanza"] as Uint8Array, // STRICT: a BLOB
+        origin: String(row["origin"]),
+        process: Number(row["process"]),
+        sequence: Number(row["sequence"]),
       }));
     });
   }
@@ -85,6 +62,37 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
   // deno-lint-ignore require-await
   async count(): Promise<number> {
     return this.#read(() => this.#count());
+  }
+
+  /** Gives the number of requests that had to go. */
+  #apply(change: RequestChange): number {
+    switch (change.kind) {
+      case "keep":
+        return this.#keep(change.request);
+      case "remove": {
+        const sql = "DELETE FROM subscription_requests WHERE contact = ? AND requester = ?";
+        this.#run(sql, [change.pair.contact, change.pair.requester]);
+        return 0;
+      }
+      case "remove-same": {
+        const { requester, contact, stanza } = change.request;
+        const sql =
+          "DELETE FROM subscription_requests WHERE contact = ? AND requester = ? AND stanza = ?";
+        this.#run(sql, [contact, requester, stanza]);
+        return 0;
+      }
+      default:
+        return change satisfies never;
+    }
+  }
+
+  #keep(request: SubscriptionRequest): number {
+    const { requester, contact, sender, stanza, origin, process, sequence } = request;
+    const sql = `INSERT OR REPLACE INTO subscription_requests
+      (requester, contact, sender, stanza, origin, process, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)`;
+    this.#run(sql, [requester, contact, sender, stanza, origin, process, sequence]);
+    return this.#trim("sender", sender, this.#bounds.maxPerSender) +
+      this.#trim("contact", contact, this.#bounds.maxPerContact);
   }
 
   /** Removes the oldest with this value in `column` past the newest `max`; gives their number. */
@@ -127,7 +135,7 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
   }
 
   /** All that `work` changes reaches the disk once, or not at all. */
-  #write<T>(action: string, work: () => T): T {
+  #write<T>(work: () => T): T {
     try {
       runSql(this.#database, "BEGIN IMMEDIATE");
       const result = work();
@@ -136,7 +144,7 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     } catch (thrown) {
       // A full disk has ended the transaction already, and a closed database has none.
       if (this.#database.isOpen && this.#database.isTransaction) runSql(this.#database, "ROLLBACK");
-      throw wrapSqliteError(thrown, action, this.#path);
+      throw wrapSqliteError(thrown, "change the subscription requests in", this.#path);
     }
   }
 

@@ -26,7 +26,7 @@ subscriptionRequestStoreConformance("SqliteSubscriptionRequestStore", open);
 Deno.test("SqliteSubscriptionRequestStore has what it kept when the file is opened again", async () => {
   await using fixture = await open();
   const request = conformanceRequest("alice@example.com", "bob@example.com");
-  await fixture.requests().keep([request]);
+  await fixture.requests().change([{ kind: "keep", request }]);
   fixture.store.close();
   using again = new InternalStore({ path: fixture.path });
   assert.deepEqual(await again.subscriptionRequests().ofContact(request.contact), [request]);
@@ -37,7 +37,12 @@ Deno.test("SqliteSubscriptionRequestStore rejects when its file is closed", asyn
   const requests = fixture.requests();
   fixture.store.close();
   const request = conformanceRequest("alice@example.com", "bob@example.com");
-  for (const attempt of [() => requests.keep([request]), () => requests.ofContact("x")]) {
+  for (
+    const attempt of [
+      () => requests.change([{ kind: "keep", request }]),
+      () => requests.ofContact("x"),
+    ]
+  ) {
     await assert.rejects(attempt, { name: "CausewayError" });
   }
 });

@@ -8,10 +8,22 @@ export interface SubscriptionRequest {
   readonly sender: string;
   /** The presence stanza as it goes to the contact. */
   readonly stanza: Uint8Array;
+  /** Where it entered the mesh: local host, incarnation and number there. */
+  readonly origin: string;
+  readonly process: number;
+  readonly sequence: number;
 }
 
 /** Which requests are meant: at most one is kept for each pair. */
 export type RequestPair = Pick<SubscriptionRequest, "requester" | "contact">;
+
+/** One step in what is kept. */
+export type RequestChange =
+  | { readonly kind: "keep"; readonly request: SubscriptionRequest }
+  /** Forgets the request of the pair, if there is one. */
+  | { readonly kind: "remove"; readonly pair: RequestPair }
+  /** Forgets this very request: one with another stanza, which has come since, stays. */
+  | { readonly kind: "remove-same"; readonly request: SubscriptionRequest };
 
 /** Requests that are kept at once. */
 export interface RequestBounds {
@@ -38,12 +50,11 @@ export function resolveRequestBounds(bounds: RequestBounds = {}): Required<Reque
  * cannot do it. What was reported as done is on the disk.
  */
 export interface SubscriptionRequestStore {
-  /** Keeps all of `requests`, in their order. Resolves to the number of others that had to go for want of room. */
-  keep(requests: readonly SubscriptionRequest[]): Promise<number>;
-  /** Forgets the request of each pair; pairs without one are passed over. */
-  remove(pairs: readonly RequestPair[]): Promise<void>;
-  /** Forgets these very requests: one with another stanza, which has come since, stays. */
-  removeSame(requests: readonly SubscriptionRequest[]): Promise<void>;
+  /**
+   * Takes all of `changes`, in their order, or none. Resolves to the number of requests that had to go for
+   * want of room.
+   */
+  change(changes: readonly RequestChange[]): Promise<number>;
   /** The requests for a contact, the oldest first. */
   ofContact(contact: string): Promise<readonly SubscriptionRequest[]>;
   /** Everybody for whom a request is kept, each once. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type {
   RequestBounds,
+  RequestChange,
   SubscriptionRequest,
   SubscriptionRequestStore,
 } from "./subscription_request_store.ts";
@@ -20,10 +21,16 @@ export function conformanceRequest(
   const stanza = new TextEncoder().encode(
     `<presence from='${requester}' to='${contact}' type='subscribe'>${text}</presence>`,
   );
-  return { requester, contact, sender, stanza };
+  const entry = { origin: "dc1.example.com", process: 2 ** 52 - 1, sequence: 7 };
+  return { requester, contact, sender, stanza, ...entry };
 }
 
 const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+
+/** The changes that keep `requests`. */
+function keep(...requests: readonly SubscriptionRequest[]): RequestChange[] {
+  return requests.map((request) => ({ kind: "keep", request }));
+}
 
 /** Who asks `contact`, the oldest first. */
 async function requesters(store: SubscriptionRequestStore, contact: string): Promise<string[]> {
@@ -33,31 +40,33 @@ async function requesters(store: SubscriptionRequestStore, contact: string): Pro
 type Check = (fixture: RequestStoreFixture) => Promise<void>;
 
 const CHECKS: Readonly<Record<string, Check>> = {
-  async "ofContact() gives back what keep() was given, the oldest first"(fixture) {
+  async "ofContact() gives back what was kept, the oldest first"(fixture) {
     const store = fixture.requests();
     const [first, second] = [conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)];
-    assert.equal(await store.keep([first]), 0);
-    assert.equal(await store.keep([second, conformanceRequest(BOB, ALICE)]), 0);
+    assert.equal(await store.change(keep(first)), 0);
+    assert.equal(await store.change(keep(second, conformanceRequest(BOB, ALICE))), 0);
     assert.deepEqual(await store.ofContact(BOB), [first, second]);
     assert.deepEqual(await store.ofContact(CAROL), []);
     assert.deepEqual(await store.contacts(), [ALICE, BOB]);
     assert.equal(await store.count(), 3);
   },
 
-  async "keep() puts the newest request of a pair in the place of the older one"(fixture) {
+  async "change() puts the newest request of a pair in the place of the older one"(fixture) {
     const store = fixture.requests();
-    await store.keep([conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)]);
+    await store.change(keep(conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)));
     const newer = conformanceRequest(ALICE, BOB, { text: "me again" });
-    assert.equal(await store.keep([newer]), 0);
+    assert.equal(await store.change(keep(newer)), 0);
     assert.deepEqual(await requesters(store, BOB), [CAROL, ALICE]);
     assert.deepEqual((await store.ofContact(BOB))[1], newer);
   },
 
-  async "keep() makes room of the same sender, the oldest first"(fixture) {
+  async "change() makes room of the same sender, the oldest first"(fixture) {
     const store = fixture.requests({ maxPerSender: 2 });
-    await store.keep([conformanceRequest(CAROL, "x@example.com")]);
+    await store.change(keep(conformanceRequest(CAROL, "x@example.com")));
     const contacts = ["a", "b", "c", "d"].map((name) => `${name}@example.com`);
-    const displaced = await store.keep(contacts.map((each) => conformanceRequest(ALICE, each)));
+    const displaced = await store.change(
+      keep(...contacts.map((each) => conformanceRequest(ALICE, each))),
+    );
     assert.equal(displaced, 2);
     assert.deepEqual(await store.contacts(), [contacts[2], contacts[3], "x@example.com"]);
   },
@@ -65,56 +74,73 @@ const CHECKS: Readonly<Record<string, Check>> = {
   async "a component's whole domain is one sender"(fixture) {
     const store = fixture.requests({ maxPerSender: 1 });
     const sender = "rooms.example.com";
-    await store.keep([
-      conformanceRequest(`a@${sender}`, BOB, { sender }),
-      conformanceRequest(`b@${sender}`, BOB, { sender }),
-    ]);
+    await store.change(
+      keep(
+        conformanceRequest(`a@${sender}`, BOB, { sender }),
+        conformanceRequest(`b@${sender}`, BOB, { sender }),
+      ),
+    );
     assert.deepEqual(await requesters(store, BOB), [`b@${sender}`]);
   },
 
-  async "keep() makes room for the same contact, the oldest first"(fixture) {
+  async "change() makes room for the same contact, the oldest first"(fixture) {
     const store = fixture.requests({ maxPerContact: 2 });
-    await store.keep([conformanceRequest(ALICE, CAROL)]);
+    await store.change(keep(conformanceRequest(ALICE, CAROL)));
     const names = ["a", "b", "c"].map((name) => `${name}@example.com`);
-    assert.equal(await store.keep(names.map((each) => conformanceRequest(each, BOB))), 1);
+    assert.equal(
+      await store.change(keep(...names.map((each) => conformanceRequest(each, BOB)))),
+      1,
+    );
     assert.deepEqual(await requesters(store, BOB), names.slice(1));
     assert.deepEqual(await requesters(store, CAROL), [ALICE]);
   },
 
-  async "keep() makes room of all, the oldest first"(fixture) {
+  async "change() makes room of all, the oldest first"(fixture) {
     const store = fixture.requests({ maxRequests: 3 });
     const names = ["a", "b", "c", "d", "e"].map((name) => `${name}@example.com`);
-    assert.equal(await store.keep(names.map((each) => conformanceRequest(each, each))), 2);
+    assert.equal(
+      await store.change(keep(...names.map((each) => conformanceRequest(each, each)))),
+      2,
+    );
     assert.deepEqual(await store.contacts(), names.slice(2));
     assert.equal(await store.count(), 3);
   },
 
-  async "remove() forgets pairs, and passes over what is not there"(fixture) {
+  async "change() forgets pairs, and passes over what is not there"(fixture) {
     const store = fixture.requests();
-    await store.keep([conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)]);
-    await store.remove([
-      { requester: ALICE, contact: BOB },
-      { requester: BOB, contact: ALICE },
+    await store.change(keep(conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)));
+    await store.change([
+      { kind: "remove", pair: { requester: ALICE, contact: BOB } },
+      { kind: "remove", pair: { requester: BOB, contact: ALICE } },
     ]);
     assert.deepEqual(await requesters(store, BOB), [CAROL]);
   },
 
-  async "removeSame() leaves a newer request of the pair"(fixture) {
+  async "change() with remove-same leaves a newer request of the pair"(fixture) {
     const store = fixture.requests();
     const [older, newer] = [
       conformanceRequest(ALICE, BOB),
       conformanceRequest(ALICE, BOB, { text: "me again" }),
     ];
-    await store.keep([older]);
-    await store.keep([newer]);
-    await store.removeSame([older]);
+    await store.change(keep(older));
+    await store.change(keep(newer));
+    await store.change([{ kind: "remove-same", request: older }]);
     assert.deepEqual(await store.ofContact(BOB), [newer]);
-    await store.removeSame([newer]);
+    await store.change([{ kind: "remove-same", request: newer }]);
     assert.deepEqual(await store.ofContact(BOB), []);
   },
 
+  async "change() takes its steps in order"(fixture) {
+    const store = fixture.requests();
+    const [request, pair] = [conformanceRequest(ALICE, BOB), { requester: ALICE, contact: BOB }];
+    await store.change([...keep(request), { kind: "remove", pair }]);
+    assert.equal(await store.count(), 0);
+    await store.change([{ kind: "remove", pair }, ...keep(request)]);
+    assert.equal(await store.count(), 1);
+  },
+
   async "two objects see each other's changes"(fixture) {
-    await fixture.requests().keep([conformanceRequest(ALICE, BOB)]);
+    await fixture.requests().change(keep(conformanceRequest(ALICE, BOB)));
     assert.deepEqual(await requesters(fixture.requests(), BOB), [ALICE]);
   },
 };

@@ -4,7 +4,7 @@ import { parseJid } from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaKind, StanzaType } from "../../xmpp/mod.ts";
 import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
-import type { LocalOutcome } from "./ports.ts";
+import type { LocalOutcome, RequestKeeper } from "./ports.ts";
 import { Router } from "./router.ts";
 import type { RouterOptions } from "./router.ts";
 
@@ -33,6 +33,8 @@ export class RouterFixture {
   readonly kept = new Map<string, boolean | "full">();
   /** What waits behind others. */
   readonly waiting: Envelope[] = [];
+  /** What becomes of requests for subscriptions; undefined: they are kept nowhere. */
+  requests: RequestKeeper | undefined;
   /** While set, lookups wait for it. */
   gate: Promise<void> | undefined;
   readonly router: Router;
@@ -48,6 +50,7 @@ export class RouterFixture {
       ...options,
     }, {
       process: OWN_PROCESS,
+      requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
       clock: this.clock,
       metrics: this.metrics,
       random: { unit: () => 0.5 },

@@ -20,9 +20,12 @@ class SharedDuty implements Settler {
 
 /**
  * Makes `count` copies of `envelope` beside itself, for other nodes of this datacenter. The duty that
- * it had is done when it and all its copies are settled.
+ * it had is done when it and all its copies are settled. One that somebody keeps is lost with no copy.
  */
 export function copyEnvelope(envelope: Envelope, count: number): readonly Envelope[] {
+  if (envelope.hasKeeper) {
+    return Array.from({ length: count }, () => new Envelope({ ...envelope, isCopy: true }));
+  }
   const duty = new Envelope(envelope);
   duty.adoptDuty(envelope);
   const shared = new SharedDuty(duty, count + 1);

@@ -6,6 +6,7 @@ export { DatacenterSide } from "./datacenter_side.ts";
 export type { OwnSessions } from "./placement.ts";
 export type {
   Handover,
+  Keeper,
   LocalDelivery,
   LocalOutcome,
   Locations,
@@ -14,6 +15,8 @@ export type {
   Outbound,
   Placement,
   Placements,
+  RequestKeeper,
+  StanzaEntry,
 } from "./ports.ts";
 export { DEFAULT_MAX_PAIRS } from "./repeat_filter.ts";
 export { DEFAULT_MAX_STANZAS } from "./resend_filter.ts";

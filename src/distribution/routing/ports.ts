@@ -1,5 +1,6 @@
-import type { Jid, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import type { Envelope } from "../envelope.ts";
+import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { Settler } from "../mod.ts";
+import type { Envelope, EnvelopeFields } from "../envelope.ts";
 import type { OwnSessions } from "./placement.ts";
 
 /** The lanes to other datacenters, as routing sees them. */
@@ -68,6 +69,24 @@ export type NodeOutcome = "delivered" | "no-session" | "ignored" | StanzaErrorCo
 
 /** The same of the whole datacenter's side: `handed-over` when another node of it has the envelope. */
 export type LocalOutcome = NodeOutcome | "handed-over";
+
+/** Keeps requests for subscriptions until their contacts have answered them (RFC 6121 §3.1.3). */
+export interface RequestKeeper {
+  /**
+   * Takes note of presence that manages a subscription, before it is routed to a person. A promise when
+   * the stanza is to be kept: it resolves when that is done, to the one who keeps it, or to undefined when
+   * it could not be. Never rejects.
+   *
+   * @param entry comes back with a request that is routed again
+   */
+  note(stanza: Stanza, entry: StanzaEntry): Promise<Keeper | undefined> | undefined;
+}
+
+/** Where a stanza entered the mesh, as its envelope says. */
+export type StanzaEntry = Pick<EnvelopeFields, "origin" | "process" | "sequence">;
+
+/** Who keeps a stanza whatever becomes of it here. */
+export type Keeper = Settler & { stays(): void };
 
 /** Sessions, components and services connected to this datacenter. */
 export interface LocalDelivery {

@@ -14,7 +14,14 @@ import type { Decision, Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
 import { holdersOf } from "./holders_of.ts";
-import type { LocalDelivery, Locations, Outbound } from "./ports.ts";
+import type {
+  Keeper,
+  LocalDelivery,
+  Locations,
+  Outbound,
+  RequestKeeper,
+  StanzaEntry,
+} from "./ports.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
@@ -47,6 +54,8 @@ export interface RouterDeps {
   readonly outbound: Outbound;
   readonly locations: Locations;
   readonly local: LocalDelivery;
+  /** @default requests for subscriptions are routed like messages */
+  readonly requests?: RequestKeeper;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log?: Logger;
@@ -188,6 +197,17 @@ export class Router {
   copy(stanza: Stanza): void {
     const envelope = this.#envelop(stanza);
     this.#submit(new Envelope({ ...envelope, isCopy: true }), -1);
+  }
+
+  /**
+   * Takes a request for a subscription that `keeper` has kept from before, to bring it to its contact.
+   * @param entry as the keeper was told with the request
+   */
+  acceptKept(stanza: Stanza, keeper: Keeper, entry: StanzaEntry): void {
+    const envelope = this.#envelop(stanza, keeper, 0, true);
+    // Others believe of another datacenter's people only what entered there.
+    const isAnothers = this.#domains.isOtherLocalHost(stanza.from.domainpart);
+    this.#submit(isAnothers ? new Envelope({ ...envelope, ...entry }, keeper) : envelope, -1);
   }
 
   /** Takes what a service here answers to `request`, whose duty to settle the answer takes over. */
@@ -389,6 +409,32 @@ export class Router {
       return undefined;
     }
     const decision = decide(from, to, this.#domains);
+    if (envelope.stanza.kind === "presence") {
+      const noted = this.#noteSubscription(envelope, decision);
+      if (noted !== undefined) return noted;
+    }
+    return this.#routeBy(decision, envelope);
+  }
+
+  /** Has a request for a subscription kept before it is routed, which is then its keeper's duty. */
+  #noteSubscription(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const { requests } = this.#deps;
+    const { stanza } = envelope;
+    if (requests === undefined || envelope.isCopy || envelope.hasKeeper) return undefined;
+    if (!isSubscription(stanza) || !(decision === "user" || decision === "local-user")) {
+      return undefined;
+    }
+    return requests.note(stanza, envelope)?.then((keeper) => {
+      if (keeper !== undefined) {
+        envelope.settle();
+        envelope.settler = keeper;
+      }
+      return this.#routeBy(decision, envelope) ?? DONE;
+    });
+  }
+
+  #routeBy(decision: Decision, envelope: Envelope): Promise<Finish> | undefined {
+    const { to } = envelope.stanza;
     if (envelope.isHandedOver) {
       this.#deliverHandedOver(envelope, decision);
       return undefined;
@@ -507,7 +553,7 @@ export class Router {
       else this.#forward(envelope, host);
       return;
     }
-    if (this.#bounce?.holds(key) === true) {
+    if (this.#bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
       // Presence and answers wait where there may be a route, lest they overtake; else there is none.
       const waits = host === null ? isBounceable(envelope.stanza) : !this.#bounce.flush(key);
       if (waits) return this.#bounce.hold(envelope, key);
@@ -593,7 +639,7 @@ export class Router {
     if (decision === "outside") {
       return this.#refuse(envelope, "remote-server-not-found", "no-route");
     }
-    if (this.#bounce !== undefined && isBounceable(envelope.stanza)) {
+    if (this.#bounce !== undefined && isBounceable(envelope.stanza) && !envelope.hasKeeper) {
       return this.#bounce.hold(envelope, key);
     }
     this.#refuse(envelope, "service-unavailable", "no-route");
@@ -625,7 +671,9 @@ export class Router {
   #refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
     if (this.#isStopping && envelope.isHeldBefore) return this.#leaveOpen(envelope);
     const { stanza } = envelope;
-    const isSilent = isReply(stanza) || (stanza.kind === "presence" && !isSubscription(stanza));
+    // RFC 6121 §8.5.1: whether there is such an account, and whether it is online, shows in no error.
+    const isSilent = isReply(stanza) ||
+      (stanza.kind === "presence" && !(isSubscription(stanza) && !this.#isPerson(stanza.to)));
     const reply = isSilent ? undefined : errorReply(stanza, condition);
     if (reply === undefined) {
       const isWithoutRoom = envelope.isOwed && condition === "resource-constraint";
@@ -649,7 +697,13 @@ export class Router {
     envelope.leaveOpen();
   }
 
+  /** True for the address of somebody who would log in at this datacenter, existing or not. */
+  #isPerson({ localpart, domainpart }: Jid): boolean {
+    return localpart !== "" && isUserHost(domainpart, this.#domains);
+  }
+
   #drop(envelope: Envelope, reason: DropReason): void {
+    if (envelope.hasKeeper) return envelope.leaveToKeeper();
     this.#metrics.dropped[reason].inc();
     this.#log.debug("routing.dropped", { reason, kind: envelope.stanza.kind });
     envelope.settle();
@@ -674,6 +728,9 @@ export class Router {
     if (this.bouncing > 0) this.revealed(from);
   }
 }
+
+/** Nothing is left to do for a stanza once its turn has come. */
+const DONE: Finish = () => {};
 
 /** What is worth holding: messages, IQ requests and presence subscriptions (`design.md` §5). */
 function isBounceable(stanza: Stanza): boolean {

@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import type { PresenceType } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+
+const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+
+function presence(type: PresenceType, id = "1", to = BOB) {
+  return stanza(ALICE, to, { kind: "presence", type, id });
+}
+
+/** A router whose keeper writes when it is told to. */
+class Fixture extends RouterFixture {
+  readonly noted: string[] = [];
+  /** What keepers were told. */
+  readonly told: string[] = [];
+  readonly written = Promise.withResolvers<void>();
+  isBroken = false;
+
+  constructor() {
+    super();
+    this.local.set(`${ALICE}`, "ignored");
+    this.requests = {
+      note: (stanza) => {
+        this.noted.push(`${stanza.type} ${idOf(stanza)}`);
+        if (stanza.type !== "subscribe") return undefined;
+        const id = idOf(stanza);
+        return this.written.promise.then(() =>
+          this.isBroken ? undefined : {
+            settle: () => void this.told.push(`${id} settled`),
+            stays: () => void this.told.push(`${id} stays`),
+          }
+        );
+      },
+    };
+  }
+}
+
+Deno.test("Router settles a request for a subscription when it is kept, wherever its contact is", async () => {
+  for (const host of ["dc1.example.com", "dc2.example.com", null]) {
+    const fixture = new Fixture();
+    const client = new FakeLink();
+    fixture.cache.set(BOB, host);
+    fixture.local.set(BOB, "delivered");
+    fixture.router.accept(presence("subscribe"), client, 7);
+    await fixture.settled();
+    assert.deepEqual([client.settled, fixture.sent, fixture.delivered], [[], [], []]);
+    fixture.written.resolve();
+    await fixture.settled();
+    assert.deepEqual(client.settled, [7], `${host}`);
+    assert.equal(fixture.sent.length, host === "dc2.example.com" ? 1 : 0);
+    assert.equal(fixture.delivered.length, host === "dc1.example.com" ? 1 : 0);
+    assert.equal(fixture.router.bouncing, 0);
+    if (host === null) assert.deepEqual(fixture.told, ["1 stays"]);
+    fixture.close();
+  }
+});
+
+Deno.test("Router tells a request's keeper whether another node has it", async () => {
+  const fixture = new Fixture();
+  fixture.written.resolve();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(presence("subscribe", "1"));
+  fixture.router.accept(presence("subscribe", "2"));
+  await fixture.settled();
+  assert.deepEqual(fixture.told, []);
+  fixture.sent[0]!.envelope.settle();
+  fixture.router.returned(fixture.sent[1]!.envelope, "expired");
+  assert.deepEqual(fixture.told, ["1 settled", "2 stays"]);
+  assert.deepEqual(fixture.delivered, [], "nobody is told");
+  fixture.close();
+});
+
+Deno.test("Router leaves a request for somebody who is here and not available to its keeper", async () => {
+  const fixture = new Fixture();
+  fixture.written.resolve();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "ignored");
+  fixture.router.accept(presence("subscribe"));
+  await fixture.settled();
+  assert.deepEqual(fixture.told, ["1 stays"]);
+  fixture.close();
+});
+
+Deno.test("Router keeps the order of what manages a subscription", async () => {
+  const fixture = new Fixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  for (const [i, type] of (["subscribe", "unsubscribe", "subscribed"] as const).entries()) {
+    fixture.router.accept(presence(type, `${i}`));
+  }
+  fixture.router.accept(stanza(`${ALICE}/x`, BOB, { id: "message" }));
+  assert.deepEqual(fixture.noted, ["subscribe 0"]);
+  fixture.written.resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.noted, ["subscribe 0", "unsubscribe 1", "subscribed 2"]);
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["message", "0", "1", "2"]);
+  fixture.close();
+});
+
+Deno.test("Router has a request from another datacenter or node kept here before that one may forget it", async () => {
+  const fixture = new Fixture();
+  const link = new FakeLink();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.received(new Envelope(fromLink(presence("subscribe", "1")), link, 1));
+  const handed = fromLink(presence("subscribe", "2"), { sequence: 2 });
+  fixture.router.handedOver(new Envelope(handed, link, 2));
+  await fixture.settled();
+  assert.deepEqual(link.settled, []);
+  fixture.written.resolve();
+  await fixture.settled();
+  assert.deepEqual(link.settled, [1, 2]);
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
+  fixture.close();
+});
+
+Deno.test("Router takes note of people's subscriptions alone, and of no copies", async () => {
+  const fixture = new Fixture();
+  fixture.table.set("echo.example.com", "dc2.example.com");
+  for (const to of ["echo.example.com", "dc2.example.com", "x@dc2.example.com", "example.com"]) {
+    fixture.router.accept(presence("subscribe", "1", to));
+  }
+  fixture.router.copy(presence("subscribe"));
+  fixture.router.accept(presence("available"));
+  await fixture.settled();
+  assert.deepEqual(fixture.noted, []);
+  fixture.router.accept(presence("subscribe", "1", "carol@dc1.example.com"));
+  assert.deepEqual(fixture.noted, ["subscribe 1"]);
+  fixture.written.resolve();
+  await fixture.settled();
+  fixture.close();
+});
+
+Deno.test("Router routes a request that could not be kept as its sender's", async () => {
+  const fixture = new Fixture();
+  fixture.isBroken = true;
+  fixture.written.resolve();
+  const client = new FakeLink();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(presence("subscribe"), client, 7);
+  await fixture.settled();
+  assert.deepEqual(client.settled, []);
+  fixture.sent[0]!.envelope.settle();
+  assert.deepEqual(client.settled, [7]);
+  fixture.close();
+});
+
+Deno.test("Router tells nobody that an answer to a request, or its end, found nobody", async () => {
+  for (const type of ["subscribed", "unsubscribe", "unsubscribed"] as const) {
+    const fixture = new Fixture();
+    fixture.local.set(ALICE, "delivered");
+    fixture.cache.set(ALICE, "dc1.example.com");
+    fixture.router.accept(presence(type));
+    for (let i = 0; i < 100; i++) {
+      fixture.clock.advance(100);
+      await fixture.settled();
+    }
+    assert.equal(fixture.router.bouncing, 0);
+    assert.deepEqual(fixture.delivered.map(conditionOf), [], type);
+    assert.match(
+      await fixture.metrics.prometheus(),
+      /causeway_stanzas_dropped_total\{reason="no-route"\} 1/,
+    );
+    fixture.close();
+  }
+});
+
+Deno.test("Router brings a kept request of another datacenter's person as what entered there", () => {
+  const fixture = new Fixture();
+  fixture.cache.set(BOB, "dc3.example.com");
+  const keeper = { settle: () => {}, stays: () => {} };
+  const entry = { origin: "dc2.example.com", process: 5, sequence: 8 };
+  const from = (sender: string) => stanza(sender, BOB, { kind: "presence", type: "subscribe" });
+  fixture.router.acceptKept(from("dave@dc2.example.com"), keeper, entry);
+  fixture.router.acceptKept(from(ALICE), keeper, entry);
+  assert.deepEqual(fixture.noted, [], "it is kept already");
+  assert.deepEqual(
+    fixture.sent.map(({ envelope: { origin, process, sequence } }) => [origin, process, sequence]),
+    [["dc2.example.com", 5, 8], ["dc1.example.com", 1, 2]],
+  );
+  fixture.close();
+});
