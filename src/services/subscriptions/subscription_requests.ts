@@ -41,6 +41,8 @@ export type RequestEntry = Pick<SubscriptionRequest, "origin" | "process" | "seq
 export const DEFAULT_MAX_REQUEST_BYTES = 4096;
 /** Milliseconds for which requests are gathered, so that a flood of them costs few writes. */
 const GATHER_MS = 20;
+/** Changes in one write: the event loop stands still for it. */
+const MAX_WRITE = 64;
 /** Milliseconds between looks at what is kept. */
 const SWEEP_MS = 10_000;
 /** Contacts that one look asks the session table for. */
@@ -78,7 +80,8 @@ export class SubscriptionRequests {
   readonly #underWay = new Set<string>();
   readonly #tasks = new Set<Promise<void>>();
   /** Changes to write, in their order. */
-  #waiting: Waiting[] = [];
+  readonly #waiting: Waiting[] = [];
+  #isWriting = false;
   /** Rises with every request that is kept, so that an older look at the store is known. */
   #edition = 0;
   #cancelWrite: CancelTimer | undefined;
@@ -159,17 +162,26 @@ export class SubscriptionRequests {
 
   #change(waiting: Waiting): void {
     this.#waiting.push(waiting);
+    this.#writeLater();
+  }
+
+  #writeLater(): void {
     if (this.#isClosed) this.#write();
     else this.#cancelWrite ??= this.#clock.after(GATHER_MS, () => this.#write());
   }
 
+  /** Writes some of what is gathered; one write after another, so that their order is kept. */
   #write(): void {
     this.#cancelWrite?.();
     this.#cancelWrite = undefined;
-    const waiting = this.#waiting;
-    if (waiting.length === 0) return;
-    this.#waiting = [];
-    this.#spawn(this.#writeAll(waiting));
+    if (this.#isWriting || this.#waiting.length === 0) return;
+    this.#isWriting = true;
+    this.#spawn(
+      this.#writeAll(this.#waiting.splice(0, MAX_WRITE)).finally(() => {
+        this.#isWriting = false;
+        if (this.#waiting.length > 0) this.#writeLater();
+      }),
+    );
   }
 
   async #writeAll(waiting: readonly Waiting[]): Promise<void> {

@@ -158,6 +158,22 @@ Deno.test("SubscriptionRequests writes what comes at once in one go", async () =
   assert.deepEqual(node.writes.map(({ length }) => length), [3]);
 });
 
+Deno.test("SubscriptionRequests writes 64 changes at once, and no more, in their order", async () => {
+  await using node = await Node.start();
+  const from = Array.from(
+    { length: 150 },
+    (_, i) => `user${String(i).padStart(3, "0")}@example.com`,
+  );
+  const noted = from.map((each) => node.requests.note(presence("subscribe", each), ENTRY));
+  for (let i = 0; i < 3; i++) await node.pass(GATHER_MS);
+  for (const kept of await Promise.all(noted)) kept!.stays();
+  assert.deepEqual(node.writes.map(({ length }) => length), [64, 64, 22]);
+  const written = node.writes.flat().map((change) =>
+    change.kind === "keep" ? change.request.requester : ""
+  );
+  assert.deepEqual(written, from);
+});
+
 Deno.test("SubscriptionRequests delivers to each client that becomes available, until the contact answers", async () => {
   for (const answer of ["subscribed", "unsubscribed"] as const) {
     await using node = await Node.start();
