@@ -51,6 +51,7 @@ export const HOST_SERVICES: Scenario = {
       for (const other of users) {
         if (other !== user) await expectRefusal(user, bare(other.jid), PING);
         if (other !== user) await expectRefusal(user, bare(other.jid), INFO);
+        if (other !== user) await expectNoItems(user, bare(other.jid));
       }
     }
     say("other people's accounts tell nothing");
@@ -70,6 +71,13 @@ export const HOST_SERVICES: Scenario = {
     say("hosts take no messages, and ignore presence; nothing else arrived");
   },
 };
+
+/** XEP-0030 §8: what a stranger is told of an account, existing or not. */
+async function expectNoItems(user: ChatClient, account: string): Promise<void> {
+  const items = await expectResult(user, account, ITEMS);
+  assert.match(items.xml, /<query /);
+  assert.doesNotMatch(items.xml, /<item/);
+}
 
 async function expectServices(user: ChatClient, host: string): Promise<void> {
   const ping = await expectResult(user, host, PING);

@@ -57,11 +57,11 @@ export class LocalSide implements NodeSide {
   deliver(envelope: Envelope): NodeOutcome {
     // A request for a subscription that reaches a client here stays kept here until it is answered: what
     // the client acknowledges is not the end of it.
-    const keeper = envelope.hasKeeper ? envelope.settler : undefined;
+    const { stanza } = envelope;
+    const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.settler : undefined;
     if (keeper !== undefined) envelope.settler = undefined;
     const before = this.#current;
     this.#current = envelope;
-    const { stanza } = envelope;
     const outcome = this.#hand(envelope);
     this.#current = before;
     if (keeper !== undefined) {

@@ -109,7 +109,7 @@ Deno.test("LocalSide leaves what somebody keeps to them, whatever its client ack
     fixture.session = outcome;
     fixture.keeps = outcome === "delivered";
     const told: string[] = [];
-    const envelope = fixture.envelope("b@example.com");
+    const envelope = fixture.envelope("b@example.com", "presence");
     envelope.settler = { settle: () => told.push("settle"), stays: () => told.push("stays") };
     assert.equal(fixture.local.deliver(envelope), outcome);
     assert.deepEqual(told, outcome === "delivered" ? ["stays"] : []);

@@ -28,6 +28,17 @@ Deno.test("copyEnvelope() makes copies that say all that the stanza says, and th
   assert.equal(whole.isCopy, false);
 });
 
+Deno.test("copyEnvelope() leaves what somebody keeps with the stanza itself", () => {
+  const told: string[] = [];
+  const whole = envelopeOf([]);
+  whole.settler = { settle: () => told.push("settle"), stays: () => told.push("stays") };
+  const copies = copyEnvelope(whole, 2);
+  for (const copy of copies) copy.settle();
+  assert.deepEqual([told, whole.hasKeeper, copies.length], [[], true, 2]);
+  whole.settle();
+  assert.deepEqual(told, ["settle"]);
+});
+
 Deno.test("copyEnvelope() settles once, when the stanza and all copies are, in any order", () => {
   for (const order of [[0, 1, 2], [2, 1, 0], [1, 0, 2]]) {
     const settled: number[] = [];
