@@ -72,14 +72,21 @@ export const NOBODY_HOME: Scenario = {
     say("a request comes back too");
 
     const subscribed = await Figures.read(dc1);
-    await alice.presence({ to: bob, type: "subscribe" });
+    await alice.presence({ to: stranger, type: "subscribe" });
     await cluster.until(
-      async () => movedSum(subscribed, await Figures.read(dc1), DROPPED, "ignored") === 1,
-      { what: "the error for alice's account is counted as ignored" },
+      async () => (await Figures.read(dc1)).sum(REQUESTS, { outcome: "kept" }) === 1,
+      { what: "the request is kept" },
+    );
+    assert.equal((await Figures.read(dc1)).sum(HELD), subscribed.sum(HELD));
+    say("a request for a subscription is kept, and does not bounce");
+    await alice.presence({ to: bob, type: "unsubscribe" });
+    await cluster.until(
+      async () => movedSum(subscribed, await Figures.read(dc1), DROPPED, "no-route") === 1,
+      { what: "the end of a subscription is counted as dropped" },
     );
     const unsubscribed = await Figures.read(dc1);
     assert.equal(unsubscribed.sum(HELD) - subscribed.sum(HELD), 1);
-    say("a subscription bounces, and its error, which is for the account, is counted");
+    say("the end of a subscription bounces, and is counted where it finds nobody");
 
     await alice.presence({ to: bob });
     await alice.presence({ to: bob, type: "unavailable" });
@@ -90,12 +97,17 @@ export const NOBODY_HOME: Scenario = {
     say("presence for him is dropped, and counted");
 
     const held = (await Figures.read(dc1)).sum(HELD);
-    await expectAtOnce(alice, "somebody@elsewhere.example", "remote-server-not-found");
-    await expectAtOnce(alice, "somebody@dc1.example.com", "service-unavailable");
-    await expectAtOnce(alice, "somebody@dc2.example.com", "service-unavailable");
-    await expectAtOnce(alice, "dc2.example.com", "service-unavailable");
+    await expectRefusal(alice, "somebody@elsewhere.example", "remote-server-not-found");
+    await expectRefusal(alice, "dc1.example.com", "service-unavailable");
+    await expectRefusal(alice, "dc2.example.com", "service-unavailable");
     assert.equal((await Figures.read(dc1)).sum(HELD), held, "none of them was held");
     say("what is for foreign domains, or for local hosts, is answered without bouncing");
+
+    await expectRefusal(alice, "somebody@dc2.example.com", "service-unavailable");
+    assert.equal((await Figures.read(dc1)).sum(HELD), held, "dc2 looks for its own people");
+    await expectRefusal(alice, "somebody@dc1.example.com", "service-unavailable");
+    assert.equal((await Figures.read(dc1)).sum(HELD), held + 1);
+    say("what is for nobody at a local host bounces where that host is, and comes back");
 
     const silent = await stage.enter("bob", "dc2");
     await stage.untilTableSaysOfSession(silent, "dc2");
@@ -115,6 +127,7 @@ export const NOBODY_HOME: Scenario = {
 };
 
 const HELD = "causeway_bounce_held_total";
+const REQUESTS = "causeway_subscription_requests_total";
 const DROPPED = "causeway_stanzas_dropped_total";
 
 /** How far the counter `name` with this reason has moved. */
@@ -122,7 +135,7 @@ function movedSum(before: Figures, after: Figures, name: string, reason: string)
   return after.sum(name, { reason }) - before.sum(name, { reason });
 }
 
-async function expectAtOnce(alice: ChatClient, to: string, condition: string): Promise<void> {
+async function expectRefusal(alice: ChatClient, to: string, condition: string): Promise<void> {
   const id = await alice.sendMessage(to, "is anybody there?");
   const error = await alice.expectError(id, condition);
   assert.deepEqual([error.from, error.to], [to, alice.jid]);
