@@ -4,6 +4,9 @@ const NONSPACING = /^\p{Mn}$/u;
 /** The blocks that Unicode reserves for right-to-left scripts. */
 const RIGHT_TO_LEFT =
   /^[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]$/u;
+/** Without one of these, there is nothing to look at: class R or AN, or a mark from their blocks. */
+const ANY_RIGHT_TO_LEFT =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const LETTER = /^[\p{L}\p{Mc}\p{Nd}]$/u;
 
 type BidiClass = "L" | "R" | "AN" | "EN" | "NSM" | "other";
@@ -16,6 +19,7 @@ type BidiClass = "L" | "R" | "AN" | "EN" | "NSM" | "other";
  * is exact for the letters, digits and marks that a localpart can hold.
  */
 export function followsBidiRule(text: string): boolean {
+  if (!ANY_RIGHT_TO_LEFT.test(text)) return true;
   const classes = Array.from(text, bidiClass);
   if (!classes.includes("R") && !classes.includes("AN")) return true;
   const last = classes.findLast((found) => found !== "NSM");

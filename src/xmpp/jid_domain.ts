@@ -2,6 +2,13 @@ import { domainToASCII, domainToUnicode } from "node:url";
 import { followsContextRules } from "./jid_context_rules.ts";
 
 const MAX_LABEL_BYTES = 63;
+/**
+ * UTF-16 units of a label as written: Punycode takes time that grows with the square of a label. No
+ * label that fits into `MAX_LABEL_BYTES` is longer: a letter has at most three marks to compose with.
+ */
+const MAX_WRITTEN_LABEL_UNITS = 4 * MAX_LABEL_BYTES;
+/** What IDNA takes for a dot. */
+const DOTS = /[.\u3002\uff0e\uff61]/;
 
 /**
  * Code points of a U-label: letters, digits and marks without case or compatibility mappings
@@ -50,6 +57,7 @@ function asciiDomain(domain: string): string | undefined {
 }
 
 function internationalDomain(domain: string): string | undefined {
+  if (domain.split(DOTS).some((label) => label.length > MAX_WRITTEN_LABEL_UNITS)) return undefined;
   const ascii = domainToASCII(domain);
   const plain = ascii.endsWith(".") ? ascii.slice(0, -1) : ascii;
   if (plain === "" || plain.startsWith("[")) return undefined;
@@ -64,7 +72,7 @@ function internationalDomain(domain: string): string | undefined {
 }
 
 function isLdhLabel(label: string): boolean {
-  return /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(label) && label.length <= MAX_LABEL_BYTES;
+  return label.length <= MAX_LABEL_BYTES && /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(label);
 }
 
 function isLabel(label: string): boolean {

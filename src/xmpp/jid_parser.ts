@@ -4,12 +4,18 @@ import { JidByteTable } from "./jid_byte_table.ts";
 import { JidCache } from "./jid_cache.ts";
 import { prepareDomainpart } from "./jid_domain.ts";
 import { enforceOpaqueString, enforceUsername } from "./jid_precis.ts";
+import { hasLongMarkRun, MAX_MARK_RUN } from "./mark_runs.ts";
 
 /** Bytes in UTF-8 that each part of a JID may have (RFC 7622 §3.2, §3.3, §3.4). */
 export const MAX_JID_PART_BYTES = 1023;
 
-/** Above this no text of three parts can be valid; checked before any work is spent on it. */
-const MAX_TEXT_UNITS = 3 * MAX_JID_PART_BYTES + 3;
+/**
+ * UTF-16 units that each part may have as it is written, before normalisation; a domainpart may have a
+ * trailing dot more. Looked at before any other work is spent on a text.
+ */
+const MAX_WRITTEN_UNITS = MAX_JID_PART_BYTES;
+/** Of all three parts, with the characters between them. */
+const MAX_TEXT_UNITS = 3 * MAX_WRITTEN_UNITS + 3;
 
 const CACHE = new JidCache();
 const BYTES = new JidByteTable();
@@ -94,6 +100,8 @@ export function tryMakeJid(
   domainpart: string,
   resourcepart?: string,
 ): Jid | undefined {
+  if (!isWorthPreparing(localpart) || !isWorthPreparing(resourcepart ?? "")) return undefined;
+  if (!isWorthPreparing(domainpart, MAX_WRITTEN_UNITS + 1)) return undefined;
   const domain = preparedDomain(domainpart);
   if (domain === undefined) return undefined;
   let local = "";
@@ -144,8 +152,19 @@ function preparedResource(part: string): string | undefined {
   return bounded(enforceOpaqueString(part));
 }
 
+/** False when a part is too long to be prepared, or holds too many marks in a row. */
+function isWorthPreparing(part: string, maxUnits = MAX_WRITTEN_UNITS): boolean {
+  return part.length <= maxUnits && hasFewMarks(part);
+}
+
+function hasFewMarks(part: string): boolean {
+  return part.length <= MAX_MARK_RUN || !hasLongMarkRun(part);
+}
+
+/** What is bounded as it is written is bounded as it comes out too, so that it can be read again. */
 function bounded(part: string | undefined): string | undefined {
   if (part === undefined || part.length === 0 || part.length > MAX_JID_PART_BYTES) return undefined;
+  if (!hasFewMarks(part)) return undefined;
   // At most three bytes in UTF-8 for a UTF-16 unit: short parts need no count.
   if (part.length * 3 <= MAX_JID_PART_BYTES) return part;
   return UTF8.encode(part).length > MAX_JID_PART_BYTES ? undefined : part;

@@ -68,6 +68,17 @@ const CASES: readonly (readonly [string, string | undefined])[] = [
   ["l\u00b7l@example.com", "l\u00b7l@example.com"],
   ["क्\u200dष@example.com", "क्\u200dष@example.com"],
   ["a\u200db@example.com", undefined],
+  ["a\u{10a3f}\u200db@example.com", "a\u{10a3f}\u200db@example.com"],
+  ["ب\u064b\u200c\u064bب@example.com", "ب\u064b\u200c\u064bب@example.com"],
+  ["ب\u200c@example.com", undefined],
+  ["ب\u200ca@example.com", undefined],
+  ["a\u200cب@example.com", undefined],
+  ["a@example.com/é\u30fbア", "a@example.com/é\u30fbア"],
+  ["a@example.com/é\u30fb", undefined],
+  ["a@example.com/\u0375α", "a@example.com/\u0375α"],
+  ["a@example.com/α\u0375", undefined],
+  ["a@example.com/א\u05f3", "a@example.com/א\u05f3"],
+  ["a@example.com/\u05f3א", undefined],
   ["a@example.com/\u0007", undefined],
   ["a@example.com/a\ud800", undefined],
   ["a@-example.com", undefined],
@@ -141,6 +152,34 @@ Deno.test("parseJid() accepts 1023 bytes in a part and refuses 1024", () => {
   for (const text of valid) assert.equal(tryParseJid(text)?.text, text);
   for (const text of invalid) assert.equal(tryParseJid(text), undefined);
   assert.ok(tryParseJid(`${"a".repeat(1023)}@${domain1023}/${"r".repeat(1023)}`) !== undefined);
+});
+
+Deno.test("parseJid() refuses a part that is written in more than 1023 units, whatever it comes to", () => {
+  // Either comes to 1023 bytes: full-width letters to as many narrow ones, pairs to one letter each.
+  const most = "Ａ".repeat(1023);
+  assert.equal(tryMakeJid(most, "example.com")?.localpart, "a".repeat(1023));
+  assert.ok(tryMakeJid("", "example.com", "e\u0301".repeat(511)) !== undefined);
+  assert.equal(tryMakeJid(`${most}Ａ`, "example.com"), undefined);
+  // Four units that come to one letter of three bytes: it would be short enough in the end.
+  const shrinking = `${"a".repeat(1000)}${"α\u0313\u0300\u0345".repeat(7)}`;
+  assert.ok(new TextEncoder().encode(shrinking.normalize("NFC")).length <= MAX_JID_PART_BYTES);
+  assert.equal(tryMakeJid(shrinking, "example.com"), undefined);
+  assert.equal(tryMakeJid("", "example.com", shrinking), undefined);
+});
+
+Deno.test("parseJid() accepts 30 marks in a row and refuses 31", () => {
+  for (const base of ["a", "漢"]) {
+    for (const mark of ["\u0316", "\uff9e"]) {
+      const [most, more] = [base + mark.repeat(30), base + mark.repeat(31)];
+      assert.ok(tryMakeJid(most, "example.com") !== undefined, most);
+      assert.equal(tryMakeJid(more, "example.com"), undefined, more);
+      assert.equal(tryMakeJid("", "example.com", more), undefined, more);
+      assert.equal(tryMakeJid("", `${more}.example`), undefined, more);
+    }
+  }
+  // 30 as written, and 31 when the capital, or a mark, has come apart: nobody could read it again.
+  assert.equal(tryMakeJid(`İ${"\u0316".repeat(30)}`, "example.com"), undefined);
+  assert.equal(tryMakeJid("", "example.com", `α${"\u0344".repeat(16)}`), undefined);
 });
 
 Deno.test("parseJid() is idempotent, and its parts make the same JID again", () => {

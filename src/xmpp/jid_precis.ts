@@ -4,15 +4,17 @@ import { followsContextRules } from "./jid_context_rules.ts";
 /** Passes after which a string that still changes is refused (RFC 8264 §7). */
 const MAX_PASSES = 4;
 
-/** Valid although their category says otherwise, or dependent on neighbours (RFC 5892 §2.6). */
-const EXCEPTION_VALID =
-  /[\u00df\u03c2\u06fd\u06fe\u0f0b\u3007\u00b7\u0375\u05f3\u05f4\u30fb\u200c\u200d]/u;
-const EXCEPTION_DISALLOWED = /[\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]/u;
-/** Disallowed in both string classes (RFC 8264 §9: OldHangulJamo, PrecisIgnorable, Controls …). */
-const DISALLOWED =
-  /[\p{Cn}\p{Cs}\p{Co}\p{Cc}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2028\u2029\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u;
-const LETTER_DIGIT = /[\p{Ll}\p{Lu}\p{Lo}\p{Nd}\p{Lm}\p{Mn}\p{Mc}]/u;
-const FREEFORM = /[\p{L}\p{N}\p{M}\p{Zs}\p{S}\p{P}]/u;
+// Three sets meet in both string classes below. Valid although their category says otherwise, or
+// dependent on neighbours (RFC 5892 §2.6): U+00DF, U+03C2, U+06FD … U+200D. Disallowed by the same
+// section: U+0640, U+07FA, U+302E … U+303B. Disallowed otherwise (RFC 8264 §9): what is ignorable,
+// line and paragraph separators, and old Hangul Jamo (U+1100, U+A960, U+D7B0 and what follows them).
+
+/** Anything outside of the IdentifierClass of RFC 8264 §4.2, but for compatibility characters. */
+const NOT_IDENTIFIER =
+  /[^[[\p{Ll}\p{Lu}\p{Lo}\p{Nd}\p{Lm}\p{Mn}\p{Mc}\x21-\x7e]--[\p{Default_Ignorable_Code_Point}\u2028\u2029\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]][\u00df\u03c2\u06fd\u06fe\u0f0b\u3007\u00b7\u0375\u05f3\u05f4\u30fb\u200c\u200d]]/v;
+/** Anything outside of the FreeformClass of RFC 8264 §4.3. */
+const NOT_FREEFORM =
+  /[^[[\p{L}\p{N}\p{M}\p{Zs}\p{S}\p{P}]--[\p{Default_Ignorable_Code_Point}\u2028\u2029\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]][\u00df\u03c2\u06fd\u06fe\u0f0b\u3007\u00b7\u0375\u05f3\u05f4\u30fb\u200c\u200d]]/v;
 
 /** RFC 7622 §3.3.1: not in a localpart, though PRECIS would let them. */
 const LOCALPART_EXCLUDED = /["&'/:<>@]/;
@@ -26,9 +28,8 @@ export function enforceUsername(part: string): string | undefined {
   if (plain !== undefined) return plain === "" ? undefined : plain;
   const settled = untilStable(part, mapUsername);
   if (settled === undefined || LOCALPART_EXCLUDED.test(settled)) return undefined;
-  for (const char of settled) {
-    if (!isIdentifierChar(char)) return undefined;
-  }
+  // In a text that is in NFC, NFKC changes nothing but compatibility characters.
+  if (NOT_IDENTIFIER.test(settled) || settled.normalize("NFKC") !== settled) return undefined;
   if (!followsContextRules(settled) || !followsBidiRule(settled)) return undefined;
   return settled;
 }
@@ -39,10 +40,7 @@ export function enforceOpaqueString(part: string): string | undefined {
   if (isPrintableAscii(part)) return part;
   const settled = untilStable(part, mapOpaqueString);
   if (settled === undefined) return undefined;
-  for (const char of settled) {
-    if (!isFreeformChar(char)) return undefined;
-  }
-  return followsContextRules(settled) ? settled : undefined;
+  return !NOT_FREEFORM.test(settled) && followsContextRules(settled) ? settled : undefined;
 }
 
 /** Lower-case ASCII as it is; "" when invalid; undefined when PRECIS has to look at it. */
@@ -105,21 +103,4 @@ function mapUsername(text: string): string {
 
 function mapOpaqueString(text: string): string {
   return text.replace(/\p{Zs}/gu, " ").normalize("NFC");
-}
-
-/** IdentifierClass of RFC 8264 §4.2, in the order of §8. */
-function isIdentifierChar(char: string): boolean {
-  if (EXCEPTION_VALID.test(char)) return true;
-  if (EXCEPTION_DISALLOWED.test(char)) return false;
-  const code = char.charCodeAt(0);
-  if (code >= 0x21 && code <= 0x7e) return true;
-  if (DISALLOWED.test(char)) return false;
-  return char.normalize("NFKC") === char && LETTER_DIGIT.test(char);
-}
-
-/** FreeformClass of RFC 8264 §4.3. */
-function isFreeformChar(char: string): boolean {
-  if (EXCEPTION_VALID.test(char)) return true;
-  if (EXCEPTION_DISALLOWED.test(char)) return false;
-  return !DISALLOWED.test(char) && FREEFORM.test(char);
 }
