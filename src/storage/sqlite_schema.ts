@@ -35,6 +35,12 @@ export const MIGRATIONS: readonly string[] = [
     UNIQUE (contact, requester)
   ) STRICT`,
   "CREATE INDEX subscription_requests_by_sender ON subscription_requests (sender)",
+  // Behind every account, so that there is always a row to read behind a name without one.
+  `INSERT INTO users VALUES (
+    char(0x10ffff), '',
+    zeroblob(16), 1, zeroblob(20), zeroblob(20),
+    zeroblob(16), 1, zeroblob(32), zeroblob(32)
+  )`,
 ];
 
 /**

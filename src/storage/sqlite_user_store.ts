@@ -16,6 +16,14 @@ const SECRET_COLUMNS = [
   "sha256_server_key",
 ].join(", ");
 
+/**
+ * Gives the account, or else the row behind its place: so a row is found, read and made into values in
+ * the same steps whether or not there is an account. Who asks is a stranger with a clock. A row of no
+ * domain is behind all others (`MIGRATIONS`).
+ */
+const CREDENTIALS_SQL = `SELECT domainpart, localpart, ${SECRET_COLUMNS} FROM users
+  WHERE (domainpart, localpart) >= (?, ?) ORDER BY domainpart, localpart LIMIT 1`;
+
 /** Accounts that are looked at to learn how many rounds they have: a few milliseconds' worth. */
 const SAMPLE_ACCOUNTS = 10_000;
 
@@ -84,10 +92,12 @@ export class SqliteUserStore implements UserStore {
   // deno-lint-ignore require-await
   async credentials(localpart: string): Promise<ScramCredentials | undefined> {
     return this.#attempt("read an account from", () => {
-      const sql = `SELECT ${SECRET_COLUMNS} FROM users WHERE domainpart = ? AND localpart = ?`;
-      const row: Row | undefined = this.#prepare(sql).get(this.#domainpart, localpart);
-      if (row === undefined) return undefined;
-      return { sha1: this.#secretIn(row, "sha1"), sha256: this.#secretIn(row, "sha256") };
+      const row: Row = this.#prepare(CREDENTIALS_SQL).get(this.#domainpart, localpart)!; // see there
+      const sha1 = this.#secretIn(row, "sha1");
+      const sha256 = this.#secretIn(row, "sha256");
+      const isLocalpart = row["localpart"] === localpart;
+      const isDomainpart = row["domainpart"] === this.#domainpart;
+      return isLocalpart && isDomainpart ? { sha1, sha256 } : undefined;
     });
   }
 

@@ -94,6 +94,14 @@ function decoded(buffer: Uint8Array, start: number, end: number): string | undef
   }
 }
 
+/**
+ * The localpart that `text` comes to, undefined when it comes to none. Unlike the other functions it
+ * neither asks nor fills what remembers JIDs: it takes as long for a localpart that is in use.
+ */
+export function tryPrepareLocalpart(text: string): string | undefined {
+  return isWorthPreparing(text) ? preparedLocal(text) : undefined;
+}
+
 /** The bare JID of parts that still have to be normalised; undefined when one of them is invalid. */
 export function tryMakeJid(
   localpart: string,

@@ -8,6 +8,7 @@ import {
   parseJid,
   tryMakeJid,
   tryParseJid,
+  tryPrepareLocalpart,
 } from "./jid_parser.ts";
 
 /** What is written, and the normalised text; undefined where it is no JID. */
@@ -165,6 +166,17 @@ Deno.test("parseJid() refuses a part that is written in more than 1023 units, wh
   assert.ok(new TextEncoder().encode(shrinking.normalize("NFC")).length <= MAX_JID_PART_BYTES);
   assert.equal(tryMakeJid(shrinking, "example.com"), undefined);
   assert.equal(tryMakeJid("", "example.com", shrinking), undefined);
+});
+
+Deno.test("tryPrepareLocalpart() gives the localpart that a JID has", () => {
+  for (const [written, expected] of CASES) {
+    const at = written.indexOf("@");
+    if (at <= 0 || written.includes("/") || !written.endsWith("@example.com")) continue;
+    const localpart = expected === undefined ? undefined : tryParseJid(expected)?.localpart;
+    assert.equal(tryPrepareLocalpart(written.slice(0, at)), localpart, JSON.stringify(written));
+  }
+  assert.equal(tryPrepareLocalpart(""), undefined);
+  assert.equal(tryPrepareLocalpart("a".repeat(1024)), undefined);
 });
 
 Deno.test("parseJid() accepts 30 marks in a row and refuses 31", () => {

@@ -20,7 +20,8 @@ export interface ScramCredentials {
 /** Where the accounts of one host are looked up; the user store satisfies it. */
 export interface CredentialSource {
   /**
-   * Credentials of an account, undefined when there is none.
+   * Credentials of an account, undefined when there is none. Both take the same steps and the same time,
+   * as strangers ask (RFC 5802 §9).
    * @param localpart normalised (RFC 7622 §3.3)
    * @throws when the store cannot be asked; the login then fails with `temporary-auth-failure`
    */

@@ -1,5 +1,5 @@
 import type { BareJid } from "../jid.ts";
-import { tryParseJid } from "../jid_parser.ts";
+import { MAX_JID_PART_BYTES, parseJid, tryParseJid, tryPrepareLocalpart } from "../jid_parser.ts";
 import type { CredentialSource, ScramCredentials, ScramHash } from "./credentials.ts";
 import { secretFor } from "./credentials.ts";
 import type { FakeCredentials } from "./fake_credentials.ts";
@@ -50,12 +50,18 @@ type Expecting =
 
 /** Whom a user name stands for. */
 interface Found {
-  /** Undefined when there is no such account; `credentials` are fake then. */
-  readonly account: BareJid | undefined;
+  /** False when there is no such account; `credentials` are fake then. */
+  readonly isAccount: boolean;
   readonly credentials: ScramCredentials;
-  /** What its attempts are counted by. */
+  /** What its attempts are counted by: the bare JID of the account, if there can be one. */
   readonly name: string;
 }
+
+/**
+ * Base64 units of one message; more are refused before they are looked at. The longest message that can
+ * succeed has a JID, a name and a password, or a JID and a name with each comma written in three.
+ */
+export const MAX_SASL_TEXT_UNITS = 16_384;
 
 /**
  * One authentication attempt, server side: what the client says goes in, what to answer comes out.
@@ -81,6 +87,9 @@ export class SaslExchange {
     const expecting = this.#expecting;
     if (text === undefined && expecting.kind === "first") return { kind: "challenge", text: "" };
     this.#expecting = { kind: "nothing" };
+    if (text !== undefined && text.length > MAX_SASL_TEXT_UNITS) {
+      return failure("malformed-request");
+    }
     const message = tryDecodeSaslText(text ?? "");
     if (message === undefined) return failure("incorrect-encoding");
     switch (expecting.kind) {
@@ -108,9 +117,9 @@ export class SaslExchange {
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
     const verify = this.#host.verify ?? verifyPassword;
     const isRight = await verify(found.credentials.sha256, password);
-    if (!isRight || found.account === undefined) return failure("not-authorized");
+    if (!isRight || !found.isAccount) return failure("not-authorized");
     this.#host.attempts?.succeeded(found.name);
-    return authorize(found.account, plain.authzid, undefined);
+    return authorize(found.name, plain.authzid, undefined);
   }
 
   async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
@@ -132,54 +141,52 @@ export class SaslExchange {
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
     const verified = verifyScramFinal(challenge, message);
     if (!verified.ok) return failure(verified.condition);
-    if (found.account === undefined) return failure("not-authorized");
+    if (!found.isAccount) return failure("not-authorized");
     this.#host.attempts?.succeeded(found.name);
-    return authorize(found.account, challenge.first.authzid, encodeSaslText(verified.value));
+    return authorize(found.name, challenge.first.authzid, encodeSaslText(verified.value));
   }
 
   #mayGuess(found: Found): boolean {
     return this.#host.attempts?.begin(found.name) ?? true;
   }
 
-  /** The account's credentials, or fake ones without an account; undefined when the store fails. */
+  /**
+   * The account's credentials, or fake ones without an account; undefined when the store fails. Who asks
+   * is a stranger with a clock: every name takes the same steps, which depend on the name alone.
+   */
   async #lookUp(username: string): Promise<Found | undefined> {
-    const name = tryPreparePassword(username) ?? username;
-    const account = tryAccount(name, this.#host.domain);
+    const prepared = tryPreparePassword(username) ?? username.slice(0, MAX_JID_PART_BYTES);
+    const localpart = tryPrepareLocalpart(prepared);
     // Made for those who exist too, so that both take as long.
-    const fake = this.#host.fake.credentialsOf(account?.localpart ?? name);
+    const fake = this.#host.fake.credentialsOf(localpart ?? prepared);
     try {
       // Names that no account can have are asked for too, so that they take as long.
-      const credentials = await this.#host.source.credentials(account?.localpart ?? "");
-      return account === undefined || credentials === undefined
-        ? {
-          account: undefined,
-          credentials: fake,
-          name: account?.text ?? name,
-        }
-        : { account, credentials, name: account.text };
+      const credentials = await this.#host.source.credentials(localpart ?? "");
+      return {
+        isAccount: credentials !== undefined && localpart !== undefined,
+        credentials: credentials ?? fake,
+        name: localpart === undefined ? prepared : `${localpart}@${this.#host.domain}`,
+      };
     } catch {
       return undefined; // the store reports its own failures; the client is told to try again
     }
   }
 }
 
-/** RFC 6120 §6.3.8: nobody may act for another account. */
+/**
+ * RFC 6120 §6.3.8: nobody may act for another account.
+ * @param account its bare JID
+ */
 function authorize(
-  account: BareJid,
+  account: string,
   authzid: string | undefined,
   text: string | undefined,
 ): SaslReply {
-  if (authzid !== undefined && tryParseJid(authzid)?.text !== account.text) {
+  const { bare } = parseJid(account);
+  if (authzid !== undefined && tryParseJid(authzid)?.text !== bare.text) {
     return failure("invalid-authzid");
   }
-  return { kind: "success", account, text };
-}
-
-/** The account that a simple user name (RFC 6120 §6.3.7) stands for; undefined if none can. */
-function tryAccount(username: string, domain: string): BareJid | undefined {
-  if (/[@/]/.test(username)) return undefined;
-  const jid = tryParseJid(`${username}@${domain}`);
-  return jid === undefined || jid.localpart === "" ? undefined : jid.bare;
+  return { kind: "success", account: bare, text };
 }
 
 function failure(condition: SaslCondition): SaslReply {

@@ -7,7 +7,7 @@ import { FakeCredentials } from "./fake_credentials.ts";
 import type { SaslMechanism } from "./mechanism.ts";
 import { scramHashOf } from "./mechanism.ts";
 import type { SaslReply } from "./sasl_exchange.ts";
-import { SaslExchange } from "./sasl_exchange.ts";
+import { MAX_SASL_TEXT_UNITS, SaslExchange } from "./sasl_exchange.ts";
 import { tryDecodeSaslText } from "./sasl_text.ts";
 import { pbkdf2Sync } from "node:crypto";
 
@@ -178,25 +178,81 @@ Deno.test("SaslExchange asks the store also for names that no account can have",
   assert.equal(asked, 2);
 });
 
-Deno.test("SaslExchange makes fake credentials for everyone, so that nobody is told by the time", async () => {
-  const made: string[] = [];
-  class Counting extends FakeCredentials {
-    override credentialsOf(name: string) {
-      made.push(name);
-      return super.credentialsOf(name);
+for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"] as const) {
+  Deno.test(`SaslExchange takes the same steps by ${mechanism} whether or not there is an account`, async () => {
+    const stepsFor = async (user: string): Promise<string[]> => {
+      const steps: string[] = [];
+      class Noting extends FakeCredentials {
+        override credentialsOf(name: string) {
+          steps.push("make fake credentials");
+          return super.credentialsOf(name);
+        }
+      }
+      const exchange = new SaslExchange(mechanism, {
+        domain: "example.com",
+        source: {
+          credentials: (localpart) => {
+            steps.push("ask the store");
+            return SOURCE.credentials(localpart);
+          },
+        },
+        fake: new Noting(ITERATIONS, new Uint8Array(32)),
+        nonce: () => {
+          steps.push("make a nonce");
+          return "server-nonce";
+        },
+        verify: ({ salt, iterations, storedKey }) => {
+          steps.push(`hash with ${salt.length} bytes, ${iterations} times, ${storedKey.length}`);
+          return Promise.resolve(false);
+        },
+        attempts: {
+          begin: () => steps.push("count the guess") > 0,
+          succeeded: () => void steps.push("take the guess back"),
+        },
+      });
+      const hash = scramHashOf(mechanism);
+      const messages = hash === undefined ? [`\0${user}\0guess`] : [
+        `n,,n=${user},r=abc`,
+        `c=biws,r=abcserver-nonce,p=${Buffer.alloc(HASH_BYTES[hash]).toString("base64")}`,
+      ];
+      for (const message of messages) {
+        const reply = await exchange.respond(base64(message));
+        steps.push(
+          reply.kind === "failure"
+            ? reply.condition
+            : `${reply.kind} ${reply.kind === "challenge" ? reply.text.length : ""}`,
+        );
+      }
+      return steps;
+    };
+    const expected = await stepsFor("alice");
+    assert.equal(expected.at(-1), "not-authorized");
+    assert.ok(expected.includes("count the guess"));
+    for (const user of ["nobody", "al@ice", "a/b", "\u30fb", "x".repeat(1030)]) {
+      assert.deepEqual(await stepsFor(user), expected, user);
     }
+  });
+}
+
+Deno.test("SaslExchange looks at no message that is longer than any that could succeed", async () => {
+  let asked = 0;
+  const counting: CredentialSource = {
+    credentials: () => {
+      asked++;
+      return Promise.resolve(undefined);
+    },
+  };
+  const longest = `\0${"x".repeat(MAX_SASL_TEXT_UNITS / 4 * 3 - 7)}\0guess`;
+  for (
+    const [message, condition] of [
+      [longest, "not-authorized"],
+      [`${longest}!`, "malformed-request"],
+    ] as const
+  ) {
+    const reply = await begin("PLAIN", counting).respond(base64(message));
+    assert.deepEqual(reply, { kind: "failure", condition });
   }
-  for (const user of ["alice", "nobody"]) {
-    const exchange = new SaslExchange("SCRAM-SHA-256", {
-      domain: "example.com",
-      source: SOURCE,
-      fake: new Counting(ITERATIONS, new Uint8Array(32)),
-      nonce: () => "server-nonce",
-    });
-    const reply = await exchange.respond(base64(`n,,n=${user},r=abc`));
-    assert.equal(reply.kind, "challenge");
-  }
-  assert.deepEqual(made, ["alice", "nobody"]);
+  assert.equal(asked, 1);
 });
 
 Deno.test("SaslExchange hashes a PLAIN password once, by as many rounds, whoever it is for", async () => {
