@@ -16,7 +16,7 @@ export interface PlainMessage {
 
 /** Reads `[authzid] NUL authcid NUL passwd`; undefined when it is not that. */
 export function tryParsePlain(message: string): PlainMessage | undefined {
-  const parts = message.split("\0");
+  const parts = message.split("\0", 4);
   if (parts.length !== 3) return undefined;
   const [authzid, username, password] = parts as [string, string, string];
   if (username === "" || password === "") return undefined;

@@ -1,3 +1,5 @@
+import { hasLongMarkRun } from "../mark_runs.ts";
+
 /** RFC 4013 §2.1: non-ASCII spaces become spaces; characters of RFC 3454 B.1 vanish. */
 const NON_ASCII_SPACE = /[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]/gu;
 const MAPPED_TO_NOTHING =
@@ -12,7 +14,8 @@ const PROHIBITED =
 
 const RIGHT_TO_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-const LEFT_TO_RIGHT_LETTER = /\p{L}/u;
+const LEFT_TO_RIGHT_LETTER =
+  /(?![\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}])\p{L}/u;
 
 /**
  * Longest password taken, in UTF-16 units, so that hashing one stays cheap. Not an option: it is alike
@@ -24,10 +27,12 @@ export const MAX_PASSWORD_LENGTH = 1024;
  * Prepares a password or a SCRAM user name by SASLprep (RFC 4013), as a query string: unassigned code
  * points pass, so that both sides of a newer Unicode agree.
  *
- * @returns undefined when it holds a prohibited character, mixes directions, is empty or too long
+ * @returns undefined when it holds a prohibited character or more than `MAX_MARK_RUN` marks in a row, mixes
+ * directions, is empty or too long
  */
 export function tryPreparePassword(password: string): string | undefined {
   if (password.length === 0 || password.length > MAX_PASSWORD_LENGTH) return undefined;
+  if (hasLongMarkRun(password)) return undefined;
   const prepared = password.replace(MAPPED_TO_NOTHING, "").replace(NON_ASCII_SPACE, " ")
     .normalize("NFKC");
   if (prepared === "" || PROHIBITED.test(prepared)) return undefined;
@@ -37,7 +42,7 @@ export function tryPreparePassword(password: string): string | undefined {
 /** RFC 3454 §6: with right-to-left characters, none to the right, and one at either end. */
 function hasSoundDirection(text: string): boolean {
   if (!RIGHT_TO_LEFT.test(text)) return true;
-  const characters = [...text];
-  return RIGHT_TO_LEFT.test(characters[0]!) && RIGHT_TO_LEFT.test(characters.at(-1)!) &&
-    !characters.some((one) => LEFT_TO_RIGHT_LETTER.test(one) && !RIGHT_TO_LEFT.test(one));
+  const first = String.fromCodePoint(text.codePointAt(0)!);
+  const last = Array.from(text.slice(-2)).at(-1)!;
+  return RIGHT_TO_LEFT.test(first) && RIGHT_TO_LEFT.test(last) && !LEFT_TO_RIGHT_LETTER.test(text);
 }

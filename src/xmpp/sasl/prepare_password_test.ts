@@ -28,3 +28,16 @@ Deno.test("tryPreparePassword() takes MAX_PASSWORD_LENGTH units and not one more
   assert.equal(tryPreparePassword(longest), longest);
   assert.equal(tryPreparePassword(longest + "x"), undefined);
 });
+
+Deno.test("tryPreparePassword() takes 30 marks in a row and not one more", () => {
+  const most = `a${"\u0316".repeat(30)}`;
+  assert.equal(tryPreparePassword(most), most);
+  assert.equal(tryPreparePassword(`${most}\u0316`), undefined);
+});
+
+Deno.test("tryPreparePassword() judges direction by whole characters", () => {
+  assert.equal(tryPreparePassword("\u{1e900}1\u{10a00}"), "\u{1e900}1\u{10a00}");
+  assert.equal(tryPreparePassword("\u{1e900}1"), undefined);
+  assert.equal(tryPreparePassword("\u{1e900}a\u{10a00}"), undefined);
+  assert.equal(tryPreparePassword("\u{1e900}\u{1d7d8}"), undefined);
+});
