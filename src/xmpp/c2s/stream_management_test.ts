@@ -76,15 +76,44 @@ Deno.test("nonzas out of order are answered unexpected-request, and the stream g
   await early.exchange(R, A(0));
 });
 
-Deno.test("stream management before authentication ends the stream", async () => {
+Deno.test("stream management before authentication is answered unexpected-request", async () => {
   await using fixture = quiet();
+  const early = [ENABLE, resume("x", 0), `<resume xmlns='${SM}'/>`, R, A(0)];
+  const peer = fixture.connect();
+  peer.send(HEADER);
+  await peer.expect("</stream:features>");
+  for (const nonza of early) await peer.exchange(nonza, FAILED("unexpected-request"));
+  await peer.exchange(
+    `<auth xmlns='${SASL}' mechanism='SCRAM-SHA-256'>${btoa("n,,n=alice,r=abc")}</auth>`,
+    /<challenge .*<\/challenge>/,
+  );
+  for (const nonza of early) await peer.exchange(nonza, FAILED("unexpected-request"));
+  await peer.exchange(`<abort xmlns='${SASL}'/>`, /<failure .*<aborted\/><\/failure>/);
+  await peer.exchange(plainOf("alice"), `<success xmlns='${SASL}'/>`);
+  peer.send(HEADER);
+  await peer.expect("</stream:features>");
+  assert.equal(await bind(peer, "home"), HOME);
+  await peer.exchange(ENABLE, ENABLED);
+});
+
+Deno.test("stream management before authentication ends the stream where it is off", async () => {
+  await using off = new C2sFixture();
   for (const nonza of [ENABLE, resume("x", 0)]) {
-    const peer = fixture.connect();
+    const peer = off.connect();
     peer.send(HEADER);
     await peer.expect("</stream:features>");
     peer.send(nonza);
     await expectEnd(peer, "<not-authorized ");
   }
+});
+
+Deno.test("a stranger who asks for stream management again and again runs out of bytes", async () => {
+  await using fixture = quiet({ limits: { maxUnauthenticatedBytes: 4096 } });
+  const peer = fixture.connect();
+  peer.send(HEADER);
+  await peer.expect("</stream:features>");
+  peer.send(ENABLE.repeat(200));
+  await expectEnd(peer, "<policy-violation ");
 });
 
 for (

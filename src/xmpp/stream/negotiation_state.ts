@@ -307,6 +307,9 @@ function offering(
         event.kind === "abort" ? "aborted" : "malformed-request",
         terms,
       );
+    case "resume":
+    case "management":
+      return tooEarly(state, event, terms);
     default:
       return fail(state, unexpected(event));
   }
@@ -353,9 +356,30 @@ function authenticating(
       return failedAttempt(state, "aborted", terms);
     case "auth":
       return failedAttempt(state, "malformed-request", terms);
+    case "resume":
+    case "management":
+      return tooEarly(state, event, terms);
     default:
       return fail(state, unexpected(event));
   }
+}
+
+/** XEP-0198 §3: stream management follows authentication, and who does not keep to that is told so. */
+function tooEarly(
+  state: NegotiationState,
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  return terms.isManageable
+    ? managementFailure(state, "unexpected-request")
+    : fail(state, unexpected(event));
+}
+
+function managementFailure(
+  state: NegotiationState,
+  condition: StanzaErrorCondition,
+): NegotiationStep {
+  return { state, actions: [{ kind: "management-failure", condition, h: undefined }] };
 }
 
 function binding(
@@ -363,10 +387,6 @@ function binding(
   event: NegotiationEvent,
   terms: NegotiationTerms,
 ): NegotiationStep {
-  const refuse = (condition: StanzaErrorCondition, h?: number): NegotiationStep => ({
-    state,
-    actions: [{ kind: "management-failure", condition, h }],
-  });
   switch (event.kind) {
     case "bind":
       return {
@@ -379,7 +399,7 @@ function binding(
     case "resume": {
       const { previd, h } = event;
       if (!terms.isManageable) return fail(state, "unsupported-stanza-type");
-      if (previd === undefined || h === undefined) return refuse("bad-request");
+      if (previd === undefined || h === undefined) return managementFailure(state, "bad-request");
       return {
         state: { kind: "resuming", account: state.account },
         actions: [{ kind: "hold" }, { kind: "resume", account: state.account, previd, h }],
@@ -388,7 +408,7 @@ function binding(
     case "management":
       // XEP-0198 §3: enabled only once a resource is bound.
       return terms.isManageable
-        ? refuse("unexpected-request")
+        ? managementFailure(state, "unexpected-request")
         : fail(state, "unsupported-stanza-type");
     default:
       return fail(state, unexpected(event));

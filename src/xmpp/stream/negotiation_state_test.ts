@@ -352,6 +352,27 @@ Deno.test("stepNegotiation() reads nothing more until it is known where the resu
   assert.deepEqual(failed.state, binding);
 });
 
+Deno.test("stepNegotiation() refuses stream management before authentication, and goes on", () => {
+  const authenticating: NegotiationState = {
+    kind: "authenticating",
+    host: "example.com",
+    failures: 1,
+    mechanism: "SCRAM-SHA-256",
+    isWaiting: false,
+  };
+  const offering: NegotiationState = { kind: "offering", host: "example.com", failures: 1 };
+  for (const from of [offering, authenticating]) {
+    for (const event of [RESUME, { kind: "management" } as const]) {
+      const { state, actions } = run([event], MANAGED, from);
+      assert.equal(state, from);
+      assert.deepEqual(actions, [
+        { kind: "management-failure", condition: "unexpected-request", h: undefined },
+      ]);
+      assert.equal(run([event], ENCRYPTED, from).state.kind, "closed");
+    }
+  }
+});
+
 Deno.test("stepNegotiation() ends a stream on which something comes while it is being resumed", () => {
   const resuming: NegotiationState = { kind: "resuming", account: ALICE };
   for (const event of [RESUME, { kind: "stanza" }, { kind: "bind", iqId: "1", resource: "x" }]) {
