@@ -30,7 +30,8 @@ export interface Connection {
   /**
    * Server side of STARTTLS, present where the listener offers it: sends what is queued, then runs
    * the TLS handshake on the same socket. `secured` follows, or `closed`. Bytes that the peer sent
-   * before its handshake and that were not yet handed to `data` are dropped with the connection.
+   * before its handshake and that were not yet handed to `data` are dropped with the connection; but
+   * up to `MAX_SKIPPED_SPACE_BYTES` of white space are dropped alone.
    */
   startTls?(): void;
 

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { CancelTimer, Clock } from "../base/mod.ts";
-import { CausewayError } from "../base/mod.ts";
+import { CausewayError, countLeadingSpace, MAX_SKIPPED_SPACE_BYTES } from "../base/mod.ts";
 import { formatAddress, isLoopbackAddress } from "./address.ts";
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
@@ -235,7 +235,7 @@ export class SocketConnection implements Connection {
     );
     this.#beginHandshake = () => {
       this.#beginHandshake = undefined;
-      this.#secure(plain, acceptor);
+      this.#awaitHandshake(plain, acceptor);
     };
     this.flush();
     // Nothing can arrive between a write that the system took at once and the handshake.
@@ -243,17 +243,56 @@ export class SocketConnection implements Connection {
     if (isTaken) this.#beginHandshake();
   }
 
-  #secure(plain: Socket, acceptor: TlsAcceptor): void {
-    if (plain.readableLength > 0) {
-      this.destroy(
-        new CausewayError(
-          "net/starttls-pipelined",
-          `Cannot start TLS with ${this.remoteAddress}: ` +
-            `${plain.readableLength} bytes came before the handshake`,
-        ),
-      );
+  /**
+   * Waits for the first byte of the handshake. White space before it is skipped, some of it: no byte that
+   * was sent in the clear is ever taken for anything else.
+   */
+  #awaitHandshake(plain: Socket, acceptor: TlsAcceptor): void {
+    const early = plain.read() as Uint8Array | null;
+    const earlyBytes = early?.length ?? 0;
+    let spaceBytes = early === null ? 0 : countLeadingSpace(early);
+    if (earlyBytes > spaceBytes || spaceBytes > MAX_SKIPPED_SPACE_BYTES) {
+      this.destroy(pipelined(this.remoteAddress, earlyBytes));
       return;
     }
+    const stopWaiting = () => {
+      plain.off("data", onData);
+      plain.off("end", onGone);
+      plain.off("close", onGone);
+      plain.pause();
+    };
+    const onData = (chunk: Uint8Array) => {
+      if (this.#phase !== "securing") return;
+      const skippedBytes = countLeadingSpace(chunk);
+      spaceBytes += skippedBytes;
+      if (spaceBytes > MAX_SKIPPED_SPACE_BYTES) {
+        stopWaiting();
+        this.destroy(pipelined(this.remoteAddress, spaceBytes));
+      } else if (skippedBytes < chunk.length) {
+        stopWaiting();
+        plain.unshift(chunk.subarray(skippedBytes));
+        this.#secure(plain, acceptor);
+      }
+    };
+    const onGone = () => {
+      stopWaiting();
+      if (this.#phase !== "securing") return;
+      this.destroy(
+        new CausewayError(
+          "net/reset",
+          `Lost ${this.remoteAddress} before its TLS handshake: it closed the connection`,
+          { retryable: true },
+        ),
+      );
+      if (this.#isSocketClosed) this.#finish();
+    };
+    plain.on("data", onData);
+    plain.once("end", onGone);
+    plain.once("close", onGone);
+    plain.resume();
+  }
+
+  #secure(plain: Socket, acceptor: TlsAcceptor): void {
     acceptor.secure(plain, (result) => {
       if (this.#phase !== "securing") {
         if (!(result instanceof CausewayError)) result.destroy();
@@ -304,6 +343,14 @@ export class SocketConnection implements Connection {
     this.#output.clear();
     this.#handlers?.closed(this.#error);
   }
+}
+
+/** The error of a peer that writes on behind its request for TLS. */
+function pipelined(remoteAddress: string, byteLength: number): CausewayError {
+  return new CausewayError(
+    "net/starttls-pipelined",
+    `Cannot start TLS with ${remoteAddress}: ${byteLength} bytes came before the handshake`,
+  );
 }
 
 /** The error of a peer that does not complete its handshake. */

@@ -136,38 +136,116 @@ class SlowSocket extends Socket {
   }
 }
 
-/** Counts the handshakes that it is to begin, and begins none. */
+/** Notes what there is to read in the handshakes that it is to begin, and begins none. */
 class CountingAcceptor extends TlsAcceptor {
-  begun = 0;
+  readonly begun: string[] = [];
+  readonly first = Promise.withResolvers<void>();
 
-  override secure(): void {
-    this.begun++;
+  override secure(plain: Socket): void {
+    const unread = plain.read() as Uint8Array | null;
+    this.begun.push(new TextDecoder("latin1").decode(unread ?? new Uint8Array()));
+    this.first.resolve();
   }
 }
 
-Deno.test("startTls() closes on bytes that come before what is queued has left", async () => {
+/** The first bytes of a handshake. */
+const HELLO = "\x16\x03\x01";
+
+Deno.test("startTls() closes on bytes that come before what is queued has left, but for white space", async () => {
   await using certificates = await TestCertificates.create();
   const { certfile } = await (await certificates.authority()).issue({
     names: ["example.com"],
     isCombined: true,
   });
   const holder = await TlsContextHolder.load({ certfile });
-  for (const pipelined of ["", "<message/>"]) {
+  const cases: readonly (readonly [early: string, late: string, isRefused: boolean])[] = [
+    ["", HELLO, false],
+    ["\r\n", HELLO, false],
+    ["", `\n${HELLO}`, false],
+    ["\n", `\n${HELLO}`, false],
+    [" ".repeat(16), HELLO, false],
+    [" ".repeat(8), " ".repeat(8) + HELLO, false],
+    [" ".repeat(17), "", true],
+    [" ".repeat(8), " ".repeat(9) + HELLO, true],
+    ["<message/>", "", true],
+    ["\n<message/>", "", true],
+    [HELLO, "", true],
+  ];
+  for (const [early, late, isRefused] of cases) {
+    const what = JSON.stringify([early, late]);
     const socket = new SlowSocket();
     const acceptor = new CountingAcceptor(holder, { isMutual: false });
     const limits = resolveConnectionLimits({});
     const server = new StartTlsPeer(new SocketConnection(socket, { limits, clock, acceptor }));
     socket.push("<starttls/>");
     await server.until((peer) => peer.text === "<starttls/>");
-    assert.equal(acceptor.begun, 0);
-    socket.push(pipelined);
+    assert.equal(acceptor.begun.length, 0);
+    socket.push(early);
     socket.writeTaken();
-    assert.equal(acceptor.begun, pipelined === "" ? 1 : 0);
-    if (pipelined === "") server.connection.destroy(new CausewayError("x/y", "end"));
-    await server.until((peer) => peer.isClosed);
-    assert.equal(server.error?.code, pipelined === "" ? "x/y" : "net/starttls-pipelined");
+    if (late !== "") socket.push(late);
+    if (isRefused) {
+      await server.until((peer) => peer.isClosed);
+      assert.equal(server.error?.code, "net/starttls-pipelined", what);
+      assert.deepEqual(acceptor.begun, [], what);
+    } else {
+      await acceptor.first.promise;
+      assert.deepEqual(acceptor.begun, [HELLO], what);
+      server.connection.destroy(new CausewayError("x/y", "end"));
+      await server.until((peer) => peer.isClosed);
+      assert.equal(server.error?.code, "x/y", what);
+    }
     assert.equal(server.text, "<starttls/>");
     assert.equal(server.securedCount, 0);
+  }
+});
+
+Deno.test("startTls() overlooks white space before a handshake, whenever it comes", async () => {
+  await using fixture = await serveStartTls();
+  const { client, server } = await fixture.connect();
+  client.write("<starttls/>");
+  await firstData(client);
+  client.write("\r\n");
+  const secure = upgrade(client, fixture.ca);
+  await server.until((peer) => peer.securedCount === 1);
+  secure.write("<stream/>");
+  await server.until((peer) => peer.text === "<starttls/><stream/>");
+  secure.end();
+  await server.until((peer) => peer.isClosed);
+  assert.equal(server.error, undefined);
+});
+
+Deno.test("startTls() closes on plaintext behind white space", async () => {
+  await using fixture = await serveStartTls();
+  for (
+    const [text, code] of [
+      ["\n<message>not encrypted, and long enough for a record</message>", "net/tls-failed"],
+      [" ".repeat(17), "net/starttls-pipelined"],
+    ] as const
+  ) {
+    const { client, server } = await fixture.connect();
+    client.write("<starttls/>");
+    await firstData(client);
+    client.write(text);
+    await server.until((peer) => peer.isClosed);
+    assert.equal(server.error?.code, code);
+    assert.equal(server.text, "<starttls/>");
+    assert.equal(server.securedCount, 0);
+    client.destroy();
+  }
+});
+
+Deno.test("startTls() survives a peer that hangs up before the handshake", async () => {
+  await using fixture = await serveStartTls();
+  for (const how of ["end", "resetAndDestroy"] as const) {
+    const { client, server } = await fixture.connect();
+    client.write("<starttls/>");
+    await firstData(client);
+    client.write("\n");
+    client[how]();
+    await server.until((peer) => peer.isClosed);
+    assert.equal(server.error?.code, "net/reset");
+    assert.equal(server.closedCount, 1);
+    client.destroy();
   }
 });
 

@@ -73,7 +73,8 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   protected override opened(header: StreamHeader): void {
     this.#lang = header.lang;
-    this.#claimedFrom = header.from === undefined ? undefined : tryParseJid(header.from)?.text;
+    const from = header.from === undefined ? undefined : tryParseJid(header.from);
+    this.#claimedFrom = from?.localpart === "" ? undefined : from?.text;
     this.#dispatch({ kind: "header", header });
   }
 

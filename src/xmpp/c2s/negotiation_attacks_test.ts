@@ -64,7 +64,14 @@ Deno.test("C2sListener requires TLS before it lets anyone authenticate", async (
 });
 
 Deno.test("C2sListener takes no bytes that were written behind <starttls/> as encrypted", async () => {
-  for (const pipelined of [HEADER + plainOf("alice"), " ", "\n"]) {
+  const attacks = [
+    HEADER + plainOf("alice"),
+    `\n${HEADER}${plainOf("alice")}`,
+    " \n ".repeat(6),
+    "\n\u00a0",
+    "\0",
+  ];
+  for (const pipelined of attacks) {
     await using fixture = new C2sFixture();
     const mallory = fixture.connect({ isEncrypted: false });
     mallory.send(HEADER);
@@ -76,6 +83,33 @@ Deno.test("C2sListener takes no bytes that were written behind <starttls/> as en
     assert.equal(
       fixture.metrics.value("xmpp_auth_successes_total", { edge: "c2s", mechanism: "PLAIN" }),
       0,
+    );
+  }
+});
+
+Deno.test("C2sListener overlooks white space behind <starttls/> and behind SASL", async () => {
+  for (const space of ["\n", "\r\n", " ".repeat(16)]) {
+    await using fixture = new C2sFixture();
+    const alice = fixture.connect({ isEncrypted: false });
+    alice.send(HEADER);
+    await alice.expect("</stream:features>");
+    await alice.exchange(STARTTLS + space, `<proceed xmlns='${TLS}'/>`);
+    alice.send(HEADER); // with its XML declaration, which nothing may precede
+    await alice.expect("</stream:features>");
+    await alice.exchange(plainOf("alice") + space, `<success xmlns='${SASL}'/>`);
+    alice.send(HEADER); // with its XML declaration, which nothing may precede
+    await alice.expect("</stream:features>");
+    assert.equal(limitHits(fixture, "pipelined-starttls"), 0);
+  }
+});
+
+Deno.test("C2sListener repeats no from that is not an account's", async () => {
+  await using fixture = new C2sFixture();
+  for (const [from, to] of [["localhost", ""], ["alice@example.com", " to='alice@example.com'"]]) {
+    const peer = fixture.connect();
+    peer.send(HEADER.replace("<stream:stream ", `<stream:stream from='${from}' `));
+    await peer.expectNext(
+      new RegExp(`^<\\?xml [^>]*><stream:stream [^>]* from='example.com'${to} id=`),
     );
   }
 });

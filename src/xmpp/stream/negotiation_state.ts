@@ -235,10 +235,11 @@ function opened(
     actions: [sendHeader, { kind: "stream-error", condition }, { kind: "end" }],
   });
   if (account !== undefined) {
-    // RFC 6120 §4.7.1: whoever names itself after authentication names the account.
-    if (header.from !== undefined && tryParseJid(header.from)?.bare.text !== account.text) {
-      return failAfterHeader("invalid-from");
-    }
+    // RFC 6120 §4.7.1: whoever names itself after authentication names the account. A domain names
+    // nobody: some clients write the name of their machine there.
+    const from = header.from === undefined ? undefined : tryParseJid(header.from);
+    const isNamed = header.from !== undefined && from?.localpart !== "";
+    if (isNamed && from?.bare.text !== account.text) return failAfterHeader("invalid-from");
     return {
       state: { kind: "binding", account },
       actions: [sendHeader, {

@@ -223,6 +223,19 @@ Deno.test("stepNegotiation() takes no other account's name after authentication"
     { kind: "stream-error", condition: "invalid-from" },
     { kind: "end" },
   ]);
+  for (const nobody of ["@example.com", "", "a@b@c"]) {
+    assert.equal(run([open(nobody)], ENCRYPTED, reopening).state.kind, "closed", nobody);
+  }
+});
+
+Deno.test("stepNegotiation() overlooks a from that is no account's, such as a client's machine", () => {
+  const reopening: NegotiationState = { kind: "reopening", account: ALICE };
+  for (const from of ["localhost", "localhost/x", "example.com", "127.0.0.1"]) {
+    for (const state of [reopening, { kind: "opening" } as const]) {
+      const { actions } = run([{ kind: "header", header: { ...HEADER, from } }], ENCRYPTED, state);
+      assert.deepEqual(actions.map(({ kind }) => kind), ["send-header", "send-features"], from);
+    }
+  }
 });
 
 Deno.test("stepNegotiation() takes no other host after authentication", () => {

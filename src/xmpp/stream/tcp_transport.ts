@@ -1,4 +1,5 @@
 import type { CausewayError } from "../../base/mod.ts";
+import { countLeadingSpace, MAX_SKIPPED_SPACE_BYTES } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
@@ -30,6 +31,8 @@ export class TcpTransport implements StreamTransport {
   /** Bytes that the peer may send still: any number once it is trusted. */
   #bytesLeft: number;
   #bytesLimit: TransportLimit = "unauthenticated-bytes";
+  /** White space that is still skipped before the header of a stream that follows another. */
+  #spaceBytesLeft = 0;
   #isHeaderSent = false;
   #isHeld = false;
   #isPaused = false;
@@ -122,7 +125,8 @@ export class TcpTransport implements StreamTransport {
 
   restart(): void {
     // What came in behind the last element belongs to the new stream.
-    const rest = this.#scanner.remainder;
+    this.#spaceBytesLeft = MAX_SKIPPED_SPACE_BYTES;
+    const rest = this.#withoutLeadingSpace(this.#scanner.remainder);
     this.#scanner.reset();
     this.#isHeaderSent = false;
     if (!this.#isHeld) return;
@@ -202,7 +206,7 @@ export class TcpTransport implements StreamTransport {
   #scan(chunk: Uint8Array | undefined): void {
     try {
       if (chunk === undefined) this.#scanner.resume();
-      else this.#scanner.push(chunk);
+      else this.#scanner.push(this.#spaceBytesLeft > 0 ? this.#withoutLeadingSpace(chunk) : chunk);
     } catch (thrown) {
       if (this.#isOver || this.#isDeaf) return; // garbage behind the end changes nothing
       tellFailure(thrown, this.#handlers!);
@@ -211,9 +215,18 @@ export class TcpTransport implements StreamTransport {
     if (this.#isTlsWanted && !this.#isOver) this.#beginTls();
   }
 
+  /** An XML declaration has to come first; some clients write a line break behind `</auth>`. */
+  #withoutLeadingSpace(bytes: Uint8Array): Uint8Array {
+    const count = Math.min(countLeadingSpace(bytes), this.#spaceBytesLeft);
+    this.#spaceBytesLeft = count < bytes.length ? 0 : this.#spaceBytesLeft - count;
+    return bytes.subarray(count);
+  }
+
   #beginTls(): void {
     this.#isTlsWanted = false;
-    if (this.#scanner.remainder.length > 0) {
+    const { remainder } = this.#scanner;
+    const spaceBytes = countLeadingSpace(remainder);
+    if (spaceBytes < remainder.length || spaceBytes > MAX_SKIPPED_SPACE_BYTES) {
       // Taken as encrypted, these bytes would let anyone on the way speak for the client. What is said
       // instead of <proceed/> is a failure (RFC 6120 §5.4.2.2): it is no handshake yet.
       this.#send(TLS_FAILURE);

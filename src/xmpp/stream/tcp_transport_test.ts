@@ -197,6 +197,76 @@ Deno.test("TcpTransport names the limit that a peer runs into", async () => {
   tls.transport.end();
 });
 
+const DECLARATION = "<?xml version='1.0'?>";
+
+Deno.test("TcpTransport.restart() overlooks white space before the new stream, wherever it is cut", async () => {
+  const text = `${HEADER}<a/>\r\n ${DECLARATION}${HEADER}<b/>`;
+  for (let cut = HEADER.length; cut <= text.length; cut++) {
+    for (const delayed of [false, true]) {
+      const { transport, events, say } = transportWith({ a: (each) => each.hold() });
+      const goOn = () => {
+        transport.restart();
+        transport.release();
+      };
+      await say(text.slice(0, cut));
+      const isHeld = events.includes("a");
+      if (isHeld && !delayed) goOn();
+      await say(text.slice(cut));
+      if (!isHeld || delayed) goOn();
+      await settle();
+      assert.deepEqual(events, ["header", "a", "header", "b"], `cut at ${cut}`);
+      transport.end();
+    }
+  }
+});
+
+Deno.test("TcpTransport.restart() overlooks no more than 16 bytes of white space, and nothing else", async () => {
+  const cases: readonly (readonly [string, string])[] = [
+    [" ".repeat(16), "header"],
+    [" ".repeat(17), "failed restricted-xml -"],
+    [" \n<!-- -->", "failed restricted-xml -"],
+    ["\ufeff", "failed not-well-formed -"],
+    ["x", "failed not-well-formed -"],
+  ];
+  for (const [between, outcome] of cases) {
+    for (const isAtOnce of [true, false]) {
+      const { transport, events, say } = transportWith({ a: (each) => each.hold() });
+      await say(`${HEADER}<a/>`);
+      if (isAtOnce) await say(`${between}${DECLARATION}${HEADER}`);
+      transport.restart();
+      transport.release();
+      await settle();
+      const pieces = isAtOnce ? [] : [...between, `${DECLARATION}${HEADER}`];
+      for (const piece of pieces) await say(piece);
+      assert.deepEqual(events.slice(0, 3), ["header", "a", outcome], JSON.stringify(between));
+      transport.end();
+    }
+  }
+});
+
+Deno.test("TcpTransport takes no white space before the first stream's declaration", async () => {
+  const { transport, events, say } = transportWith();
+  await say(`\n${DECLARATION}${HEADER}`);
+  assert.deepEqual(events, ["failed restricted-xml -"]);
+  transport.end();
+});
+
+Deno.test("TcpTransport.startTls() overlooks white space that came with the request", async () => {
+  for (
+    const [space, isTaken] of [["\n", true], [" ".repeat(16), true], [
+      " ".repeat(17),
+      false,
+    ]] as const
+  ) {
+    const { transport, events, say } = transportWith({ starttls: (each) => each.startTls() });
+    await say(`${HEADER}<starttls/>${space}`);
+    await settle();
+    assert.equal(transport.isEncrypted, isTaken);
+    assert.equal(events.at(-1), isTaken ? "secured" : "failed policy-violation pipelined-starttls");
+    transport.end();
+  }
+});
+
 Deno.test("TcpTransport.startTls() proceeds for a peer that waits", async () => {
   const { transport, events, say } = transportWith({
     starttls: (each) => each.startTls(),

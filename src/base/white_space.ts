@@ -1,0 +1,16 @@
+/**
+ * Bytes of white space that are skipped where a client may write none and some do: behind `<starttls/>`,
+ * and before the header of a stream that follows another. Those that we know write one line break.
+ */
+export const MAX_SKIPPED_SPACE_BYTES = 16;
+
+/** How many bytes of XML white space (space, tab, line feed, carriage return) `bytes` begin with. */
+export function countLeadingSpace(bytes: Uint8Array): number {
+  let count = 0;
+  while (count < bytes.length && isSpace(bytes[count]!)) count++;
+  return count;
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
+}
