@@ -33,6 +33,11 @@ export const TEST_NEEDS: readonly Need[] = [
   program("openssl", "openssl"),
   program("chromium", "chromium"),
   pythonModule("slixmpp", "python3-slixmpp"),
+  program("go-sendxmpp", "go-sendxmpp"),
+  program("sendxmpp", "sendxmpp"),
+  program("profanity", "profanity-light"),
+  program("mcabber", "mcabber"),
+  program("tmux", "tmux"),
 ];
 
 /** Decides what to do about `missing`. */

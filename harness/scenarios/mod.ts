@@ -7,6 +7,7 @@ import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
 import { BAD_LINK_INPUT } from "./bad_link_input.ts";
 import { BAD_REDIS } from "./bad_redis.ts";
 import { COMPONENT, COMPONENT_LISTING, FOREIGN_COMPONENT, TWO_COMPONENTS } from "./components.ts";
+import { SENDING_PROGRAMS, TERMINAL_CLIENTS } from "./console_clients.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { CROWDS_AT_EVERY_PORT } from "./crowds.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
@@ -84,6 +85,8 @@ export const SCENARIOS: readonly Scenario[] = [
   REDIS_KEYS,
   RESOURCE_CONFLICT,
   ONESELF,
+  SENDING_PROGRAMS,
+  TERMINAL_CLIENTS,
   HOST_SERVICES,
   LOCAL_PEOPLE,
   SUBSCRIPTION_REQUESTS,
