@@ -53,15 +53,10 @@ export interface PlanResult {
 const DEAD_CLAIM_US = 3_600_000_000;
 
 /** The resourceparts whose keys concern us, with the account's own key as "". */
-function concernedResources(account: Account, touched: ReadonlySet<string>): readonly string[] {
-  const resources = [""];
-  for (const resource of touched) if (resource !== "") resources.push(resource);
-  for (const { resourcepart } of account.sessions) {
-    if (!resources.includes(resourcepart)) resources.push(resourcepart);
-  }
-  for (const { resourcepart } of account.closed) {
-    if (!resources.includes(resourcepart)) resources.push(resourcepart);
-  }
+function concernedResources(account: Account, touched: ReadonlySet<string>): Iterable<string> {
+  const resources = new Set(["", ...touched]);
+  for (const { resourcepart } of account.sessions) resources.add(resourcepart);
+  for (const { resourcepart } of account.closed) resources.add(resourcepart);
   return resources;
 }
 
@@ -256,17 +251,17 @@ function withdrawClaims(
   context: PlanContext,
   into: RedisCommand[],
 ): void {
-  const ids = account.closed.filter((session) => !session.isWithdrawn).map(({ id }) => id);
-  for (const id of view.own.keys()) {
-    if (!ids.includes(id) && !account.sessions.some((session) => session.id === id)) ids.push(id);
-  }
+  const open = new Set(account.sessions.map(({ id }) => id));
+  const ids = new Set<string>();
+  for (const { id, isWithdrawn } of account.closed) if (!isWithdrawn) ids.add(id);
+  for (const id of view.own.keys()) if (!open.has(id)) ids.add(id);
   for (const claim of view.foreign) {
     // where the nodes replicate, the author of another datacenter's claim counts on its being here
     if (context.replicaSeconds !== undefined && claim.host !== context.localHost) continue;
     const isOld = context.nowUs - claim.epoch > DEAD_CLAIM_US;
-    if (isOld && !isLive(account, claim, context)) ids.push(claim.id);
+    if (isOld && !isLive(account, claim, context)) ids.add(claim.id);
   }
-  if (ids.length > 0) into.push(["HDEL", claimsKey(account.name), ...ids]);
+  if (ids.size > 0) into.push(["HDEL", claimsKey(account.name), ...ids]);
 }
 
 /** Remembers what the next look at the key has to know. */

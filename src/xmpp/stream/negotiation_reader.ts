@@ -8,6 +8,11 @@ import type { XmlElement } from "../xml/xml_element.ts";
 import { BIND_NAMESPACE, CLIENT_NAMESPACE, SASL_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
 import type { NegotiationEvent } from "./negotiation_state.ts";
 
+const LT = 0x3c;
+const GT = 0x3e;
+const AMP = 0x26;
+const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
 /** What an element that came in before a resource was bound means. */
 export function readNegotiationEvent(element: ScannedElement): NegotiationEvent {
   switch (element.namespace) {
@@ -39,10 +44,29 @@ export function treeOf(element: ScannedElement): XmlElement {
   );
 }
 
+/**
+ * The text of an element that has no business to hold anything else, from somebody who has proven nothing
+ * yet: no tree is made of what a stranger sends. Where there are elements in it or CDATA, they are given
+ * as they are written, which is neither base64 nor a digest.
+ */
+export function plainTextOf(element: ScannedElement): string {
+  const { buffer, end } = element;
+  const lastAttribute = element.attributeCount - 1;
+  const from = lastAttribute < 0 ? element.start : element.valueEnd(lastAttribute) + 1;
+  const tagEnd = buffer.indexOf(GT, from);
+  if (tagEnd === end - 1) return ""; // <auth/>
+  const textEnd = buffer.lastIndexOf(LT, end - 1);
+  const content = buffer.subarray(tagEnd + 1, textEnd);
+  // Only a reference makes the text another than what is written; with no element it is cheap to expand.
+  return content.includes(AMP) && !content.includes(LT)
+    ? treeOf(element).text
+    : UTF8.decode(content);
+}
+
 function readSasl(element: ScannedElement): NegotiationEvent {
   switch (element.name) {
     case "auth": {
-      const text = treeOf(element).text;
+      const text = plainTextOf(element);
       // RFC 6120 §6.4.2: no text is no initial response; an empty one is written "=".
       return {
         kind: "auth",
@@ -51,7 +75,7 @@ function readSasl(element: ScannedElement): NegotiationEvent {
       };
     }
     case "response":
-      return { kind: "response", text: treeOf(element).text };
+      return { kind: "response", text: plainTextOf(element) };
     case "abort":
       return { kind: "abort" };
     default:
