@@ -24,6 +24,7 @@ const METRICS: Metrics = {
   gauge: () => ({ set() {}, add() {}, value: 0 }),
   histogram: () => ({ observe() {} }),
   histogramUs: () => ({ observe() {} }),
+  remove() {},
 };
 
 /** A table that is never started: what is measured needs no Redis. */

@@ -51,4 +51,9 @@ export interface Metrics {
   histogramUs(declaration: MetricDeclaration): Histogram;
   /** A histogram of plain numbers with the given upper bounds, such as hops or items. */
   histogram(declaration: MetricDeclaration, bounds: readonly number[]): Histogram;
+  /**
+   * Takes the metric of that name and labels out of what is shown: what it was about is gone. Whoever
+   * still moves it moves nothing; declared again, it begins anew.
+   */
+  remove(name: string, labels: MetricLabels): void;
 }

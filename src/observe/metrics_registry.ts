@@ -64,7 +64,7 @@ export class MetricsRegistry implements Metrics {
   readonly #clock: Clock;
   readonly #registry = new Registry();
   readonly #families = new Map<string, Family>();
-  readonly #counters: CounterCell[] = [];
+  readonly #counters = new Set<CounterCell>();
   readonly #sampleTimesMs = new Float64Array(RATE_SAMPLES);
   #sampleCount = 0;
   #cancelTimer: CancelTimer | undefined;
@@ -95,6 +95,16 @@ export class MetricsRegistry implements Metrics {
 
   histogram(declaration: MetricDeclaration, bounds: readonly number[]): Histogram {
     return this.#histogram(declaration, new BucketLayout(bounds, 1));
+  }
+
+  remove(name: string, labels: MetricLabels): void {
+    const family = this.#families.get(name);
+    const key = keyOf(labels);
+    const cell = family?.children.get(key)?.cell;
+    if (cell === undefined) return;
+    family!.children.delete(key);
+    if (cell instanceof CounterCell) this.#counters.delete(cell);
+    else if (cell instanceof HistogramCell) this.#counters.delete(cell.counter);
   }
 
   /** A counter whose value somebody else keeps, such as processor time; it never falls. */
@@ -143,7 +153,7 @@ export class MetricsRegistry implements Metrics {
     const { labels = {} } = declaration;
     const labelNames = Object.keys(labels).sort();
     const family = this.#family(kind, declaration, labelNames.join());
-    const key = labelNames.map((label) => labels[label]).join("\0");
+    const key = keyOf(labels);
     const known = family.children.get(key);
     // One family holds one kind of cell: `#family` has checked the kind.
     if (known !== undefined) return known.cell as C;
@@ -189,7 +199,7 @@ export class MetricsRegistry implements Metrics {
   }
 
   #sampled(counter: CounterCell): CounterCell {
-    this.#counters.push(counter);
+    this.#counters.add(counter);
     return counter;
   }
 
@@ -213,6 +223,10 @@ export class MetricsRegistry implements Metrics {
     const elapsedMs = nowMs - this.#sampleTimesMs[slot]!;
     return elapsedMs <= 0 ? 0 : counter.growthSince(slot) * 1000 / elapsedMs;
   }
+}
+
+function keyOf(labels: MetricLabels): string {
+  return Object.keys(labels).sort().map((label) => labels[label]).join("\0");
 }
 
 type RenderedValue = MetricValue<string> & { readonly metricName?: string };

@@ -159,3 +159,21 @@ Deno.test("registerProcessMetrics() shows memory and processor time", async () =
   const cpu = Number(/^process_cpu_seconds_total (\S+)$/m.exec(text)?.[1]);
   assert.ok(cpu > 0, String(cpu));
 });
+
+Deno.test("MetricsRegistry.remove() takes what is gone out of everything that is shown", async () => {
+  const metrics = new MetricsRegistry(new ManualClock());
+  const gone = { host: "dc9.example.com" };
+  const left = { host: "dc2.example.com" };
+  for (const labels of [gone, left]) {
+    metrics.counter({ ...SENT, labels }).inc(3);
+    metrics.histogramUs({ ...TRANSFER, labels }).observe(5);
+    metrics.gauge({ name: "lag", help: "How far behind is it", labels }, () => 7);
+  }
+  for (const name of [SENT.name, TRANSFER.name, "lag", "unknown"]) metrics.remove(name, gone);
+  metrics.remove("lag", { host: "dc8.example.com" });
+  const text = await metrics.prometheus();
+  assert.ok(!text.includes("dc9"), text);
+  assert.equal(text.match(/^[^#].*dc2/gm)?.length, 2 + 20 + 3, "what is left is whole");
+  assert.deepEqual(Object.keys(metrics.classic()).filter((name) => name.includes("dc9")), []);
+  assert.equal(metrics.counter({ ...SENT, labels: gone }).value, 0, "it begins anew");
+});

@@ -5,7 +5,14 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from "@peculiar/x509";
-import type { Counter, Gauge, Histogram, MetricDeclaration, Metrics } from "../../observe/mod.ts";
+import type {
+  Counter,
+  Gauge,
+  Histogram,
+  MetricDeclaration,
+  MetricLabels,
+  Metrics,
+} from "../../observe/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { randomIncarnation } from "../../base/mod.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
@@ -147,6 +154,15 @@ export class TestMetrics implements Metrics {
 
   histogram(declaration: MetricDeclaration): Histogram {
     return this.histogramUs(declaration);
+  }
+
+  /** Names of what is shown now of that label, without their prefix. */
+  shownOf(label: string): readonly string[] {
+    return [...this.#values.keys()].filter((key) => key.endsWith(` ${label}`));
+  }
+
+  remove(name: string, labels: MetricLabels): void {
+    this.#values.delete(name + Object.values(labels).map((label) => ` ${label}`));
   }
 }
 

@@ -1,12 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "../../base/mod.ts";
-import type { Counter, MetricDeclaration, Metrics } from "../../observe/mod.ts";
+import type { Counter, MetricDeclaration, MetricLabels, Metrics } from "../../observe/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { BareJid, FullJid } from "../../xmpp/mod.ts";
 import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import type { KeyRule } from "./key_rule.ts";
-import type { CacheOptions, RedisOptions } from "./options.ts";
+import type { CacheOptions, DatacenterBounds, RedisOptions } from "./options.ts";
 import { SessionTable } from "./session_table.ts";
 
 /** Metrics that tests read back by name. */
@@ -14,8 +14,12 @@ export class TestMetrics implements Metrics {
   readonly counters = new Map<string, { value: number } & Counter>();
   readonly gauges = new Map<string, () => number>();
   readonly observed = new Map<string, number[]>();
+  /** Gauges by the node that they are about, as long as they are shown. */
+  readonly shownNodes = new Map<string, Set<string>>();
 
   counter(declaration: MetricDeclaration): Counter {
+    const known = this.counters.get(declaration.name);
+    if (known !== undefined) return known;
     const counter = {
       value: 0,
       inc(by = 1) {
@@ -27,7 +31,12 @@ export class TestMetrics implements Metrics {
   }
 
   gauge(declaration: MetricDeclaration, read?: () => number) {
-    if (read !== undefined) this.gauges.set(declaration.name, read);
+    const { name, labels } = declaration;
+    if (read !== undefined) this.gauges.set(name, read);
+    if (labels?.["node"] !== undefined) {
+      const nodes = this.shownNodes.get(name) ?? new Set();
+      this.shownNodes.set(name, nodes.add(labels["node"]));
+    }
     return { set() {}, add() {}, value: 0 };
   }
 
@@ -43,6 +52,10 @@ export class TestMetrics implements Metrics {
         values.push(value);
       },
     };
+  }
+
+  remove(name: string, labels: MetricLabels): void {
+    this.shownNodes.get(name)?.delete(labels["node"] ?? "");
   }
 
   /** Value of a counter or gauge. */
@@ -79,6 +92,7 @@ export interface TestTableOptions {
   readonly replication?: "builtin" | "external";
   readonly epochs?: HybridClock;
   readonly hosts?: readonly string[];
+  readonly datacenter?: DatacenterBounds;
   readonly meshChanged?: (host: string) => void;
   readonly meshHinted?: (host: string) => void;
   readonly hostRemoved?: (host: string) => void;
@@ -111,6 +125,7 @@ export class TestTable {
       incarnation: this.incarnation,
       replication: options.replication ?? "external",
       ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
+      ...(options.datacenter === undefined ? {} : { datacenter: options.datacenter }),
       ...(options.redis === undefined ? {} : { redis: options.redis }),
       ...(options.cache === undefined ? {} : { cache: options.cache }),
     }, {

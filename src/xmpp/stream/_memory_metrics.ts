@@ -1,4 +1,11 @@
-import type { Counter, Gauge, Histogram, MetricDeclaration, Metrics } from "../../observe/mod.ts";
+import type {
+  Counter,
+  Gauge,
+  Histogram,
+  MetricDeclaration,
+  MetricLabels,
+  Metrics,
+} from "../../observe/mod.ts";
 
 /** Metrics that a test can ask for by name and labels. */
 export class MemoryMetrics implements Metrics {
@@ -43,6 +50,11 @@ export class MemoryMetrics implements Metrics {
 
   histogram(): Histogram {
     return { observe() {} };
+  }
+
+  remove(name: string, labels: MetricLabels): void {
+    this.#counters.delete(keyOf(name, labels));
+    this.#gauges.delete(keyOf(name, labels));
   }
 
   /** The value of a counter or gauge; 0 when it was never moved. */

@@ -1,0 +1,82 @@
+import type { Clock } from "../base/mod.ts";
+import type { LogFields, Logger } from "./log.ts";
+
+/** Milliseconds between two lines of one event about one source. */
+const LINE_MS = 60_000;
+/** Sources remembered at once; past it the one that has said nothing for longest is forgotten. */
+const MAX_SOURCES = 1_024;
+
+interface Source {
+  readonly level: "info" | "warn";
+  /** Monotonic milliseconds from which the next line may be written. */
+  dueMs: number;
+  /** Times that were not written since the last line. */
+  unsaid: number;
+  event: string;
+  fields: LogFields;
+}
+
+/**
+ * Events that others can cause as often as they like: of each event about one source (a link, a node)
+ * the first is written at once, and then one line a minute, with the number of times as `count`.
+ */
+export class PacedLog {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #sources = new Map<string, Source>();
+
+  constructor(logger: Logger, clock: Clock) {
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  /** Writes `event`, or counts it for the line that `flush` writes. */
+  warn(event: string, source: string, fields: LogFields): void {
+    this.#note("warn", { event, source, fields });
+  }
+
+  info(event: string, source: string, fields: LogFields): void {
+    this.#note("info", { event, source, fields });
+  }
+
+  /** Writes what has been counted for a minute; to be called every few seconds. */
+  flush(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [key, source] of this.#sources) {
+      if (nowMs < source.dueMs) continue;
+      if (source.unsaid === 0) {
+        this.#sources.delete(key);
+        continue;
+      }
+      this.#logger[source.level](source.event, { ...source.fields, count: source.unsaid });
+      source.unsaid = 0;
+      source.dueMs = nowMs + LINE_MS;
+    }
+  }
+
+  #note(
+    level: Source["level"],
+    { event, source, fields }: { event: string; source: string; fields: LogFields },
+  ): void {
+    const key = `${event} ${source}`;
+    const nowMs = this.#clock.monotonicMs();
+    const known = this.#sources.get(key);
+    if (known !== undefined && nowMs < known.dueMs) {
+      known.unsaid++;
+      known.fields = fields;
+      return;
+    }
+    const count = 1 + (known?.unsaid ?? 0);
+    this.#sources.delete(key);
+    if (this.#sources.size >= MAX_SOURCES) this.#forgetOldest();
+    this.#sources.set(key, { level, dueMs: nowMs + LINE_MS, unsaid: 0, event, fields });
+    this.#logger[level](event, count > 1 ? { ...fields, count } : fields);
+  }
+
+  #forgetOldest(): void {
+    for (const key of this.#sources.keys()) {
+      this.#sources.delete(key);
+      return;
+    }
+  }
+}
