@@ -1,7 +1,10 @@
-import { writeU16, writeU32, writeU53 } from "./integers.ts";
+import { checkInteger, writeU16, writeU32, writeU53 } from "./integers.ts";
 import { maxTextBytes, writeText } from "./text.ts";
 
-/** Puts one frame together in a buffer that grows; for frames that are not written per stanza. */
+/**
+ * Puts one frame together in a buffer that grows; for frames that are not written per stanza. A number
+ * that its reader would refuse is a RangeError, so that no such frame leaves.
+ */
 export class FrameWriter {
   #bytes: Uint8Array;
   #at = 5;
@@ -17,17 +20,20 @@ export class FrameWriter {
   }
 
   u8(value: number): void {
+    checkInteger(value, 0xff);
     this.#room(1);
     this.#bytes[this.#at++] = value;
   }
 
   u16(value: number): void {
+    checkInteger(value, 0xffff);
     this.#room(2);
     writeU16(this.#bytes, this.#at, value);
     this.#at += 2;
   }
 
   u32(value: number): void {
+    checkInteger(value, 0xffffffff);
     this.#room(4);
     writeU32(this.#bytes, this.#at, value);
     this.#at += 4;
@@ -35,6 +41,7 @@ export class FrameWriter {
 
   /** An integer in [0, 2^53) as a `u64`. */
   u53(value: number): void {
+    checkInteger(value, Number.MAX_SAFE_INTEGER);
     this.#room(8);
     writeU53(this.#bytes, this.#at, value);
     this.#at += 8;
@@ -67,6 +74,7 @@ export class FrameWriter {
 
   /** Writes a `u16` where `at` stands: a count that is known only now. */
   patchU16(at: number, value: number): void {
+    checkInteger(value, 0xffff);
     writeU16(this.#bytes, at, value);
   }
 

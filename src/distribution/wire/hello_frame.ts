@@ -6,7 +6,15 @@ import {
   LOWEST_VERSION,
   MINOR_VERSION,
 } from "./frame_type.ts";
-import { readU16, readU32, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
+import {
+  checkInteger,
+  readU16,
+  readU32,
+  readU53,
+  writeU16,
+  writeU32,
+  writeU53,
+} from "./integers.ts";
 import { maxTextBytes, readText, writeText } from "./text.ts";
 
 /** First on a link, both ways; the layout up to `lastNumber` is the same in every version. */
@@ -50,6 +58,9 @@ export const OUR_VERSIONS = {
 export function helloFrame(hello: Hello): Uint8Array {
   const texts = [hello.datacenterId, hello.localHost, hello.nodeName];
   const room = texts.reduce((sum, text) => sum + maxTextBytes(text) + 2, FIXED_BYTES);
+  for (const integer of [hello.process, hello.lastNumber]) {
+    checkInteger(integer, Number.MAX_SAFE_INTEGER);
+  }
   const frame = new Uint8Array(room);
   frame[4] = FRAME_TYPE.hello;
   writeU32(frame, 5, MAGIC);

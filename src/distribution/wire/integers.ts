@@ -31,6 +31,15 @@ export function readU53(bytes: Uint8Array, at: number): number | undefined {
   return high > 0x1fffff ? undefined : high * TWO_32 + readU32(bytes, at + 4);
 }
 
+/**
+ * Checks an integer that a frame is to carry: what its reader would refuse is not written.
+ * @throws RangeError
+ */
+export function checkInteger(value: number, most: number): void {
+  if (Number.isInteger(value) && value >= 0 && value <= most) return;
+  throw new RangeError(`Cannot encode ${value}: it must be a whole number from 0 to ${most}`);
+}
+
 /** Writes an integer in [0, 2^53) as a big-endian `u64`. */
 export function writeU53(bytes: Uint8Array, at: number, value: number): void {
   const high = Math.floor(value / TWO_32);

@@ -66,6 +66,7 @@ export {
   decodeMesh,
   decodePosition,
   decodeSnapshot,
+  isRecordWritable,
   leaseFrame,
   MAX_MESH_HOSTS,
   MAX_TABLE_ENDPOINTS,

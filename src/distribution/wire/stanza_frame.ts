@@ -57,7 +57,8 @@ export function encodeStanzaFrame(
   writeU53(target, at + NUMBER_AT, number);
   writeU53(target, at + PROCESS_AT, fields.process);
   writeU53(target, at + SEQUENCE_AT, fields.sequence);
-  writeU53(target, at + SENT_AT, fields.sentAtUs);
+  // A wall clock may be set before 1970: the reader would refuse what is below 0.
+  writeU53(target, at + SENT_AT, Math.max(0, fields.sentAtUs));
   target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
   target[at + FLAGS_AT] = (fields.mayBeRepeat ? MAY_BE_REPEAT : 0) | (fields.isCopy ? COPY : 0) |
     (fields.isResent ? RESENT : 0) | (fields.isSentOnce ? SENT_ONCE : 0) |

@@ -1,6 +1,7 @@
 import { FrameReader } from "./frame_reader.ts";
 import { FRAME_TYPE } from "./frame_type.ts";
 import { FrameWriter } from "./frame_writer.ts";
+import { utf8Bytes } from "./text.ts";
 
 /** Largest LEASE, CHANGES, SNAPSHOT, POSITION or MESH frame. */
 export const MAX_TABLE_FRAME_BYTES = 65_536;
@@ -123,6 +124,17 @@ export function decodeLease(buffer: Uint8Array, start: number, end: number): Lea
   };
 }
 
+/** True for a record that a frame can carry: its reader refuses any other. */
+export function isRecordWritable(record: TableRecord): boolean {
+  const { sequence, epoch, name, resourcepart } = record;
+  return isPositive(sequence) && isPositive(epoch) && name !== "" &&
+    utf8Bytes(name) <= MAX_NAME_BYTES && utf8Bytes(resourcepart) <= MAX_TEXT_BYTES;
+}
+
+function isPositive(value: number): boolean {
+  return Number.isSafeInteger(value) && value > 0;
+}
+
 /**
  * A CHANGES frame of as many of `records` from `at` on as fit.
  * @returns the frame and how many are in it
@@ -143,12 +155,14 @@ export function changesFrame(
 /** @throws FrameError */
 export function decodeChanges(buffer: Uint8Array, start: number, end: number): ChangesFields {
   const frame = new FrameReader("CHANGES", buffer, { start, end });
-  return {
-    process: frame.u53(1),
-    round: frame.u32(),
-    first: frame.u53(1),
-    records: readRecords(frame, ["claim", "withdraw"]),
-  };
+  const process = frame.u53(1);
+  const round = frame.u32();
+  const first = frame.u53(1);
+  const records = readRecords(frame, ["claim", "withdraw"]);
+  if (first > Number.MAX_SAFE_INTEGER - records.length) {
+    frame.fail("its last change has a number that is not below 2^53");
+  }
+  return { process, round, first, records };
 }
 
 /** A SNAPSHOT frame; all `records` must fit: at most 512, each of a text or two of 1 KB. */

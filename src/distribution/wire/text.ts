@@ -9,6 +9,18 @@ export function maxTextBytes(text: string): number {
   return text.length * 3;
 }
 
+/** Bytes that `text` takes in UTF-8. */
+export function utf8Bytes(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit <= 0x7f) continue;
+    // a surrogate pair is two units and four bytes
+    bytes += unit <= 0x7ff || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2;
+  }
+  return bytes;
+}
+
 /** Writes `text` as UTF-8 at `at`, which must have `maxTextBytes` of room; returns the end. */
 export function writeText(target: Uint8Array, at: number, text: string): number {
   const length = text.length;

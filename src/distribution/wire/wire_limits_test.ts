@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { parseJid } from "../../xmpp/mod.ts";
 import {
   ackFrame,
+  changesFrame,
   decodeAck,
+  decodeChanges,
   decodeGoodbye,
   decodeHello,
   decodeInvalidate,
@@ -13,10 +15,13 @@ import {
   goodbyeFrame,
   helloFrame,
   invalidateFrames,
+  isRecordWritable,
+  leaseFrame,
   OUR_VERSIONS,
+  positionFrame,
   stanzaFrame,
 } from "./mod.ts";
-import type { FrameName } from "./mod.ts";
+import type { FrameName, TableRecord } from "./mod.ts";
 
 // The numbers here are those of docs/protocol.md, which peers count on: none is taken from the code.
 
@@ -147,4 +152,103 @@ Deno.test("stanzaFrame() counts 255 bounces, and no more", () => {
     }, 1);
     assert.equal(decodeStanza(frame, 0, frame.length).bounces, counted);
   }
+});
+
+const POSITION = {
+  process: 1,
+  round: 1,
+  applied: 1,
+  chunk: 1,
+  isRestart: false,
+  wantsSnapshot: false,
+};
+const LEASE = {
+  process: 1,
+  startedUs: 1,
+  nowUs: 1,
+  lastNumber: 1,
+  lifeMs: 1,
+  localHost: "dc1.example.com",
+  nodeName: "node1",
+  endpoints: [],
+};
+const RECORD: TableRecord = {
+  kind: "claim",
+  isHidden: false,
+  sequence: 1,
+  epoch: 1,
+  name: "bob@example.com",
+  resourcepart: "phone",
+};
+
+for (const value of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
+  Deno.test(`no frame is written with ${value} for a number: its reader would refuse it`, () => {
+    const refused = { name: "RangeError" };
+    assert.throws(() => positionFrame({ ...POSITION, applied: value }), refused);
+    assert.throws(() => positionFrame({ ...POSITION, round: value }), refused);
+    assert.throws(() => leaseFrame({ ...LEASE, startedUs: value }), refused);
+    assert.throws(() => leaseFrame({ ...LEASE, lifeMs: value }), refused);
+    assert.throws(() => helloFrame({ ...HELLO, lastNumber: value }), refused);
+    const changes = { process: 1, round: 1, first: 1 };
+    assert.throws(() => changesFrame(changes, [{ ...RECORD, epoch: value }]), refused);
+    assert.ok(!isRecordWritable({ ...RECORD, epoch: value }));
+    assert.ok(!isRecordWritable({ ...RECORD, sequence: value }));
+  });
+}
+
+Deno.test("isRecordWritable() agrees with what a CHANGES frame takes, to the byte", () => {
+  for (
+    const [record, isWritable] of [
+      [RECORD, true],
+      [{ ...RECORD, name: "" }, false],
+      [{ ...RECORD, name: "é".repeat(1_023) + "n" }, true],
+      [{ ...RECORD, name: "é".repeat(1_024) }, false],
+      [{ ...RECORD, resourcepart: "" }, true],
+      [{ ...RECORD, resourcepart: "😀".repeat(255) + "abc" }, true],
+      [{ ...RECORD, resourcepart: "😀".repeat(256) }, false],
+      [{ ...RECORD, resourcepart: "中".repeat(341) }, true],
+      [{ ...RECORD, resourcepart: "中".repeat(342) }, false],
+      [{ ...RECORD, sequence: 0 }, false],
+      [{ ...RECORD, epoch: Number.MAX_SAFE_INTEGER }, true],
+    ] as const
+  ) {
+    assert.equal(isRecordWritable(record), isWritable, JSON.stringify(record).slice(0, 80));
+    let isRead = true;
+    try {
+      const { frame } = changesFrame({ process: 1, round: 1, first: 1 }, [record]);
+      assert.deepEqual(decodeChanges(frame, 0, frame.length).records, [record]);
+    } catch {
+      isRead = false; // refused by the writer, or by the reader
+    }
+    assert.equal(isRead, isWritable);
+  }
+});
+
+Deno.test("decodeChanges() refuses changes whose numbers would not stay below 2^53", () => {
+  const fields = { process: 1, round: 1 };
+  const first = Number.MAX_SAFE_INTEGER - 1;
+  const { frame: one } = changesFrame({ ...fields, first }, [RECORD]);
+  assert.equal(decodeChanges(one, 0, one.length).first, first);
+  const { frame: two } = changesFrame({ ...fields, first }, [RECORD, RECORD]);
+  assert.throws(() => decodeChanges(two, 0, two.length), { name: "FrameError" });
+});
+
+Deno.test("stanzaFrame() of a node whose clock is set before 1970 can be read", () => {
+  const frame = stanzaFrame({
+    stanza: {
+      kind: "message",
+      type: "chat",
+      from: parseJid("alice@example.com/a"),
+      to: parseJid("bob@example.com"),
+      bytes: new TextEncoder().encode("<message/>"),
+    },
+    process: 7,
+    sequence: 1,
+    origin: "dc1.example.com",
+    sentAtUs: -5,
+    ttl: 4,
+    bounces: 0,
+    mayBeRepeat: false,
+  }, 1);
+  assert.equal(decodeStanza(frame, 0, frame.length).sentAtUs, 0);
 });
