@@ -33,7 +33,7 @@ export class MemoryRedis {
   /** Carries out a command of a client and tells `onWrite`. */
   run(command: RedisCommand): RedisReply {
     this.commands++;
-    const isWrite = !["GET", "HGETALL", "SMEMBERS", "SUNION"].includes(command[0]);
+    const isWrite = !["GET", "HGETALL", "SCARD", "SMEMBERS", "SUNION"].includes(command[0]);
     if (isWrite && this.writeError !== undefined) return new RedisErrorReply(this.writeError);
     const reply = this.apply(command);
     if (isWrite) this.onWrite(command);
@@ -75,6 +75,9 @@ export class MemoryRedis {
       case "SADD":
       case "SREM":
         return this.#set(verb, key, args);
+      case "SCARD":
+        if (entry === undefined) return 0;
+        return entry.value instanceof Set ? entry.value.size : WRONG_TYPE;
       case "SMEMBERS":
         return entry === undefined
           ? []
@@ -140,11 +143,12 @@ export class MemoryRedis {
   #set(verb: "SADD" | "SREM", key: string, args: readonly string[]): RedisReply {
     const value = this.#entry(key)?.value ?? new Set<string>();
     if (!(value instanceof Set)) return WRONG_TYPE;
+    const before = value.size;
     for (const member of args) {
       if (verb === "SADD") value.add(member);
       else value.delete(member);
     }
-    return this.#keep(key, value);
+    return Math.abs(this.#keep(key, value) - before);
   }
 
   /** An empty hash or set is no key. */

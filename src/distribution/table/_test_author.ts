@@ -14,11 +14,16 @@ export class TestAuthor implements OpenLink {
   readonly frames: Uint8Array[] = [];
   readonly test: TestTable;
 
-  constructor(test: TestTable, process = 0xb2, host = "dc2.example.com") {
+  constructor(
+    test: TestTable,
+    process = 0xb2,
+    host = "dc2.example.com",
+    nodeName = `node1@${host}`,
+  ) {
     this.test = test;
     this.process = process;
     this.host = host;
-    this.nodeName = `node1@${host}`;
+    this.nodeName = nodeName;
     test.table.traffic!.accepted(this);
   }
 

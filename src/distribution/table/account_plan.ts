@@ -1,8 +1,15 @@
 import type { Account, OwnSession } from "./account.ts";
 import type { Claim } from "./claims.ts";
-import { formatClaim, isHost, isNewer, newestClaim, tryParseClaim } from "./claims.ts";
+import {
+  formatClaim,
+  isHost,
+  isImpossibleClaim,
+  isNewer,
+  newestClaim,
+  tryParseClaim,
+} from "./claims.ts";
 import type { KeyDecision, KeyRule } from "./key_rule.ts";
-import { claimsKey, fullJidKey } from "./keys.ts";
+import { claimsKey, fullJidKey, isReservedDomain } from "./keys.ts";
 import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
@@ -14,6 +21,8 @@ export interface AccountView {
   readonly own: ReadonlyMap<string, string>;
   /** Value of each key of the account; null when there is none. */
   readonly values: ReadonlyMap<string, string | null>;
+  /** Ids of claims whose epoch cannot be: no node reads them, and they are taken away. */
+  readonly impossible: readonly string[];
   /** Values that were not what the table writes. */
   readonly garbage: number;
   /** True when nothing of it was ours: only the claims were read. */
@@ -52,8 +61,12 @@ export interface PlanResult {
 /** Age at which a claim whose node is gone is swept out of the hash. */
 const DEAD_CLAIM_US = 3_600_000_000;
 
-/** The resourceparts whose keys concern us, with the account's own key as "". */
+/**
+ * The resourceparts whose keys concern us, with the account's own key as "". None where that key is one
+ * of the table's own: claims on such a domain are refused, and whatever is left of one writes nothing.
+ */
 function concernedResources(account: Account, touched: ReadonlySet<string>): Iterable<string> {
+  if (isReservedDomain(account.name) && !account.name.includes("@")) return [];
   const resources = new Set(["", ...touched]);
   for (const { resourcepart } of account.sessions) resources.add(resourcepart);
   for (const { resourcepart } of account.closed) resources.add(resourcepart);
@@ -92,6 +105,7 @@ export function viewAccount(
 ): AccountView {
   const foreign: Claim[] = [];
   const own = new Map<string, string>();
+  const impossible: string[] = [];
   const values = new Map<string, string | null>();
   let garbage = 0;
   const hash = replies[range.at];
@@ -102,8 +116,11 @@ export function viewAccount(
         continue;
       }
       const claim = tryParseClaim(hash[i], hash[i + 1]);
-      if (claim === undefined) garbage++;
-      else foreign.push(claim);
+      if (claim !== undefined) foreign.push(claim);
+      else {
+        garbage++;
+        if (isImpossibleClaim(hash[i], hash[i + 1])) impossible.push(hash[i]);
+      }
     }
   } else if (hash instanceof RedisErrorReply) garbage++;
   for (let i = range.at + 1; i < range.at + range.count; i++) {
@@ -115,7 +132,7 @@ export function viewAccount(
       values.set(commands[i]![1], "");
     }
   }
-  return { foreign, own, values, garbage, isReplica: range.count === 1 };
+  return { foreign, own, impossible, values, garbage, isReplica: range.count === 1 };
 }
 
 /**
@@ -255,6 +272,7 @@ function withdrawClaims(
   const ids = new Set<string>();
   for (const { id, isWithdrawn } of account.closed) if (!isWithdrawn) ids.add(id);
   for (const id of view.own.keys()) if (!open.has(id)) ids.add(id);
+  for (const id of view.impossible) ids.add(id);
   for (const claim of view.foreign) {
     // where the nodes replicate, the author of another datacenter's claim counts on its being here
     if (context.replicaSeconds !== undefined && claim.host !== context.localHost) continue;

@@ -13,17 +13,32 @@ export interface IntakeDependencies {
   left(author: Author): void;
   /** False for a record that the author must not make; such are counted and logged. */
   mayClaim(author: Author, record: TableRecord): boolean;
+  /** The epoch that stands for one that the author tells. */
+  boundedEpoch(epoch: number): number;
   isLastNode(author: Author): boolean;
+  /** Bytes of the datacenter's frames that wait to be applied. */
+  readonly waiting: FrameBudget;
   /** Records that came, for the metrics. */
   applied(author: Author, count: number): void;
+}
+
+/** Bytes of frames that a datacenter has sent and that are not applied yet. */
+export interface FrameBudget {
+  readonly maxBytes: number;
+  bytes: number;
 }
 
 type Work =
   | { readonly kind: "lease"; readonly lease: LeaseFields }
   | { readonly kind: "locate" }
-  | { readonly kind: "changes"; readonly attempt: number; readonly changes: ChangesFields }
-  | { readonly kind: "snapshot"; readonly attempt: number; readonly piece: SnapshotFields }
+  | ({ readonly kind: "changes"; readonly changes: ChangesFields } & Waiting)
+  | ({ readonly kind: "snapshot"; readonly piece: SnapshotFields } & Waiting)
   | { readonly kind: "leave" };
+
+interface Waiting {
+  readonly attempt: number;
+  readonly frameBytes: number;
+}
 
 /**
  * What one node of another datacenter tells of its own entries, applied here in order.
@@ -61,6 +76,10 @@ export class AuthorIntake {
   #lastPiece = 0;
   #work: Work[] = [];
   #isWorking = false;
+  /** True when claims found no room, until a snapshot brings them again. */
+  #hasRefused = false;
+  /** True while Redis has been told in this round how far the author is applied. */
+  #isNoted = false;
 
   constructor(node: { readonly host: string; readonly node: string }, deps: IntakeDependencies) {
     this.host = node.host;
@@ -71,6 +90,16 @@ export class AuthorIntake {
   /** The author's incarnation; 0 while there is none. */
   get process(): number {
     return this.#process;
+  }
+
+  /** True when nothing links to the author and nothing of it waits to be written. */
+  get isIdle(): boolean {
+    return this.#link === undefined && !this.#isWorking;
+  }
+
+  /** True when claims found no room: a snapshot brings them again. */
+  get hasRefused(): boolean {
+    return this.#hasRefused;
   }
 
   /** Where it stands, for people to look at. */
@@ -104,12 +133,12 @@ export class AuthorIntake {
     this.#link = link;
     this.#lease = lease;
     // one that waits still is as good as never sent
-    this.#work = this.#work.filter(({ kind }) => kind !== "lease");
+    this.#drop(({ kind }) => kind === "lease");
     this.#do({ kind: "lease", lease });
     if (!this.#isLocated) this.#locate();
   }
 
-  changes(link: OpenLink, changes: ChangesFields): void {
+  changes(link: OpenLink, changes: ChangesFields, frameBytes: number): void {
     if (!this.#isCurrent(link, changes)) return;
     const { first, records } = changes;
     if (first !== this.#received + 1) {
@@ -122,10 +151,10 @@ export class AuthorIntake {
     }
     this.#received += records.length;
     this.#lastNumber = Math.max(this.#lastNumber, this.#received);
-    this.#do({ kind: "changes", attempt: this.#attempt, changes });
+    this.#wait({ kind: "changes", attempt: this.#attempt, changes, frameBytes });
   }
 
-  piece(link: OpenLink, piece: SnapshotFields): void {
+  piece(link: OpenLink, piece: SnapshotFields, frameBytes: number): void {
     if (!this.#isCurrent(link, piece)) return;
     if (piece.chunk !== this.#lastPiece + 1 || piece.chunk - this.#chunk > MAX_PIECES_AHEAD) {
       link.refuse(
@@ -135,7 +164,7 @@ export class AuthorIntake {
     }
     this.#lastPiece = piece.chunk;
     if (piece.isFirst) this.#received = piece.number;
-    this.#do({ kind: "snapshot", attempt: this.#attempt, piece });
+    this.#wait({ kind: "snapshot", attempt: this.#attempt, piece, frameBytes });
   }
 
   /** The link has ended; `hasLeft` when the author's process goes down. */
@@ -164,7 +193,35 @@ export class AuthorIntake {
   /** What the author sends from here on does not count until it has been told where to begin. */
   #loseWay(): void {
     this.#isLocated = false;
+    this.#isNoted = false;
     this.#attempt++;
+  }
+
+  /**
+   * Has what came applied. Where too much of its datacenter waits already, this author's is dropped, and
+   * it is asked to go on from what is applied.
+   */
+  #wait(work: Work & Waiting): void {
+    const { waiting } = this.#deps;
+    waiting.bytes += work.frameBytes;
+    this.#do(work);
+    if (waiting.bytes <= waiting.maxBytes) return;
+    this.#loseWay();
+    this.#drop(({ kind }) => kind === "changes" || kind === "snapshot");
+    this.#locate();
+  }
+
+  /** Takes what is `unwanted` out of what waits. */
+  #drop(unwanted: (work: Work) => boolean): void {
+    this.#work = this.#work.filter((work) => {
+      if (!unwanted(work)) return true;
+      this.#release(work);
+      return false;
+    });
+  }
+
+  #release(work: Work): void {
+    if ("frameBytes" in work) this.#deps.waiting.bytes -= work.frameBytes;
   }
 
   #locate(): void {
@@ -187,10 +244,12 @@ export class AuthorIntake {
     let author: Author = { host: this.host, node: this.node, process };
     for (let work = this.#work.shift(); work !== undefined; work = this.#work.shift()) {
       if (this.#process !== 0) author = { ...author, process: this.#process };
-      if (await this.#one(author, work)) continue;
+      const isDone = await this.#one(author, work);
+      this.#release(work);
+      if (isDone) continue;
       // Redis is not there: what follows cannot be applied, and is asked for again later
       this.#loseWay();
-      this.#work = this.#work.filter(({ kind }) => kind === "leave");
+      this.#drop(({ kind }) => kind !== "leave");
     }
     this.#isWorking = false;
   }
@@ -200,8 +259,11 @@ export class AuthorIntake {
     switch (work.kind) {
       case "lease": {
         if (work.lease.process !== author.process) return true;
-        if (!await writer.lease(author, work.lease)) return false;
+        const written = await writer.lease(author, work.lease);
+        if (written === undefined) return false;
         this.#deps.leased(author, work.lease);
+        // Somebody has taken away what was here of it, and it lives.
+        if (this.#isNoted && !written.isKnown && !this.#hasRefused) this.restart(true);
         return true;
       }
       case "locate":
@@ -214,9 +276,7 @@ export class AuthorIntake {
         for (const { kind, sequence } of records) if (kind === "claim") this.#named?.add(sequence);
         this.#applied = first + records.length - 1;
         // while a snapshot runs, only its end makes what is here a state of the author
-        if (this.#named === undefined && !await writer.setApplied(author, this.#applied)) {
-          return false;
-        }
+        if (this.#named === undefined && !await this.#noteApplied(author)) return false;
         if (work.attempt === this.#attempt) this.#tell(author);
         return true;
       }
@@ -237,7 +297,7 @@ export class AuthorIntake {
     if (this.#hasLost && !await writer.clearApplied(author)) return false;
     this.#hasLost = false;
     const known = await writer.applied(author);
-    if (known === undefined) return false;
+    if (known === undefined || !await writer.measure([author])) return false;
     if (attempt !== this.#attempt) return true; // another lookup is in line behind this one
     const isKnown = known?.process === author.process && known.number <= this.#lastNumber;
     this.#round++;
@@ -262,6 +322,7 @@ export class AuthorIntake {
     if (piece.isFirst) {
       this.#named = new Set();
       this.#applied = piece.number;
+      this.#hasRefused = false;
     }
     const named = this.#named;
     if (named === undefined) {
@@ -276,16 +337,30 @@ export class AuthorIntake {
       if (!await writer.sweep(author, named)) return false;
       if (attempt !== this.#attempt) return true;
       this.#named = undefined;
-      if (!await writer.setApplied(author, this.#applied)) return false;
+      if (!await this.#noteApplied(author)) return false;
     }
     if (attempt === this.#attempt) this.#tell(author);
     return true;
   }
 
   async #apply(author: Author, records: readonly TableRecord[]): Promise<boolean> {
-    const allowed = records.filter((record) => this.#deps.mayClaim(author, record));
+    const allowed = records.filter((record) => this.#deps.mayClaim(author, record))
+      .map((record) => ({ ...record, epoch: this.#deps.boundedEpoch(record.epoch) }));
     this.#deps.applied(author, allowed.length);
-    return await this.#deps.writer.apply(author, allowed);
+    const applied = await this.#deps.writer.apply(author, allowed);
+    if (applied === undefined) return false;
+    this.#hasRefused ||= applied.refused > 0;
+    return true;
+  }
+
+  /** What was refused may find room later: then all has to be told again. */
+  async #noteApplied(author: Author): Promise<boolean> {
+    const { writer } = this.#deps;
+    const attempt = this.#attempt;
+    const number = this.#hasRefused ? undefined : this.#applied;
+    if (!await writer.setApplied(author, number)) return false;
+    this.#isNoted = attempt === this.#attempt;
+    return true;
   }
 
   #tell({ process }: Author): void {

@@ -41,7 +41,8 @@ export function formatClaim(claim: Claim): string {
   return JSON.stringify(priority === undefined ? fields : [...fields, priority]);
 }
 
-const ID = /^[0-9a-f]{1,13}-\d{1,16}$/;
+/** Below 2^53 an incarnation has at most 14 hexadecimal digits, and a number 16 decimal ones. */
+const ID = /^[0-9a-f]{1,14}-\d{1,16}$/;
 
 /** Reads a claim; undefined when anything about it is not as `formatClaim` writes it. */
 export function tryParseClaim(id: string, value: string): Claim | undefined {
@@ -53,6 +54,15 @@ export function tryParseClaim(id: string, value: string): Claim | undefined {
   if (typeof resourcepart !== "string" || !Number.isSafeInteger(renewal)) return undefined;
   if (priority !== undefined && !isPriority(priority)) return undefined;
   return { id, epoch, host, node, resourcepart, renewal: renewal as number, priority };
+}
+
+/**
+ * True for a claim of ours, by its form, whose epoch cannot be: nobody can read it, and nobody could
+ * draw a newer one. It is taken away; its owner writes it anew when it renews what it has.
+ */
+export function isImpossibleClaim(id: string, value: string): boolean {
+  const epoch = ID.test(id) && value.length <= 8192 ? tryParseArray(value)?.[0] : undefined;
+  return typeof epoch === "number" && !isEpoch(epoch);
 }
 
 function isPriority(value: unknown): value is number {
@@ -74,12 +84,30 @@ export function isEpoch(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) <= MAX_EPOCH;
 }
 
-const HOST = /^[^\s/@#{}"<>&'\p{Cc}]{1,1023}$/u;
+const HOST = /^[^\s/@#{}"<>&'\p{Cc}]+$/u;
+/** Of a host, and of a node's name: what frames and JIDs hold. */
+const MAX_NAME_BYTES = 1023;
 
 /** True for what can be a local host: the same bytes that a JID's domainpart may have. */
 export function isHost(value: unknown): value is string {
-  return typeof value === "string" && HOST.test(value);
+  return typeof value === "string" && HOST.test(value) && isShort(value);
 }
+
+const NODE_NAME = /^[^\s/#{}"\\\p{Cc}]+$/u;
+
+/**
+ * True for what can be a node's name. A name becomes a part of keys: without `/`, `#`, `{` and `}` none
+ * of these can be the key of a JID, or of another node.
+ */
+export function isNodeName(value: string): boolean {
+  return NODE_NAME.test(value) && isShort(value);
+}
+
+function isShort(text: string): boolean {
+  return text.length * 3 <= MAX_NAME_BYTES || UTF8.encode(text).length <= MAX_NAME_BYTES;
+}
+
+const UTF8 = new TextEncoder();
 
 /** True when `left` is newer than `right`; the id decides between equal epochs, alike everywhere. */
 export function isNewer(left: Claim, right: Claim): boolean {

@@ -6,14 +6,18 @@ import {
   formatClaim,
   incarnationOf,
   isHost,
+  isImpossibleClaim,
   isNewer,
+  isNodeName,
   newestClaim,
   tryParseClaim,
 } from "./claims.ts";
 import { MAX_EPOCH } from "./hybrid_clock.ts";
 
 const CLAIM: fc.Arbitrary<Claim> = fc.record({
-  id: fc.tuple(fc.integer({ min: 1, max: 2 ** 52 - 1 }), fc.nat()).map(([i, n]) => claimId(i, n)),
+  id: fc.tuple(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), fc.nat()).map(([i, n]) =>
+    claimId(i, n)
+  ),
   epoch: fc.integer({ min: 1, max: MAX_EPOCH }),
   host: fc.domain(),
   node: fc.string({ minLength: 1, unit: "binary" }),
@@ -75,9 +79,15 @@ Deno.test("tryParseClaim() takes the highest epoch and the longest host", () => 
 });
 
 Deno.test("incarnationOf() gives back what claimId() was given", () => {
-  fc.assert(fc.property(fc.integer({ min: 1, max: 2 ** 52 - 1 }), fc.nat(), (incarnation, n) => {
-    assert.equal(incarnationOf(claimId(incarnation, n)), incarnation);
-  }));
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+      fc.nat(),
+      (incarnation, n) => {
+        assert.equal(incarnationOf(claimId(incarnation, n)), incarnation);
+      },
+    ),
+  );
 });
 
 Deno.test("isNewer() orders any two claims one way, and newestClaim() finds the same in any order", () => {
@@ -99,4 +109,29 @@ Deno.test("isHost() takes domains and addresses, and nothing that could break a 
   for (const host of ["", "a b", "a/b", "a@b", "a#b", "{a}", "a\u0000", "<a>", null, 5]) {
     assert.ok(!isHost(host), String(host));
   }
+});
+
+Deno.test("isHost() counts bytes: a longer one fits no frame", () => {
+  assert.ok(isHost("é".repeat(511)));
+  assert.ok(!isHost("é".repeat(512)));
+  assert.ok(!isHost("a".repeat(1024)));
+});
+
+Deno.test("isNodeName() takes what machines are called, and nothing that could be a part of another key", () => {
+  for (const name of ["node1@dc1.example.com", "a", "n".repeat(1023), "knöten-7"]) {
+    assert.ok(isNodeName(name), name);
+  }
+  const wrong = ["", "x@example.com/y", "a#b", "{nodes}", "a}b", "a b", "a\nb", 'a"b', "a\\b"];
+  for (const name of [...wrong, "n".repeat(1024)]) assert.ok(!isNodeName(name), name);
+});
+
+Deno.test("isImpossibleClaim() knows claims whose epoch no reader takes, and nothing else", () => {
+  const value = (epoch: unknown) => JSON.stringify([epoch, "dc1.example.com", "n", "r", 1]);
+  for (const epoch of [0, -1, 1.5, MAX_EPOCH + 1, 2 ** 53]) {
+    assert.ok(isImpossibleClaim("a1-1", value(epoch)), String(epoch));
+  }
+  assert.ok(!isImpossibleClaim("a1-1", value(MAX_EPOCH)));
+  assert.ok(!isImpossibleClaim("a1-1", value("later")), "a newer version may write otherwise");
+  assert.ok(!isImpossibleClaim("field", value(0)));
+  assert.ok(!isImpossibleClaim("a1-1", "{"));
 });

@@ -8,6 +8,7 @@ const TYPED: ReadonlySet<string> = new Set([
   "HDEL",
   "SADD",
   "SREM",
+  "SCARD",
   "SMEMBERS",
   "SUNION",
 ]);

@@ -3,7 +3,13 @@ import type { Clock } from "../../base/mod.ts";
 /** Microseconds by which an epoch may be ahead of our wall clock and still move our own epochs. */
 export const MAX_EPOCH_AHEAD_US = 60_000_000;
 
-/** Epochs above this are garbage: adding to them would leave the safe integers. */
+/**
+ * How far an epoch that another datacenter tells may be ahead of our clock; one that is further ahead
+ * is taken for one at this bound. Twice what clocks are corrected by at most.
+ */
+export const MAX_TOLD_AHEAD_US = 2 * 86_400_000_000;
+
+/** Epochs above this are garbage: adding to them would leave the safe integers. None is drawn. */
 export const MAX_EPOCH = Number.MAX_SAFE_INTEGER - 2 ** 32;
 
 /**
@@ -29,7 +35,7 @@ export class HybridClock {
   }
 
   get #wallUs(): number {
-    return this.#clock.wallUs() + this.#correctionUs;
+    return Math.max(1, Math.round(this.#clock.wallUs() + this.#correctionUs));
   }
 
   /**
@@ -38,9 +44,14 @@ export class HybridClock {
    */
   next(knownUs = 0): number {
     const wallUs = this.#wallUs;
-    const epoch = Math.max(wallUs, this.#lastUs + 1, knownUs + 1);
+    const epoch = Math.min(MAX_EPOCH, Math.max(wallUs, this.#lastUs + 1, knownUs + 1));
     if (epoch <= wallUs + MAX_EPOCH_AHEAD_US) this.#lastUs = epoch;
-    else this.#lastUs = Math.max(wallUs, this.#lastUs + 1);
+    else this.#lastUs = Math.min(MAX_EPOCH, Math.max(wallUs, this.#lastUs + 1));
     return epoch;
+  }
+
+  /** `epoch` as another datacenter tells it, no further ahead than `MAX_TOLD_AHEAD_US`. */
+  bounded(epoch: number): number {
+    return Math.min(epoch, Math.max(1, this.#wallUs + MAX_TOLD_AHEAD_US), MAX_EPOCH);
   }
 }

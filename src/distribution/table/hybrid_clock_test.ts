@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { HybridClock, MAX_EPOCH_AHEAD_US } from "./hybrid_clock.ts";
+import { HybridClock, MAX_EPOCH, MAX_EPOCH_AHEAD_US, MAX_TOLD_AHEAD_US } from "./hybrid_clock.ts";
 
 const START_US = 1_000_000_000;
 
@@ -31,4 +31,33 @@ Deno.test("HybridClock.next() exceeds an epoch beyond 60 s once, and is not move
   const known = START_US + MAX_EPOCH_AHEAD_US;
   assert.equal(epochs.next(known), known + 1);
   assert.ok(epochs.next() < START_US + 10);
+});
+
+Deno.test("HybridClock.next() draws no epoch that a claim cannot have, whatever it is told", () => {
+  const { epochs, clock } = clockAt();
+  for (const known of [MAX_EPOCH - 1, MAX_EPOCH, Number.MAX_SAFE_INTEGER, Infinity]) {
+    assert.equal(epochs.next(known), MAX_EPOCH);
+  }
+  epochs.correct(Number.MAX_SAFE_INTEGER);
+  for (let i = 0; i < 3; i++) assert.equal(epochs.next(), MAX_EPOCH);
+  epochs.correct(0);
+  assert.ok(epochs.next() <= START_US + 1, "nothing is left of it");
+  clock.shiftWall(-10 * START_US);
+  assert.ok(epochs.next() > 0);
+  epochs.correct(-Number.MAX_SAFE_INTEGER);
+  assert.ok(epochs.next() > 0);
+});
+
+Deno.test("HybridClock.bounded() takes an epoch for what it is up to two days ahead", () => {
+  const { epochs } = clockAt();
+  const most = START_US + MAX_TOLD_AHEAD_US;
+  assert.deepEqual(
+    [1, most, most + 1, Number.MAX_SAFE_INTEGER].map((each) => epochs.bounded(each)),
+    [
+      1,
+      most,
+      most,
+      most,
+    ],
+  );
 });

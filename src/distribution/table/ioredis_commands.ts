@@ -250,6 +250,7 @@ const NAMES: Readonly<Record<RedisVerb, string>> = {
   HDEL: "hdel",
   SADD: "sadd",
   SREM: "srem",
+  SCARD: "scard",
   SMEMBERS: "smembers",
   SUNION: "sunion",
 };
@@ -267,6 +268,7 @@ function isAnswerTo(verb: RedisVerb, reply: RedisReply): boolean {
     case "HDEL":
     case "SADD":
     case "SREM":
+    case "SCARD":
       return typeof reply === "number";
     case "HGETALL":
     case "SMEMBERS":

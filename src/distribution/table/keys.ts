@@ -51,14 +51,29 @@ export function appliedKey(localHost: string, nodeName: string): string {
   return `causeway:applied:${localHost}#${nodeName}`;
 }
 
+const REPLICA_PREFIX = "causeway:replica:";
+
 /** One of the sets of claims that lie here for a node of another datacenter. */
 export function replicaKey(localHost: string, nodeName: string, shard: number): string {
-  return `causeway:replica:${localHost}#${nodeName}#${shard}`;
+  return `${REPLICA_PREFIX}${localHost}#${nodeName}#${shard}`;
+}
+
+/** The number of the set that `replicaKey` names; undefined for another key. */
+export function shardOfKey(key: string): number | undefined {
+  return key.startsWith(REPLICA_PREFIX) ? Number(key.slice(key.lastIndexOf("#") + 1)) : undefined;
 }
 
 /** Hash: where each node of a datacenter accepts links from the others, `<host_or_ip>#<port>`. */
 export function clusterKey(localHost: string): string {
   return `causeway:cluster:${localHost}`;
+}
+
+/**
+ * True for a domain whose key would be one of our own (`hosts`), or could be a part of one. No JID with
+ * a localpart is in danger: `@` stands in front of its domain, in which neither `#` nor `{` can be.
+ */
+export function isReservedDomain(domain: string): boolean {
+  return domain === HOSTS_KEY || domain.startsWith("causeway:") || /[#{}]/.test(domain);
 }
 
 /** Full JID of `account` with `resourcepart`. */

@@ -21,6 +21,7 @@ async function started(earlier?: TestTable) {
     {
       replication: "builtin",
       hosts: ["example.com", DC1, "intern.example.net"],
+      datacenter: { maxLeaseMs: 2 * DAY_MS },
       meshChanged: (host) => told.push(`learn ${host}`),
       meshHinted: (host) => told.push(`call ${host}`),
       hostRemoved: (host) => told.push(`forget ${host}`),
@@ -163,6 +164,7 @@ Deno.test("SessionTable.removeHost() takes out what is hearsay too", async () =>
   assert.equal(await removal, "removed");
   await teller.say(hints(DC3));
   assert.deepEqual(told, [`call ${DC3}`, `forget ${DC3}`]);
-  assert.equal(await test.table.removeHost(DC2), "unknown");
+  assert.equal(await test.table.removeHost(DC2), "live", "it is linked");
+  assert.equal(await test.table.removeHost("dc8.example.com"), "unknown");
   await test.table.close();
 });

@@ -2,37 +2,67 @@
 const AGREEING_US = 1_000_000;
 
 /**
- * How far the clocks of other nodes are from ours, told by their leases, and what most of the mesh
- * takes for the time: a node whose clock is wrong must not have its logins count as newer, or older,
- * than they are. Only epochs follow it.
+ * Most that epochs are moved by, either way: a clock set to the wrong day or time zone is followed, and
+ * no datacenter can move the time of another further than that.
+ */
+export const MAX_CORRECTION_US = 86_400_000_000;
+
+/**
+ * How far the clocks of other datacenters are from ours, told by their leases, and what most of the
+ * mesh takes for the time: a node whose clock is wrong must not have its logins count as newer, or
+ * older, than they are. Each datacenter has one vote, however many nodes it names. Only epochs follow.
  */
 export class MeshTime {
-  readonly #offsetsUs = new Map<string, number>();
+  /** By local host and node name. */
+  readonly #offsetsUs = new Map<string, Map<string, number>>();
   #correctionUs = 0;
 
-  /** Microseconds that most clocks are ahead of ours (negative: behind); 0 while ours is one of them. */
+  /** Microseconds by which our epochs follow the mesh: positive when most clocks are ahead of ours. */
   get correctionUs(): number {
     return this.#correctionUs;
   }
 
   /** A node's wall clock is `offsetUs` ahead of ours; true when the correction changes by that. */
-  note(node: string, offsetUs: number): boolean {
-    this.#offsetsUs.set(node, offsetUs);
+  note({ host, node }: NodeName, offsetUs: number): boolean {
+    let nodes = this.#offsetsUs.get(host);
+    if (nodes === undefined) this.#offsetsUs.set(host, nodes = new Map());
+    nodes.set(node, offsetUs);
     return this.#settle();
   }
 
   /** The node does not count any more. */
-  forget(node: string): boolean {
-    return this.#offsetsUs.delete(node) && this.#settle();
+  forget({ host, node }: NodeName): boolean {
+    const nodes = this.#offsetsUs.get(host);
+    if (!nodes?.delete(node)) return false;
+    if (nodes.size === 0) this.#offsetsUs.delete(host);
+    return this.#settle();
   }
 
-  /** The lower median, ours included: also two clocks come to the same answer on both sides. */
+  /** The lower median, ours included: also two datacenters come to the same answer on both sides. */
   #settle(): boolean {
-    const offsets = [0, ...this.#offsetsUs.values()].sort((left, right) => left - right);
-    const median = offsets[(offsets.length - 1) >> 1]!; // there is one at least
-    const wanted = Math.abs(median) < AGREEING_US ? 0 : median;
+    const votes = [0];
+    for (const nodes of this.#offsetsUs.values()) votes.push(voteOf([...nodes.values()]));
+    votes.sort((left, right) => left - right);
+    const median = votes[(votes.length - 1) >> 1]!; // there is one at least
+    const bounded = Math.max(-MAX_CORRECTION_US, Math.min(MAX_CORRECTION_US, median));
+    const wanted = Math.abs(bounded) < AGREEING_US ? 0 : bounded;
     if (Math.abs(wanted - this.#correctionUs) < AGREEING_US) return false;
     this.#correctionUs = wanted;
     return true;
   }
+}
+
+/** A node of a datacenter. */
+interface NodeName {
+  /** Local host. */
+  readonly host: string;
+  readonly node: string;
+}
+
+/** The middle of what a datacenter's nodes tell; of two in the middle the one nearer to our clock. */
+function voteOf(offsetsUs: number[]): number {
+  offsetsUs.sort((left, right) => left - right);
+  const lower = offsetsUs[(offsetsUs.length - 1) >> 1]!; // it has told one at least
+  const upper = offsetsUs[offsetsUs.length >> 1]!;
+  return Math.abs(upper) < Math.abs(lower) ? upper : lower;
 }

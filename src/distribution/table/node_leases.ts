@@ -21,8 +21,12 @@ export function tryParseLease(reply: RedisReply): Lease | undefined {
   const fields = tryParseArray(reply);
   if (fields === undefined || fields.length !== 2) return undefined;
   const [incarnation, startedUs] = fields;
-  if (!Number.isSafeInteger(incarnation) || !isEpoch(startedUs)) return undefined;
-  return { incarnation: incarnation as number, startedUs };
+  if (!isPositive(incarnation) || !isEpoch(startedUs)) return undefined;
+  return { incarnation, startedUs };
+}
+
+function isPositive(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
 /** A node, by the words that its lease key is made of. */

@@ -22,6 +22,8 @@ export interface NodeWatchDependencies {
   redisLost(): void;
   /** A node of another datacenter no longer lives. */
   died(node: NodeRef): void;
+  /** Nothing is left here of a node. */
+  buried(node: NodeRef): void;
   failed(reason: string): void;
 }
 
@@ -126,10 +128,35 @@ export class NodeWatch {
     this.#known.delete(nodeId(node));
   }
 
-  /** Takes away what lies here of all nodes of `host`. */
-  async buryAll(host: string): Promise<void> {
+  /** Names of the nodes of `host` that are known, be they alive or dead. */
+  namesOf(host: string): readonly string[] {
+    return Array.from(this.#known.values())
+      .filter((known) => known.host === host).map(({ node }) => node);
+  }
+
+  /** True for a node that holds a lease, or at which nobody has looked yet. */
+  isLive(node: NodeRef): boolean {
+    const known = this.#known.get(nodeId(node));
+    return known !== undefined && known.isLive !== false;
+  }
+
+  /** Takes away what lies here of the node of `host` that has been dead for longest; false when all live. */
+  buryOldest(host: string): boolean {
+    let oldest: Known | undefined;
+    for (const known of this.#known.values()) {
+      if (known.host !== host || known.isLive !== false) continue;
+      if (oldest === undefined || known.lookedMs < oldest.lookedMs) oldest = known;
+    }
+    if (oldest === undefined) return false;
+    this.forget(oldest); // its place is free at once
+    void this.#bury(oldest); // never rejects: the writer does not
+    return true;
+  }
+
+  /** Takes away what lies here of the nodes of `host` for which `isGone` says so. */
+  async buryAll(host: string, isGone: (node: string) => boolean): Promise<void> {
     for (const known of [...this.#known.values()]) {
-      if (known.host === host) await this.#bury(known);
+      if (known.host === host && isGone(known.node)) await this.#bury(known);
     }
   }
 
@@ -192,6 +219,7 @@ export class NodeWatch {
     const author = { host: node.host, node: node.node, process: 0 };
     if (!await this.#deps.writer.forget(author, this.isLastNode(author))) return;
     this.forget(node);
+    this.#deps.buried(node);
     this.#deps.logger.info("replication.author-buried", author);
   }
 

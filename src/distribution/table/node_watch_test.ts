@@ -38,6 +38,7 @@ function watcher(...live: readonly NodeRef[]) {
     isRedisUp: () => true,
     redisLost: () => void heard.push("redis lost"),
     died: (node) => void heard.push(`${nodeId(node)} died`),
+    buried: () => {},
     failed: (reason) => void heard.push(reason),
   });
   const grant = ({ host, node }: NodeRef) =>

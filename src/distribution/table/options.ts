@@ -22,6 +22,23 @@ export interface TableOptions {
   readonly replication?: "builtin" | "external";
   readonly redis?: RedisOptions;
   readonly cache?: CacheOptions;
+  readonly datacenter?: DatacenterBounds;
+}
+
+/** What one other datacenter may announce, all its nodes together; what is past it is refused. */
+export interface DatacenterBounds {
+  /** Nodes that live; at least 1. @default 256 */
+  readonly maxNodes?: number;
+  /** Endpoints of one node, the first that it names; 1 to 64. @default 16 */
+  readonly maxEndpointsPerNode?: number;
+  /** Endpoints of all its nodes that are remembered; at least 1. @default 512 */
+  readonly maxEndpoints?: number;
+  /** Sessions; one whose address is longer than 256 characters counts as 16; at least 1. @default 1_000_000 */
+  readonly maxClaims?: number;
+  /** Component domains; at least 1. @default 1_000 */
+  readonly maxDomains?: number;
+  /** Milliseconds that a lease holds at most, whatever it says; at least 1_000. @default `redis.expireAfterMs` */
+  readonly maxLeaseMs?: number;
 }
 
 /** `modules.mod_global_distrib.redis`. */
@@ -64,6 +81,7 @@ export interface CacheOptions {
 export interface ResolvedTable extends Required<TableOptions> {
   readonly redis: Required<RedisOptions>;
   readonly cache: Required<CacheOptions>;
+  readonly datacenter: Required<DatacenterBounds>;
 }
 
 const REDIS: Required<RedisOptions> = {
@@ -86,6 +104,14 @@ const CACHE: Required<CacheOptions> = {
   maxJids: 10_000,
 };
 
+const DATACENTER: Required<Omit<DatacenterBounds, "maxLeaseMs">> = {
+  maxNodes: 256,
+  maxEndpointsPerNode: 16,
+  maxEndpoints: 512,
+  maxClaims: 1_000_000,
+  maxDomains: 1_000,
+};
+
 /**
  * Fills in the defaults.
  * @throws RangeError on a value out of its range; CausewayError `table/refresh-not-below-expire`
@@ -93,6 +119,7 @@ const CACHE: Required<CacheOptions> = {
 export function resolveTable(options: TableOptions): ResolvedTable {
   const redis = { ...REDIS, ...options.redis };
   const cache = { ...CACHE, ...options.cache };
+  const datacenter = { ...DATACENTER, maxLeaseMs: redis.expireAfterMs, ...options.datacenter };
   checkRange("redis.port", redis.port, 1, 65_535);
   checkRange("redis.poolSize", redis.poolSize, 1, 64);
   checkRange("redis.expireAfterMs", redis.expireAfterMs, 1_000, 2 ** 40);
@@ -102,6 +129,12 @@ export function resolveTable(options: TableOptions): ResolvedTable {
   checkRange("cache.domainLifetimeMs", cache.domainLifetimeMs, 0, 2 ** 40);
   checkRange("cache.jidLifetimeMs", cache.jidLifetimeMs, 0, 2 ** 40);
   checkRange("cache.maxJids", cache.maxJids, 1, 100_000_000);
+  checkRange("datacenter.maxNodes", datacenter.maxNodes, 1, 10_000);
+  checkRange("datacenter.maxEndpointsPerNode", datacenter.maxEndpointsPerNode, 1, 64);
+  checkRange("datacenter.maxEndpoints", datacenter.maxEndpoints, 1, 100_000);
+  checkRange("datacenter.maxClaims", datacenter.maxClaims, 1, 1_000_000_000);
+  checkRange("datacenter.maxDomains", datacenter.maxDomains, 1, 1_000_000);
+  checkRange("datacenter.maxLeaseMs", datacenter.maxLeaseMs, 1_000, 2 ** 40);
   if (redis.refreshAfterMs >= redis.expireAfterMs) {
     throw new CausewayError(
       "table/refresh-not-below-expire",
@@ -114,6 +147,7 @@ export function resolveTable(options: TableOptions): ResolvedTable {
     replication: options.replication ?? "builtin",
     redis: Object.freeze(redis),
     cache: Object.freeze(cache),
+    datacenter: Object.freeze(datacenter),
   });
 }
 

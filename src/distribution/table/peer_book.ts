@@ -15,6 +15,8 @@ const MAX_PEERS = 256;
  * is called, logged and measured under its name.
  */
 const MAX_HEARSAY = 64;
+/** Endpoints of a datacenter that others may tell of: as many as a MESH frame of ours has. */
+const MAX_HEARSAY_ENDPOINTS = 8;
 /** Life of hearsay: who has not answered in this time is called again when it is told of anew. */
 const HEARSAY_MS = 86_400_000;
 
@@ -40,6 +42,13 @@ export class PeerBook {
   #isForgotten: string[] = [];
   /** Datacenters that an operator has removed: others may not have heard, and go on telling of them. */
   readonly #dismissed = new Set<string>();
+
+  readonly #maxEndpoints: number;
+
+  /** @param maxEndpoints of one datacenter, all its nodes together */
+  constructor(maxEndpoints: number) {
+    this.#maxEndpoints = maxEndpoints;
+  }
 
   /** Those that have told of themselves. */
   hosts(): readonly string[] {
@@ -80,13 +89,19 @@ export class PeerBook {
     this.#dismissed.delete(host);
     this.#unhear(host);
     let nodes = this.#peers.get(host);
+    const known = nodes?.get(node);
+    // most leases say what the one before has said
+    if (known !== undefined && isSame(known, endpoints) && !nodes?.has(STORED)) return false;
     const before = nodes && format(this.endpoints(host));
     if (nodes === undefined) {
       if (this.#peers.size >= MAX_PEERS) return false;
       this.#peers.set(host, nodes = new Map());
     }
     nodes.delete(STORED); // each node tells for itself
-    nodes.set(node, endpoints);
+    nodes.delete(node);
+    let room = this.#maxEndpoints;
+    for (const told of nodes.values()) room -= told.length;
+    nodes.set(node, endpoints.slice(0, Math.max(0, room)));
     return format(this.endpoints(host)) !== before;
   }
 
@@ -104,7 +119,7 @@ export class PeerBook {
     }
     const known = told.get(host);
     if (known === undefined ? told.size >= MAX_HEARSAY : known.endpoints.length > 0) return false;
-    told.set(host, { endpoints, heardMs: nowMs });
+    told.set(host, { endpoints: endpoints.slice(0, MAX_HEARSAY_ENDPOINTS), heardMs: nowMs });
     return true;
   }
 
@@ -161,7 +176,7 @@ export class PeerBook {
     for (const [host, value] of found) {
       if (!isHost(host) || gone.includes(host) || this.#peers.has(host)) continue;
       this.#unhear(host); // another node of ours has heard it from itself
-      this.#peers.set(host, new Map([[STORED, parse(value)]]));
+      this.#peers.set(host, new Map([[STORED, parse(value).slice(0, this.#maxEndpoints)]]));
     }
     const writes: RedisCommand[] = [];
     if (gone.length > 0) writes.push(["HDEL", PEERS_KEY, ...gone]);
@@ -188,6 +203,11 @@ export class PeerBook {
 
 function format(endpoints: readonly EndpointAddress[]): string {
   return JSON.stringify(endpoints.map(formatEndpoint));
+}
+
+function isSame(one: readonly EndpointAddress[], other: readonly EndpointAddress[]): boolean {
+  return one.length === other.length &&
+    one.every(({ host, port }, i) => host === other[i]!.host && port === other[i]!.port);
 }
 
 function parse(value: string): readonly EndpointAddress[] {

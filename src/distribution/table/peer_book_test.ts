@@ -16,7 +16,7 @@ function redis(): MemoryRedisCommands {
 }
 
 Deno.test("PeerBook.note() says whether it is news", () => {
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   assert.equal(book.note(DC2, NODE, HERE), true);
   assert.equal(book.note(DC2, NODE, [...HERE]), false);
   assert.equal(book.note(DC2, NODE, []), true);
@@ -25,17 +25,17 @@ Deno.test("PeerBook.note() says whether it is news", () => {
 
 Deno.test("PeerBook.sync() keeps peers in Redis for whoever starts next", async () => {
   const commands = redis();
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   book.note(DC2, NODE, HERE);
   await book.sync(commands);
-  const next = new PeerBook();
+  const next = new PeerBook(512);
   await next.sync(commands);
   assert.deepEqual(next.endpoints(DC2), HERE);
 });
 
 Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not what Redis lost", async () => {
   const commands = redis();
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   book.note(DC2, NODE, HERE);
   await book.sync(commands);
   await commands.run([["DEL", PEERS_KEY]]);
@@ -49,7 +49,7 @@ Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not w
 
 Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
   const commands = redis();
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   book.note(DC2, NODE, HERE);
   await book.sync(commands);
   book.forget(DC2);
@@ -61,7 +61,7 @@ Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
 Deno.test("PeerBook.dismiss() lets a peer come back by its own word alone", async () => {
   for (const isThroughRedis of [false, true]) {
     const commands = redis();
-    const book = new PeerBook();
+    const book = new PeerBook(512);
     book.note(DC2, NODE, HERE);
     await book.sync(commands);
     if (isThroughRedis) await commands.run([["HDEL", PEERS_KEY, DC2]]);
@@ -82,14 +82,14 @@ Deno.test("PeerBook.sync() reads over what is no peer", async () => {
     ["HSET", PEERS_KEY, DC2, '["no endpoint",5,"192.0.2.1#5555"]'],
     ["HSET", PEERS_KEY, "x.y", "{"],
   ]);
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   await book.sync(commands);
   assert.deepEqual(book.endpoints(DC2), HERE);
   assert.deepEqual([...book.hosts()].sort(), [DC2, "x.y"]);
 });
 
 Deno.test("PeerBook keeps what each node of a datacenter tells, and finds no news in its repetition", () => {
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   const there = [{ host: "192.0.2.2", port: 5555 }];
   book.noteHearsay(DC2, [{ host: "192.0.2.9", port: 5555 }], HEARD);
   assert.equal(book.note(DC2, NODE, HERE), true);
@@ -106,7 +106,7 @@ Deno.test("PeerBook keeps what each node of a datacenter tells, and finds no new
 });
 
 Deno.test("PeerBook.note() takes 256 peers and no more", () => {
-  const book = new PeerBook();
+  const book = new PeerBook(512);
   for (let i = 0; i < 256; i++) assert.equal(book.note(`dc${i}.example.com`, NODE, HERE), true);
   assert.equal(book.note("dc256.example.com", NODE, HERE), false);
   assert.equal(book.note("dc255.example.com", NODE, []), true, "known ones change");

@@ -5,7 +5,7 @@
  * `redis_commands_test.ts` compares them with what Dynomite takes.
  */
 export type RedisCommand =
-  | readonly ["GET" | "DEL" | "HGETALL" | "SMEMBERS", key: string]
+  | readonly ["GET" | "DEL" | "HGETALL" | "SCARD" | "SMEMBERS", key: string]
   | readonly ["SET", key: string, value: string, ...options: SetOptions]
   | readonly ["EXPIRE", key: string, seconds: string]
   /** One field only: Dynomite takes no second one. */

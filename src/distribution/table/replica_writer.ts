@@ -14,7 +14,9 @@ import {
   nodesKey,
   publicDomainsKey,
   replicaKey,
+  shardOfKey,
 } from "./keys.ts";
+import { HeldClaims, shardOf, SHARDS } from "./held_claims.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
 import { formatLease } from "./node_leases.ts";
 import type { ResolvedTable } from "./options.ts";
@@ -29,8 +31,6 @@ export interface Author extends NodeRef {
   readonly process: number;
 }
 
-/** Sets over which the claims of one author are spread, so that each can be read in one go. */
-const SHARDS = 16;
 /** Accounts that are written in one go: traffic waits no longer than this takes. */
 const BATCH = 128;
 
@@ -43,6 +43,14 @@ export interface ReplicaWriterDependencies {
   readonly reconciler: Reconciler;
   readonly leases: NodeLeases;
   failed(reason: string): void;
+  /** Claims of the author were not taken: its datacenter has as many as it may. */
+  full(author: Author, kind: "sessions" | "domains", count: number): void;
+}
+
+/** What became of records. */
+export interface Applied {
+  /** Claims for which there was no room. */
+  readonly refused: number;
 }
 
 /**
@@ -54,10 +62,12 @@ export interface ReplicaWriterDependencies {
 export class ReplicaWriter {
   readonly #deps: ReplicaWriterDependencies;
   readonly #life: string;
+  readonly held: HeldClaims;
 
   constructor(deps: ReplicaWriterDependencies) {
     this.#deps = deps;
     this.#life = replicaSeconds(deps.options);
+    this.held = new HeldClaims(deps.options.datacenter);
   }
 
   /** Which process of that node has been applied, and how far; null when nothing is known. */
@@ -66,16 +76,20 @@ export class ReplicaWriter {
     if (replies === undefined) return undefined;
     const [reply] = replies;
     const fields = typeof reply === "string" ? tryParseArray(reply) : undefined;
-    if (fields === undefined || !fields.every(Number.isSafeInteger)) return null;
-    const [process, number] = fields as readonly number[];
-    return process === undefined || number === undefined ? null : { process, number };
+    const [process, number] = fields ?? [];
+    return isCount(process) && isCount(number) ? { process, number } : null;
   }
 
-  /** Notes that changes up to `number` are applied. */
-  async setApplied({ host, node, process }: Author, number: number): Promise<boolean> {
-    const value = JSON.stringify([process, number]);
+  /**
+   * Notes that changes up to `number` are applied; undefined when not all of them are, so that whoever
+   * takes over asks for a snapshot.
+   */
+  async setApplied({ host, node, process }: Author, number: number | undefined): Promise<boolean> {
+    const key = appliedKey(host, node);
     return await this.#run([
-      ["SET", appliedKey(host, node), value, "EX", this.#life],
+      number === undefined
+        ? ["DEL", key]
+        : ["SET", key, JSON.stringify([process, number]), "EX", this.#life],
       ["SADD", AUTHORS_KEY, `${host}#${node}`],
       ["EXPIRE", AUTHORS_KEY, this.#life],
     ]) !== undefined;
@@ -97,7 +111,20 @@ export class ReplicaWriter {
     });
   }
 
-  /** Renews what says that the author lives, and where it accepts links. */
+  /** Counts the claims that lie here of `nodes`. */
+  async measure(nodes: readonly NodeRef[]): Promise<boolean> {
+    const replies = await this.#run(nodes.flatMap((node) => this.held.measure(node)));
+    if (replies === undefined) return false;
+    nodes.forEach((node, i) =>
+      this.held.measured(node, replies.slice(i * SHARDS, (i + 1) * SHARDS))
+    );
+    return true;
+  }
+
+  /**
+   * Renews what says that the author lives, and where it accepts links.
+   * @returns whether it is known how far the author is applied; undefined when Redis was not there
+   */
   async lease(
     { host, node, process }: Author,
     lease: {
@@ -105,7 +132,7 @@ export class ReplicaWriter {
       readonly lifeMs: number;
       readonly endpoints: readonly string[];
     },
-  ): Promise<boolean> {
+  ): Promise<{ readonly isKnown: boolean } | undefined> {
     const life = String(Math.max(1, Math.ceil(lease.lifeMs / 1000)));
     const key = endpointsKey(host, node);
     const value = formatLease({ incarnation: process, startedUs: lease.startedUs });
@@ -114,6 +141,7 @@ export class ReplicaWriter {
       ? (found[0] as readonly string[]).filter((each) => !lease.endpoints.includes(each))
       : [];
     const commands: RedisCommand[] = [
+      ["EXPIRE", appliedKey(host, node), this.#life],
       ["SET", leaseKey(host, node), value, "EX", life],
       ["SADD", nodesKey(host), node],
       ["EXPIRE", nodesKey(host), life],
@@ -125,27 +153,30 @@ export class ReplicaWriter {
     if (lease.endpoints.length > 0) {
       commands.push(["SADD", key, ...lease.endpoints], ["EXPIRE", key, life]);
     }
-    if (await this.#run(commands) === undefined) return false;
+    const replies = await this.#run(commands);
+    if (replies === undefined) return undefined;
     this.#deps.leases.note({ host, node }, process);
-    return true;
+    return { isKnown: replies[0] === 1 };
   }
 
-  /** Applies records in order. */
-  async apply(author: Author, records: readonly TableRecord[]): Promise<boolean> {
+  /** Applies records in order, but for claims that find no room. */
+  async apply(author: Author, told: readonly TableRecord[]): Promise<Applied | undefined> {
     const { host, node, process } = author;
+    const records = this.#withRoom(author, told);
     const before: RedisCommand[] = [];
     const after: RedisCommand[] = [];
     const added = new Map<number, string[]>();
     const removed = new Map<number, string[]>();
-    for (const { kind, sequence, name, resourcepart, isHidden } of records) {
+    for (const record of records) {
+      const { kind, sequence, name, resourcepart, isHidden } = record;
       const entry = member(claimId(process, sequence), name, resourcepart);
       const isDomain = !name.includes("@");
       if (kind === "claim") {
-        push(added, sequence % SHARDS, entry);
+        push(added, shardOf(record), entry);
         if (isDomain) before.push(["SADD", domainsKey(host, node), name]);
         if (isDomain && !isHidden) before.push(["SADD", publicDomainsKey(host, node), name]);
       } else {
-        push(removed, sequence % SHARDS, entry);
+        push(removed, shardOf(record), entry);
         if (isDomain) {
           after.push(["SREM", domainsKey(host, node), name]);
           after.push(["SREM", publicDomainsKey(host, node), name]);
@@ -160,9 +191,40 @@ export class ReplicaWriter {
     for (const [shard, members] of removed) {
       after.push(["SREM", replicaKey(host, node, shard), ...members]);
     }
-    if (await this.#run(before) === undefined) return false;
+    if (!await this.#runCounted(author, before)) return undefined;
     const accounts = new Set(records.map((record) => this.#bring(author, record)));
-    return await this.#deps.reconciler.replicate(accounts) && await this.#run(after) !== undefined;
+    if (!await this.#deps.reconciler.replicate(accounts)) return undefined;
+    if (!await this.#runCounted(author, after)) return undefined;
+    return { refused: told.length - records.length };
+  }
+
+  /** `told` without the claims of a kind of which the datacenter has as many as it may. */
+  #withRoom(author: Author, told: readonly TableRecord[]): readonly TableRecord[] {
+    let records = told;
+    for (const kind of ["sessions", "domains"] as const) {
+      if (!this.held.isFull(author.host, kind)) continue;
+      const left = records.filter((record) =>
+        record.kind !== "claim" || (record.resourcepart === "") !== (kind === "domains")
+      );
+      const count = records.length - left.length;
+      if (count > 0) this.#deps.full(author, kind, count);
+      records = left;
+    }
+    return records;
+  }
+
+  /** As `#run`; counts what comes into the sets of claims, and what goes. */
+  async #runCounted(author: Author, commands: readonly RedisCommand[]): Promise<boolean> {
+    const replies = await this.#run(commands);
+    if (replies === undefined) return false;
+    commands.forEach(([verb, key], i) => {
+      const shard = shardOfKey(key);
+      const reply = replies[i];
+      if (shard === undefined || typeof reply !== "number") return;
+      if (verb === "SADD") this.held.changed(author, shard, reply);
+      else if (verb === "SREM") this.held.changed(author, shard, -reply);
+    });
+    return true;
   }
 
   /** Hands a record to its account, whose next pass writes it: one that no pass follows would stay. */
@@ -197,7 +259,8 @@ export class ReplicaWriter {
       if (gone.length === 0) return true;
       if (!await this.#deps.reconciler.replicate(accounts)) return false;
       const members = gone.map(({ id, name, resourcepart }) => member(id, name, resourcepart));
-      return await this.#run([["SREM", replicaKey(host, node, shard), ...members]]) !== undefined;
+      const author = { host, node, process };
+      return await this.#runCounted(author, [["SREM", replicaKey(host, node, shard), ...members]]);
     });
   }
 
@@ -216,6 +279,7 @@ export class ReplicaWriter {
     if (isLastNode) commands.push(["SREM", HOSTS_KEY, host]);
     if (await this.#run(commands) === undefined) return false;
     if (!await this.sweep(author, new Set())) return false;
+    this.held.forget(author);
     return await this.#run([["SREM", AUTHORS_KEY, `${host}#${node}`]]) !== undefined;
   }
 
@@ -264,6 +328,10 @@ export class ReplicaWriter {
     }
     return undefined;
   }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 interface Entry {

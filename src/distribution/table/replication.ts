@@ -1,5 +1,7 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { RateLimit } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
+import { PacedLog } from "../../observe/mod.ts";
 import { tryParseJid } from "../../xmpp/mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
@@ -10,18 +12,20 @@ import {
   decodePosition,
   decodeSnapshot,
   FRAME_TYPE,
+  isRecordWritable,
   leaseFrame,
   meshFrame,
 } from "../wire/mod.ts";
 import type { Account, OwnSession } from "./account.ts";
 import { AuthorFeed } from "./author_feed.ts";
+import type { FrameBudget } from "./author_intake.ts";
 import { AuthorIntake } from "./author_intake.ts";
 import { ChangeLog } from "./change_log.ts";
-import { isHost } from "./claims.ts";
+import { isHost, isNodeName } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import { MeshTime } from "./mesh_time.ts";
 import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
-import { fullJidKey, leaseKey } from "./keys.ts";
+import { fullJidKey, isReservedDomain, leaseKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
 import { nodeId, NodeWatch } from "./node_watch.ts";
 import type { ResolvedTable } from "./options.ts";
@@ -34,6 +38,16 @@ import { ReplicaWriter } from "./replica_writer.ts";
 import type { Reconciler } from "./reconciler.ts";
 import type { RedisCommands } from "./redis_commands.ts";
 import { ReplicationMetrics } from "./replication_metrics.ts";
+
+/**
+ * Leases of one datacenter that are read, all its nodes together: each is a handful of Redis commands.
+ * A node sends one each quarter of `refresh_after`, and one when a link opens.
+ */
+const LEASE_RATE = { perSec: 64, burst: 1_024 };
+/** How often others are told that a datacenter has other endpoints; what comes sooner waits for a beat. */
+const NEWS_RATE = { perSec: 0.2, burst: 16 };
+/** Bytes of one datacenter's frames that may wait to be applied. */
+const MAX_WAITING_BYTES = 67_108_864;
 
 /** What replication needs. */
 export interface ReplicationDependencies {
@@ -66,7 +80,7 @@ export interface ReplicationDependencies {
  */
 export class Replication implements LinkTraffic {
   readonly #deps: ReplicationDependencies;
-  readonly #log = new ChangeLog();
+  readonly #changes = new ChangeLog();
   readonly #writer: ReplicaWriter;
   readonly #metrics: ReplicationMetrics;
   readonly #feeds = new Map<string, AuthorFeed>();
@@ -74,22 +88,44 @@ export class Replication implements LinkTraffic {
   readonly #watch: NodeWatch;
   /** Acceptor's links by peer: the first of each has been given our hints. */
   readonly #accepted = new Map<string, Set<OpenLink>>();
-  readonly #refusedLinks = new WeakSet<OpenLink>();
+  /** Links that stand, by local host and node name: who has one is alive. */
+  readonly #linked = new Map<string, Map<string, number>>();
+  /** What waits to be applied, by local host. */
+  readonly #waiting = new Map<string, FrameBudget>();
+  readonly #leaseRate: RateLimit;
+  readonly #newsRate: RateLimit;
+  readonly #newsDue = new Set<string>();
+  readonly #log: PacedLog;
   readonly #time = new MeshTime();
-  readonly peers = new PeerBook();
+  readonly peers: PeerBook;
   #startedUs = 0;
   #isFlushing = false;
   #cancelBeat: CancelTimer = () => {};
 
   constructor(deps: ReplicationDependencies) {
     this.#deps = deps;
-    this.#writer = new ReplicaWriter(deps);
+    const { clock, logger, metrics, options } = deps;
+    this.#log = new PacedLog(logger, clock);
+    this.#leaseRate = new RateLimit(LEASE_RATE, clock);
+    this.#newsRate = new RateLimit(NEWS_RATE, clock);
+    this.peers = new PeerBook(options.datacenter.maxEndpoints);
+    this.#metrics = new ReplicationMetrics(metrics);
+    this.#writer = new ReplicaWriter({
+      ...deps,
+      full: ({ host }, kind, count) => {
+        const limit = kind === "sessions" ? "claims" : "domains";
+        this.#limitHit(host, limit, this.#writer.held.limit(kind), count);
+      },
+    });
     this.#watch = new NodeWatch({
       ...deps,
       writer: this.#writer,
-      died: (node) => this.#forgetTime(node),
+      died: (node) => {
+        this.#forgetTime(node);
+        this.#letGo(node);
+      },
+      buried: (node) => this.#letGo(node),
     });
-    this.#metrics = new ReplicationMetrics(deps.metrics);
   }
 
   /** Begins to send leases and to look who lives. */
@@ -106,7 +142,7 @@ export class Replication implements LinkTraffic {
 
   get snapshot() {
     return {
-      lastNumber: this.#log.lastNumber,
+      lastNumber: this.#changes.lastNumber,
       out: Array.from(this.#feeds.values(), (feed) => feed.snapshot),
       in: Array.from(this.#intakes.values(), (intake) => intake.snapshot),
       peers: [...this.peers.entries()],
@@ -132,7 +168,8 @@ export class Replication implements LinkTraffic {
   }
 
   #append(record: TableRecord): void {
-    this.#log.append(record);
+    if (!this.#isWritable(record)) return;
+    this.#changes.append(record);
     if (this.#isFlushing) return;
     this.#isFlushing = true;
     queueMicrotask(() => {
@@ -147,6 +184,14 @@ export class Replication implements LinkTraffic {
     return at === -1 || name.slice(at + 1) === this.#deps.options.globalHost;
   }
 
+  /** False for an entry that no reader would take: told, it would end every link that it comes over. */
+  #isWritable(record: TableRecord): boolean {
+    if (isRecordWritable(record)) return true;
+    this.#metrics.unwritable.inc();
+    this.#log.warn("replication.unwritable", record.name, { epoch: record.epoch });
+    return false;
+  }
+
   #record(kind: TableRecord["kind"], name: string, session: OwnSession): TableRecord {
     const { number: sequence, epoch, resourcepart } = session;
     const isHidden = resourcepart === "" && this.#deps.publication.isHidden(name);
@@ -157,7 +202,9 @@ export class Replication implements LinkTraffic {
     for (const account of this.#deps.accounts.all()) {
       if (!this.#isForOthers(account.name)) continue;
       for (const session of account.sessions) {
-        if (session.epoch > 0) yield this.#record("claim", account.name, session);
+        if (session.epoch === 0) continue;
+        const record = this.#record("claim", account.name, session);
+        if (this.#isWritable(record)) yield record;
       }
     }
   }
@@ -168,7 +215,7 @@ export class Replication implements LinkTraffic {
       process: options.incarnation,
       startedUs: publication.startedUs || this.#startedUs,
       nowUs: clock.wallUs(),
-      lastNumber: this.#log.lastNumber,
+      lastNumber: this.#changes.lastNumber,
       lifeMs: Math.min(options.redis.expireAfterMs, 0xffffffff),
       localHost: options.localHost,
       nodeName: options.nodeName,
@@ -179,6 +226,7 @@ export class Replication implements LinkTraffic {
   // ---- links -------------------------------------------------------------------------------
 
   accepted(link: OpenLink): void {
+    this.#countLink(link, 1);
     let links = this.#accepted.get(peerOf(link));
     if (links === undefined) this.#accepted.set(peerOf(link), links = new Set());
     links.add(link);
@@ -186,6 +234,7 @@ export class Replication implements LinkTraffic {
   }
 
   dialled(link: OpenLink): void {
+    this.#countLink(link, 1);
     this.#feed(link.host).opened(link);
   }
 
@@ -195,7 +244,7 @@ export class Replication implements LinkTraffic {
     if (feed === undefined) {
       feed = new AuthorFeed(host, {
         process: this.#deps.options.incarnation,
-        log: this.#log,
+        log: this.#changes,
         claims: () => this.#claims(),
         leaseFrame: () => this.#leaseFrame(),
       });
@@ -215,24 +264,28 @@ export class Replication implements LinkTraffic {
   frame(link: OpenLink, type: number, buffer: Uint8Array, start: number, end: number): void {
     switch (type) {
       case FRAME_TYPE.lease: {
-        const lease = decodeLease(buffer, start, end);
-        if (!this.#isOwn(link, lease) || this.#isAnothers(link)) return;
-        this.#intake(lease).lease(link, lease);
+        const told = decodeLease(buffer, start, end);
+        if (!this.#isOwn(link, told) || !this.#leaseRate.take(link.host)) return;
+        if (this.#isAnothers(link)) return;
+        const lease = this.#bounded(told);
+        const intake = this.#intake(lease, link);
+        if (intake === undefined) return;
+        intake.lease(link, lease);
         this.#answerOver(link, lease);
         const offsetUs = lease.nowUs - this.#deps.clock.wallUs();
-        if (this.#time.note(nodeId({ host: lease.localHost, node: lease.nodeName }), offsetUs)) {
+        if (this.#time.note({ host: lease.localHost, node: lease.nodeName }, offsetUs)) {
           this.#followTime();
         }
         return;
       }
       case FRAME_TYPE.changes: {
         const changes = decodeChanges(buffer, start, end);
-        if (this.#isOwn(link, changes)) this.#intakeOf(link)?.changes(link, changes);
+        if (this.#isOwn(link, changes)) this.#intakeOf(link)?.changes(link, changes, end - start);
         return;
       }
       case FRAME_TYPE.snapshot: {
         const piece = decodeSnapshot(buffer, start, end);
-        if (this.#isOwn(link, piece)) this.#intakeOf(link)?.piece(link, piece);
+        if (this.#isOwn(link, piece)) this.#intakeOf(link)?.piece(link, piece, end - start);
         return;
       }
       case FRAME_TYPE.position:
@@ -252,7 +305,40 @@ export class Replication implements LinkTraffic {
     const links = this.#accepted.get(peerOf(link));
     if (links?.delete(link) && links.size === 0) this.#accepted.delete(peerOf(link));
     this.#feeds.get(link.host)?.ended(link);
+    this.#countLink(link, -1);
     this.#intakeOf(link)?.ended(link, hasLeft);
+    this.#letGo({ host: link.host, node: link.nodeName });
+  }
+
+  #countLink({ host, nodeName }: OpenLink, by: 1 | -1): void {
+    let nodes = this.#linked.get(host);
+    if (nodes === undefined) this.#linked.set(host, nodes = new Map());
+    const links = (nodes.get(nodeName) ?? 0) + by;
+    if (links > 0) nodes.set(nodeName, links);
+    else nodes.delete(nodeName);
+    if (nodes.size === 0) this.#linked.delete(host);
+  }
+
+  /** The lease as far as a peer's word goes: no longer than we let leases live, nothing that no reader takes. */
+  #bounded(lease: LeaseFields): LeaseFields {
+    const { maxLeaseMs, maxEndpointsPerNode } = this.#deps.options.datacenter;
+    const endpoints = lease.endpoints.flatMap((text) => tryParseEndpoint(text) ?? [])
+      .map(formatEndpoint);
+    if (endpoints.length > maxEndpointsPerNode) {
+      const tooMany = endpoints.length - maxEndpointsPerNode;
+      this.#limitHit(lease.localHost, "endpoints-per-node", maxEndpointsPerNode, tooMany);
+    }
+    return {
+      ...lease,
+      startedUs: this.#deps.epochs.bounded(lease.startedUs),
+      lifeMs: Math.min(lease.lifeMs, maxLeaseMs),
+      endpoints: endpoints.slice(0, maxEndpointsPerNode),
+    };
+  }
+
+  #limitHit(host: string, limit: string, bound: number, count: number): void {
+    this.#metrics.limitHit(limit).inc(count);
+    this.#log.warn("datacenter.limit", `${host} ${limit}`, { host, limit, bound });
   }
 
   /** An author speaks for itself alone, on its own links. */
@@ -261,10 +347,11 @@ export class Replication implements LinkTraffic {
     fields: { readonly process: number; readonly localHost?: string; readonly nodeName?: string },
   ): boolean {
     const { process, localHost = link.host, nodeName = link.nodeName } = fields;
-    if (process === link.process && localHost === link.host && nodeName === link.nodeName) {
-      return true;
-    }
-    this.#refuse(link.host, `it tells of ${nodeName} at ${localHost}`, link);
+    const isItself = process === link.process && localHost === link.host &&
+      nodeName === link.nodeName;
+    if (isItself && isHost(localHost) && isNodeName(nodeName)) return true;
+    const what = isItself ? "it has a name that cannot be" : "it tells of another node";
+    this.#refuse(link.host, `${what}: ${nodeName.slice(0, 100)} at ${localHost}`, link.nodeName);
     return false;
   }
 
@@ -280,28 +367,34 @@ export class Replication implements LinkTraffic {
     for (const intake of this.#intakes.values()) {
       isAnothers ||= intake.process === process && (intake.host !== host || intake.node !== node);
     }
-    if (isAnothers) this.#refuse(host, "it says that it is another node's process", link);
+    if (isAnothers) this.#refuse(host, "it says that it is another node's process", node);
     return isAnothers;
   }
 
-  #refuse(host: string, detail: string, link?: OpenLink): void {
+  #refuse(host: string, detail: string, node: string): void {
     this.#metrics.refused.inc();
-    if (link !== undefined) {
-      if (this.#refusedLinks.has(link)) return; // a peer must not fill the log
-      this.#refusedLinks.add(link);
-    }
-    this.#deps.logger.warn("replication.refused", { host, detail });
+    this.#log.warn("replication.refused", nodeId({ host, node }), { host, detail });
   }
 
-  #intake({ localHost: host, nodeName: node }: LeaseFields): AuthorIntake {
+  /** Undefined where its datacenter has as many nodes as it may. */
+  #intake({ localHost: host, nodeName: node }: LeaseFields, link: OpenLink):
+    | AuthorIntake
+    | undefined {
     const key = nodeId({ host, node });
     let intake = this.#intakes.get(key);
     if (intake === undefined) {
+      if (!this.#hasRoomFor(link)) return undefined;
+      let waiting = this.#waiting.get(host);
+      if (waiting === undefined) {
+        this.#waiting.set(host, waiting = { bytes: 0, maxBytes: MAX_WAITING_BYTES });
+      }
       intake = new AuthorIntake({ host, node }, {
         writer: this.#writer,
+        waiting,
         leased: (author, lease) => this.#leased(author, lease),
         left: (author) => this.#left(author),
         mayClaim: (author, record) => this.#mayClaim(author, record),
+        boundedEpoch: (epoch) => this.#deps.epochs.bounded(epoch),
         isLastNode: (author) => this.#watch.isLastNode(author),
         applied: (_, count) => this.#metrics.applied.inc(count),
       });
@@ -312,12 +405,35 @@ export class Replication implements LinkTraffic {
     return intake;
   }
 
+  /** True when one more node of the peer's datacenter may tell of itself. */
+  #hasRoomFor({ host, nodeName }: OpenLink): boolean {
+    const { maxNodes } = this.#deps.options.datacenter;
+    const names = new Set(this.#watch.namesOf(host));
+    for (const intake of this.#intakes.values()) if (intake.host === host) names.add(intake.node);
+    if (names.has(nodeName) || names.size < maxNodes) return true;
+    // one that has been dead for long makes room: nodes may have a new name with every start
+    if (this.#watch.buryOldest(host)) return true;
+    this.#limitHit(host, "nodes", maxNodes, 1);
+    return false;
+  }
+
+  /** Forgets a node that is neither linked nor alive; what is shown of it goes with its lease. */
+  #letGo(node: NodeRef): void {
+    const key = nodeId(node);
+    const intake = this.#intakes.get(key);
+    if (!intake?.isIdle || this.#watch.isLive(node)) return;
+    this.#intakes.delete(key);
+    this.#metrics.unbindIn(node.host, node.node);
+    for (const { host } of this.#intakes.values()) if (host === node.host) return;
+    this.#waiting.delete(node.host);
+  }
+
   #intakeOf({ host, nodeName }: OpenLink): AuthorIntake | undefined {
     return this.#intakes.get(nodeId({ host, node: nodeName }));
   }
 
   /** A user of the global host, or a component that is none of our hosts and nobody's local host. */
-  #mayClaim({ host }: Author, { name, resourcepart }: TableRecord): boolean {
+  #mayClaim({ host, node }: Author, { name, resourcepart }: TableRecord): boolean {
     const { globalHost, localHost, hosts } = this.#deps.options;
     // A host that several datacenters list is served in each: theirs is nothing to us, and no offence.
     if (hosts.includes(name) && name !== globalHost && name !== localHost) return false;
@@ -326,9 +442,10 @@ export class Replication implements LinkTraffic {
       jid.text === (resourcepart === "" ? name : fullJidKey(name, resourcepart));
     const isAllowed = isWellFormed &&
       (jid.localpart === ""
-        ? resourcepart === "" && !hosts.includes(name) && !this.#isLocalHost(name)
+        ? resourcepart === "" && !hosts.includes(name) && !this.#isLocalHost(name) &&
+          !isReservedDomain(name)
         : jid.domainpart === globalHost && resourcepart !== "");
-    if (!isAllowed) this.#refuse(host, "it claims what is not its own to claim");
+    if (!isAllowed) this.#refuse(host, "it claims what is not its own to claim", node);
     return isAllowed;
   }
 
@@ -361,6 +478,7 @@ export class Replication implements LinkTraffic {
     const isLast = this.#watch.isLastNode(author);
     this.#watch.forget(author);
     this.#forgetTime(author);
+    this.#letGo(author);
     if (isLast) this.peers.forget(host);
     else this.peers.noteLeft(host, node);
   }
@@ -384,7 +502,13 @@ export class Replication implements LinkTraffic {
     this.#deps.meshHinted(host);
   }
 
+  /** Tells of a datacenter's endpoints; where they change again and again, not before the next beat. */
   #meshNews(host: string): void {
+    if (this.#newsRate.take(host)) this.#tellMesh(host);
+    else this.#newsDue.add(host);
+  }
+
+  #tellMesh(host: string): void {
     const endpoints = this.peers.endpoints(host).map(formatEndpoint);
     this.#deps.logger.info("replication.peer", { host, endpoints });
     const frame = this.#meshFrame();
@@ -409,12 +533,34 @@ export class Replication implements LinkTraffic {
     const everyMs = this.#deps.options.redis.refreshAfterMs / LEASES_PER_REFRESH;
     this.#cancelBeat = this.#deps.clock.after(everyMs, () => {
       this.#beatLater();
-      const nowMs = this.#deps.clock.monotonicMs();
-      for (const host of this.peers.forgetHearsay(nowMs)) {
-        if (!this.#isLocalHost(host)) this.#removed(host);
-      }
+      this.#look();
       if (!this.#deps.publication.isSuperseded) this.leaseChanged();
     });
+  }
+
+  /** Sees to what is put off, and to what has gone. */
+  #look(): void {
+    this.#log.flush();
+    for (const host of this.#newsDue) if (this.peers.has(host)) this.#tellMesh(host);
+    this.#newsDue.clear();
+    for (const host of this.peers.forgetHearsay(this.#deps.clock.monotonicMs())) {
+      if (!this.#isLocalHost(host)) this.#removed(host);
+    }
+    for (const intake of [...this.#intakes.values()]) {
+      if (intake.hasRefused && this.#writer.held.hasRoom(intake.host)) intake.restart(true);
+      else this.#letGo(intake);
+    }
+    void this.#measureOthers(); // never rejects: the writer does not
+  }
+
+  /** Counts what other nodes of ours have taken over from other datacenters, and what was here before. */
+  async #measureOthers(): Promise<void> {
+    for (const host of new Set([...this.#intakes.values()].map(({ host }) => host))) {
+      const others = this.#watch.namesOf(host).filter((node) =>
+        this.#intakes.get(nodeId({ host, node }))?.isIdle ?? true
+      );
+      if (others.length > 0) await this.#writer.measure(others.map((node) => ({ host, node })));
+    }
   }
 
   /** This node has written its lease: from now on Redis remembers us, or has lost its data. */
@@ -451,13 +597,19 @@ export class Replication implements LinkTraffic {
   }
 
   /**
-   * Takes a datacenter that will not come back out of all that is known of it.
-   * @returns `live` when one of its nodes has a lease; `unknown` when nothing is known of it
+   * Takes a datacenter that will not come back out of all that is known of it. Only what is linked with
+   * this node is alive: what a lease says of its life is the peer's word. One that is linked with others
+   * of ours tells all of itself again with its next lease.
+   * @returns `live` when one of its nodes is linked: the others have been removed; `unknown` when
+   *   nothing is known of it
    */
   async removeHost(host: string): Promise<"removed" | "live" | "unknown"> {
-    if (this.isLiveHost(host)) return "live";
-    if (!this.#isLocalHost(host) && !this.peers.isHearsay(host)) return "unknown";
-    await this.#watch.buryAll(host);
+    const linked = this.#linked.get(host);
+    if (linked === undefined && !this.#isLocalHost(host) && !this.peers.isHearsay(host)) {
+      return "unknown";
+    }
+    await this.#watch.buryAll(host, (node) => !linked?.has(node));
+    if (linked !== undefined && linked.size > 0) return "live";
     this.peers.dismiss(host);
     this.#removed(host);
     await this.#syncPeers();
@@ -465,21 +617,25 @@ export class Replication implements LinkTraffic {
   }
 
   #removed(host: string): void {
+    if (!this.#linked.has(host)) {
+      this.#feeds.delete(host);
+      this.#metrics.unbindOut(host);
+    }
     this.#deps.logger.info("replication.peer-removed", { host });
     this.#deps.hostRemoved(host);
   }
 
   /** What a node tells that is gone no longer counts for the time. */
   #forgetTime(node: NodeRef): void {
-    if (this.#time.forget(nodeId(node))) this.#followTime();
+    if (this.#time.forget(node)) this.#followTime();
   }
 
   #followTime(): void {
     const { correctionUs } = this.#time;
     this.#deps.epochs.correct(correctionUs);
     const aheadMs = Math.round(-correctionUs / 1000);
-    if (correctionUs === 0) this.#deps.logger.info("clock.agrees");
-    else this.#deps.logger.warn("clock.off", { aheadMs });
+    if (correctionUs === 0) this.#log.info("clock.agrees", "", {});
+    else this.#log.warn("clock.off", "", { aheadMs });
   }
 }
 

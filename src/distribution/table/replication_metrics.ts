@@ -6,11 +6,16 @@ interface Standing {
   readonly snapshotRecords: number;
 }
 
+const APPLIED = "causeway_replication_applied_number";
+const LAG = "causeway_replication_lag_changes";
+const SNAPSHOT = "causeway_replication_snapshot_records";
+
 /** What replication measures. */
 export class ReplicationMetrics {
   /** Records of other datacenters that were applied. */
   readonly applied: Counter;
   readonly refused: Counter;
+  readonly unwritable: Counter;
   readonly #metrics: Metrics;
 
   constructor(metrics: Metrics) {
@@ -22,6 +27,19 @@ export class ReplicationMetrics {
     this.refused = metrics.counter({
       name: "causeway_replication_refused_total",
       help: "How often did a peer tell of entries that are not its own to tell of?",
+    });
+    this.unwritable = metrics.counter({
+      name: "causeway_replication_unwritable_total",
+      help: "How many entries of ours could not be told, because no reader would take them?",
+    });
+  }
+
+  /** A datacenter announced more than it may. */
+  limitHit(limit: string): Counter {
+    return this.#metrics.counter({
+      name: "causeway_datacenter_limit_hits_total",
+      help: "How often did another datacenter announce more than it may, by limit?",
+      labels: { limit },
     });
   }
 
@@ -35,20 +53,36 @@ export class ReplicationMetrics {
     this.#bind("in", { host, node }, read);
   }
 
+  /** The datacenter is gone. */
+  unbindOut(host: string): void {
+    this.#unbind("out", { host, node: "" });
+  }
+
+  /** The node is gone. */
+  unbindIn(host: string, node: string): void {
+    this.#unbind("in", { host, node });
+  }
+
+  #unbind(direction: string, labels: Record<string, string>): void {
+    for (const name of [APPLIED, LAG, SNAPSHOT]) {
+      this.#metrics.remove(name, { direction, ...labels });
+    }
+  }
+
   #bind(direction: string, labels: Record<string, string>, read: () => Standing): void {
     const all = { direction, ...labels };
     this.#metrics.gauge({
-      name: "causeway_replication_applied_number",
+      name: APPLIED,
       help: "Up to which change is a node's part of the table applied on the other side?",
       labels: all,
     }, () => read().applied);
     this.#metrics.gauge({
-      name: "causeway_replication_lag_changes",
+      name: LAG,
       help: "How many changes is the other side behind?",
       labels: all,
     }, () => read().lag);
     this.#metrics.gauge({
-      name: "causeway_replication_snapshot_records",
+      name: SNAPSHOT,
       help: "How many entries of a running snapshot have gone over?",
       labels: all,
     }, () => read().snapshotRecords);

@@ -190,6 +190,13 @@ Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and no
   assert.equal(await test.table.removeHost(DC2), "live");
   assert.equal(await test.table.removeHost(DC1), "live", "our own");
   assert.equal(await test.table.removeHost("dc9.example.com"), "unknown");
+  const dead = new TestAuthor(test, 0xb4, DC2, `node2@${DC2}`);
+  await dead.say(dead.lease({ lifeMs: 0xffffffff }));
+  test.table.traffic!.ended(dead, false);
+  const early = test.table.removeHost(DC2);
+  await advance(test.clock, 50, 1);
+  assert.equal(await early, "live");
+  assert.deepEqual(Object.keys(test.redis.dump()).filter((key) => key.includes("node2")), []);
   test.table.traffic!.ended(peer, false);
   await advance(test.clock, 8_000, 250);
   assert.equal(test.publicKeys()["bob@example.com"], undefined, "its lease is over");
@@ -294,11 +301,16 @@ for (
     ["a user of another of our hosts", claim(1, "bob@intern.example.net", "phone")],
     ["its own local host", claim(1, DC2, "")],
     ["a domain with a resource", claim(1, "echo.example.com", "x")],
+    ["the key of the set of datacenters", claim(1, "hosts", "")],
+    ["the key of a set of nodes", claim(1, `${DC2}#{nodes}`, "")],
+    ["a key of our own", claim(1, "causeway:peers", "")],
   ] as const
 ) {
   Deno.test(`Replication does not let another datacenter claim ${what}`, async () => {
     const { test } = await followed(record, claim(2, "eve@example.com", "phone"));
-    assert.equal(test.publicKeys()[record.name], undefined);
+    const { [record.name]: value } = test.publicKeys();
+    assert.ok(value !== DC2, "nothing is written");
+    assert.deepEqual(test.publicKeys()["hosts"], [DC1, DC2]);
     assert.equal(test.publicKeys()["eve@example.com"], DC2, "what is beside it counts");
     assert.equal(test.metrics.value("causeway_replication_refused_total"), 1);
     await test.table.close();

@@ -13,7 +13,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { HybridClock } from "./hybrid_clock.ts";
 import { IoredisCommands } from "./ioredis_commands.ts";
-import { fullJidKey } from "./keys.ts";
+import { fullJidKey, isReservedDomain } from "./keys.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { decideKey, decideReplicatedKey } from "./key_rule.ts";
 import { KnownMesh } from "./known_mesh.ts";
@@ -354,7 +354,8 @@ export class SessionTable {
   /** Local host of `jid`, from the cache or Redis; undefined when nobody knows it. Never rejects. */
   locate(jid: Jid): Promise<string | undefined> {
     const host = this.cached(jid);
-    return host === undefined ? this.#lookup.locate(jid) : Promise.resolve(host ?? undefined);
+    if (host !== undefined) return Promise.resolve(host ?? undefined);
+    return isReserved(jid) ? Promise.resolve(undefined) : this.#lookup.locate(jid);
   }
 
   /** The other nodes of this datacenter that are linked or hold a lease. */
@@ -383,7 +384,7 @@ export class SessionTable {
   /** Remembers that `jid` was seen writing from `host`, where cache and table know nothing of it. */
   learn(jid: Jid, host: string): void {
     const known = this.#cache.cached(jid);
-    if (typeof known === "string") return;
+    if (typeof known === "string" || isReserved(jid)) return;
     if (known === undefined) this.#lookup.learn(jid, host);
     else if (!this.#accounts.isOwn(jid)) this.#cache.putLearned(jid, host);
   }
@@ -430,6 +431,10 @@ export class SessionTable {
 
   /** Claims a component's domain for this datacenter; one that is hidden is not listed to users. */
   async domainAdded(domain: string, options: { readonly hidden: boolean }): Promise<void> {
+    if (isReservedDomain(domain)) {
+      this.#logger.error("table.domain-reserved", { domain }); // its key is the table's own
+      return;
+    }
     this.#publication.setDomain(domain, options.hidden);
     const { localHost } = this.#options;
     this.#cache.putDomain(domain, localHost);
@@ -671,4 +676,9 @@ export class SessionTable {
       this.#logger.warn("table.withdraw-failed", { reason: describeError(thrown) });
     }
   }
+}
+
+/** True for a domain whose key is one of the table's own: no component can have it. */
+function isReserved(jid: Jid): boolean {
+  return jid.localpart === "" && isReservedDomain(jid.domainpart);
 }

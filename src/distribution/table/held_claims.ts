@@ -1,0 +1,108 @@
+import type { TableRecord } from "../wire/mod.ts";
+import { replicaKey } from "./keys.ts";
+import type { NodeRef } from "./node_leases.ts";
+import type { DatacenterBounds } from "./options.ts";
+import type { RedisCommand, RedisReply } from "./redis_commands.ts";
+
+/** Sets over which the claims of one node are spread, so that each can be read in one go. */
+const SPREAD = 16;
+/** Claims with a longer address lie in sets of their own, and count as `LONG_WEIGHT`. */
+const LONG_ADDRESS = 256;
+const LONG_WEIGHT = 16;
+const DOMAIN_SHARD = 2 * SPREAD;
+
+/** Sets of one node's claims: of sessions, of sessions with long addresses, of component domains. */
+export const SHARDS = DOMAIN_SHARD + 1;
+
+/** The set in which a claim lies. */
+export function shardOf({ sequence, name, resourcepart }: TableRecord): number {
+  if (resourcepart === "") return DOMAIN_SHARD;
+  const isLong = name.length + resourcepart.length > LONG_ADDRESS;
+  return sequence % SPREAD + (isLong ? SPREAD : 0);
+}
+
+interface Held {
+  sessions: number;
+  domains: number;
+}
+
+/**
+ * How many claims of other datacenters lie in our Redis, by node. What is written and taken away here
+ * is counted from what Redis answers; what another node of ours writes is measured.
+ */
+export class HeldClaims {
+  readonly #bounds: Required<DatacenterBounds>;
+  readonly #hosts = new Map<string, Map<string, Held>>();
+
+  constructor(bounds: Required<DatacenterBounds>) {
+    this.#bounds = bounds;
+  }
+
+  /** True when the datacenter may claim no further session (or domain). */
+  isFull(host: string, kind: "sessions" | "domains"): boolean {
+    return this.of(host)[kind] >= this.limit(kind);
+  }
+
+  /** True when an eighth of both bounds is free: what was refused may come again. */
+  hasRoom(host: string): boolean {
+    const { sessions, domains } = this.of(host);
+    return sessions * 8 <= this.limit("sessions") * 7 && domains * 8 <= this.limit("domains") * 7;
+  }
+
+  limit(kind: "sessions" | "domains"): number {
+    return kind === "sessions" ? this.#bounds.maxClaims : this.#bounds.maxDomains;
+  }
+
+  /** What the datacenter holds; sessions weighted. */
+  of(host: string): Readonly<Held> {
+    const sum = { sessions: 0, domains: 0 };
+    for (const { sessions, domains } of this.#hosts.get(host)?.values() ?? []) {
+      sum.sessions += sessions;
+      sum.domains += domains;
+    }
+    return sum;
+  }
+
+  isMeasured({ host, node }: NodeRef): boolean {
+    return this.#hosts.get(host)?.has(node) ?? false;
+  }
+
+  /** Claims were added to a set of the node, or (negative) taken out of it. */
+  changed({ host, node }: NodeRef, shard: number, by: number): void {
+    const held = this.#held({ host, node });
+    if (shard === DOMAIN_SHARD) held.domains = Math.max(0, held.domains + by);
+    else held.sessions = Math.max(0, held.sessions + by * weightOf(shard));
+  }
+
+  /** Commands whose replies `measured` takes. */
+  measure({ host, node }: NodeRef): readonly RedisCommand[] {
+    return Array.from({ length: SHARDS }, (_, shard) => ["SCARD", replicaKey(host, node, shard)]);
+  }
+
+  measured(node: NodeRef, replies: readonly RedisReply[]): void {
+    const held = this.#held(node);
+    held.sessions = held.domains = 0;
+    replies.forEach((reply, shard) => {
+      if (typeof reply === "number") this.changed(node, shard, reply);
+    });
+  }
+
+  /** Nothing of the node is here any more. */
+  forget({ host, node }: NodeRef): void {
+    const nodes = this.#hosts.get(host);
+    nodes?.delete(node);
+    if (nodes?.size === 0) this.#hosts.delete(host);
+  }
+
+  #held({ host, node }: NodeRef): Held {
+    let nodes = this.#hosts.get(host);
+    if (nodes === undefined) this.#hosts.set(host, nodes = new Map());
+    let held = nodes.get(node);
+    if (held === undefined) nodes.set(node, held = { sessions: 0, domains: 0 });
+    return held;
+  }
+}
+
+function weightOf(shard: number): number {
+  return shard < SPREAD ? 1 : LONG_WEIGHT;
+}
