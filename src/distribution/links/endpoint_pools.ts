@@ -34,6 +34,7 @@ export class EndpointPools {
   #refreshing: Promise<void> | undefined;
   #isStopped = false;
   #hasFailed = false;
+  #isCrowded = false;
 
   constructor(destination: string, deps: EndpointPoolsDeps) {
     this.#destination = destination;
@@ -205,17 +206,32 @@ export class EndpointPools {
   #applyList(listed: readonly EndpointAddress[]): void {
     const wasEmpty = !this.#hasEnabled;
     const keys = new Set<string>();
+    let hasRoom = true;
     for (const address of listed) {
       const key = `${address.host}#${address.port}`;
       keys.add(key);
       const pool = this.#pools.get(key);
-      if (pool === undefined) this.#pools.set(key, this.#open(address));
-      else pool.step({ kind: "appear" });
+      if (pool !== undefined) pool.step({ kind: "appear" });
+      else if (hasRoom &&= this.#hasRoom()) this.#pools.set(key, this.#open(address));
     }
+    if (hasRoom) this.#isCrowded = false;
     for (const [key, pool] of this.#pools) {
       if (!keys.has(key)) pool.step({ kind: "vanish" });
     }
     this.#deps.listed(wasEmpty && this.#hasEnabled);
+  }
+
+  /** False when as many are kept as may be, also after those are closed that nobody lists any more. */
+  #hasRoom(): boolean {
+    const { options, log } = this.#deps.shared;
+    const { maxDatacenterEndpoints: bound } = options;
+    if (this.#pools.size >= bound) this.#collect();
+    if (this.#pools.size < bound) return true;
+    if (!this.#isCrowded) { // said once, until there is room again
+      log.warn("datacenter.limit", { host: this.#destination, limit: "endpoints", bound });
+    }
+    this.#isCrowded = true;
+    return false;
   }
 
   #open(address: EndpointAddress): EndpointPool {

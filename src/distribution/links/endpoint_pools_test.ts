@@ -39,7 +39,10 @@ class World implements AsyncDisposable {
   private constructor(
     dc2: TestNode,
     proxies: readonly TestProxy[],
-    override: readonly EndpointAddress[] | undefined,
+    { override, most }: {
+      readonly override: readonly EndpointAddress[] | undefined;
+      readonly most: number;
+    },
   ) {
     this.#dc2 = dc2;
     this.#proxies = proxies;
@@ -49,6 +52,7 @@ class World implements AsyncDisposable {
       endpointRefreshIntervalMs: REFRESH_MS,
       endpointRefreshIntervalWhenEmptyMs: REFRESH_EMPTY_MS,
       disabledGcIntervalMs: COLLECT_MS,
+      maxDatacenterEndpoints: most,
       // Time passes in leaps here, which must not look like silence, and calls nobody again.
       silenceTimeoutMs: 1e9,
       pingIntervalMs: 1e8,
@@ -97,7 +101,8 @@ class World implements AsyncDisposable {
 
   /** With `endpoints` of them, of which nobody is let through. */
   static async create(
-    options: { readonly endpoints?: number; readonly override?: boolean } = {},
+    options: { readonly endpoints?: number; readonly override?: boolean; readonly most?: number } =
+      {},
   ): Promise<World> {
     const dc2 = new TestNode(DC2, { tls: undefined });
     await dc2.links.listen();
@@ -106,7 +111,7 @@ class World implements AsyncDisposable {
     );
     for (const proxy of proxies) proxy.block();
     const override = options.override === true ? proxies.map(({ address }) => address) : undefined;
-    return new World(dc2, proxies, override);
+    return new World(dc2, proxies, { override, most: options.most ?? 100 });
   }
 
   address(which: number): EndpointAddress {
@@ -410,4 +415,17 @@ Deno.test("EndpointPools.stop() ends the links, heeds no answer under way, and l
   assert.equal(world.pools.countOpen(), 0);
   world.clock.advance(REFRESH_MS);
   assert.equal(world.asked, 2);
+});
+
+Deno.test("EndpointPools keeps no more endpoints than it may; who is listed no more makes room", async () => {
+  await using world = await World.create({ endpoints: 4, most: 2 });
+  await world.list(0, 1, 2, 3);
+  assert.deepEqual(world.shown, ["enabled 0/2 open", "enabled 0/2 open", undefined, undefined]);
+  await world.list(0, 1, 2);
+  const lines = () => world.log.named("datacenter.limit").map(({ fields }) => fields);
+  assert.deepEqual(lines(), [{ host: DC2, limit: "endpoints", bound: 2 }], "said once");
+  await world.list(1);
+  assert.deepEqual(world.shown[0], "disabled 0/2 open");
+  await world.list(1, 3);
+  assert.deepEqual(world.shown, [undefined, "enabled 0/2 open", undefined, "enabled 0/2 open"]);
 });

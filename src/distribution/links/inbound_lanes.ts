@@ -31,18 +31,23 @@ export interface AttachRequest extends LaneName {
 /**
  * The lanes of peers by local host, process and lane, so that nobody meddles with another
  * datacenter's by telling its numbers; kept for a while after their connection so that a peer
- * that comes back is told what it need not send again. Bounded: the longest idle is forgotten first.
+ * that comes back is told what it need not send again. Bounded, in all and for each local host: of the
+ * one that has most the longest idle is forgotten first.
  */
 export class InboundLanes {
   readonly #options: {
     readonly maxInboundLanes: number;
+    readonly maxDatacenterLanes: number;
     readonly inboundMemoryMs: number;
     readonly maxUnsettled: number;
   };
   readonly #lanes = new Map<string, Known>();
+  /** How many each local host has. */
+  readonly #counts = new Map<string, number>();
 
   constructor(options: {
     readonly maxInboundLanes: number;
+    readonly maxDatacenterLanes: number;
     readonly inboundMemoryMs: number;
     readonly maxUnsettled: number;
   }) {
@@ -59,7 +64,7 @@ export class InboundLanes {
     let known = this.#lanes.get(key);
     if (known !== undefined) known.cut?.();
     else {
-      if (!this.#makeRoom()) return { kind: "busy" };
+      if (!this.#makeRoom(request.host)) return { kind: "busy" };
       const lane = new InboundLane(request.process, request.lane, {
         host: request.host,
         lastGone: request.lastGone,
@@ -67,6 +72,7 @@ export class InboundLanes {
       });
       known = { lane, cut: undefined, idleSinceMs: nowMs };
       this.#lanes.set(key, known);
+      this.#counts.set(request.host, this.#countOf(request.host) + 1);
     }
     known.cut = () => request.cut();
     known.lane.attach(request.lastGone, () => request.wake());
@@ -91,20 +97,39 @@ export class InboundLanes {
   tick(nowMs: number): void {
     for (const [key, known] of this.#lanes) {
       if (known.cut !== undefined) continue;
-      if (nowMs - known.idleSinceMs >= this.#options.inboundMemoryMs) this.#lanes.delete(key);
+      if (nowMs - known.idleSinceMs >= this.#options.inboundMemoryMs) this.#forget(key, known);
     }
   }
 
-  #makeRoom(): boolean {
-    if (this.#lanes.size < this.#options.maxInboundLanes) return true;
-    let oldest: string | undefined;
-    let oldestMs = Infinity;
+  #makeRoom(host: string): boolean {
+    const { maxInboundLanes, maxDatacenterLanes } = this.#options;
+    const isCrowded = this.#countOf(host) >= maxDatacenterLanes;
+    if (!isCrowded && this.#lanes.size < maxInboundLanes) return true;
+    let oldest: [string, Known] | undefined;
     for (const [key, known] of this.#lanes) {
-      if (known.cut !== undefined || known.idleSinceMs >= oldestMs) continue;
-      oldest = key;
-      oldestMs = known.idleSinceMs;
+      if (known.cut !== undefined || (isCrowded && known.lane.host !== host)) continue;
+      if (oldest === undefined || this.#goesBefore(known, oldest[1])) oldest = [key, known];
     }
-    return oldest !== undefined && this.#lanes.delete(oldest);
+    if (oldest === undefined) return false;
+    this.#forget(...oldest);
+    return true;
+  }
+
+  /** The host that has most gives way: a datacenter cannot crowd out what is known of others. */
+  #goesBefore(one: Known, other: Known): boolean {
+    const more = this.#countOf(one.lane.host) - this.#countOf(other.lane.host);
+    return more !== 0 ? more > 0 : one.idleSinceMs < other.idleSinceMs;
+  }
+
+  #countOf(host: string): number {
+    return this.#counts.get(host) ?? 0;
+  }
+
+  #forget(key: string, { lane: { host } }: Known): void {
+    this.#lanes.delete(key);
+    const left = this.#countOf(host) - 1;
+    if (left > 0) this.#counts.set(host, left);
+    else this.#counts.delete(host);
   }
 }
 

@@ -2,7 +2,12 @@ import assert from "node:assert/strict";
 import { InboundLanes } from "./inbound_lanes.ts";
 import type { InboundLane } from "./inbound_lane.ts";
 
-const OPTIONS = { maxInboundLanes: 2, inboundMemoryMs: 1000, maxUnsettled: 4 };
+const OPTIONS = {
+  maxInboundLanes: 2,
+  maxDatacenterLanes: 2,
+  inboundMemoryMs: 1000,
+  maxUnsettled: 4,
+};
 
 function attach(lanes: InboundLanes, lane: number, more: {
   nowMs?: number;
@@ -70,6 +75,24 @@ Deno.test("InboundLanes.attach() forgets the longest idle at its bound, and refu
   assert.equal(attach(lanes, 3).kind, "attached");
   assert.equal(laneOf(attach(lanes, 1)), first);
   assert.equal(attach(lanes, 2).kind, "busy");
+});
+
+Deno.test("InboundLanes.attach() lets no datacenter have more than its share, nor take others' places", () => {
+  const lanes = new InboundLanes({ ...OPTIONS, maxInboundLanes: 5, maxDatacenterLanes: 3 });
+  const others = laneOf(attach(lanes, 1, { host: "dc3.example.com" }));
+  others.receive(1);
+  lanes.detach(others, 0);
+  for (let lane = 1; lane <= 3; lane++) laneOf(attach(lanes, lane));
+  assert.equal(attach(lanes, 4).kind, "busy", "though there is room for others");
+  const mine = laneOf(attach(lanes, 3));
+  lanes.detach(mine, 50);
+  assert.equal(attach(lanes, 4).kind, "attached", "its own idle one makes room");
+  lanes.detach(laneOf(attach(lanes, 4)), 60);
+  laneOf(attach(lanes, 1, { host: "dc4.example.com" }));
+  laneOf(attach(lanes, 2, { host: "dc4.example.com" }));
+  assert.equal(lanes.size, 5, "at the bound of all, who has most gives way");
+  const again = attach(lanes, 1, { host: "dc3.example.com", nowMs: 100 });
+  assert.equal(laneOf(again), others, "what is known of others stays");
 });
 
 Deno.test("InboundLanes.retire() ends what feeds a lane, and minds no other", () => {

@@ -36,6 +36,8 @@ const MAX_PENDING_BYTES = 262_144;
 
 /** Who is told of an incoming link's life. */
 export interface IncomingLinkEvents {
+  /** False when the peer's datacenter has as many links as it may. */
+  mayOpen(host: string): boolean;
   authenticated(link: IncomingLink): void;
   ended(link: IncomingLink): void;
 }
@@ -119,6 +121,10 @@ export class IncomingLink implements LinkConnectionOwner {
 
   opened(peer: LinkPeer): void {
     const { inbound, identity, mesh, metrics, clock, log, scope } = this.#shared;
+    if (!this.#events.mayOpen(peer.localHost)) {
+      this.#link.leave("busy", "too many links of one datacenter");
+      return;
+    }
     const attachment = inbound.attach({
       process: peer.process,
       lane: peer.lane,

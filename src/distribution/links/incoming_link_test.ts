@@ -76,6 +76,7 @@ class Scene {
     };
     const [near, far] = memoryConnectionPair();
     this.link = new IncomingLink(near, shared, {
+      mayOpen: () => true,
       authenticated() {},
       ended: () => this.isEnded = true,
     });

@@ -2,8 +2,8 @@ import type { CancelTimer, Clock, FairShares, Random } from "../../base/mod.ts";
 import { describeError, MATH_RANDOM, RateLimit, SystemClock } from "../../base/mod.ts";
 import type { Connection, HandshakePeer, Listener, TlsContextHolder } from "../../net/mod.ts";
 import { listen } from "../../net/mod.ts";
-import type { Logger, Metrics } from "../../observe/mod.ts";
-import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { LogFields, Logger, Metrics } from "../../observe/mod.ts";
+import { PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, LinkTraffic } from "../mod.ts";
 import { HeldWatch } from "./held_watch.ts";
 import { HostLinks } from "./host_links.ts";
@@ -27,6 +27,7 @@ import type {
   ReturnReason,
 } from "./ports.ts";
 import { SeedLink } from "./seed_link.ts";
+import { Shares } from "./shares.ts";
 import { UnprovenSenders } from "./unproven_senders.ts";
 
 /** What the links of one process are made of. */
@@ -86,10 +87,14 @@ export class LinkLayer {
   /** Destinations that are forgotten and whose connections have not ended yet. */
   readonly #leaving = new Set<HostLinks>();
   readonly #incoming = new Set<IncomingLink>();
-  readonly #unauthenticated = new Set<IncomingLink>();
+  /** Links without HELLO, by the names in their certificates. */
+  readonly #unauthenticated: Shares<IncomingLink>;
+  /** Links with HELLO, by local host. */
+  readonly #authenticated: Shares<IncomingLink>;
   readonly #seeds: readonly SeedLink[];
   readonly #listeners: Listener[] = [];
   readonly #refusalLog: RateLimit;
+  readonly #crowdLog: PacedLog;
   #phase: "running" | "draining" | "closed" = "running";
   #cancelTick: CancelTimer | undefined;
   #cancelHosts: CancelTimer | undefined;
@@ -103,6 +108,10 @@ export class LinkLayer {
     const options = resolveLinksOptions(config.options);
     const { localHost, globalHost } = config.identity;
     const scope = config.scope ?? "mesh";
+    // The nodes of our own datacenter are no strangers: they share what there is.
+    const share = (most: number) => scope === "mesh" ? most : Infinity;
+    this.#unauthenticated = new Shares(share(options.maxDatacenterUnauthenticated));
+    this.#authenticated = new Shares(share(options.maxDatacenterLinks));
     this.#own = destinationOf(scope, config.identity);
     this.#shared = {
       scope,
@@ -118,7 +127,10 @@ export class LinkLayer {
       },
       traffic: config.traffic,
       endpoints: config.endpoints,
-      inbound: new InboundLanes(options),
+      inbound: new InboundLanes({
+        ...options,
+        maxDatacenterLanes: share(options.maxDatacenterLanes),
+      }),
       mesh: new MeshHosts({
         globalHost,
         localHost,
@@ -135,6 +147,7 @@ export class LinkLayer {
       log: config.log ?? SILENT_LOGGER,
       nextLane: () => ++this.#lanes,
     };
+    this.#crowdLog = new PacedLog(this.#shared.log, this.#shared.clock);
     this.#seeds = (config.seeds ?? []).map((address) =>
       new SeedLink(address, this.#shared, () => !this.#isAnyHostOpen())
     );
@@ -410,25 +423,41 @@ export class LinkLayer {
   }
 
   #accepted(connection: Connection): void {
-    const { metrics, options, log } = this.#shared;
+    const { metrics, options } = this.#shared;
     metrics.incomingEstablished.inc();
     const link = new IncomingLink(connection, this.#shared, {
+      mayOpen: (host) => {
+        if (this.#authenticated.hasRoom(host)) return true;
+        this.#crowded(host, { host, limit: options.maxDatacenterLinks });
+        return false;
+      },
       authenticated: (link) => {
-        this.#unauthenticated.delete(link);
-        this.#peerArrived(link.destination!); // HELLO has told it
+        this.#unauthenticated.giveBack(link);
+        this.#authenticated.take(link, link.host!); // HELLO has told it
+        this.#peerArrived(link.destination!);
       },
       ended: (link) => {
-        this.#unauthenticated.delete(link);
+        this.#unauthenticated.giveBack(link);
+        this.#authenticated.giveBack(link);
         this.#incoming.delete(link);
       },
     });
     this.#incoming.add(link);
+    const certificate = connection.peerNames.join(" ");
     if (this.#phase !== "running") {
       link.leave("leaving", "this node is going down");
     } else if (this.#unauthenticated.size >= options.maxUnauthenticated) {
-      log.warn("link.too-many", { remote: link.remoteAddress, limit: options.maxUnauthenticated });
+      this.#crowded("", { remote: link.remoteAddress, limit: options.maxUnauthenticated });
       link.leave("busy", "too many links have not said HELLO");
-    } else this.#unauthenticated.add(link);
+    } else if (!this.#unauthenticated.hasRoom(certificate)) {
+      const limit = options.maxDatacenterUnauthenticated;
+      this.#crowded(certificate, { remote: link.remoteAddress, certificate, limit });
+      link.leave("busy", "too many links with this certificate have not said HELLO");
+    } else this.#unauthenticated.take(link, certificate);
+  }
+
+  #crowded(source: string, fields: LogFields): void {
+    this.#crowdLog.warn("link.too-many", source, fields);
   }
 
   #peerArrived(destination: string): void {
@@ -443,6 +472,7 @@ export class LinkLayer {
     this.#leaving.add(links);
     links.giveBackAll(reason);
     links.stop("endpoint-gone", "it is not listed any more");
+    this.#shared.metrics.forget(host);
     this.#shared.log.info("links.forgotten", { host });
   }
 
@@ -502,6 +532,7 @@ export class LinkLayer {
         if (host.hasEnded) this.#leaving.delete(host);
       }
       this.#shared.inbound.tick(nowMs);
+      this.#crowdLog.flush();
       this.#cancelTick = undefined;
       this.#tickLater();
     });

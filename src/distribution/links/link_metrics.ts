@@ -39,6 +39,8 @@ export class LinkMetrics {
   readonly #metrics: Metrics;
   readonly #naming: Naming;
   readonly #hosts = new Map<string, HostMetrics>();
+  /** Names of what is shown for each destination. */
+  readonly #names = new Set<string>();
 
   constructor(metrics: Metrics, scope: LinkScope = "mesh") {
     this.#metrics = metrics;
@@ -64,6 +66,9 @@ export class LinkMetrics {
   bindLevels(host: string, read: { items(): number; bytes(): number; open(): number }): void {
     const { prefix, label } = this.#naming;
     const labels = { [label]: host };
+    for (const name of ["lane_items", "lane_bytes", "links_open"]) {
+      this.#names.add(`${prefix}_${name}`);
+    }
     this.#metrics.gauge({
       name: `${prefix}_lane_items`,
       help: "How many stanzas do the lanes to a destination hold?",
@@ -85,19 +90,36 @@ export class LinkMetrics {
   host(host: string): HostMetrics {
     let known = this.#hosts.get(host);
     if (known === undefined) {
-      known = bindHost(this.#metrics, host, this.#naming);
+      known = bindHost(this.#metrics, host, { naming: this.#naming, names: this.#names });
       this.#hosts.set(host, known);
     }
     return known;
   }
+
+  /** The destination is gone for good: nothing of it is shown any more. */
+  forget(host: string): void {
+    this.#hosts.delete(host);
+    const labels = { [this.#naming.label]: host };
+    for (const name of this.#names) this.#metrics.remove(name, labels);
+  }
 }
 
-function bindHost(metrics: Metrics, host: string, naming: Naming): HostMetrics {
+/** @param into takes the names of what is declared */
+function bindHost(
+  metrics: Metrics,
+  host: string,
+  into: { readonly naming: Naming; readonly names: Set<string> },
+): HostMetrics {
+  const { naming, names } = into;
   const { prefix, label } = naming;
   const labels: MetricLabels = { [label]: host };
+  const named = (name: string) => {
+    names.add(name);
+    return name;
+  };
   const counter = (name: string, help: string, isClassic = true) =>
     metrics.counter({
-      name: `${prefix}_${name.replace(".", "_")}_total`,
+      name: named(`${prefix}_${name.replace(".", "_")}_total`),
       help,
       ...(isClassic && naming.isClassic
         ? { classicName: `global.mod_global_distrib.${name}.<host>` }
@@ -106,7 +128,7 @@ function bindHost(metrics: Metrics, host: string, naming: Naming): HostMetrics {
     });
   const histogram = (name: string, help: string) =>
     metrics.histogramUs({
-      name: `${prefix}_${name.replace(".", "_")}_seconds`,
+      name: named(`${prefix}_${name.replace(".", "_")}_seconds`),
       help,
       ...(naming.isClassic ? { classicName: `global.mod_global_distrib.${name}.<host>[us]` } : {}),
       labels,

@@ -60,3 +60,21 @@ Deno.test("LinkMetrics has the names that operators of the reference know", asyn
   ) assert.ok(text.includes(line), line);
   registry.close();
 });
+
+Deno.test("LinkMetrics.forget() leaves nothing of a destination, and all of the others", async () => {
+  const registry = new MetricsRegistry(new ManualClock());
+  const metrics = new LinkMetrics(registry);
+  for (const name of ["dc2.example.com", "dc9.example.com"]) {
+    metrics.host(name).outgoingMessages.inc();
+    metrics.bindLevels(name, { items: () => 7, bytes: () => 8, open: () => 9 });
+  }
+  const linesOf = async (name: string) =>
+    (await registry.prometheus()).split("\n").filter((line) => line.includes(name)).length;
+  const before = await linesOf("dc2");
+  assert.equal(await linesOf("dc9"), before);
+  metrics.forget("dc9.example.com");
+  assert.equal(await linesOf("dc9"), 0);
+  assert.equal(await linesOf("dc2"), before);
+  assert.ok(Object.keys(registry.classic()).every((name) => !name.includes("dc9")));
+  registry.close();
+});

@@ -291,6 +291,53 @@ Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more aw
   await Promise.all([...peers, next].map((peer) => peer.ended));
 });
 
+Deno.test("LinkLayer lets one datacenter have its share of silent links, and takes others still", async () => {
+  await using scene = await Scene.start({ maxDatacenterUnauthenticated: 2 });
+  const { dc1, dc3, authority } = scene;
+  const peers = [await scene.peer(), await scene.peer()];
+  await dc1.until(() => dc1.links.snapshot().incoming.length === 3, "two wait");
+  for (let i = 0; i < 3; i++) {
+    const excess = await scene.peer(testHello());
+    await excess.ended;
+    assert.equal(excess.goodbye?.reason, "busy");
+  }
+  assert.equal(dc1.log.named("link.too-many").length, 1, "one line a minute");
+  const others = await RawPeer.dial(dc1.address, await authority.holder("dc4.example.com"));
+  others.send(testHello({ localHost: "dc4.example.com" }));
+  await dc1.until(
+    () => dc1.metrics.value("incoming_first_packet_total dc4.example.com") === 1,
+    "another datacenter is let in",
+  );
+  assert.equal(dc3.links.snapshot().hosts[0]?.openLinks, 1);
+  await scene.othersGoOn();
+  for (const peer of [...peers, others]) peer.close();
+  await Promise.all([...peers, others].map((peer) => peer.ended));
+});
+
+Deno.test("LinkLayer lets one datacenter have its share of links, and takes one for each that ends", async () => {
+  await using scene = await Scene.start({ maxDatacenterLinks: 2 });
+  const { dc1 } = scene;
+  const letIn = (count: number) =>
+    dc1.until(
+      () => dc1.metrics.value(`incoming_first_packet_total ${DC2}`) === count,
+      `${count} are in`,
+    );
+  const first = await scene.peer(testHello({ lane: 1 }));
+  const second = await scene.peer(testHello({ lane: 2 }));
+  await letIn(2);
+  const excess = await scene.peer(testHello({ lane: 3 }));
+  await excess.ended;
+  assert.equal(excess.goodbye?.reason, "busy");
+  await scene.refused("busy");
+  first.close();
+  await first.ended;
+  await dc1.until(() => dc1.links.snapshot().incoming.length === 2, "it is gone");
+  const next = await scene.peer(testHello({ lane: 4 }));
+  await letIn(3);
+  for (const peer of [second, next]) peer.close();
+  await Promise.all([second.ended, next.ended]);
+});
+
 Deno.test("LinkLayer takes maxConnections peers at an endpoint and turns one more away", async () => {
   await using scene = await Scene.start({ maxConnections: 3 }); // dc3 is the first
   const { dc1 } = scene;

@@ -65,6 +65,14 @@ export interface LinksOptions {
   readonly inboundMemoryMs?: number;
   /** Peers' lanes remembered, connected ones included; at least 1. @default 4096 */
   readonly maxInboundLanes?: number;
+  /** Of them those of one other datacenter; at least 1. @default 1024 */
+  readonly maxDatacenterLanes?: number;
+  /** Accepted connections of one other datacenter; at least 1. @default 2500 */
+  readonly maxDatacenterLinks?: number;
+  /** Accepted connections with one certificate that have not said HELLO; at least 1. @default 256 */
+  readonly maxDatacenterUnauthenticated?: number;
+  /** X */
+  readonly maxDatacenterEndpoints?: number;
   /** Stanzas of one peer's lane whose fate is open; at least 1. @default 1_048_576 */
   readonly maxUnsettled?: number;
   /** Milliseconds before the first attempt to connect again; at least 1. @default 200 */
@@ -105,6 +113,10 @@ const DEFAULTS: ResolvedLinksOptions = {
   ackDelayMs: 5,
   inboundMemoryMs: 600_000,
   maxInboundLanes: 4096,
+  maxDatacenterLanes: 1024,
+  maxDatacenterLinks: 2500,
+  maxDatacenterUnauthenticated: 256,
+  maxDatacenterEndpoints: 256,
   maxUnsettled: 1_048_576,
   reconnectFirstMs: 200,
   reconnectMaxMs: 5000,

@@ -31,7 +31,7 @@ export interface DatacenterBounds {
   readonly maxNodes?: number;
   /** Endpoints of one node, the first that it names; 1 to 64. @default 16 */
   readonly maxEndpointsPerNode?: number;
-  /** Endpoints of all its nodes that are remembered; at least 1. @default 512 */
+  /** Endpoints of all its nodes that are remembered; at least 1. @default 256 */
   readonly maxEndpoints?: number;
   /** Sessions; one whose address is longer than 256 characters counts as 16; at least 1. @default 1_000_000 */
   readonly maxClaims?: number;
@@ -107,7 +107,7 @@ const CACHE: Required<CacheOptions> = {
 const DATACENTER: Required<Omit<DatacenterBounds, "maxLeaseMs">> = {
   maxNodes: 256,
   maxEndpointsPerNode: 16,
-  maxEndpoints: 512,
+  maxEndpoints: 256,
   maxClaims: 1_000_000,
   maxDomains: 1_000,
 };
