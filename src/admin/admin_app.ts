@@ -63,7 +63,10 @@ export function createAdminApp(
       case "unknown":
         return context.json({ error: "not-found", message: `Nothing is known of ${host}` }, 404);
       case "live":
-        return context.json({ error: "live", message: `${host} has a live node` }, 409);
+        return context.json({
+          error: "live",
+          message: `${host} is alive: a node of it is linked with this one`,
+        }, 409);
       case "unavailable":
         return context.json({ error: "unavailable", message: "Redis is away; try again" }, 503);
       default:

@@ -114,7 +114,7 @@ export const REMOVE_HOST_ROUTE = createRoute({
       "It is forgotten, at all nodes of this datacenter",
     ),
     404: json(FAILURE, "Nothing is known of it"),
-    409: json(FAILURE, "It has a live node"),
+    409: json(FAILURE, "A node of it is linked with this one"),
     503: json(FAILURE, "The session table cannot be written now"),
   },
 });

@@ -10,7 +10,7 @@ import {
   resolveHandoverOptions,
   ROUTER_QUEUE_DEFAULTS,
 } from "../distribution/routing/mod.ts";
-import { resolveTable } from "../distribution/table/mod.ts";
+import { isReservedDomain, resolveTable } from "../distribution/table/mod.ts";
 import { resolveListenerLimits } from "../net/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "../services/mod.ts";
@@ -26,6 +26,7 @@ import {
 } from "../xmpp/mod.ts";
 import { STREAM_LIMIT_RANGES } from "../xmpp/stream/mod.ts";
 import { parse, SOUND } from "./_test_config.ts";
+import { RESERVED_COMPONENT_DOMAINS } from "./rules.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { unwrap } from "./schema_walk.ts";
 
@@ -52,6 +53,10 @@ Deno.test("the defaults of the file are those of the links", () => {
     maxPendingBytes: limits.linkMaxPendingBytes,
     maxInboundLanes: limits.linkMaxLanes,
     inboundMemoryMs: limits.linkLaneLifetimeMs,
+    maxDatacenterLanes: limits.datacenterMaxLanes,
+    maxDatacenterLinks: limits.datacenterMaxLinks,
+    maxDatacenterUnauthenticated: limits.datacenterMaxUnauthenticated,
+    maxDatacenterEndpoints: limits.datacenterMaxEndpoints,
     maxUnsettled: limits.linkMaxUnsettled,
     maxBindings: limits.linkMaxSenders,
     laneMaxBytes: limits.laneMaxBytes,
@@ -74,6 +79,10 @@ Deno.test("the defaults of the file are those of the links", () => {
     maxPendingBytes: links.maxPendingBytes,
     maxInboundLanes: links.maxInboundLanes,
     inboundMemoryMs: links.inboundMemoryMs,
+    maxDatacenterLanes: links.maxDatacenterLanes,
+    maxDatacenterLinks: links.maxDatacenterLinks,
+    maxDatacenterUnauthenticated: links.maxDatacenterUnauthenticated,
+    maxDatacenterEndpoints: links.maxDatacenterEndpoints,
     maxUnsettled: links.maxUnsettled,
     maxBindings: links.maxBindings,
     laneMaxBytes: links.laneMaxBytes,
@@ -214,6 +223,10 @@ const LINK_LIMITS = [
   ["link_max_unauthenticated", "maxUnauthenticated"],
   ["link_max_pending_bytes", "maxPendingBytes"],
   ["link_max_lanes", "maxInboundLanes"],
+  ["datacenter_max_lanes", "maxDatacenterLanes"],
+  ["datacenter_max_links", "maxDatacenterLinks"],
+  ["datacenter_max_unauthenticated", "maxDatacenterUnauthenticated"],
+  ["datacenter_max_endpoints", "maxDatacenterEndpoints"],
   ["link_max_unsettled", "maxUnsettled"],
   ["link_max_senders", "maxBindings"],
 ] as const;
@@ -234,6 +247,47 @@ Deno.test("the defaults of the file are those of kept subscription requests", ()
     maxPerContact: keptRequestsPerContact,
   }, resolveRequestBounds());
   assert.equal(keptRequestBytes, DEFAULT_MAX_REQUEST_BYTES);
+});
+
+const DATACENTER_LIMITS = [
+  ["datacenter_max_nodes", "maxNodes"],
+  ["datacenter_max_endpoints_per_node", "maxEndpointsPerNode"],
+  ["datacenter_max_endpoints", "maxEndpoints"],
+  ["datacenter_max_claims", "maxClaims"],
+  ["datacenter_max_domains", "maxDomains"],
+] as const;
+
+for (const [option, bound] of DATACENTER_LIMITS) {
+  Deno.test(`limits.${option} has the session table's default, and nothing that it refuses`, () => {
+    const table = { globalHost: "example.com", localHost: "dc1", nodeName: "n", incarnation: 1 };
+    const schema = LIMITS.shape[option];
+    assert.equal(schema.def.defaultValue, resolveTable(table).datacenter[bound]);
+    const { minValue, maxValue } = schema.def.innerType;
+    const make = (value: number) => resolveTable({ ...table, datacenter: { [bound]: value } });
+    for (const value of [minValue!, maxValue!]) make(value);
+    for (const value of [minValue! - 1, maxValue! + 1]) {
+      assert.equal(schema.safeParse(value).success, false, String(value));
+      assert.throws(() => make(value), RangeError);
+    }
+  });
+}
+
+Deno.test("limits.datacenter_max_lease is expire_after unless it is set", () => {
+  const lease = (text: string) => parse(SOUND + text).limits.datacenterMaxLeaseMs;
+  assert.equal(lease("redis.expire_after = 300\n"), 300_000);
+  assert.equal(lease("redis.expire_after = 300\n[limits]\ndatacenter_max_lease = 90.5\n"), 90_500);
+  for (const value of ["0.9", "31536001", '"long"']) {
+    assert.throws(
+      () => lease(`[limits]\ndatacenter_max_lease = ${value}\n`),
+      /datacenter_max_lease/,
+    );
+  }
+});
+
+Deno.test("no component may have a domain that is a key of the session table, and any other", () => {
+  for (const domain of RESERVED_COMPONENT_DOMAINS) assert.ok(isReservedDomain(domain));
+  assert.ok(isReservedDomain("hosts") && RESERVED_COMPONENT_DOMAINS.has("hosts"));
+  assert.ok(!isReservedDomain("echo.example.com"));
 });
 
 const EDGE_LIMITS = [

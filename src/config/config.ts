@@ -127,6 +127,15 @@ export interface LimitsConfig {
   readonly linkMaxPendingBytes: number;
   readonly linkMaxLanes: number;
   readonly linkLaneLifetimeMs: number;
+  readonly datacenterMaxNodes: number;
+  readonly datacenterMaxEndpointsPerNode: number;
+  readonly datacenterMaxEndpoints: number;
+  readonly datacenterMaxClaims: number;
+  readonly datacenterMaxDomains: number;
+  readonly datacenterMaxLinks: number;
+  readonly datacenterMaxUnauthenticated: number;
+  readonly datacenterMaxLanes: number;
+  readonly datacenterMaxLeaseMs: number;
   readonly linkMaxUnsettled: number;
   readonly linkMaxSenders: number;
   readonly laneMaxBytes: number;

@@ -46,8 +46,8 @@ const LOG = z.strictObject({
   ),
 });
 
-const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s#{}]+$/), {
-  allowed: "a name without spaces, # and braces, at most 255 characters",
+const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s/#{}"\\]+$/), {
+  allowed: "a name without spaces, slashes, quotes, # and braces, at most 255 characters",
 });
 
 const HOST_CONFIG = z.strictObject({

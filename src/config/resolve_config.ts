@@ -43,7 +43,10 @@ export function resolveConfig(
     },
     storage: { internal: { path: surroundings.absolute(file.storage.internal.path) } },
     log: file.log,
-    limits: resolveLimits(file.limits),
+    limits: resolveLimits(
+      file.limits,
+      file.modules.mod_global_distrib.redis.expire_after,
+    ),
     globalDistrib,
     streamManagement: resolveStreamManagementConfig(file),
     modules: resolveModules(file),
@@ -152,7 +155,10 @@ function resolveGlobalDistrib(file: FileConfig, surroundings: Surroundings): Glo
   };
 }
 
-function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
+function resolveLimits(
+  limits: FileConfig["limits"],
+  expireAfterSeconds: number,
+): LimitsConfig {
   const rate = (perSec: number, burst: number): RateConfig | undefined =>
     perSec === 0 ? undefined : { perSec, burst, maxKeys: limits.rate_max_keys };
   return {
@@ -213,6 +219,15 @@ function resolveLimits(limits: FileConfig["limits"]): LimitsConfig {
     linkMaxPendingBytes: limits.link_max_pending_bytes,
     linkMaxLanes: limits.link_max_lanes,
     linkLaneLifetimeMs: toMs(limits.link_lane_lifetime),
+    datacenterMaxNodes: limits.datacenter_max_nodes,
+    datacenterMaxEndpointsPerNode: limits.datacenter_max_endpoints_per_node,
+    datacenterMaxEndpoints: limits.datacenter_max_endpoints,
+    datacenterMaxClaims: limits.datacenter_max_claims,
+    datacenterMaxDomains: limits.datacenter_max_domains,
+    datacenterMaxLinks: limits.datacenter_max_links,
+    datacenterMaxUnauthenticated: limits.datacenter_max_unauthenticated,
+    datacenterMaxLanes: limits.datacenter_max_lanes,
+    datacenterMaxLeaseMs: toMs(limits.datacenter_max_lease ?? expireAfterSeconds),
     linkMaxUnsettled: limits.link_max_unsettled,
     linkMaxSenders: limits.link_max_senders,
     laneMaxBytes: limits.lane_max_bytes,

@@ -14,6 +14,9 @@ import { normalizeDomain } from "./normalize_domain.ts";
  */
 export const FRAME_OVERHEAD_BYTES = 24_576;
 
+/** Domains that no component can have: in Redis their keys are the session table's own. */
+export const RESERVED_COMPONENT_DOMAINS: ReadonlySet<string> = new Set(["hosts"]);
+
 type Rule = (file: PartialFile) => readonly Mistake[];
 
 /**
@@ -180,6 +183,10 @@ function componentDomainsAreDistinct(file: PartialFile): Mistake[] {
       const name = normalizeDomain(domain.name);
       if (hosts.has(name)) {
         return [{ path, problem: `"${domain.name}" is one of hosts, and is served here itself` }];
+      }
+      if (RESERVED_COMPONENT_DOMAINS.has(name)) {
+        const problem = `"${domain.name}" is a key of the session table, and cannot be a domain`;
+        return [{ path, problem }];
       }
       if (seen.has(name)) return [{ path, problem: `"${domain.name}" is listed twice` }];
       seen.add(name);

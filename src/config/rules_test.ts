@@ -219,6 +219,14 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "a component with a domain whose key is the session table's own",
+    text: appended('[[listen.component]]\ndomains = [{ name = "HOSTS", secret = "s" }]\n'),
+    expected: [
+      '10: listen.component[0].domains[0].name: "HOSTS" is a key of the session table, and ' +
+      "cannot be a domain",
+    ],
+  },
+  {
     what: "a component's domain on two ports",
     text: appended(
       '[[listen.component]]\ndomains = [{ name = "echo.example.com", secret = "s" }]\n'.repeat(2),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { integer, secondsBetween, withWords } from "./schema_words.ts";
+import { absent, integer, secondsBetween, withWords } from "./schema_words.ts";
 
 /** Times per second; 0 for no limit. */
 function rate(byDefault: number, meaning: string) {
@@ -181,6 +181,35 @@ export const LIMITS = z.strictObject({
   ),
   link_lane_lifetime: secondsBetween(1, 86_400).default(600).describe(
     "how long that is known of a lane that is not linked; `expire_after` where that is longer",
+  ),
+  datacenter_max_nodes: integer(1, 10_000).default(256).describe(
+    "nodes of one other datacenter that live, at once; one more is refused, unless one that is dead makes room",
+  ),
+  datacenter_max_endpoints_per_node: integer(1, 64).default(16).describe(
+    "endpoints of each of its nodes; the first so many are taken",
+  ),
+  datacenter_max_endpoints: integer(1, 100_000).default(256).describe(
+    "endpoints of one other datacenter that are remembered and called, of all its nodes",
+  ),
+  datacenter_max_claims: integer(1, 1_000_000_000).default(1_000_000).describe(
+    "sessions that one other datacenter may put into the Redis of this one, at about 0.9 KiB each there; one with an address of more than 256 bytes counts as 16; one more is refused, and taken when there is room",
+  ),
+  datacenter_max_domains: integer(1, 1_000_000).default(1_000).describe(
+    "component domains of one other datacenter; the same",
+  ),
+  datacenter_max_links: integer(1, 1_000_000).default(2_500).describe(
+    "incoming links of one other datacenter, at once, over all endpoints; one more is refused",
+  ),
+  datacenter_max_unauthenticated: integer(1, 1_000_000).default(256).describe(
+    "of them those without HELLO, by the names in their certificate",
+  ),
+  datacenter_max_lanes: integer(1, 1_000_000).default(1_024).describe(
+    "of `link_max_lanes` those of one other datacenter",
+  ),
+  datacenter_max_lease: absent(
+    secondsBetween(1, 31_536_000),
+    "`expire_after`",
+    "how long a lease of another datacenter's node holds at most, whatever it says",
   ),
   link_max_unsettled: integer(1, Number.MAX_SAFE_INTEGER).default(1_048_576).describe(
     "stanzas of one peer's lane whose fate is open; one more ends the link",

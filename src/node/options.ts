@@ -44,6 +44,10 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     maxInboundLanes: limits.linkMaxLanes,
     // As long as peers may still come back with what they hold.
     inboundMemoryMs: Math.max(limits.linkLaneLifetimeMs, redis.expireAfterMs),
+    maxDatacenterLanes: limits.datacenterMaxLanes,
+    maxDatacenterLinks: limits.datacenterMaxLinks,
+    maxDatacenterUnauthenticated: limits.datacenterMaxUnauthenticated,
+    maxDatacenterEndpoints: limits.datacenterMaxEndpoints,
     maxUnsettled: limits.linkMaxUnsettled,
     maxBindings: limits.linkMaxSenders,
     laneMaxBytes: limits.laneMaxBytes,
@@ -74,7 +78,7 @@ export function handoverOptions({ limits }: Config): Required<HandoverOrderOptio
 
 /** What the configuration says about the session table. */
 export function tableOptions(config: Config, incarnation: number): TableOptions {
-  const { globalHost, localHost, redis, cache } = config.globalDistrib;
+  const { limits, globalDistrib: { globalHost, localHost, redis, cache } } = config;
   return {
     globalHost,
     localHost,
@@ -96,6 +100,14 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
       domainLifetimeMs: cache.domainLifetimeMs,
       jidLifetimeMs: cache.jidLifetimeMs,
       maxJids: cache.maxJids,
+    },
+    datacenter: {
+      maxNodes: limits.datacenterMaxNodes,
+      maxEndpointsPerNode: limits.datacenterMaxEndpointsPerNode,
+      maxEndpoints: limits.datacenterMaxEndpoints,
+      maxClaims: limits.datacenterMaxClaims,
+      maxDomains: limits.datacenterMaxDomains,
+      maxLeaseMs: limits.datacenterMaxLeaseMs,
     },
   };
 }

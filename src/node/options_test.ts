@@ -76,6 +76,15 @@ link_credit_bytes = 133000
 link_max_pending_bytes = 1340000
 link_max_lanes = 13
 link_lane_lifetime = 14.5
+datacenter_max_nodes = 1181
+datacenter_max_endpoints_per_node = 62
+datacenter_max_endpoints = 1183
+datacenter_max_claims = 1184
+datacenter_max_domains = 1185
+datacenter_max_links = 1186
+datacenter_max_unauthenticated = 1187
+datacenter_max_lanes = 1188
+datacenter_max_lease = 14.6
 link_max_unsettled = 15
 link_max_senders = 16
 lane_max_bytes = 500038
@@ -182,6 +191,10 @@ Deno.test("linksOptions() gives the links the times and bounds of the file", () 
     maxPendingBytes: 1_340_000,
     maxInboundLanes: 13,
     inboundMemoryMs: 14_500,
+    maxDatacenterLanes: 1188,
+    maxDatacenterLinks: 1186,
+    maxDatacenterUnauthenticated: 1187,
+    maxDatacenterEndpoints: 1183,
     maxUnsettled: 15,
     maxBindings: 16,
     laneMaxBytes: 500_038,
@@ -211,6 +224,14 @@ Deno.test("tableOptions() gives the session table the names, times and bounds of
       commandTimeoutMs: 330,
     },
     cache: { cacheMissed: false, domainLifetimeMs: 77_000, jidLifetimeMs: 78_000, maxJids: 79 },
+    datacenter: {
+      maxNodes: 1181,
+      maxEndpointsPerNode: 62,
+      maxEndpoints: 1183,
+      maxClaims: 1184,
+      maxDomains: 1185,
+      maxLeaseMs: 14_600,
+    },
   });
 });
 

@@ -212,7 +212,10 @@ export class EndpointPools {
       keys.add(key);
       const pool = this.#pools.get(key);
       if (pool !== undefined) pool.step({ kind: "appear" });
-      else if (hasRoom &&= this.#hasRoom()) this.#pools.set(key, this.#open(address));
+      else {
+        hasRoom &&= this.#hasRoom();
+        if (hasRoom) this.#pools.set(key, this.#open(address));
+      }
     }
     if (hasRoom) this.#isCrowded = false;
     for (const [key, pool] of this.#pools) {

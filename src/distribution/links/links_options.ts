@@ -71,7 +71,7 @@ export interface LinksOptions {
   readonly maxDatacenterLinks?: number;
   /** Accepted connections with one certificate that have not said HELLO; at least 1. @default 256 */
   readonly maxDatacenterUnauthenticated?: number;
-  /** X */
+  /** Endpoints of one destination that are called, listed or not; at least 1. @default 256 */
   readonly maxDatacenterEndpoints?: number;
   /** Stanzas of one peer's lane whose fate is open; at least 1. @default 1_048_576 */
   readonly maxUnsettled?: number;

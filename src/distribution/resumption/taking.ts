@@ -394,6 +394,9 @@ export class Taking implements Settler {
 }
 
 /** What SESSION tells; undefined when it is not a session of that account. */
+/** Longest time that a session is promised by any node; one that lies keeps no place here for longer. */
+const MAX_TOLD_MS = 86_400_000;
+
 function readState(fields: SessionFields, account: string): SessionState | undefined {
   const jid = tryParseJid(fields.jid);
   if (!(jid instanceof FullJid) || jid.text !== fields.jid) return undefined;
@@ -412,8 +415,8 @@ function readState(fields: SessionFields, account: string): SessionState | undef
     received,
     covered,
     acknowledged,
-    resumeTimeoutMs,
-    resendingMs,
+    resumeTimeoutMs: Math.min(resumeTimeoutMs, MAX_TOLD_MS),
+    resendingMs: Math.min(resendingMs, MAX_TOLD_MS),
     lang: fields.lang === "" ? undefined : fields.lang,
     priority,
     presence,

@@ -393,6 +393,18 @@ Deno.test("Taking hands over what SESSION and DETAILS tell, on bytes of its own"
   assert.equal(new TextDecoder().decode(queue[0]!.stanza.bytes), "...");
 });
 
+Deno.test("Taking keeps a session for a day at most, whatever SESSION says", async () => {
+  using world = new World();
+  world.taking.begin();
+  world.taking.session({ ...SESSION, resumeTimeoutMs: 0xffffffff, resendingMs: 0xffffffff });
+  world.queue({});
+  world.taking.given();
+  await world.news();
+  assert.ok(world.arrival?.kind === "arrived");
+  const { resumeTimeoutMs, resendingMs } = world.arrival.session.state;
+  assert.deepEqual([resumeTimeoutMs, resendingMs], [86_400_000, 86_400_000]);
+});
+
 Deno.test("Taking counts what was delivered as delivered here once the session has its place", async () => {
   using world = new World();
   const numbers = { process: 9, highest: 1, recent: [1] };

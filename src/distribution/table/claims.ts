@@ -85,12 +85,14 @@ export function isEpoch(value: unknown): value is number {
 }
 
 const HOST = /^[^\s/@#{}"<>&'\p{Cc}]+$/u;
-/** Of a host, and of a node's name: what frames and JIDs hold. */
-const MAX_NAME_BYTES = 1023;
+/** As of a JID's domainpart. */
+const MAX_HOST_BYTES = 1023;
+/** A machine's name and a local host; it stands in keys, in claims and in metrics. */
+const MAX_NODE_NAME_BYTES = 511;
 
 /** True for what can be a local host: the same bytes that a JID's domainpart may have. */
 export function isHost(value: unknown): value is string {
-  return typeof value === "string" && HOST.test(value) && isShort(value);
+  return typeof value === "string" && HOST.test(value) && isShort(value, MAX_HOST_BYTES);
 }
 
 const NODE_NAME = /^[^\s/#{}"\\\p{Cc}]+$/u;
@@ -100,11 +102,11 @@ const NODE_NAME = /^[^\s/#{}"\\\p{Cc}]+$/u;
  * of these can be the key of a JID, or of another node.
  */
 export function isNodeName(value: string): boolean {
-  return NODE_NAME.test(value) && isShort(value);
+  return NODE_NAME.test(value) && isShort(value, MAX_NODE_NAME_BYTES);
 }
 
-function isShort(text: string): boolean {
-  return text.length * 3 <= MAX_NAME_BYTES || UTF8.encode(text).length <= MAX_NAME_BYTES;
+function isShort(text: string, mostBytes: number): boolean {
+  return text.length * 3 <= mostBytes || UTF8.encode(text).length <= mostBytes;
 }
 
 const UTF8 = new TextEncoder();

@@ -118,11 +118,11 @@ Deno.test("isHost() counts bytes: a longer one fits no frame", () => {
 });
 
 Deno.test("isNodeName() takes what machines are called, and nothing that could be a part of another key", () => {
-  for (const name of ["node1@dc1.example.com", "a", "n".repeat(1023), "knöten-7"]) {
+  for (const name of ["node1@dc1.example.com", "a", "n".repeat(511), "knöten-7"]) {
     assert.ok(isNodeName(name), name);
   }
   const wrong = ["", "x@example.com/y", "a#b", "{nodes}", "a}b", "a b", "a\nb", 'a"b', "a\\b"];
-  for (const name of [...wrong, "n".repeat(1024)]) assert.ok(!isNodeName(name), name);
+  for (const name of [...wrong, "n".repeat(512)]) assert.ok(!isNodeName(name), name);
 });
 
 Deno.test("isImpossibleClaim() knows claims whose epoch no reader takes, and nothing else", () => {

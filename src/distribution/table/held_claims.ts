@@ -1,4 +1,5 @@
 import type { TableRecord } from "../wire/mod.ts";
+import { utf8Bytes } from "../wire/mod.ts";
 import { replicaKey } from "./keys.ts";
 import type { NodeRef } from "./node_leases.ts";
 import type { DatacenterBounds } from "./options.ts";
@@ -7,7 +8,7 @@ import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 /** Sets over which the claims of one node are spread, so that each can be read in one go. */
 const SPREAD = 16;
 /** Claims with a longer address lie in sets of their own, and count as `LONG_WEIGHT`. */
-const LONG_ADDRESS = 256;
+const LONG_ADDRESS_BYTES = 256;
 const LONG_WEIGHT = 16;
 const DOMAIN_SHARD = 2 * SPREAD;
 
@@ -17,7 +18,7 @@ export const SHARDS = DOMAIN_SHARD + 1;
 /** The set in which a claim lies. */
 export function shardOf({ sequence, name, resourcepart }: TableRecord): number {
   if (resourcepart === "") return DOMAIN_SHARD;
-  const isLong = name.length + resourcepart.length > LONG_ADDRESS;
+  const isLong = utf8Bytes(name) + utf8Bytes(resourcepart) > LONG_ADDRESS_BYTES;
   return sequence % SPREAD + (isLong ? SPREAD : 0);
 }
 

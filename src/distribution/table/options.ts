@@ -33,7 +33,7 @@ export interface DatacenterBounds {
   readonly maxEndpointsPerNode?: number;
   /** Endpoints of all its nodes that are remembered; at least 1. @default 256 */
   readonly maxEndpoints?: number;
-  /** Sessions; one whose address is longer than 256 characters counts as 16; at least 1. @default 1_000_000 */
+  /** Sessions; one whose address is longer than 256 bytes counts as 16; at least 1. @default 1_000_000 */
   readonly maxClaims?: number;
   /** Component domains; at least 1. @default 1_000 */
   readonly maxDomains?: number;

@@ -19,6 +19,7 @@ const FORMS: Readonly<Record<RedisVerb, readonly RedisCommand[]>> = {
   HDEL: [["HDEL", "k", "f"], ["HDEL", "k", "f", "g"]],
   SADD: [["SADD", "k", "a"], ["SADD", "k", "a", "b"]],
   SREM: [["SREM", "k", "a"], ["SREM", "k", "a", "b"]],
+  SCARD: [["SCARD", "k"]],
   SMEMBERS: [["SMEMBERS", "k"]],
   SUNION: [["SUNION", "a#{t}"], ["SUNION", "a#{t}", "b#{t}"]],
 };

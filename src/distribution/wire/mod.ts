@@ -109,3 +109,4 @@ export {
   resumeFrame,
   sessionFrame,
 } from "./resume_frames.ts";
+export { utf8Bytes } from "./text.ts";

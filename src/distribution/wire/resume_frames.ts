@@ -158,9 +158,10 @@ export function sessionFrame(fields: SessionFields): Uint8Array {
   const { priority } = fields;
   const frame = new FrameWriter(FRAME_TYPE.session);
   frame.u53(fields.transfer);
-  frame.u32(fields.received);
-  frame.u32(fields.covered);
-  frame.u32(fields.acknowledged);
+  // counts as in `h`, which begins anew behind 2^32 - 1 (XEP-0198 §4)
+  for (const count of [fields.received, fields.covered, fields.acknowledged]) {
+    frame.u32(count >>> 0);
+  }
   frame.u32(fields.resumeTimeoutMs);
   frame.u32(fields.resendingMs);
   frame.u8(priority === undefined ? 0 : 1);
