@@ -43,6 +43,11 @@ export interface EnvelopeFields {
    * that, so it is taken where there is no room for anything else. @default false
    */
   readonly isOwed?: boolean;
+  /**
+   * True once a session that was to get the stanza ended without acknowledging it: a message of any kind
+   * for a person may then go to the account's other resources. @default false
+   */
+  isRerouted?: boolean;
 }
 
 /**
@@ -63,6 +68,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   readonly isResent: boolean;
   readonly isSentOnce: boolean;
   readonly isOwed: boolean;
+  isRerouted: boolean;
   /** True once a session here had it and gave it back: it may be older than what others have delivered. */
   isTakenBack = false;
   /** True once another node of this datacenter has handed it over: this one does not do so again. */
@@ -88,6 +94,7 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.isResent = fields.isResent ?? false;
     this.isSentOnce = fields.isSentOnce ?? false;
     this.isOwed = fields.isOwed ?? false;
+    this.isRerouted = fields.isRerouted ?? false;
   }
 
   /** True when it was accepted before `other`: by its number, or by the clocks of two processes. */

@@ -22,6 +22,8 @@ export { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "./stanza_error.ts";
 export type { ErrorReplyOptions } from "./error_reply.ts";
 export { errorReply } from "./error_reply.ts";
 export { recipientHolders, senderHolders } from "./holders.ts";
+export type { MissingResourceRule } from "./delivery_rules.ts";
+export { ruleForMissingResource } from "./delivery_rules.ts";
 export { readdress } from "./readdress.ts";
 export { isAsItSays } from "./stanza_check.ts";
 export { MAX_ID_BYTES, stanzaId } from "./stanza_attributes.ts";

@@ -123,7 +123,8 @@ export class DatacenterSide implements LocalDelivery {
     const { stanza } = envelope;
     const placements = this.#living(stanza.to);
     if (placements.length === 0) return node.deliver(envelope);
-    const { isHere, nodes } = spreadToUser(stanza, node.ownSessions(stanza.to), placements);
+    const own = node.ownSessions(stanza.to);
+    const { isHere, nodes } = spreadToUser(stanza, own, placements, envelope.isRerouted);
     const [first, ...others] = nodes;
     if (first === undefined) return node.deliver(envelope);
     if (isHere) return this.#deliverHereFirst(envelope, nodes);

@@ -1,6 +1,5 @@
-import { FullJid } from "../../xmpp/mod.ts";
+import { FullJid, isSubscription, ruleForMissingResource } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
-import { isSubscription } from "../../xmpp/mod.ts";
 import type { Placement } from "./ports.ts";
 
 /** What the sessions of one account on this node look like. */
@@ -29,11 +28,14 @@ const HERE: Spread = { isHere: true, nodes: [] };
  *
  * Nobody fits: this node if it has sessions of the account, else one that has, so that the rules for
  * that are applied in one place. Pure.
+ *
+ * @param isRerouted as in `ruleForMissingResource`
  */
 export function spreadToUser(
   stanza: Stanza,
   own: OwnSessions,
   placements: readonly Placement[],
+  isRerouted = false,
 ): Spread {
   const { to, kind, type } = stanza;
   if (placements.length === 0) return HERE;
@@ -43,8 +45,8 @@ export function spreadToUser(
     for (const { node, resourcepart } of placements) {
       if (resourcepart === to.resourcepart) return { isHere: false, nodes: [node] };
     }
-    // RFC 6121 §8.5.3.2: what is for nobody else than the missing resource ends where it is.
-    if (kind !== "message" || type === "headline" || type === "groupchat") return HERE;
+    // What is for nobody else than the missing resource ends where it is.
+    if (ruleForMissingResource(stanza, isRerouted) !== "account") return HERE;
   }
   const least = leastPriority(stanza, own, placements);
   const nodes = new Set<string>();

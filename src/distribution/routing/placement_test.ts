@@ -16,7 +16,7 @@ function at(node: string, resourcepart: string, priority?: number): Placement {
 
 function spread(
   to: string,
-  shape: { kind?: StanzaKind; type?: StanzaType },
+  shape: { kind?: StanzaKind; type?: StanzaType; isRerouted?: boolean },
   own: Partial<OwnSessions>,
   placements: readonly Placement[],
 ): Spread {
@@ -25,6 +25,7 @@ function spread(
     stanza("alice@example.com/a", to, { kind, type }),
     { ...NOBODY, ...own },
     placements,
+    shape.isRerouted,
   );
 }
 
@@ -45,8 +46,11 @@ Deno.test("spreadToUser() gives a full JID to the node that has it, this one fir
 Deno.test("spreadToUser() treats chat for a full JID that is nowhere as chat for the account", () => {
   const others = [at("n2", "desk", 5)];
   assert.deepEqual(spread(FULL, {}, {}, others), { isHere: false, nodes: ["n2"] });
-  assert.deepEqual(spread(FULL, { type: "headline" }, {}, others), HERE);
-  assert.deepEqual(spread(FULL, { type: "groupchat" }, {}, others), HERE);
+  for (const type of ["normal", "headline", "groupchat", "error"] as const) {
+    assert.deepEqual(spread(FULL, { type }, {}, others), HERE, type);
+  }
+  const rerouted = { type: "normal", isRerouted: true } as const;
+  assert.deepEqual(spread(FULL, rerouted, {}, others), { isHere: false, nodes: ["n2"] });
   assert.deepEqual(spread(FULL, { kind: "iq", type: "set" }, {}, others), HERE);
   assert.deepEqual(spread(FULL, { kind: "presence", type: "available" }, {}, others), HERE);
 });
@@ -97,13 +101,14 @@ Deno.test("spreadToUser() has requests, results and errors for the account seen 
 /** Who gets a message of `type` for `to`, were all on one node (RFC 6121 §8.5). */
 function receivers(
   all: readonly Placement[],
-  type: "chat" | "headline",
+  type: "chat" | "normal" | "headline",
   to: string,
 ): readonly Placement[] {
   const resource = to.split("/")[1];
   const exact = all.filter(({ resourcepart }) => resourcepart === resource);
   if (exact.length > 0) return exact;
-  if (type === "headline") return resource === undefined ? available(all, 0) : [];
+  if (type !== "chat" && resource !== undefined) return [];
+  if (type === "headline") return available(all, 0);
   return available(all, Math.max(0, ...all.map(({ priority }) => priority ?? 0)));
 }
 
@@ -118,7 +123,7 @@ Deno.test("spreadToUser() reaches the same resources as one node that had them a
     priority: fc.option(fc.integer({ min: -2, max: 2 }), { nil: undefined }),
   });
   const all = fc.uniqueArray(placement, { selector: (each) => each.resourcepart });
-  const type = fc.constantFrom("chat" as const, "headline" as const);
+  const type = fc.constantFrom("chat" as const, "normal" as const, "headline" as const);
   const to = fc.constantFrom(BARE, `${BARE}/a`);
   fc.assert(fc.property(all, type, to, (all, type, to) => {
     const here = all.filter(({ node }) => node === "here");

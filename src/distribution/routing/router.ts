@@ -297,6 +297,7 @@ export class Router {
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = mayBeRepeat;
     envelope.isTakenBack = true;
+    envelope.isRerouted = true;
     envelope.cameFrom = undefined; // its recipient had it since, who may have gone there
     this.memory.forgetDelivered(envelope);
     this.#submitReturned(envelope);
@@ -361,6 +362,8 @@ export class Router {
 
   /** Routes anew what had been on its way already, before all of its sender's that has not been. */
   #submitReturned(envelope: Envelope): void {
+    // A session may have had it and ended with its node, as one here may that gave it back.
+    if (envelope.mayBeRepeat) envelope.isRerouted = true;
     if (!this.#bouncesBefore(envelope)) this.#submit(envelope, -1, true);
   }
 

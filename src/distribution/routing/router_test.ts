@@ -695,6 +695,20 @@ Deno.test("Router.reroute() brings what was delivered here, however old, to wher
   ]);
 });
 
+Deno.test("Router marks what a session may have had that ended without acknowledging it", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc3.example.com");
+  fixture.router.reroute(fromLink(stanza(ALICE, BOB, { id: "kept" })));
+  fixture.router.returned(fromLink(stanza(ALICE, BOB, { id: "unsent" })), "peer-restarted");
+  const sent = fromLink(stanza(ALICE, BOB, { id: "sent" }), { mayBeRepeat: true });
+  fixture.router.returned(sent, "peer-restarted");
+  assert.deepEqual(
+    fixture.sent.map(({ envelope }) => [idOf(envelope.stanza), envelope.isRerouted]),
+    [["kept", true], ["unsent", false], ["sent", true]],
+  );
+  fixture.close();
+});
+
 Deno.test("Router.reroute() drops and settles what is of no use later, and answers what finds nobody", async () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(ALICE, "dc1.example.com");

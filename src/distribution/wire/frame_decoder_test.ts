@@ -54,6 +54,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     isResent: false,
     isSentOnce: false,
     isOwed: false,
+    isRerouted: false,
   };
 }
 

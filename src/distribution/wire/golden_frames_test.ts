@@ -287,6 +287,7 @@ const ENVELOPE = fc.record({
   isResent: fc.boolean(),
   isSentOnce: fc.boolean(),
   isOwed: fc.boolean(),
+  isRerouted: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
   stanza: { ...decodeStanzaClass(code)!, from: parseJid(from), to: parseJid(to), bytes },

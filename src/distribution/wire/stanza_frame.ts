@@ -28,6 +28,7 @@ const COPY = 0x02;
 const RESENT = 0x04;
 const SENT_ONCE = 0x08;
 const OWED = 0x10;
+const REROUTED = 0x20;
 const MAX_TTL = 0xffff;
 const MAX_BOUNCES = 0xff;
 
@@ -62,7 +63,7 @@ export function encodeStanzaFrame(
   target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
   target[at + FLAGS_AT] = (fields.mayBeRepeat ? MAY_BE_REPEAT : 0) | (fields.isCopy ? COPY : 0) |
     (fields.isResent ? RESENT : 0) | (fields.isSentOnce ? SENT_ONCE : 0) |
-    (fields.isOwed ? OWED : 0);
+    (fields.isOwed ? OWED : 0) | (fields.isRerouted ? REROUTED : 0);
   const originAt = at + STANZA_HEADER_BYTES;
   const senderAt = writeText(target, originAt, fields.origin);
   target.set(from.utf8, senderAt);
@@ -157,6 +158,7 @@ export function decodeStanza(
     isResent: (buffer[start + FLAGS_AT]! & RESENT) !== 0,
     isSentOnce: (buffer[start + FLAGS_AT]! & SENT_ONCE) !== 0,
     isOwed: (buffer[start + FLAGS_AT]! & OWED) !== 0,
+    isRerouted: (buffer[start + FLAGS_AT]! & REROUTED) !== 0,
   };
 }
 

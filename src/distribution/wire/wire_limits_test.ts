@@ -149,6 +149,7 @@ Deno.test("stanzaFrame() counts 255 bounces, and no more", () => {
       isResent: false,
       isSentOnce: false,
       isOwed: false,
+      isRerouted: false,
     }, 1);
     assert.equal(decodeStanza(frame, 0, frame.length).bounces, counted);
   }

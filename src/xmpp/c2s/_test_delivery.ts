@@ -7,6 +7,7 @@ export class TestDelivery implements Delivery {
   readonly stanza: Stanza;
   /** As of errors that answer what the client has sent. */
   readonly isOwed: boolean;
+  isRerouted = false;
   readonly #fate: StanzaFate | undefined;
   readonly #number: number;
   #keepers = 0;

@@ -1,7 +1,7 @@
+import { isPresenceForServer, ruleForMissingResource } from "../delivery_rules.ts";
 import { FullJid } from "../jid.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza.ts";
-import { isSubscription } from "../stanza.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
@@ -151,7 +151,7 @@ export class SessionRegistry {
    * "no-session" says that somebody elsewhere, or somebody in a moment, may do better: no session of
    * the account is here; or none is available yet, and a client that has just bound is about to send
    * its initial presence; or the addressed full JID is not here, and RFC 6121 knows no other resource
-   * to give the stanza to (requests, groupchat, headlines).
+   * to give the stanza to (requests, and all messages but chat).
    * "ignored" is what §8.5 wants to vanish: errors to a bare JID, results and presence to nobody.
    *
    * @param delivery lent to sessions that keep the stanza until their client has acknowledged it
@@ -161,7 +161,7 @@ export class SessionRegistry {
     if (to instanceof FullJid) {
       const session = this.#byFullJid.get(to.text);
       if (session === undefined) return this.#deliverToMissing(stanza, delivery);
-      if (stanza.kind !== "presence" || !isForServer(stanza)) {
+      if (!isPresenceForServer(stanza)) {
         return session.send(stanza, delivery) ? "delivered" : "resource-constraint";
       }
     }
@@ -169,25 +169,20 @@ export class SessionRegistry {
     return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza, delivery);
   }
 
-  /**
-   * RFC 6121 §8.5.3.2: the full JID is not here. `normal` is treated as `chat`, where §8.5.3.2.1 would
-   * have it sent back: most messages without a type are meant for the person, not for the resource.
-   */
+  /** RFC 6121 §8.5.3.2: the full JID is not here. */
   #deliverToMissing(stanza: Stanza, delivery: Delivery | undefined): DeliveryOutcome {
     const sessions = this.#byBareJid.get(stanza.to.bare.text);
     if (sessions === undefined) return "no-session";
-    switch (stanza.kind) {
-      case "message":
-        if (stanza.type === "error") return "ignored";
-        return stanza.type === "chat" || stanza.type === "normal"
-          ? deliverToMostAvailable(sessions, stanza, delivery)
-          : "no-session";
-      case "presence":
-        return isForServer(stanza) ? this.#deliverToBare(sessions, stanza, delivery) : "ignored";
-      case "iq":
-        return stanza.type === "get" || stanza.type === "set" ? "no-session" : "ignored";
+    const rule = ruleForMissingResource(stanza, delivery?.isRerouted === true);
+    switch (rule) {
+      case "account":
+        return this.#deliverToBare(sessions, stanza, delivery);
+      case "refuse":
+        return "no-session"; // it may be somewhere else, or come in a moment
+      case "ignore":
+        return "ignored";
       default:
-        return stanza.kind satisfies never;
+        return rule satisfies never;
     }
   }
 
@@ -253,11 +248,6 @@ export class SessionRegistry {
     else this.#byBareJid.set(session.jid.bare.text, left);
     return true;
   }
-}
-
-/** RFC 6121 §8.5.3.1 leaves these to the server also at a full JID that exists. */
-function isForServer(stanza: Stanza): boolean {
-  return isSubscription(stanza) || stanza.type === "probe";
 }
 
 /** To every available resource of at least that priority; nobody is no fault. */

@@ -3,6 +3,7 @@ import { FullJid } from "../jid.ts";
 import { parseJid } from "../jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "../stanza.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
+import { TestDelivery } from "./_test_delivery.ts";
 import type { LocalSession } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";
 
@@ -135,7 +136,7 @@ const TABLE: readonly (readonly [
   ),
   [`${BARE}/low`, "presence", "subscribe", "delivered", "high twin low away"],
   [`${BARE}/low`, "presence", "probe", "ignored", ""],
-  [GONE, "message", "normal", "delivered", "high twin"],
+  [GONE, "message", "normal", "no-session", ""],
   [GONE, "message", "chat", "delivered", "high twin"],
   [GONE, "message", "headline", "no-session", ""],
   [GONE, "message", "groupchat", "no-session", ""],
@@ -172,6 +173,20 @@ for (const [to, kind, type, outcome, receivers] of TABLE) {
     assert.equal(reached.join(" "), receivers);
   });
 }
+
+Deno.test("SessionRegistry.deliver() gives others what a session that ended had not acknowledged", async () => {
+  const { registry } = registryWith();
+  const other = new FakeSession(`${BARE}/other`, 0);
+  await registry.open(other);
+  for (const type of ["normal", "headline", "groupchat"] as const) {
+    const stanza = stanzaTo(GONE, "message", type);
+    const delivery = new TestDelivery(stanza);
+    delivery.isRerouted = true;
+    const outcome = registry.deliver(stanza, delivery);
+    assert.equal(outcome, type === "normal" ? "delivered" : "no-session", type);
+  }
+  assert.deepEqual(other.received.map(({ type }) => type), ["normal"]);
+});
 
 Deno.test("SessionRegistry.deliver() has no resource to give to when none is available", async () => {
   const { registry } = registryWith();

@@ -11,6 +11,10 @@ export interface Delivery {
    * of that, so a session takes it beyond its bounds for the rest, as far as `maxOwedBytes`.
    */
   readonly isOwed: boolean;
+  /**
+   * True once another session that was to get it ended without acknowledging it. @default false
+   */
+  readonly isRerouted?: boolean;
   /** A session keeps it until its client has acknowledged it; each call is answered by one of the next two. */
   retain(): void;
   /** A client has acknowledged it. */

@@ -1,0 +1,34 @@
+import type { Stanza } from "./stanza.ts";
+import { isSubscription } from "./stanza.ts";
+
+/**
+ * What becomes of a stanza for a full JID that is not connected: `account` treats it as one for the bare
+ * JID, `refuse` answers `service-unavailable`, `ignore` drops it.
+ */
+export type MissingResourceRule = "account" | "refuse" | "ignore";
+
+/**
+ * Applies RFC 6121 §8.5.3.2. Pure.
+ *
+ * @param isRerouted a session that was to get the message ended without acknowledging it: a message of
+ *   type `normal` then goes to the account's other resources, as `chat` always does
+ */
+export function ruleForMissingResource(stanza: Stanza, isRerouted: boolean): MissingResourceRule {
+  const { kind, type } = stanza;
+  switch (kind) {
+    case "message":
+      if (type === "error") return "ignore";
+      return type === "chat" || (type === "normal" && isRerouted) ? "account" : "refuse";
+    case "presence":
+      return isPresenceForServer(stanza) ? "account" : "ignore";
+    case "iq":
+      return type === "get" || type === "set" ? "refuse" : "ignore";
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** True for presence that RFC 6121 §8.5.3.1 leaves to the server also at a full JID that is connected. */
+export function isPresenceForServer(stanza: Stanza): boolean {
+  return isSubscription(stanza) || (stanza.kind === "presence" && stanza.type === "probe");
+}
