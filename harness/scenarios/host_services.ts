@@ -5,6 +5,7 @@ import { PING } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 
 const VERSION = "<query xmlns='jabber:iq:version'/>";
+const LAST = "<query xmlns='jabber:iq:last'/>";
 const TIME = "<time xmlns='urn:xmpp:time'/>";
 const INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
 const ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
@@ -57,6 +58,12 @@ export const HOST_SERVICES: Scenario = {
     say("other people's accounts tell nothing");
 
     for (const user of users) {
+      const others = users.filter((other) => other !== user).map(({ jid }) => bare(jid));
+      await expectOneOrder(user, [`nobody@${cluster.globalHost}`, ...others]);
+    }
+    say("whether somebody is there or not, the answers come in the order of the questions");
+
+    for (const user of users) {
       for (const host of [cluster.globalHost, ...locals]) {
         const id = await user.sendMessage(host, "hello, server");
         const error = await user.expectError(id, "service-unavailable");
@@ -77,6 +84,24 @@ async function expectNoItems(user: ChatClient, account: string): Promise<void> {
   const items = await expectResult(user, account, ITEMS);
   assert.match(items.xml, /<query /);
   assert.doesNotMatch(items.xml, /<item/);
+}
+
+/** Asks all accounts at once: one that is looked for longer than another would be heard of later. */
+async function expectOneOrder(user: ChatClient, accounts: readonly string[]): Promise<void> {
+  const asked = [PING, VERSION, LAST, INFO].flatMap((payload) =>
+    accounts.map((to) => ({ to, payload }))
+  );
+  const before = user.received.length;
+  const answers = asked.map(({ to, payload }) => user.iq({ type: "get", to, payload }));
+  for (const answer of await Promise.all(answers)) assert.equal(answer.type, "error", answer.xml);
+  const rooms = await Promise.all(
+    accounts.map((to) => user.sendMessage(to, "hello", { type: "groupchat" })),
+  );
+  for (const id of rooms) await user.expectError(id, "service-unavailable");
+  assert.deepEqual(
+    user.received.slice(before).map(({ from }) => from),
+    [...asked.map(({ to }) => to), ...accounts],
+  );
 }
 
 async function expectServices(user: ChatClient, host: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { FullJid } from "./jid.ts";
 import type { Stanza } from "./stanza.ts";
 import { isSubscription } from "./stanza.ts";
 
@@ -26,6 +27,24 @@ export function ruleForMissingResource(stanza: Stanza, isRerouted: boolean): Mis
     default:
       return kind satisfies never;
   }
+}
+
+/**
+ * What becomes of a stanza for a bare JID, whichever resources of the account are connected: `answer` has
+ * the server answer a request on behalf of the account, `refuse` answers `service-unavailable`, `ignore`
+ * drops it.
+ */
+export type AccountRule = "answer" | "refuse" | "ignore";
+
+/**
+ * Applies those rows of RFC 6121 §8.5.1 and §8.5.2 that are the same for accounts that are online,
+ * offline or do not exist; undefined for a full JID, and where resources of the account decide. Pure.
+ */
+export function ruleForAccount({ kind, type, to }: Stanza): AccountRule | undefined {
+  if (kind === "presence" || to instanceof FullJid) return undefined;
+  if (kind === "iq") return type === "get" || type === "set" ? "answer" : "ignore";
+  if (type === "groupchat") return "refuse";
+  return type === "error" ? "ignore" : undefined;
 }
 
 /** True for presence that RFC 6121 §8.5.3.1 leaves to the server also at a full JID that is connected. */

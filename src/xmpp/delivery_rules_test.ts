@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { MissingResourceRule } from "./delivery_rules.ts";
-import { ruleForMissingResource } from "./delivery_rules.ts";
+import type { AccountRule, MissingResourceRule } from "./delivery_rules.ts";
+import { ruleForAccount, ruleForMissingResource } from "./delivery_rules.ts";
 import { parseJid } from "./jid_parser.ts";
-import type { StanzaKind, StanzaType } from "./stanza.ts";
+import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
 
 /** RFC 6121 §8.5.3.2, row by row; the last column is for what a session that ended had not acknowledged. */
 const ROWS: readonly (readonly [
@@ -32,14 +32,35 @@ const ROWS: readonly (readonly [
 
 for (const [kind, type, rule, rerouted] of ROWS) {
   Deno.test(`ruleForMissingResource() gives ${kind} ${type} the rule ${rule}, ${rerouted} when rerouted`, () => {
-    const stanza = {
-      kind,
-      type,
-      from: parseJid("alice@example.com/a"),
-      to: parseJid("bob@example.com/gone"),
-      bytes: new Uint8Array(0),
-    };
+    const stanza = stanzaTo("bob@example.com/gone", kind, type);
     assert.equal(ruleForMissingResource(stanza, false), rule);
     assert.equal(ruleForMissingResource(stanza, true), rerouted);
   });
+}
+
+const ANSWERS: Partial<Record<string, AccountRule>> = {
+  "message groupchat": "refuse",
+  "message error": "ignore",
+  "iq get": "answer",
+  "iq set": "answer",
+  "iq result": "ignore",
+  "iq error": "ignore",
+};
+
+for (const [kind, type] of ROWS) {
+  const rule = ANSWERS[`${kind} ${type}`];
+  Deno.test(`ruleForAccount() gives ${kind} ${type} the rule ${rule ?? "that resources decide"}`, () => {
+    assert.equal(ruleForAccount(stanzaTo("bob@example.com", kind, type)), rule);
+    assert.equal(ruleForAccount(stanzaTo("bob@example.com/gone", kind, type)), undefined);
+  });
+}
+
+function stanzaTo(to: string, kind: StanzaKind, type: StanzaType): Stanza {
+  return {
+    kind,
+    type,
+    from: parseJid("alice@example.com/a"),
+    to: parseJid(to),
+    bytes: new Uint8Array(0),
+  };
 }

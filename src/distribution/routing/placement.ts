@@ -1,4 +1,4 @@
-import { FullJid, isSubscription, ruleForMissingResource } from "../../xmpp/mod.ts";
+import { FullJid, isSubscription, ruleForAccount, ruleForMissingResource } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import type { Placement } from "./ports.ts";
 
@@ -38,7 +38,7 @@ export function spreadToUser(
   isRerouted = false,
 ): Spread {
   const { to, kind, type } = stanza;
-  if (placements.length === 0) return HERE;
+  if (placements.length === 0 || ruleForAccount(stanza) !== undefined) return HERE;
   const isForAccount = kind === "presence" && (isSubscription(stanza) || type === "probe");
   if (to instanceof FullJid && !isForAccount) {
     if (own.isResourceHere) return HERE;
@@ -65,9 +65,7 @@ function leastPriority(
   placements: readonly Placement[],
 ): number {
   if (kind === "presence") return type === "error" ? Infinity : -128;
-  if (kind === "iq") return Infinity;
   if (type === "headline") return 0;
-  if (type !== "chat" && type !== "normal") return Infinity;
   let highest = own.priority ?? -1;
   for (const { priority } of placements) {
     if (priority !== undefined && priority > highest) highest = priority;

@@ -90,11 +90,12 @@ Deno.test("spreadToUser() gives headlines and presence to every node with somebo
   assert.deepEqual(spread(FULL, subscribe, {}, others), { isHere: false, nodes: ["n2", "n3"] });
 });
 
-Deno.test("spreadToUser() has requests, results and errors for the account seen to by one node", () => {
+Deno.test("spreadToUser() has what no resource gets answered here, wherever the account is", () => {
   const others = [at("n2", "a", 1), at("n3", "b", 2)];
+  assert.deepEqual(spread(BARE, { type: "groupchat" }, {}, others), HERE);
   for (const [kind, type] of [["iq", "get"], ["iq", "error"], ["message", "error"]] as const) {
     assert.deepEqual(spread(BARE, { kind, type }, { isHere: true }, others), HERE);
-    assert.deepEqual(spread(BARE, { kind, type }, {}, others), { isHere: false, nodes: ["n2"] });
+    assert.deepEqual(spread(BARE, { kind, type }, {}, others), HERE);
   }
 });
 

@@ -2,7 +2,14 @@ import { FairShares, MATH_RANDOM, RETAINED_OVERHEAD_BYTES } from "../../base/mod
 import type { Clock, Holders, Random } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import { errorReply, FullJid, isReply, isSubscription, parseJid } from "../../xmpp/mod.ts";
+import {
+  errorReply,
+  FullJid,
+  isReply,
+  isSubscription,
+  parseJid,
+  ruleForAccount,
+} from "../../xmpp/mod.ts";
 import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { isUserHost, senderKey } from "../mod.ts";
 import type { Settler } from "../mod.ts";
@@ -443,6 +450,10 @@ export class Router {
       return undefined;
     }
     if (envelope.isCopy) return this.#deliverElsewhere(envelope);
+    if (this.#isAnsweredHere(envelope.stanza)) {
+      this.#deliverFinally(envelope);
+      return undefined;
+    }
     switch (decision) {
       case "local":
         return this.#deliverLocal(envelope);
@@ -632,10 +643,17 @@ export class Router {
   }
 
   /** True for what no client gets: requests to accounts, and all that is for hosts (RFC 6121 §8.5). */
-  #isForServer({ kind, to }: Stanza): boolean {
-    if (!isUserHost(to.domainpart, this.#domains)) return false;
-    if (to.localpart === "") return true;
-    return kind === "iq" && !(to instanceof FullJid);
+  #isForServer(stanza: Stanza): boolean {
+    if (!isUserHost(stanza.to.domainpart, this.#domains)) return false;
+    return stanza.to.localpart === "" || ruleForAccount(stanza) !== undefined;
+  }
+
+  /**
+   * True for what every datacenter answers or drops alike, wherever the account is and whether or not it
+   * exists: neither the answer nor the time that it takes tells which.
+   */
+  #isAnsweredHere(stanza: Stanza): boolean {
+    return this.#isPerson(stanza.to) && ruleForAccount(stanza) !== undefined;
   }
 
   #noRoute(envelope: Envelope, decision: Decision, key: Jid): void {
@@ -676,7 +694,8 @@ export class Router {
     const { stanza } = envelope;
     // RFC 6121 §8.5.1: whether there is such an account, and whether it is online, shows in no error.
     const isSilent = isReply(stanza) ||
-      (stanza.kind === "presence" && !(isSubscription(stanza) && !this.#isPerson(stanza.to)));
+      (stanza.kind === "presence" && !(isSubscription(stanza) && !this.#isPerson(stanza.to))) ||
+      (condition === "service-unavailable" && this.#isHeadlineForAccount(stanza));
     const reply = isSilent ? undefined : errorReply(stanza, condition);
     if (reply === undefined) {
       const isWithoutRoom = envelope.isOwed && condition === "resource-constraint";
@@ -684,6 +703,12 @@ export class Router {
     }
     this.#metrics.errorsSent.inc();
     this.answer(reply, envelope);
+  }
+
+  /** RFC 6121 §8.5.2.2.1: nobody is told that it found nobody, so that it does not tell who is online. */
+  #isHeadlineForAccount({ type, to }: Stanza): boolean {
+    return type === "headline" && to.localpart !== "" && !(to instanceof FullJid) &&
+      isUserHost(to.domainpart, this.#domains);
   }
 
   #isBehindLeftOpen({ isHeldBefore, stanza: { from, to } }: Envelope): boolean {

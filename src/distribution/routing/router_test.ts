@@ -6,6 +6,7 @@ import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./
 
 const ALICE = "alice@example.com/x";
 const BOB = "bob@example.com";
+const BOB_AT_DESK = "bob@example.com/desk";
 
 function errorsTo(fixture: RouterFixture): string[] {
   return fixture.delivered.filter((each) => each.type === "error").map(conditionOf);
@@ -168,6 +169,65 @@ Deno.test("Router answers for an unknown outside domain at once, without bouncin
   assert.equal(fixture.router.bouncing, 0);
 });
 
+for (
+  const shape of [
+    { kind: "iq", type: "get" },
+    { kind: "iq", type: "set" },
+    { kind: "message", type: "groupchat" },
+  ] as const
+) {
+  Deno.test(`Router refuses ${shape.kind} ${shape.type} for a bare JID alike wherever the account is`, () => {
+    for (const host of ["dc1.example.com", "dc2.example.com", null, undefined]) {
+      const fixture = new RouterFixture();
+      fixture.cache.set(ALICE, "dc1.example.com");
+      fixture.local.set(ALICE, "delivered");
+      fixture.local.set(BOB, "service-unavailable");
+      if (host !== undefined) fixture.cache.set(BOB, host);
+      fixture.router.accept(stanza(ALICE, BOB, shape));
+      assert.deepEqual(errorsTo(fixture), ["service-unavailable"], "within the call");
+      assert.deepEqual([fixture.lookups, fixture.sent, fixture.router.bouncing], [[], [], 0]);
+      fixture.close();
+    }
+  });
+}
+
+for (
+  const shape of [
+    { kind: "iq", type: "result" },
+    { kind: "iq", type: "error" },
+    { kind: "message", type: "error" },
+  ] as const
+) {
+  Deno.test(`Router drops ${shape.kind} ${shape.type} for a bare JID without a lookup`, async () => {
+    const fixture = new RouterFixture();
+    fixture.local.set(BOB, "ignored");
+    fixture.router.accept(stanza(ALICE, BOB, shape));
+    assert.deepEqual([fixture.lookups, fixture.sent], [[], []]);
+    assert.match(
+      await fixture.metrics.prometheus(),
+      /causeway_stanzas_dropped_total\{reason="ignored"\} 1/,
+    );
+    fixture.close();
+  });
+}
+
+for (const [to, answers] of [[BOB, []], [BOB_AT_DESK, ["service-unavailable"]]] as const) {
+  Deno.test(`Router answers a headline for ${to} that finds nobody with [${answers}]`, async () => {
+    const fixture = new RouterFixture({ bounce: false });
+    fixture.cache.set(to, null);
+    fixture.cache.set(ALICE, "dc1.example.com");
+    fixture.local.set(ALICE, "delivered");
+    const link = new FakeLink();
+    const headline = fromLink(stanza(ALICE, to, { type: "headline" }));
+    fixture.router.received(new Envelope(headline, link, 7));
+    assert.deepEqual(errorsTo(fixture), answers);
+    assert.deepEqual(link.settled, [7]);
+    const dropped = (await fixture.metrics.prometheus()).includes('{reason="no-route"} 1');
+    assert.equal(dropped, answers.length === 0);
+    fixture.close();
+  });
+}
+
 Deno.test("Router drops the cache entry and bounces when nobody here answers to the address", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
@@ -179,7 +239,7 @@ Deno.test("Router drops the cache entry and bounces when nobody here answers to 
 
 Deno.test("Router bounces messages, IQ requests and subscriptions, and drops the rest with a count", async () => {
   const fixture = new RouterFixture();
-  fixture.cache.set(BOB, null);
+  fixture.cache.set(BOB_AT_DESK, null);
   const shapes = [
     { kind: "message", type: "chat" },
     { kind: "message", type: "error" },
@@ -189,7 +249,7 @@ Deno.test("Router bounces messages, IQ requests and subscriptions, and drops the
     { kind: "presence", type: "available" },
     { kind: "presence", type: "probe" },
   ] as const;
-  for (const shape of shapes) fixture.router.accept(stanza(ALICE, BOB, shape));
+  for (const shape of shapes) fixture.router.accept(stanza(ALICE, BOB_AT_DESK, shape));
   assert.equal(fixture.router.bouncing, 3);
   assert.match(
     await fixture.metrics.prometheus(),
@@ -225,18 +285,18 @@ for (
 ) {
   Deno.test(`Router does not let ${shape.kind} of type ${shape.type} overtake what bounces`, async () => {
     const fixture = new RouterFixture();
-    fixture.cache.set(BOB, "dc1.example.com");
-    fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+    fixture.cache.set(BOB_AT_DESK, "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, BOB_AT_DESK, { id: "1" }));
     assert.equal(fixture.router.bouncing, 1, "nobody here answers to the address yet");
-    fixture.cache.set(BOB, "dc1.example.com");
-    fixture.router.accept(stanza(ALICE, BOB, { ...shape, id: "2" }));
+    fixture.cache.set(BOB_AT_DESK, "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, BOB_AT_DESK, { ...shape, id: "2" }));
     assert.equal(fixture.router.bouncing, 2);
-    fixture.local.set(BOB, "delivered");
-    fixture.cache.set(BOB, "dc1.example.com");
-    fixture.router.accept(stanza(ALICE, BOB, { ...shape, id: "3" }));
+    fixture.local.set(BOB_AT_DESK, "delivered");
+    fixture.cache.set(BOB_AT_DESK, "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, BOB_AT_DESK, { ...shape, id: "3" }));
     assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "3"]);
-    fixture.cache.set("cid@example.com", "dc1.example.com");
-    fixture.router.accept(stanza(ALICE, "cid@example.com", { ...shape, id: "4" }));
+    fixture.cache.set("cid@example.com/x", "dc1.example.com");
+    fixture.router.accept(stanza(ALICE, "cid@example.com/x", { ...shape, id: "4" }));
     assert.equal(fixture.router.bouncing, 0, "by itself it is not held");
     await fixture.router.drain();
   });

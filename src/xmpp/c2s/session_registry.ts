@@ -1,5 +1,6 @@
-import { isPresenceForServer, ruleForMissingResource } from "../delivery_rules.ts";
+import { isPresenceForServer, ruleForAccount, ruleForMissingResource } from "../delivery_rules.ts";
 import { FullJid } from "../jid.ts";
+import type { AccountRule } from "../delivery_rules.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
@@ -12,8 +13,8 @@ import type { LocalSession, SessionHooks } from "./local_session.ts";
 export interface SessionRegistryOptions {
   readonly hooks: SessionHooks;
   /**
-   * Answers IQ requests to a bare JID on behalf of the account (RFC 6121 §8.5.2.1.3). Asked only while
-   * the account has a session here.
+   * Answers IQ requests to a bare JID on behalf of the account (RFC 6121 §8.5.1, §8.5.2.1.3). Asked whether
+   * or not the account exists and has a session here, so that the answer does not tell.
    */
   accountIq(stanza: Stanza): DeliveryOutcome;
   /** Sessions of one account at once; 1 to 10 000. @default 50 */
@@ -165,6 +166,8 @@ export class SessionRegistry {
         return session.send(stanza, delivery) ? "delivered" : "resource-constraint";
       }
     }
+    const rule = ruleForAccount(stanza);
+    if (rule !== undefined) return this.#answerFor(stanza, rule);
     const sessions = this.#byBareJid.get(to.bare.text);
     return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza, delivery);
   }
@@ -186,34 +189,34 @@ export class SessionRegistry {
     }
   }
 
-  /** RFC 6121 §8.5.2: the account as such. */
+  #answerFor(stanza: Stanza, rule: AccountRule): DeliveryOutcome {
+    switch (rule) {
+      case "answer":
+        return this.#accountIq(stanza);
+      case "refuse":
+        return "service-unavailable";
+      case "ignore":
+        return "ignored";
+      default:
+        return rule satisfies never;
+    }
+  }
+
+  /** RFC 6121 §8.5.2, where the resources of the account decide. */
   #deliverToBare(
     sessions: readonly LocalSession[],
     stanza: Stanza,
     delivery: Delivery | undefined,
   ): DeliveryOutcome {
-    switch (stanza.kind) {
-      case "message":
-        switch (stanza.type) {
-          case "error":
-            return "ignored";
-          case "groupchat":
-            return "service-unavailable";
-          case "headline":
-            return deliverToAll(sessions, stanza, { minPriority: 0, delivery });
-          default:
-            return deliverToMostAvailable(sessions, stanza, delivery);
-        }
-      case "presence":
-        // Probes and errors concern the server: without rosters it has nothing to say to them.
-        return stanza.type === "probe" || stanza.type === "error"
-          ? "ignored"
-          : deliverToAll(sessions, stanza, { minPriority: -128, delivery });
-      case "iq":
-        return stanza.type === "get" || stanza.type === "set" ? this.#accountIq(stanza) : "ignored";
-      default:
-        return stanza.kind satisfies never;
+    if (stanza.kind === "message") {
+      return stanza.type === "headline"
+        ? deliverToAll(sessions, stanza, { minPriority: 0, delivery })
+        : deliverToMostAvailable(sessions, stanza, delivery);
     }
+    // Probes and errors concern the server: without rosters it has nothing to say to them.
+    return stanza.type === "probe" || stanza.type === "error"
+      ? "ignored"
+      : deliverToAll(sessions, stanza, { minPriority: -128, delivery });
   }
 
   /** Whoever is here goes before whoever may come back: of a full account the first that waits ends. */

@@ -150,7 +150,12 @@ const TABLE: readonly (readonly [
   [GONE, "iq", "result", "ignored", ""],
   [GONE, "iq", "error", "ignored", ""],
   ["carol@example.com", "message", "chat", "no-session", ""],
-  ["carol@example.com", "iq", "get", "no-session", ""],
+  ["carol@example.com", "message", "headline", "no-session", ""],
+  ["carol@example.com", "message", "groupchat", "service-unavailable", ""],
+  ["carol@example.com", "message", "error", "ignored", ""],
+  ["carol@example.com", "iq", "get", "delivered", "account"],
+  ["carol@example.com", "iq", "set", "delivered", "account"],
+  ["carol@example.com", "iq", "result", "ignored", ""],
   ["carol@example.com/x", "message", "chat", "no-session", ""],
   ["carol@example.com/x", "message", "error", "no-session", ""],
 ];
