@@ -51,17 +51,22 @@ interface Flight {
 
 interface Question {
   readonly jid: Jid;
+  /** True when the account's claims alone are to answer. */
+  readonly asksClaims: boolean;
   /** Number of the pipeline that asks it. */
   asked: number;
-  /** Number of commands that read what answers it. */
-  reads: number;
+  /** Places in the pipeline of what answers it; −1 for what is not read. */
+  fullAt: number;
+  nameAt: number;
+  claimsAt: number;
   readonly flight: Flight;
   resolve(host: string | undefined): void;
 }
 
 /**
  * Asks Redis where JIDs and domains are: one query for many concurrent lookups of one address, and
- * one pipeline for all the lookups of one event-loop turn.
+ * one pipeline for all the lookups of one event-loop turn, in which each key is read once: lookups of
+ * many full JIDs of one account share what is read of the account.
  */
 export class LocationLookup {
   readonly #deps: LookupDependencies;
@@ -77,6 +82,18 @@ export class LocationLookup {
   /** Host of `jid` as the table has it, and puts it into the cache. Never rejects. */
   locate(jid: Jid): Promise<string | undefined> {
     return this.#ask(jid).answer;
+  }
+
+  /**
+   * Hosts of `jids` as the table has them now, in their order, and puts them into the cache. For addresses
+   * that have just been looked up in vain: where the nodes replicate, keys are what follows from the
+   * claims, so that one command answers for all addresses of an account. Never rejects.
+   */
+  locateAgain(jids: readonly Jid[]): Promise<(string | undefined)[]> {
+    const hasReplicas = this.#deps.replicas !== undefined;
+    return Promise.all(
+      jids.map((jid) => this.#ask(jid, hasReplicas && jid.localpart !== "").answer),
+    );
   }
 
   /** Asks the table, and puts `host` into the cache if it knows nothing. */
@@ -97,7 +114,7 @@ export class LocationLookup {
     this.#overtaken.allChanged();
   }
 
-  #ask(jid: Jid): Flight {
+  #ask(jid: Jid, asksClaims = false): Flight {
     const key = jid.localpart === "" ? jid.domainpart : jid.text;
     const running = this.#flights.get(key);
     if (running !== undefined) return running;
@@ -106,8 +123,11 @@ export class LocationLookup {
     this.#flights.set(key, flight);
     this.#questions.push({
       jid,
+      asksClaims,
       asked: 0,
-      reads: 0,
+      fullAt: -1,
+      nameAt: -1,
+      claimsAt: -1,
       flight,
       resolve: (host) => {
         // A slow Redis may answer after this was answered without it, and after it was asked again.
@@ -124,12 +144,10 @@ export class LocationLookup {
     this.#questions = [];
     const { redis, clock, metrics } = this.#deps;
     const asked = this.#overtaken.begin();
-    const commands: RedisCommand[] = [];
+    const pipeline = new Pipeline();
     for (const question of questions) {
       question.asked = asked;
-      const before = commands.length;
-      readLocation(question.jid, this.#deps.placements.isShared, commands);
-      question.reads = commands.length - before;
+      readLocation(question, this.#deps.placements.isShared, pipeline);
     }
     metrics.fetches.inc(questions.length);
     metrics.misses.inc(questions.length);
@@ -141,24 +159,27 @@ export class LocationLookup {
     let isMeasured = false;
     const cancelPatience = clock.after(PATIENCE_MS, () => this.#answerFromMemory(questions));
     try {
-      const replies = await redis.run(commands);
+      const replies = await redis.run(pipeline.commands);
       cancelPatience();
       measure();
       isMeasured = true;
-      let at = 0;
       const missing: Question[] = [];
+      /** Places in the pipeline of the claims whose placements are known. */
+      const placed = new Set<number>();
       for (const question of questions) {
-        const claims = replies[at + question.reads - 1]!;
-        if (question.jid.localpart === "") {
-          await this.#answerDomain(question, replies[at]!, claims);
-        } else {
-          // The claims were read only when other nodes hold sessions too.
-          if (question.reads > readsOfKeys(question.jid)) await this.#place(question, claims);
-          if (!this.#answerJid(question, replies, at)) missing.push(question);
+        const { jid, nameAt, claimsAt } = question;
+        if (jid.localpart === "") {
+          await this.#answerDomain(question, replies[nameAt]!, replies[claimsAt]!);
+          continue;
         }
-        at += question.reads;
+        // Other nodes hold sessions too: their claims were read along.
+        if (claimsAt !== -1 && this.#deps.placements.isShared && !placed.has(claimsAt)) {
+          await this.#place(question, replies[claimsAt]!);
+          placed.add(claimsAt);
+        }
+        if (question.asksClaims || !this.#answerJid(question, replies)) missing.push(question);
       }
-      if (missing.length > 0) await this.#askClaims(missing);
+      if (missing.length > 0) await this.#answerFromClaims(missing, replies);
     } catch (thrown) {
       cancelPatience();
       if (!isMeasured) measure();
@@ -170,12 +191,12 @@ export class LocationLookup {
   }
 
   /** False when the keys say nothing and the claims may. */
-  #answerJid(question: Question, replies: readonly RedisReply[], at: number): boolean {
+  #answerJid(question: Question, replies: readonly RedisReply[]): boolean {
     const { replicas } = this.#deps;
-    const { jid } = question;
-    const first = this.#readHost(replies[at]!);
-    const isFull = jid !== jid.bare;
-    const bare = isFull ? this.#readHost(replies[at + 1]!) : first;
+    const { jid, fullAt, nameAt } = question;
+    const bare = this.#readHost(replies[nameAt]!);
+    const isFull = fullAt !== -1;
+    const first = isFull ? this.#readHost(replies[fullAt]!) : bare;
     if (first instanceof RedisErrorReply || bare instanceof RedisErrorReply) {
       this.#answerWithout(question);
       return true;
@@ -191,19 +212,31 @@ export class LocationLookup {
     return true;
   }
 
-  /** Looks into the claims of those whose keys are missing, or name a host that is dead. */
-  async #askClaims(questions: readonly Question[]): Promise<void> {
-    const { redis, leases, replicas } = this.#deps;
-    const replies = await redis.run(
-      questions.map(({ jid }) => ["HGETALL", claimsKey(jid.bare.text)] as const),
-    );
-    const claims = replies.map((reply) => Array.isArray(reply) ? claimsIn(reply) : []);
-    await leases.read(claims.flat());
-    for (const [i, question] of questions.entries()) {
-      const { jid } = question;
-      const live = claims[i]!.filter((claim) =>
-        leases.incarnation(claim) === incarnationOf(claim.id)
+  /** Looks into the claims of those whose keys are missing, name a host that is dead, or were not asked. */
+  async #answerFromClaims(
+    questions: readonly Question[],
+    replies: readonly RedisReply[],
+  ): Promise<void> {
+    const { leases, replicas } = this.#deps;
+    const hashes = await this.#readClaims(questions, replies);
+    const claims = new Map<string, readonly Claim[]>();
+    for (const [name, hash] of hashes) claims.set(name, Array.isArray(hash) ? claimsIn(hash) : []);
+    await leases.read([...claims.values()].flat());
+    for (const [name, all] of claims) {
+      claims.set(
+        name,
+        all.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id)),
       );
+    }
+    for (const question of questions) {
+      const { jid } = question;
+      const hash = hashes.get(jid.bare.text);
+      if (hash instanceof RedisErrorReply && question.asksClaims) {
+        if (hash.kind !== "WRONGTYPE") this.#deps.failed(hash.message);
+        this.#answerWithout(question);
+        continue;
+      }
+      const live = claims.get(jid.bare.text) ?? [];
       // only a bare JID is its own `bare`
       const resourcepart = jid === jid.bare ? "" : (jid as FullJid).resourcepart;
       const host = newestClaim(live.filter((claim) => claim.resourcepart === resourcepart))?.host ??
@@ -213,9 +246,29 @@ export class LocationLookup {
         continue;
       }
       this.#keep(question, jid, host);
-      replicas?.found(jid.bare.text, resourcepart);
+      if (!question.asksClaims) replicas?.found(jid.bare.text, resourcepart);
       question.resolve(host);
     }
+  }
+
+  /** The claims of the questions' accounts by bare JID, from `replies` as far as they were read along. */
+  async #readClaims(
+    questions: readonly Question[],
+    replies: readonly RedisReply[],
+  ): Promise<Map<string, RedisReply>> {
+    const hashes = new Map<string, RedisReply>();
+    const unread = new Set<string>();
+    for (const { jid, claimsAt } of questions) {
+      if (claimsAt === -1) unread.add(jid.bare.text);
+      else hashes.set(jid.bare.text, replies[claimsAt]!);
+    }
+    if (unread.size === 0) return hashes;
+    const names = [...unread];
+    const read = await this.#deps.redis.run(
+      names.map((name) => ["HGETALL", claimsKey(name)] as const),
+    );
+    for (const [i, name] of names.entries()) hashes.set(name, read[i]!);
+    return hashes;
   }
 
   /** A component connected in several datacenters is reached at the nearest: here, if it is here. */
@@ -320,17 +373,43 @@ export class LocationLookup {
   }
 }
 
-function readsOfKeys(jid: Jid): number {
-  return jid === jid.bare ? 1 : 2;
+/** Commands of one pipeline, each key read once. */
+class Pipeline {
+  readonly commands: RedisCommand[] = [];
+  readonly #keys = new Map<string, number>();
+  readonly #hashes = new Map<string, number>();
+
+  /** Where the value of `key` will be. */
+  get(key: string): number {
+    return this.#read("GET", key, this.#keys);
+  }
+
+  /** Where the claims of `name`, a bare JID or a domain, will be. */
+  claims(name: string): number {
+    return this.#read("HGETALL", claimsKey(name), this.#hashes);
+  }
+
+  #read(verb: "GET" | "HGETALL", key: string, places: Map<string, number>): number {
+    const known = places.get(key);
+    if (known !== undefined) return known;
+    places.set(key, this.commands.length);
+    return this.commands.push([verb, key]) - 1;
+  }
 }
 
-/** The keys of `jid`, and behind them its claims: for a domain always, else when `isShared`. */
-function readLocation(jid: Jid, isShared: boolean, into: RedisCommand[]): void {
+/**
+ * Reads the keys of the question's JID, and behind them its claims: for a domain always, else when
+ * `isShared`; or the claims alone.
+ */
+function readLocation(question: Question, isShared: boolean, into: Pipeline): void {
+  const { jid, asksClaims } = question;
   const isDomain = jid.localpart === "";
   const name = isDomain ? jid.domainpart : jid.bare.text;
-  if (!isDomain && jid !== jid.bare) into.push(["GET", jid.text]);
-  into.push(["GET", name]);
-  if (isDomain || isShared) into.push(["HGETALL", claimsKey(name)]);
+  if (!asksClaims) {
+    if (!isDomain && jid !== jid.bare) question.fullAt = into.get(jid.text);
+    question.nameAt = into.get(name);
+  }
+  if (isDomain || isShared || asksClaims) question.claimsAt = into.claims(name);
 }
 
 function claimsAt(host: string, hash: readonly string[]): readonly Claim[] {

@@ -358,6 +358,16 @@ export class SessionTable {
     return isReserved(jid) ? Promise.resolve(undefined) : this.#lookup.locate(jid);
   }
 
+  /**
+   * Local hosts of `jids`, in their order, from Redis: what memory holds on them is dropped first. For
+   * addresses that were looked up in vain a moment ago; those of one account are asked for together.
+   * Never rejects.
+   */
+  locateAgain(jids: readonly Jid[]): Promise<readonly (string | undefined)[]> {
+    for (const jid of jids) this.forget(jid);
+    return this.#lookup.locateAgain(jids);
+  }
+
   /** The other nodes of this datacenter that are linked or hold a lease. */
   get neighbours(): ReadonlySet<string> {
     return this.#neighbours;
@@ -381,12 +391,16 @@ export class SessionTable {
     return this.#placements.of(jid);
   }
 
-  /** Remembers that `jid` was seen writing from `host`, where cache and table know nothing of it. */
-  learn(jid: Jid, host: string): void {
+  /**
+   * Remembers that `jid` was seen writing from `host`, where cache and table know nothing of it.
+   * @returns false when the cache knew where it is, so that this is no news
+   */
+  learn(jid: Jid, host: string): boolean {
     const known = this.#cache.cached(jid);
-    if (typeof known === "string" || isReserved(jid)) return;
+    if (typeof known === "string" || isReserved(jid)) return false;
     if (known === undefined) this.#lookup.learn(jid, host);
     else if (!this.#accounts.isOwn(jid)) this.#cache.putLearned(jid, host);
+    return true;
   }
 
   /** Drops what memory holds on `jid`, and on its bare JID, so that the next lookup asks Redis. */
