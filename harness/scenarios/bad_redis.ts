@@ -129,6 +129,8 @@ async function readGarbage(cluster: Cluster, say: (line: string) => void): Promi
   await using talk = await SmallTalk.start(cluster);
   await using stage = new Stage(cluster);
   const carol = await stage.enterAvailable("carol", "dc1");
+  // A key is read at first, and again at each retry, unless retries read the claims instead.
+  const reads = cluster.options.replication === "builtin" ? 1 : 1 + MAX_RETRIES;
   for (
     const [what, command, value] of [
       ["a value that is no domain", "SET", "no such host!\0"],
@@ -142,8 +144,7 @@ async function readGarbage(cluster: Cluster, say: (line: string) => void): Promi
     const id = await carol.sendMessage(ghost, "are you there?");
     await carol.expectError(id, "service-unavailable");
     await expectMoved(cluster, dc1, before, {
-      // It is read at first, and again at each retry.
-      causeway_table_garbage_total: { "": 1 + MAX_RETRIES },
+      causeway_table_garbage_total: { "": reads },
       causeway_redis_up: {},
     });
     await dc1.redisClient.call("DEL", ghost);

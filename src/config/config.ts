@@ -143,6 +143,9 @@ export interface LimitsConfig {
   readonly waitingMaxBytes: number;
   readonly lookupMaxItems: number;
   readonly lookupMaxBytes: number;
+  /** Undefined: not limited. */
+  readonly lookupsPerAccount: RateConfig | undefined;
+  readonly lookupsPerComponent: RateConfig | undefined;
   readonly handoverMaxItems: number;
   readonly handoverMaxBytes: number;
   readonly repeatMaxPairs: number;

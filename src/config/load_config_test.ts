@@ -89,6 +89,8 @@ Deno.test("parseConfig() fills in every default", () => {
       waitingMaxBytes: 536_870_912,
       lookupMaxItems: 100_000,
       lookupMaxBytes: 67_108_864,
+      lookupsPerAccount: { perSec: 200, burst: 1000, maxKeys: 10_000 },
+      lookupsPerComponent: { perSec: 2000, burst: 10_000, maxKeys: 10_000 },
       handoverMaxItems: 100_000,
       handoverMaxBytes: 67_108_864,
       repeatMaxPairs: 65_536,

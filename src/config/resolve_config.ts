@@ -235,6 +235,11 @@ function resolveLimits(
     waitingMaxBytes: limits.waiting_max_bytes,
     lookupMaxItems: limits.lookup_max_items,
     lookupMaxBytes: limits.lookup_max_bytes,
+    lookupsPerAccount: rate(limits.lookup_rate_per_account, limits.lookup_burst_per_account),
+    lookupsPerComponent: rate(
+      limits.lookup_rate_per_component,
+      limits.lookup_burst_per_component,
+    ),
     handoverMaxItems: limits.handover_max_items,
     handoverMaxBytes: limits.handover_max_bytes,
     repeatMaxPairs: limits.repeat_max_pairs,

@@ -236,6 +236,17 @@ export const LIMITS = z.strictObject({
   lookup_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
     "bytes of them, about 1 KiB and its text for each; shared in the same way",
   ),
+  lookup_rate_per_account: rate(
+    200,
+    "lookups of the session table per second for what all sessions of an account send; what needs more " +
+      "waits, and its sender's later stanzas behind it. Retries of `bounce` have `max_retries` times as many of their own",
+  ),
+  lookup_burst_per_account: burst(1000, "lookup_rate_per_account"),
+  lookup_rate_per_component: rate(
+    2000,
+    "the same for all that comes from one domain outside the global host, such as a component's",
+  ),
+  lookup_burst_per_component: burst(10_000, "lookup_rate_per_component"),
   handover_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
     "stanzas that wait, so as not to overtake what their sender has under way to another node of this " +
       "datacenter which their recipient has left, at once; each sender and datacenter has a fair share of " +

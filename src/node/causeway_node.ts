@@ -220,6 +220,7 @@ export class CausewayNode {
         cached: (jid) =>
           this.#resumption?.follows(jid.text) === undefined ? this.#table.cached(jid) : localHost,
         locate: (jid) => this.#table.locate(jid),
+        locateAgain: (jids) => this.#table.locateAgain(jids),
         learn: (jid, host) => this.#table.learn(jid, host),
         forget: (jid) => this.#table.forget(jid),
         expire: (jid) => this.#table.expire(jid),
@@ -494,7 +495,12 @@ export class CausewayNode {
   #tableChanged(keys: readonly string[]): void {
     for (const key of keys) this.#requests.revealed(key);
     if (this.#router.bouncing === 0) return;
-    for (const key of keys) this.#router.revealed(parseJid(key));
+    const jids = keys.map((key) => parseJid(key));
+    // A full JID reveals its account as well: a login names both, and is to be acted on once.
+    const accounts = new Set(
+      jids.filter((jid) => jid instanceof FullJid).map(({ bare }) => bare.text),
+    );
+    for (const jid of jids) if (!accounts.has(jid.text)) this.#router.revealed(jid);
   }
 
   #isComponentDomain(domain: Jid): boolean {

@@ -58,10 +58,12 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
 /** What the configuration says about what routing keeps. */
 export function routerBounds(
   { limits, streamManagement }: Config,
-): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes" | "memory">> {
+): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes" | "lookupRates" | "memory">> {
+  const { lookupsPerAccount: perAccount, lookupsPerComponent: perComponent } = limits;
   return {
     maxQueued: limits.lookupMaxItems,
     maxQueuedBytes: limits.lookupMaxBytes,
+    lookupRates: { ...(perAccount && { perAccount }), ...(perComponent && { perComponent }) },
     memory: {
       maxPairs: limits.repeatMaxPairs,
       maxStanzas: limits.resendMaxMessages,

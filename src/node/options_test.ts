@@ -92,6 +92,10 @@ lane_max_items = 55
 waiting_max_bytes = 19000000
 lookup_max_items = 11
 lookup_max_bytes = 1100
+lookup_rate_per_account = 1301
+lookup_burst_per_account = 1302
+lookup_rate_per_component = 1303
+lookup_burst_per_component = 1304
 handover_max_items = 12
 handover_max_bytes = 1200
 repeat_max_pairs = 31
@@ -239,8 +243,14 @@ Deno.test("routerBounds() and handoverOptions() give routing the bounds of the f
   assert.deepEqual(routerBounds(CONFIG), {
     maxQueued: 11,
     maxQueuedBytes: 1100,
+    lookupRates: {
+      perAccount: { perSec: 1301, burst: 1302, maxKeys: 25 },
+      perComponent: { perSec: 1303, burst: 1304, maxKeys: 25 },
+    },
     memory: { maxPairs: 31, maxStanzas: 32, resendLifetimeMs: 127_000 },
   });
+  const off = withLimits({ lookupsPerAccount: undefined, lookupsPerComponent: undefined });
+  assert.deepEqual(routerBounds(off).lookupRates, {});
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });
 

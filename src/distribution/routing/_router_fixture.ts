@@ -24,6 +24,8 @@ export class RouterFixture {
   readonly delivered: Stanza[] = [];
   readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
   readonly lookups: string[] = [];
+  /** What was looked up again, what was asked for together in one. */
+  readonly relocated: string[][] = [];
   readonly forgotten: string[] = [];
   readonly pressure: string[] = [];
   readonly domains = new Set<string>();
@@ -65,8 +67,20 @@ export class RouterFixture {
           this.cache.set(jid.text, host ?? null);
           return host;
         },
+        locateAgain: async (jids) => {
+          for (const jid of jids) this.cache.delete(jid.text);
+          this.relocated.push(jids.map(({ text }) => text));
+          await (this.gate ?? Promise.resolve());
+          return jids.map((jid) => {
+            const host = this.table.get(jid.text) ?? this.table.get(jid.bare.text);
+            this.cache.set(jid.text, host ?? null);
+            return host;
+          });
+        },
         learn: (jid, host) => {
-          if ((this.cache.get(jid.text) ?? null) === null) this.cache.set(jid.text, host);
+          if ((this.cache.get(jid.text) ?? null) !== null) return false;
+          this.cache.set(jid.text, host);
+          return true;
         },
         forget: (jid) => {
           this.forgotten.push(jid.text);

@@ -1,4 +1,4 @@
-import { backoffMs, FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import { backoffMs, FairShares, RateLimit, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { CancelTimer, Clock, Holders, Random } from "../../base/mod.ts";
 import { recipientHolders } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
@@ -34,8 +34,8 @@ export type BounceFailure = "out-of-retries" | "full" | "stopping";
 export interface BounceHandlers {
   /** Local host as far as is known here. */
   cached(key: Jid): string | null | undefined;
-  /** Drops the recipient from the cache and looks it up again. */
-  relocate(key: Jid): Promise<string | undefined>;
+  /** Drops recipients, all of one account or domain, from the cache and looks them up again together. */
+  relocate(keys: readonly Jid[]): Promise<readonly (string | undefined)[]>;
   /** Sends the stanza on its way; false when nobody answers to the address after all. */
   release(envelope: Envelope, key: Jid, host: string): boolean;
   /** Answers the sender. */
@@ -44,6 +44,12 @@ export interface BounceHandlers {
   senderOf(envelope: Envelope): string;
   /** Whose shares of the bounds it counts for, besides its recipient's. */
   holdersOf(envelope: Envelope): Holders;
+  /** Who pays for its retries; undefined when they are free. */
+  payerOf(envelope: Envelope): string | undefined;
+  /** Takes a retry of it that may be made now; false when its payer has none left for the moment. */
+  takeRetry(envelope: Envelope): boolean;
+  /** Books a retry of it; milliseconds until it may be made. */
+  bookRetry(envelope: Envelope): number;
 }
 
 interface Held {
@@ -52,12 +58,30 @@ interface Held {
   cancel: CancelTimer | undefined;
   /** When the timer is due, while there is one. */
   dueMs: number;
+  /** The retry that waits for its payer's rate. */
+  booked: BookedRetry | undefined;
   /** True while a lookup is under way: its end decides what happens next. */
   isLooking: boolean;
+  /** True when the address was revealed during that lookup, whose answer may be from before. */
+  isRevealed: boolean;
   /** True while its stanzas are being sent: delivering one may reveal the same address again. */
   isReleasing: boolean;
   /** What has just come back and has not got its place yet; nothing goes until it has. */
   cameBack: CameBack | undefined;
+}
+
+interface BookedRetry {
+  readonly payer: string | undefined;
+  readonly atMs: number;
+}
+
+/** All that waits for one account or domain, whatever the resource. */
+interface Group {
+  readonly held: Set<Held>;
+  /** Ends the wait for the next time that a reveal may be acted on. */
+  cancelReveal: CancelTimer | undefined;
+  /** The address that was revealed last. */
+  revealed: Jid;
 }
 
 interface CameBack {
@@ -74,12 +98,22 @@ interface Entry {
 }
 
 /**
+/**
+ * Reveals of one account that are acted on at once after a quiet time, more than a login makes; past
+ * that one each `resendAfterMs`. Who comes and goes all the time costs a bounded number of lookups.
+ */
+const REVEAL_BURST = 8;
+/** Addresses of an account that one reveal looks up, the revealed one first; the others wait for a retry. */
+const MAX_REVEALED = 64;
+
+/**
  * Holds stanzas whose recipient nobody can place, per looked-up address and in order. Each sender,
  * recipient and datacenter has its fair share of the bounds (`FairShares`): one that fills its own
  * takes no room from the others.
  *
  * A later stanza to the same address waits behind an earlier one, so that order is kept through a bounce,
- * also when they go back to their sender; one lookup serves all that wait for one address.
+ * also when they go back to their sender; one lookup serves all that wait for one address, and for
+ * all addresses of one account that are due together.
  */
 export class BounceStore {
   readonly #options: Required<BounceOptions>;
@@ -88,8 +122,8 @@ export class BounceStore {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #held = new Map<string, Held>();
-  /** All that waits for one account or domain, whatever the resource. */
-  readonly #byBare = new Map<string, Set<Held>>();
+  readonly #byBare = new Map<string, Group>();
+  readonly #reveals: RateLimit;
   readonly #lookups = new Set<Promise<void>>();
   readonly #shares: FairShares;
   #isStopped = false;
@@ -116,6 +150,8 @@ export class BounceStore {
     this.#metrics = deps.metrics;
     this.#clock = deps.clock;
     this.#random = deps.random;
+    const perSec = 1000 / Math.max(1, this.#options.resendAfterMs);
+    this.#reveals = new RateLimit({ perSec, burst: REVEAL_BURST }, deps.clock);
   }
 
   /** Stanzas held. */
@@ -148,19 +184,27 @@ export class BounceStore {
         entries: [],
         cancel: undefined,
         dueMs: Infinity,
+        booked: undefined,
         isLooking: false,
+        isRevealed: false,
         isReleasing: false,
         cameBack: undefined,
       };
       this.#held.set(key.text, held);
       const group = this.#byBare.get(key.bare.text);
-      if (group === undefined) this.#byBare.set(key.bare.text, new Set([held]));
-      else group.add(held);
+      if (group !== undefined) group.held.add(held);
+      else {
+        const started = { held: new Set([held]), cancelReveal: undefined, revealed: key };
+        this.#byBare.set(key.bare.text, started);
+      }
     }
     const entry = this.#take(envelope, holders);
     held.entries.push(entry);
     held.cameBack?.lastBySender.set(this.#handlers.senderOf(envelope), envelope);
-    this.#wakeAt(held, entry.dueMs);
+    // Its payer has to wait for the retry that is booked: this one does not come before.
+    const isBooked = held.booked !== undefined &&
+      held.booked.payer === this.#handlers.payerOf(envelope);
+    this.#wakeAt(held, isBooked ? held.booked!.atMs : entry.dueMs);
   }
 
   /**
@@ -181,25 +225,34 @@ export class BounceStore {
     return true;
   }
 
-  /** Something revealed where this account or domain is: what waits for it goes, in order. */
-  reveal(bare: string): void {
+  /**
+   * Something revealed where this address, or its account, is: what waits for the account goes, in order.
+   * An account that is revealed again and again has to wait for the next time.
+   */
+  reveal(jid: Jid): void {
     if (this.size === 0) return;
-    const group = this.#byBare.get(bare);
+    const group = this.#byBare.get(jid.bare.text);
     if (group === undefined) return;
-    for (const held of [...group]) this.flush(held.key);
+    group.revealed = jid;
+    if (group.cancelReveal !== undefined) return; // one is to come, and acts on this too
+    const waitMs = this.#reveals.charge(jid.bare.text);
+    if (waitMs === 0) return this.#findRevealed(group);
+    this.#metrics.lookupsDelayed.reveal.inc();
+    group.cancelReveal = this.#clock.after(waitMs, () => {
+      group.cancelReveal = undefined;
+      this.#findRevealed(group);
+    });
   }
 
   /**
-   * Sends what waits for this address, in order, if `host`, memory or else Redis knows where it is.
-   * Retries are not used up. True when nothing waits any more.
+   * Sends what waits for this address, in order, to `host`, where it is known to be. Retries are not used
+   * up. True when nothing waits any more.
    */
-  flush(key: Jid): boolean {
+  flush(key: Jid, host: string): boolean {
     const held = this.#held.get(key.text);
     if (held === undefined) return true;
     if (held.isReleasing || held.cameBack !== undefined) return false;
-    const host = this.#handlers.cached(key);
-    if (typeof host === "string") this.#release(held, host);
-    else if (!held.isLooking) this.#lookUp(held, false);
+    this.#release(held, host);
     return held.entries.length === 0;
   }
 
@@ -250,7 +303,7 @@ export class BounceStore {
     // A microtask later: then all that one lane, session or node gives back is here.
     queueMicrotask(() => {
       if (!this.#merge(held)) return;
-      this.flush(held.key);
+      this.#find([held]);
       this.#schedule(held);
     });
     return {
@@ -303,27 +356,101 @@ export class BounceStore {
     held.dueMs = dueMs;
     held.cancel = this.#clock.after(
       Math.max(0, dueMs - this.#clock.monotonicMs()),
-      () => this.#lookUp(held, true),
+      () => this.#retry(held),
     );
   }
 
-  #lookUp(held: Held, isRetry: boolean): void {
+  /** Looks up the address whose timer is due, and with it all of its account that are due as well. */
+  #retry(held: Held): void {
+    held.cancel = undefined;
+    // What is due a moment later goes along: a crowd waiting for one account costs few lookups.
+    const untilMs = this.#clock.monotonicMs() + this.#options.resendAfterMs / 20;
+    const due: Held[] = [];
+    for (const each of this.#byBare.get(held.key.bare.text)?.held ?? []) {
+      const isDue = each === held || (each.cancel !== undefined && each.dueMs <= untilMs);
+      if (isDue && this.#mayRetry(each, untilMs)) due.push(each);
+    }
+    if (due.length > 0) this.#lookUp(due, untilMs);
+  }
+
+  /** True when somebody whose stanzas are due pays for a lookup; otherwise it is tried again later. */
+  #mayRetry(held: Held, untilMs: number): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const { booked } = held;
+    if (booked !== undefined && booked.atMs <= nowMs) {
+      held.booked = undefined;
+      return true;
+    }
+    const { payerOf, takeRetry, bookRetry } = this.#handlers;
+    const asked = new Set(booked === undefined ? [] : [booked.payer]);
+    let first: Envelope | undefined;
+    for (const { envelope, dueMs } of held.entries) {
+      if (dueMs > untilMs) continue;
+      first ??= envelope;
+      const payer = payerOf(envelope);
+      if (asked.has(payer)) continue;
+      asked.add(payer);
+      if (!takeRetry(envelope)) continue;
+      return true;
+    }
+    if (first === undefined) return true; // all have gone by now: there is nothing to look up
+    if (booked === undefined) {
+      this.#metrics.lookupsDelayed.retry.inc();
+      held.booked = { payer: payerOf(first), atMs: nowMs + bookRetry(first) };
+    }
     held.cancel?.();
     held.cancel = undefined;
-    held.isLooking = true;
-    // A stanza due a moment later goes along: a crowd waiting for one address costs one lookup.
-    const untilMs = this.#clock.monotonicMs() + this.#options.resendAfterMs / 20;
-    const lookup = this.#handlers.relocate(held.key).then((host) => {
-      held.isLooking = false;
-      this.#merge(held);
-      if (held.entries.length === 0) return;
-      if (host !== undefined) this.#release(held, host);
-      if (isRetry) this.#countRetry(held, untilMs);
-      if (held.entries.length === 0) this.#forget(held);
-      else this.#schedule(held);
+    this.#wakeAt(held, held.booked!.atMs);
+    return false;
+  }
+
+  #findRevealed({ held, revealed }: Group): void {
+    const first = [this.#held.get(revealed.text), this.#held.get(revealed.bare.text)];
+    const found = new Set(first.filter((each) => each !== undefined));
+    for (const each of held) {
+      if (found.size >= MAX_REVEALED) break;
+      found.add(each);
+    }
+    this.#find([...found]);
+  }
+
+  /** Sends what waits for these addresses of one account, where memory or else Redis knows where they are. */
+  #find(all: readonly Held[]): void {
+    const unknown: Held[] = [];
+    for (const held of all) {
+      if (held.isReleasing || held.cameBack !== undefined) continue;
+      const host = this.#handlers.cached(held.key);
+      if (typeof host === "string") this.#release(held, host);
+      else if (held.isLooking) held.isRevealed = true;
+      else unknown.push(held);
+    }
+    if (unknown.length > 0) this.#lookUp(unknown);
+  }
+
+  /** @param untilMs counts a retry of what is due until then */
+  #lookUp(all: readonly Held[], untilMs = -Infinity): void {
+    for (const held of all) {
+      held.cancel?.();
+      held.cancel = undefined;
+      held.isLooking = true;
+      held.isRevealed = false;
+    }
+    const lookup = this.#handlers.relocate(all.map(({ key }) => key)).then((hosts) => {
+      for (const [i, held] of all.entries()) this.#lookedUp(held, hosts[i], untilMs);
     });
     this.#lookups.add(lookup);
     void lookup.then(() => this.#lookups.delete(lookup));
+  }
+
+  #lookedUp(held: Held, host: string | undefined, untilMs: number): void {
+    held.isLooking = false;
+    this.#merge(held);
+    if (held.entries.length === 0) return;
+    if (host !== undefined) this.#release(held, host);
+    this.#countRetry(held, untilMs);
+    if (held.entries.length === 0) return this.#forget(held);
+    if (held.isRevealed) this.#find([held]);
+    this.#schedule(held);
   }
 
   /** Sends from the front until one finds nobody; what is left stays in its order. */
@@ -339,11 +466,14 @@ export class BounceStore {
       this.#letGo(entry, cost);
     }
     held.isReleasing = false;
-    held.entries = [...entries.slice(next), ...held.entries];
+    // Mostly nobody answers to the address still: then all stays as it was.
+    if (next === 0 && held.entries.length === 0) held.entries = entries;
+    else held.entries = [...entries.slice(next), ...held.entries];
     if (held.entries.length === 0 && held.cameBack === undefined) this.#forget(held);
   }
 
   #countRetry(held: Held, untilMs: number): void {
+    if (untilMs === -Infinity) return;
     const { maxRetries } = this.#options;
     const kept: Entry[] = [];
     const spent: Entry[] = [];
@@ -382,8 +512,9 @@ export class BounceStore {
     if (this.#held.get(held.key.text) !== held) return;
     this.#held.delete(held.key.text);
     const group = this.#byBare.get(held.key.bare.text);
-    group?.delete(held);
-    if (group?.size === 0) this.#byBare.delete(held.key.bare.text);
+    if (group === undefined || !group.held.delete(held) || group.held.size > 0) return;
+    group.cancelReveal?.();
+    this.#byBare.delete(held.key.bare.text);
   }
 
   #showSize(): void {

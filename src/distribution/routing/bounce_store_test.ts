@@ -14,6 +14,8 @@ const HOSTS = { globalHost: "example.com", hosts: new Set(["example.com"]) };
 
 const BOB = "bob@example.com";
 const KEY = parseJid(BOB);
+/** Retries that nobody pays for. */
+const FREE = { payerOf: () => undefined, takeRetry: () => true, bookRetry: () => 0 };
 const SENDERS = ["alice@example.com/a", "carol@example.com/c"];
 
 Deno.test("BounceStore gives a sender's stanzas back in their order, whatever the jitter", async () => {
@@ -26,11 +28,12 @@ Deno.test("BounceStore gives a sender's stanzas back in their order, whatever th
       let draws = 0;
       const store = new BounceStore({ resendAfterMs: 100, maxRetries: 3 }, {
         cached: () => null,
-        relocate: () => Promise.resolve(undefined),
+        relocate: (keys) => Promise.resolve(keys.map(() => undefined)),
         release: () => false,
         giveUp: (envelope: Envelope) => void given.push(idOf(envelope.stanza)),
         senderOf: ({ stanza }: Envelope) => stanza.from.text,
         holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
+        ...FREE,
       }, {
         metrics: bindRoutingMetrics(metrics),
         clock,
@@ -60,11 +63,12 @@ Deno.test("BounceStore takes back more than a call has room for arguments", asyn
   let given = 0;
   const store = new BounceStore({}, {
     cached: () => null,
-    relocate: () => Promise.resolve(undefined),
+    relocate: (keys) => Promise.resolve(keys.map(() => undefined)),
     release: () => false,
     giveUp: () => void given++,
     senderOf: ({ stanza }: Envelope) => stanza.from.text,
     holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
+    ...FREE,
   }, {
     metrics: bindRoutingMetrics(metrics),
     clock: new ManualClock(),
@@ -88,11 +92,12 @@ class Store {
   constructor(options: BounceOptions) {
     this.store = new BounceStore(options, {
       cached: (key) => this.online.has(key.text) ? "dc1.example.com" : null,
-      relocate: () => Promise.resolve(undefined),
+      relocate: (keys) => Promise.resolve(keys.map(() => undefined)),
       release: (envelope: Envelope) => this.sent.push(envelope) > 0,
       giveUp: (envelope: Envelope, why) => void this.given.push({ envelope, why }),
       senderOf: ({ stanza }: Envelope) => stanza.from.text,
       holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
+      ...FREE,
     }, {
       metrics: bindRoutingMetrics(new MetricsRegistry(new ManualClock())),
       clock: new ManualClock(),
@@ -111,7 +116,7 @@ class Store {
 
   login(address: string): void {
     this.online.add(address);
-    this.store.reveal(address);
+    this.store.reveal(parseJid(address));
   }
 }
 
@@ -157,4 +162,173 @@ Deno.test("BounceStore holds messages from here while a datacenter fills its sha
     assert.equal(test.hold(`alice${n}@example.com/a`, `carol${n}@example.com`), true);
   }
   await test.store.stop();
+});
+
+/** A store under a clock that the test moves, which remembers what it looked up. */
+class Subject {
+  readonly clock = new ManualClock();
+  readonly metrics = new MetricsRegistry(new ManualClock());
+  readonly lookups: string[][] = [];
+  readonly spent: string[] = [];
+  readonly released: string[] = [];
+  readonly cache = new Map<string, string>();
+  /** Where Redis places addresses. */
+  readonly table = new Map<string, string>();
+  /** Retries that are left, by payer; who is not listed has as many as there are. */
+  readonly left = new Map<string, number>();
+  readonly store: BounceStore;
+
+  constructor() {
+    this.store = new BounceStore({ resendAfterMs: 200, maxRetries: 4 }, {
+      cached: (key) => this.cache.get(key.text),
+      relocate: (keys) => {
+        this.lookups.push(keys.map(({ text }) => text));
+        return Promise.resolve(keys.map(({ text }) => this.table.get(text)));
+      },
+      release: ({ stanza }) => {
+        this.released.push(idOf(stanza));
+        return true;
+      },
+      giveUp: ({ stanza }) => void this.spent.push(idOf(stanza)),
+      senderOf: ({ stanza }) => stanza.from.text,
+      holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
+      payerOf: ({ stanza }) => stanza.from.bare.text,
+      takeRetry: ({ stanza }) => {
+        const left = this.left.get(stanza.from.bare.text) ?? Infinity;
+        if (left > 0) this.left.set(stanza.from.bare.text, left - 1);
+        return left > 0;
+      },
+      bookRetry: () => 1000,
+    }, {
+      metrics: bindRoutingMetrics(this.metrics),
+      clock: this.clock,
+      random: { unit: () => 0.5 },
+    });
+  }
+
+  hold(to: string, { from = SENDERS[0]!, id = to } = {}): void {
+    this.store.hold(fromLink(stanza(from, to, { id })), parseJid(to));
+  }
+
+  close(): void {
+    this.metrics.close();
+  }
+}
+
+Deno.test("BounceStore looks up together all addresses of an account that are due", async () => {
+  const subject = new Subject();
+  const addresses = Array.from({ length: 50 }, (_, n) => `${BOB}/${n}`);
+  for (const address of addresses) subject.hold(address);
+  subject.hold("carol@example.com/c");
+  await subject.clock.advanceAsync(3_100, 20);
+  assert.deepEqual(subject.lookups, Array(4).fill([addresses, ["carol@example.com/c"]]).flat());
+  assert.equal(subject.spent.length, 51);
+  assert.equal(subject.clock.pendingTimers, 0);
+  subject.close();
+});
+
+Deno.test("BounceStore.reveal() sends at once what waits for the account, by one lookup", async () => {
+  const subject = new Subject();
+  for (const to of [`${BOB}/other`, BOB, `${BOB}/phone`]) subject.hold(to);
+  for (const to of [BOB, `${BOB}/phone`]) subject.table.set(to, "dc2.example.com");
+  subject.store.reveal(parseJid(`${BOB}/phone`));
+  await subject.clock.advanceAsync(0);
+  assert.deepEqual(subject.lookups, [[`${BOB}/phone`, BOB, `${BOB}/other`]]);
+  assert.deepEqual(subject.released, [`${BOB}/phone`, BOB]);
+  await subject.store.stop();
+  subject.close();
+});
+
+Deno.test("BounceStore.reveal() looks again for whoever was revealed during a lookup", async () => {
+  const subject = new Subject();
+  subject.hold(BOB);
+  subject.store.reveal(KEY); // asks, and is answered with what was before the next line
+  subject.table.set(BOB, "dc2.example.com");
+  subject.store.reveal(KEY);
+  for (let n = 0; n < 2; n++) await subject.clock.advanceAsync(0);
+  assert.deepEqual([subject.lookups.length, subject.released], [2, [BOB]]);
+  assert.equal(subject.clock.pendingTimers, 0);
+  subject.close();
+});
+
+Deno.test("BounceStore.reveal() looks up a bounded number of addresses, the revealed one among them", async () => {
+  const subject = new Subject();
+  for (let n = 0; n < 100; n++) subject.hold(`${BOB}/${n}`);
+  subject.store.reveal(parseJid(`${BOB}/99`));
+  assert.equal(subject.lookups[0]!.length, 64);
+  assert.equal(subject.lookups[0]![0], `${BOB}/99`);
+  await subject.store.stop();
+  subject.close();
+});
+
+Deno.test("BounceStore.reveal() costs few lookups, however often an account comes and goes", async () => {
+  const subject = new Subject();
+  const reveal = () => subject.store.reveal(parseJid(`${BOB}/phone`));
+  for (let ms = 0; ms < 1000; ms += 20) {
+    subject.hold(`${BOB}/gone`, { id: `${ms}` });
+    reveal();
+    await subject.clock.advanceAsync(20);
+  }
+  // 50 reveals: 8 at once and 5 a second, and the retries of what waits, which is due every 20 ms.
+  const retries = subject.lookups.length;
+  assert.ok(retries < 75, `${retries} lookups`);
+  await subject.store.stop();
+  assert.equal(subject.clock.pendingTimers, 0, "nothing is left of the last reveal");
+  subject.close();
+});
+
+Deno.test("BounceStore.reveal() acts on the last of too many reveals, a moment later", async () => {
+  const subject = new Subject();
+  subject.hold(BOB);
+  for (let n = 0; n < 20; n++) {
+    subject.store.reveal(KEY);
+    await subject.clock.advanceAsync(0);
+  }
+  assert.equal(subject.lookups.length, 8);
+  subject.cache.set(BOB, "dc2.example.com");
+  subject.store.reveal(KEY);
+  assert.deepEqual(subject.released, []);
+  await subject.clock.advanceAsync(200);
+  assert.deepEqual(subject.released, [BOB]);
+  assert.equal(subject.clock.pendingTimers, 0);
+  subject.close();
+});
+
+Deno.test("BounceStore has retries wait that their sender's rate does not allow, and no others", async () => {
+  const subject = new Subject();
+  subject.left.set("alice@example.com", 1);
+  for (const to of ["x@example.com", "y@example.com", "z@example.com"]) subject.hold(to);
+  subject.hold("z@example.com", { from: SENDERS[1]!, id: "innocent" });
+  await subject.clock.advanceAsync(200);
+  // alice pays for x; carol, whose message is due too, for z.
+  assert.deepEqual(subject.lookups.flat(), ["x@example.com", "z@example.com"]);
+  assert.match(
+    await subject.metrics.prometheus(),
+    /causeway_lookups_delayed_total\{cause="retry"\} 1/,
+  );
+  subject.left.set("alice@example.com", Infinity);
+  await subject.clock.advanceAsync(999);
+  assert.ok(!subject.lookups.flat().includes("y@example.com"), "it waits for its turn");
+  await subject.clock.advanceAsync(1);
+  assert.ok(subject.lookups.flat().includes("y@example.com"));
+  await subject.clock.advanceAsync(5_000, 20);
+  assert.equal(subject.spent.length, 4, "all retries are made in the end");
+  assert.equal(subject.clock.pendingTimers, 0);
+  subject.close();
+});
+
+Deno.test("BounceStore makes no booked retry earlier because its sender writes on", async () => {
+  const subject = new Subject();
+  subject.left.set("alice@example.com", 0);
+  subject.hold(BOB);
+  await subject.clock.advanceAsync(200);
+  for (let n = 0; n < 40; n++) {
+    subject.hold(BOB, { from: "alice@example.com/desk", id: `${n}` });
+    await subject.clock.advanceAsync(20);
+  }
+  assert.deepEqual(subject.lookups, []);
+  await subject.clock.advanceAsync(200);
+  assert.deepEqual(subject.lookups, [[BOB]]);
+  await subject.store.stop();
+  subject.close();
 });

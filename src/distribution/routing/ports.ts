@@ -18,8 +18,16 @@ export interface Locations {
   cached(jid: Jid): string | null | undefined;
   /** Local host; undefined when nobody knows it. Never rejects: an unreachable Redis knows nothing. */
   locate(jid: Jid): Promise<string | undefined>;
-  /** Remembers that `jid` was seen writing from `host`, where nothing is known of it. Cache only. */
-  learn(jid: Jid, host: string): void;
+  /**
+   * Local hosts of `jids`, all of one account or domain, which were looked up in vain: drops what memory
+   * holds on them, and asks for them together. In their order; never rejects.
+   */
+  locateAgain(jids: readonly Jid[]): Promise<readonly (string | undefined)[]>;
+  /**
+   * Remembers that `jid` was seen writing from `host`, where nothing is known of it. Cache only.
+   * @returns false when that was known already
+   */
+  learn(jid: Jid, host: string): boolean;
   /** Drops what memory holds on `jid`, so that the next lookup asks Redis. */
   forget(jid: Jid): void;
   /** As `forget`; but where Redis cannot be asked, what memory holds still counts. */

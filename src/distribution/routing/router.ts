@@ -14,13 +14,15 @@ import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { isUserHost, senderKey } from "../mod.ts";
 import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
-import { BounceStore } from "./bounce_store.ts";
+import { BounceStore, resolveBounceOptions } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_store.ts";
 import { decide } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
 import { holdersOf } from "./holders_of.ts";
+import { LookupRates } from "./lookup_rates.ts";
+import type { LookupRateOptions } from "./lookup_rates.ts";
 import type {
   Keeper,
   LocalDelivery,
@@ -45,6 +47,8 @@ export interface RouterOptions {
   readonly maxQueued?: number;
   /** Bytes of them, counting what each costs besides its text. @default 67108864 */
   readonly maxQueuedBytes?: number;
+  /** Lookups that one sender may cause. @default no limit */
+  readonly lookupRates?: LookupRateOptions;
   readonly memory?: DeliveryMemoryOptions;
 }
 
@@ -104,6 +108,9 @@ export class Router {
   readonly #metrics: RoutingMetrics;
   readonly #bounce: BounceStore | undefined;
   readonly #workers: SenderWorkers<Waiting>;
+  readonly #lookupRates: LookupRates;
+  /** Ends the waits of those whose lookups have to wait for their rate. */
+  readonly #paced = new Set<() => void>();
   #sequence = 0;
   #isStopping = false;
   /** By recipient and sender: of whom something was left open, so that what follows is too. */
@@ -145,22 +152,25 @@ export class Router {
       name: "causeway_lookup_queue_bytes",
       help: "Bytes of the stanzas that wait for the session table",
     }, () => this.#workers.queuedBytes);
-    this.#bounce = options.bounce === false ? undefined : new BounceStore(options.bounce ?? {}, {
+    const bounce = options.bounce === false ? undefined : options.bounce ?? {};
+    const lookupRates = this.#lookupRates = new LookupRates(options.lookupRates ?? {}, {
+      domains: options.domains,
+      clock: deps.clock,
+      maxRetries: bounce === undefined ? 0 : resolveBounceOptions(bounce).maxRetries,
+    });
+    this.#bounce = bounce && new BounceStore(bounce, {
       cached: (key) =>
         this.#isLocalUser(key) || deps.local.servesDomain(key.domainpart)
           ? options.domains.localHost
           : deps.locations.cached(key),
-      relocate: (key) => {
-        deps.locations.forget(key);
-        const located = deps.locations.locate(key);
-        if (!this.#isLocalUser(key)) return located;
-        // Another datacenter may have people of the same name there: they are not sought.
-        return located.then((host) => host && options.domains.localHost);
-      },
+      relocate: (keys) => this.#relocate(keys),
       release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.#giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => this.#senderOf(stanza.from),
       holdersOf: (envelope) => this.#holdersOf(envelope),
+      payerOf: ({ stanza }) => lookupRates.payerOf(stanza.from),
+      takeRetry: ({ stanza }) => lookupRates.takeRetry(stanza.from),
+      bookRetry: ({ stanza }) => lookupRates.bookRetry(stanza.from),
     }, {
       metrics: this.#metrics,
       clock: deps.clock,
@@ -320,7 +330,7 @@ export class Router {
   /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
   revealed(jid: Jid): void {
     if (this.#bounce === undefined || this.#bounce.size === 0) return;
-    this.#bounce.reveal(this.#lookupKey(jid).bare.text);
+    this.#bounce.reveal(this.#lookupKey(jid));
   }
 
   /** Waits for lookups under way. */
@@ -335,6 +345,7 @@ export class Router {
    */
   async drain(): Promise<void> {
     this.#isStopping = true;
+    for (const go of [...this.#paced]) go();
     await this.#workers.idle();
     for (const envelope of this.#deps.local.giveUpWaiting?.() ?? []) {
       this.#giveUpBounced(envelope, "stopping");
@@ -398,6 +409,14 @@ export class Router {
       if (this.#workers.enqueue(key, waiting, { isReturned })) return;
     }
     this.#refuseForRoom(envelope, "lookup");
+  }
+
+  /** Looks addresses of one account up again. */
+  #relocate(keys: readonly Jid[]): Promise<readonly (string | undefined)[]> {
+    const located = this.#deps.locations.locateAgain(keys);
+    if (!this.#isLocalUser(keys[0]!)) return located; // there is at least one
+    // Another datacenter may have people of the same name there: they are not sought.
+    return located.then((hosts) => hosts.map((host) => host && this.#domains.localHost));
   }
 
   #holdersOf(envelope: Envelope): Holders {
@@ -484,9 +503,26 @@ export class Router {
     // Whoever passed it on looked at home first. To be sent back by what we remember, and to us again by
     // what they do, would use up its hops before either has heard of a login.
     if (host !== undefined) this.#deps.locations.expire(key);
-    return this.#deps.locations.locate(key).then((found) => () =>
-      this.#dispatch(envelope, decision, key, found ?? null)
-    );
+    // An error by which a node answers is paid for by what it answers, and not by whom it is from.
+    const waitMs = envelope.isOwed ? 0 : this.#lookupRates.bookFirst(envelope.stanza.from);
+    const locating = waitMs > 0 && !this.#isStopping
+      ? this.#pace(waitMs).then(() => this.#deps.locations.locate(key))
+      : this.#deps.locations.locate(key);
+    return locating.then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
+  }
+
+  /** Waits until a lookup may be made, or the router is to stop. */
+  #pace(waitMs: number): Promise<void> {
+    this.#metrics.lookupsDelayed.first.inc();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const go = () => {
+      cancel();
+      this.#paced.delete(go);
+      resolve();
+    };
+    const cancel = this.#deps.clock.after(waitMs, go);
+    this.#paced.add(go);
+    return promise;
   }
 
   #deliverElsewhere(envelope: Envelope): Promise<Finish> | undefined {
@@ -517,7 +553,7 @@ export class Router {
   #deliverToDomain(envelope: Envelope, decision: Decision): void {
     if (this.#isKeptBehind(envelope)) return;
     const key = this.#lookupKey(envelope.stanza.to);
-    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key)) {
+    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key, this.#domains.localHost)) {
       return this.#bounce.hold(envelope, key);
     }
     if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
@@ -526,7 +562,9 @@ export class Router {
   /** Another node has decided that the recipient is here: it is, or there is no route to it. */
   #deliverHandedOver(envelope: Envelope, decision: Decision): void {
     const key = this.#lookupKey(envelope.stanza.to);
-    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key)) {
+    const known = this.#bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
+    const host = known ?? this.#domains.localHost;
+    if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key, host)) {
       if (envelope.isCopy) return this.#drop(envelope, "returned"); // somebody else answers for it
       envelope.isHandedOver = false;
       return this.#bounce.hold(envelope, key);
@@ -569,7 +607,7 @@ export class Router {
     }
     if (this.#bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
       // Presence and answers wait where there may be a route, lest they overtake; else there is none.
-      const waits = host === null ? isBounceable(envelope.stanza) : !this.#bounce.flush(key);
+      const waits = host === null ? isBounceable(envelope.stanza) : !this.#bounce.flush(key, host);
       if (waits) return this.#bounce.hold(envelope, key);
     }
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
@@ -746,14 +784,15 @@ export class Router {
   #learn(from: Jid, origin: string): void {
     const { globalHost, hosts } = this.#domains;
     const domain = from.domainpart;
+    let isNews: boolean;
     if (domain === globalHost) {
       if (from.localpart === "") return;
-      this.#deps.locations.learn(from, origin);
+      isNews = this.#deps.locations.learn(from, origin);
     } else {
       if (hosts.has(domain) || this.#domains.isOtherLocalHost(domain)) return;
-      this.#deps.locations.learn(parseJid(domain), origin);
+      isNews = this.#deps.locations.learn(parseJid(domain), origin);
     }
-    if (this.bouncing > 0) this.revealed(from);
+    if (isNews && this.bouncing > 0) this.revealed(from);
   }
 }
 

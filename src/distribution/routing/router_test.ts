@@ -312,10 +312,10 @@ Deno.test("Router answers service-unavailable after the last retry, each twice a
   let nowMs = 0;
   for (const [i, atMs] of lookupsAtMs.entries()) {
     await fixture.clock.advanceAsync(atMs - nowMs - 1, 50);
-    assert.equal(fixture.lookups.length, i);
+    assert.equal(fixture.relocated.length, i);
     await fixture.clock.advanceAsync(1);
     await fixture.settled();
-    assert.equal(fixture.lookups.length, i + 1);
+    assert.equal(fixture.relocated.length, i + 1);
     nowMs = atMs;
   }
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
@@ -845,5 +845,76 @@ Deno.test("Router sends what a lane returned before what waits for a lookup", as
   gate.resolve();
   await fixture.settled();
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2", "3"]);
+  fixture.close();
+});
+
+Deno.test("Router has who looks up too much wait, in order, and nobody else", async () => {
+  const fixture = new RouterFixture({ lookupRates: { perAccount: { perSec: 10, burst: 2 } } });
+  const to = ["1", "2", "3", "4"].map((name) => `${name}@example.com`);
+  for (const each of [...to, BOB]) fixture.table.set(each, "dc2.example.com");
+  for (const [i, each] of to.entries()) {
+    fixture.router.accept(stanza(ALICE, each, { id: `${i + 1}` }));
+    await fixture.settled();
+  }
+  fixture.router.accept(stanza("alice@example.com/desk", BOB, { id: "5" }));
+  fixture.router.accept(stanza("carol@example.com/c", BOB, { id: "6" }));
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2", "6"]);
+  await fixture.clock.advanceAsync(100);
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2", "6", "3"]);
+  assert.match(
+    await fixture.metrics.prometheus(),
+    /causeway_lookups_delayed_total\{cause="first"\} 3/,
+  );
+  await fixture.router.drain();
+  assert.deepEqual(fixture.sentTo("dc2.example.com").toSorted(), ["1", "2", "3", "4", "5", "6"]);
+  assert.equal(fixture.clock.pendingTimers, 0, "a stop waits for no rate");
+  fixture.close();
+});
+
+Deno.test("Router looks up for the errors it answers with, whatever those have looked up that they are from", async () => {
+  const fixture = new RouterFixture({
+    bounce: false,
+    lookupRates: { perAccount: { perSec: 0.001, burst: 1 } },
+  });
+  fixture.cache.set(BOB, null);
+  const senders = ["1", "2", "3"].map((name) => `${name}@example.com/x`);
+  for (const each of senders) {
+    fixture.table.set(each, "dc2.example.com");
+    fixture.router.accept(stanza(each, BOB));
+    await fixture.settled();
+  }
+  assert.deepEqual(fixture.sent.map(({ envelope }) => envelope.stanza.to.text), senders);
+  fixture.close();
+});
+
+Deno.test("Router takes what a sender it knows writes for no news of where that is", async () => {
+  const fixture = new RouterFixture();
+  fixture.local.set("dc1.example.com", "delivered");
+  fixture.cache.set("bob@example.com/gone", null);
+  fixture.cache.set("bob@example.com/x", "dc2.example.com");
+  fixture.router.accept(stanza(ALICE, "bob@example.com/gone"));
+  for (let i = 0; i < 10; i++) {
+    const presence = stanza("bob@example.com/x", "dc1.example.com", { kind: "presence" });
+    fixture.router.received(fromLink(presence, { sequence: i + 1 }));
+    await fixture.settled();
+  }
+  assert.deepEqual([fixture.lookups, fixture.relocated], [[], []]);
+  await fixture.router.drain();
+  fixture.close();
+});
+
+Deno.test("Router sends what waits at an address where another node has decided that it is", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, null);
+  fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
+  fixture.cache.delete(BOB);
+  fixture.router.handedOver(fromLink(stanza(ALICE, BOB, { id: "2" }), { sequence: 2 }));
+  assert.equal(fixture.router.bouncing, 2);
+  fixture.local.set(BOB, "delivered");
+  fixture.router.handedOver(fromLink(stanza(ALICE, BOB, { id: "3" }), { sequence: 3 }));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "3"]);
+  assert.deepEqual([fixture.lookups, fixture.relocated], [[], []]);
   fixture.close();
 });

@@ -31,6 +31,9 @@ const DROP_REASONS: readonly DropReason[] = [
 /** Where a stanza would have had to wait. */
 export type WaitingPlace = "bounce" | "handover" | "lookup";
 
+/** Which lookups had to wait: the first of a stanza, a retry, or one after a recipient was revealed. */
+export type DelayedLookup = "first" | "retry" | "reveal";
+
 /** What routing counts; bound once. */
 export interface RoutingMetrics {
   readonly deliveredWithTtl: Histogram;
@@ -43,6 +46,7 @@ export interface RoutingMetrics {
   readonly leftOpen: Counter;
   readonly dropped: Readonly<Record<DropReason, Counter>>;
   readonly noRoom: Readonly<Record<WaitingPlace, Counter>>;
+  readonly lookupsDelayed: Readonly<Record<DelayedLookup, Counter>>;
 }
 
 /** Declares what routing counts. */
@@ -59,6 +63,12 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
       name: "causeway_stanzas_without_room_total",
       help: "Stanzas refused because too many waited already, by what they would have waited for",
       labels: { queue },
+    });
+  const lookupsDelayed = (cause: DelayedLookup): Counter =>
+    metrics.counter({
+      name: "causeway_lookups_delayed_total",
+      help: "Lookups that waited because a sender or a recipient had caused too many, by cause",
+      labels: { cause },
     });
   return {
     deliveredWithTtl: metrics.histogram({
@@ -104,6 +114,11 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
       bounce: noRoom("bounce"),
       handover: noRoom("handover"),
       lookup: noRoom("lookup"),
+    },
+    lookupsDelayed: {
+      first: lookupsDelayed("first"),
+      retry: lookupsDelayed("retry"),
+      reveal: lookupsDelayed("reveal"),
     },
   };
 }

@@ -1,0 +1,81 @@
+import { RateLimit } from "../../base/mod.ts";
+import type { Clock, RateLimitOptions } from "../../base/mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
+import type { Domains } from "./decision.ts";
+
+/** How many lookups of the session table stanzas of one sender may cause; an absent rate is no limit. */
+export interface LookupRateOptions {
+  /** For an account of the global host, all its resources together. */
+  readonly perAccount?: RateLimitOptions;
+  /** For all that comes from one domain other than the global host. */
+  readonly perComponent?: RateLimitOptions;
+}
+
+/** The first lookups of stanzas, and those of their retries. */
+interface Buckets {
+  readonly first: RateLimit;
+  readonly retries: RateLimit;
+}
+
+/**
+ * Counts lookups of the session table by those whose stanzas cause them, so that nobody makes the table
+ * slow for others by writing to very many addresses that nobody has.
+ *
+ * Retries have a bucket of their own, `maxRetries` times as large: who writes to absent recipients no
+ * faster than at the rate has every retry in time, and retries delay no stanza that is looked up for
+ * the first time. What this server itself has to say is free: it answers what somebody has paid for.
+ */
+export class LookupRates {
+  readonly #accounts: Buckets | undefined;
+  readonly #components: Buckets | undefined;
+  readonly #domains: Domains;
+
+  /** @param maxRetries of a stanza that finds nobody */
+  constructor(
+    { perAccount, perComponent }: LookupRateOptions,
+    { domains, clock, maxRetries }: {
+      readonly domains: Domains;
+      readonly clock: Clock;
+      readonly maxRetries: number;
+    },
+  ) {
+    const buckets = (rate: RateLimitOptions | undefined): Buckets | undefined => {
+      if (rate === undefined) return undefined;
+      const times = Math.max(1, maxRetries);
+      const retries = { ...rate, perSec: rate.perSec * times, burst: rate.burst * times };
+      return { first: new RateLimit(rate, clock), retries: new RateLimit(retries, clock) };
+    };
+    this.#accounts = buckets(perAccount);
+    this.#components = buckets(perComponent);
+    this.#domains = domains;
+  }
+
+  /** Whose bucket pays for stanzas from `from`; undefined when they are free. */
+  payerOf(from: Jid): string | undefined {
+    const { globalHost, hosts } = this.#domains;
+    if (from.localpart === "" && hosts.has(from.domainpart)) return undefined;
+    return from.domainpart === globalHost ? from.bare.text : from.domainpart;
+  }
+
+  /** Books a first lookup; milliseconds until it may be made. */
+  bookFirst(from: Jid): number {
+    const payer = this.payerOf(from);
+    return payer === undefined ? 0 : this.#bucketsOf(from)?.first.charge(payer) ?? 0;
+  }
+
+  /** Takes a retry that may be made now; false when there is none left for the moment. */
+  takeRetry(from: Jid): boolean {
+    const payer = this.payerOf(from);
+    return payer === undefined || (this.#bucketsOf(from)?.retries.take(payer) ?? true);
+  }
+
+  /** Books a retry; milliseconds until it may be made. */
+  bookRetry(from: Jid): number {
+    const payer = this.payerOf(from);
+    return payer === undefined ? 0 : this.#bucketsOf(from)?.retries.charge(payer) ?? 0;
+  }
+
+  #bucketsOf({ domainpart }: Jid): Buckets | undefined {
+    return domainpart === this.#domains.globalHost ? this.#accounts : this.#components;
+  }
+}
