@@ -88,6 +88,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "commander": ["cli"],
   "saxes": ["xmpp"],
   "ws": ["net"],
+  "@peculiar/asn1-schema": ["net"],
+  "@peculiar/asn1-x509": ["net"],
 };
 
 const SOURCE = fileURLToPath(new URL(".", import.meta.url)).replace(/\/$/, "");

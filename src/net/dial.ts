@@ -4,6 +4,7 @@ import { connect as connectTls } from "node:tls";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
 import { formatAddress } from "./address.ts";
+import { certificateNames } from "./certificate_names.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
 import { resolveConnectionLimits } from "./connection_limits.ts";
@@ -99,8 +100,12 @@ function secure(carrier: Socket, { tls, servername }: DialOptions): Socket {
     socket: carrier,
     ...tls.current.secure,
     minVersion: "TLSv1.3",
+    ...(servername === undefined ? {} : { servername }),
     // Without a name to expect, identity is what the caller makes of `peerNames`.
-    ...(servername === undefined ? { checkServerIdentity: () => undefined } : { servername }),
+    checkServerIdentity: (_host, { raw }) =>
+      servername === undefined || certificateNames(raw).includes(servername)
+        ? undefined
+        : new CausewayError("net/tls-name-mismatch", `The certificate does not name ${servername}`),
   });
 }
 

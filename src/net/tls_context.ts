@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { SecureContextOptions } from "node:tls";
 import { CausewayError, describeError } from "../base/mod.ts";
+import { certificateNames } from "./certificate_names.ts";
 
 /** Where a certificate and what belongs to it is read from. */
 export interface TlsFiles {
@@ -60,7 +61,7 @@ export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<Tl
     : parseCertificates(await readPem(cafile), cafile);
   return Object.freeze({
     expiresAtMs,
-    names: namesOf(certificate),
+    names: certificateNames(certificate.raw),
     secure: Object.freeze({
       cert: chain.map(String).join(""),
       key: keyPem,
@@ -99,12 +100,6 @@ function parseKey(pem: string, file: string) {
   } catch (error) {
     throw invalid(file, describeError(error), error);
   }
-}
-
-function namesOf(certificate: X509Certificate): readonly string[] {
-  return (certificate.subjectAltName ?? "").split(", ")
-    .filter((entry) => entry.startsWith("DNS:"))
-    .map((entry) => entry.slice("DNS:".length).toLowerCase());
 }
 
 function invalid(file: string, why: string, cause?: unknown): CausewayError {

@@ -1,6 +1,7 @@
 import "reflect-metadata"; // @peculiar/x509 refuses to load without it
 import {
   BasicConstraintsExtension,
+  type JsonGeneralName,
   PemConverter,
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
@@ -57,12 +58,14 @@ export class TestAuthority implements Disposable {
     return `${this.#directory}/ca.pem`;
   }
 
-  /** Files of a certificate that names `names`. */
-  async issue(...names: string[]): Promise<{ certfile: string; keyfile: string }> {
+  /** Files of a certificate that names `names`: DNS names, or what else may stand there. */
+  async issue(
+    ...names: (string | JsonGeneralName)[]
+  ): Promise<{ certfile: string; keyfile: string }> {
     const keys = await crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
     const certificate = await X509CertificateGenerator.create({
       serialNumber: `0${++this.#files}`,
-      subject: `CN=${names[0]}`,
+      subject: "CN=a node",
       issuer: "CN=test authority",
       notBefore: new Date(Date.now() - DAY_MS),
       notAfter: new Date(Date.now() + DAY_MS),
@@ -71,7 +74,9 @@ export class TestAuthority implements Disposable {
       signingKey: this.#keys.privateKey,
       extensions: [
         new SubjectAlternativeNameExtension(
-          names.map((value) => ({ type: "dns" as const, value })),
+          names.map((name) =>
+            typeof name === "string" ? { type: "dns" as const, value: name } : name
+          ),
         ),
       ],
     });
@@ -82,7 +87,7 @@ export class TestAuthority implements Disposable {
     return { certfile: `${base}.pem`, keyfile: `${base}.key` };
   }
 
-  async holder(...names: string[]): Promise<TlsContextHolder> {
+  async holder(...names: (string | JsonGeneralName)[]): Promise<TlsContextHolder> {
     return await TlsContextHolder.load({ ...await this.issue(...names), cafile: this.cafile });
   }
 

@@ -1,5 +1,6 @@
 import type { GoodbyeReason, Hello } from "../wire/mod.ts";
 import { commonVersion } from "../wire/mod.ts";
+import { isCertifiedHost } from "./certified_host.ts";
 import type { LinkScope } from "./link_scope.ts";
 
 /**
@@ -188,7 +189,7 @@ function refuse(
         `no common version: the peer speaks ${hello.lowestVersion} to ${hello.highestVersion}`,
     };
   }
-  if (expect.peerNames !== undefined && !expect.peerNames.includes(localHost)) {
+  if (expect.peerNames !== undefined && !isCertifiedHost(localHost, expect.peerNames)) {
     return { reason: "identity", detail: `the certificate does not name ${localHost}` };
   }
   if (expect.host !== undefined && localHost !== expect.host) {

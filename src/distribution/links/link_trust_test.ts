@@ -1,3 +1,4 @@
+import type { JsonGeneralName } from "@peculiar/x509";
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -11,6 +12,7 @@ import { rawListener, RawPeer, testHello } from "./_test_peers.ts";
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const DC3 = "dc3.example.com";
+const DC9 = "dc9.example.com";
 
 /** dc1 with a good link from dc3, which must not notice what happens to others. */
 class Scene implements AsyncDisposable {
@@ -115,6 +117,66 @@ Deno.test("LinkLayer refuses dc3's certificate that claims to be dc2", async () 
   assert.equal(peer.goodbye?.reason, "identity");
   assert.deepEqual(peer.types, [FRAME_TYPE.goodbye]);
   await scene.refused("identity");
+});
+
+/** Names that are no DNS name, and that read as text seem to contain the one of dc2. */
+const INJECTED: readonly (readonly [string, JsonGeneralName])[] = [
+  ["a URI", { type: "url", value: `https://evil.example.net/?, DNS:${DC2}` }],
+  ["an e-mail address", { type: "email", value: `x@evil.example.net, DNS:${DC2}` }],
+  ["a directory name", { type: "dn", value: `CN=x\\, DNS:${DC2}` }],
+  ["a DNS name", { type: "dns", value: `evil.example.net, DNS:${DC2}` }],
+];
+for (const [what, name] of INJECTED) {
+  Deno.test(`LinkLayer refuses a peer whose certificate has dc2's name only inside ${what}`, async () => {
+    await using scene = await Scene.start();
+    const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder(DC9, name));
+    peer.send(testHello(), stanzaFrame(testEnvelope(1), 1));
+    await peer.ended;
+    assert.equal(peer.goodbye?.reason, "identity");
+    assert.deepEqual(peer.types, [FRAME_TYPE.goodbye]);
+    await scene.refused("identity");
+    const honest = await RawPeer.dial(scene.dc1.address, await scene.authority.holder(DC9, name));
+    honest.send(testHello({ localHost: DC9, datacenterId: "id of dc9" }));
+    await scene.dc1.until(
+      () => scene.dc1.metrics.value(`incoming_first_packet_total ${DC9}`) === 1,
+      "it may link as what it is",
+    );
+    honest.close();
+    await honest.ended;
+  });
+
+  Deno.test(`LinkLayer dials nobody whose certificate has dc2's name only inside ${what}`, async () => {
+    using authority = await TestAuthority.create();
+    await expectNotDialled(authority, await authority.holder(DC9, name));
+  });
+}
+
+Deno.test("LinkLayer takes a wildcard for nobody's name, whichever side presents it", async () => {
+  await using scene = await Scene.start();
+  const wild = await scene.authority.holder("*.example.com");
+  const peer = await RawPeer.dial(scene.dc1.address, wild);
+  peer.send(testHello());
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "identity");
+  await scene.refused("identity");
+  await expectNotDialled(scene.authority, wild);
+});
+
+Deno.test("LinkLayer links with a host beyond ASCII whose certificate has it in A-labels", async () => {
+  using authority = await TestAuthority.create();
+  const local = "dc2.b\u{fc}cher.example";
+  const certified = "DC2.xn--bcher-kva.example";
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(local, { tls: await authority.holder(certified) });
+  await dc2.links.listen();
+  dc1.endpoints.set(local, [dc2.address]);
+  dc1.links.start();
+  dc1.links.send(local, testEnvelope(1));
+  await dc2.until(() => dc2.received.length === 1, "its stanza is there");
+  const peer = await RawPeer.dial(dc2.address, await authority.holder("xn--strae-oqa.example"));
+  peer.send(testHello({ localHost: "xn--strae-oqa.example" }));
+  await peer.ended;
+  assert.equal(peer.goodbye?.reason, "identity", "A-labels are nobody's host");
 });
 
 Deno.test("LinkLayer refuses a peer that claims our own local host", async () => {
@@ -378,18 +440,26 @@ Deno.test("LinkLayer takes plain connections that are no TLS for what they are",
 
 Deno.test("LinkLayer dials nobody whose certificate names another host, and says nothing to it", async () => {
   using authority = await TestAuthority.create();
+  await expectNotDialled(authority, await authority.holder(DC3));
+});
+
+/** Lets dc1 call `impostor` for dc2, and sees that it says nothing to it. */
+async function expectNotDialled(
+  authority: TestAuthority,
+  impostor: TlsContextHolder,
+): Promise<void> {
   const peers: RawPeer[] = [];
-  const impostor = await rawListener(await authority.holder(DC3), (peer) => peers.push(peer));
+  const listener = await rawListener(impostor, (peer) => peers.push(peer));
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
-  dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: impostor.port }]);
+  dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: listener.port }]);
   dc1.links.start();
   dc1.links.send(DC2, testEnvelope(1));
   await dc1.until(() => dc1.log.named("link.refused").length > 0, "it is refused");
   assert.equal(dc1.log.named("link.refused")[0]!.fields.reason, "identity");
   assert.equal(dc1.links.snapshot().hosts[0]!.openLinks, 0);
-  await closeAll(impostor, dc1, peers);
+  await closeAll(listener, dc1, peers);
   assert.ok(peers.every((peer) => !peer.types.includes(FRAME_TYPE.hello)));
-});
+}
 
 Deno.test("LinkLayer keeps to its bounds for a peer that stays connected and grants nothing", async () => {
   using authority = await TestAuthority.create();

@@ -14,6 +14,7 @@ import {
   WRITTEN_BYTES,
 } from "../wire/mod.ts";
 import type { GoodbyeReason } from "../wire/mod.ts";
+import { isCertifiedHost } from "./certified_host.ts";
 import { dialPeer } from "./dial_peer.ts";
 import type { LaneOwner, TakenEntry } from "./lane.ts";
 import { Lane } from "./lane.ts";
@@ -269,7 +270,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#creditBytes = 0;
     link.start();
     const { host } = expectedPeer(scope, this.destination, identity);
-    if (tls !== undefined && !connection.peerNames.includes(host)) {
+    if (tls !== undefined && !isCertifiedHost(host, connection.peerNames)) {
       link.leave("identity", `the certificate does not name ${host}`);
       return;
     }
