@@ -1,8 +1,11 @@
-/** Entry of `deno task soak`: `--minutes N` [30] and `--rate N` messages a second [1000]. */
+/**
+ * Entry of `deno task soak`: `--minutes N` [30], `--rate N` messages a second [1000], and
+ * `--without-malice` to leave out the malicious datacenter.
+ */
 import { parseArgs } from "node:util";
 import { soak } from "./soak/soak.ts";
 
-const USAGE = "deno task soak [--minutes N] [--rate N]";
+const USAGE = "deno task soak [--minutes N] [--rate N] [--without-malice]";
 
 if (import.meta.main) {
   const write = (text: string) => void Deno.stdout.writeSync(new TextEncoder().encode(text));
@@ -11,6 +14,7 @@ if (import.meta.main) {
     options: {
       minutes: { type: "string", default: "30" },
       rate: { type: "string", default: "1000" },
+      "without-malice": { type: "boolean", default: false },
     },
   });
   const minutes = Number(values.minutes);
@@ -19,7 +23,12 @@ if (import.meta.main) {
     write(`${USAGE}\n`);
     Deno.exit(2);
   }
-  const result = await soak({ minutes, perSecond, say: (line) => write(`${line}\n`) });
+  const result = await soak({
+    minutes,
+    perSecond,
+    hasMalice: !values["without-malice"],
+    say: (line) => write(`${line}\n`),
+  });
   for (const finding of result.findings) write(`✗ ${finding}\n`);
   write(`${result.outcome} after ${result.seconds} s\n`);
   Deno.exit(result.outcome === "passed" ? 0 : 1);

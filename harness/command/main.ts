@@ -81,9 +81,10 @@ async function play(
   const { replications = ["external"] } = scenario;
   const replication = options.replication ?? scenario.options?.replication ??
     (replications.includes("builtin") ? "builtin" : "external");
+  const users = scenario.options?.users ?? options.users;
   const result = await runScenario(
     scenario,
-    { ...options, replication, signal: termination.signal },
+    { ...options, ...(users && { users }), replication, signal: termination.signal },
     (line) => isJson || write(`  ${paint.green("✓")} ${line}\n`),
   );
   if (termination.signal.aborted) return EXIT_INTERRUPTED;

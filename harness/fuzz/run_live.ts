@@ -6,6 +6,7 @@ import { Mutator } from "./mutator.ts";
 import type { FuzzResult, FuzzRun } from "./run_in_process.ts";
 import { startComponent } from "./targets/component.ts";
 import { startConversation, startStarttls } from "./targets/conversation.ts";
+import { LinksTarget } from "./targets/links.ts";
 import { RespTarget } from "./targets/resp.ts";
 import { startWebsocket } from "./targets/websocket.ts";
 
@@ -16,6 +17,7 @@ export const LIVE_TARGETS: Readonly<Record<string, () => Promise<LiveFuzzTarget>
   websocket: startWebsocket,
   component: startComponent,
   resp: () => RespTarget.start(),
+  links: () => LinksTarget.start(),
 };
 
 /** Fuzzes a running node; it is started and ended here. */

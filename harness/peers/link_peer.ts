@@ -17,6 +17,8 @@ export interface LinkPeerOptions {
   readonly target: Target;
   /** What it presents; nothing when absent. */
   readonly certificate?: Certificate;
+  /** Told of each frame that comes; the bytes are its until it returns. */
+  readonly heard?: (type: number, buffer: Uint8Array, start: number, end: number) => void;
 }
 
 const MAX_FRAME_BYTES = 1_000_000;
@@ -45,11 +47,12 @@ export class LinkPeer implements Disposable {
   #isSecured = false;
   #hasEnded = false;
 
-  constructor({ target, certificate }: LinkPeerOptions) {
+  constructor({ target, certificate, heard }: LinkPeerOptions) {
     this.#decoder = new FrameDecoder({ maxFrameBytes: MAX_FRAME_BYTES }, {
       frame: (type, buffer, start, end) => {
         this.#frames.push(type);
         if (type === FRAME_TYPE.goodbye) this.#goodbye = decodeGoodbye(buffer, start, end);
+        heard?.(type, buffer, start, end);
       },
     });
     this.#socket = connect({

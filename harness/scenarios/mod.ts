@@ -26,6 +26,7 @@ import { LATE_REDIS } from "./late_redis.ts";
 import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
 import { LOCAL_PEOPLE } from "./local_people.ts";
 import { LOCATION_DISCONNECTS } from "./location_disconnects.ts";
+import { MALICIOUS_DATACENTER } from "./malicious_datacenter.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
 import { MESSAGE_TTL } from "./message_ttl.ts";
 import { MOVED_BEHIND_SPLIT } from "./moved_behind_split.ts";
@@ -99,6 +100,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...GRACEFUL_STOPS,
   ...BAD_CLIENT_INPUT,
   ...BAD_LINK_INPUT,
+  MALICIOUS_DATACENTER,
   ...FULL_LANES_SCENARIOS,
   ...BAD_REDIS,
   MANY_CONNECTIONS,

@@ -8,6 +8,8 @@ import { sampleNode } from "./watch.ts";
 export interface SoakOptions {
   readonly minutes: number;
   readonly perSecond: number;
+  /** A malicious datacenter is there all the time. */
+  readonly hasMalice: boolean;
   readonly say: (line: string) => void;
 }
 
@@ -17,7 +19,9 @@ const CALM_MS = 30_000;
 const MEBIBYTE = 1024 * 1024;
 
 /** Runs load, clients that come and go, and faults, and looks whether anything is left over. */
-export async function soak({ minutes, perSecond, say }: SoakOptions): Promise<TrialResult> {
+export async function soak(
+  { minutes, perSecond, hasMalice, say }: SoakOptions,
+): Promise<TrialResult> {
   const trial: Trial = {
     name: "soak",
     summary: `${minutes} minutes of traffic, moves and faults`,
@@ -27,7 +31,7 @@ export async function soak({ minutes, perSecond, say }: SoakOptions): Promise<Tr
       if (found.length > 0) throw new Error(found.join("; "));
     },
   };
-  return await runTrial(trial, { faultMs: minutes * 60_000, perSecond, say });
+  return await runTrial(trial, { faultMs: minutes * 60_000, perSecond, hasMalice, say });
 }
 
 async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]> {

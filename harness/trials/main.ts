@@ -3,14 +3,15 @@ import type { Trial } from "./trial.ts";
 import { DEFAULT_MIX, type Mix, tryMix } from "../load/mod.ts";
 import { runTrial, type TrialResult } from "./run_trial.ts";
 
-const USAGE =
-  `deno task test:faults [--list] [--only NAME]… [--seconds N] [--rate N] [--mix PARTS] [--json]
+const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--rate N] [--mix PARTS]
+                        [--without-malice] [--json]
 
   --list       shows the trials
   --only NAME  plays this one; may be given more than once
   --seconds N  how long each fault goes on [60]
   --rate N     stanzas a second through the whole cluster [2680]
   --mix PARTS  of messages to full and to bare JIDs, requests, and presence [68,15,15,2]
+  --without-malice  leaves out the malicious datacenter (2 acts a second) that is there otherwise
   --json       an object on each line, for machines
 `;
 
@@ -61,11 +62,12 @@ interface Command {
   readonly seconds: number;
   readonly perSecond: number;
   readonly mix: Mix;
+  readonly hasMalice: boolean;
 }
 
 async function play(
   trial: Trial,
-  { seconds, perSecond, mix }: Command,
+  { seconds, perSecond, mix, hasMalice }: Command,
   write: (text: string) => void,
 ): Promise<TrialResult> {
   try {
@@ -73,6 +75,7 @@ async function play(
       faultMs: seconds * 1000,
       perSecond,
       mix,
+      hasMalice,
       say: (line) => write(`  ${line}\n`),
     });
     for (const finding of result.findings) write(`  ✗ ${finding}\n`);
@@ -97,6 +100,7 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
         only: { type: "string", multiple: true },
         seconds: { type: "string", default: String(DEFAULT_SECONDS) },
         rate: { type: "string", default: String(DEFAULT_PER_SECOND) },
+        "without-malice": { type: "boolean", default: false },
         mix: { type: "string", default: Object.values(DEFAULT_MIX).join(",") },
       },
     });
@@ -119,6 +123,7 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
       seconds,
       perSecond,
       mix,
+      hasMalice: !values["without-malice"],
     };
   } catch (thrown) {
     return `${thrown instanceof Error ? thrown.message : thrown}\n${USAGE}`;

@@ -7,6 +7,7 @@ import {
 } from "../cluster/mod.ts";
 import { type Balance, balanceLine, findings, Ledger } from "../ledger/mod.ts";
 import { Load, LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
+import { MaliciousPeer } from "../peers/mod.ts";
 import type { Trial } from "./trial.ts";
 import { placesOf, TrialStage } from "./trial_stage.ts";
 
@@ -17,6 +18,8 @@ export interface TrialOptions {
   readonly perSecond: number;
   /** @default that of a `Load` */
   readonly mix?: Mix;
+  /** A malicious datacenter is there all the time. @default true */
+  readonly hasMalice?: boolean;
   /** Added to what the trial asks of its cluster. */
   readonly cluster?: ClusterOptions;
   readonly say?: (line: string) => void;
@@ -44,7 +47,7 @@ const SETTLE_MS = 20_000;
 const QUIET_MS = 1_500;
 
 /** Two at each node: one with and one without stream management. */
-const USERS = usersCalled("load", 2 * NODES * DATACENTERS);
+export const LOAD_USERS = usersCalled("load", 2 * NODES * DATACENTERS);
 /** Who brings no load; a trial may do with them what it likes. */
 const GUESTS = usersCalled("guest", 4);
 
@@ -60,7 +63,7 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
   const clusterOptions: ClusterOptions = {
     datacenters: DATACENTERS,
     nodes: NODES,
-    users: [...USERS, ...GUESTS],
+    users: [...LOAD_USERS, ...GUESTS],
     components: [],
     ...trial.options?.(options.faultMs),
     ...options.cluster,
@@ -84,12 +87,15 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
 async function playOn(
   cluster: Cluster,
   trial: Trial,
-  { faultMs, perSecond, mix, say }: TrialOptions & { readonly say: (line: string) => void },
+  { faultMs, perSecond, mix, hasMalice = true, say }: TrialOptions & {
+    readonly say: (line: string) => void;
+  },
 ): Promise<Pick<TrialResult, "findings" | "proofs"> & { readonly balance: Balance }> {
   const ends = new Map<string, NodeEnd>();
   const ledger = new Ledger();
   const clients = loadClients(cluster, ledger, ends);
   await using _prepared = await trial.prepare?.(cluster);
+  await using malice = hasMalice ? await MaliciousPeer.beside(cluster) : undefined;
   await using load = new Load(clients, ledger, { perSecond, ...(mix && { mix }) });
   await load.enter();
   const stage = new TrialStage({ cluster, load, faultMs, say }, ends);
@@ -97,10 +103,15 @@ async function playOn(
   try {
     await stage.during(() => untilEveryoneIsFound(stage));
     load.start();
+    malice?.start();
     await delay(LEAD_MS);
     await trial.run(stage);
     await stage.untilEveryoneIsOnline();
     await delay(LEAD_MS);
+    if (malice !== undefined) {
+      await malice.stop();
+      stage.prove("links of a malicious datacenter that were let in", malice.letIn);
+    }
   } catch (thrown) {
     found.push(`the trial broke off: ${thrown instanceof Error ? thrown.message : thrown}`);
   }
@@ -129,6 +140,7 @@ async function playOn(
   const proofs = Object.fromEntries(stage.proofs);
   say(`seen: ${Object.entries(proofs).map(([what, times]) => `${times} ${what}`).join(", ")}`);
   say(`clients: ${clientsLine(clients)}`);
+  if (malice !== undefined) say(`malice: ${malice.count} acts, seed ${malice.seed}`);
   if (stage.proofs.size === 0 || Object.values(proofs).some((times) => !(times > 0))) {
     found.push("the fault was not seen to happen");
   }
@@ -168,10 +180,11 @@ function usersCalled(name: string, count: number): readonly ClusterUser[] {
 export function loadClients(
   cluster: Cluster,
   ledger: Ledger,
-  ends: ReadonlyMap<string, NodeEnd>,
+  ends: ReadonlyMap<string, NodeEnd> = new Map(),
+  users: readonly ClusterUser[] = LOAD_USERS,
 ): LoadClient[] {
   const places = placesOf(cluster);
-  return USERS.map((user, index) => {
+  return users.map((user, index) => {
     const home = places[index % places.length]!;
     const others = places.filter((place) =>
       place !== home && place.name.split("-")[0] === home.name.split("-")[0]

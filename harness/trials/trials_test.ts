@@ -15,6 +15,7 @@ for (const trial of TRIALS) {
         say: (line) => lines.push(line),
       });
       assert.notEqual(outcome, "failed", [...findings, ...lines].join("\n"));
+      if (outcome === "passed") assert.ok(lines.some((line) => line.startsWith("malice: ")));
       if (outcome === "skipped") console.warn(`trial ${trial.name}: ${lines.join(" ")}`);
     },
   });

@@ -1,6 +1,7 @@
 import { Cluster } from "../../cluster/mod.ts";
 import { RawClient, RawSocket } from "../../clients/mod.ts";
 import type { LiveFuzzTarget } from "../fuzz_target.ts";
+import { Company, FUZZ_USERS } from "./company.ts";
 import { NodeWatch } from "./node_watch.ts";
 
 /** A node whose event loop does not come round by then hangs. */
@@ -31,16 +32,22 @@ export class EdgeTarget implements LiveFuzzTarget {
   readonly #cluster: Cluster;
   readonly #canary: RawClient;
   readonly #watch: NodeWatch;
+  readonly #company: Company;
 
-  private constructor(parts: EdgeParts, cluster: Cluster, canary: RawClient) {
+  private constructor(
+    parts: EdgeParts,
+    cluster: Cluster,
+    { canary, company }: { readonly canary: RawClient; readonly company: Company },
+  ) {
     this.#parts = parts;
     this.#cluster = cluster;
+    this.#company = company;
     this.#canary = canary;
     this.#watch = new NodeWatch(cluster.datacenter("dc1"), canary);
   }
 
   static async start(parts: EdgeParts): Promise<EdgeTarget> {
-    const cluster = await Cluster.start({ datacenters: 1 });
+    const cluster = await Cluster.start({ datacenters: 1, users: FUZZ_USERS });
     const { port } = cluster.datacenter("dc1").clientAddress("none");
     const canary = await RawClient.login({
       port,
@@ -48,7 +55,7 @@ export class EdgeTarget implements LiveFuzzTarget {
       localpart: "carol",
       password: "secret",
     });
-    return new EdgeTarget(parts, cluster, canary);
+    return new EdgeTarget(parts, cluster, { canary, company: await Company.join(cluster) });
   }
 
   get name(): string {
@@ -83,11 +90,13 @@ export class EdgeTarget implements LiveFuzzTarget {
     }
   }
 
-  check(): Promise<void> {
-    return this.#watch.check();
+  async check(): Promise<void> {
+    await this.#watch.check();
+    await this.#watch.during(() => this.#company.check());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#company[Symbol.asyncDispose]();
     await this.#canary[Symbol.asyncDispose]();
     await this.#cluster[Symbol.asyncDispose]();
   }

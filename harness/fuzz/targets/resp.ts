@@ -8,6 +8,7 @@ import type { Listening } from "../../net/listening.ts";
 import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import type { LiveFuzzTarget } from "../fuzz_target.ts";
+import { Company, FUZZ_USERS } from "./company.ts";
 import { NodeWatch } from "./node_watch.ts";
 
 const SAY_WITHIN_MS = 250;
@@ -49,6 +50,7 @@ export class RespTarget implements LiveFuzzTarget {
   readonly #asker: RawClient;
   readonly #canary: RawClient;
   readonly #watch: NodeWatch;
+  readonly #company: Company;
   #runs = 0;
 
   private constructor(
@@ -57,12 +59,14 @@ export class RespTarget implements LiveFuzzTarget {
       readonly nonsense: NonsenseProxy;
       readonly asker: RawClient;
       readonly canary: RawClient;
+      readonly company: Company;
     },
   ) {
     this.#cluster = parts.cluster;
     this.#nonsense = parts.nonsense;
     this.#asker = parts.asker;
     this.#canary = parts.canary;
+    this.#company = parts.company;
     this.#watch = new NodeWatch(parts.cluster.datacenter("dc1"), parts.canary);
   }
 
@@ -71,6 +75,7 @@ export class RespTarget implements LiveFuzzTarget {
     const cluster = await Cluster.start({
       datacenters: 1,
       components: [],
+      users: FUZZ_USERS,
       configure(configuration) {
         const { redis, ...rest } = configuration.modules.mod_global_distrib;
         nonsense.redisPort = redis.port;
@@ -87,6 +92,7 @@ export class RespTarget implements LiveFuzzTarget {
       nonsense,
       asker: await login("bob"),
       canary: await login("carol"),
+      company: await Company.join(cluster, "some"),
     });
   }
 
@@ -117,9 +123,11 @@ export class RespTarget implements LiveFuzzTarget {
       return response.ok;
     }, { what: "the node is ready again", withinMs: 20_000 });
     await this.#watch.check();
+    await this.#watch.during(() => this.#company.check());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#company[Symbol.asyncDispose]();
     await this.#asker[Symbol.asyncDispose]();
     await this.#canary[Symbol.asyncDispose]();
     await this.#cluster[Symbol.asyncDispose]();

@@ -1,0 +1,143 @@
+import { Buffer } from "node:buffer";
+import type { AddressInfo } from "node:net";
+import { createServer, type Server, type TLSSocket } from "node:tls";
+import type { SeededRandom } from "../../src/base/mod.ts";
+import type { Hello } from "../../src/distribution/wire/mod.ts";
+import {
+  ackFrame,
+  decodeHello,
+  decodeToken,
+  FRAME_TYPE,
+  FrameDecoder,
+  goodbyeFrame,
+  meshFrame,
+  pongFrame,
+  positionFrame,
+} from "../../src/distribution/wire/mod.ts";
+import type { Certificate } from "../certificates.ts";
+import { helloOf } from "./link_peer.ts";
+
+const MAX_FRAME_BYTES = 1_000_000;
+/** ACKs and POSITIONs that one link is flooded with. */
+const FLOOD = 500;
+
+/** What the accepting side of one link does wrong once it has been greeted. */
+type Manner = (hello: Hello, localHost: string) => readonly Uint8Array[];
+
+const silent: Manner = (hello, localHost) => [helloOf(localHost, { lane: hello.lane })];
+
+/** In turn, one for each link that a node makes. */
+const MANNERS: readonly Manner[] = [
+  silent, // it grants nothing, and answers whether it lives
+  (hello, localHost) => [...silent(hello, localHost), ack(9, 9)], // nothing was sent yet
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    ack(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    ackFrame({
+      received: 5_000,
+      settled: 0,
+      creditBytes: Number.MAX_SAFE_INTEGER,
+      ranges: Array.from({ length: 1024 }, (_, i) => ({ first: 2 * i + 2, count: 1 })),
+    }),
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    ...Array.from({ length: FLOOD }, () => ack(0, 0)),
+  ],
+  (hello, localHost) => [helloOf(localHost, { lane: (hello.lane + 1) % 0xffff_ffff })],
+  (hello) => [helloOf(hello.localHost, { lane: hello.lane })],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    ...Array.from({ length: FLOOD }, (_, round) => position(hello, round, 0)),
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    position(hello, 1, Number.MAX_SAFE_INTEGER),
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    meshFrame([{ host: hello.localHost, endpoints: ["127.66.0.1#9"] }]),
+    pongFrame(Number.MAX_SAFE_INTEGER),
+  ],
+  () => [], // no HELLO ever
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    goodbyeFrame({ reason: "leaving", detail: "x".repeat(150) }),
+  ],
+  () => [new TextEncoder().encode("HTTP/1.1 200 OK\r\n\r\n")],
+];
+
+/** Where a malicious datacenter accepts links: each link that a node makes meets another lie. */
+export class MaliciousListener implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #sockets = new Set<TLSSocket>();
+  readonly #localHost: string;
+  /** Where in the manners it began. */
+  readonly #first: number;
+  #links = 0;
+
+  private constructor(localHost: string, certificate: Certificate, random: SeededRandom) {
+    this.#localHost = localHost;
+    this.#first = Math.floor(random.unit() * MANNERS.length);
+    this.#server = createServer({
+      cert: certificate.certificatePem,
+      key: certificate.privateKeyPem,
+      requestCert: true,
+      rejectUnauthorized: false, // it takes anybody
+    }, (socket) => this.#accept(socket));
+  }
+
+  static async listen(
+    localHost: string,
+    certificate: Certificate,
+    random: SeededRandom,
+  ): Promise<MaliciousListener> {
+    const listener = new MaliciousListener(localHost, certificate, random);
+    await new Promise<void>((resolve) => listener.#server.listen(0, "127.0.0.1", resolve));
+    return listener;
+  }
+
+  /** As a LEASE tells it. */
+  get endpoint(): string {
+    return `127.0.0.1#${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Links that nodes have made. */
+  get links(): number {
+    return this.#links;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #accept(socket: TLSSocket): void {
+    this.#sockets.add(socket);
+    const manner = MANNERS[(this.#first + this.#links++) % MANNERS.length]!;
+    const decoder = new FrameDecoder({ maxFrameBytes: MAX_FRAME_BYTES }, {
+      frame: (type, buffer, start, end) => {
+        if (type === FRAME_TYPE.hello) {
+          const hello = decodeHello(buffer, start, end);
+          for (const frame of manner(hello, this.#localHost)) socket.write(frame);
+        } else if (type === FRAME_TYPE.ping) {
+          socket.write(pongFrame(decodeToken(buffer, start, end)));
+        }
+      },
+    });
+    socket.on("data", (chunk: Buffer) => decoder.push(new Uint8Array(chunk)));
+    socket.on("error", () => {}); // `close` follows
+    socket.on("close", () => this.#sockets.delete(socket));
+  }
+}
+
+function ack(received: number, settled: number): Uint8Array {
+  return ackFrame({ received, settled, creditBytes: 1_000, ranges: [] });
+}
+
+function position({ process }: Hello, round: number, applied: number): Uint8Array {
+  return positionFrame({ process, round, applied, chunk: 0, isRestart: true, wantsSnapshot: true });
+}
