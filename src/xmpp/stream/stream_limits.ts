@@ -1,10 +1,11 @@
+import { MAX_READABLE_DEPTH } from "../xml/scanner_limits.ts";
 import type { ScannerLimits } from "../xml/scanner_types.ts";
 
 /** Bounds on one stream, client's or component's. */
 export interface StreamLimits {
   /** Bytes of one stanza or stream header; 10 000 (RFC 6120 §13.12) to 16 777 216. @default 262144 */
   readonly maxStanzaBytes?: number;
-  /** Depth of nesting below the stream; 8 to 1 000. @default 64 */
+  /** Depth of nesting below the stream; 8 to 250. @default 64 */
   readonly maxDepth?: number;
   /** Attributes on one element; 16 to 1 000. @default 64 */
   readonly maxAttributes?: number;
@@ -51,7 +52,7 @@ interface Range {
 /** Defaults and ranges of every limit, for whoever checks a configuration. */
 export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = {
   maxStanzaBytes: { byDefault: 262_144, min: 10_000, max: 16_777_216 },
-  maxDepth: { byDefault: 64, min: 8, max: 1_000 },
+  maxDepth: { byDefault: 64, min: 8, max: MAX_READABLE_DEPTH },
   maxAttributes: { byDefault: 64, min: 16, max: 1_000 },
   negotiationTimeoutMs: { byDefault: 30_000, min: 100, max: 3_600_000 },
   maxUnauthenticatedBytes: { byDefault: 32_768, min: 1_024, max: 16_777_216 },

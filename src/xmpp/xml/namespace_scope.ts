@@ -1,5 +1,5 @@
 import { isText, textOf } from "./ascii_interner.ts";
-import { decodeValue } from "./attribute_value.ts";
+import { isReservedNamespace, namespaceName } from "./namespace_name.ts";
 import {
   CLIENT_NAMESPACE,
   COMPONENT_NAMESPACE,
@@ -9,12 +9,6 @@ import {
 import { failScan } from "./scan_failure.ts";
 import type { NamespaceBinding } from "./scanner_types.ts";
 import { SPAN, type TagScanner } from "./tag_scanner.ts";
-
-/**
- * Characters of a namespace; the longest in use have about 70. A name may be written once and meant
- * thousands of times, which costs whoever writes it out in full.
- */
-export const MAX_NAMESPACE_LENGTH = 1024;
 
 const NO_BINDINGS: readonly NamespaceBinding[] = [];
 
@@ -71,6 +65,13 @@ export class NamespaceScope {
     this.beginElement();
   }
 
+  /** Puts in force what a stream header had declared. */
+  resume(contentNamespace: string, prefixes: readonly NamespaceBinding[]): void {
+    this.reset(contentNamespace);
+    for (const { prefix, namespace } of prefixes) this.#declare(prefix, namespace);
+    this.adoptHeader(contentNamespace);
+  }
+
   /** Keeps what is bound now as the stream header's; gives it out. */
   adoptHeader(contentNamespace: string): readonly NamespaceBinding[] {
     this.#headerCount = this.#declared.length;
@@ -106,7 +107,7 @@ export class NamespaceScope {
       if (colon !== -1 && isText(bytes, spans[at]!, colon, "xmlns")) {
         this.#declare(
           textOf(bytes, colon + 1, spans[at + 1]!),
-          decodeValue(bytes, spans[at + 3]!, spans[at + 4]!),
+          namespaceName(bytes, spans[at + 3]!, spans[at + 4]!),
         );
       }
     }
@@ -174,8 +175,7 @@ export class NamespaceScope {
     if (prefix === "xmlns" || namespace === XMLNS_NAMESPACE) {
       failScan("not-well-formed", "a declaration that rebinds xmlns");
     }
-    refuseLong(namespace);
-    if (namespace.trim() === "") failScan("not-well-formed", "a prefix bound to nothing");
+    if (namespace === "") failScan("not-well-formed", "a prefix bound to nothing");
     if (prefix === "xml") return;
     const declared: Declared = {
       binding: { prefix, namespace },
@@ -201,15 +201,9 @@ export class NamespaceScope {
 /** Checks the value of an `xmlns` attribute (XML Namespaces §3) and gives it. */
 export function defaultNamespace(bytes: Uint8Array, tag: TagScanner): string {
   const at = tag.xmlnsIndex * SPAN;
-  const namespace = decodeValue(bytes, tag.spans[at + 3]!, tag.spans[at + 4]!);
-  if (namespace === XML_NAMESPACE || namespace === XMLNS_NAMESPACE) {
+  const namespace = namespaceName(bytes, tag.spans[at + 3]!, tag.spans[at + 4]!);
+  if (isReservedNamespace(namespace)) {
     failScan("not-well-formed", "a default namespace that is reserved");
   }
-  refuseLong(namespace);
   return namespace;
-}
-
-function refuseLong(namespace: string): void {
-  if (namespace.length <= MAX_NAMESPACE_LENGTH) return;
-  failScan("policy-violation", `a namespace of more than ${MAX_NAMESPACE_LENGTH} characters`);
 }

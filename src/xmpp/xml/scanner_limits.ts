@@ -1,5 +1,8 @@
 import type { ScannerLimits } from "./scanner_types.ts";
 
+/** Nesting that every parser reads, a stanza's root being 1: libxml2 goes down to 256, the stream included. */
+export const MAX_READABLE_DEPTH = 250;
+
 const DEFAULTS: ScannerLimits = Object.freeze({
   maxStanzaBytes: 262_144,
   maxDepth: 64,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { bytewise, recordScan } from "./_scan_recorder.ts";
 import { StreamFailure } from "./scan_failure.ts";
-import { MAX_NAMESPACE_LENGTH } from "./namespace_scope.ts";
+import { MAX_NAMESPACE_LENGTH } from "./namespace_name.ts";
 import { MAX_HEADER_BYTES } from "./stream_header.ts";
 import { StreamScanner } from "./stream_scanner.ts";
 import { MAX_REFERENCE_BYTES } from "./xml_references.ts";

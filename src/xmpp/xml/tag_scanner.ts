@@ -14,6 +14,9 @@ import { skipReference } from "./xml_references.ts";
 /** Numbers kept for an attribute: start and end of its name, its colon or -1, its value's ends. */
 export const SPAN = 5;
 
+/** Bytes of a name with its prefix. libxml2 refuses names of more than 50 000; honest ones have about 30. */
+export const MAX_NAME_BYTES = 1024;
+
 /** Up to this many attributes, comparing each with each is cheaper than a set. */
 const PAIRWISE_ATTRIBUTES = 12;
 
@@ -107,6 +110,7 @@ export class TagScanner {
     const index = this.count++;
     if (colon !== -1) {
       if (!isXmlPrefix(bytes, from, colon)) this.hasPrefixes = true;
+      else if (nameEnd - colon === 3) refuseXmlId(bytes, colon + 1);
     } else if (nameEnd - from === 5 && isXmlnsName(bytes, from)) {
       this.xmlnsIndex = index;
     }
@@ -148,7 +152,12 @@ export class TagScanner {
         p += step - 1;
       }
       if (p >= end) return -1;
-      if (bytes[p] !== COLON) return p;
+      if (bytes[p] !== COLON) {
+        if (p - from > MAX_NAME_BYTES) {
+          failScan("policy-violation", `a name of more than ${MAX_NAME_BYTES} bytes`);
+        }
+        return p;
+      }
       if (this.#nameColon !== -1) failScan("not-well-formed", "a name with two colons");
       this.#nameColon = p++;
     }
@@ -212,6 +221,15 @@ export function isEqual(bytes: Uint8Array, one: number, other: number, length: n
     if (bytes[one + i] !== bytes[other + i]) return false;
   }
   return true;
+}
+
+/**
+ * Refuses `xml:id`. It names an element in the whole document, which for a client is all that its stream
+ * brings: two stanzas of different senders with the same one are an error there.
+ */
+function refuseXmlId(bytes: Uint8Array, start: number): void {
+  if (bytes[start] !== 0x69 || bytes[start + 1] !== 0x64) return;
+  failScan("policy-violation", "an attribute xml:id");
 }
 
 function isXmlPrefix(bytes: Uint8Array, start: number, colon: number): boolean {

@@ -1,3 +1,4 @@
+import { BEGINS_NAME, CONTINUES_NAME, nameClassOf } from "./name_characters.ts";
 import { failScan } from "./scan_failure.ts";
 
 /** Classes of ASCII bytes, one bit each, in `CHAR_CLASS`; bytes above 0x7F have none. */
@@ -57,15 +58,12 @@ export function utf8Step(bytes: Uint8Array, at: number, end: number): number {
   return 4;
 }
 
-/** As `utf8Step`, for a character of a name (XML 1.0 §2.3). */
+/** As `utf8Step`, for a character of a name that every parser reads (see `nameClassOf`). */
 export function nameStep(bytes: Uint8Array, at: number, end: number, isFirst: boolean): number {
   const step = utf8Step(bytes, at, end);
   if (step === 0) return 0;
   const code = codePointAt(bytes, at, step);
-  if (isNameStartCode(code)) return step;
-  const isPart = code === 0xb7 || (code >= 0x300 && code <= 0x36f) ||
-    (code >= 0x203f && code <= 0x2040);
-  if (isFirst || !isPart) {
+  if ((nameClassOf(code) & (isFirst ? BEGINS_NAME : CONTINUES_NAME)) === 0) {
     failScan("not-well-formed", `U+${code.toString(16)} in a name`);
   }
   return step;
@@ -92,14 +90,4 @@ function codePointAt(bytes: Uint8Array, at: number, step: number): number {
   let code = step === 2 ? lead & 0x1f : step === 3 ? lead & 0x0f : lead & 0x07;
   for (let i = 1; i < step; i++) code = (code << 6) | (bytes[at + i]! & 0x3f);
   return code;
-}
-
-/** Code points above ASCII that may begin a name. */
-function isNameStartCode(code: number): boolean {
-  return (code >= 0xc0 && code <= 0x2ff && code !== 0xd7 && code !== 0xf7) ||
-    (code >= 0x370 && code <= 0x1fff && code !== 0x37e) ||
-    code === 0x200c || code === 0x200d ||
-    (code >= 0x2070 && code <= 0x218f) || (code >= 0x2c00 && code <= 0x2fef) ||
-    (code >= 0x3001 && code <= 0xd7ff) || (code >= 0xf900 && code <= 0xfdcf) ||
-    (code >= 0xfdf0 && code <= 0xfffd) || (code >= 0x10000 && code <= 0xeffff);
 }
