@@ -1,5 +1,5 @@
 import { escapeText, escapeValue } from "./escape.ts";
-import { CLIENT_NAMESPACE } from "./namespaces.ts";
+import { CLIENT_NAMESPACE, XML_NAMESPACE } from "./namespaces.ts";
 import { failScan } from "./scan_failure.ts";
 import type { XmlElement } from "./xml_element.ts";
 
@@ -29,9 +29,13 @@ class Writer {
   }
 
   element(element: XmlElement, parentNamespace: string): void {
-    this.#write(`<${element.name}`);
-    if (element.namespace !== parentNamespace) {
-      this.#write(` xmlns='${escapeValue(element.namespace)}'`);
+    // XML Namespaces §3: this namespace has one prefix, and is never the default.
+    const isXml = element.namespace === XML_NAMESPACE;
+    const name = isXml ? `xml:${element.name}` : element.name;
+    const namespace = isXml ? parentNamespace : element.namespace;
+    this.#write(`<${name}`);
+    if (namespace !== parentNamespace) {
+      this.#write(` xmlns='${escapeValue(namespace)}'`);
     }
     let prefixes = 0;
     for (const [name, value] of Object.entries(element.attributes)) {
@@ -53,9 +57,9 @@ class Writer {
     this.#write(">");
     for (const child of element.children) {
       if (typeof child === "string") this.#write(escapeText(child));
-      else this.element(child, element.namespace);
+      else this.element(child, namespace);
     }
-    this.#write(`</${element.name}>`);
+    this.#write(`</${name}>`);
   }
 
   #write(text: string): void {

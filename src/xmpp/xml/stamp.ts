@@ -1,11 +1,10 @@
 import type { SlabAllocator } from "../../base/mod.ts";
+import { rewriteContent } from "./content_rewriter.ts";
 import { encodeAttribute } from "./escape.ts";
 import { CLIENT_NAMESPACE, STREAM_NAMESPACE } from "./namespaces.ts";
-import { parseElement } from "./parse_element.ts";
 import { failScan } from "./scan_failure.ts";
 import type { ScannedElement } from "./scanner_types.ts";
-import { serialize } from "./serialize.ts";
-import { XmlElement, type XmlNode } from "./xml_element.ts";
+import { scanSelfContained } from "./self_contained.ts";
 
 /**
  * Bytes that a stanza may have more than were received, for what is stamped on it and for what it
@@ -13,8 +12,6 @@ import { XmlElement, type XmlNode } from "./xml_element.ts";
  */
 export const MAX_GROWTH_BYTES = 16_384;
 
-const ENCODER = new TextEncoder();
-const DECODER = new TextDecoder();
 const FRAMED_XMLNS = encodeAttribute("xmlns", CLIENT_NAMESPACE);
 
 /** What the server adds to a stanza; each attribute as `encodeAttribute` makes it. */
@@ -44,7 +41,9 @@ export function stampStanza(element: ScannedElement, options: StampOptions): Uin
       failScan("bad-namespace-prefix", "the stream's own namespace inside a stanza");
     }
   }
-  if (element.prefix !== "" || element.namesContentNamespace) return stampTree(element, options);
+  if (element.prefix !== "" || element.namesContentNamespace) {
+    return stampRewritten(element, options);
+  }
 
   const inserted = insertions(element, options);
   for (const { prefix, namespace } of element.inheritedPrefixes) {
@@ -75,7 +74,7 @@ export function stampStanza(element: ScannedElement, options: StampOptions): Uin
     from = removedEnd(element, i);
   }
   copy(out, at, buffer, from, element.end);
-  return out;
+  return element.inheritedPrefixes.length === 0 ? out : checked(out);
 }
 
 /** A self-contained stanza as an RFC 7395 message: with its namespace declared (§3.3.3). */
@@ -132,35 +131,21 @@ function copy(
   return at + end - start;
 }
 
-/**
- * The long way, for a stanza that names the content namespace by a prefix or below its root: every
- * element in it loses its declaration where it can inherit, and says `jabber:client` where it cannot.
- */
-function stampTree(element: ScannedElement, options: StampOptions): Uint8Array {
-  const tree = parseElement(
-    element.buffer.slice(element.start, element.end),
-    element.outerNamespace,
-    element.inheritedPrefixes,
-  );
-  const attributes: Record<string, string> = { ...tree.attributes };
-  if (options.from !== undefined) delete attributes["from"];
-  if (options.replacesTo === true) delete attributes["to"];
-  const text = serialize(
-    renamed(tree.withAttributes(attributes), tree.namespace),
-    CLIENT_NAMESPACE,
-    element.end - element.start + MAX_GROWTH_BYTES,
-  );
-  const stamped = insertions(element, options).map((piece) => DECODER.decode(piece)).join("");
-  const bytes = ENCODER.encode(`<${tree.name}${stamped}${text.slice(tree.name.length + 1)}`);
-  refuseGrowth(element, bytes.length);
-  return options.slab.copy(bytes);
+/** The long way, for a stanza that names the content namespace by a prefix or below its root. */
+function stampRewritten(element: ScannedElement, options: StampOptions): Uint8Array {
+  const removed = new Set<string>();
+  if (options.from !== undefined) removed.add("from");
+  if (options.replacesTo === true) removed.add("to");
+  const bytes = rewriteContent(element, {
+    inserted: insertions(element, options),
+    removed,
+    maxBytes: element.end - element.start + MAX_GROWTH_BYTES,
+  });
+  return options.slab.copy(checked(bytes));
 }
 
-/** Elements of the stream's content namespace under its common name. */
-function renamed(element: XmlElement, contentNamespace: string): XmlElement {
-  const children: XmlNode[] = element.children.map((child) =>
-    typeof child === "string" ? child : renamed(child, contentNamespace)
-  );
-  const namespace = element.namespace === contentNamespace ? CLIENT_NAMESPACE : element.namespace;
-  return new XmlElement(element.name, namespace, element.attributes, children);
+/** The bytes of a stanza that is not as it was read, once they are what a link would accept. */
+function checked(bytes: Uint8Array): Uint8Array {
+  if (scanSelfContained(bytes) !== undefined) return bytes;
+  failScan("not-well-formed", "a stanza whose namespaces cannot be made explicit");
 }

@@ -119,3 +119,10 @@ Deno.test("serialize() and parseElement() are each other's inverse", () => {
     { numRuns: 500 },
   );
 });
+
+Deno.test("serialize() writes elements of the namespace xml with their prefix", () => {
+  for (const text of ["<a><xml:b><c/></xml:b></a>", "<a><b xmlns='urn:b'><xml:c/></b></a>"]) {
+    const tree = parseElement(new TextEncoder().encode(text));
+    assert.equal(serialize(tree), text);
+  }
+});

@@ -1,0 +1,230 @@
+import { textOf } from "./ascii_interner.ts";
+import { encodeAttribute } from "./escape.ts";
+import { defaultNamespace, NamespaceScope } from "./namespace_scope.ts";
+import { CLIENT_NAMESPACE } from "./namespaces.ts";
+import { failScan } from "./scan_failure.ts";
+import type { ScannedElement } from "./scanner_types.ts";
+import { SPAN, TagScanner } from "./tag_scanner.ts";
+
+const LT = 0x3c;
+const GT = 0x3e;
+const SLASH = 0x2f;
+const BANG = 0x21;
+const SPACE = 0x20;
+const CLOSE_BRACKET = 0x5d;
+const XMLNS = "xmlns";
+
+/** Up to this many bytes a loop is faster than a view. */
+const LOOPED_BYTES = 48;
+/** A larger buffer is let go after use. */
+const KEPT_BYTES = 65_536;
+
+/** Scratch: nothing in them is read after the call that filled them. */
+const TAG = new TagScanner();
+const SCOPE = new NamespaceScope();
+
+/** What a rewritten root gets and loses. */
+export interface RootChanges {
+  /** Attributes for the root, each as `encodeAttribute` makes it. */
+  readonly inserted: readonly Uint8Array[];
+  /** Unprefixed attributes of the root to leave out. */
+  readonly removed: ReadonlySet<string>;
+  /** Bytes that the result may have at most. */
+  readonly maxBytes: number;
+}
+
+/** An element whose end tag is still to come. */
+interface OpenElement {
+  /** Default namespaces in force inside it, as it was read and as it is written. */
+  readonly read: string;
+  readonly written: string;
+  /** Where its name as written stands in the source. */
+  readonly nameStart: number;
+  readonly nameEnd: number;
+  readonly losesPrefix: boolean;
+  /** Declarations in force outside it. */
+  readonly declared: number;
+}
+
+/**
+ * Rewrites a stanza that names the content namespace by a prefix or below its root, so that it can
+ * follow any content namespace: elements in it lose prefix and declaration where they can inherit, and
+ * declare `jabber:client` where they cannot. All else stays as it is written. It takes one pass over the
+ * bytes and builds no tree.
+ *
+ * @throws StreamFailure `policy-violation` past `maxBytes`
+ */
+export function rewriteContent(element: ScannedElement, changes: RootChanges): Uint8Array {
+  return new ContentRewriter(element, changes).run();
+}
+
+let scratch = new Uint8Array(4096);
+
+class ContentRewriter {
+  readonly #element: ScannedElement;
+  readonly #bytes: Uint8Array;
+  readonly #changes: RootChanges;
+  readonly #open: OpenElement[] = [];
+  #length = 0;
+  /** Everything in the source before this has been written. */
+  #copied: number;
+
+  constructor(element: ScannedElement, changes: RootChanges) {
+    this.#element = element;
+    this.#bytes = element.buffer;
+    this.#changes = changes;
+    this.#copied = element.start;
+    SCOPE.resume(element.outerNamespace, element.inheritedPrefixes);
+  }
+
+  run(): Uint8Array {
+    const bytes = this.#bytes;
+    let p = this.#startTag(this.#element.start);
+    while (this.#open.length > 0) {
+      p = bytes.indexOf(LT, p);
+      const next = bytes[p + 1];
+      if (next === SLASH) p = this.#endTag(p);
+      else if (next === BANG) p = skipCdata(bytes, p);
+      else p = this.#startTag(p);
+    }
+    this.#copyUpTo(this.#element.end);
+    const result = scratch.slice(0, this.#length);
+    if (scratch.length > KEPT_BYTES) scratch = new Uint8Array(4096);
+    return result;
+  }
+
+  /** Position behind the tag. */
+  #startTag(at: number): number {
+    const bytes = this.#bytes;
+    const after = TAG.scan(bytes, at + 1, this.#element.end, Number.MAX_SAFE_INTEGER);
+    const declared = SCOPE.size;
+    if (TAG.hasPrefixes) SCOPE.enter(bytes, TAG);
+    const parent = this.#open.at(-1);
+    const hasDefault = TAG.xmlnsIndex !== -1;
+    const read = hasDefault
+      ? unified(defaultNamespace(bytes, TAG))
+      : parent?.read ?? unified(this.#element.outerNamespace);
+    const writtenOutside = parent?.written ?? CLIENT_NAMESPACE;
+    const isUnprefixed = TAG.colon === -1;
+    const namespace = isUnprefixed
+      ? read
+      : unified(SCOPE.resolve(textOf(bytes, TAG.nameStart, TAG.colon)));
+    const losesPrefix = !isUnprefixed && namespace === CLIENT_NAMESPACE;
+    let written = writtenOutside;
+    if (isUnprefixed || losesPrefix) written = namespace;
+    else if (hasDefault) written = read;
+
+    const nameStart = losesPrefix ? TAG.colon + 1 : TAG.nameStart;
+    const isAsItIs = parent !== undefined && !losesPrefix && !hasDefault &&
+      written === writtenOutside && (!TAG.hasPrefixes || TAG.count === 0);
+    if (!isAsItIs) {
+      this.#copyUpTo(at + 1);
+      this.#copied = nameStart;
+      this.#copyUpTo(TAG.nameEnd);
+      if (written !== writtenOutside) this.#write(encodeAttribute(XMLNS, written));
+      this.#attributes(parent === undefined);
+      this.#copied = after - (TAG.isEmpty ? 2 : 1);
+    }
+    if (TAG.isEmpty) SCOPE.leave(declared);
+    else this.#open.push({ read, written, nameStart, nameEnd: TAG.nameEnd, losesPrefix, declared });
+    return after;
+  }
+
+  #attributes(isRoot: boolean): void {
+    const bytes = this.#bytes;
+    const { inserted, removed } = this.#changes;
+    if (isRoot) {
+      for (const piece of inserted) this.#write(piece);
+      for (const { prefix, namespace } of this.#element.inheritedPrefixes) {
+        if (!SCOPE.isContent(namespace)) {
+          this.#write(encodeAttribute(`${XMLNS}:${prefix}`, namespace));
+        }
+      }
+    }
+    let declared: Set<string> | undefined;
+    for (let index = 0, at = 0; index < TAG.count; index++, at += SPAN) {
+      if (index === TAG.xmlnsIndex) continue;
+      const start = TAG.spans[at]!;
+      const end = TAG.spans[at + 1]!;
+      const colon = TAG.spans[at + 2]!;
+      if (colon === -1) {
+        if (isRoot && removed.has(textOf(bytes, start, end))) continue;
+      } else {
+        const prefix = textOf(bytes, start, colon);
+        if (prefix === XMLNS) {
+          if (SCOPE.isContent(SCOPE.resolve(textOf(bytes, colon + 1, end)))) continue;
+        } else {
+          const namespace = SCOPE.resolve(prefix);
+          declared ??= new Set();
+          // Its declaration is left out wherever it stood.
+          if (SCOPE.isContent(namespace) && !declared.has(prefix)) {
+            declared.add(prefix);
+            this.#write(encodeAttribute(`${XMLNS}:${prefix}`, namespace));
+          }
+        }
+      }
+      this.#byte(SPACE);
+      this.#copied = start;
+      this.#copyUpTo(TAG.spans[at + 4]! + 1);
+    }
+  }
+
+  /** Position behind the tag. */
+  #endTag(at: number): number {
+    const { nameStart, nameEnd, losesPrefix, declared } = this.#open.pop()!;
+    SCOPE.leave(declared);
+    const after = this.#bytes.indexOf(GT, at) + 1;
+    if (!losesPrefix) return after;
+    this.#copyUpTo(at + 2);
+    this.#copied = nameStart;
+    this.#copyUpTo(nameEnd);
+    this.#copied = after - 1;
+    return after;
+  }
+
+  #copyUpTo(end: number): void {
+    const from = this.#copied;
+    this.#copied = end;
+    const bytes = this.#bytes;
+    if (end - from > LOOPED_BYTES) return this.#write(bytes.subarray(from, end));
+    this.#reserve(end - from);
+    for (let p = from; p < end; p++) scratch[this.#length++] = bytes[p]!;
+  }
+
+  #byte(byte: number): void {
+    this.#reserve(1);
+    scratch[this.#length++] = byte;
+  }
+
+  #write(piece: Uint8Array): void {
+    this.#reserve(piece.length);
+    scratch.set(piece, this.#length);
+    this.#length += piece.length;
+  }
+
+  #reserve(count: number): void {
+    const needed = this.#length + count;
+    const { maxBytes } = this.#changes;
+    if (needed > maxBytes) {
+      failScan("policy-violation", `a stanza that has more than ${maxBytes} bytes as sent`);
+    }
+    if (needed <= scratch.length) return;
+    const larger = new Uint8Array(Math.min(maxBytes, Math.max(needed, scratch.length * 2)));
+    larger.set(scratch.subarray(0, this.#length));
+    scratch = larger;
+  }
+}
+
+/** The content namespace under its one name. */
+function unified(namespace: string): string {
+  return SCOPE.isContent(namespace) ? CLIENT_NAMESPACE : namespace;
+}
+
+/** Position behind the CDATA section that begins at `at`. */
+function skipCdata(bytes: Uint8Array, at: number): number {
+  let p = bytes.indexOf(GT, at);
+  while (bytes[p - 1] !== CLOSE_BRACKET || bytes[p - 2] !== CLOSE_BRACKET) {
+    p = bytes.indexOf(GT, p + 1);
+  }
+  return p + 1;
+}
