@@ -13,9 +13,15 @@ import {
 import { isReservedDomain, resolveTable } from "../distribution/table/mod.ts";
 import { resolveListenerLimits } from "../net/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
-import { DEFAULT_MAX_PENDING_REQUESTS, HostServices } from "../services/mod.ts";
 import { DEFAULT_MAX_REQUEST_BYTES } from "../services/subscriptions/mod.ts";
 import { resolveRequestBounds } from "../storage/mod.ts";
+import type { HostServicesOptions } from "../services/mod.ts";
+import {
+  DEFAULT_MAX_IQ_BYTES,
+  DEFAULT_MAX_IQ_ELEMENTS,
+  DEFAULT_MAX_PENDING_REQUESTS,
+  HostServices,
+} from "../services/mod.ts";
 import {
   DEFAULT_MAX_DIRECTED_PRESENCE,
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
@@ -290,6 +296,16 @@ Deno.test("no component may have a domain that is a key of the session table, an
   assert.ok(!isReservedDomain("echo.example.com"));
 });
 
+function makeServices(bounds: Partial<HostServicesOptions>): void {
+  new HostServices({
+    software: { name: "test", version: "1" },
+    publicDomains: () => Promise.resolve([]),
+    reply: () => {},
+    metrics: new MetricsRegistry(new ManualClock()),
+    ...bounds,
+  });
+}
+
 const EDGE_LIMITS = [
   [
     "max_sessions_per_account",
@@ -301,14 +317,21 @@ const EDGE_LIMITS = [
         maxSessionsPerAccount: max,
       }),
   ],
-  ["max_pending_requests", DEFAULT_MAX_PENDING_REQUESTS, (max: number) =>
-    void new HostServices({
-      software: { name: "test", version: "1" },
-      publicDomains: () => Promise.resolve([]),
-      reply: () => {},
-      metrics: new MetricsRegistry(new ManualClock()),
-      maxPendingRequests: max,
-    })],
+  [
+    "max_pending_requests",
+    DEFAULT_MAX_PENDING_REQUESTS,
+    (max: number) => makeServices({ maxPendingRequests: max }),
+  ],
+  [
+    "max_iq_bytes",
+    DEFAULT_MAX_IQ_BYTES,
+    (max: number) => makeServices({ maxIqBytes: max }),
+  ],
+  [
+    "max_iq_elements",
+    DEFAULT_MAX_IQ_ELEMENTS,
+    (max: number) => makeServices({ maxIqElements: max }),
+  ],
   [
     "max_unauthenticated",
     1000,

@@ -99,6 +99,8 @@ export interface LimitsConfig {
   readonly keptRequestsPerSender: number;
   readonly keptRequestsPerContact: number;
   readonly keptRequestBytes: number;
+  readonly maxIqBytes: number;
+  readonly maxIqElements: number;
   /** Undefined: not limited. */
   readonly connectionsPerAddress: RateConfig | undefined;
   readonly loginsPerAddress: RateConfig | undefined;

@@ -46,6 +46,8 @@ Deno.test("parseConfig() fills in every default", () => {
       keptRequestsPerSender: 100,
       keptRequestsPerContact: 100,
       keptRequestBytes: 4096,
+      maxIqBytes: 65_536,
+      maxIqElements: 1000,
       connectionsPerAddress: { perSec: 100, burst: 1000, maxKeys: 10_000 },
       loginsPerAddress: { perSec: 50, burst: 1000, maxKeys: 10_000 },
       failedLoginsPerAccount: { perSec: 0.2, burst: 30, maxKeys: 10_000 },

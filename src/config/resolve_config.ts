@@ -180,6 +180,8 @@ function resolveLimits(
     keptRequestsPerSender: limits.kept_requests_per_sender,
     keptRequestsPerContact: limits.kept_requests_per_contact,
     keptRequestBytes: limits.kept_request_bytes,
+    maxIqBytes: limits.max_iq_bytes,
+    maxIqElements: limits.max_iq_elements,
     connectionsPerAddress: rate(
       limits.connection_rate_per_address,
       limits.connection_burst_per_address,

@@ -22,7 +22,9 @@ export const LIMITS = z.strictObject({
   max_stanza_bytes: integer(10_000, 16_777_216).default(262_144).describe(
     "bytes of one stanza or stream header from a client or component",
   ),
-  max_depth: integer(8, 1000).default(64).describe("nesting of elements in one stanza"),
+  max_depth: integer(8, 250).default(64).describe(
+    "nesting of elements in one stanza; some clients' parsers read no more than 256 levels",
+  ),
   max_attributes: integer(16, 1000).default(64).describe(
     "attributes of one element, namespace declarations included",
   ),
@@ -74,6 +76,12 @@ export const LIMITS = z.strictObject({
   ),
   kept_request_bytes: integer(256, 262_144).default(4096).describe(
     "bytes of a request that is kept as it came; of a longer one the addresses are",
+  ),
+  max_iq_bytes: integer(1, 16_777_216).default(65_536).describe(
+    "bytes of the payload of a request that the datacenter's own services answer",
+  ),
+  max_iq_elements: integer(1, 1_000_000).default(1000).describe(
+    "elements of such a payload, attributes counted with them",
   ),
   connection_rate_per_address: rate(
     100,

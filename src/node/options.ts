@@ -240,8 +240,11 @@ export function requestBounds(
 /** What the configuration says about requests to the services of the datacenter. */
 export function serviceBounds(
   { limits }: Config,
-): Required<Pick<HostServicesOptions, "maxPendingRequests">> {
-  return { maxPendingRequests: limits.maxPendingRequests };
+): Required<
+  Pick<HostServicesOptions, "maxPendingRequests" | "maxIqBytes" | "maxIqElements">
+> {
+  const { maxPendingRequests, maxIqBytes, maxIqElements } = limits;
+  return { maxPendingRequests, maxIqBytes, maxIqElements };
 }
 
 /** What the configuration says about how often clients and components may do something. */

@@ -41,6 +41,8 @@ kept_requests = 1001
 kept_requests_per_sender = 1002
 kept_requests_per_contact = 1003
 kept_request_bytes = 1004
+max_iq_bytes = 4001
+max_iq_elements = 402
 connection_rate_per_address = 41
 connection_burst_per_address = 42
 login_rate_per_address = 43
@@ -291,7 +293,11 @@ Deno.test("clients, accounts, services and ports get the bounds of the file", ()
   assert.deepEqual(admissionLimits(CONFIG), { maxUnauthenticated: 30, maxPerAddress: 37 });
   assert.deepEqual(clientBounds(CONFIG), { maxDirectedPresence: 39 });
   assert.deepEqual(sessionBounds(CONFIG), { maxSessionsPerAccount: 38 });
-  assert.deepEqual(serviceBounds(CONFIG), { maxPendingRequests: 40 });
+  assert.deepEqual(serviceBounds(CONFIG), {
+    maxPendingRequests: 40,
+    maxIqBytes: 4001,
+    maxIqElements: 402,
+  });
   assert.deepEqual(requestBounds(CONFIG), {
     maxRequests: 1001,
     maxPerSender: 1002,

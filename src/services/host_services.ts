@@ -2,8 +2,18 @@ import type { Clock } from "../base/mod.ts";
 import { describeError, SystemClock } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
-import type { Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
-import { buildStanza, element, errorReply, MAX_ID_BYTES, stanzaElement } from "../xmpp/mod.ts";
+import type { ChildElement, Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  errorReply,
+  hasMoreElements,
+  MAX_ID_BYTES,
+  onlyChild,
+  parseElement,
+  stanzaId,
+  stanzaSource,
+} from "../xmpp/mod.ts";
 import { DiscoInfo } from "./disco_info.ts";
 import type { IsOn } from "./disco_info.ts";
 import type { PublicDomains } from "./disco_items.ts";
@@ -18,6 +28,12 @@ import { SoftwareVersion } from "./software_version.ts";
 
 /** Requests that may wait for their answer at once, unless configured. */
 export const DEFAULT_MAX_PENDING_REQUESTS = 1000;
+
+/** Bytes of a request's payload, unless configured. */
+export const DEFAULT_MAX_IQ_BYTES = 65_536;
+
+/** Elements and attributes of a request's payload, unless configured. */
+export const DEFAULT_MAX_IQ_ELEMENTS = 1000;
 
 /** What the services of a datacenter need. */
 export interface HostServicesOptions {
@@ -38,6 +54,10 @@ export interface HostServicesOptions {
   readonly services?: readonly IqService[];
   /** Requests that may wait for their answer at once; at least 1. @default 1000 */
   readonly maxPendingRequests?: number;
+  /** Bytes of a request's payload; one past it is refused. At least 1. @default 65536 */
+  readonly maxIqBytes?: number;
+  /** Elements and attributes of a request's payload, itself included; at least 1. @default 1000 */
+  readonly maxIqElements?: number;
 }
 
 /**
@@ -61,6 +81,8 @@ export class HostServices {
   readonly #logger: Logger;
   readonly #maxPending: number;
   readonly #isOn: IsOn;
+  readonly #maxIqBytes: number;
+  readonly #maxIqElements: number;
 
   constructor(options: HostServicesOptions) {
     const { hasModule } = options;
@@ -81,12 +103,18 @@ export class HostServices {
     this.#reply = options.reply;
     this.#metrics = new ServiceMetrics(options.metrics);
     this.#logger = options.logger ?? SILENT_LOGGER;
-    this.#maxPending = options.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS;
-    if (!Number.isInteger(this.#maxPending) || this.#maxPending < 1) {
-      throw new RangeError(
-        `Cannot set maxPendingRequests to ${this.#maxPending}: it must be an integer of at least 1`,
-      );
-    }
+    this.#maxPending = atLeastOne(
+      "maxPendingRequests",
+      options.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
+    );
+    this.#maxIqBytes = atLeastOne(
+      "maxIqBytes",
+      options.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES,
+    );
+    this.#maxIqElements = atLeastOne(
+      "maxIqElements",
+      options.maxIqElements ?? DEFAULT_MAX_IQ_ELEMENTS,
+    );
   }
 
   /** Requests that wait for their answer. */
@@ -118,12 +146,18 @@ export class HostServices {
   #handleRequest(stanza: Stanza, type: "get" | "set"): ServiceOutcome {
     const target: IqTarget = stanza.to.localpart === "" ? "host" : "account";
     const isStranger = target === "account" && stanza.from.bare.text !== stanza.to.text;
-    const request = this.#tryParse(stanza, target);
-    if (request === undefined) return this.#count("bad-request");
-    const { payload } = request;
-    const service = this.#services.get(serviceKey(type, payload.name, payload.namespace));
+    const found = this.#findPayload(stanza);
+    if (found === undefined) return this.#count("bad-request");
+    const service = this.#services.get(serviceKey(type, found.name, found.namespace));
     if (service === undefined || !service.targets.includes(target)) return this.#refuse();
     if (!this.#isOn(service, stanza.to.domainpart)) return this.#refuse();
+    if (this.#isTooLarge(found)) return this.#count("policy-violation");
+    const payload = this.#tryParse(found);
+    if (payload === undefined) return this.#count("bad-request");
+    const id = stanzaId(stanza);
+    // Our own streams let no longer one through; another datacenter's might.
+    if (id !== undefined && id.length > MAX_ID_BYTES) return this.#count("bad-request");
+    const request = { stanza, id, target, payload };
     if (isStranger) return this.#answerStranger(service, request);
     if (this.#pending.size >= this.#maxPending) return this.#count("resource-constraint");
     this.#ask(service, request);
@@ -148,15 +182,24 @@ export class HostServices {
   }
 
   /** Undefined unless the IQ holds exactly one element (RFC 6120 §8.2.3). */
-  #tryParse(stanza: Stanza, target: IqTarget): IqRequest | undefined {
+  #findPayload({ bytes }: Stanza): ChildElement | undefined {
+    return this.#tryRead(() => onlyChild(stanzaSource(bytes)));
+  }
+
+  /** True for a payload of which no tree is made: that costs a hundred times as much as looking for it. */
+  #isTooLarge(payload: ChildElement): boolean {
+    return payload.end - payload.start > this.#maxIqBytes ||
+      hasMoreElements(payload, this.#maxIqElements);
+  }
+
+  #tryParse({ bytes, start, end, defaultNamespace, prefixes }: ChildElement) {
+    const payload = bytes.subarray(start, end);
+    return this.#tryRead(() => parseElement(payload, defaultNamespace, prefixes));
+  }
+
+  #tryRead<Result>(read: () => Result | undefined): Result | undefined {
     try {
-      const iq = stanzaElement(stanza);
-      const [payload, ...surplus] = iq.elements;
-      if (payload === undefined || surplus.length > 0) return undefined;
-      const id = iq.attribute("id");
-      // Our own streams let no longer one through; another datacenter's might.
-      if (id !== undefined && id.length > MAX_ID_BYTES) return undefined;
-      return { stanza, id, target, payload };
+      return read();
     } catch (thrown) {
       // Our own streams let nothing like this through; another datacenter's might.
       this.#logger.warn("services.unreadable", { error: describeError(thrown) });
@@ -216,4 +259,9 @@ export class HostServices {
 
 function serviceKey(type: string, name: string, namespace: string): string {
   return `${type} {${namespace}}${name}`;
+}
+
+function atLeastOne(name: string, value: number): number {
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new RangeError(`Cannot set ${name} to ${value}: it must be an integer of at least 1`);
 }

@@ -39,6 +39,8 @@ class Setup {
     readonly hasModule?: (host: string, module: ServiceModule) => boolean;
     readonly services?: readonly IqService[];
     readonly maxPendingRequests?: number;
+    readonly maxIqBytes?: number;
+    readonly maxIqElements?: number;
   } = {}) {
     this.services = new HostServices({
       software: { name: "Causeway", version: "1.2.3" },
@@ -298,6 +300,41 @@ Deno.test("HostServices.handle() holds maxPendingRequests and refuses the next o
   strictEqual(setup.replies.length, 2);
   strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
   await setup.services.close();
+});
+
+Deno.test("HostServices.handle() makes no tree of a payload past its bounds", () => {
+  const ofBytes = (bytes: number) => `<ping xmlns='urn:xmpp:ping'>${"x".repeat(bytes - 35)}</ping>`;
+  const ofElements = (elements: number) =>
+    `<ping xmlns='urn:xmpp:ping'>${"<a b='c'/>".repeat((elements - 2) / 2)}</ping>`;
+  const rows: [string, ServiceOutcome][] = [
+    [ofBytes(400), "delivered"],
+    [ofBytes(401), "policy-violation"],
+    [ofElements(20), "delivered"],
+    [ofElements(22), "policy-violation"],
+    ["<a/>".repeat(10_000), "bad-request"],
+    [`<x xmlns='urn:x'>${"<a/>".repeat(10_000)}</x>`, "service-unavailable"],
+  ];
+  for (const [payload, outcome] of rows) {
+    const setup = new Setup({ maxIqBytes: 400, maxIqElements: 21 });
+    strictEqual(setup.handle("iq", "get", payload), outcome, payload.slice(0, 40));
+    strictEqual(setup.metrics.refused.value, outcome === "delivered" ? 0 : 1);
+  }
+});
+
+Deno.test("HostServices.handle() finds a payload by its namespace, however that is written", () => {
+  const rows: [string, ServiceOutcome][] = [
+    ["<p:ping xmlns:p='urn:xmpp:ping'/>", "delivered"],
+    [
+      "text <![CDATA[<a/>]]><ping xmlns='urn:xmpp:ping' a='>'><b c='/>'><d/></b></ping>",
+      "delivered",
+    ],
+    ["<ping xmlns='urn:xmpp:ping'/><a/>", "bad-request"],
+    ["<p:ping xmlns:p='urn:p'/>", "service-unavailable"],
+    ["<ping/>", "service-unavailable"],
+  ];
+  for (const [payload, outcome] of rows) {
+    strictEqual(new Setup().handle("iq", "get", payload), outcome, payload);
+  }
 });
 
 Deno.test("HostServices.close() waits for the answers under way", async () => {

@@ -16,7 +16,7 @@ import { failedXml, handledTooHighContent, resumedXml, SM_NAMESPACE } from "../s
 import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
 import type { Stanza, StanzaKind } from "../stanza.ts";
 import { stanzaId } from "../stanza_attributes.ts";
-import { buildStanza, stanzaElement } from "../stanza_builder.ts";
+import { buildStanza } from "../stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StanzaContext } from "../stanza_parser.ts";
@@ -26,6 +26,7 @@ import type { StanzaMeter } from "../stream/edge_rates.ts";
 import type { SessionWiring } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
+import { findChild, stanzaSource } from "../xml/child_elements.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import { element } from "../xml/xml_element.ts";
@@ -482,7 +483,9 @@ export class C2sSession extends StreamSession<C2sContext>
   /** RFC 3921 §3: answered at once, as a session is what the client already has. */
   #isSessionRequest(stanza: Stanza): boolean {
     if (stanza.to !== this.jid.bare && stanza.to.text !== this.jid.domainpart) return false;
-    if (stanzaElement(stanza).child("session", SESSION_NAMESPACE) === undefined) return false;
+    if (findChild(stanzaSource(stanza.bytes), "session", SESSION_NAMESPACE) === undefined) {
+      return false;
+    }
     const id = stanzaId(stanza) ?? "";
     this.send(
       buildStanza(element("iq", { type: "result", id }), { from: this.jid.bare, to: this.jid }),

@@ -1,5 +1,9 @@
 import type { Stanza } from "../stanza.ts";
-import { stanzaElement } from "../stanza_builder.ts";
+import { directText, findChild, stanzaSource } from "../xml/child_elements.ts";
+import { CLIENT_NAMESPACE } from "../xml/namespaces.ts";
+
+/** A `<priority/>` of more bytes is none: an integer from −128 to 127 has four characters. */
+const MAX_PRIORITY_BYTES = 1024;
 
 /**
  * The priority in an available presence (RFC 6121 §4.7.2.3), 0 without one.
@@ -7,8 +11,10 @@ import { stanzaElement } from "../stanza_builder.ts";
  * @returns undefined when it is no integer from −128 to 127
  */
 export function readPriority(presence: Stanza): number | undefined {
-  const text = stanzaElement(presence).child("priority")?.text.trim();
-  if (text === undefined) return 0;
+  const child = findChild(stanzaSource(presence.bytes), "priority", CLIENT_NAMESPACE);
+  if (child === undefined) return 0;
+  if (child.end - child.start > MAX_PRIORITY_BYTES) return undefined;
+  const text = directText(child).trim();
   if (!/^[+-]?\d{1,3}$/.test(text)) return undefined;
   const priority = Number(text);
   return priority >= -128 && priority <= 127 ? priority : undefined;

@@ -2,9 +2,8 @@ import { parseHandled } from "../sm/counter.ts";
 import { SM_NAMESPACE } from "../sm/sm_xml.ts";
 import { MAX_ID_BYTES } from "../stanza_attributes.ts";
 import { stanzaKind } from "../stanza_parser.ts";
-import { parseElement } from "../xml/parse_element.ts";
+import { directText, findChild, scannedSource } from "../xml/child_elements.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
-import type { XmlElement } from "../xml/xml_element.ts";
 import { BIND_NAMESPACE, CLIENT_NAMESPACE, SASL_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
 import type { NegotiationEvent } from "./negotiation_state.ts";
 
@@ -12,6 +11,9 @@ const LT = 0x3c;
 const GT = 0x3e;
 const AMP = 0x26;
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Bytes of `<resource/>` at most: 1023 as references, and more. The server may choose another (§7.7.1). */
+const MAX_RESOURCE_BYTES = 16_384;
 
 /** What an element that came in before a resource was bound means. */
 export function readNegotiationEvent(element: ScannedElement): NegotiationEvent {
@@ -28,20 +30,11 @@ export function readNegotiationEvent(element: ScannedElement): NegotiationEvent 
       };
     case CLIENT_NAMESPACE:
       return element.name === "iq" && element.attribute("type") === "set"
-        ? readBind(treeOf(element))
+        ? readBind(element)
         : { kind: stanzaKind(element) === undefined ? "foreign" : "stanza" };
     default:
       return { kind: "foreign" };
   }
-}
-
-/** The element as a tree; for the few that the edge itself understands. */
-export function treeOf(element: ScannedElement): XmlElement {
-  return parseElement(
-    element.buffer.slice(element.start, element.end),
-    element.namespace,
-    element.inheritedPrefixes,
-  );
 }
 
 /**
@@ -57,9 +50,9 @@ export function plainTextOf(element: ScannedElement): string {
   if (tagEnd === end - 1) return ""; // <auth/>
   const textEnd = buffer.lastIndexOf(LT, end - 1);
   const content = buffer.subarray(tagEnd + 1, textEnd);
-  // Only a reference makes the text another than what is written; with no element it is cheap to expand.
+  // Only a reference makes the text another than what is written.
   return content.includes(AMP) && !content.includes(LT)
-    ? treeOf(element).text
+    ? directText(scannedSource(element))
     : UTF8.decode(content);
 }
 
@@ -83,16 +76,18 @@ function readSasl(element: ScannedElement): NegotiationEvent {
   }
 }
 
-/** RFC 6120 §7.6, §7.7; an empty resource is as good as none. */
-function readBind(iq: XmlElement): NegotiationEvent {
-  const bind = iq.child("bind", BIND_NAMESPACE);
+/** RFC 6120 §7.6, §7.7; an empty resource is as good as none, and so is one that no JID can have. */
+function readBind(iq: ScannedElement): NegotiationEvent {
+  const bind = findChild(scannedSource(iq), "bind", BIND_NAMESPACE);
   if (bind === undefined) return { kind: "stanza" };
-  const resource = bind.child("resource")?.text;
+  const resource = findChild(bind, "resource", BIND_NAMESPACE);
+  const isTooLong = resource !== undefined && resource.end - resource.start > MAX_RESOURCE_BYTES;
+  const text = resource === undefined || isTooLong ? "" : directText(resource);
   const iqId = iq.attribute("id") ?? "";
   if (iqId.length > MAX_ID_BYTES) return { kind: "stanza" }; // the answer would repeat it
   return {
     kind: "bind",
     iqId,
-    resource: resource === "" ? undefined : resource,
+    resource: text === "" ? undefined : text,
   };
 }

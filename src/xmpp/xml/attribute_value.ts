@@ -16,18 +16,40 @@ export function decodeValue(bytes: Uint8Array, start: number, end: number): stri
   return textOf(bytes, start, end);
 }
 
+/** Character data as it reads: references expanded, every line end a line feed (XML 1.0 §2.11). */
+export function decodeText(bytes: Uint8Array, start: number, end: number): string {
+  return expand(bytes, start, end, lineEnds);
+}
+
+/** The text of a CDATA section, in which nothing is a reference. */
+export function decodeCdata(bytes: Uint8Array, start: number, end: number): string {
+  return lineEnds(textOf(bytes, start, end));
+}
+
 function decodeSlowly(bytes: Uint8Array, start: number, end: number): string {
+  return expand(bytes, start, end, spaced);
+}
+
+/** Expands references; what stands between them is given to `normalise`. */
+function expand(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  normalise: (text: string) => string,
+): string {
   let value = "";
   let plainFrom = start;
-  for (let i = start; i < end; i++) {
-    if (bytes[i] !== AMP) continue;
-    value += spaced(textOf(bytes, plainFrom, i));
+  for (let i = bytes.indexOf(AMP, start); i !== -1 && i < end; i = bytes.indexOf(AMP, i)) {
+    value += normalise(textOf(bytes, plainFrom, i));
     const semicolon = bytes.indexOf(SEMICOLON, i);
     value += expandReference(bytes, i + 1, semicolon);
-    plainFrom = semicolon + 1;
-    i = semicolon;
+    plainFrom = i = semicolon + 1;
   }
-  return value + spaced(textOf(bytes, plainFrom, end));
+  return value + normalise(textOf(bytes, plainFrom, end));
+}
+
+function lineEnds(text: string): string {
+  return text.replace(/\r\n?/g, "\n");
 }
 
 /** A line end, however written, is one space (XML 1.0 §2.11 and §3.3.3). */
