@@ -167,10 +167,9 @@ class ChildWalk {
     if (colon === -1) return declaredDefault(bytes, CHILD) ?? this.#defaultNamespace;
     const prefix = textOf(bytes, nameStart, colon);
     if (prefix === "xml") return XML_NAMESPACE;
-    for (const binding of [...declaredPrefixes(bytes, CHILD), ...this.#prefixes]) {
-      if (binding.prefix === prefix) return binding.namespace;
-    }
-    return "";
+    const isIt = (binding: NamespaceBinding) => binding.prefix === prefix;
+    const own = CHILD.count === 0 ? undefined : declaredPrefixes(bytes, CHILD).find(isIt);
+    return (own ?? this.#prefixes.find(isIt))?.namespace ?? "";
   }
 
   child(): ChildElement {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { SlabAllocator } from "../../base/mod.ts";
+import { costRatio } from "./_cost_ratio.ts";
 import { WORST_STANZAS, type WorstStanza } from "./_worst_stanzas.ts";
 import { stampStanza } from "./stamp.ts";
 import { StreamScanner } from "./stream_scanner.ts";
@@ -10,8 +11,6 @@ const LARGE_BYTES = 131_072;
 const SMALL_COUNT = 8;
 /** In linear time this is near 1, in quadratic time near `SMALL_COUNT`. */
 const MOST = 3;
-/** Measured anew so often before it counts: others have the processor too. */
-const ROUNDS = 40;
 
 /** Reads and stamps stanzas in a stream of its own. */
 function reader(header = ""): (stanza: Uint8Array) => void {
@@ -27,28 +26,19 @@ function reader(header = ""): (stanza: Uint8Array) => void {
   return (stanza) => scanner.push(stanza);
 }
 
-/** What a large stanza costs, as a multiple of as many bytes in small ones; the least seen. */
-function costRatio({ header, text }: WorstStanza): number {
+/** What a large stanza costs, as a multiple of as many bytes in small ones. */
+function sizeRatio({ header, text }: WorstStanza): number {
   const read = reader(header);
   const large = ENCODER.encode(text(LARGE_BYTES));
   const small = ENCODER.encode(text(LARGE_BYTES / SMALL_COUNT));
-  let largeMs = Infinity;
-  let smallMs = Infinity;
-  for (let round = 0; round < ROUNDS; round++) {
-    const startedMs = performance.now();
+  return costRatio(() => read(large), () => {
     for (let i = 0; i < SMALL_COUNT; i++) read(small);
-    const betweenMs = performance.now();
-    read(large);
-    smallMs = Math.min(smallMs, betweenMs - startedMs);
-    largeMs = Math.min(largeMs, performance.now() - betweenMs);
-    if (round > 0 && largeMs < smallMs * MOST) break;
-  }
-  return largeMs / smallMs;
+  }, MOST);
 }
 
 for (const stanza of WORST_STANZAS) {
   Deno.test(`StreamScanner reads ${stanza.what} in linear time`, () => {
-    const ratio = costRatio(stanza);
+    const ratio = sizeRatio(stanza);
     assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as the same bytes in small stanzas`);
   });
 }

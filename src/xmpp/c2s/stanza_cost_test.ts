@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { SlabAllocator } from "../../base/mod.ts";
+import { parseJid } from "../jid_parser.ts";
+import type { Stanza } from "../stanza.ts";
+import { stanzaFrom, stanzaKind } from "../stanza_parser.ts";
+import { readNegotiationEvent } from "../stream/negotiation_reader.ts";
+import { costRatio } from "../xml/_cost_ratio.ts";
+import { directText, findChild, scannedSource, stanzaSource } from "../xml/child_elements.ts";
+import { FrameScanner } from "../xml/frame_scanner.ts";
+import type { ScannedElement } from "../xml/scanner_types.ts";
+import { frameStanza } from "../xml/stamp.ts";
+import { StreamScanner } from "../xml/stream_scanner.ts";
+import { readPriority } from "./priority.ts";
+
+/** Of the largest stanza that the default lets through. */
+const BYTES = 262_000;
+/** A tree costs 20 to 45 times what the scan of the bytes does; a second and third pass are below 5. */
+const MOST = 12;
+
+const ENCODER = new TextEncoder();
+const SLAB = new SlabAllocator();
+const ALICE = parseJid("alice@example.com/desk");
+const CONTEXT = { slab: SLAB, from: ALICE, defaultTo: ALICE.bare };
+
+function filled(open: string, unit: string, close: string): Uint8Array {
+  const count = Math.floor((BYTES - open.length - close.length) / unit.length);
+  return ENCODER.encode(open + unit.repeat(count) + close);
+}
+
+function scanner(contentNamespace: string, take: (element: ScannedElement) => void) {
+  const stream = new StreamScanner({ streamOpened() {}, element: take, streamClosed() {} });
+  stream.push(ENCODER.encode(
+    `<s:stream xmlns='${contentNamespace}' xmlns:s='http://etherx.jabber.org/streams'>`,
+  ));
+  return (bytes: Uint8Array) => stream.push(bytes);
+}
+
+function stanzaOf(element: ScannedElement): Stanza {
+  return stanzaFrom(element, stanzaKind(element)!, CONTEXT) as Stanza; // all here are accepted
+}
+
+/** A way that a stanza takes, and the stanza that costs most there. */
+interface Path {
+  readonly what: string;
+  readonly bytes: Uint8Array;
+  readonly contentNamespace?: string;
+  take(element: ScannedElement): void;
+}
+
+function prefixes(count: number): string {
+  return Array.from({ length: count }, (_, i) => ` xmlns:p${i}='urn:p${i}'`).join("");
+}
+
+const TO = "to='bob@example.com'";
+const SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
+const BIND = "urn:ietf:params:xml:ns:xmpp-bind";
+
+const PATHS: readonly Path[] = [
+  {
+    what: "presence",
+    bytes: filled("<presence>", "<a/>", "</presence>"),
+    take: (element) => assert.equal(readPriority(stanzaOf(element)), 0),
+  },
+  {
+    what: "presence whose children have the name that is looked for",
+    bytes: filled(`<presence${prefixes(60)}>`, "<p59:priority/>", "</presence>"),
+    take: (element) => assert.equal(readPriority(stanzaOf(element)), 0),
+  },
+  {
+    what: "an IQ to oneself that might ask for a session",
+    bytes: filled("<iq type='set' id='a'><query xmlns='a'>", "<a/>", "</query></iq>"),
+    take: (element) =>
+      assert.equal(findChild(stanzaSource(stanzaOf(element).bytes), "session", "s"), undefined),
+  },
+  {
+    what: "a message whose root is rewritten",
+    bytes: filled(`<c:message xmlns:c='jabber:client' ${TO}>`, "<a/>", "</c:message>"),
+    take: stanzaOf,
+  },
+  {
+    what: "a message in which every element is rewritten",
+    bytes: filled(`<c:message xmlns:c='jabber:client' ${TO}>`, "<c:a/>", "</c:message>"),
+    take: stanzaOf,
+  },
+  {
+    what: "a component's message that is rewritten",
+    contentNamespace: "jabber:component:accept",
+    bytes: filled(`<message xmlns:c='jabber:component:accept' ${TO}>`, "<a/>", "<c:a/></message>"),
+    take: stanzaOf,
+  },
+  {
+    what: "a request to bind",
+    bytes: filled(`<iq type='set' id='a'><bind xmlns='${BIND}'>`, "<a/>", "</bind></iq>"),
+    take: readNegotiationEvent,
+  },
+  {
+    what: "SASL",
+    bytes: filled(`<auth xmlns='${SASL}' mechanism='PLAIN'>`, "<a/>", "</auth>"),
+    take: readNegotiationEvent,
+  },
+  {
+    what: "a component's handshake",
+    contentNamespace: "jabber:component:accept",
+    bytes: filled("<handshake>", "<a/>", "</handshake>"),
+    take: (element) => assert.equal(directText(scannedSource(element)), ""),
+  },
+];
+
+const MESSAGE = filled(`<message ${TO}>`, "<a/>", "</message>");
+
+for (const { what, bytes, take, contentNamespace = "jabber:client" } of PATHS) {
+  Deno.test(`${what} costs a few passes over its bytes and no tree`, () => {
+    const read = scanner(contentNamespace, take);
+    const plain = scanner("jabber:client", stanzaOf);
+    const ratio = costRatio(() => read(bytes), () => plain(MESSAGE), MOST);
+    assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as a message of as many bytes`);
+  });
+}
+
+Deno.test("a message over a WebSocket costs a few passes over its bytes and no tree", () => {
+  const open = `<c:message xmlns:c='jabber:client' xmlns='jabber:client' ${TO}>`;
+  const bytes = filled(open, "<a/>", "</c:message>");
+  const frames = new FrameScanner();
+  const plain = scanner("jabber:client", stanzaOf);
+  const ratio = costRatio(
+    () => frameStanza(stanzaOf(frames.scan(bytes)).bytes),
+    () => plain(MESSAGE),
+    MOST,
+  );
+  assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as a message of as many bytes`);
+});
