@@ -38,6 +38,7 @@ export const TEST_NEEDS: readonly Need[] = [
   program("profanity", "profanity-light"),
   program("mcabber", "mcabber"),
   program("tmux", "tmux"),
+  pythonModule("lxml", "python3-lxml"),
 ];
 
 /** Decides what to do about `missing`. */

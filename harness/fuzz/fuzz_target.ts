@@ -11,6 +11,19 @@ export interface FuzzTarget {
    * @param chance numbers in [0, below), for what the input does not say, such as where it is cut
    */
   run(input: Uint8Array, chance: (below: number) => number): void;
+  /**
+   * Holds what `run` has put aside since the last call against references in other processes, many at
+   * once. Rejects when a reference is not there.
+   */
+  settle?(): Promise<BatchFinding | undefined>;
+  /** Ends those processes; `settle` may start them anew. */
+  close?(): Promise<void>;
+}
+
+/** Something that does not hold of an input that `run` has taken. */
+export interface BatchFinding {
+  readonly input: Uint8Array;
+  readonly problem: string;
 }
 
 /** A target that is a running node: its inputs go over sockets. */

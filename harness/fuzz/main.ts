@@ -56,7 +56,11 @@ async function main(args: readonly string[]): Promise<number> {
   for (const target of options.targets) {
     const { seed, minutes } = options;
     const run = { target, seed, durationMs: minutes * 60_000 };
-    const { runs, finding } = target in LIVE_TARGETS ? await runLive(run) : await runInProcess(run);
+    const fuzzed = target in LIVE_TARGETS
+      ? await runLive(run)
+      : await runInProcess(run).catch(explain);
+    if (fuzzed === undefined) return 2;
+    const { runs, finding } = fuzzed;
     if (finding === undefined) {
       console.log(`${target}: ${runs} inputs in ${minutes} min, seed ${seed}: nothing found`);
       continue;
@@ -66,6 +70,10 @@ async function main(args: readonly string[]): Promise<number> {
     for (const path of await keepFinding(target, finding.inputs)) console.log(`  input: ${path}`);
   }
   return findings === 0 ? 0 : 1;
+}
+
+function explain(thrown: unknown): undefined {
+  console.error(thrown instanceof Error ? thrown.message : String(thrown));
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));

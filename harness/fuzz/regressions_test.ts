@@ -6,7 +6,6 @@ for (const name of Object.keys(SUBJECTS)) {
 }
 
 for (const target of TARGETS) {
-  Deno.test(`fuzz target ${target.name} takes its seeds`, () => {
-    replay(target, target.seeds().map((input, i) => ({ file: `seed ${i}`, input })));
-  });
+  Deno.test(`fuzz target ${target.name} takes its seeds`, () =>
+    replay(target, target.seeds().map((input, i) => ({ file: `seed ${i}`, input }))));
 }

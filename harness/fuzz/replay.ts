@@ -31,21 +31,27 @@ export async function replayKept(
   { subject = SUBJECTS[name]!, corpus = CORPUS }: ReplayOptions = {},
 ): Promise<void> {
   const kept = await readKept(name, corpus);
-  if (typeof subject !== "function") return replay(subject, kept);
+  if (typeof subject !== "function") return await replay(subject, kept);
   if (kept.length > 0) await replayLive(subject, kept);
 }
 
 /** Cuts each input in several ways, the same each time. */
-export function replay(target: FuzzTarget, kept: readonly KeptInput[]): void {
-  for (const { file, input } of kept) {
-    for (let seed = 0; seed < CUTS; seed++) {
-      const random = new SeededRandom(seed);
-      try {
-        target.run(input, (below) => Math.floor(random.unit() * below));
-      } catch (thrown) {
-        throw new Error(`${file}, seed ${seed}`, { cause: thrown });
+export async function replay(target: FuzzTarget, kept: readonly KeptInput[]): Promise<void> {
+  try {
+    for (const { file, input } of kept) {
+      for (let seed = 0; seed < CUTS; seed++) {
+        const random = new SeededRandom(seed);
+        try {
+          target.run(input, (below) => Math.floor(random.unit() * below));
+        } catch (thrown) {
+          throw new Error(`${file}, seed ${seed}`, { cause: thrown });
+        }
       }
+      const finding = await target.settle?.();
+      if (finding !== undefined) throw new Error(`${file}: ${finding.problem}`);
     }
+  } finally {
+    await target.close?.();
   }
 }
 

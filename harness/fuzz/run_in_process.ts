@@ -34,7 +34,10 @@ const START_MS = 20_000;
 const MAX_RSS_BYTES = 1_500_000_000;
 const LOOK_MS = 250;
 
-/** Fuzzes a target in a Web Worker, which a watchdog here ends when it hangs or grows. */
+/**
+ * Fuzzes a target in a Web Worker, which a watchdog here ends when it hangs or grows. Rejects when the
+ * target lacks what it compares with.
+ */
 export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
   const current = new SharedArrayBuffer(CURRENT_BYTES);
   const plan: FuzzPlan = {
@@ -46,10 +49,15 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   let runs = 0;
   let problem: string | undefined;
+  let failure: string | undefined;
   const startMs = performance.now();
   /** A busy machine may not let the worker run for long: what counts is what it has spent. */
   let alive = { untilCpuMs: cpuMs() + START_MS, untilMs: startMs + MAX_SILENT_MS };
   worker.onmessage = ({ data }: MessageEvent<FuzzWord>) => {
+    if (data.kind === "failed") {
+      failure = data.problem;
+      return;
+    }
     runs = data.runs;
     alive = { untilCpuMs: cpuMs() + MAX_RUN_MS, untilMs: performance.now() + MAX_SILENT_MS };
     if (data.kind === "finding") problem = data.problem;
@@ -59,7 +67,9 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
     problem ??= `the worker failed: ${event.message}`;
   };
   worker.postMessage(plan);
-  while (problem === undefined && performance.now() - startMs < run.durationMs) {
+  while (
+    problem === undefined && failure === undefined && performance.now() - startMs < run.durationMs
+  ) {
     await delay(LOOK_MS);
     const rssBytes = Deno.memoryUsage().rss;
     if (cpuMs() > alive.untilCpuMs || performance.now() > alive.untilMs) {
@@ -67,6 +77,7 @@ export async function runInProcess(run: FuzzRun): Promise<FuzzResult> {
     } else if (rssBytes > MAX_RSS_BYTES) problem ??= `the process has grown to ${rssBytes} bytes`;
   }
   worker.terminate();
+  if (failure !== undefined) throw new Error(failure);
   if (problem === undefined) return { runs, finding: undefined };
   const length = new Uint32Array(current, 0, 1)[0]!;
   return { runs, finding: { problem, inputs: [new Uint8Array(current, 4, length).slice()] } };

@@ -20,12 +20,15 @@ function fuzz(plan: FuzzPlan): void {
   const chance = (below: number): number => mutator.below(below);
   let runs = 0;
   const say = (word: FuzzWord): void => self.postMessage(word);
-  const slice = (): void => {
+  const showCurrent = (input: Uint8Array): void => {
+    length[0] = input.length;
+    bytes.set(input);
+  };
+  const slice = async (): Promise<void> => {
     const endMs = performance.now() + SLICE_MS;
     do {
       const input = inputs.next().value;
-      length[0] = input.length;
-      bytes.set(input);
+      showCurrent(input);
       try {
         target.run(input, chance);
       } catch (thrown) {
@@ -34,8 +37,20 @@ function fuzz(plan: FuzzPlan): void {
       }
       runs++;
     } while (performance.now() < endMs);
+    say({ kind: "progress", runs }); // the references have their own time
+    const finding = await target.settle?.();
+    if (finding !== undefined) {
+      showCurrent(finding.input);
+      return say({ kind: "finding", runs, problem: finding.problem });
+    }
     say({ kind: "progress", runs });
-    setTimeout(slice, 0); // lets the worker be ended
+    setTimeout(runSlice, 0); // lets the worker be ended
   };
-  slice();
+  const runSlice = (): void => {
+    slice().catch((thrown) => {
+      const problem = thrown instanceof Error ? thrown.message : String(thrown);
+      say({ kind: "failed", problem });
+    });
+  };
+  runSlice();
 }

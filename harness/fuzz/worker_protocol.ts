@@ -10,10 +10,14 @@ export interface FuzzPlan {
   readonly current: SharedArrayBuffer;
 }
 
-/** What a fuzzing worker tells: how far it is, or what it found, which is its last word. */
+/**
+ * What a fuzzing worker tells: how far it is; or what it found, or that it cannot go on, which is its last
+ * word.
+ */
 export type FuzzWord =
   | { readonly kind: "progress"; readonly runs: number }
-  | { readonly kind: "finding"; readonly runs: number; readonly problem: string };
+  | { readonly kind: "finding"; readonly runs: number; readonly problem: string }
+  | { readonly kind: "failed"; readonly problem: string };
 
 /** Room for one input and its length. */
 export const CURRENT_BYTES = 65_536 + 4;
