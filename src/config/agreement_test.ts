@@ -399,6 +399,8 @@ for (
     ["moved_check_ms", "movedCheckMs"],
     ["end_hold_ms", "endHoldMs"],
     ["stale_h.max_items", "maxStaleH"],
+    ["stream_ends_max", "maxStreamEnds"],
+    ["suspect_within_ms", "suspectWithinMs"],
   ] as const
 ) {
   Deno.test(`mod_stream_management.${option} takes what a session takes, and nothing past it`, () => {

@@ -234,6 +234,9 @@ export interface StreamManagementConfig {
   readonly ackHoldMs: number;
   readonly endHoldMs: number;
   readonly movedCheckMs: number;
+  /** 0: a stanza is never given up. */
+  readonly maxStreamEnds: number;
+  readonly suspectWithinMs: number;
   /** 0: nothing is remembered of sessions that are over. */
   readonly staleHMs: number;
   readonly maxStaleH: number;

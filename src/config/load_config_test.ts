@@ -148,6 +148,8 @@ Deno.test("parseConfig() fills in every default", () => {
       ackHoldMs: 5000,
       endHoldMs: 500,
       movedCheckMs: 5000,
+      maxStreamEnds: 3,
+      suspectWithinMs: 2000,
       staleHMs: 3_600_000,
       maxStaleH: 100_000,
     },

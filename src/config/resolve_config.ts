@@ -265,6 +265,8 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
     ackHoldMs: module.ack_hold_ms,
     endHoldMs: module.end_hold_ms,
     movedCheckMs: module.moved_check_ms,
+    maxStreamEnds: module.stream_ends_max,
+    suspectWithinMs: module.suspect_within_ms,
     staleHMs: module.stale_h.enabled ? module.stale_h.geriatric * 1000 : 0,
     maxStaleH: module.stale_h.max_items,
   };

@@ -183,6 +183,14 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     "time in milliseconds between looks whether the user of a session that keeps stanzas, and whose " +
       "client says nothing, is in another datacenter by now",
   ),
+  stream_ends_max: z.int().min(0).max(1_000).default(3).describe(
+    "streams of its recipient that a stanza may end before it is given up and its sender gets an error; " +
+      "0: it is sent again each time",
+  ),
+  suspect_within_ms: z.int().min(0).max(60_000).default(2_000).describe(
+    "time in milliseconds after a stanza was sent alone in which the end of the connection counts as " +
+      "its doing, where the client gives no reason",
+  ),
   stale_h: z.strictObject({
     enabled: z.boolean().default(true).describe(
       "tells a client that comes too late how many of its stanzas were handled",

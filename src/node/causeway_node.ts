@@ -265,6 +265,9 @@ export class CausewayNode {
         // What the session itself had to say to its client is nobody else's.
         if (delivery instanceof Envelope) this.#router.reroute(delivery, mayBeRepeat);
       },
+      giveUp: (delivery) => {
+        if (delivery instanceof Envelope) this.#router.giveUp(delivery);
+      },
       hasMoved: async (jid) => {
         if (jid.domainpart !== globalHost) return false; // they are here or nowhere
         this.#table.forget(jid); // what was known a moment ago is not asked for

@@ -123,6 +123,8 @@ resume_elsewhere_max = 19
 ack_hold_ms = 68
 end_hold_ms = 321
 moved_check_ms = 123
+stream_ends_max = 7
+suspect_within_ms = 456
 stale_h = { geriatric = 69, max_items = 20 }
 `);
 
@@ -341,6 +343,8 @@ Deno.test("managementOptions() gives stream management the times and bounds of t
     ackHoldMs: 68,
     endHoldMs: 321,
     movedCheckMs: 123,
+    maxStreamEnds: 7,
+    suspectWithinMs: 456,
     staleHMs: 69_000,
     maxStaleH: 20,
   });

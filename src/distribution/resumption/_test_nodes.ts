@@ -58,6 +58,8 @@ export class TestNode {
   readonly repeats = new RepeatFilter();
   /** Stanzas that sessions which are over gave back, with whether they may be repeats. */
   readonly rerouted: { readonly id: string; readonly mayBeRepeat: boolean }[] = [];
+  /** Ids of stanzas that were given up because streams ended over them. */
+  readonly givenUp: string[] = [];
   /** What clients here have sent. */
   readonly accepted: Stanza[] = [];
   readonly arrivedWith: (number | undefined)[] = [];
@@ -101,6 +103,7 @@ export class TestNode {
         if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
         this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
       },
+      giveUp: ({ stanza }) => void this.givenUp.push(idOf(stanza)),
       hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
     });
     this.resumption = new Resumption({

@@ -320,6 +320,15 @@ export class Router {
     this.#submitReturned(envelope);
   }
 
+  /**
+   * Takes back a stanza that its recipient's client cannot read, as its streams ended each time it was
+   * sent: its sender is told.
+   */
+  giveUp(envelope: Envelope): void {
+    if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
+    this.#refuse(envelope, "not-acceptable", "unacknowledged");
+  }
+
   /** The local host where the table, asked anew, places `to`; undefined when it knows nobody. */
   whereabouts(to: Jid): Promise<string | undefined> {
     const key = this.#lookupKey(to);

@@ -769,6 +769,20 @@ Deno.test("Router marks what a session may have had that ended without acknowled
   fixture.close();
 });
 
+Deno.test("Router.giveUp() tells the sender, and drops what is answered by nothing", async () => {
+  const fixture = new RouterFixture();
+  const link = new FakeLink();
+  fixture.cache.set(ALICE, "dc1.example.com");
+  fixture.local.set(ALICE, "delivered");
+  const shapes = [{}, { kind: "presence", type: "available" }, { type: "error" }] as const;
+  for (const [index, shape] of shapes.entries()) {
+    fixture.router.giveUp(new Envelope(fromLink(stanza(ALICE, BOB, shape)), link, index));
+  }
+  await fixture.settled();
+  assert.deepEqual(errorsTo(fixture), ["not-acceptable"]);
+  assert.deepEqual(link.settled.sort(), [0, 1, 2]);
+});
+
 Deno.test("Router.reroute() drops and settles what is of no use later, and answers what finds nobody", async () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(ALICE, "dc1.example.com");

@@ -94,6 +94,10 @@ export class C2sFixture implements AsyncDisposable {
           this.route(delivery);
         }
       },
+      giveUp: ({ stanza }) => {
+        const reply = errorReply(stanza, "not-acceptable");
+        if (reply !== undefined) this.registry.deliver(reply);
+      },
       ...(hasMoved === undefined ? {} : { hasMoved }),
       ...(budget === undefined ? {} : { budget }),
     });

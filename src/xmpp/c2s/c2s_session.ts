@@ -3,6 +3,7 @@ import { CausewayError, SlabAllocator } from "../../base/mod.ts";
 import { errorReply } from "../error_reply.ts";
 import type { FullJid } from "../jid.ts";
 import { tryParseJid } from "../jid_parser.ts";
+import { isRefusal, isStreamError } from "../sm/client_refusal.ts";
 import { parseHandled } from "../sm/counter.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type {
@@ -307,6 +308,14 @@ export class C2sSession extends StreamSession<C2sContext>
     return cancel;
   }
 
+  /**
+   * The client has ended its stream, perhaps over what it was sent.
+   * @param isRefused true when it has said so
+   */
+  streamEnded(isRefused: boolean): void {
+    this.#management?.acks.streamEnded(isRefused);
+  }
+
   /** Tells the client what was handled, as the last thing before its stream ends. */
   farewell(): void {
     this.#management?.acks.farewell();
@@ -339,6 +348,7 @@ export class C2sSession extends StreamSession<C2sContext>
       if (element.namespace === SM_NAMESPACE && this.context.management !== undefined) {
         return this.#acceptManagement(element, this.context.management);
       }
+      if (isStreamError(element)) this.streamEnded(isRefusal(element));
       return this.end(
         kind === undefined ? "unsupported-stanza-type" : "invalid-namespace",
       );

@@ -1,4 +1,4 @@
-import type { CancelTimer } from "../../base/mod.ts";
+import type { CancelTimer, CausewayError } from "../../base/mod.ts";
 import { randomHex } from "../../base/mod.ts";
 import type { BareJid } from "../jid.ts";
 import { FullJid } from "../jid.ts";
@@ -85,6 +85,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** Ends once the client can be told that all it has sent was handled: it has to repeat nothing. */
   protected override footer(): void {
     this.#isEnding = true;
+    this.receiver?.streamEnded(false);
     const end = () => {
       if (this.#state.kind !== "closed") this.#dispatch({ kind: "footer" });
     };
@@ -102,7 +103,9 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     return burial;
   }
 
-  protected override outlives(session: C2sSession): boolean {
+  protected override outlives(session: C2sSession, error: CausewayError | undefined): boolean {
+    // Whatever else ends a connection, it is not the client's doing.
+    if (error === undefined || error.code === "net/reset") session.streamEnded(false);
     return !this.#isEnding && session.hibernate();
   }
 

@@ -11,6 +11,9 @@ import { ackXml, REQUEST_XML } from "./sm_xml.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
 
+/** From so many stanzas at once on there is no bound any more. */
+const MAX_WINDOW = 256;
+
 /** What carries a managed session at the moment. */
 export interface AckLink {
   /** Monotonic milliseconds in which the client was read: what it answers meanwhile is not seen. */
@@ -34,7 +37,7 @@ export interface AckOwner {
 export interface AckTerms {
   readonly management: StreamManagement;
   readonly owner: AckOwner;
-  /** Whose share of the budget the session's queue counts for. */
+  /** Whose session it is: its account's share of the budget is what the queue counts for. */
   readonly jid: FullJid;
   /** How far the session was at another node. @default nothing was exchanged */
   readonly start?: { readonly received: number; readonly acknowledged: number };
@@ -44,6 +47,13 @@ export interface AckTerms {
  * The acknowledgements of one session, both ways (XEP-0198 §4), over all the streams that carry it:
  * keeps what the client has not acknowledged, asks for acknowledgements, and knows how many of the
  * client's stanzas it may forget. One timer at most in each direction, none while nothing is open.
+ *
+ * A stanza that its client cannot read ends the stream, and would end each one that it is written to
+ * again. To find it among the others, an account that `StreamSuspects` has been warned of gets what it is
+ * sent in small steps: one stanza alone, then, as they are acknowledged, two, four and so on.
+ * A stream that ends by the client's doing while one stanza alone is out there counts against that
+ * stanza, if the client refuses it by a stream error or goes within `suspectWithinMs`. A stanza that the
+ * client then turns out to have handled was not the cause. After `maxStreamEnds` it is given up.
  */
 export class SessionAcks implements StanzaFate {
   readonly #management: StreamManagement;
@@ -72,18 +82,26 @@ export class SessionAcks implements StanzaFate {
   /** What has come by another way than that which is to follow first; undefined: nothing follows. */
   #heldBack: UnackedQueue | undefined;
   #onCovered: (() => void) | undefined;
+  /** Stanzas that may be written and not acknowledged; few while one of them may end the stream. */
+  #window = Infinity;
+  /** When the last one was written while `#window` was bounded. */
+  #writtenMs = -Infinity;
+  /** Stanzas that were acknowledged when the present stream began to carry the session. */
+  #acknowledgedBefore = 0;
+  /** The only one that can have ended the last stream. */
+  #suspect: Delivery | undefined;
 
   constructor(link: AckLink | undefined, terms: AckTerms) {
     this.#link = link;
     this.#management = terms.management;
     this.#owner = terms.owner;
-    const { options } = terms.management;
     this.#jid = terms.jid;
-    const { budget } = terms.management;
+    const { options, budget } = terms.management;
     const acknowledged = terms.start?.acknowledged ?? 0;
     this.#queue = new UnackedQueue(options, { acknowledged, budget, jid: terms.jid });
     this.#handled = new HandledCount(options.ackHoldMs, terms.start?.received);
     this.#asked = this.#told = this.#handled.received;
+    if (link !== undefined) this.#chooseWindow();
   }
 
   /** True once the queue has been taken away. */
@@ -254,11 +272,32 @@ export class SessionAcks implements StanzaFate {
    * @returns false when it acknowledges what it was never sent
    */
   acknowledged(h: number): boolean {
+    const before = this.#queue.acknowledgedCount;
     const isPossible = this.#queue.acknowledge(h, settleOne);
     if (!isPossible) return false;
     this.#requestedMs = undefined;
+    if (this.#window !== Infinity && this.#queue.acknowledgedCount > before) this.#widen();
     if (this.#queue.items === 0) this.#endTick();
     return true;
+  }
+
+  /**
+   * The client has ended its stream or its connection. To be called before `unlink` or `end`.
+   * @param isRefusal true when it has said that it cannot accept what it was sent
+   */
+  streamEnded(isRefusal: boolean): void {
+    const { options, suspects, clock } = this.#management;
+    const written = this.#queue.unacknowledgedWrites;
+    if (options.maxStreamEnds === 0 || this.#link === undefined || written === 0) return;
+    const nowMs = clock.monotonicMs();
+    const account = this.#jid.bare.text;
+    if (isRefusal) suspects.refused(account, nowMs);
+    else if (this.#queue.acknowledgedCount === this.#acknowledgedBefore) {
+      suspects.endedBarren(account, nowMs);
+    }
+    if (written > 1) return;
+    const isSoon = nowMs - this.#writtenMs < options.suspectWithinMs;
+    if (isRefusal || isSoon) this.#suspect = this.#queue.first;
   }
 
   /** Tells the client once more what it may forget, before its stream ends. */
@@ -280,7 +319,37 @@ export class SessionAcks implements StanzaFate {
    * @returns false, and nothing happens, when `h` cannot be
    */
   canResume(h: number): boolean {
-    return this.#queue.acknowledge(h, settleOne);
+    if (!this.#queue.acknowledge(h, settleOne)) return false;
+    this.#judge();
+    return true;
+  }
+
+  /** Gives up the stanza that ended the last stream, if it has ended as many as it may. */
+  #judge(): void {
+    const suspect = this.#suspect;
+    this.#suspect = undefined;
+    if (suspect === undefined || this.#queue.first !== suspect) return;
+    const { options, suspects, clock } = this.#management;
+    const account = this.#jid.bare.text;
+    const streams = suspects.blame(account, suspect.stanza, clock.monotonicMs());
+    if (streams < options.maxStreamEnds) return;
+    this.#queue.dropFirst();
+    this.#management.giveUp(suspect, { jid: this.#jid, streams });
+  }
+
+  #chooseWindow(): void {
+    const { suspects, clock } = this.#management;
+    const isWarned = suspects.isWarned(this.#jid.bare.text, clock.monotonicMs());
+    this.#window = isWarned ? 1 : Infinity;
+    this.#acknowledgedBefore = this.#queue.acknowledgedCount;
+    this.#writtenMs = -Infinity;
+  }
+
+  /** The client has acknowledged something: more may be on its way at once. */
+  #widen(): void {
+    this.#window *= 2;
+    if (this.#queue.items === 0 || this.#window > MAX_WINDOW) this.#window = Infinity;
+    if (this.#link !== undefined) this.#write(this.#link);
   }
 
   /** `link` carries the session from now on: everything unacknowledged is sent again. */
@@ -291,10 +360,11 @@ export class SessionAcks implements StanzaFate {
     this.#asked = this.#told = this.#handled.received;
     this.#requestedMs = undefined;
     this.#sinceRequest = 0;
+    this.#chooseWindow();
     this.#queue.rewind();
     this.#endTick();
     this.#write(link);
-    if (this.#queue.unacknowledgedWrites > 0) this.#request(link);
+    if (this.#sinceRequest > 0) this.#request(link);
     this.#watch();
   }
 
@@ -341,6 +411,7 @@ export class SessionAcks implements StanzaFate {
 
   /** The session is over: what the client has not acknowledged, in order, is the caller's. */
   end(): Delivery[] {
+    this.#judge();
     this.#isOver = true;
     this.#link = undefined;
     this.#relay = undefined;
@@ -358,10 +429,19 @@ export class SessionAcks implements StanzaFate {
     if (this.#isSettling) return;
     const queue = this.#queue;
     for (let next = queue.nextToWrite; next !== undefined; next = queue.nextToWrite) {
+      if (queue.unacknowledgedWrites >= this.#window) return;
       if (!link.write(next.stanza)) return;
       queue.wrote();
       if (++this.#sinceRequest >= this.#management.options.ackFreq) this.#request(link);
+      if (this.#window !== Infinity) this.#wroteCarefully(link);
     }
+  }
+
+  /** One of few stanzas that may be on their way at once was written: asks as soon as they are. */
+  #wroteCarefully(link: AckLink): void {
+    this.#writtenMs = this.#management.clock.monotonicMs();
+    const isLast = this.#queue.unacknowledgedWrites >= this.#window || this.#queue.isWritten;
+    if (isLast && this.#sinceRequest > 0) this.#request(link);
   }
 
   #request(link: AckLink): void {

@@ -21,6 +21,8 @@ export class StreamManagementMetrics {
   readonly rerouted: Counter;
   readonly unprotected: Counter;
   readonly released: Counter;
+  /** Stanzas that were returned to their senders because they ended their recipients' streams. */
+  readonly givenUp: Counter;
   readonly #metrics: Metrics;
 
   constructor(metrics: Metrics) {
@@ -42,6 +44,10 @@ export class StreamManagementMetrics {
       name: "xmpp_sm_unprotected_deliveries_total",
       help:
         "Stanzas that only this process holds still, as their client is more than unsettled_max behind",
+    });
+    this.givenUp = metrics.counter({
+      name: "xmpp_sm_given_up_total",
+      help: "Stanzas given up because each time they were sent their recipient's stream ended",
     });
     this.unprotected = metrics.counter({
       name: "xmpp_sm_unprotected_total",

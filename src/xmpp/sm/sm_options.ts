@@ -44,6 +44,16 @@ export interface StreamManagementOptions {
   readonly maxStaleH?: number;
   /** Time between looks whether a session without a connection has moved on; 100 to 3 600 000. @default 5000 */
   readonly movedCheckMs?: number;
+  /**
+   * Streams of its recipient that a stanza may end before it is given up and its sender told;
+   * 0 (it is never given up) to 1 000. @default 3
+   */
+  readonly maxStreamEnds?: number;
+  /**
+   * Time after a stanza was written in which an end by the client looks as if it were over that stanza,
+   * where the client gives no reason; 0 (then it never does) to 60 000. @default 2000
+   */
+  readonly suspectWithinMs?: number;
 }
 
 /** All options, resolved. */
@@ -74,6 +84,8 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
   staleHMs: { byDefault: HOUR_MS, min: 0, max: DAY_MS },
   maxStaleH: { byDefault: 100_000, min: 1, max: 10_000_000 },
   movedCheckMs: { byDefault: 5_000, min: 100, max: HOUR_MS },
+  maxStreamEnds: { byDefault: 3, min: 0, max: 1_000 },
+  suspectWithinMs: { byDefault: 2_000, min: 0, max: 60_000 },
 };
 
 /**

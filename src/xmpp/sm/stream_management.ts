@@ -21,6 +21,7 @@ import { StreamManagementMetrics } from "./sm_metrics.ts";
 import type { ResolvedStreamManagement, StreamManagementOptions } from "./sm_options.ts";
 import { resolveStreamManagement } from "./sm_options.ts";
 import { StaleCounts } from "./stale_counts.ts";
+import { StreamSuspects } from "./stream_suspects.ts";
 
 /** Milliseconds between looks at whether clients have acknowledged what they were asked about. */
 const COLLECT_CHECK_MS = 10;
@@ -64,6 +65,11 @@ export interface StreamManagementDeps {
    * @param mayBeRepeat true when a node to which it went may still deliver it
    */
   reroute(delivery: Delivery, mayBeRepeat: boolean): void;
+  /**
+   * Takes back a stanza that its recipient's streams ended over, to tell its sender that it was not
+   * delivered.
+   */
+  giveUp(delivery: Delivery): void;
   /** True when the session of this full JID is known to be at another place. @default never */
   hasMoved?(jid: FullJid): Promise<boolean>;
 }
@@ -89,6 +95,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly clock: Clock;
   readonly metrics: StreamManagementMetrics;
   readonly log: Logger;
+  /** Stanzas that seem to end the streams they are written to. */
+  readonly suspects = new StreamSuspects();
   readonly #deps: StreamManagementDeps;
   readonly #sessions = new Set<Session>();
   readonly #byId = new Map<string, Session>();
@@ -210,6 +218,23 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
       else this.metrics.dropped(stanza.kind);
       this.#deps.reroute(delivery, mayBeRepeat);
     }
+  }
+
+  /**
+   * Gives up a stanza that `jid` was sent by so many streams, each of which ended over it. Its sender is
+   * told, unless another session has it.
+   */
+  giveUp(delivery: Delivery, { jid, streams }: { readonly jid: FullJid; streams: number }): void {
+    const { from, kind, bytes } = delivery.stanza;
+    this.metrics.givenUp.inc();
+    this.log.warn("sm.given-up", {
+      jid: jid.text,
+      from: from.text,
+      kind,
+      stanzaBytes: bytes.length,
+      streams,
+    });
+    if (delivery.abandoned()) this.#deps.giveUp(delivery);
   }
 
   /** Ends `session` when the table places its full JID somewhere else. */

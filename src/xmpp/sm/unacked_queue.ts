@@ -151,6 +151,19 @@ export class UnackedQueue {
       this.#entries[this.#released++]!.release();
   }
 
+  /** The oldest one that is not acknowledged. */
+  get first(): Delivery | undefined {
+    return this.#entries[this.#head];
+  }
+
+  /** Takes out the oldest one, which the client is not to get; only while no stream carries the rest. */
+  dropFirst(): void {
+    this.#leave();
+    if (this.#written < this.#head) this.#written = this.#head;
+    if (this.#relayed < this.#head) this.#relayed = this.#head;
+    this.#tidy();
+  }
+
   /** The next one to write; undefined when all are. */
   get nextToWrite(): Delivery | undefined {
     return this.#entries[this.#written];
@@ -208,23 +221,26 @@ export class UnackedQueue {
 
   /** @param count not above what is there */
   #take(count: number, done: (delivery: Delivery) => void): void {
-    for (let left = count; left > 0; left--) {
-      const delivery = this.#entries[this.#head]!;
-      if (this.#head < this.#detached) this.#countForSender(delivery, -1);
-      this.#head++;
-      const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
-      this.#bytes -= bytes;
-      this.#budget.grow(-bytes);
-      this.#tab.remove(bytes);
-      if (delivery.isOwed) {
-        this.#owedItems--;
-        this.#owedBytes -= bytes;
-      }
-      done(delivery);
-    }
+    for (let left = count; left > 0; left--) done(this.#leave());
     this.#acknowledged += count;
+  }
+
+  /** Takes the oldest one out of the account. */
+  #leave(): Delivery {
+    const delivery = this.#entries[this.#head]!;
+    if (this.#head < this.#detached) this.#countForSender(delivery, -1);
+    this.#head++;
+    const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+    this.#bytes -= bytes;
+    this.#budget.grow(-bytes);
+    this.#tab.remove(bytes);
+    if (delivery.isOwed) {
+      this.#owedItems--;
+      this.#owedBytes -= bytes;
+    }
     if (this.#detached < this.#head) this.#detached = this.#head;
     if (this.#released < this.#head) this.#released = this.#head;
+    return delivery;
   }
 
   /** Gives everything held bytes of its own, so that it pins nothing else, and counts it for its senders. */

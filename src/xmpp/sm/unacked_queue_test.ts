@@ -100,6 +100,26 @@ Deno.test("UnackedQueue refuses an acknowledgement of what was not written, or t
   assert.equal(queue.items, 1);
 });
 
+Deno.test("UnackedQueue.dropFirst() takes one out that its client never counts", () => {
+  const budget = new FairShares({ maxBytes: 1e9 });
+  const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
+  for (const number of [1, 2, 3]) queue.push(new Numbered(number));
+  assert.deepEqual(writeAll(queue), [1, 2, 3]);
+  queue.detach();
+  assert.ok(queue.acknowledge(1, settle));
+  assert.equal((queue.first as Numbered).number, 2);
+  queue.dropFirst();
+  queue.rewind();
+  assert.deepEqual([queue.items, queue.acknowledgedCount], [1, 1]);
+  assert.equal(queue.bytes, 10 + UNACKED_OVERHEAD_BYTES);
+  assert.equal(budget.bytes, queue.bytes);
+  assert.deepEqual(writeAll(queue), [3]);
+  assert.equal(queue.sentCount, 2);
+  assert.ok(queue.acknowledge(2, settle));
+  assert.deepEqual([queue.items, queue.bytes, queue.first], [0, 0, undefined]);
+  assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+});
+
 Deno.test("UnackedQueue detaches each stanza once", () => {
   const queue = new UnackedQueue(LIMITS);
   const all = [1, 2, 3].map((n) => new Numbered(n));

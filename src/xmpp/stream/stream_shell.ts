@@ -1,4 +1,4 @@
-import type { CancelTimer } from "../../base/mod.ts";
+import type { CancelTimer, CausewayError } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import { streamErrorContent } from "../stream_error.ts";
@@ -100,7 +100,7 @@ export abstract class StreamShell<
       closed: (error) => {
         if (error !== undefined && !this.#isOver) this.#reason = error.code;
         const receiver = this.#receiver;
-        if (receiver !== undefined && !this.#isOver && this.outlives(receiver)) this.letGo();
+        if (receiver !== undefined && !this.#isOver && this.outlives(receiver, error)) this.letGo();
         this.finish();
         metrics.closed(this.#reason);
         const peer = this.transport.remoteAddress;
@@ -146,8 +146,8 @@ export abstract class StreamShell<
     this.#log("info", "session.opened", { jid: session.jid.text, peer });
   }
 
-  /** The connection went without a word: true when `session` goes on without it. */
-  protected outlives(_session: Session): boolean {
+  /** The connection went without a word, or by `error`: true when `session` goes on without it. */
+  protected outlives(_session: Session, _error: CausewayError | undefined): boolean {
     return false;
   }
 
