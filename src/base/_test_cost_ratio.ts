@@ -19,6 +19,22 @@ const ROUNDS = 40;
 /** Done so often in one measurement, so that the clock is fine enough for it. */
 const REPETITIONS = 8;
 
+/** What `one` costs, as a multiple of `other`; the least of each is compared, and `enough` ends it. */
+export function timeRatio(one: () => void, other: () => void, enough: number): number {
+  let oneMs = Infinity;
+  let otherMs = Infinity;
+  for (let round = 0; round < ROUNDS; round++) {
+    const startedMs = performance.now();
+    other();
+    const betweenMs = performance.now();
+    one();
+    otherMs = Math.min(otherMs, betweenMs - startedMs);
+    oneMs = Math.min(oneMs, performance.now() - betweenMs);
+    if (round > 1 && oneMs < otherMs * enough) break;
+  }
+  return oneMs / otherMs;
+}
+
 /**
  * What one large input costs, as a multiple of as much input in small ones: the least that is seen, and
  * no more looking once that is below `enough`.
@@ -27,16 +43,8 @@ export function costRatio<T>(measurement: CostMeasurement<T>): number {
   const { make, work, largeSize, smallCount = 8, enough = MAX_COST_RATIO } = measurement;
   const large = make(largeSize);
   const small = make(Math.floor(largeSize / smallCount));
-  let largeMs = Infinity;
-  let smallMs = Infinity;
-  for (let round = 0; round < ROUNDS; round++) {
-    const startedMs = performance.now();
-    for (let i = 0; i < smallCount * REPETITIONS; i++) work(small);
-    const betweenMs = performance.now();
-    for (let i = 0; i < REPETITIONS; i++) work(large);
-    smallMs = Math.min(smallMs, betweenMs - startedMs);
-    largeMs = Math.min(largeMs, performance.now() - betweenMs);
-    if (round > 0 && largeMs < smallMs * enough) break;
-  }
-  return largeMs / smallMs;
+  const times = (count: number, input: T) => () => {
+    for (let i = 0; i < count; i++) work(input);
+  };
+  return timeRatio(times(REPETITIONS, large), times(smallCount * REPETITIONS, small), enough);
 }

@@ -3,7 +3,7 @@ import { ManualClock } from "../base/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import type { Stanza } from "../xmpp/mod.ts";
 import { parseJid, scanFrame } from "../xmpp/mod.ts";
-import { costRatio } from "../xmpp/xml/_cost_ratio.ts";
+import { timeRatio } from "../base/_test_cost_ratio.ts";
 import { HostServices } from "./host_services.ts";
 
 const BYTES = 262_000;
@@ -38,7 +38,7 @@ for (
       metrics: new MetricsRegistry(new ManualClock()),
     });
     const handle = () => assert.equal(services.handle(stanza), outcome);
-    const ratio = costRatio(handle, () => scanFrame(stanza.bytes), MOST);
+    const ratio = timeRatio(handle, () => scanFrame(stanza.bytes), MOST);
     assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as the check of its bytes`);
   });
 }

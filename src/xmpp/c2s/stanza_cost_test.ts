@@ -4,7 +4,7 @@ import { parseJid } from "../jid_parser.ts";
 import type { Stanza } from "../stanza.ts";
 import { stanzaFrom, stanzaKind } from "../stanza_parser.ts";
 import { readNegotiationEvent } from "../stream/negotiation_reader.ts";
-import { costRatio } from "../xml/_cost_ratio.ts";
+import { timeRatio } from "../../base/_test_cost_ratio.ts";
 import { directText, findChild, scannedSource, stanzaSource } from "../xml/child_elements.ts";
 import { FrameScanner } from "../xml/frame_scanner.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
@@ -112,7 +112,7 @@ for (const { what, bytes, take, contentNamespace = "jabber:client" } of PATHS) {
   Deno.test(`${what} costs a few passes over its bytes and no tree`, () => {
     const read = scanner(contentNamespace, take);
     const plain = scanner("jabber:client", stanzaOf);
-    const ratio = costRatio(() => read(bytes), () => plain(MESSAGE), MOST);
+    const ratio = timeRatio(() => read(bytes), () => plain(MESSAGE), MOST);
     assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as a message of as many bytes`);
   });
 }
@@ -122,7 +122,7 @@ Deno.test("a message over a WebSocket costs a few passes over its bytes and no t
   const bytes = filled(open, "<a/>", "</c:message>");
   const frames = new FrameScanner();
   const plain = scanner("jabber:client", stanzaOf);
-  const ratio = costRatio(
+  const ratio = timeRatio(
     () => frameStanza(stanzaOf(frames.scan(bytes)).bytes),
     () => plain(MESSAGE),
     MOST,

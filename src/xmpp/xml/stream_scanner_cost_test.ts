@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SlabAllocator } from "../../base/mod.ts";
-import { costRatio } from "./_cost_ratio.ts";
+import { timeRatio } from "../../base/_test_cost_ratio.ts";
 import { WORST_STANZAS, type WorstStanza } from "./_worst_stanzas.ts";
 import { stampStanza } from "./stamp.ts";
 import { StreamScanner } from "./stream_scanner.ts";
@@ -31,7 +31,7 @@ function sizeRatio({ header, text }: WorstStanza): number {
   const read = reader(header);
   const large = ENCODER.encode(text(LARGE_BYTES));
   const small = ENCODER.encode(text(LARGE_BYTES / SMALL_COUNT));
-  return costRatio(() => read(large), () => {
+  return timeRatio(() => read(large), () => {
     for (let i = 0; i < SMALL_COUNT; i++) read(small);
   }, MOST);
 }
