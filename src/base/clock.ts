@@ -4,7 +4,7 @@ export type CancelTimer = () => void;
 /**
  * Time as the program sees it, passed in so that tests decide when things happen.
  *
- * Wall time is for stamps that leave the process, monotonic time for durations (`style.md` §5).
+ * Wall time is for stamps that leave the process, monotonic time for durations.
  */
 export interface Clock {
   /** Milliseconds since the Unix epoch; may jump. */

@@ -8,7 +8,7 @@ export interface CausewayErrorOptions extends ErrorOptions {
  * Base of the errors that callers match on.
  *
  * `code` is `area/what` in kebab case, such as `"link/frame-too-large"`. Subclasses add fields
- * for numbers a caller needs (`style.md` §6).
+ * for numbers a caller needs.
  */
 export class CausewayError extends Error {
   override readonly name: string = "CausewayError";

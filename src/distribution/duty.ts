@@ -1,4 +1,4 @@
-/** Told once, when the fate of a numbered stanza is final (`design.md` §6, "settled"). */
+/** Told once, when the fate of a numbered stanza is final (docs/glossary.md, "settled"). */
 export interface Settler {
   settle(number: number): void;
   /** Told before that, perhaps more than once, when another node has received the stanza. */

@@ -13,7 +13,7 @@ export function isUserHost(domain: string, { globalHost, hosts }: UserHosts): bo
 }
 
 /**
- * The sender that a stanza counts for, within which order is kept (`design.md` §1): its full JID at the
+ * The sender that a stanza counts for, within which order is kept (docs/promises.md, "Order"): its full JID at the
  * hosts of this datacenter, its domain elsewhere. What a room says for one occupant never overtakes what
  * it says for another.
  */

@@ -19,7 +19,7 @@ export async function certificateFindings(
     try {
       const { names } = await loadTlsContext(files, nowMs);
       const { localHost } = config.globalDistrib;
-      // A peer would refuse it, for what it does not name (`design.md` §6).
+      // A peer would refuse it, for what it does not name (docs/security.md).
       if ("cafile" in files && !names.includes(localHost)) {
         const found = names.length === 0 ? "none" : names.join(", ");
         const problem = `expected a certificate that names ${localHost}, found ${found}`;

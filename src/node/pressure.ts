@@ -2,7 +2,7 @@ import type { StanzaSource } from "../xmpp/mod.ts";
 
 /**
  * Slows down at the edge what feeds a lane that is too full: the client or component stops being
- * read, and TCP tells it so (`design.md` §6, backpressure).
+ * read, and TCP tells it so (docs/promises.md, "Bounds").
  */
 export class Pressure {
   readonly #sources = new Map<string, StanzaSource>();

@@ -4,7 +4,7 @@ import { CausewayError, describeError } from "../base/mod.ts";
 import type { EndpointAddress } from "../distribution/links/mod.ts";
 
 /**
- * Turns names into addresses, once: what comes out is both listened on and shared (`design.md` §3).
+ * Turns names into addresses, once: what comes out is both listened on and shared (docs/configuration.md).
  * @throws CausewayError `node/endpoint-unresolved`
  */
 export async function resolveEndpoints(

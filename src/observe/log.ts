@@ -1,7 +1,7 @@
 /** Values a log event may carry; never a stanza body or a secret. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Structured events: a stable dotted name and fields, one line per state change (`style.md` §8). */
+/** Structured events: a stable dotted name and fields, one line per state change. */
 export interface Logger {
   debug(event: string, fields?: LogFields): void;
   info(event: string, fields?: LogFields): void;

@@ -76,7 +76,7 @@ const CHECK_MS = 10;
 
 /**
  * The links of one process in one scope: accepts those of other nodes, keeps its own to theirs, and
- * carries stanzas in order per sender until they are settled (`design.md` §6).
+ * carries stanzas in order per sender until they are settled (docs/promises.md, "Delivery across a link").
  */
 export class LinkLayer {
   readonly #config: LinkLayerConfig;

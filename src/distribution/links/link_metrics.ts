@@ -23,7 +23,7 @@ export interface HostMetrics {
 export const UNKNOWN_HOST = "unknown";
 
 /**
- * How the metrics of a scope are called: `design.md` §8 has the names of links between datacenters;
+ * How the metrics of a scope are called: operators of MongooseIM know the names of links between datacenters;
  * those within one are a matter of our own, and no part of the classic figures.
  */
 const NAMING = {

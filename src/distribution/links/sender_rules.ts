@@ -29,7 +29,7 @@ export interface StanzaOrigin {
 }
 
 /**
- * Checks the sender of a stanza that came over a link (`design.md` §6, trust): within the global
+ * Checks the sender of a stanza that came over a link (docs/security.md): within the global
  * host any datacenter speaks for any user and component, a local host's name only its own. Where a
  * stanza entered is the peer's word too, as whoever passes it on is not who sent it; but what has
  * gone out from here and comes back names a process that was ours.

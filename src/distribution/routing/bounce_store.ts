@@ -5,7 +5,7 @@ import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 
-/** How stanzas without a known route are held; `design.md` §7. */
+/** How stanzas without a known route are held; docs/promises.md, "Bounce". */
 export interface BounceOptions {
   /** Milliseconds before the first retry; the n-th comes `resendAfterMs`·2^(n−1) later. @default 200 */
   readonly resendAfterMs?: number;

@@ -34,7 +34,7 @@ export interface DatacenterSideDeps {
 
 /**
  * All nodes of this datacenter as one local side: delivers to what is connected here, and hands over
- * to the node that has the session or component (`design.md` §5, "Several nodes in one DC").
+ * to the node that has the session or component (docs/architecture.md, "Several nodes in one datacenter").
  *
  * What was handed over once is delivered or not, and not handed on: two nodes that know different
  * things must not play it to and fro.

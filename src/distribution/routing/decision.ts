@@ -2,7 +2,7 @@ import { FullJid, isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { UserHosts } from "../mod.ts";
 
-/** The domains that the decision turns on (`design.md` §1, §3). */
+/** The domains that the decision turns on (docs/glossary.md). */
 export interface Domains extends UserHosts {
   readonly localHost: string;
   /** True for a domain that names another datacenter of the mesh. */
@@ -10,7 +10,7 @@ export interface Domains extends UserHosts {
 }
 
 /**
- * Where a stanza goes before anybody is asked, one name for each row of `design.md` §5:
+ * Where a stanza goes before anybody is asked, one name for each row of docs/promises.md, "Routing":
  *
  * | decision | what follows |
  * | --- | --- |

@@ -44,7 +44,7 @@ const NO_SEQUENCE = 0;
 
 /**
  * Remembers what was delivered here, per recipient address, sender and origin process, so that a
- * stanza which travelled on two lanes (`mayBeRepeat`) is delivered once (`design.md` §6).
+ * stanza which travelled on two lanes (`mayBeRepeat`) is delivered once (docs/promises.md, "Delivery across a link").
  *
  * A stanza that is in the window was delivered. One that is older than all of it (64 at least) and may
  * be a repeat is taken for one: lanes hand over in order, so its successors came with it. One that is not

@@ -36,7 +36,7 @@ import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish } from "./sender_workers.ts";
 
-/** How stanzas find their way; `design.md` §3 and §5. */
+/** How stanzas find their way; docs/promises.md, "Routing". */
 export interface RouterOptions {
   readonly domains: Domains;
   /** Datacenter hops a stanza that enters here may take; at least 0. @default 4 */
@@ -93,7 +93,7 @@ interface Waiting {
 }
 
 /**
- * Decides for each stanza where it goes (`design.md` §5), in the order of its sender.
+ * Decides for each stanza where it goes (docs/promises.md, "Routing"), in the order of its sender.
  *
  * Every envelope handed in ends delivered, passed on, answered with an error, or counted as dropped.
  * When the cache knows the answer, all of it happens within the call.
@@ -239,7 +239,7 @@ export class Router {
 
   /**
    * Takes a stanza from a link. What it tells about where its sender is, is remembered, unless it is an
-   * error or unavailable presence (`design.md` §4, "Origin").
+   * error or unavailable presence (docs/promises.md, "The session table").
    *
    * @param peerHost the datacenter that has passed it on
    */
@@ -808,7 +808,7 @@ export class Router {
 /** Nothing is left to do for a stanza once its turn has come. */
 const DONE: Finish = () => {};
 
-/** What is worth holding: messages, IQ requests and presence subscriptions (`design.md` §5). */
+/** What is worth holding: messages, IQ requests and presence subscriptions (docs/promises.md, "Routing"). */
 function isBounceable(stanza: Stanza): boolean {
   if (isReply(stanza)) return false;
   return stanza.kind !== "presence" || isSubscription(stanza);

@@ -14,7 +14,7 @@ export const MAX_EPOCH = Number.MAX_SAFE_INTEGER - 2 ** 32;
 
 /**
  * A hybrid logical clock: epochs are wall-clock microseconds that never repeat or go back in one
- * process, and exceed what it has seen (`design.md` §4, claims).
+ * process, and exceed what it has seen (docs/promises.md, "The session table").
  */
 export class HybridClock {
   readonly #clock: Clock;

@@ -41,7 +41,7 @@ const LEAVE: KeyDecision = { kind: "leave" };
 const DELETE: KeyDecision = { kind: "delete" };
 
 /**
- * The rule of `design.md` §4: the newest live claim owns the key, only its owner renews it, and
+ * The rule of docs/promises.md, "The session table": the newest live claim owns the key, only its owner renews it, and
  * refreshing never takes a user back.
  *
  * | newest live claim | key says | decision |

@@ -75,7 +75,7 @@ export interface ReplicationDependencies {
 }
 
 /**
- * Replication by the nodes themselves (`design.md` §4, "Who replicates"): tells other datacenters
+ * Replication by the nodes themselves (docs/redis.md): tells other datacenters
  * what this node owns, and writes into this datacenter's Redis what theirs own.
  */
 export class Replication implements LinkTraffic {

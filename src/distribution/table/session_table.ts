@@ -84,7 +84,7 @@ export interface TableSnapshot {
 
 /**
  * Where users and components are: the table in Redis that all datacenters share, its cache, and this
- * node's part of it (`design.md` §4, `docs/redis.md`).
+ * node's part of it (docs/redis.md).
  *
  * None of its promises rejects because Redis is away: lookups then answer from what is known, and
  * what could not be written is written when Redis is back.

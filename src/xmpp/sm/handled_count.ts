@@ -11,7 +11,7 @@ const MARKS_PER_HOLD = 8;
 
 /**
  * How many of a client's stanzas it may forget: `h` covers a stanza once its fate is final or another
- * node holds it, and once all before it are covered (`design.md` §9). One that stays open is covered
+ * node holds it, and once all before it are covered (docs/promises.md, "Acknowledgement to clients"). One that stays open is covered
  * after `holdMs` all the same.
  *
  * Pure: time is passed in.
