@@ -78,6 +78,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** npm packages and the folders whose code may name them. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "ioredis": ["distribution/table", "storage"],
+  "cluster-key-slot": ["distribution/table"],
   "lru-cache": ["distribution/table"],
   "hono": ["admin"],
   "@hono/zod-openapi": ["admin"],

@@ -178,9 +178,29 @@ export interface ConnectionsConfig {
   readonly tls: LinkTlsConfig | undefined;
 }
 
+/** `redis.tls`; files are absolute paths. */
+export interface RedisTlsConfig {
+  /** Undefined: the authorities of the system. */
+  readonly cafile: string | undefined;
+  readonly certfile: string | undefined;
+  /** The same as `certfile` when the key is in there. */
+  readonly keyfile: string | undefined;
+  readonly servername: string | undefined;
+}
+
 /** `modules.mod_global_distrib.redis`; `host` is the path of a Unix socket when it begins with `/`. */
 export interface RedisConfig extends HostPort {
+  /** Undefined: Redis' default user. */
+  readonly username: string | undefined;
   readonly password: Secret | undefined;
+  /** Undefined: plain TCP, or a Unix socket (`tls = false`). */
+  readonly tls: RedisTlsConfig | undefined;
+  /** In place of `host` and `port` unless empty; the same is true of `cluster`. */
+  readonly sentinels: readonly HostPort[];
+  readonly sentinelName: string;
+  readonly sentinelUsername: string | undefined;
+  readonly sentinelPassword: Secret | undefined;
+  readonly cluster: readonly HostPort[];
   readonly poolSize: number;
   readonly replication: "builtin" | "external";
   readonly expireAfterMs: number;

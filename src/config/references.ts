@@ -24,7 +24,10 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
   const path = ["modules", "mod_global_distrib"];
   const tls = module?.connections?.tls_opts;
   if (typeof tls === "object") checkFiles(tls, [...path, "connections", "tls_opts"], surroundings);
-  surroundings.secret(module?.redis?.password, [...path, "redis", "password"]);
+  const { tls: redisTls, password, sentinel_password: sentinelPassword } = module?.redis ?? {};
+  if (typeof redisTls === "object") checkFiles(redisTls, [...path, "redis", "tls"], surroundings);
+  surroundings.secret(password, [...path, "redis", "password"]);
+  surroundings.secret(sentinelPassword, [...path, "redis", "sentinel_password"]);
   if (file.node_name === undefined) surroundings.hostname();
 }
 

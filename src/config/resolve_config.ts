@@ -7,6 +7,7 @@ import type {
   HostModulesConfig,
   LimitsConfig,
   RateConfig,
+  RedisTlsConfig,
   StreamManagementConfig,
 } from "./config.ts";
 import type { FileConfig } from "./file_schema.ts";
@@ -104,11 +105,11 @@ function resolveGlobalDistrib(file: FileConfig, surroundings: Surroundings): Glo
   const { connections, redis, cache, bounce } = module;
   const localHost = normalizeDomain(module.local_host);
   const tls = connections.tls_opts;
-  const redisPassword = resolveSecret(
-    redis.password,
-    ["modules", "mod_global_distrib", "redis", "password"],
-    surroundings,
-  );
+  const redisSecret = (key: "password" | "sentinel_password") => {
+    const path = ["modules", "mod_global_distrib", "redis", key];
+    const secret = resolveSecret(redis[key], path, surroundings);
+    return secret.reveal() === "" ? undefined : secret;
+  };
   return {
     globalHost: normalizeDomain(module.global_host),
     localHost,
@@ -133,7 +134,14 @@ function resolveGlobalDistrib(file: FileConfig, surroundings: Surroundings): Glo
     redis: {
       host: redis.server,
       port: redis.port,
-      password: redisPassword.reveal() === "" ? undefined : redisPassword,
+      username: redis.username,
+      password: redisSecret("password"),
+      tls: resolveRedisTls(redis.tls, surroundings),
+      sentinels: redis.sentinels,
+      sentinelName: redis.sentinel_name,
+      sentinelUsername: redis.sentinel_username,
+      sentinelPassword: redisSecret("sentinel_password"),
+      cluster: redis.cluster,
       poolSize: redis.pool_size,
       replication: redis.replication,
       expireAfterMs: redis.expire_after * 1000,
@@ -313,6 +321,22 @@ function resolveCertificate(
   return {
     certfile: surroundings.absolute(certfile),
     keyfile: surroundings.absolute(keyfile ?? certfile),
+  };
+}
+
+function resolveRedisTls(
+  tls: FileConfig["modules"]["mod_global_distrib"]["redis"]["tls"],
+  surroundings: Surroundings,
+): RedisTlsConfig | undefined {
+  if (tls === false) return undefined;
+  const { cafile, certfile, keyfile, servername } = tls === true ? {} : tls;
+  const absolute = (path: string | undefined) =>
+    path === undefined ? undefined : surroundings.absolute(path);
+  return {
+    cafile: absolute(cafile),
+    certfile: absolute(certfile),
+    keyfile: absolute(keyfile ?? certfile),
+    servername,
   };
 }
 

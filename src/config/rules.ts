@@ -29,6 +29,8 @@ const RULES: readonly Rule[] = [
   hostConfigIsServed,
   offlineStaysOffDistributedHosts,
   refreshPrecedesExpiry,
+  redisIsInOnePlace,
+  redisOptionsBelongTogether,
   clientPortsAreEncrypted,
   webSocketsAreEncrypted,
   componentDomainsAreDistinct,
@@ -128,6 +130,57 @@ function refreshPrecedesExpiry(file: PartialFile): Mistake[] {
     ? `expected less than expire_after (${expireAfter}), found ${refreshAfter}`
     : `expected more than refresh_after (${refreshAfter}), found ${expireAfter}`;
   return [{ path: ["modules", "mod_global_distrib", "redis", key], problem }];
+}
+
+const REDIS_PATH = ["modules", "mod_global_distrib", "redis"];
+
+/** A server, Sentinels or a cluster: what one of them says, the others must not contradict. */
+function redisIsInOnePlace(file: PartialFile): Mistake[] {
+  const redis = file.modules?.mod_global_distrib?.redis ?? {};
+  const has = (key: "sentinels" | "cluster") => (redis[key]?.length ?? 0) > 0;
+  const place = has("cluster") ? "cluster" : has("sentinels") ? "sentinels" : undefined;
+  const mistakes: Mistake[] = [];
+  const refuse = (key: keyof typeof redis, why: string) => {
+    if (redis[key] === undefined) return;
+    mistakes.push({ path: [...REDIS_PATH, key], problem: `not allowed ${why}` });
+  };
+  if (place !== undefined) {
+    const why = `together with ${place}, which says where Redis is`;
+    refuse("server", why);
+    refuse("port", why);
+    if (place === "cluster" && has("sentinels")) refuse("sentinels", why);
+  }
+  if (place === "cluster") {
+    refuse("pool_size", "together with cluster: one connection goes to each of its masters");
+  }
+  if (!has("sentinels")) {
+    for (const key of ["sentinel_name", "sentinel_username", "sentinel_password"] as const) {
+      refuse(key, "without sentinels");
+    }
+  }
+  return mistakes;
+}
+
+function redisOptionsBelongTogether(file: PartialFile): Mistake[] {
+  const redis = file.modules?.mod_global_distrib?.redis ?? {};
+  const { tls, server, username, password, sentinel_username: sentinelUsername } = redis;
+  const mistakes: Mistake[] = [];
+  const note = (key: string, problem: string) => {
+    mistakes.push({ path: [...REDIS_PATH, ...key.split(".")], problem });
+  };
+  if (username !== undefined && password === undefined) {
+    note("username", "not allowed without password");
+  }
+  if (sentinelUsername !== undefined && redis.sentinel_password === undefined) {
+    note("sentinel_username", "not allowed without sentinel_password");
+  }
+  if (tls !== undefined && tls !== false && server?.startsWith("/")) {
+    note("tls", `not allowed with a Unix socket, found server = "${server}"`);
+  }
+  if (typeof tls === "object" && tls.keyfile !== undefined && tls.certfile === undefined) {
+    note("tls.keyfile", "not allowed without certfile, to which it belongs");
+  }
+  return mistakes;
 }
 
 function clientPortsAreEncrypted(file: PartialFile): Mistake[] {

@@ -128,6 +128,60 @@ const CASES: readonly Case[] = [
     expected: [`9: ${MODULE}.redis.expire_after: expected more than refresh_after (60), found 60`],
   },
   {
+    what: "Redis at a server and at Sentinels",
+    text: appended(
+      'redis.server = "127.0.0.1"\nredis.sentinels = [{ host = "127.0.0.1", port = 26379 }]\n',
+    ),
+    expected: [
+      `9: ${MODULE}.redis.server: not allowed together with sentinels, which says where Redis is`,
+    ],
+  },
+  {
+    what: "Redis at a port, at Sentinels and at a cluster of several connections",
+    text: appended(
+      "redis.port = 6379\n" +
+        'redis.sentinels = [{ host = "127.0.0.1", port = 26379 }]\n' +
+        'redis.cluster = [{ host = "127.0.0.1", port = 7000 }]\n' +
+        "redis.pool_size = 2\n",
+    ),
+    expected: [
+      `9: ${MODULE}.redis.port: not allowed together with cluster, which says where Redis is`,
+      `10: ${MODULE}.redis.sentinels: not allowed together with cluster, which says where Redis is`,
+      `12: ${MODULE}.redis.pool_size: not allowed together with cluster: one connection goes to ` +
+      "each of its masters",
+    ],
+  },
+  {
+    what: "a password for Sentinels where there are none",
+    text: appended('redis.sentinel_password = "hunter2"\n'),
+    expected: [`9: ${MODULE}.redis.sentinel_password: not allowed without sentinels`],
+  },
+  {
+    what: "a user of Redis without a password",
+    text: appended('redis.username = "causeway"\n'),
+    expected: [`9: ${MODULE}.redis.username: not allowed without password`],
+  },
+  {
+    what: "a user of Redis with a password, over TLS, at Sentinels",
+    text: appended(
+      'redis.username = "causeway"\nredis.password = "hunter2"\nredis.tls = true\n' +
+        'redis.sentinels = [{ host = "127.0.0.1", port = 26379 }]\nredis.sentinel_name = "dc1"\n',
+    ),
+    expected: [],
+  },
+  {
+    what: "TLS over a Unix socket",
+    text: appended('redis.server = "/run/redis.sock"\nredis.tls = true\n'),
+    expected: [
+      `10: ${MODULE}.redis.tls: not allowed with a Unix socket, found server = "/run/redis.sock"`,
+    ],
+  },
+  {
+    what: "a key for Redis without its certificate",
+    text: appended('redis.tls = { keyfile = "key.pem" }\n'),
+    expected: [`9: ${MODULE}.redis.tls.keyfile: not allowed without certfile, to which it belongs`],
+  },
+  {
     what: "no tls_opts",
     text: edited("connections.tls_opts = false\n", "connections.seeds = []\n"),
     expected: [

@@ -4,12 +4,14 @@ import {
   addresses,
   domain,
   filePath,
+  hostName,
   integer,
   listenAddress,
   milliseconds,
   remoteAddress,
   seconds,
   secret,
+  text,
   withWords,
 } from "./schema_words.ts";
 
@@ -76,14 +78,48 @@ const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
   allowed: "a host name, an IP address or the absolute path of a Unix socket",
 });
 
+const REDIS_TLS_FILES = z.strictObject({
+  cafile: filePath().optional().describe(
+    "PEM file with the authorities that Redis' certificate must come from; left out: those of the system",
+  ),
+  certfile: filePath().optional().describe(
+    "PEM file with a certificate for Redis to see, where it wants one",
+  ),
+  keyfile: filePath().optional().describe("PEM file with its private key, if not in `certfile`"),
+  servername: hostName().optional().describe(
+    "the name that Redis' certificate must carry; left out: the host that is connected to",
+  ),
+});
+
+const REDIS_TLS = withWords(z.union([z.boolean(), REDIS_TLS_FILES]), {
+  allowed: "true, false, or a table with any of cafile, certfile, keyfile and servername",
+});
+
 /** `modules.mod_global_distrib.redis`. */
 export const REDIS = z.strictObject({
   server: REDIS_SERVER.default("127.0.0.1").describe("where Redis is"),
   port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
+  tls: REDIS_TLS.default(false).describe(
+    "encrypts the connections, those to Sentinels too; `true` trusts the authorities of the system",
+  ),
+  username: text().optional().describe("ACL user; left out: Redis' default user"),
   password: secret().default("").describe(
     "its password; empty for none, which is what Dynomite needs",
   ),
-  pool_size: integer(1, 64).default(1).describe("connections to Redis"),
+  sentinels: addresses(remoteAddress()).default([]).describe(
+    "Sentinels that name the master, instead of `server` and `port`",
+  ),
+  sentinel_name: text().default("mymaster").describe("the name by which they know the master"),
+  sentinel_username: text().optional().describe("ACL user at the Sentinels"),
+  sentinel_password: secret().default("").describe(
+    "password at the Sentinels; empty for none. `password` is for Redis itself",
+  ),
+  cluster: addresses(remoteAddress()).default([]).describe(
+    "some nodes of a Redis Cluster, which name the others, instead of `server` and `port`",
+  ),
+  pool_size: integer(1, 64).default(1).describe(
+    "connections to Redis; a cluster has one to each master",
+  ),
   replication: z.enum(["builtin", "external"]).default("builtin").describe(
     "who carries the session table between datacenters: the nodes themselves, or something under Redis",
   ),

@@ -18,7 +18,7 @@ export interface Mistake {
 }
 
 const SECRET_KEYS: ReadonlySet<unknown> = new Set([
-  ...["password", "secret", "token", "enumeration_secret"],
+  ...["password", "sentinel_password", "secret", "token", "enumeration_secret"],
 ]);
 
 /** Keys that are no options here although a reader of another page may expect them, and why. */

@@ -146,7 +146,9 @@ connections.reroute_after_ms = 18
 [modules.mod_global_distrib.redis]
 server = "redis.example.com"
 port = 76
+username = "causeway"
 password = "open"
+tls = { cafile = "ca.pem", certfile = "redis.pem", servername = "redis.internal" }
 pool_size = 10
 expire_after = 14
 refresh_after = 5
@@ -157,6 +159,10 @@ domain_lifetime_seconds = 77
 jid_lifetime_seconds = 78
 max_jids = 79
 `;
+  return parsedFile(file);
+}
+
+function parsedFile(file: string): Config {
   return parseConfig(file, {
     file: "/etc/causeway/c.toml",
     env: () => undefined,
@@ -225,7 +231,19 @@ Deno.test("tableOptions() gives the session table the names, times and bounds of
     redis: {
       server: "redis.example.com",
       port: 76,
+      username: "causeway",
       password: "open",
+      tls: {
+        cafile: "/etc/causeway/ca.pem",
+        certfile: "/etc/causeway/redis.pem",
+        keyfile: "/etc/causeway/redis.pem",
+        servername: "redis.internal",
+      },
+      sentinels: [],
+      sentinelName: "mymaster",
+      sentinelUsername: "",
+      sentinelPassword: "",
+      cluster: [],
       poolSize: 10,
       expireAfterMs: 14_000,
       refreshAfterMs: 5000,
@@ -241,6 +259,31 @@ Deno.test("tableOptions() gives the session table the names, times and bounds of
       maxLeaseMs: 14_600,
     },
   });
+});
+
+Deno.test("tableOptions() gives the session table the Sentinels of the file, or its cluster", () => {
+  const at = (text: string) => {
+    const file = `hosts = ["example.com", "dc1.example.com"]
+[modules.mod_global_distrib]
+global_host = "example.com"
+local_host = "dc1.example.com"
+connections.tls_opts = false
+[modules.mod_global_distrib.redis]
+${text}
+`;
+    return tableOptions(parsedFile(file), 1).redis;
+  };
+  const sentinels = at(`sentinels = [{ host = "192.0.2.1", port = 26379 }]
+sentinel_name = "dc1"
+sentinel_username = "asker"
+sentinel_password = "sesame"`)!;
+  assert.deepEqual(sentinels.sentinels, [{ host: "192.0.2.1", port: 26379 }]);
+  assert.equal(sentinels.sentinelName, "dc1");
+  assert.equal(sentinels.sentinelUsername, "asker");
+  assert.equal(sentinels.sentinelPassword, "sesame");
+  const cluster = at(`cluster = [{ host = "192.0.2.1", port = 7000 }]\ntls = true`)!;
+  assert.deepEqual(cluster.cluster, [{ host: "192.0.2.1", port: 7000 }]);
+  assert.deepEqual(Object.values(cluster.tls!), [undefined, undefined, undefined, undefined]);
 });
 
 Deno.test("routerBounds() and handoverOptions() give routing the bounds of the file", () => {

@@ -109,7 +109,7 @@ export class Heartbeat {
     return this.#beats;
   }
 
-  /** A key of ours is gone, though Redis was never away. */
+  /** A key of ours is gone, though Redis was never away; or the server is another one now. */
   keyLost(): void {
     this.#hasLostKeys = true;
   }

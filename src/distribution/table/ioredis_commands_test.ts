@@ -139,3 +139,47 @@ Deno.test("IoredisCommands says that a connection was closed at AUTH, and not so
     await server.close();
   }
 });
+
+for (
+  const { name, isLeft } of [{ name: "localhost", isLeft: true }, {
+    name: "127.0.0.1",
+    isLeft: false,
+  }]
+) {
+  Deno.test(`IoredisCommands ${isLeft ? "leaves" : "stays with"} a replica that answers READONLY at ${name}`, async () => {
+    const server = await startServer([
+      "-READONLY You can't write against a read only replica.\r\n",
+    ]);
+    const { redis } = resolveTable({
+      globalHost: "example.com",
+      localHost: "dc1.example.com",
+      nodeName: "node1@dc1.example.com",
+      incarnation: 1,
+      redis: { server: name, port: server.port },
+    });
+    const commands = new IoredisCommands(redis);
+    const reasons: string[] = [];
+    let ups = 0;
+    commands.connect({
+      connected: () => void ups++,
+      disconnected: (reason) => void reasons.push(reason),
+    });
+    const seenUp = async (times: number): Promise<void> => {
+      while (ups < times) await new Promise((done) => setImmediate(done));
+    };
+    try {
+      await seenUp(1);
+      const [reply] = await commands.run([["SET", "a", "b"]]);
+      assert.match((reply as { message: string }).message, /^READONLY /);
+      if (isLeft) {
+        await seenUp(2);
+        assert.match(reasons[0]!, /^READONLY /);
+      }
+      assert.deepEqual(await commands.run([["SET", "a", "b"]]), ["OK"]);
+      assert.equal(server.connections(), isLeft ? 2 : 1);
+    } finally {
+      await commands.close();
+      await server.close();
+    }
+  });
+}

@@ -47,8 +47,22 @@ export interface RedisOptions {
   readonly server?: string;
   /** 1 to 65535. @default 8102 */
   readonly port?: number;
+  /** ACL user; empty for Redis' default user. @default "" */
+  readonly username?: string;
   /** Empty for none. @default "" */
   readonly password?: string;
+  /** Encrypts the connections, to Sentinels too; undefined for plain TCP. @default undefined */
+  readonly tls?: RedisTlsOptions | undefined;
+  /** Sentinels that name the master, instead of `server` and `port`. @default [] */
+  readonly sentinels?: readonly HostPort[];
+  /** Name by which they know it. @default "mymaster" */
+  readonly sentinelName?: string;
+  /** Empty for none. @default "" */
+  readonly sentinelUsername?: string;
+  /** Empty for none. @default "" */
+  readonly sentinelPassword?: string;
+  /** Nodes of a Redis Cluster that name all of it, instead of `server` and `port`. @default [] */
+  readonly cluster?: readonly HostPort[];
   /** Connections; the commands on one key always take the same one; 1 to 64. @default 1 */
   readonly poolSize?: number;
   /** Life of an entry that nobody renews; whole seconds, at least 1 000. @default 120_000 */
@@ -63,6 +77,24 @@ export interface RedisOptions {
   readonly readBackMs?: readonly number[];
   /** Time for `close` to withdraw what is ours; the rest expires. No key: a share of a stop's. @default 5_000 */
   readonly withdrawMs?: number;
+}
+
+/** Address of a server. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Certificates for connections to Redis; files are absolute paths of PEM files. */
+export interface RedisTlsOptions {
+  /** Authorities that the server's certificate must come from. @default those of the system */
+  readonly cafile?: string | undefined;
+  /** Our certificate, where Redis wants one. */
+  readonly certfile?: string | undefined;
+  /** @default `certfile` */
+  readonly keyfile?: string | undefined;
+  /** Name that the server's certificate must carry. @default the host that is connected to */
+  readonly servername?: string | undefined;
 }
 
 /** `modules.mod_global_distrib.cache`. */
@@ -87,7 +119,14 @@ export interface ResolvedTable extends Required<TableOptions> {
 const REDIS: Required<RedisOptions> = {
   server: "127.0.0.1",
   port: 8102,
+  username: "",
   password: "",
+  tls: undefined,
+  sentinels: [],
+  sentinelName: "mymaster",
+  sentinelUsername: "",
+  sentinelPassword: "",
+  cluster: [],
   poolSize: 1,
   expireAfterMs: 120_000,
   refreshAfterMs: 60_000,
@@ -135,6 +174,9 @@ export function resolveTable(options: TableOptions): ResolvedTable {
   checkRange("datacenter.maxClaims", datacenter.maxClaims, 1, 1_000_000_000);
   checkRange("datacenter.maxDomains", datacenter.maxDomains, 1, 1_000_000);
   checkRange("datacenter.maxLeaseMs", datacenter.maxLeaseMs, 1_000, 2 ** 40);
+  if (redis.sentinels.length > 0 && redis.cluster.length > 0) {
+    throw new RangeError("Cannot use redis.sentinels together with redis.cluster");
+  }
   if (redis.refreshAfterMs >= redis.expireAfterMs) {
     throw new CausewayError(
       "table/refresh-not-below-expire",
@@ -162,8 +204,13 @@ export function replicaSeconds({ redis }: ResolvedTable): string {
   return String(Math.max(REPLICA_SECONDS, 2 * Math.ceil(redis.expireAfterMs / 1000)));
 }
 
-/** Where Redis is, for messages: a socket's path, or server and port. */
-export function redisAddress({ redis: { server, port } }: ResolvedTable): string {
+/** Where Redis is, for messages: a socket's path, server and port, Sentinels or a cluster. */
+export function redisAddress({ redis }: ResolvedTable): string {
+  const { server, port, sentinels, sentinelName, cluster } = redis;
+  const list = (addresses: readonly HostPort[]) =>
+    addresses.map((address) => `${address.host}:${address.port}`).join(", ");
+  if (cluster.length > 0) return `the cluster of ${list(cluster)}`;
+  if (sentinels.length > 0) return `${sentinelName} of the Sentinels ${list(sentinels)}`;
   return server.startsWith("/") ? server : `${server}:${port}`;
 }
 

@@ -35,8 +35,11 @@ export type RedisReply = string | number | null | readonly string[] | RedisError
 
 /** What the owner of a `RedisCommands` is told. Runs outside of any call into it. */
 export interface RedisEvents {
-  /** Commands can be sent. */
-  connected(): void;
+  /**
+   * Commands can be sent. `mayHaveLost`: to a server that may lack what was written last, such as a
+   * replica that has become the master.
+   */
+  connected(mayHaveLost?: boolean): void;
   /** They cannot until `connected`; `reason` is a message without secrets. Said once for each loss. */
   disconnected(reason: string): void;
 }

@@ -12,7 +12,7 @@ import { Directory } from "./directory.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { HybridClock } from "./hybrid_clock.ts";
-import { IoredisCommands } from "./ioredis_commands.ts";
+import { connectRedis } from "./connect_redis.ts";
 import { fullJidKey, isReservedDomain } from "./keys.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { decideKey, decideReplicatedKey } from "./key_rule.ts";
@@ -133,7 +133,7 @@ export class SessionTable {
     this.#clock = deps.clock ?? new SystemClock();
     this.#logger = deps.logger ?? SILENT_LOGGER;
     this.#onChanged = deps.onChanged ?? (() => {});
-    this.#redis = new ClearedKeys(deps.redis ?? new IoredisCommands(redisOptions), (key) => {
+    this.#redis = new ClearedKeys(deps.redis ?? connectRedis(redisOptions), (key) => {
       this.#metrics.garbage.inc();
       this.#logger.warn("redis.garbage", { key });
       this.#heart.keyLost();
@@ -320,7 +320,10 @@ export class SessionTable {
     this.#heart.start();
     this.#replication?.start();
     this.#redis.connect({
-      connected: () => this.#spawn(this.#heart.beat()),
+      connected: (mayHaveLost = false) => {
+        if (mayHaveLost) this.#heart.keyLost();
+        this.#spawn(this.#heart.beat());
+      },
       disconnected: (reason) => this.#heart.disconnected(reason),
     });
     await this.#heart.firstAttempt();
