@@ -70,6 +70,8 @@ export interface CausewayConfiguration {
   [section: string]: unknown;
 }
 
+type RedisPlace = Pick<DistributionConfiguration["redis"], "server" | "port">;
+
 /** What a configuration is made from. */
 export interface ConfigurationFacts {
   readonly globalHost: string;
@@ -81,6 +83,8 @@ export interface ConfigurationFacts {
   readonly cafile: string;
   readonly storePath: string;
   readonly redis: RedisAddress;
+  /** Options that say where Redis is, in place of a server and a port. */
+  readonly redisPlace: Readonly<Record<string, unknown>> | undefined;
   readonly replication: "builtin" | "external";
   /** Nodes of other datacenters that tell of the mesh. */
   readonly seeds: readonly Target[];
@@ -124,8 +128,8 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
           tls_opts: { ...certificate, cafile: facts.cafile },
         },
         redis: {
-          server: redis.host,
-          port: redis.port,
+          // A scenario that asks for another place does not read these two.
+          ...(facts.redisPlace ?? { server: redis.host, port: redis.port }) as RedisPlace,
           password: redis.password,
           replication: facts.replication,
         },

@@ -5,6 +5,7 @@ import {
   type RedisServer,
   ReplicatingProxy,
   type ReplicationLane,
+  startFailoverRedises,
   startRedises,
 } from "../redis/mod.ts";
 import { type Truthy, until, type UntilOptions } from "../until.ts";
@@ -151,11 +152,11 @@ export class Cluster implements AsyncDisposable {
   async #build(): Promise<void> {
     const names = datacenterNames(this.options);
     await Deno.writeTextFile(this.caFile, this.authority.certificatePem);
-    const redises = await startRedises(
-      this.options.redis,
-      names.map((name) => `${name}-redis`),
-      { run: this.run, password: this.options.redisPassword },
-    );
+    const { redis, redisForm, redisPassword: password } = this.options;
+    const redisNames = names.map((name) => `${name}-redis`);
+    const redises = redisForm === "single"
+      ? await startRedises(redis, redisNames, { run: this.run, password })
+      : await startFailoverRedises(redisForm, redisNames, { run: this.run });
     for (const redis of redises) this.#owned.use(redis);
     const replicators = this.options.replication === "external"
       ? await this.#startReplicators(names, redises)
@@ -198,7 +199,7 @@ export class Cluster implements AsyncDisposable {
     );
     const nodes = Array.from({ length: this.options.nodes }, (_, node) => {
       const place: NodePlace = { datacenter: index, node, name, localHost };
-      return this.#node(place, certificate, (replicator ?? redis).address);
+      return this.#node(place, certificate, replicator ?? redis);
     });
     return new Datacenter({ name, localHost, nodes, redis, replicator });
   }
@@ -206,7 +207,7 @@ export class Cluster implements AsyncDisposable {
   #node(
     place: NodePlace,
     certificate: { readonly certfile: string; readonly keyfile: string },
-    redis: RedisServer["address"],
+    redis: Pick<RedisServer, "address" | "place">,
   ): CausewayNode {
     const { options } = this;
     const fileName = `${place.name}-node${place.node + 1}`;
@@ -219,7 +220,8 @@ export class Cluster implements AsyncDisposable {
       certificate,
       cafile: this.caFile,
       storePath: this.run.path(`${fileName}.sqlite`),
-      redis,
+      redis: redis.address,
+      redisPlace: redis.place,
       replication: options.replication,
       // one is enough: it tells where the others are
       seeds: options.links === "direct" && options.replication === "builtin"

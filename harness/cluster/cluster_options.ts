@@ -1,4 +1,4 @@
-import type { RedisChoice } from "../redis/mod.ts";
+import type { RedisChoice, RedisForm } from "../redis/mod.ts";
 import type { Command } from "../process/mod.ts";
 import {
   type CausewayConfiguration,
@@ -30,6 +30,8 @@ export interface ClusterOptions {
   readonly nodes?: number;
   /** @default "auto" */
   readonly redis?: RedisChoice;
+  /** What a datacenter's Redis is made of; anything but "single" is local. @default "single" */
+  readonly redisForm?: RedisForm;
   /** Password of every Redis. @default "" */
   readonly redisPassword?: string;
   /** Who carries the session table between datacenters. @default "builtin" */
@@ -101,12 +103,19 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
       "Cannot use a password with replication external: Dynomite closes the connection at AUTH",
     );
   }
+  const isSingle = (options.redisForm ?? "single") === "single";
+  if (!isSingle && (options.replication === "external" || (options.redisPassword ?? "") !== "")) {
+    throw new RangeError(
+      `Cannot use replication external or a password with a Redis of the form ${options.redisForm}`,
+    );
+  }
   return {
     ...options,
     globalHost,
     datacenters,
     nodes,
     redis: options.redis ?? "auto",
+    redisForm: options.redisForm ?? "single",
     redisPassword: options.redisPassword ?? "",
     replication: options.replication ?? "builtin",
     users: options.users ?? DEFAULT_USERS,

@@ -56,7 +56,7 @@ export class Datacenter implements AsyncDisposable {
 
   /** A client of its Redis itself, past any proxy, for looking and for planting. */
   get redisClient(): RedisClient {
-    return this.#redisClient ??= new RedisClient(this.redis.address);
+    return this.#redisClient ??= this.redis.client?.() ?? new RedisClient(this.redis.address);
   }
 
   /** Where clients log in. */

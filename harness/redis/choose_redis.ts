@@ -2,7 +2,9 @@ import { type Run, runProgram } from "../process/mod.ts";
 import { CONTAINER_ENGINES, ContainerRedis, findContainerEngine } from "./container_redis.ts";
 import { EmbeddedRedis } from "./embedded_redis.ts";
 import { LOCAL_PROGRAMS, LocalRedis } from "./local_redis.ts";
-import type { RedisKind, RedisServer } from "./redis_server.ts";
+import { RedisCluster } from "./redis_cluster.ts";
+import type { FailoverRedis, RedisKind, RedisServer } from "./redis_server.ts";
+import { SentinelGroup } from "./sentinel_group.ts";
 
 /** `auto`: the first of container, local server and embedded one that starts. */
 export type RedisChoice = RedisKind | "auto";
@@ -61,6 +63,25 @@ export async function startRedises(
     await Promise.allSettled(servers.map((server) => server.stop()));
   }
   throw failure;
+}
+
+/** Starts one Sentinel group or Redis Cluster per name, of the program that is installed. */
+export async function startFailoverRedises(
+  form: "sentinel" | "cluster",
+  names: readonly string[],
+  options: { readonly run: Run },
+): Promise<readonly FailoverRedis[]> {
+  const program = await findLocalProgram();
+  if (program === undefined) throw new Error(MISSING.local);
+  const Redises = form === "sentinel" ? SentinelGroup : RedisCluster;
+  const servers = names.map((name) => new Redises({ ...options, name, program }));
+  try {
+    await Promise.all(servers.map((server) => server.start()));
+    return servers;
+  } catch (thrown) {
+    await Promise.allSettled(servers.map((server) => server.stop()));
+    throw thrown;
+  }
 }
 
 async function findLocalProgram(): Promise<string | undefined> {

@@ -16,6 +16,8 @@ export interface LocalRedisOptions {
   readonly password?: string;
   /** More options of redis-server. */
   readonly args?: readonly string[];
+  /** Lines of a configuration file, which makes it a Sentinel: those write into theirs. */
+  readonly sentinelFile?: readonly string[];
   /** The port to try first. @default a random one */
   readonly port?: number;
 }
@@ -32,6 +34,7 @@ export class LocalRedis implements RedisServer {
   readonly #program: string;
   #port: number | undefined;
   #child: Child | undefined;
+  #more: readonly string[] = [];
 
   constructor(options: LocalRedisOptions) {
     this.#options = options;
@@ -72,6 +75,12 @@ export class LocalRedis implements RedisServer {
     }
   }
 
+  /** As `start`, with further options from now on. */
+  async startWith(...more: readonly string[]): Promise<void> {
+    this.#more = more;
+    await this.start();
+  }
+
   async stop(): Promise<void> {
     await this.#child?.kill(); // nothing is saved, so there is nothing to wait for
   }
@@ -95,21 +104,27 @@ export class LocalRedis implements RedisServer {
   }
 
   async #startAt(port: number): Promise<void> {
-    const { run, name, password, args } = this.#options;
+    const { run, name, password, args, sentinelFile } = this.#options;
+    const config = sentinelFile && run.path(`${name}.conf`);
+    if (config !== undefined) await Deno.writeTextFile(config, `${sentinelFile!.join("\n")}\n`);
     const child = new Child({
       name,
       program: this.#program,
       args: [
-        ...["--port", String(port), "--bind", "127.0.0.1"],
-        ...["--save", "", "--appendonly", "no", "--dir", run.directory],
+        ...(config === undefined ? [] : [config, "--sentinel"]),
+        ...["--port", String(port), "--bind", "127.0.0.1", "--dir", run.directory],
+        ...(config === undefined ? ["--save", "", "--appendonly", "no"] : []),
         ...(password ? ["--requirepass", password] : []),
         ...(args ?? []),
+        ...this.#more,
       ],
       run,
     });
     this.#child = child;
     const isReady = () =>
-      child.log.lines.some((line) => line.text.includes("Ready to accept connections"));
+      child.log.lines.some((line) =>
+        /Ready to accept connections|\+monitor master/.test(line.text)
+      );
     await until(() => isReady() || !child.isRunning, {
       what: `${name} is ready`,
       everyMs: 5,

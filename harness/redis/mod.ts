@@ -1,6 +1,6 @@
 export type { RedisChoice, RedisMaker } from "./choose_redis.ts";
-export { REDIS_CHOICES, redisMakers, startRedises } from "./choose_redis.ts";
-export type { RedisKind, RedisServer } from "./redis_server.ts";
+export { REDIS_CHOICES, redisMakers, startFailoverRedises, startRedises } from "./choose_redis.ts";
+export type { FailoverRedis, RedisForm, RedisKind, RedisServer } from "./redis_server.ts";
 export type { RedisAddress } from "./redis_client.ts";
 export { RedisClient } from "./redis_client.ts";
 export type { RespValue } from "./resp.ts";

@@ -26,13 +26,14 @@ interface Waiting {
  * again at the next one after a failure; calls made together travel together.
  */
 export class RedisClient implements AsyncDisposable {
-  readonly #address: RedisAddress;
+  readonly #address: () => RedisAddress;
   readonly #waiting: Waiting[] = [];
   #socket: Socket | undefined;
   #isClosed = false;
 
-  constructor(address: RedisAddress) {
-    this.#address = address;
+  /** @param address where to connect to; a function is asked each time */
+  constructor(address: RedisAddress | (() => RedisAddress)) {
+    this.#address = typeof address === "function" ? address : () => address;
   }
 
   /**
@@ -65,7 +66,7 @@ export class RedisClient implements AsyncDisposable {
   }
 
   #connect(): Socket {
-    const { host, port, password } = this.#address;
+    const { host, port, password } = this.#address();
     const socket = connect({ host, port, noDelay: true });
     this.#socket = socket;
     const decoder = new RespDecoder();

@@ -1,7 +1,18 @@
-import type { RedisAddress } from "./redis_client.ts";
+import type { RedisAddress, RedisClient } from "./redis_client.ts";
 
 /** What a Redis of the harness is made of. */
 export type RedisKind = "docker" | "local" | "embedded";
+
+/** One server, or several of which another takes over when one dies. */
+export type RedisForm = "single" | "sentinel" | "cluster";
+
+/** A Redis of several servers. */
+export interface FailoverRedis extends RedisServer {
+  /** Ends a master as a crash would; nobody is told, and it stays away until `restore`. */
+  killMaster(): Promise<void>;
+  /** Starts again what was killed, as a replica of what has taken over; resolves when it follows. */
+  restore(): Promise<void>;
+}
 
 /**
  * A Redis that a datacenter has to itself. It keeps its port for as long as the object lives, and
@@ -20,6 +31,10 @@ export interface RedisServer extends AsyncDisposable {
   /** It keeps its connections and answers nothing, until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** What a node's `redis` table says of it, where it is not a server and a port. */
+  readonly place?: Readonly<Record<string, unknown>>;
+  /** A client, where it takes more than connecting to `address`. */
+  client?(): RedisClient;
   /** The end of what it wrote, for messages. */
   tail(): string;
 }

@@ -14,6 +14,7 @@ export async function untilReady(
   cluster: Cluster,
   datacenter: Datacenter,
   reason?: RegExp,
+  { withinMs }: { readonly withinMs?: number } = {},
 ): Promise<void> {
   let seen = "";
   await cluster.until(async () => {
@@ -24,5 +25,6 @@ export async function untilReady(
   }, {
     what: `/ready of ${datacenter.name} says ${reason === undefined ? 200 : `503 ${reason}`}`,
     evidence: () => `it says ${seen}`,
+    ...(withinMs !== undefined && { withinMs }),
   });
 }

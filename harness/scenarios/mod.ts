@@ -44,6 +44,7 @@ import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { RATE_LIMITS } from "./rate_limits.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
+import { REDIS_FAILOVERS } from "./redis_failover.ts";
 import { REDIS_FAULTS } from "./redis_faults.ts";
 import { REDIS_KEYS } from "./redis_keys.ts";
 import { REDIS_OUTAGE } from "./redis_outage.ts";
@@ -128,6 +129,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...REPLICATION,
   REDIS_OUTAGE,
   ...REDIS_FAULTS,
+  ...REDIS_FAILOVERS,
   CLASSIC_METRICS,
   STREAM_MANAGEMENT_RESUME,
   STREAM_MANAGEMENT_H,

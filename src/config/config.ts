@@ -180,7 +180,7 @@ export interface ConnectionsConfig {
 
 /** `redis.tls`; files are absolute paths. */
 export interface RedisTlsConfig {
-  /** Undefined: the authorities of the system. */
+  /** Undefined: the authorities that the runtime trusts. */
   readonly cafile: string | undefined;
   readonly certfile: string | undefined;
   /** The same as `certfile` when the key is in there. */

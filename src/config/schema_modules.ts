@@ -80,7 +80,7 @@ const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
 
 const REDIS_TLS_FILES = z.strictObject({
   cafile: filePath().optional().describe(
-    "PEM file with the authorities that Redis' certificate must come from; left out: those of the system",
+    "PEM file with the authorities that Redis' certificate must come from; left out: those that the runtime trusts",
   ),
   certfile: filePath().optional().describe(
     "PEM file with a certificate for Redis to see, where it wants one",
@@ -100,7 +100,7 @@ export const REDIS = z.strictObject({
   server: REDIS_SERVER.default("127.0.0.1").describe("where Redis is"),
   port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
   tls: REDIS_TLS.default(false).describe(
-    "encrypts the connections, those to Sentinels too; `true` trusts the authorities of the system",
+    "encrypts the connections, those to Sentinels too; `true` stands for an empty table",
   ),
   username: text().optional().describe("ACL user; left out: Redis' default user"),
   password: secret().default("").describe(

@@ -87,7 +87,7 @@ export interface HostPort {
 
 /** Certificates for connections to Redis; files are absolute paths of PEM files. */
 export interface RedisTlsOptions {
-  /** Authorities that the server's certificate must come from. @default those of the system */
+  /** Authorities that the server's certificate must come from. @default those that the runtime trusts */
   readonly cafile?: string | undefined;
   /** Our certificate, where Redis wants one. */
   readonly certfile?: string | undefined;

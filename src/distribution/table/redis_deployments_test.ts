@@ -174,7 +174,7 @@ Deno.test("SessionTable works over TLS with a client certificate and an ACL user
     assert.match(setup.table.snapshot().reason!, /certificate/);
   });
 
-  await test.step("authorities of the system do not cover ours", async () => {
+  await test.step("without cafile, public authorities are asked for", async () => {
     await using setup = open({ ...redis, tls: {} });
     await setup.table.start();
     assert.match(setup.table.snapshot().reason!, /certificate/);

@@ -1,6 +1,5 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { getCACertificates } from "node:tls";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import type { RedisTlsOptions } from "./options.ts";
 
@@ -45,10 +44,10 @@ const PRIVATE_KEY =
   /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^-]+-----END (?:[A-Z]+ )?PRIVATE KEY-----/;
 
 function readMaterial({ cafile, certfile, keyfile }: RedisTlsOptions): TlsMaterial {
-  const ca = cafile === undefined ? getCACertificates("system") : readFrom(cafile, certificatesIn);
-  if (certfile === undefined) return { ca };
+  const trust = cafile === undefined ? {} : { ca: readFrom(cafile, certificatesIn) };
+  if (certfile === undefined) return trust;
   return {
-    ca,
+    ...trust,
     cert: readFrom(certfile, certificatesIn).join("\n"),
     key: readFrom(keyfile ?? certfile, privateKeyIn),
   };
