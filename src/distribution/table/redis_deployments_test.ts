@@ -276,7 +276,14 @@ Deno.test("SessionTable follows the master that Sentinels name, when it dies and
 Deno.test("SessionTable says that no Sentinel knows the master, and finds it when one does", async () => {
   await using group = await SentinelGroup.start();
   const [sentinel] = group.sentinels;
-  await using setup = open({ sentinels: [sentinel!.address], sentinelName: "dc2" });
+  const rights = ["-@all", "+sentinel|get-master-addr-by-name"];
+  await sentinel!.call("ACL", "SETUSER", "asker", "on", ">sesame", ...rights);
+  await using setup = open({
+    sentinels: [sentinel!.address],
+    sentinelName: "dc2",
+    sentinelUsername: "asker",
+    sentinelPassword: "sesame",
+  });
   await setup.table.start();
   assert.match(setup.table.snapshot().reason!, /no Sentinel tells where the master is/);
   await sentinel!.call("SENTINEL", "MONITOR", "dc2", "127.0.0.1", group.master.port, 1);
@@ -338,8 +345,13 @@ Deno.test("RedisClusterCommands keeps the order of the commands on a key whose s
   const to = (from + 1) % 3;
   const [source, target] = [cluster.nodes[from]!, cluster.nodes[to]!];
   const [sourceId, targetId] = [await cluster.id(from), await cluster.id(to)];
+  for (const node of cluster.nodes) {
+    const rights = [...GRANTED.split(" "), "+cluster|slots", "+asking"];
+    await node.call("ACL", "SETUSER", "causeway", "on", ">sesame", ...rights);
+  }
+  const user = { username: "causeway", password: "sesame" };
   const commands = new RedisClusterCommands(
-    resolveTable({ ...NAMES, redis: { cluster: [source.address] } }).redis,
+    resolveTable({ ...NAMES, redis: { cluster: [source.address], ...user } }).redis,
   );
   const events: string[] = [];
   const up = Promise.withResolvers<void>();
