@@ -33,6 +33,7 @@ import type {
 } from "./ports.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
+import { SenderPairs } from "./sender_pairs.ts";
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish } from "./sender_workers.ts";
 
@@ -113,8 +114,10 @@ export class Router {
   readonly #paced = new Set<() => void>();
   #sequence = 0;
   #isStopping = false;
-  /** By recipient and sender: of whom something was left open, so that what follows is too. */
-  readonly #leftOpen = new Map<string, Set<string>>();
+  /** Pairs of which a stop has left something open: what follows is left open too. */
+  readonly #leftOpen = new SenderPairs();
+  /** Pairs of which a stop has handed something on to another node: what follows goes there too. */
+  readonly #handedOn = new SenderPairs();
 
   constructor(options: RouterOptions, deps: RouterDeps) {
     this.memory = new DeliveryMemory(options.memory ?? {}, deps.clock);
@@ -442,9 +445,15 @@ export class Router {
 
   #route(envelope: Envelope): Promise<Finish> | undefined {
     const { from, to } = envelope.stanza;
-    if (this.#isStopping && this.#isBehindLeftOpen(envelope)) {
-      this.#leaveOpen(envelope);
-      return undefined;
+    if (this.#isStopping) {
+      if (this.#isBehindLeftOpen(envelope)) {
+        this.#leaveOpen(envelope);
+        return undefined;
+      }
+      // A direct way may be known by now, and would overtake what the other node still looks for.
+      if (this.#handedOn.has(this.#senderOf(from), to.text) && this.#handOn(envelope)) {
+        return undefined;
+      }
     }
     const decision = decide(from, to, this.#domains);
     if (envelope.stanza.kind === "presence") {
@@ -730,9 +739,13 @@ export class Router {
     // Each time costs a hop: nodes that all stop at once do not play it to and fro for ever.
     if (envelope.isCopy || envelope.ttl <= 1) return false;
     envelope.ttl--;
-    if (this.#deps.local.handOn?.(envelope) === true) return true;
-    envelope.ttl++;
-    return false;
+    if (this.#deps.local.handOn?.(envelope) !== true) {
+      envelope.ttl++;
+      return false;
+    }
+    const { from, to } = envelope.stanza;
+    this.#handedOn.add(this.#senderOf(from), to.text);
+    return true;
   }
 
   /** Sends the error to the sender, or counts the stanza as dropped where none may be sent. */
@@ -759,15 +772,12 @@ export class Router {
   }
 
   #isBehindLeftOpen({ isHeldBefore, stanza: { from, to } }: Envelope): boolean {
-    return isHeldBefore && this.#leftOpen.get(to.text)?.has(this.#senderOf(from)) === true;
+    return isHeldBefore && this.#leftOpen.has(this.#senderOf(from), to.text);
   }
 
   #leaveOpen(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
-    const sender = this.#senderOf(from);
-    const senders = this.#leftOpen.get(to.text);
-    if (senders === undefined) this.#leftOpen.set(to.text, new Set([sender]));
-    else senders.add(sender);
+    this.#leftOpen.add(this.#senderOf(from), to.text);
     this.#metrics.leftOpen.inc();
     envelope.leaveOpen();
   }

@@ -401,6 +401,22 @@ Deno.test("Router.drain() hands what bounces on to another node, and what would 
   fixture.close();
 });
 
+Deno.test("Router.drain() hands on what follows something it handed on, though a route is known by now", async () => {
+  const fixture = new RouterFixture();
+  const { router } = fixture;
+  fixture.cache.set(BOB, null);
+  router.accept(stanza(ALICE, BOB, { id: "1" }));
+  assert.equal(router.bouncing, 1);
+  fixture.handedOn = [];
+  await router.drain();
+  fixture.cache.set(BOB, "dc2.example.com");
+  router.accept(stanza(ALICE, BOB, { id: "2" }));
+  router.accept(stanza("carol@example.com/c", BOB, { id: "3" }));
+  assert.deepEqual(fixture.handedOn, ["1", "2"]);
+  assert.deepEqual(fixture.sent.map(({ envelope }) => idOf(envelope.stanza)), ["3"]);
+  fixture.close();
+});
+
 Deno.test("Router.drain() leaves what came over a link to the node before it", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
