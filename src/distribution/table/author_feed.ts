@@ -12,6 +12,9 @@ const CHUNK_RECORDS = 32;
 /** What one piece may come to before another record is added, counted generously. */
 const CHUNK_BYTES = 24_000;
 
+/** Changes that are told again as often as somebody asks. */
+const CHEAP_CHANGES = 64;
+
 /** What a feed tells about. */
 export interface FeedSource {
   readonly process: number;
@@ -87,6 +90,11 @@ export class AuthorFeed {
     this.#carrier?.send(this.#source.leaseFrame());
   }
 
+  /** True for a POSITION that makes this node tell much again: a snapshot, or thousands of changes. */
+  isCostly({ isRestart, wantsSnapshot, applied }: PositionFields): boolean {
+    return isRestart && (wantsSnapshot || this.#source.log.lastNumber - applied > CHEAP_CHANGES);
+  }
+
   /** The other side says what it has. */
   position(link: OpenLink, position: PositionFields): void {
     if (link !== this.#carrier || position.process !== this.#source.process) return;
@@ -102,6 +110,11 @@ export class AuthorFeed {
       this.#sent = this.#applied = position.applied;
       if (position.wantsSnapshot) this.#beginSnapshot();
     } else if (position.round === this.#round) {
+      // what says more than was sent would have all of it sent at once
+      if (position.applied > this.#sent || position.chunk > this.#chunk) {
+        link.refuse(`change ${position.applied} and piece ${position.chunk} were not sent yet`);
+        return;
+      }
       this.#applied = Math.max(this.#applied, position.applied);
       this.#chunkApplied = Math.max(this.#chunkApplied, position.chunk);
     } else return;

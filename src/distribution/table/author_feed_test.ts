@@ -179,3 +179,17 @@ Deno.test("AuthorFeed refuses a position above its last change, and reads over a
   position({ round: 4, applied: 3 });
   assert.deepEqual(link.sequences, [1, 2, 3]);
 });
+
+Deno.test("AuthorFeed refuses to be told of changes or pieces that it has not sent", () => {
+  const claims = numbers(1, 10 * CHUNK).map((i) => record(i));
+  const many = scene(AHEAD + 600, claims);
+  many.position({ isRestart: true });
+  many.position({ applied: AHEAD + 1 });
+  assert.equal(many.link.sequences.length, AHEAD);
+  assert.equal(many.link.refusals.length, 1);
+  const snapshot = scene(0, claims);
+  snapshot.position({ isRestart: true, wantsSnapshot: true });
+  snapshot.position({ chunk: 0xffffffff });
+  assert.equal(snapshot.link.pieces.length, 2, "not all of it at once");
+  assert.equal(snapshot.link.refusals.length, 1);
+});
