@@ -146,8 +146,9 @@ export class ReplicaWriter {
       ["SADD", nodesKey(host), node],
       ["EXPIRE", nodesKey(host), life],
       ["SADD", HOSTS_KEY, host],
-      ["EXPIRE", domainsKey(host, node), life],
-      ["EXPIRE", publicDomainsKey(host, node), life],
+      // as long as it is known how far the author is applied: nobody tells them again before
+      ["EXPIRE", domainsKey(host, node), this.#life],
+      ["EXPIRE", publicDomainsKey(host, node), this.#life],
     ];
     if (extra.length > 0) commands.push(["SREM", key, ...extra]);
     if (lease.endpoints.length > 0) {

@@ -177,6 +177,30 @@ Deno.test("a node that leaves takes its entries along, and its datacenter's endp
   await test.table.close();
 });
 
+Deno.test("Replication lists a datacenter's components again after a split of any length", async () => {
+  const { test, peer } = await followed(
+    claim(2, "echo.example.com", ""),
+    { ...claim(3, "hidden.example.com", ""), isHidden: true },
+  );
+  const domains = async () => [
+    (await test.table.publicDomains()).map(({ domain }) => domain),
+    (await test.table.allDomains()).map(({ domain }) => domain),
+  ];
+  const all = [["echo.example.com"], ["echo.example.com", "hidden.example.com"]];
+  await peer.say(peer.lease());
+  assert.deepEqual(await domains(), all);
+  test.table.traffic!.ended(peer, false);
+  await advance(test.clock, 600_000, 1_000);
+  assert.deepEqual(await domains(), [[], []], "its lease has gone");
+  test.table.traffic!.accepted(peer);
+  await peer.say(peer.lease());
+  const position = peer.frames.findLast((frame) => frame[4] === FRAME_TYPE.position);
+  assert.equal(position?.at(-1), 1, "it goes on where it was");
+  await advance(test.clock, 1_000, 100);
+  assert.deepEqual(await domains(), all);
+  await test.table.close();
+});
+
 Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and none that lives", async () => {
   const removed: string[] = [];
   const test = new TestTable({
