@@ -260,6 +260,7 @@ const DATACENTER_LIMITS = [
   ["datacenter_max_endpoints_per_node", "maxEndpointsPerNode"],
   ["datacenter_max_endpoints", "maxEndpoints"],
   ["datacenter_max_claims", "maxClaims"],
+  ["datacenter_max_claims_per_account", "maxClaimsPerAccount"],
   ["datacenter_max_domains", "maxDomains"],
 ] as const;
 

@@ -133,6 +133,7 @@ export interface LimitsConfig {
   readonly datacenterMaxEndpointsPerNode: number;
   readonly datacenterMaxEndpoints: number;
   readonly datacenterMaxClaims: number;
+  readonly datacenterMaxClaimsPerAccount: number;
   readonly datacenterMaxDomains: number;
   readonly datacenterMaxLinks: number;
   readonly datacenterMaxUnauthenticated: number;

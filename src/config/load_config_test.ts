@@ -79,6 +79,7 @@ Deno.test("parseConfig() fills in every default", () => {
       datacenterMaxEndpointsPerNode: 16,
       datacenterMaxEndpoints: 256,
       datacenterMaxClaims: 1_000_000,
+      datacenterMaxClaimsPerAccount: 200,
       datacenterMaxDomains: 1_000,
       datacenterMaxLinks: 2_500,
       datacenterMaxUnauthenticated: 256,

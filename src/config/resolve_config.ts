@@ -233,6 +233,7 @@ function resolveLimits(
     datacenterMaxEndpointsPerNode: limits.datacenter_max_endpoints_per_node,
     datacenterMaxEndpoints: limits.datacenter_max_endpoints,
     datacenterMaxClaims: limits.datacenter_max_claims,
+    datacenterMaxClaimsPerAccount: limits.datacenter_max_claims_per_account,
     datacenterMaxDomains: limits.datacenter_max_domains,
     datacenterMaxLinks: limits.datacenter_max_links,
     datacenterMaxUnauthenticated: limits.datacenter_max_unauthenticated,

@@ -202,6 +202,9 @@ export const LIMITS = z.strictObject({
   datacenter_max_claims: integer(1, 1_000_000_000).default(1_000_000).describe(
     "sessions that one other datacenter may put into the Redis of this one, at about 0.9 KiB each there; one with an address of more than 256 bytes counts as 16; one more is refused, and taken when there is room",
   ),
+  datacenter_max_claims_per_account: integer(1, 100_000).default(200).describe(
+    "of them those of one account; the oldest beyond it are taken away until they are told anew",
+  ),
   datacenter_max_domains: integer(1, 1_000_000).default(1_000).describe(
     "component domains of one other datacenter; the same",
   ),

@@ -115,6 +115,7 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
       maxEndpointsPerNode: limits.datacenterMaxEndpointsPerNode,
       maxEndpoints: limits.datacenterMaxEndpoints,
       maxClaims: limits.datacenterMaxClaims,
+      maxClaimsPerAccount: limits.datacenterMaxClaimsPerAccount,
       maxDomains: limits.datacenterMaxDomains,
       maxLeaseMs: limits.datacenterMaxLeaseMs,
     },

@@ -82,6 +82,7 @@ datacenter_max_nodes = 1181
 datacenter_max_endpoints_per_node = 62
 datacenter_max_endpoints = 1183
 datacenter_max_claims = 1184
+datacenter_max_claims_per_account = 1189
 datacenter_max_domains = 1185
 datacenter_max_links = 1186
 datacenter_max_unauthenticated = 1187
@@ -255,6 +256,7 @@ Deno.test("tableOptions() gives the session table the names, times and bounds of
       maxEndpointsPerNode: 62,
       maxEndpoints: 1183,
       maxClaims: 1184,
+      maxClaimsPerAccount: 1189,
       maxDomains: 1185,
       maxLeaseMs: 14_600,
     },

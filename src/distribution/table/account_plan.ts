@@ -37,6 +37,8 @@ export interface PlanContext {
   readonly expireMs: number;
   /** Life of what other datacenters own, where the nodes replicate: their leases say what counts. */
   readonly replicaSeconds: string | undefined;
+  /** Claims of one other datacenter on the account that are left to it, where the nodes replicate. */
+  readonly maxClaimsPerAccount: number;
   readonly nowMs: number;
   readonly nowUs: number;
   /** Draws an epoch above `known`. */
@@ -56,6 +58,8 @@ export interface PlanResult {
   readonly displaced: readonly OwnSession[];
   /** A key names a host without a claim: it wants another look soon. */
   readonly isDoubtful: boolean;
+  /** Claims that were taken away, by the datacenter that has too many on this account. */
+  readonly excess: ReadonlyMap<string, number>;
 }
 
 /** Age at which a claim whose node is gone is swept out of the hash. */
@@ -144,9 +148,17 @@ export function planAccount(
   view: AccountView,
   context: PlanContext,
   into: RedisCommand[],
-  touched: ReadonlySet<string> = new Set(),
+  touchedBefore: ReadonlySet<string> = new Set(),
 ): PlanResult {
-  const { foreign } = view;
+  const surplus = surplusClaims(view.foreign, context);
+  const touched = surplus.size === 0
+    ? touchedBefore
+    : new Set([...touchedBefore, ...Array.from(surplus, ({ resourcepart }) => resourcepart)]);
+  // their keys were not read here, so the next pass sees to them
+  if (!view.isReplica) { for (const { resourcepart } of surplus) account.touch(resourcepart); }
+  const foreign = surplus.size === 0
+    ? view.foreign
+    : view.foreign.filter((claim) => !surplus.has(claim));
   drawEpochs(account, foreign, context);
   const ours = account.sessions.map((session) => ownClaim(session, context));
   if (context.replicaSeconds === undefined) account.noteRenewals(foreign, context.nowMs);
@@ -155,6 +167,11 @@ export function planAccount(
     : [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
 
   withdrawClaims(account, view, context, into);
+  const excess = new Map<string, number>();
+  for (const { host } of surplus) excess.set(host, (excess.get(host) ?? 0) + 1);
+  if (surplus.size > 0) {
+    into.push(["HDEL", claimsKey(account.name), ...Array.from(surplus, ({ id }) => id)]);
+  }
   if (ours.length > 0) {
     for (const claim of ours) {
       const value = formatClaim(claim);
@@ -214,7 +231,25 @@ export function planAccount(
         claim.resourcepart === session.resourcepart && isNewer(claim, ours[i]!)
       )
     );
-  return { repaired, changedKeys, displaced, isDoubtful: account.isDoubtful };
+  return { repaired, changedKeys, displaced, isDoubtful: account.isDoubtful, excess };
+}
+
+const NO_CLAIMS: ReadonlySet<Claim> = new Set();
+
+/**
+ * The oldest claims of each other datacenter that has more on one account than it may: every look at the
+ * account reads all that lie there.
+ */
+function surplusClaims(foreign: readonly Claim[], context: PlanContext): ReadonlySet<Claim> {
+  const { maxClaimsPerAccount: bound, replicaSeconds, localHost } = context;
+  if (replicaSeconds === undefined || foreign.length <= bound) return NO_CLAIMS;
+  const byHost = Map.groupBy(foreign, ({ host }) => host);
+  byHost.delete(localHost);
+  return new Set(
+    [...byHost.values()].flatMap((claims) =>
+      claims.sort((one, other) => isNewer(one, other) ? -1 : 1).slice(bound)
+    ),
+  );
 }
 
 /**

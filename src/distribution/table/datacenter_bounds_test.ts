@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { FRAME_TYPE } from "../wire/mod.ts";
+import { decodeSnapshot, FRAME_TYPE, positionFrame } from "../wire/mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import { MAX_EPOCH, MAX_TOLD_AHEAD_US } from "./hybrid_clock.ts";
 import type { DatacenterBounds } from "./options.ts";
@@ -234,6 +234,68 @@ Deno.test("claims that lay in Redis before this process count", async () => {
   assert.equal(usersOf(next).length, 4);
   await next.table.close();
   await test.table.close();
+});
+
+Deno.test("a datacenter has as many claims on one account as it may, the newest", async () => {
+  const test = await started({ maxClaimsPerAccount: 3 });
+  const other = new TestAuthor(test);
+  await other.say(other.lease());
+  await other.say(other.snapshot(1, claim(1, "bob@example.com", "tablet")));
+  const peer = await told(test);
+  for (let i = 1; i <= 9; i++) {
+    await peer.say(peer.changes(1 + i, claim(i, "bob@example.com", `phone${i}`)));
+  }
+  const hash = test.redis.dump()["causeway:claims:bob@example.com"] as readonly string[];
+  const resources = hash.map((value) => JSON.parse(value)[3]).sort();
+  assert.deepEqual(resources, ["phone7", "phone8", "phone9", "tablet"]);
+  assert.equal(test.publicKeys()["bob@example.com/phone1"], undefined);
+  assert.equal(test.publicKeys()["bob@example.com/phone9"], DC9);
+  assert.equal(test.publicKeys()["bob@example.com"], DC9);
+  assert.equal(test.metrics.value(LIMIT_HITS), 6);
+  assert.deepEqual(test.logger.named("datacenter.limit").map(({ fields }) => fields), [
+    { host: DC9, limit: "claims-per-account", bound: 3 },
+  ]);
+  await test.table.close();
+});
+
+Deno.test("all that we claim is told from the start as often as it may be, and later in the end", async () => {
+  const test = await started();
+  const opened = test.table.sessionOpened(fullJid("alice", "desk"));
+  await advance(test.clock, 10, 1);
+  await opened;
+  const peer = await node(test, 1, { endpoints: [] }); // nobody can dial it: it is told over its link
+  const ask = (round: number) =>
+    positionFrame({
+      process: test.incarnation,
+      round,
+      applied: 0,
+      chunk: 0,
+      isRestart: true,
+      wantsSnapshot: true,
+    });
+  const pieces = () => peer.frames.filter((frame) => frame[4] === FRAME_TYPE.snapshot);
+  for (let round = 1; round <= 500; round++) await peer.say(ask(round));
+  assert.equal(pieces().length, 16);
+  await advance(test.clock, 75_000, 500);
+  assert.equal(pieces().length, 17, "the last that was asked for comes in its turn");
+  assert.equal(decodeSnapshot(pieces()[16]!, 0, pieces()[16]!.length).round, 500);
+  assert.deepEqual(peer.refusals, []);
+  await test.table.close();
+});
+
+Deno.test("nothing is left of the time that a node told when it has been removed, or was never written", async () => {
+  const hourUs = 3_600_000_000;
+  for (const way of ["removed", "never written"]) {
+    const test = await started();
+    if (way === "never written") test.commands.run = () => Promise.reject(new Error("down"));
+    const peer = await node(test, 1, { nowUs: test.clock.wallUs() - hourUs });
+    assert.equal(test.logger.named("clock.off").length, 1);
+    test.table.traffic!.ended(peer, false);
+    if (way === "removed") assert.equal(await test.table.removeHost(DC9), "removed");
+    await advance(test.clock, 60_000, 500);
+    assert.equal(test.logger.named("clock.agrees").length, 1, way);
+    await test.table.close();
+  }
 });
 
 Deno.test("a claim with a long address counts as 16", async () => {

@@ -35,6 +35,8 @@ export interface DatacenterBounds {
   readonly maxEndpoints?: number;
   /** Sessions; one whose address is longer than 256 bytes counts as 16; at least 1. @default 1_000_000 */
   readonly maxClaims?: number;
+  /** Of them those of one account, the newest; at least 1. @default 200 */
+  readonly maxClaimsPerAccount?: number;
   /** Component domains; at least 1. @default 1_000 */
   readonly maxDomains?: number;
   /** Milliseconds that a lease holds at most, whatever it says; at least 1_000. @default `redis.expireAfterMs` */
@@ -148,6 +150,7 @@ const DATACENTER: Required<Omit<DatacenterBounds, "maxLeaseMs">> = {
   maxEndpointsPerNode: 16,
   maxEndpoints: 256,
   maxClaims: 1_000_000,
+  maxClaimsPerAccount: 200,
   maxDomains: 1_000,
 };
 
@@ -172,6 +175,7 @@ export function resolveTable(options: TableOptions): ResolvedTable {
   checkRange("datacenter.maxEndpointsPerNode", datacenter.maxEndpointsPerNode, 1, 64);
   checkRange("datacenter.maxEndpoints", datacenter.maxEndpoints, 1, 100_000);
   checkRange("datacenter.maxClaims", datacenter.maxClaims, 1, 1_000_000_000);
+  checkRange("datacenter.maxClaimsPerAccount", datacenter.maxClaimsPerAccount, 1, 100_000);
   checkRange("datacenter.maxDomains", datacenter.maxDomains, 1, 1_000_000);
   checkRange("datacenter.maxLeaseMs", datacenter.maxLeaseMs, 1_000, 2 ** 40);
   if (redis.sentinels.length > 0 && redis.cluster.length > 0) {

@@ -36,6 +36,8 @@ export interface ReconcilerDependencies {
   settled(account: Account, sessions: readonly OwnSession[]): void;
   /** Another node of this datacenter has since been given the full JID of a session of ours. */
   displaced(account: Account, session: OwnSession): void;
+  /** Claims of a datacenter on one account were taken away: it has more than it may. */
+  overfull?(host: string, count: number): void;
   /** Redis refused, or could not be asked. */
   failed(reason: string): void;
 }
@@ -204,6 +206,7 @@ export class Reconciler {
       const unsettled = account.sessions.filter((session) => session.epoch === 0);
       const plan = planAccount(account, view, context, writes, touched[i]!);
       if (unsettled.length > 0) this.#deps.settled(account, unsettled);
+      for (const [host, count] of plan.excess) this.#deps.overfull?.(host, count);
       metrics.repairs.inc(isFirst || touched[i]!.size > 0 ? 0 : plan.repaired);
       after.push(() => {
         for (const session of sessions) session.isAnnounced = true;
@@ -243,6 +246,7 @@ export class Reconciler {
       expireSeconds: String(Math.ceil(options.redis.expireAfterMs / 1000)),
       expireMs: options.redis.expireAfterMs,
       replicaSeconds: options.replication === "builtin" ? replicaSeconds(options) : undefined,
+      maxClaimsPerAccount: options.datacenter.maxClaimsPerAccount,
       nowMs: clock.monotonicMs(),
       nowUs: clock.wallUs(),
       nextEpoch: (known) => epochs.next(known),

@@ -4,7 +4,7 @@ import type { Logger, Metrics } from "../../observe/mod.ts";
 import { PacedLog } from "../../observe/mod.ts";
 import { tryParseJid } from "../../xmpp/mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
-import type { LeaseFields, TableRecord } from "../wire/mod.ts";
+import type { LeaseFields, PositionFields, TableRecord } from "../wire/mod.ts";
 import {
   decodeChanges,
   decodeLease,
@@ -46,6 +46,11 @@ import { ReplicationMetrics } from "./replication_metrics.ts";
 const LEASE_RATE = { perSec: 64, burst: 1_024 };
 /** How often others are told that a datacenter has other endpoints; what comes sooner waits for a beat. */
 const NEWS_RATE = { perSec: 0.2, burst: 16 };
+/**
+ * How often one datacenter may have all that we claim told from the start: each time costs as much as we
+ * have sessions. Who asks sooner waits for a beat.
+ */
+const RESTART_RATE = { perSec: 1 / 60, burst: 16 };
 /** Bytes of one datacenter's frames that may wait to be applied. */
 const MAX_WAITING_BYTES = 67_108_864;
 
@@ -95,6 +100,9 @@ export class Replication implements LinkTraffic {
   readonly #leaseRate: RateLimit;
   readonly #newsRate: RateLimit;
   readonly #newsDue = new Set<string>();
+  readonly #restartRate: RateLimit;
+  /** The last POSITION of each datacenter that has to wait for its turn. */
+  readonly #restartsDue = new Map<string, { link: OpenLink; position: PositionFields }>();
   readonly #log: PacedLog;
   readonly #time = new MeshTime();
   readonly peers: PeerBook;
@@ -108,6 +116,7 @@ export class Replication implements LinkTraffic {
     this.#log = new PacedLog(logger, clock);
     this.#leaseRate = new RateLimit(LEASE_RATE, clock);
     this.#newsRate = new RateLimit(NEWS_RATE, clock);
+    this.#restartRate = new RateLimit(RESTART_RATE, clock);
     this.peers = new PeerBook(options.datacenter.maxEndpoints);
     this.#metrics = new ReplicationMetrics(metrics);
     this.#writer = new ReplicaWriter({
@@ -223,6 +232,12 @@ export class Replication implements LinkTraffic {
     });
   }
 
+  /** Claims of the datacenter `host` on one account were taken away: it has more than it may. */
+  overfull(host: string, count: number): void {
+    const { maxClaimsPerAccount } = this.#deps.options.datacenter;
+    this.#limitHit(host, "claims-per-account", maxClaimsPerAccount, count);
+  }
+
   // ---- links -------------------------------------------------------------------------------
 
   accepted(link: OpenLink): void {
@@ -253,6 +268,18 @@ export class Replication implements LinkTraffic {
       this.#metrics.bindOut(host, () => this.#feeds.get(host)?.snapshot ?? snapshot);
     }
     return feed;
+  }
+
+  #position(link: OpenLink, position: PositionFields): void {
+    const { host } = link;
+    const feed = this.#feeds.get(host);
+    if (feed === undefined) return;
+    if (feed.isCostly(position) && !this.#restartRate.take(host)) {
+      this.#restartsDue.set(host, { link, position });
+      return;
+    }
+    if (position.isRestart) this.#restartsDue.delete(host);
+    feed.position(link, position);
   }
 
   /** Nobody can dial a datacenter that accepts links nowhere: it is told over those that it makes. */
@@ -289,7 +316,7 @@ export class Replication implements LinkTraffic {
         return;
       }
       case FRAME_TYPE.position:
-        this.#feeds.get(link.host)?.position(link, decodePosition(buffer, start, end));
+        this.#position(link, decodePosition(buffer, start, end));
         return;
       case FRAME_TYPE.mesh:
         for (const { host, endpoints } of decodeMesh(buffer, start, end)) {
@@ -423,6 +450,7 @@ export class Replication implements LinkTraffic {
     const intake = this.#intakes.get(key);
     if (!intake?.isIdle || this.#watch.isLive(node)) return;
     this.#intakes.delete(key);
+    this.#forgetTime(node); // also of one that nobody has seen die: it was removed, or never written
     this.#metrics.unbindIn(node.host, node.node);
     for (const { host } of this.#intakes.values()) if (host === node.host) return;
     this.#waiting.delete(node.host);
@@ -543,6 +571,9 @@ export class Replication implements LinkTraffic {
     this.#log.flush();
     for (const host of this.#newsDue) if (this.peers.has(host)) this.#tellMesh(host);
     this.#newsDue.clear();
+    const restarts = [...this.#restartsDue.values()];
+    this.#restartsDue.clear();
+    for (const { link, position } of restarts) this.#position(link, position);
     for (const host of this.peers.forgetHearsay(this.#deps.clock.monotonicMs())) {
       if (!this.#isLocalHost(host)) this.#removed(host);
     }

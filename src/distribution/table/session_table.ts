@@ -214,6 +214,7 @@ export class SessionTable {
       emptied: (account) => this.#accounts.drop(account),
       changed: (key) => this.#changed([key]),
       settled: (account, sessions) => this.#replication?.claimed(account, sessions),
+      overfull: (host, count) => this.#replication?.overfull(host, count),
       displaced: (account, { resourcepart }) =>
         deps.onDisplaced?.(fullJidKey(account.name, resourcepart)),
     });
