@@ -13,5 +13,5 @@ export { createLogger } from "./create_logger.ts";
 export type { HistogramSummary } from "./metric_cells.ts";
 export type { ClassicCounter, ClassicGauge, ClassicMetric } from "./metrics_registry.ts";
 export { MetricsRegistry } from "./metrics_registry.ts";
-export { PacedLog } from "./paced_log.ts";
+export { LIFE_LINES, PacedLog } from "./paced_log.ts";
 export { registerProcessMetrics } from "./process_metrics.ts";

@@ -3,6 +3,8 @@ import type { LogFields, Logger } from "./log.ts";
 
 /** Milliseconds between two lines of one event about one source. */
 const LINE_MS = 60_000;
+/** Lines a minute about what one datacenter, or one of its certificates, does by right: come, go, move. */
+export const LIFE_LINES = 64;
 /** Sources remembered at once; past it the one that has said nothing for longest is forgotten. */
 const MAX_SOURCES = 1_024;
 
@@ -10,6 +12,8 @@ interface Source {
   readonly level: "info" | "warn";
   /** Monotonic milliseconds from which the next line may be written. */
   dueMs: number;
+  /** Lines that may still be written before that. */
+  room: number;
   /** Times that were not written since the last line. */
   unsaid: number;
   event: string;
@@ -18,16 +22,21 @@ interface Source {
 
 /**
  * Events that others can cause as often as they like: of each event about one source (a link, a node)
- * the first is written at once, and then one line a minute, with the number of times as `count`.
+ * the first is written at once, and then one line a minute, with the number of times as `count`. Where
+ * an honest source has many lines at once, such as a datacenter that starts, the first `lines` are
+ * written.
  */
 export class PacedLog {
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #lines: number;
   readonly #sources = new Map<string, Source>();
 
-  constructor(logger: Logger, clock: Clock) {
+  /** @param lines of one event about one source that are written within a minute; at least 1 */
+  constructor(logger: Logger, clock: Clock, lines = 1) {
     this.#logger = logger;
     this.#clock = clock;
+    this.#lines = lines;
   }
 
   /** Writes `event`, or counts it for the line that `flush` writes. */
@@ -50,6 +59,7 @@ export class PacedLog {
       }
       this.#logger[source.level](source.event, { ...source.fields, count: source.unsaid });
       source.unsaid = 0;
+      source.room = this.#lines - 1;
       source.dueMs = nowMs + LINE_MS;
     }
   }
@@ -62,6 +72,11 @@ export class PacedLog {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#sources.get(key);
     if (known !== undefined && nowMs < known.dueMs) {
+      if (known.room > 0) {
+        known.room--;
+        this.#logger[level](event, fields);
+        return;
+      }
       known.unsaid++;
       known.fields = fields;
       return;
@@ -69,7 +84,8 @@ export class PacedLog {
     const count = 1 + (known?.unsaid ?? 0);
     this.#sources.delete(key);
     if (this.#sources.size >= MAX_SOURCES) this.#forgetOldest();
-    this.#sources.set(key, { level, dueMs: nowMs + LINE_MS, unsaid: 0, event, fields });
+    const room = this.#lines - 1;
+    this.#sources.set(key, { level, dueMs: nowMs + LINE_MS, room, unsaid: 0, event, fields });
     this.#logger[level](event, count > 1 ? { ...fields, count } : fields);
   }
 

@@ -44,3 +44,20 @@ Deno.test("PacedLog remembers a bounded number of sources", () => {
   log.warn("refused", "source 0", {});
   assert.equal(logger.entries.length, 1, "the oldest was forgotten");
 });
+
+Deno.test("PacedLog with more lines a minute writes so many at once, and counts the others", () => {
+  const { clock, logger } = fixture();
+  const log = new PacedLog(logger, clock, 3);
+  for (let i = 1; i <= 10; i++) log.info("opened", "dc9", { i });
+  clock.advance(60_000);
+  log.flush();
+  for (let i = 11; i <= 20; i++) log.info("opened", "dc9", { i });
+  assert.deepEqual(logger.entries.map(({ fields }) => fields), [
+    { i: 1 },
+    { i: 2 },
+    { i: 3 },
+    { i: 10, count: 7 },
+    { i: 11 },
+    { i: 12 },
+  ]);
+});

@@ -56,6 +56,9 @@ export class EndpointPool {
 
   #log(event: string): void {
     const { host, port } = this.address;
-    this.#shared.log.info(event, { host: this.destination, endpoint: `${host}#${port}` });
+    this.#shared.lives.info(event, this.destination, {
+      host: this.destination,
+      endpoint: `${host}#${port}`,
+    });
   }
 }

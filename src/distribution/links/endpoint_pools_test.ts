@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
 import { ManualClock, MATH_RANDOM } from "../../base/mod.ts";
-import { MemoryLogger } from "../../observe/mod.ts";
+import { MemoryLogger, PacedLog } from "../../observe/mod.ts";
 import { TestMetrics, TestNode } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
 import type { EndpointPool } from "./endpoint_pool.ts";
@@ -24,6 +24,7 @@ const CONNECTIONS = 2;
 class World implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly log = new MemoryLogger();
+  readonly lives = new PacedLog(this.log, this.clock, 64);
   readonly pools: EndpointPools;
   /** What the table says; an error: it cannot be asked. */
   listed: readonly EndpointAddress[] | Error = [];
@@ -94,6 +95,7 @@ class World implements AsyncDisposable {
         clock: this.clock,
         random: MATH_RANDOM,
         log: this.log,
+        lives: this.lives,
         nextLane: () => ++lanes,
       },
     });
@@ -245,6 +247,17 @@ Deno.test("a disabled endpoint is closed once all its links are dead, at the col
   await world.list(0);
   assert.deepEqual(world.shown, ["enabled 0/2 open"]);
   assert.ok(!lanes.includes(world.lane(0)), "one that appears again begins anew");
+});
+
+Deno.test("endpoints that come and go all the time write a bounded number of lines, and how many there were", async () => {
+  await using world = await World.create({ endpoints: 2 });
+  for (let i = 0; i < 200; i++) await world.list(i % 2);
+  const lines = (event: string) => world.log.named(event);
+  assert.equal(lines("endpoint.enabled").length, 64);
+  assert.equal(lines("endpoint.disabled").length, 64);
+  world.clock.advance(60_000);
+  world.lives.flush();
+  assert.equal(lines("endpoint.enabled").at(-1)?.fields["count"], 198 - 64);
 });
 
 Deno.test("EndpointPools.connect() calls enabled endpoints at once, and no others", async () => {

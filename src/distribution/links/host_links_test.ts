@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
 import { ManualClock, MATH_RANDOM } from "../../base/mod.ts";
-import { MemoryLogger } from "../../observe/mod.ts";
+import { MemoryLogger, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, Settler } from "../mod.ts";
 import { decodeStanza } from "../wire/mod.ts";
 import { testEnvelope, TestMetrics, TestSettler } from "./_test_kit.ts";
@@ -107,6 +107,7 @@ class World implements Disposable {
       clock: this.clock,
       random: MATH_RANDOM,
       log: new MemoryLogger(),
+      lives: new PacedLog(SILENT_LOGGER, this.clock, 64),
       nextLane: () => ++lanes,
     }, undefined);
   }

@@ -120,7 +120,7 @@ export class IncomingLink implements LinkConnectionOwner {
   }
 
   opened(peer: LinkPeer): void {
-    const { inbound, identity, mesh, metrics, clock, log, scope } = this.#shared;
+    const { inbound, identity, mesh, metrics, clock, lives, scope } = this.#shared;
     if (!this.#events.mayOpen(peer.localHost)) {
       this.#link.leave("busy", "too many links of one datacenter");
       return;
@@ -153,7 +153,7 @@ export class IncomingLink implements LinkConnectionOwner {
       nodeName: identity.nodeName,
     }));
     this.#sendAcks(true);
-    log.info("link.accepted", {
+    lives.info("link.accepted", peer.localHost, {
       host: peer.localHost,
       node: peer.nodeName,
       remote: this.#link.remoteAddress,
@@ -181,7 +181,7 @@ export class IncomingLink implements LinkConnectionOwner {
   ended(reason: CloseReason, detail: string): void {
     this.#cancelAck?.();
     this.#cancelAck = undefined;
-    const { metrics, log, inbound, mesh, clock } = this.#shared;
+    const { metrics, lives, inbound, mesh, clock } = this.#shared;
     const isOrderly = isOrderlyEnd(reason);
     const counted = this.#metrics ?? metrics.host(UNKNOWN_HOST);
     (isOrderly ? counted.incomingClosed : counted.incomingErrored).inc();
@@ -190,8 +190,8 @@ export class IncomingLink implements LinkConnectionOwner {
     if (this.#openLink !== undefined) {
       this.#shared.traffic?.ended(this.#openLink, reason === "leaving" && !this.#isLeaving);
     }
-    if (this.#peer === undefined) log.warn("link.refused", fields);
-    else log.info("link.closed", { ...fields, direction: "in" });
+    if (this.#peer === undefined) lives.warn("link.refused", this.#link.certificate, fields);
+    else lives.info("link.closed", this.#peer.localHost, { ...fields, direction: "in" });
     if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);
     if (this.#lane !== undefined) inbound.detach(this.#lane, clock.monotonicMs());
     this.#lane = undefined;
@@ -282,8 +282,9 @@ export class IncomingLink implements LinkConnectionOwner {
   #countRefusal(metrics: HostMetrics, reason: string, domain: string | undefined): void {
     metrics.incomingRefused.inc();
     if (this.#hasLoggedRefusal) return;
-    this.#hasLoggedRefusal = true; // one line for each link: a peer must not fill the log
-    this.#shared.log.warn("link.stanza-refused", { host: this.host, reason, domain });
+    this.#hasLoggedRefusal = true; // one line for each link: links a peer makes as it likes
+    const { host } = this;
+    this.#shared.lives.warn("link.stanza-refused", host ?? "", { host, reason, domain });
   }
 
   /** Wall time, read once for each chunk. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock, SeededRandom } from "../../base/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
-import { SILENT_LOGGER } from "../../observe/mod.ts";
+import { PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope } from "../mod.ts";
 import type { Ack, Goodbye } from "../wire/mod.ts";
 import {
@@ -72,6 +72,7 @@ class Scene {
       clock: this.clock,
       random: new SeededRandom(1),
       log: SILENT_LOGGER,
+      lives: new PacedLog(SILENT_LOGGER, this.clock),
       nextLane: () => 1,
     };
     const [near, far] = memoryConnectionPair();

@@ -105,6 +105,11 @@ export class LinkConnection implements FrameSink {
     return this.#heardMs;
   }
 
+  /** The names in the peer's certificate, as one text; empty without TLS. */
+  get certificate(): string {
+    return this.#connection.peerNames.join(" ");
+  }
+
   get pendingBytes(): number {
     return this.#connection.pendingBytes;
   }

@@ -3,7 +3,7 @@ import { describeError, MATH_RANDOM, RateLimit, SystemClock } from "../../base/m
 import type { Connection, HandshakePeer, Listener, TlsContextHolder } from "../../net/mod.ts";
 import { listen } from "../../net/mod.ts";
 import type { LogFields, Logger, Metrics } from "../../observe/mod.ts";
-import { PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
+import { LIFE_LINES, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, LinkTraffic } from "../mod.ts";
 import { HeldWatch } from "./held_watch.ts";
 import { HostLinks } from "./host_links.ts";
@@ -109,6 +109,8 @@ export class LinkLayer {
     const { localHost, globalHost } = config.identity;
     const scope = config.scope ?? "mesh";
     // The nodes of our own datacenter are no strangers: they share what there is.
+    const log = config.log ?? SILENT_LOGGER;
+    const clock = config.clock ?? new SystemClock();
     const share = (most: number) => scope === "mesh" ? most : Infinity;
     this.#unauthenticated = new Shares(share(options.maxDatacenterUnauthenticated));
     this.#authenticated = new Shares(share(options.maxDatacenterLinks));
@@ -142,9 +144,10 @@ export class LinkLayer {
         new UnprovenSenders(config.findComponent, config.budget?.unproven),
       budget: config.budget?.lanes,
       metrics: new LinkMetrics(config.metrics, scope),
-      clock: config.clock ?? new SystemClock(),
+      clock,
       random: config.random ?? MATH_RANDOM,
-      log: config.log ?? SILENT_LOGGER,
+      log,
+      lives: new PacedLog(log, clock, LIFE_LINES),
       nextLane: () => ++this.#lanes,
     };
     this.#crowdLog = new PacedLog(this.#shared.log, this.#shared.clock);
@@ -533,6 +536,7 @@ export class LinkLayer {
       }
       this.#shared.inbound.tick(nowMs);
       this.#crowdLog.flush();
+      this.#shared.lives.flush();
       this.#cancelTick = undefined;
       this.#tickLater();
     });

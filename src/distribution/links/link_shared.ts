@@ -1,6 +1,6 @@
 import type { Clock, FairShares, Random } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
-import type { Logger } from "../../observe/mod.ts";
+import type { Logger, PacedLog } from "../../observe/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
 import type { InboundLanes } from "./inbound_lanes.ts";
 import type { LinkMetrics } from "./link_metrics.ts";
@@ -31,6 +31,8 @@ export interface LinkShared {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** Takes what a peer can cause as often as it likes, by its destination: links and endpoints come and go. */
+  readonly lives: PacedLog;
   /** A number for a lane, never used before in this process. */
   nextLane(): number;
 }

@@ -400,6 +400,24 @@ Deno.test("LinkLayer lets one datacenter have its share of links, and takes one 
   await Promise.all([second.ended, next.ended]);
 });
 
+Deno.test("LinkLayer writes a bounded number of lines about links that come and go, or are refused", async () => {
+  await using scene = await Scene.start({ maxDatacenterLinks: 1 });
+  const { dc1 } = scene;
+  const opened = () => dc1.metrics.value(`incoming_first_packet_total ${DC2}`);
+  for (let i = 1; i <= 80; i++) {
+    const peer = await scene.peer(testHello({ lane: i }));
+    await dc1.until(() => opened() === i, "it is in");
+    const excess = await scene.peer(testHello({ lane: 1_000 + i }));
+    await excess.ended;
+    peer.close();
+    await dc1.until(() => dc1.links.snapshot().incoming.length === 1, "dc3's alone is left");
+  }
+  for (const event of ["link.accepted", "link.closed", "link.refused"]) {
+    const lines = dc1.log.named(event).filter(({ fields }) => fields["host"] !== "dc3.example.com");
+    assert.equal(lines.length, 64, event);
+  }
+});
+
 Deno.test("LinkLayer takes maxConnections peers at an endpoint and turns one more away", async () => {
   await using scene = await Scene.start({ maxConnections: 3 }); // dc3 is the first
   const { dc1 } = scene;

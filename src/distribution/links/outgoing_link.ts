@@ -173,7 +173,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   }
 
   opened(peer: LinkPeer): void {
-    const { log, mesh } = this.#shared;
+    const { lives, mesh } = this.#shared;
     const link = (this.#phase as Phase & { kind: "connected" }).link; // only it calls this
     const resumption = this.lane.resume(peer.process, peer.lastNumber);
     if (resumption === "impossible") {
@@ -195,7 +195,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#metrics.outgoingEstablished.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
     if (doubtsIdentity(this.#shared, peer)) this.#shared.handlers.identityDoubted?.();
-    log.info("link.opened", {
+    lives.info("link.opened", this.destination, {
       host: this.destination,
       node: peer.nodeName,
       remote: link.remoteAddress,
@@ -239,13 +239,14 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#countEnd(wasOpen, isOrderlyEnd(reason));
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
     const fields = { host: this.destination, endpoint: this.#endpoint, reason, detail };
-    if (wasOpen) this.#shared.log.info("link.closed", { ...fields, direction: "out" });
+    const { lives, log } = this.#shared;
+    if (wasOpen) lives.info("link.closed", this.destination, { ...fields, direction: "out" });
     else {
       if (reason !== "lost") this.#shared.metrics.refused(reason).inc();
       // Every attempt ends alike until somebody does something about it: one line is enough.
-      const level = reason === this.#lastRefusal ? "debug" : "warn";
+      if (reason === this.#lastRefusal) log.debug("link.refused", fields);
+      else lives.warn("link.refused", this.destination, fields);
       this.#lastRefusal = reason;
-      this.#shared.log[level]("link.refused", fields);
     }
     if (reason === "host-conflict") this.#shared.handlers.identityDoubted?.();
     this.#peer = undefined;
@@ -290,12 +291,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     // Nobody listens there: unlike one that is slow or cut off, that process will not deliver late.
     if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
     this.#metrics.outgoingDialsFailed.inc();
-    const level = this.#redial.failed() ? "warn" : "debug";
-    this.#shared.log[level]("link.unreachable", {
-      host: this.destination,
-      endpoint: this.#endpoint,
-      detail,
-    });
+    const { lives, log } = this.#shared;
+    const fields = { host: this.destination, endpoint: this.#endpoint, detail };
+    if (this.#redial.failed()) lives.warn("link.unreachable", this.destination, fields);
+    else log.debug("link.unreachable", fields);
     this.#wait();
     this.#events.closed(this);
   }

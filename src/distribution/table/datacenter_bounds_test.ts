@@ -337,6 +337,18 @@ Deno.test("claims that are refused write one line a minute", async () => {
   await test.table.close();
 });
 
+Deno.test("a node that comes and leaves all the time writes a bounded number of lines", async () => {
+  const test = await started();
+  for (let i = 1; i <= 300; i++) {
+    const peer = await node(test, i % 3, { startedUs: i });
+    test.table.traffic!.ended(peer, true);
+    await advance(test.clock, 10, 5);
+  }
+  assert.equal(test.logger.named("replication.author-left").length, 64);
+  assert.ok(test.logger.entries.length < 100, `${test.logger.entries.length}`);
+  await test.table.close();
+});
+
 Deno.test("leases come as often as they may, and cost nothing beyond", async () => {
   const test = await started();
   const peer = await node(test, 1);

@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import type { Logger } from "../../observe/mod.ts";
+import type { PacedLog } from "../../observe/mod.ts";
 import { AUTHORS_KEY, leaseKey, nodesKey } from "./keys.ts";
 import type { NodeLeases, NodeRef } from "./node_leases.ts";
 import { tryParseLease } from "./node_leases.ts";
@@ -12,7 +12,8 @@ import type { ReplicaWriter } from "./replica_writer.ts";
 export interface NodeWatchDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;
-  readonly logger: Logger;
+  /** Takes what a datacenter can cause as often as it likes, by its local host. */
+  readonly lives: PacedLog;
   readonly options: ResolvedTable;
   readonly leases: NodeLeases;
   /** Has what lies here of a node looked at, and taken away. */
@@ -116,8 +117,9 @@ export class NodeWatch {
     }
     if (!isLive) this.#deps.died(entry);
     if (!isFirstLook) {
-      const event = isLive ? "replication.author-back" : "replication.author-lost";
-      this.#deps.logger[isLive ? "info" : "warn"](event, { host, node });
+      const { lives } = this.#deps;
+      if (isLive) lives.info("replication.author-back", host, { host, node });
+      else lives.warn("replication.author-lost", host, { host, node });
     }
     // also at the first look: whoever had our name before may have left keys that name us
     this.#walk(entry);
@@ -220,7 +222,7 @@ export class NodeWatch {
     if (!await this.#deps.writer.forget(author, this.isLastNode(author))) return;
     this.forget(node);
     this.#deps.buried(node);
-    this.#deps.logger.info("replication.author-buried", author);
+    this.#deps.lives.info("replication.author-buried", node.host, { ...author });
   }
 
   /** Has the keys behind a node's claims looked at: with its lease, they count or do not. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { SILENT_LOGGER } from "../../observe/mod.ts";
+import { PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
 import { AUTHORS_KEY, leaseKey, nodesKey } from "./keys.ts";
 import type { NodeRef } from "./node_leases.ts";
@@ -27,7 +27,7 @@ function watcher(...live: readonly NodeRef[]) {
   const watch = new NodeWatch({
     redis,
     clock,
-    logger: SILENT_LOGGER,
+    lives: new PacedLog(SILENT_LOGGER, clock),
     options,
     leases: new NodeLeases(redis, clock, 0),
     writer: {

@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { RateLimit } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import { PacedLog } from "../../observe/mod.ts";
+import { LIFE_LINES, PacedLog } from "../../observe/mod.ts";
 import { tryParseJid } from "../../xmpp/mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
 import type { LeaseFields, PositionFields, TableRecord } from "../wire/mod.ts";
@@ -104,6 +104,8 @@ export class Replication implements LinkTraffic {
   /** The last POSITION of each datacenter that has to wait for its turn. */
   readonly #restartsDue = new Map<string, { link: OpenLink; position: PositionFields }>();
   readonly #log: PacedLog;
+  /** Of what datacenters do by right, as often as they like. */
+  readonly #lives: PacedLog;
   readonly #time = new MeshTime();
   readonly peers: PeerBook;
   #startedUs = 0;
@@ -114,6 +116,7 @@ export class Replication implements LinkTraffic {
     this.#deps = deps;
     const { clock, logger, metrics, options } = deps;
     this.#log = new PacedLog(logger, clock);
+    this.#lives = new PacedLog(logger, clock, LIFE_LINES);
     this.#leaseRate = new RateLimit(LEASE_RATE, clock);
     this.#newsRate = new RateLimit(NEWS_RATE, clock);
     this.#restartRate = new RateLimit(RESTART_RATE, clock);
@@ -128,6 +131,7 @@ export class Replication implements LinkTraffic {
     });
     this.#watch = new NodeWatch({
       ...deps,
+      lives: this.#lives,
       writer: this.#writer,
       died: (node) => {
         this.#forgetTime(node);
@@ -502,7 +506,7 @@ export class Replication implements LinkTraffic {
 
   #left(author: Author): void {
     const { host, node } = author;
-    this.#deps.logger.info("replication.author-left", { host, node });
+    this.#lives.info("replication.author-left", host, { host, node });
     const isLast = this.#watch.isLastNode(author);
     this.#watch.forget(author);
     this.#forgetTime(author);
@@ -538,7 +542,7 @@ export class Replication implements LinkTraffic {
 
   #tellMesh(host: string): void {
     const endpoints = this.peers.endpoints(host).map(formatEndpoint);
-    this.#deps.logger.info("replication.peer", { host, endpoints });
+    this.#lives.info("replication.peer", host, { host, endpoints });
     const frame = this.#meshFrame();
     for (const links of this.#accepted.values()) {
       for (const link of links) {
@@ -569,6 +573,7 @@ export class Replication implements LinkTraffic {
   /** Sees to what is put off, and to what has gone. */
   #look(): void {
     this.#log.flush();
+    this.#lives.flush();
     for (const host of this.#newsDue) if (this.peers.has(host)) this.#tellMesh(host);
     this.#newsDue.clear();
     const restarts = [...this.#restartsDue.values()];
