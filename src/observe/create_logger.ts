@@ -79,7 +79,7 @@ export function jsonLine({ level, event, fields }: LogEntry, timestampMs: number
     [name, value],
   ) => [RESERVED.has(name) ? `${name}_` : name, value]);
   const time = new Date(timestampMs).toISOString();
-  return JSON.stringify({ time, level, event, ...Object.fromEntries(renamed) }) + "\n";
+  return toJson({ time, level, event, ...Object.fromEntries(renamed) }) + "\n";
 }
 
 /** `2026-01-02T03:04:05.678Z WARN  link.closed peer=dc2.example.com reason="went away"` */
@@ -94,7 +94,21 @@ export function textLine({ level, event, fields }: LogEntry, timestampMs: number
 /** Bare where nothing can be misread; else JSON, so that no value can begin a line of its own. */
 function textValue(value: unknown): string {
   if (typeof value === "string" && /^[\w.:@/#+\[\]-]+$/.test(value)) return value;
-  return JSON.stringify(value);
+  return toJson(value);
+}
+
+/**
+ * What JSON leaves as it is, and a terminal obeys or some reader takes for a line's end: controls of
+ * ISO 8859 (U+009B is CSI), line and paragraph separators, and marks that turn the direction of text.
+ */
+const UNSEEN = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
+/** JSON in which nothing is invisible: fields hold what peers say. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value)?.replace(
+    UNSEEN,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  ) ?? "null";
 }
 
 function writeToStderr(line: string): void {

@@ -38,6 +38,20 @@ Deno.test("createLogger() writes text for people that no value can break out of"
   );
 });
 
+Deno.test("createLogger() writes nothing that a terminal obeys, and loses nothing of it", () => {
+  const detail = "\u009b31m \u0085 \u2028 \u202e\u2066 \u007f \u001b[2J é 😀";
+  for (const format of ["json", "text"] as const) {
+    const { lines, log } = logTo({ format });
+    log.warn("link.closed", { detail });
+    assert.doesNotMatch(
+      lines[0]!.trimEnd(),
+      /[\p{Cc}\u2028-\u202e\u2066-\u2069]/u,
+    );
+    assert.ok(lines[0]!.includes("é 😀"));
+    if (format === "json") assert.equal(JSON.parse(lines[0]!).detail, detail);
+  }
+});
+
 Deno.test("createLogger() drops what is below its level", () => {
   const { lines, log } = logTo({ level: "warn" });
   log.debug("a");
