@@ -294,10 +294,11 @@ export class AuthorIntake {
     if (this.#isLocated) return true;
     const attempt = this.#attempt;
     const { writer } = this.#deps;
-    if (this.#hasLost && !await writer.clearApplied(author)) return false;
+    const hasLost = this.#hasLost;
+    if (hasLost && !await writer.clearApplied(author)) return false;
     this.#hasLost = false;
     const known = await writer.applied(author);
-    if (known === undefined || !await writer.measure([author])) return false;
+    if (known === undefined || !await writer.measure([author], hasLost)) return false;
     if (attempt !== this.#attempt) return true; // another lookup is in line behind this one
     const isKnown = known?.process === author.process && known.number <= this.#lastNumber;
     this.#round++;

@@ -412,3 +412,21 @@ Deno.test("SessionTable writes no component's domain that is a key of its own, a
   assert.equal(test.logger.named("table.domain-reserved").length, 1);
   await test.table.close();
 });
+
+Deno.test("a lease that comes over another link each time costs no more than some commands", async () => {
+  const test = await started();
+  const first = await node(test, 1);
+  const second = new TestAuthor(test, first.process, DC9, first.nodeName);
+  let commandCount = 0;
+  const run = test.commands.run.bind(test.commands);
+  test.commands.run = (commands) => {
+    commandCount += commands.length;
+    return run(commands);
+  };
+  for (let i = 0; i < 100; i++) {
+    const peer = i % 2 === 0 ? second : first;
+    await peer.say(peer.lease());
+  }
+  assert.ok(commandCount < 100 * 15, `${commandCount} for 100 leases`);
+  await test.table.close();
+});

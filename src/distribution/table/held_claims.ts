@@ -25,6 +25,8 @@ export function shardOf({ sequence, name, resourcepart }: TableRecord): number {
 interface Held {
   sessions: number;
   domains: number;
+  /** Monotonic milliseconds of the last measuring; −Infinity before the first. */
+  measuredMs: number;
 }
 
 /**
@@ -55,7 +57,7 @@ export class HeldClaims {
   }
 
   /** What the datacenter holds; sessions weighted. */
-  of(host: string): Readonly<Held> {
+  of(host: string): { readonly sessions: number; readonly domains: number } {
     const sum = { sessions: 0, domains: 0 };
     for (const { sessions, domains } of this.#hosts.get(host)?.values() ?? []) {
       sum.sessions += sessions;
@@ -64,8 +66,9 @@ export class HeldClaims {
     return sum;
   }
 
-  isMeasured({ host, node }: NodeRef): boolean {
-    return this.#hosts.get(host)?.has(node) ?? false;
+  /** When the node's claims were measured last, monotonic milliseconds; −Infinity: never. */
+  measuredMs({ host, node }: NodeRef): number {
+    return this.#hosts.get(host)?.get(node)?.measuredMs ?? -Infinity;
   }
 
   /** Claims were added to a set of the node, or (negative) taken out of it. */
@@ -80,8 +83,9 @@ export class HeldClaims {
     return Array.from({ length: SHARDS }, (_, shard) => ["SCARD", replicaKey(host, node, shard)]);
   }
 
-  measured(node: NodeRef, replies: readonly RedisReply[]): void {
+  measured(node: NodeRef, replies: readonly RedisReply[], nowMs: number): void {
     const held = this.#held(node);
+    held.measuredMs = nowMs;
     held.sessions = held.domains = 0;
     replies.forEach((reply, shard) => {
       if (typeof reply === "number") this.changed(node, shard, reply);
@@ -99,7 +103,9 @@ export class HeldClaims {
     let nodes = this.#hosts.get(host);
     if (nodes === undefined) this.#hosts.set(host, nodes = new Map());
     let held = nodes.get(node);
-    if (held === undefined) nodes.set(node, held = { sessions: 0, domains: 0 });
+    if (held === undefined) {
+      nodes.set(node, held = { sessions: 0, domains: 0, measuredMs: -Infinity });
+    }
     return held;
   }
 }

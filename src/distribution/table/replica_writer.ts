@@ -34,6 +34,9 @@ export interface Author extends NodeRef {
 /** Accounts that are written in one go: traffic waits no longer than this takes. */
 const BATCH = 128;
 
+/** Milliseconds within which what was counted in Redis counts: counting takes a command for each set. */
+const MEASURE_MS = 5_000;
+
 /** What the writer needs. */
 export interface ReplicaWriterDependencies {
   readonly redis: RedisCommands;
@@ -111,12 +114,19 @@ export class ReplicaWriter {
     });
   }
 
-  /** Counts the claims that lie here of `nodes`. */
-  async measure(nodes: readonly NodeRef[]): Promise<boolean> {
+  /**
+   * Counts the claims that lie here of `told`; with `isAfresh` also of those that were counted a moment
+   * ago, because Redis may have lost them since.
+   */
+  async measure(told: readonly NodeRef[], isAfresh = false): Promise<boolean> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const nodes = told.filter((node) =>
+      isAfresh || nowMs - this.held.measuredMs(node) >= MEASURE_MS
+    );
     const replies = await this.#run(nodes.flatMap((node) => this.held.measure(node)));
     if (replies === undefined) return false;
     nodes.forEach((node, i) =>
-      this.held.measured(node, replies.slice(i * SHARDS, (i + 1) * SHARDS))
+      this.held.measured(node, replies.slice(i * SHARDS, (i + 1) * SHARDS), nowMs)
     );
     return true;
   }
