@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { decodeSnapshot, FRAME_TYPE, positionFrame } from "../wire/mod.ts";
+import { decodeSnapshot, FRAME_TYPE, meshFrame, positionFrame } from "../wire/mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import { MAX_EPOCH, MAX_TOLD_AHEAD_US } from "./hybrid_clock.ts";
 import type { DatacenterBounds } from "./options.ts";
@@ -195,6 +195,16 @@ Deno.test("a datacenter has as many endpoints as it may, of each node and in all
   for (let i = 1; i <= 4; i++) await node(test, i, { endpoints: endpoints(i) });
   assert.equal((test.publicKeys()[`${DC9}#node1@${DC9}#{endpoints}`] as string[]).length, 2);
   assert.equal(test.table.snapshot().replication?.peers[0]?.endpoints.length, 5);
+  await test.table.close();
+});
+
+Deno.test("a node has no more endpoints by telling of the mesh than by its lease", async () => {
+  const test = await started({ maxEndpointsPerNode: 2 });
+  const peer = new TestAuthor(test, 0x9001, DC9, `node1@${DC9}`);
+  const endpoints = [1, 2, 3, 4].map((i) => `192.0.2.${i}#5555`);
+  await peer.say(meshFrame([{ host: DC9, endpoints }]));
+  const peers = test.table.snapshot().replication?.peers;
+  assert.deepEqual(peers, [{ host: DC9, endpoints: endpoints.slice(0, 2) }]);
   await test.table.close();
 });
 

@@ -521,7 +521,8 @@ export class Replication implements LinkTraffic {
     if (!isHost(host) || options.hosts.includes(host)) return;
     if (this.peers.has(host)) return; // what we were told by itself counts more
     if (host === link.host) { // has proven it, to have this link
-      this.#noteEndpoints({ host, node: link.nodeName }, texts);
+      const { maxEndpointsPerNode } = options.datacenter;
+      this.#noteEndpoints({ host, node: link.nodeName }, texts.slice(0, maxEndpointsPerNode));
       return;
     }
     const endpoints = texts.flatMap((text) => tryParseEndpoint(text) ?? []);
