@@ -51,6 +51,7 @@ export const ACTS: readonly Act[] = [
   { name: "absurd-leases", run: absurdLeases },
   { name: "thousands-of-endpoints", run: thousandsOfEndpoints },
   { name: "claims-of-users-that-are-none", run: claimsOfNobody },
+  { name: "claims-on-one-account", run: claimsOnOneAccount },
   { name: "claims-of-forbidden-names", run: forbiddenClaims },
   { name: "claims-with-absurd-epochs", run: absurdEpochs },
   { name: "snapshots-without-end", run: endlessSnapshots },
@@ -99,6 +100,15 @@ async function claimsOfNobody(visit: Visit): Promise<void> {
   const link = await visit.openAuthor();
   const { globalHost } = visit.identity;
   announce(link, visit, manyRecords((i) => `nobody-${visit.text()}-${i}@${globalHost}`, "x"));
+  await told(link);
+}
+
+/** Sessions without end of one user: every look at that user reads them all. */
+async function claimsOnOneAccount(visit: Visit): Promise<void> {
+  const link = await visit.openAuthor();
+  const crowded = `nobody-crowded@${visit.identity.globalHost}`;
+  const records = manyRecords(() => crowded, "x");
+  announce(link, visit, records.map((each, i) => ({ ...each, resourcepart: `resource-${i}` })));
   await told(link);
 }
 
