@@ -94,6 +94,17 @@ const PATHS: readonly Path[] = [
     take: readNegotiationEvent,
   },
   {
+    what: "a request to bind whose resource is cut into very many texts",
+    bytes: filled(
+      `<iq type='set' id='a'><bind xmlns='${BIND}'><resource>${
+        "x<a/>".repeat(3_000)
+      }</resource></bind>`,
+      "<a/>",
+      "</iq>",
+    ),
+    take: readNegotiationEvent,
+  },
+  {
     what: "SASL",
     bytes: filled(`<auth xmlns='${SASL}' mechanism='PLAIN'>`, "<a/>", "</auth>"),
     take: readNegotiationEvent,

@@ -3,6 +3,8 @@ import { expandReference } from "./xml_references.ts";
 
 const AMP = 0x26;
 const SEMICOLON = 0x3b;
+/** Up to this many bytes a loop is faster than a view. */
+const LOOPED_BYTES = 48;
 
 /**
  * The value of a well-formed attribute between its quotes: references expanded, white space
@@ -39,13 +41,23 @@ function expand(
 ): string {
   let value = "";
   let plainFrom = start;
-  for (let i = bytes.indexOf(AMP, start); i !== -1 && i < end; i = bytes.indexOf(AMP, i)) {
+  for (let i = findAmp(bytes, start, end); i !== -1; i = findAmp(bytes, i, end)) {
     value += normalise(textOf(bytes, plainFrom, i));
     const semicolon = bytes.indexOf(SEMICOLON, i);
     value += expandReference(bytes, i + 1, semicolon);
     plainFrom = i = semicolon + 1;
   }
   return value + normalise(textOf(bytes, plainFrom, end));
+}
+
+/** Looks no further than `end`: what lies behind may be long, and is looked at for each of many texts. */
+function findAmp(bytes: Uint8Array, start: number, end: number): number {
+  if (end - start > LOOPED_BYTES) {
+    const found = bytes.subarray(start, end).indexOf(AMP);
+    return found === -1 ? -1 : start + found;
+  }
+  for (let i = start; i < end; i++) if (bytes[i] === AMP) return i;
+  return -1;
 }
 
 function lineEnds(text: string): string {
