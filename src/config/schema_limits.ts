@@ -255,7 +255,7 @@ export const LIMITS = z.strictObject({
   lookup_burst_per_account: burst(1000, "lookup_rate_per_account"),
   lookup_rate_per_component: rate(
     2000,
-    "the same for all that comes from one domain outside the global host, such as a component's",
+    "the same for all that comes from one domain that is none of `hosts`, such as a component's",
   ),
   lookup_burst_per_component: burst(10_000, "lookup_rate_per_component"),
   handover_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(

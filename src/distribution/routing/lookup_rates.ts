@@ -1,13 +1,14 @@
 import { RateLimit } from "../../base/mod.ts";
 import type { Clock, RateLimitOptions } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
+import { isUserHost } from "../mod.ts";
 import type { Domains } from "./decision.ts";
 
 /** How many lookups of the session table stanzas of one sender may cause; an absent rate is no limit. */
 export interface LookupRateOptions {
-  /** For an account of the global host, all its resources together. */
+  /** For an account of one of our hosts, all its resources together. */
   readonly perAccount?: RateLimitOptions;
-  /** For all that comes from one domain other than the global host. */
+  /** For all that comes from one domain other than those. */
   readonly perComponent?: RateLimitOptions;
 }
 
@@ -52,9 +53,8 @@ export class LookupRates {
 
   /** Whose bucket pays for stanzas from `from`; undefined when they are free. */
   payerOf(from: Jid): string | undefined {
-    const { globalHost, hosts } = this.#domains;
-    if (from.localpart === "" && hosts.has(from.domainpart)) return undefined;
-    return from.domainpart === globalHost ? from.bare.text : from.domainpart;
+    if (!isUserHost(from.domainpart, this.#domains)) return from.domainpart;
+    return from.localpart === "" ? undefined : from.bare.text;
   }
 
   /** Books a first lookup; milliseconds until it may be made. */
@@ -76,6 +76,6 @@ export class LookupRates {
   }
 
   #bucketsOf({ domainpart }: Jid): Buckets | undefined {
-    return domainpart === this.#domains.globalHost ? this.#accounts : this.#components;
+    return isUserHost(domainpart, this.#domains) ? this.#accounts : this.#components;
   }
 }

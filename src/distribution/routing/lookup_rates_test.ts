@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
 import { LookupRates } from "./lookup_rates.ts";
 
 const DOMAINS = {
@@ -29,6 +30,17 @@ Deno.test("LookupRates.bookFirst() has all resources of an account wait for one 
     200,
   ]);
   assert.equal(subject.bookFirst(parseJid("bob@example.com/x")), 0, "others are not affected");
+});
+
+Deno.test("LookupRates has each person of the local host wait for their own rate alone", () => {
+  const subject = rates();
+  const [carol, dave] = ["carol@dc1.example.com/x", "dave@dc1.example.com/x"].map((text) =>
+    parseJid(text)
+  ) as [Jid, Jid];
+  assert.deepEqual([1, 2, 3].map(() => subject.bookFirst(carol)), [0, 0, 100]);
+  assert.equal(subject.bookFirst(dave), 0);
+  for (let i = 0; i < 4; i++) assert.ok(subject.takeRetry(carol));
+  assert.ok(!subject.takeRetry(carol) && subject.takeRetry(dave));
 });
 
 Deno.test("LookupRates.bookFirst() has all that comes from another domain wait for one rate", () => {
