@@ -260,6 +260,7 @@ export class CausewayNode {
       log,
       process: this.#incarnation,
       budget: places.sessions,
+      isUserHost: (domain) => isUserHost(domain, domains),
       elsewhere: { fetch: (request, process) => this.#resumption!.fetch(request, process) },
       reroute: (delivery, mayBeRepeat) => {
         // What the session itself had to say to its client is nobody else's.

@@ -2,12 +2,12 @@ import type { Holders } from "../base/mod.ts";
 import type { Jid } from "./jid.ts";
 
 /**
- * Whose share a stanza from `from` counts for: its account, with all its resources, at the host that serves
- * accounts; elsewhere the domain that speaks for it.
+ * Whose share a stanza from `from` counts for: its account, with all its resources, at a host whose people
+ * log in here; elsewhere the domain that speaks for it.
  */
-export function senderHolders(from: Jid, host: string): Holders {
+export function senderHolders(from: Jid, isAtUserHost: boolean): Holders {
   const { bare, localpart, domainpart } = from;
-  return domainpart === host && localpart !== ""
+  return isAtUserHost && localpart !== ""
     ? { singles: [bare.text], crowds: [] }
     : { singles: [], crowds: [domainpart] };
 }

@@ -10,8 +10,7 @@ import type { Envelope } from "../envelope.ts";
  */
 export function holdersOf({ stanza, isOwed, cameFrom }: Envelope, hosts: UserHosts): Holders {
   const sender = isOwed ? stanza.to : stanza.from;
-  const host = isUserHost(sender.domainpart, hosts) ? sender.domainpart : hosts.globalHost;
-  const holders = senderHolders(sender, host);
+  const holders = senderHolders(sender, isUserHost(sender.domainpart, hosts));
   if (cameFrom === undefined) return holders;
   return { singles: holders.singles, crowds: [...holders.crowds, datacenterHolder(cameFrom)] };
 }

@@ -96,9 +96,10 @@ export class SessionAcks implements StanzaFate {
     this.#management = terms.management;
     this.#owner = terms.owner;
     this.#jid = terms.jid;
-    const { options, budget } = terms.management;
+    const { options, budget, isUserHost } = terms.management;
+    const { jid } = terms;
     const acknowledged = terms.start?.acknowledged ?? 0;
-    this.#queue = new UnackedQueue(options, { acknowledged, budget, jid: terms.jid });
+    this.#queue = new UnackedQueue(options, { acknowledged, budget, jid, isUserHost });
     this.#handled = new HandledCount(options.ackHoldMs, terms.start?.received);
     this.#asked = this.#told = this.#handled.received;
     if (link !== undefined) this.#chooseWindow();
@@ -180,9 +181,9 @@ export class SessionAcks implements StanzaFate {
   /** What comes is to wait for what follows from the node where the session was. */
   holdBack(): void {
     // It goes into the queue soon, and is everybody's to keep until then.
-    const { options, budget } = this.#management;
+    const { options, budget, isUserHost } = this.#management;
     const limits = { ...options, maxUnsettled: Infinity };
-    this.#heldBack ??= new UnackedQueue(limits, { budget, jid: this.#jid });
+    this.#heldBack ??= new UnackedQueue(limits, { budget, jid: this.#jid, isUserHost });
   }
 
   /** Keeps a stanza that has followed. */

@@ -57,6 +57,8 @@ export interface StreamManagementDeps {
   readonly process?: number;
   /** The bound that what all sessions keep counts for. @default none */
   readonly budget?: FairShares;
+  /** True for a domain whose accounts have a share of it each. @default that of the session's account */
+  readonly isUserHost?: (domain: string) => boolean;
   /** Where sessions of other processes are to be had. @default nowhere */
   readonly elsewhere?: SessionsElsewhere;
   /**
@@ -92,6 +94,7 @@ export type ResumeLookup<Session extends ManagedSession> =
 export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly options: ResolvedStreamManagement;
   readonly budget: FairShares;
+  readonly isUserHost: ((domain: string) => boolean) | undefined;
   readonly clock: Clock;
   readonly metrics: StreamManagementMetrics;
   readonly log: Logger;
@@ -108,6 +111,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   constructor(options: StreamManagementOptions, deps: StreamManagementDeps) {
     this.options = resolveStreamManagement(options);
     this.budget = deps.budget ?? new FairShares();
+    this.isUserHost = deps.isUserHost;
     this.clock = deps.clock ?? new SystemClock();
     this.log = deps.log ?? SILENT_LOGGER;
     this.#deps = deps;

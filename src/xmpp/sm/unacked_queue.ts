@@ -1,4 +1,5 @@
 import { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "../../base/mod.ts";
+import type { Holders } from "../../base/mod.ts";
 import { recipientHolders, senderHolders } from "../holders.ts";
 import type { FullJid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
@@ -26,6 +27,8 @@ export interface UnackedStart {
   readonly budget?: FairShares;
   /** Whose share of it this queue counts for: its account's. @default nobody's */
   readonly jid?: FullJid;
+  /** True for a domain whose senders have a share each. @default that of `jid` */
+  readonly isUserHost?: ((domain: string) => boolean) | undefined;
 }
 
 const NOBODY = { singles: [], crowds: [] };
@@ -42,8 +45,8 @@ const NOBODY = { singles: [], crowds: [] };
 export class UnackedQueue {
   readonly #budget: FairShares;
   readonly #tab: ShareTab;
-  /** The domain whose accounts have a share each. */
-  readonly #host: string;
+  /** True for a domain whose accounts have a share each. */
+  readonly #isUserHost: (domain: string) => boolean;
   readonly #limits: UnackedLimits;
   #entries: Delivery[] = [];
   /** Index of the first entry that is not acknowledged. */
@@ -63,12 +66,12 @@ export class UnackedQueue {
 
   constructor(
     limits: UnackedLimits,
-    { acknowledged = 0, budget = new FairShares(), jid }: UnackedStart = {},
+    { acknowledged = 0, budget = new FairShares(), jid, isUserHost }: UnackedStart = {},
   ) {
     this.#limits = limits;
     this.#acknowledged = acknowledged;
     this.#budget = budget;
-    this.#host = jid?.domainpart ?? "";
+    this.#isUserHost = isUserHost ?? ((domain) => domain === jid?.domainpart);
     const holders = jid === undefined ? NOBODY : recipientHolders(jid.bare.text);
     this.#tab = new ShareTab(budget, holders);
   }
@@ -123,7 +126,7 @@ export class UnackedQueue {
     const bytes = stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
     return this.#budget.mayGrow(bytes) && this.#tab.mayAdd(bytes) &&
       (isOwed || !isForLong ||
-        this.#budget.mayOwe(senderHolders(stanza.from, this.#host), bytes));
+        this.#budget.mayOwe(this.#holdersOf(stanza), bytes));
   }
 
   /** True when it holds more than it may. */
@@ -256,7 +259,11 @@ export class UnackedQueue {
   #countForSender({ stanza, isOwed }: Delivery, sign: 1 | -1): void {
     if (isOwed) return;
     const bytes = stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
-    this.#budget.owe(senderHolders(stanza.from, this.#host), sign * bytes);
+    this.#budget.owe(this.#holdersOf(stanza), sign * bytes);
+  }
+
+  #holdersOf({ from }: Stanza): Holders {
+    return senderHolders(from, this.#isUserHost(from.domainpart));
   }
 
   /** Empties the queue: what the client has not acknowledged, in order. */

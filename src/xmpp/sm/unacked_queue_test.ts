@@ -333,6 +333,22 @@ Deno.test("UnackedQueue counts for its senders what has waited, and no error tha
   assert.equal(budget.bytesOf("carol@example.com"), 0);
 });
 
+Deno.test("UnackedQueue counts people of every host that people log in to, one by one", () => {
+  const budget = new FairShares({ maxBytes: 1e9 });
+  const hosts = new Set(["example.com", "dc1.example.com"]);
+  const isUserHost = (domain: string) => hosts.has(domain);
+  for (const text of ["alice@example.com/x", "carol@dc1.example.com/y"]) {
+    const queue = new UnackedQueue(LIMITS, { budget, jid: parseJid(text) as FullJid, isUserHost });
+    for (const host of [...hosts, "rooms.example.com"]) queue.push(from(`eve@${host}/z`, 10));
+    queue.detach();
+  }
+  const cost = 2 * (10 + UNACKED_OVERHEAD_BYTES);
+  for (const holder of ["eve@example.com", "eve@dc1.example.com", "rooms.example.com"]) {
+    assert.equal(budget.bytesOf(holder), cost, holder);
+  }
+  for (const host of hosts) assert.equal(budget.bytesOf(host), 0, host);
+});
+
 Deno.test("UnackedQueue.hasBudgetFor() asks for room, the account's share, and the sender's for what waits long", () => {
   const budget = new FairShares({ maxBytes: 4_000_000 });
   const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
