@@ -6,7 +6,7 @@ import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { LocalOutcome, RequestKeeper } from "./ports.ts";
 import { Router } from "./router.ts";
-import type { RouterOptions } from "./router.ts";
+import type { RouterDeps, RouterOptions } from "./router.ts";
 
 export const OWN_PROCESS = 1;
 export const PEER_PROCESS = 2;
@@ -41,7 +41,7 @@ export class RouterFixture {
   gate: Promise<void> | undefined;
   readonly router: Router;
 
-  constructor(options: Partial<RouterOptions> = {}) {
+  constructor(options: Partial<RouterOptions> = {}, budget?: RouterDeps["budget"]) {
     this.router = new Router({
       domains: {
         globalHost: "example.com",
@@ -55,6 +55,7 @@ export class RouterFixture {
       requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
       clock: this.clock,
       metrics: this.metrics,
+      ...(budget !== undefined && { budget }),
       random: { unit: () => 0.5 },
       pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
       outbound: { send: (host, envelope) => void this.sent.push({ host, envelope }) },

@@ -98,7 +98,6 @@ interface Entry {
 }
 
 /**
-/**
  * Reveals of one account that are acted on at once after a quiet time, more than a login makes; past
  * that one each `resendAfterMs`. Who comes and goes all the time costs a bounded number of lookups.
  */

@@ -112,6 +112,8 @@ export class Router {
   readonly #lookupRates: LookupRates;
   /** Ends the waits of those whose lookups have to wait for their rate. */
   readonly #paced = new Set<() => void>();
+  /** Requests for subscriptions that found no room while their keeper was writing them. */
+  readonly #turnedAway = new WeakSet<Envelope>();
   #sequence = 0;
   #isStopping = false;
   /** Pairs of which a stop has left something open: what follows is left open too. */
@@ -416,6 +418,7 @@ export class Router {
       if (pending === undefined) return;
       const waiting = { envelope, sinceMs, holders: this.#holdersOf(envelope) };
       if (this.#workers.begin(key, waiting, pending, { isReturned })) return;
+      if (envelope.stanza.kind === "presence") this.#turnedAway.add(envelope);
     } else {
       const waiting = { envelope, sinceMs, holders: this.#holdersOf(envelope) };
       if (this.#workers.enqueue(key, waiting, { isReturned })) return;
@@ -472,6 +475,10 @@ export class Router {
       return undefined;
     }
     return requests.note(stanza, envelope)?.then((keeper) => {
+      if (this.#turnedAway.has(envelope)) {
+        keeper?.stays(); // it was counted as refused, and comes to its contact when that appears
+        return DONE;
+      }
       if (keeper !== undefined) {
         envelope.settle();
         envelope.settler = keeper;

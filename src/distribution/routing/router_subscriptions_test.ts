@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import type { PresenceType } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
+import type { RouterDeps } from "./router.ts";
 import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
@@ -17,8 +19,8 @@ class Fixture extends RouterFixture {
   readonly written = Promise.withResolvers<void>();
   isBroken = false;
 
-  constructor() {
-    super();
+  constructor(budget?: RouterDeps["budget"]) {
+    super({}, budget);
     this.local.set(`${ALICE}`, "ignored");
     this.requests = {
       note: (stanza) => {
@@ -142,6 +144,23 @@ Deno.test("Router routes a request that could not be kept as its sender's", asyn
   assert.deepEqual(client.settled, []);
   fixture.sent[0]!.envelope.settle();
   assert.deepEqual(client.settled, [7]);
+  fixture.close();
+});
+
+Deno.test("Router leaves a request that finds no room to its keeper, and refuses it once", async () => {
+  const full = new FairShares({ maxBytes: 1 });
+  const fixture = new Fixture({ lookup: full, bounce: full });
+  const client = new FakeLink();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(presence("subscribe"), client, 7);
+  assert.deepEqual(client.settled, [7]);
+  fixture.written.resolve();
+  await fixture.settled();
+  assert.deepEqual([fixture.sent.length, fixture.told, client.settled], [0, ["1 stays"], [7]]);
+  assert.match(
+    await fixture.metrics.prometheus(),
+    /causeway_stanzas_dropped_total\{reason="refused"\} 1/,
+  );
   fixture.close();
 });
 
