@@ -35,6 +35,8 @@ export class RouterFixture {
   readonly kept = new Map<string, boolean | "full">();
   /** What waits behind others. */
   readonly waiting: Envelope[] = [];
+  /** True while nobody has looked up where in this datacenter people are. */
+  isUnplaced = false;
   /** What becomes of requests for subscriptions; undefined: they are kept nowhere. */
   requests: RequestKeeper | undefined;
   /** While set, lookups wait for it. */
@@ -91,6 +93,11 @@ export class RouterFixture {
       },
       local: {
         servesDomain: (domain) => this.domains.has(domain),
+        prepare: (envelope, turn) => {
+          if (!this.isUnplaced) return undefined;
+          const look = () => void this.lookups.push(envelope.stanza.to.text);
+          return (turn(envelope) ?? Promise.resolve()).then(look);
+        },
         keepBehind: ({ stanza }) => this.kept.get(stanza.to.text) ?? false,
         giveUpWaiting: () => this.waiting.splice(0),
         handOn: (envelope) => {

@@ -61,10 +61,18 @@ export class DatacenterSide implements LocalDelivery {
     return this.#deps.node.servesDomain(domain);
   }
 
-  prepare(to: Jid): Promise<unknown> | undefined {
+  prepare(
+    envelope: Envelope,
+    turn: (envelope: Envelope) => Promise<void> | undefined,
+  ): Promise<unknown> | undefined {
     const { placements, domains } = this.#deps;
+    const { to } = envelope.stanza;
     if (!placements.hasNeighbours || !isUser(to, domains)) return undefined;
-    return placements.isUnplaced(to) ? placements.locate(to) : undefined;
+    if (!placements.isUnplaced(to)) return undefined;
+    const waiting = turn(envelope);
+    return waiting === undefined
+      ? placements.locate(to)
+      : waiting.then(() => placements.locate(to));
   }
 
   deliver(envelope: Envelope): LocalOutcome {

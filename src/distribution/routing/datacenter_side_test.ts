@@ -94,12 +94,14 @@ function chat(to: string): Envelope {
   return fromLink(stanza("alice@example.com/a", to));
 }
 
+const AT_ONCE = () => undefined;
+
 Deno.test("DatacenterSide asks nobody while this is the only node", () => {
   const test = new Side();
   test.hasNeighbours = false;
   test.place(BOB, ["n2", "phone", 1]);
   assert.equal(test.side.deliver(chat(BOB)), "delivered");
-  assert.equal(test.side.prepare(chat(BOB).stanza.to), undefined);
+  assert.equal(test.side.prepare(chat(BOB), AT_ONCE), undefined);
   assert.deepEqual(test.nodes, []);
 });
 
@@ -133,7 +135,7 @@ Deno.test("DatacenterSide finds people of the local host at the datacenter's oth
   const test = new Side();
   const carol = "carol@dc1.example.com";
   test.isUnplaced = true;
-  await test.side.prepare(chat(carol).stanza.to);
+  await test.side.prepare(chat(carol), AT_ONCE);
   assert.deepEqual(test.located, [carol]);
   test.place(carol, ["n2", "desk", 1]);
   for (const to of [carol, `${carol}/desk`]) {
@@ -275,12 +277,21 @@ Deno.test("DatacenterSide.deliverElsewhere() gives a copy to each other node, on
 
 Deno.test("DatacenterSide.prepare() looks a user up whose nodes are not known", async () => {
   const test = new Side();
-  const { to } = chat(BOB).stanza;
-  assert.equal(test.side.prepare(to), undefined);
+  const never = () => assert.fail("there is nothing to look up");
+  assert.equal(test.side.prepare(chat(BOB), never), undefined);
   test.isUnplaced = true;
-  await test.side.prepare(to);
+  const turn = Promise.withResolvers<void>();
+  const asked: Envelope[] = [];
+  const envelope = chat(BOB);
+  const preparing = test.side.prepare(envelope, (each) => {
+    asked.push(each);
+    return turn.promise;
+  });
+  assert.deepEqual([asked, test.located], [[envelope], []]);
+  turn.resolve();
+  await preparing;
   assert.deepEqual(test.located, [BOB]);
-  assert.equal(test.side.prepare(chat("echo.example.com").stanza.to), undefined);
+  assert.equal(test.side.prepare(chat("echo.example.com"), never), undefined);
 });
 
 Deno.test("DatacenterSide keeps what follows behind what is at a node that the recipient has left", async () => {

@@ -104,8 +104,13 @@ export interface LocalDelivery {
   /**
    * For an address that nobody has looked up, to be called before `deliver`: a promise when there is
    * something to wait for, which never rejects.
+   *
+   * @param turn to be called before a lookup, and to be waited for where its sender has none left
    */
-  prepare?(to: Jid): Promise<unknown> | undefined;
+  prepare?(
+    envelope: Envelope,
+    turn: (envelope: Envelope) => Promise<void> | undefined,
+  ): Promise<unknown> | undefined;
   /**
    * Gives what this node can hold no longer to another node of the datacenter, to bring it where it is
    * for; false when there is none.

@@ -528,13 +528,19 @@ export class Router {
     // Whoever passed it on looked at home first. To be sent back by what we remember, and to us again by
     // what they do, would use up its hops before either has heard of a login.
     if (host !== undefined) this.#deps.locations.expire(key);
-    // An error by which a node answers is paid for by what it answers, and not by whom it is from.
-    const waitMs = envelope.isOwed ? 0 : this.#lookupRates.bookFirst(envelope.stanza.from);
-    const locating = waitMs > 0 && !this.#isStopping
-      ? this.#pace(waitMs).then(() => this.#deps.locations.locate(key))
-      : this.#deps.locations.locate(key);
+    const waiting = this.#lookupTurn(envelope);
+    const locating = waiting === undefined
+      ? this.#deps.locations.locate(key)
+      : waiting.then(() => this.#deps.locations.locate(key));
     return locating.then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
   }
+
+  /** Books a lookup for a stanza; what there is to wait for before it, unless the router is to stop. */
+  readonly #lookupTurn = (envelope: Envelope): Promise<void> | undefined => {
+    // An error by which a node answers is paid for by what it answers, and not by whom it is from.
+    const waitMs = envelope.isOwed ? 0 : this.#lookupRates.bookFirst(envelope.stanza.from);
+    return waitMs > 0 && !this.#isStopping ? this.#pace(waitMs) : undefined;
+  };
 
   /** Waits until a lookup may be made, or the router is to stop. */
   #pace(waitMs: number): Promise<void> {
@@ -552,13 +558,13 @@ export class Router {
 
   #deliverElsewhere(envelope: Envelope): Promise<Finish> | undefined {
     const { local } = this.#deps;
-    const waiting = local.prepare?.(envelope.stanza.to);
+    const waiting = local.prepare?.(envelope, this.#lookupTurn);
     if (waiting === undefined) local.deliverElsewhere?.(envelope);
     return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
   }
 
   #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
-    const waiting = this.#deps.local.prepare?.(envelope.stanza.to);
+    const waiting = this.#deps.local.prepare?.(envelope, this.#lookupTurn);
     if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
     this.#deliverFinally(envelope);
     return undefined;
@@ -568,7 +574,7 @@ export class Router {
   #dispatchLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const { to } = envelope.stanza;
     const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost);
-    const waiting = this.#deps.local.prepare?.(to);
+    const waiting = this.#deps.local.prepare?.(envelope, this.#lookupTurn);
     if (waiting !== undefined) return waiting.then(() => dispatch);
     dispatch();
     return undefined;

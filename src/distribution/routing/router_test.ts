@@ -903,6 +903,25 @@ Deno.test("Router has who looks up too much wait, in order, and nobody else", as
   fixture.close();
 });
 
+Deno.test("Router has who looks up too many of this datacenter's people wait, too", async () => {
+  for (const sender of [ALICE, "dave@dc1.example.com/x"]) {
+    const fixture = new RouterFixture({ lookupRates: { perAccount: { perSec: 10, burst: 2 } } });
+    fixture.isUnplaced = true;
+    const to = ["1", "2", "3"].map((name) => `carol@dc1.example.com/${name}`);
+    for (const each of to) {
+      fixture.local.set(each, "delivered");
+      fixture.router.accept(stanza(sender, each));
+      await fixture.settled();
+    }
+    assert.deepEqual(fixture.lookups, to.slice(0, 2));
+    await fixture.clock.advanceAsync(100);
+    await fixture.settled();
+    assert.deepEqual(fixture.lookups, to);
+    assert.deepEqual(fixture.delivered.map((each) => each.to.text), to);
+    fixture.close();
+  }
+});
+
 Deno.test("Router looks up for the errors it answers with, whatever those have looked up that they are from", async () => {
   const fixture = new RouterFixture({
     bounce: false,
