@@ -72,7 +72,7 @@ export const LIMITS = z.strictObject({
     "of them, those of one account or one component; one more takes the place of the sender's oldest",
   ),
   kept_requests_per_contact: integer(1, 1_000_000).default(100).describe(
-    "of them, those for one account; one more takes the place of the oldest for it",
+    "of them, those for one account; one more takes the place of the oldest from whoever has most of them",
   ),
   kept_request_bytes: integer(256, 262_144).default(4096).describe(
     "bytes of a request that is kept as it came; of a longer one the addresses are",

@@ -91,17 +91,36 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     const sql = `INSERT OR REPLACE INTO subscription_requests
       (requester, contact, sender, stanza, origin, process, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)`;
     this.#run(sql, [requester, contact, sender, stanza, origin, process, sequence]);
-    return this.#trim("sender", sender, this.#bounds.maxPerSender) +
-      this.#trim("contact", contact, this.#bounds.maxPerContact);
+    return this.#trimSender(sender) + this.#trimContact(contact);
   }
 
-  /** Removes the oldest with this value in `column` past the newest `max`; gives their number. */
-  #trim(column: "sender" | "contact", value: string, max: number): number {
+  /** Removes the oldest of this sender past the newest it may have; gives their number. */
+  #trimSender(sender: string): number {
     return this.#run(
-      `DELETE FROM subscription_requests WHERE ${column} = ? AND id <= (
-        SELECT id FROM subscription_requests WHERE ${column} = ?
+      `DELETE FROM subscription_requests WHERE sender = ? AND id <= (
+        SELECT id FROM subscription_requests WHERE sender = ?
           ORDER BY id DESC LIMIT 1 OFFSET ?)`,
-      [value, value, max],
+      [sender, sender, this.#bounds.maxPerSender],
+    );
+  }
+
+  /**
+   * Removes what is too much for this contact: each time the oldest of the sender that has most for it, so
+   * that who speaks for many takes no room from the others. Gives their number.
+   */
+  #trimContact(contact: string): number {
+    // Mostly one at most: more only after the bound was lowered.
+    for (let removed = 0;; removed++) if (this.#trimContactOnce(contact) === 0) return removed;
+  }
+
+  #trimContactOnce(contact: string): number {
+    return this.#run(
+      `DELETE FROM subscription_requests WHERE id = (
+        SELECT MIN(id) FROM subscription_requests WHERE contact = ?1
+          GROUP BY sender HAVING (
+            SELECT COUNT(*) FROM subscription_requests WHERE contact = ?1) > ?2
+          ORDER BY COUNT(*) DESC, MIN(id) LIMIT 1)`,
+      [contact, this.#bounds.maxPerContact],
     );
   }
 

@@ -43,8 +43,8 @@ export function resolveRequestBounds(bounds: RequestBounds = {}): Required<Reque
 
 /**
  * Requests for subscriptions that wait for their contacts. The newest request of a pair takes the place
- * of an older one. Where there is no room, the oldest request of that sender, of that contact or of all
- * goes, so that keeping one takes the same steps whatever is kept already.
+ * of an older one. Where there is no room, the oldest request of that sender, of all, or for that contact
+ * of the sender that has most for it goes, so that keeping one takes the same steps whatever is kept.
  *
  * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
  * cannot do it. What was reported as done is on the disk.

@@ -95,6 +95,20 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await requesters(store, CAROL), [ALICE]);
   },
 
+  async "who speaks for many takes no room for a contact from the others"(fixture) {
+    const store = fixture.requests({ maxPerContact: 3 });
+    const sender = "rooms.example.com";
+    const rooms = ["a", "b", "c", "d"].map((name) => `${name}@${sender}`);
+    await store.change(keep(conformanceRequest(ALICE, BOB)));
+    const displaced = await store.change(
+      keep(...rooms.map((each) => conformanceRequest(each, BOB, { sender }))),
+    );
+    assert.equal(displaced, 2);
+    assert.deepEqual(await requesters(store, BOB), [ALICE, ...rooms.slice(2)]);
+    await store.change(keep(conformanceRequest(CAROL, BOB)));
+    assert.deepEqual(await requesters(store, BOB), [ALICE, rooms[3], CAROL]);
+  },
+
   async "change() makes room of all, the oldest first"(fixture) {
     const store = fixture.requests({ maxRequests: 3 });
     const names = ["a", "b", "c", "d", "e"].map((name) => `${name}@example.com`);
