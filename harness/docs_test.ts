@@ -24,7 +24,7 @@ function read(path: string): string {
 
 /** The texts of a page's headings, without emphasis and code marks. */
 function headings(page: string): readonly string[] {
-  return [...page.matchAll(/^#+ (.+)$/gm)].map(([, text]) => text!.replaceAll(/[`*_]/g, ""));
+  return [...page.matchAll(/^#+ (.+)$/gm)].map(([, text]) => text!.replaceAll(/[`*]/g, ""));
 }
 
 /** The anchor under which a heading is reached, as code-hosting sites make it. */
