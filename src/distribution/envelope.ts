@@ -3,7 +3,7 @@ import type { Stanza } from "../xmpp/mod.ts";
 import { Duty } from "./duty.ts";
 import type { Settler } from "./duty.ts";
 
-/** What a stanza carries besides itself while Causeway holds it; docs/architecture.md, "Who owns what". */
+/** What a stanza carries besides itself while Causeway holds it; docs/architecture.md, "Ownership". */
 export interface EnvelopeFields {
   readonly stanza: Stanza;
   /** Incarnation of the process where the stanza entered the mesh; an integer in [1, 2^52). */
