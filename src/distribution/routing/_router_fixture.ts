@@ -11,29 +11,32 @@ import type { RouterDeps, RouterOptions } from "./router.ts";
 export const OWN_PROCESS = 1;
 export const PEER_PROCESS = 2;
 
-/** A router at dc1 between fakes that remember what they were asked. */
+/** A router at dc1 between fakes that record their calls. */
 export class RouterFixture {
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
-  /** What each address is answered with here; `no-session` when it is not listed. */
+  /** Outcomes of local delivery by address; `no-session` if not listed. */
   readonly local = new Map<string, LocalOutcome>();
-  /** What Redis holds. */
+  /** Local hosts by address in Redis. */
   readonly table = new Map<string, string>();
-  /** What memory holds. */
+  /** Local hosts by address in memory. */
   readonly cache = new Map<string, string | null>();
   readonly delivered: Stanza[] = [];
   readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
   readonly lookups: string[] = [];
-  /** What was looked up again, what was asked for together in one. */
+  /** Addresses that were looked up again, grouped by request. */
   readonly relocated: string[][] = [];
   readonly forgotten: string[] = [];
   readonly pressure: string[] = [];
   readonly domains = new Set<string>();
-  /** Ids of what another node of the datacenter was given; undefined while there is none. */
+  /**
+   * Ids of the stanzas that another node of the datacenter was given; undefined while there is
+   * none.
+   */
   handedOn: string[] | undefined;
-  /** By recipient: what is said of whether a stanza has to wait. */
+  /** Results of `keepBehind`, by recipient. */
   readonly kept = new Map<string, boolean | "full">();
-  /** What waits behind others. */
+  /** Stanzas that wait behind others. */
   readonly waiting: Envelope[] = [];
   /** True while nobody has looked up where in this datacenter people are. */
   isUnplaced = false;
@@ -128,12 +131,12 @@ export class RouterFixture {
     return "value" in entry ? entry.value : entry.count;
   }
 
-  /** Ends what the fixture runs. */
+  /** Closes the metrics of the fixture. */
   close(): void {
     this.metrics.close();
   }
 
-  /** `id`s of what was sent to `host`, in order. */
+  /** Returns the ids of stanzas that were sent to `host`, in order. */
   sentTo(host: string): string[] {
     return this.sent.filter((each) => each.host === host).map((each) => idOf(each.envelope.stanza));
   }
@@ -145,7 +148,7 @@ export interface StanzaShape {
   readonly id?: string;
 }
 
-/** A stanza with a body, from and to as given. */
+/** Makes a stanza with a body, from and to as given. */
 export function stanza(from: string, to: string, shape: StanzaShape = {}): Stanza {
   const { kind = "message", type = kind === "iq" ? "get" : "chat", id = "1" } = shape;
   const sender: Jid = parseJid(from);
@@ -155,7 +158,7 @@ export function stanza(from: string, to: string, shape: StanzaShape = {}): Stanz
   return { kind, type, from: sender, to: recipient, bytes: new TextEncoder().encode(text) };
 }
 
-/** A stanza as it comes from a link. */
+/** Wraps a stanza as it comes from a link. */
 export function fromLink(
   stanza: Stanza,
   { ttl = 3, origin = "dc2.example.com", sequence = 1, mayBeRepeat = false } = {},
@@ -172,7 +175,7 @@ export function fromLink(
   });
 }
 
-/** The incoming lane that stanzas came from: it remembers what it is told. */
+/** The incoming lane that stanzas came from. It records which of them are settled or left open. */
 export class FakeLink implements Settler {
   readonly settled: number[] = [];
   readonly left: number[] = [];
@@ -186,12 +189,12 @@ export class FakeLink implements Settler {
   }
 }
 
-/** The `id` attribute, read off the bytes. */
+/** Reads the `id` attribute off the bytes. */
 export function idOf(stanza: Stanza): string {
   return /\sid=['"]([^'"]*)/.exec(new TextDecoder().decode(stanza.bytes))?.[1] ?? "";
 }
 
-/** The condition of an error stanza, read off the bytes. */
+/** Reads the condition of an error stanza off the bytes. */
 export function conditionOf(stanza: Stanza): string {
   const text = new TextDecoder().decode(stanza.bytes);
   return /<([a-z-]+) xmlns=['"]urn:ietf:params:xml:ns:xmpp-stanzas/.exec(text)?.[1] ?? "";

@@ -5,11 +5,11 @@ import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 
-/** How stanzas without a known route are held; docs/promises.md, "Bounce". */
+/** Options for holding stanzas without a known route; docs/promises.md, "Bounce". */
 export interface BounceOptions {
   /** Milliseconds before the first retry; the n-th comes `resendAfterMs`·2^(n−1) later. @default 200 */
   readonly resendAfterMs?: number;
-  /** Retries before the sender is told. @default 4 */
+  /** Retries before the sender gets an error. @default 4 */
   readonly maxRetries?: number;
   /** Stanzas held at once. @default 100000 */
   readonly maxItems?: number;
@@ -27,28 +27,33 @@ export function resolveBounceOptions(options: BounceOptions): Required<BounceOpt
   });
 }
 
-/** Why a held stanza is given back. */
+/** Reason why the store returns a held stanza. */
 export type BounceFailure = "out-of-retries" | "full" | "stopping";
 
-/** What bouncing asks of the router. */
+/** Callbacks by which the store uses the router. */
 export interface BounceHandlers {
-  /** Local host as far as is known here. */
+  /** Local host of `key` according to the cache alone. */
   cached(key: Jid): string | null | undefined;
-  /** Drops recipients, all of one account or domain, from the cache and looks them up again together. */
+  /**
+   * Drops `keys`, all of one account or domain, from the cache and looks them up in one request.
+   */
   relocate(keys: readonly Jid[]): Promise<readonly (string | undefined)[]>;
-  /** Sends the stanza on its way; false when nobody answers to the address after all. */
+  /**
+   * Sends the stanza on its way; false when no session or component answers to the address after
+   * all.
+   */
   release(envelope: Envelope, key: Jid, host: string): boolean;
-  /** Answers the sender. */
+  /** Answers the sender with an error. */
   giveUp(envelope: Envelope, why: BounceFailure): void;
-  /** Whose order it is kept in. */
+  /** Key of the sender within whose stanzas order is kept. */
   senderOf(envelope: Envelope): string;
-  /** Whose shares of the bounds it counts for, besides its recipient's. */
+  /** Holders of the stanza's shares of the bounds, besides its recipient. */
   holdersOf(envelope: Envelope): Holders;
-  /** Who pays for its retries; undefined when they are free. */
+  /** Account or domain whose rate pays for the stanza's retries; undefined when they are free. */
   payerOf(envelope: Envelope): string | undefined;
-  /** Takes a retry of it that may be made now; false when its payer has none left for the moment. */
+  /** Takes a retry for now; false when the payer has no retry left at the moment. */
   takeRetry(envelope: Envelope): boolean;
-  /** Books a retry of it; milliseconds until it may be made. */
+  /** Books a retry of the stanza; returns the milliseconds until it may be made. */
   bookRetry(envelope: Envelope): number;
 }
 
@@ -56,17 +61,20 @@ interface Held {
   readonly key: Jid;
   entries: Entry[];
   cancel: CancelTimer | undefined;
-  /** When the timer is due, while there is one. */
+  /** Time at which the timer is due, while there is one. */
   dueMs: number;
-  /** The retry that waits for its payer's rate. */
+  /** Retry that waits for its payer's rate. */
   booked: BookedRetry | undefined;
   /** True while a lookup is under way: its end decides what happens next. */
   isLooking: boolean;
-  /** True when the address was revealed during that lookup, whose answer may be from before. */
+  /**
+   * True when the address was revealed during that lookup, whose answer may be older than the
+   * reveal.
+   */
   isRevealed: boolean;
   /** True while its stanzas are being sent: delivering one may reveal the same address again. */
   isReleasing: boolean;
-  /** What has just come back and has not got its place yet; nothing goes until it has. */
+  /** Returned stanzas that are not yet merged into `entries`; nothing is sent until they are. */
   cameBack: CameBack | undefined;
 }
 
@@ -75,10 +83,10 @@ interface BookedRetry {
   readonly atMs: number;
 }
 
-/** All that waits for one account or domain, whatever the resource. */
+/** All held addresses of one account or domain, whatever the resource. */
 interface Group {
   readonly held: Set<Held>;
-  /** Ends the wait for the next time that a reveal may be acted on. */
+  /** Cancels the timer that acts on the latest reveal. */
   cancelReveal: CancelTimer | undefined;
   /** The address that was revealed last. */
   revealed: Jid;
@@ -86,13 +94,13 @@ interface Group {
 
 interface CameBack {
   readonly entries: Entry[];
-  /** The last of each sender that waits. */
+  /** The last waiting stanza of each sender. */
   readonly lastBySender: Map<string, Envelope>;
 }
 
 interface Entry {
   readonly envelope: Envelope;
-  /** Whose shares it counts for. */
+  /** Holders of the stanza's shares of the bounds. */
   readonly holders: Holders;
   dueMs: number;
 }
@@ -102,17 +110,20 @@ interface Entry {
  * that one each `resendAfterMs`. Who comes and goes all the time costs a bounded number of lookups.
  */
 const REVEAL_BURST = 8;
-/** Addresses of an account that one reveal looks up, the revealed one first; the others wait for a retry. */
+/**
+ * Addresses of an account that one reveal looks up, the revealed one first. The others wait for a
+ * retry.
+ */
 const MAX_REVEALED = 64;
 
 /**
- * Holds stanzas whose recipient nobody can place, per looked-up address and in order. Each sender,
+ * Holds stanzas whose recipient has no known place, by looked-up address and in order. Each sender,
  * recipient and datacenter has its fair share of the bounds (`FairShares`): one that fills its own
  * takes no room from the others.
  *
- * A later stanza to the same address waits behind an earlier one, so that order is kept through a bounce,
- * also when they go back to their sender; one lookup serves all that wait for one address, and for
- * all addresses of one account that are due together.
+ * A later stanza to the same address waits behind an earlier one. This keeps order through a
+ * bounce, also for stanzas that go back to their sender. One lookup serves all stanzas that wait
+ * for one address, and all addresses of one account that are due together.
  */
 export class BounceStore {
   readonly #options: Required<BounceOptions>;
@@ -134,7 +145,7 @@ export class BounceStore {
       readonly metrics: RoutingMetrics;
       readonly clock: Clock;
       readonly random: Random;
-      /** A wider bound that what is held counts for. @default none */
+      /** A wider bound that held stanzas count for too. @default none */
       readonly budget?: FairShares;
     },
   ) {
@@ -158,14 +169,14 @@ export class BounceStore {
     return this.#shares.items;
   }
 
-  /** True when something waits for this very address. */
+  /** True when a stanza waits for this very address. */
   holds(key: Jid): boolean {
     return this.size > 0 && this.#held.has(key.text);
   }
 
   /**
-   * Takes the stanza over, behind all that waits for the same address. A stanza that is out of retries
-   * or finds no room goes back to its sender.
+   * Takes the stanza over, behind all others that wait for the same address. A stanza that is out
+   * of retries or finds no room goes back to its sender.
    */
   hold(envelope: Envelope, key: Jid): void {
     if (envelope.bounces >= this.#options.maxRetries) {
@@ -200,18 +211,19 @@ export class BounceStore {
     const entry = this.#take(envelope, holders);
     held.entries.push(entry);
     held.cameBack?.lastBySender.set(this.#handlers.senderOf(envelope), envelope);
-    // Its payer has to wait for the retry that is booked: this one does not come before.
+    // Its payer waits for a booked retry: this stanza's retry must not come before that one.
     const isBooked = held.booked !== undefined &&
       held.booked.payer === this.#handlers.payerOf(envelope);
     this.#wakeAt(held, isBooked ? held.booked!.atMs : entry.dueMs);
   }
 
   /**
-   * Takes over what comes back from where it had been sent, to go before what its sender has sent since
-   * and waits for the same address; whatever the bounds, for it was within those of a lane. What comes
-   * back in one moment goes together, as soon as it is known where to.
+   * Takes over a returned stanza, to go before later stanzas of its sender that wait for the same
+   * address. It takes no notice of the bounds, as the stanza was within those of a lane. Stanzas
+   * returned in one moment are sent together, as soon as their destination is known.
    *
-   * @param isAlone true when nothing of its sender waits elsewhere: then it may also be the last
+   * @param isAlone true when no other stanza of the sender waits elsewhere: then it may also be the
+   * last
    * @returns false when it has no place here
    */
   holdAgain(envelope: Envelope, key: Jid, isAlone: boolean): boolean {
@@ -225,15 +237,15 @@ export class BounceStore {
   }
 
   /**
-   * Something revealed where this address, or its account, is: what waits for the account goes, in order.
-   * An account that is revealed again and again has to wait for the next time.
+   * Acts on news of where this address, or its account, is: sends what waits for the account, in
+   * order. An account that is revealed too often has to wait for the next time.
    */
   reveal(jid: Jid): void {
     if (this.size === 0) return;
     const group = this.#byBare.get(jid.bare.text);
     if (group === undefined) return;
     group.revealed = jid;
-    if (group.cancelReveal !== undefined) return; // one is to come, and acts on this too
+    if (group.cancelReveal !== undefined) return; // the pending timer acts on this reveal too
     const waitMs = this.#reveals.charge(jid.bare.text);
     if (waitMs === 0) return this.#findRevealed(group);
     this.#metrics.lookupsDelayed.reveal.inc();
@@ -244,8 +256,8 @@ export class BounceStore {
   }
 
   /**
-   * Sends what waits for this address, in order, to `host`, where it is known to be. Retries are not used
-   * up. True when nothing waits any more.
+   * Sends what waits for this address, in order, to `host`, where it is known to be. Uses up no
+   * retries. Returns true when nothing waits any more.
    */
   flush(key: Jid, host: string): boolean {
     const held = this.#held.get(key.text);
@@ -255,7 +267,7 @@ export class BounceStore {
     return held.entries.length === 0;
   }
 
-  /** Gives everything up; for a graceful stop. */
+  /** Returns all held stanzas to the router; for a graceful stop. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const held of [...this.#held.values()]) {
@@ -299,7 +311,7 @@ export class BounceStore {
 
   #expectMore(held: Held): CameBack {
     const { senderOf } = this.#handlers;
-    // A microtask later: then all that one lane, session or node gives back is here.
+    // A microtask later all that one lane, session or node returns is here.
     queueMicrotask(() => {
       if (!this.#merge(held)) return;
       this.#find([held]);
@@ -311,7 +323,7 @@ export class BounceStore {
     };
   }
 
-  /** Gives what came back its place; false when nothing has. */
+  /** Merges the returned stanzas in order; false when there are none. */
   #merge(held: Held): boolean {
     const { cameBack } = held;
     if (cameBack === undefined) return false;
@@ -332,7 +344,7 @@ export class BounceStore {
       merged.push(entry);
     }
     for (const [sender, returned] of bySender) {
-      // One by one: there is no bound to their number that a call's arguments would keep to.
+      // Pushed one by one, as a spread would pass more arguments than a call can have.
       for (let at = next.get(sender) ?? 0; at < returned.length; at++) merged.push(returned[at]!);
     }
     held.entries = merged;
@@ -347,7 +359,7 @@ export class BounceStore {
     this.#wakeAt(held, dueMs);
   }
 
-  /** Looks again then, unless it does so before. */
+  /** Sets the timer to `dueMs`, unless an earlier one is set. */
   #wakeAt(held: Held, dueMs: number): void {
     if (held.isLooking || dueMs === Infinity) return;
     if (held.cancel !== undefined && held.dueMs <= dueMs) return;
@@ -359,10 +371,14 @@ export class BounceStore {
     );
   }
 
-  /** Looks up the address whose timer is due, and with it all of its account that are due as well. */
+  /**
+   * Looks up the address whose timer is due, with all addresses of its account that are due as
+   * well.
+   */
   #retry(held: Held): void {
     held.cancel = undefined;
-    // What is due a moment later goes along: a crowd waiting for one account costs few lookups.
+    // Addresses that are due a moment later are included: many that wait for one account cost few
+    // lookups.
     const untilMs = this.#clock.monotonicMs() + this.#options.resendAfterMs / 20;
     const due: Held[] = [];
     for (const each of this.#byBare.get(held.key.bare.text)?.held ?? []) {
@@ -372,7 +388,10 @@ export class BounceStore {
     if (due.length > 0) this.#lookUp(due, untilMs);
   }
 
-  /** True when somebody whose stanzas are due pays for a lookup; otherwise it is tried again later. */
+  /**
+   * True when a payer of a due stanza has a retry left; otherwise sets the timer for the booked
+   * one.
+   */
   #mayRetry(held: Held, untilMs: number): boolean {
     const nowMs = this.#clock.monotonicMs();
     const { booked } = held;
@@ -392,7 +411,7 @@ export class BounceStore {
       if (!takeRetry(envelope)) continue;
       return true;
     }
-    if (first === undefined) return true; // all have gone by now: there is nothing to look up
+    if (first === undefined) return true; // no stanza is due any more: the lookup finds none to send
     if (booked === undefined) {
       this.#metrics.lookupsDelayed.retry.inc();
       held.booked = { payer: payerOf(first), atMs: nowMs + bookRetry(first) };
@@ -413,7 +432,10 @@ export class BounceStore {
     this.#find([...found]);
   }
 
-  /** Sends what waits for these addresses of one account, where memory or else Redis knows where they are. */
+  /**
+   * Sends what waits for these addresses of one account. Looks up those that the cache does not
+   * know.
+   */
   #find(all: readonly Held[]): void {
     const unknown: Held[] = [];
     for (const held of all) {
@@ -426,7 +448,7 @@ export class BounceStore {
     if (unknown.length > 0) this.#lookUp(unknown);
   }
 
-  /** @param untilMs counts a retry of what is due until then */
+  /** @param untilMs stanzas due until then have used a retry */
   #lookUp(all: readonly Held[], untilMs = -Infinity): void {
     for (const held of all) {
       held.cancel?.();
@@ -452,7 +474,7 @@ export class BounceStore {
     this.#schedule(held);
   }
 
-  /** Sends from the front until one finds nobody; what is left stays in its order. */
+  /** Sends from the front until one finds no session. The rest stays in its order. */
   #release(held: Held, host: string): void {
     const entries = held.entries;
     held.entries = [];
@@ -465,7 +487,7 @@ export class BounceStore {
       this.#letGo(entry, cost);
     }
     held.isReleasing = false;
-    // Mostly nobody answers to the address still: then all stays as it was.
+    // In most cases no stanza was sent: then all stays as it was.
     if (next === 0 && held.entries.length === 0) held.entries = entries;
     else held.entries = [...entries.slice(next), ...held.entries];
     if (held.entries.length === 0 && held.cameBack === undefined) this.#forget(held);
@@ -476,7 +498,7 @@ export class BounceStore {
     const { maxRetries } = this.#options;
     const kept: Entry[] = [];
     const spent: Entry[] = [];
-    /** When the last of each sender that stays is due. */
+    /** Due time of each sender's last stanza that stays. */
     const dueMsBySender = new Map<string, number>();
     for (const entry of held.entries) {
       const { envelope } = entry;
@@ -489,7 +511,7 @@ export class BounceStore {
           spent.push(entry);
           continue;
         } else {
-          // The dice let it overtake its sender's earlier one: it comes back behind that.
+          // The jitter let it overtake its sender's earlier stanza: it is due again with that one.
           envelope.bounces = maxRetries - 1;
           entry.dueMs = earlierDueMs;
         }
@@ -522,7 +544,7 @@ export class BounceStore {
   }
 }
 
-/** Bytes that a stanza counts for. */
+/** Returns the bytes that a stanza counts for. */
 function costOf({ stanza }: Envelope): number {
   return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }

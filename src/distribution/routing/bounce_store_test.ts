@@ -18,7 +18,7 @@ const KEY = parseJid(BOB);
 const FREE = { payerOf: () => undefined, takeRetry: () => true, bookRetry: () => 0 };
 const SENDERS = ["alice@example.com/a", "carol@example.com/c"];
 
-Deno.test("BounceStore gives a sender's stanzas back in their order, whatever the jitter", async () => {
+Deno.test("BounceStore gives back a sender's stanzas in order, whatever the jitter", async () => {
   const dice = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 40 });
   await fc.assert(
     fc.asyncProperty(dice, async (units) => {
@@ -44,7 +44,7 @@ Deno.test("BounceStore gives a sender's stanzas back in their order, whatever th
           store.hold(fromLink(stanza(sender, BOB, { id: `${sender} ${n}` })), KEY);
         }
       }
-      // 100 + 200 + 400 ms, a tenth more, and one look more for those that wait for another.
+      // 100 + 200 + 400 ms, a tenth more, and one more retry for stanzas that wait for another.
       for (let ms = 0; ms < 1200; ms += 5) await clock.advanceAsync(5);
       for (const sender of SENDERS) {
         const wanted = Array.from({ length: 10 }, (_, n) => `${sender} ${n}`);
@@ -58,7 +58,7 @@ Deno.test("BounceStore gives a sender's stanzas back in their order, whatever th
   );
 });
 
-Deno.test("BounceStore takes back more than a call has room for arguments", async () => {
+Deno.test("BounceStore takes back more stanzas than a call can have arguments", async () => {
   const metrics = new MetricsRegistry(new ManualClock());
   let given = 0;
   const store = new BounceStore({}, {
@@ -82,7 +82,7 @@ Deno.test("BounceStore takes back more than a call has room for arguments", asyn
   metrics.close();
 });
 
-/** A store whose recipients come online when they are revealed, and what became of what it held. */
+/** A store whose recipients come online when they are revealed, with the fate of what it held. */
 class Store {
   readonly sent: Envelope[] = [];
   readonly given: { readonly envelope: Envelope; readonly why: string }[] = [];
@@ -144,7 +144,7 @@ for (
   });
 }
 
-Deno.test("BounceStore holds others' messages while many write to one address that is nowhere", async () => {
+Deno.test("BounceStore holds others' messages while many write to one address without a place", async () => {
   const test = new Store({ maxItems: 1000 });
   for (let n = 0; test.hold(`eve${n}@example.com/e`, "nobody@example.com"); n++);
   for (let n = 0; n < 10; n++) {
@@ -164,7 +164,7 @@ Deno.test("BounceStore holds messages from here while a datacenter fills its sha
   await test.store.stop();
 });
 
-/** A store under a clock that the test moves, which remembers what it looked up. */
+/** A store under a clock that the test moves. It records its lookups. */
 class Subject {
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
@@ -172,9 +172,9 @@ class Subject {
   readonly spent: string[] = [];
   readonly released: string[] = [];
   readonly cache = new Map<string, string>();
-  /** Where Redis places addresses. */
+  /** Local hosts by address, as Redis has them. */
   readonly table = new Map<string, string>();
-  /** Retries that are left, by payer; who is not listed has as many as there are. */
+  /** Retries that are left, by payer; a payer that is not listed has no limit. */
   readonly left = new Map<string, number>();
   readonly store: BounceStore;
 
@@ -227,7 +227,7 @@ Deno.test("BounceStore looks up together all addresses of an account that are du
   subject.close();
 });
 
-Deno.test("BounceStore.reveal() sends at once what waits for the account, by one lookup", async () => {
+Deno.test("BounceStore.reveal() sends all that waits for the account after one lookup", async () => {
   const subject = new Subject();
   for (const to of [`${BOB}/other`, BOB, `${BOB}/phone`]) subject.hold(to);
   for (const to of [BOB, `${BOB}/phone`]) subject.table.set(to, "dc2.example.com");
@@ -239,10 +239,10 @@ Deno.test("BounceStore.reveal() sends at once what waits for the account, by one
   subject.close();
 });
 
-Deno.test("BounceStore.reveal() looks again for whoever was revealed during a lookup", async () => {
+Deno.test("BounceStore.reveal() looks again for an address that was revealed during a lookup", async () => {
   const subject = new Subject();
   subject.hold(BOB);
-  subject.store.reveal(KEY); // asks, and is answered with what was before the next line
+  subject.store.reveal(KEY); // its lookup gets the answer from before the next line
   subject.table.set(BOB, "dc2.example.com");
   subject.store.reveal(KEY);
   for (let n = 0; n < 2; n++) await subject.clock.advanceAsync(0);
@@ -261,7 +261,7 @@ Deno.test("BounceStore.reveal() looks up a bounded number of addresses, the reve
   subject.close();
 });
 
-Deno.test("BounceStore.reveal() costs few lookups, however often an account comes and goes", async () => {
+Deno.test("BounceStore.reveal() costs few lookups for an account that comes and goes often", async () => {
   const subject = new Subject();
   const reveal = () => subject.store.reveal(parseJid(`${BOB}/phone`));
   for (let ms = 0; ms < 1000; ms += 20) {
@@ -269,11 +269,11 @@ Deno.test("BounceStore.reveal() costs few lookups, however often an account come
     reveal();
     await subject.clock.advanceAsync(20);
   }
-  // 50 reveals: 8 at once and 5 a second, and the retries of what waits, which is due every 20 ms.
+  // 50 reveals: 8 at once, then 5 a second; and retries, which are due every 20 ms.
   const retries = subject.lookups.length;
   assert.ok(retries < 75, `${retries} lookups`);
   await subject.store.stop();
-  assert.equal(subject.clock.pendingTimers, 0, "nothing is left of the last reveal");
+  assert.equal(subject.clock.pendingTimers, 0, "no timer of the last reveal is left");
   subject.close();
 });
 
@@ -294,13 +294,13 @@ Deno.test("BounceStore.reveal() acts on the last of too many reveals, a moment l
   subject.close();
 });
 
-Deno.test("BounceStore has retries wait that their sender's rate does not allow, and no others", async () => {
+Deno.test("BounceStore delays only retries that their sender's rate does not allow", async () => {
   const subject = new Subject();
   subject.left.set("alice@example.com", 1);
   for (const to of ["x@example.com", "y@example.com", "z@example.com"]) subject.hold(to);
   subject.hold("z@example.com", { from: SENDERS[1]!, id: "innocent" });
   await subject.clock.advanceAsync(200);
-  // alice pays for x; carol, whose message is due too, for z.
+  // alice pays for x. carol, whose message is due too, pays for z.
   assert.deepEqual(subject.lookups.flat(), ["x@example.com", "z@example.com"]);
   assert.match(
     await subject.metrics.prometheus(),
@@ -308,7 +308,7 @@ Deno.test("BounceStore has retries wait that their sender's rate does not allow,
   );
   subject.left.set("alice@example.com", Infinity);
   await subject.clock.advanceAsync(999);
-  assert.ok(!subject.lookups.flat().includes("y@example.com"), "it waits for its turn");
+  assert.ok(!subject.lookups.flat().includes("y@example.com"), "y waits for its retry");
   await subject.clock.advanceAsync(1);
   assert.ok(subject.lookups.flat().includes("y@example.com"));
   await subject.clock.advanceAsync(5_000, 20);
@@ -317,7 +317,7 @@ Deno.test("BounceStore has retries wait that their sender's rate does not allow,
   subject.close();
 });
 
-Deno.test("BounceStore makes no booked retry earlier because its sender writes on", async () => {
+Deno.test("BounceStore makes no booked retry earlier when its sender writes more", async () => {
   const subject = new Subject();
   subject.left.set("alice@example.com", 0);
   subject.hold(BOB);

@@ -1,7 +1,7 @@
 import type { Settler } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 
-/** Does the duty of a stanza once it and all its copies have done theirs. */
+/** Settles the duty of a stanza once it and all its copies are settled. */
 class SharedDuty implements Settler {
   readonly #duty: Envelope;
   readonly leftOpen?: () => void;
@@ -19,8 +19,9 @@ class SharedDuty implements Settler {
 }
 
 /**
- * Makes `count` copies of `envelope` beside itself, for other nodes of this datacenter. The duty that
- * it had is done when it and all its copies are settled. One that somebody keeps is lost with no copy.
+ * Makes `count` copies of `envelope` for other nodes of this datacenter. The duty that it had is
+ * settled when it and all its copies are settled. A stanza that has a keeper is not lost with a
+ * copy, so its copies have no duty.
  */
 export function copyEnvelope(envelope: Envelope, count: number): readonly Envelope[] {
   if (envelope.hasKeeper) {

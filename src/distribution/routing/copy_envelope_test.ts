@@ -20,7 +20,7 @@ function envelopeOf(settled: number[]): Envelope {
   );
 }
 
-Deno.test("copyEnvelope() makes copies that say all that the stanza says, and that they are copies", () => {
+Deno.test("copyEnvelope() copies all fields of the envelope and marks the copies", () => {
   const whole = envelopeOf([]);
   const [copy, other] = copyEnvelope(whole, 2) as [Envelope, Envelope];
   assert.deepEqual({ ...copy }, { ...whole, isCopy: true });
@@ -28,7 +28,7 @@ Deno.test("copyEnvelope() makes copies that say all that the stanza says, and th
   assert.equal(whole.isCopy, false);
 });
 
-Deno.test("copyEnvelope() leaves what somebody keeps with the stanza itself", () => {
+Deno.test("copyEnvelope() gives copies no duty when the stanza has a keeper", () => {
   const told: string[] = [];
   const whole = envelopeOf([]);
   whole.settler = { settle: () => told.push("settle"), stays: () => told.push("stays") };
@@ -39,7 +39,7 @@ Deno.test("copyEnvelope() leaves what somebody keeps with the stanza itself", ()
   assert.deepEqual(told, ["settle"]);
 });
 
-Deno.test("copyEnvelope() settles once, when the stanza and all copies are, in any order", () => {
+Deno.test("copyEnvelope() settles once, after the stanza and all copies are settled in any order", () => {
   for (const order of [[0, 1, 2], [2, 1, 0], [1, 0, 2]]) {
     const settled: number[] = [];
     const whole = envelopeOf(settled);
@@ -47,13 +47,13 @@ Deno.test("copyEnvelope() settles once, when the stanza and all copies are, in a
     for (const [step, index] of order.entries()) {
       assert.deepEqual(settled, [], `${order} at ${step}`);
       all[index]!.settle();
-      all[index]!.settle(); // only the first call counts
+      all[index]!.settle(); // only the first settle() counts
     }
     assert.deepEqual(settled, [7]);
   }
 });
 
-Deno.test("copyEnvelope() leaves open what the node before holds too, and only that", () => {
+Deno.test("copyEnvelope() can leave open only a stanza that the node before holds too", () => {
   const link = new FakeLink();
   const carried = new Envelope(envelopeOf([]), link, 7);
   const [copy] = copyEnvelope(carried, 1);

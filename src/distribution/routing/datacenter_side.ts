@@ -18,42 +18,43 @@ import type {
   Placements,
 } from "./ports.ts";
 
-/** What a datacenter's side is made of. */
+/** The parts that `DatacenterSide` works with. */
 export interface DatacenterSideDeps {
   readonly domains: Domains;
   /** This node's own sessions, components and services. */
   readonly node: NodeSide;
   readonly placements: Placements;
   readonly handover: Handover;
-  /** Goes on with what `keepBehind` and `takeBack` took over. */
+  /** Routes stanzas that `keepBehind` and `takeBack` took over. */
   readonly resume: ResumeHandover;
   readonly metrics: Metrics;
-  /** What all that waits counts for. @default no bound */
+  /** A wider bound that all waiting stanzas count for too. @default no bound */
   readonly budget?: FairShares;
 }
 
 /**
- * All nodes of this datacenter as one local side: delivers to what is connected here, and hands over
- * to the node that has the session or component (docs/architecture.md, "Several nodes in one datacenter").
+ * All nodes of this datacenter as one local side. It delivers to sessions here, and hands over to
+ * the node that has the session or component (docs/architecture.md, "Several nodes in one
+ * datacenter").
  *
- * What was handed over once is delivered or not, and not handed on: two nodes that know different
- * things must not play it to and fro.
+ * A stanza that was handed over once is not handed over again, whether it can be delivered or not:
+ * two nodes that know different things must not send it to and fro.
  */
 export class DatacenterSide implements LocalDelivery {
   readonly #deps: DatacenterSideDeps;
   readonly #order: HandoverOrder;
 
-  /** @param bounds of what waits for the fate of what went to another node before */
+  /** @param bounds of the stanzas that wait for earlier ones at another node */
   constructor(deps: DatacenterSideDeps, bounds: HandoverOrderOptions = {}) {
     this.#deps = deps;
     this.#order = new HandoverOrder(deps.domains, deps.resume, bounds, deps.budget);
     deps.metrics.gauge({
       name: "causeway_handover_queue_size",
-      help: "Stanzas that wait until another node has seen to what their sender sent there before",
+      help: "Stanzas that wait until another node has settled earlier stanzas of their sender",
     }, () => this.#order.waiting);
     deps.metrics.gauge({
       name: "causeway_handover_queue_bytes",
-      help: "Bytes of the stanzas that wait for what another node was handed before",
+      help: "Bytes of the stanzas that wait for earlier stanzas at another node",
     }, () => this.#order.waitingBytes);
   }
 
@@ -88,7 +89,7 @@ export class DatacenterSide implements LocalDelivery {
 
   handOn(envelope: Envelope): boolean {
     const { placements, handover } = this.#deps;
-    // The same for all stanzas, so that order holds.
+    // The same heir for all stanzas keeps their order.
     const heir = [...placements.neighbours]
       .filter((node) => !handover.isGone(node) && !handover.isGivenUp(node)).toSorted()[0];
     if (heir === undefined) return false;
@@ -120,9 +121,9 @@ export class DatacenterSide implements LocalDelivery {
   }
 
   #deliverHandedOver(envelope: Envelope): LocalOutcome {
-    envelope.isHandedOver = false; // should it come by again, it is by a decision of this node's own
+    envelope.isHandedOver = false; // if it is routed again, this node decides anew
     const outcome = this.#deps.node.deliver(envelope);
-    // Somebody else answers for the stanza.
+    // The original stanza answers for the copy.
     return envelope.isCopy && outcome !== "delivered" ? "ignored" : outcome;
   }
 
@@ -140,11 +141,14 @@ export class DatacenterSide implements LocalDelivery {
     return this.#handOver(envelope, first);
   }
 
-  /** The first that takes it answers for it: this node, else the first of `nodes`. */
+  /**
+   * Delivers here first. The first node that takes the stanza answers for it: this one, else
+   * `nodes[0]`.
+   */
   #deliverHereFirst(envelope: Envelope, nodes: readonly string[]): LocalOutcome {
     const copies = copyEnvelope(envelope, nodes.length);
     const outcome = this.#deps.node.deliver(envelope);
-    if (outcome !== "delivered") copies[0]!.settle(); // in its place goes the envelope itself
+    if (outcome !== "delivered") copies[0]!.settle(); // the envelope itself goes to that node
     for (let i = outcome === "delivered" ? 0 : 1; i < nodes.length; i++) {
       this.#deps.handover.send(nodes[i]!, copies[i]!);
     }
@@ -163,7 +167,7 @@ export class DatacenterSide implements LocalDelivery {
     return "handed-over";
   }
 
-  /** Any of the component's connections does; the same for all stanzas, so that order holds. */
+  /** Hands to the first of the component's nodes: the same for all stanzas keeps their order. */
   #deliverToComponent(envelope: Envelope): LocalOutcome {
     const { node } = this.#deps;
     const { to } = envelope.stanza;
@@ -172,10 +176,13 @@ export class DatacenterSide implements LocalDelivery {
     return this.#handOver(envelope, first.node);
   }
 
-  /** True when the resource is at `node`; or, where that is nowhere, the account or component. */
+  /**
+   * True when the resource is at `node`. For a resource that is nowhere: when its account or
+   * component is.
+   */
   #isAt(to: Jid, node: string): boolean {
     const { domains, node: own } = this.#deps;
-    // Nobody is at a node whose process has ended, whatever the table says yet.
+    // A node whose process has ended has no sessions, even if the table still names it.
     const all = this.#living(keyOf(to, domains));
     if (to instanceof FullJid && isUser(to, domains)) {
       if (own.ownSessions(to).isResourceHere) return false;
@@ -195,7 +202,7 @@ export class DatacenterSide implements LocalDelivery {
   }
 }
 
-/** What placements are asked for: users by JID, everything else by domain. */
+/** Returns the key of `to` in the placements: users by JID, everything else by domain. */
 function keyOf(to: Jid, domains: Domains): Jid {
   return to.localpart === "" || isUser(to, domains) ? to : parseJid(to.domainpart);
 }

@@ -105,10 +105,10 @@ Deno.test("DatacenterSide asks nobody while this is the only node", () => {
   assert.deepEqual(test.nodes, []);
 });
 
-Deno.test("DatacenterSide.handOn() gives all to one and the same node that lives", () => {
+Deno.test("DatacenterSide.handOn() gives all stanzas to the same living node", () => {
   const test = new Side();
   const first = chat(BOB);
-  assert.equal(test.side.handOn(first), false, "there is none");
+  assert.equal(test.side.handOn(first), false, "there is no other node");
   test.neighbours.add("n3").add("n2").add("n1");
   test.gone.add("n1");
   assert.equal(test.side.handOn(first), true);
@@ -122,16 +122,20 @@ Deno.test("DatacenterSide.handOn() gives all to one and the same node that lives
   assert.deepEqual(test.nodes, ["n2", "n2", "n3"]);
 });
 
-Deno.test("DatacenterSide hands what is for who is at a node that was given up to that node, and nobody else", () => {
+Deno.test("DatacenterSide hands a stanza only to its recipient's node, even if links to that node were given up", () => {
   const test = new Side();
   test.own = { isHere: true, isResourceHere: false, priority: 1 };
   test.place(BOB, ["n2", "phone", 1]);
   test.givenUp.add("n2");
-  assert.equal(test.side.deliver(chat(`${BOB}/phone`)), "handed-over", "it comes back");
+  assert.equal(
+    test.side.deliver(chat(`${BOB}/phone`)),
+    "handed-over",
+    "the handover returns it later",
+  );
   assert.deepEqual([test.nodes, test.delivered], [["n2"], []]);
 });
 
-Deno.test("DatacenterSide finds people of the local host at the datacenter's other nodes", async () => {
+Deno.test("DatacenterSide finds users of the local host at the datacenter's other nodes", async () => {
   const test = new Side();
   const carol = "carol@dc1.example.com";
   test.isUnplaced = true;
@@ -152,7 +156,7 @@ Deno.test("DatacenterSide hands a user's stanza to the node that has the session
   assert.equal(test.side.deliver(envelope), "handed-over");
   assert.deepEqual(test.nodes, ["n2"]);
   assert.equal(test.sent[0]!.envelope, envelope);
-  assert.equal(envelope.ttl, 3, "it costs no hop");
+  assert.equal(envelope.ttl, 3, "a handover costs no hop");
   assert.deepEqual(test.delivered, []);
 });
 
@@ -170,14 +174,14 @@ Deno.test("DatacenterSide delivers here, and copies to the other nodes of the sa
   assert.deepEqual(settled, [9]);
 });
 
-Deno.test("DatacenterSide answers for a stanza at one of several nodes that are not this one", () => {
+Deno.test("DatacenterSide makes one of several other nodes answer for a stanza", () => {
   const test = new Side();
   test.place(BOB, ["n2", "a", 1], ["n3", "b", 1]);
   assert.equal(test.side.deliver(chat(BOB)), "handed-over");
   assert.deepEqual(test.nodes.toSorted(), ["n2", "n3 copy"]);
 });
 
-Deno.test("DatacenterSide lets the next node answer for what a slow client here does not take", () => {
+Deno.test("DatacenterSide lets the next node answer for a stanza that a slow client here refuses", () => {
   const test = new Side();
   test.own = { isHere: true, isResourceHere: false, priority: 1 };
   test.place(BOB, ["n2", "a", 1], ["n3", "b", 1]);
@@ -194,7 +198,7 @@ Deno.test("DatacenterSide lets the next node answer for what a slow client here 
   assert.deepEqual(settled, [9]);
 });
 
-Deno.test("DatacenterSide refuses what neither a slow client here nor one at another node takes", () => {
+Deno.test("DatacenterSide refuses a stanza when slow clients here and at another node refuse it", () => {
   const [here, there] = [new Side(), new Side()];
   for (const [side, other] of [[here, "n2"], [there, "n1"]] as const) {
     side.own = { isHere: true, isResourceHere: false, priority: 1 };
@@ -225,7 +229,7 @@ Deno.test("DatacenterSide reaches a component here, else at the first node that 
   for (const to of ["echo.example.com", "room@echo.example.com/nick"]) {
     assert.equal(test.side.deliver(chat(to)), "handed-over");
   }
-  assert.deepEqual(test.nodes, ["n3", "n3"], "the same for all, so that order holds");
+  assert.deepEqual(test.nodes, ["n3", "n3"], "the same node for all keeps their order");
   test.gone.add("n3");
   test.side.deliver(chat("echo.example.com"));
   assert.equal(test.nodes.pop(), "n2");
@@ -241,7 +245,7 @@ Deno.test("DatacenterSide answers for its hosts here", () => {
   }
 });
 
-Deno.test("DatacenterSide delivers what was handed over here or not at all, and once", () => {
+Deno.test("DatacenterSide delivers a handed-over stanza here or not at all, and once", () => {
   const test = new Side();
   test.place(BOB, ["n2", "phone", 1]);
   test.outcome = "no-session";
@@ -249,10 +253,14 @@ Deno.test("DatacenterSide delivers what was handed over here or not at all, and 
   envelope.isHandedOver = true;
   assert.equal(test.side.deliver(envelope), "no-session");
   assert.deepEqual(test.nodes, []);
-  assert.equal(test.side.deliver(envelope), "handed-over", "held and looked up anew, it may go on");
+  assert.equal(
+    test.side.deliver(envelope),
+    "handed-over",
+    "after a new lookup it may be handed over",
+  );
 });
 
-Deno.test("DatacenterSide lets a copy that finds nobody vanish", () => {
+Deno.test("DatacenterSide drops a copy that finds no session", () => {
   for (const outcome of ["no-session", "service-unavailable", "ignored"] as const) {
     const test = new Side();
     test.outcome = outcome;
@@ -275,7 +283,7 @@ Deno.test("DatacenterSide.deliverElsewhere() gives a copy to each other node, on
   assert.deepEqual(test.delivered, []);
 });
 
-Deno.test("DatacenterSide.prepare() looks a user up whose nodes are not known", async () => {
+Deno.test("DatacenterSide.prepare() looks up a user whose nodes are not known", async () => {
   const test = new Side();
   const never = () => assert.fail("there is nothing to look up");
   assert.equal(test.side.prepare(chat(BOB), never), undefined);
@@ -294,7 +302,7 @@ Deno.test("DatacenterSide.prepare() looks a user up whose nodes are not known", 
   assert.equal(test.side.prepare(chat("echo.example.com"), never), undefined);
 });
 
-Deno.test("DatacenterSide keeps what follows behind what is at a node that the recipient has left", async () => {
+Deno.test("DatacenterSide keeps later stanzas behind those at a node that the recipient has left", async () => {
   for (const to of [`${BOB}/phone`, BOB]) {
     const test = new Side();
     test.place(BOB, ["n2", "phone", 1]);
@@ -312,7 +320,7 @@ Deno.test("DatacenterSide keeps what follows behind what is at a node that the r
   }
 });
 
-Deno.test("DatacenterSide keeps what follows behind what is at a node whose process has ended", async () => {
+Deno.test("DatacenterSide keeps later stanzas behind those at a node whose process has ended", async () => {
   const test = new Side();
   test.place(BOB, ["n2", "phone", 1]);
   const [first, second] = [1, 2].map((sequence) =>
@@ -327,7 +335,7 @@ Deno.test("DatacenterSide keeps what follows behind what is at a node whose proc
   assert.deepEqual(test.resumed, [first, second]);
 });
 
-Deno.test("DatacenterSide knows that a resource is here, whatever it was told of it before", () => {
+Deno.test("DatacenterSide knows that a resource is here, whatever the table said before", () => {
   const test = new Side();
   test.place(BOB, ["n2", "phone", 1]);
   test.side.deliver(chat(`${BOB}/phone`));
@@ -337,16 +345,16 @@ Deno.test("DatacenterSide knows that a resource is here, whatever it was told of
   assert.deepEqual(test.side.giveUpWaiting(), [next]);
 });
 
-Deno.test("DatacenterSide keeps nothing behind what another of the account's resources has", () => {
+Deno.test("DatacenterSide keeps no stanza behind those for another resource of the account", () => {
   const test = new Side();
   test.place(BOB, ["n2", "phone", 1], ["n3", "desk", 0]);
   const send = (sequence: number) => fromLink(stanza("alice@example.com/a", BOB), { sequence });
   test.side.deliver(send(1));
   test.place(BOB, ["n2", "phone", 0], ["n3", "desk", 1]);
-  assert.equal(test.side.keepBehind(send(2)), false, "the phone may sleep for long");
+  assert.equal(test.side.keepBehind(send(2)), false, "stanzas for the phone may be open for long");
 });
 
-Deno.test("DatacenterSide keeps as much waiting as it is told to, shows it, and refuses one more", async () => {
+Deno.test("DatacenterSide keeps stanzas waiting up to its bound, shows them, and refuses one more", async () => {
   const test = new Side({ maxWaiting: 1 });
   const send = (sequence: number) =>
     fromLink(stanza("alice@example.com/a", `${BOB}/phone`), { sequence });
@@ -361,7 +369,7 @@ Deno.test("DatacenterSide keeps as much waiting as it is told to, shows it, and 
   test.metrics.close();
 });
 
-Deno.test("DatacenterSide keeps order to a component that comes to another node", () => {
+Deno.test("DatacenterSide keeps order to a component that moves to another node", () => {
   const test = new Side();
   test.place("rooms.example.com", ["n2", ""]);
   const send = (sequence: number) =>

@@ -2,7 +2,7 @@ import { FullJid, isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { UserHosts } from "../mod.ts";
 
-/** The domains that the decision turns on (docs/glossary.md). */
+/** The domains that a decision depends on (docs/glossary.md). */
 export interface Domains extends UserHosts {
   readonly localHost: string;
   /** True for a domain that names another datacenter of the mesh. */
@@ -10,12 +10,12 @@ export interface Domains extends UserHosts {
 }
 
 /**
- * Where a stanza goes before anybody is asked, one name for each row of docs/promises.md, "Routing":
+ * Decision on a stanza before any lookup, one name for each row of docs/promises.md, "Routing":
  *
  * | decision | what follows |
  * | --- | --- |
- * | `local` | delivered here, no table |
- * | `local-user` | somebody at the local host or another of `hosts`: delivered at this datacenter alone |
+ * | `local` | delivered here, without the table |
+ * | `local-user` | a user of the local host or another of `hosts`: delivered at this datacenter alone |
  * | `own-resource` | one of the sender's own resources: here, unless the table places it in another DC |
  * | `other-datacenter` | sent to the datacenter that the recipient's domain names |
  * | `user` | session table, by JID |
@@ -31,7 +31,7 @@ export type Decision =
   | "component"
   | "outside";
 
-/** Applies the first row that fits. Pure. */
+/** Returns the decision of the first row that fits. Pure. */
 export function decide(from: Jid, to: Jid, domains: Domains): Decision {
   const domain = to.domainpart;
   if (from.domainpart === domain && from.bare.text === to.bare.text) {

@@ -18,17 +18,27 @@ const ROWS: readonly (readonly [from: string, to: string, Decision, why: string]
   ["a@example.com/x", "example.com", "local", "the global host"],
   ["a@example.com/x", "example.com/r", "local", "the global host with a resource"],
   ["a@example.com/x", "dc1.example.com", "local", "this DC's local host"],
-  ["a@example.com/x", "b@dc1.example.com", "local-user", "somebody at this DC's local host"],
-  ["a@example.com/x", "b@extra.example.com", "local-user", "somebody at another configured host"],
+  ["a@example.com/x", "b@dc1.example.com", "local-user", "a user at this DC's local host"],
+  ["a@example.com/x", "b@extra.example.com", "local-user", "a user at another configured host"],
   ["a@example.com/x", "extra.example.com", "local", "another configured host"],
   ["a@example.com/x", "dc2.example.com", "other-datacenter", "another DC's local host"],
-  ["a@example.com/x", "b@dc2.example.com/r", "other-datacenter", "somebody at it"],
+  [
+    "a@example.com/x",
+    "b@dc2.example.com/r",
+    "other-datacenter",
+    "a user at another DC's local host",
+  ],
   ["a@example.com/x", "b@example.com", "user", "a bare JID at the global host"],
   ["a@example.com/x", "b@example.com/y", "user", "a full JID at the global host"],
-  ["a@example.com/x", "dc9.example.com", "component", "a local host that nobody knows"],
+  ["a@example.com/x", "dc9.example.com", "component", "an unknown local host"],
   ["a@example.com/x", "room@muc.example.com/n", "component", "behind a component"],
   ["a@example.com/x", "b@example.org", "outside", "another domain"],
-  ["a@example.com/x", "notexample.com", "outside", "a domain that only ends alike"],
+  [
+    "a@example.com/x",
+    "notexample.com",
+    "outside",
+    "a domain with the same ending that is no subdomain",
+  ],
 ];
 
 for (const [from, to, expected, why] of ROWS) {

@@ -5,12 +5,13 @@ import type { DeliveredNumbers, RepeatFilterOptions } from "./repeat_filter.ts";
 import { ResendFilter } from "./resend_filter.ts";
 import type { ResendFilterOptions } from "./resend_filter.ts";
 
-/** Bounds of what is remembered. */
+/** Bounds of the delivery memory. */
 export type DeliveryMemoryOptions = Pick<RepeatFilterOptions, "maxPairs"> & ResendFilterOptions;
 
 /**
- * What this node has delivered, as far as it may come a second time: on another way, which its number
- * tells, or sent again by its client, which its text tells. It goes along with a session.
+ * Stanzas that this node has delivered and that may come a second time: over another lane, found by
+ * their number, or sent again by their client, found by their text. The memory moves with a
+ * session.
  */
 export class DeliveryMemory {
   readonly #repeats: RepeatFilter;
@@ -22,8 +23,8 @@ export class DeliveryMemory {
   }
 
   /**
-   * True when it was delivered here before.
-   * @param mayComeTwice false for what has one way only
+   * True when the stanza was delivered here before.
+   * @param mayComeTwice false for a stanza that can have come over one lane only
    */
   hasDelivered(envelope: Envelope, mayComeTwice: boolean): boolean {
     return (mayComeTwice && this.#repeats.isRepeat(envelope)) ||
@@ -31,27 +32,33 @@ export class DeliveryMemory {
   }
 
   /**
-   * The stanza is delivered here, or has come along with a session to which it was.
-   * @param isForServer true for what the server answers: the same again is a question of its own, whose
-   *   first answer may have gone down with the stream before
+   * Notes that the stanza was delivered here, or to a session that has moved here.
+   * @param isForServer true for what the server answers: the same request again is a new question,
+   * as
+   *   the first answer may have been lost with the stream before
    */
   noteDelivered(envelope: Envelope, isForServer = false): void {
     this.#repeats.remember(envelope);
     if (!envelope.isSentOnce && !isForServer) this.#resends.remember(envelope);
   }
 
-  /** It is to be delivered anew, or goes along with its session to another node. */
+  /**
+   * Forgets a stanza that is to be delivered anew, or that moves with its session to another node.
+   */
   forgetDelivered(envelope: Envelope): void {
     this.#repeats.forget(envelope);
     this.#resends.forget(envelope);
   }
 
-  /** What was delivered here to `address`, of at most `max` senders: it goes along with a session. */
+  /**
+   * Returns the numbers delivered here to `address`, of at most `max` senders; they move with a
+   * session.
+   */
   deliveredTo(address: string, max: number): DeliveredNumbers[] {
     return this.#repeats.deliveredTo(address, max);
   }
 
-  /** A session for `address` has come from another node, which has delivered this to it. */
+  /** Adds the numbers that another node delivered to `address`, whose session has moved here. */
   learnDelivered(address: string, numbers: DeliveredNumbers): void {
     this.#repeats.learnDelivered(address, numbers);
   }

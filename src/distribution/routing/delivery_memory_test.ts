@@ -14,7 +14,7 @@ interface Marks {
   readonly sentAtUs?: number;
 }
 
-/** The same message as number `sequence` of `process`. */
+/** A message, the same each time, as number `sequence` of `process`. */
 function message(process: number, sequence: number, marks: Marks = {}): Envelope {
   const stanza: Stanza = {
     kind: "message",
@@ -36,7 +36,7 @@ function message(process: number, sequence: number, marks: Marks = {}): Envelope
   });
 }
 
-Deno.test("DeliveryMemory.hasDelivered() knows a number on another way, and looks at nothing that has one way", () => {
+Deno.test("DeliveryMemory.hasDelivered() finds a number that came another way, and ignores stanzas with only one way", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
   assert.equal(memory.hasDelivered(message(7, 1), true), false);
   memory.noteDelivered(message(7, 1));
@@ -45,25 +45,25 @@ Deno.test("DeliveryMemory.hasDelivered() knows a number on another way, and look
   assert.equal(memory.hasDelivered(message(7, 2), true), false, "another number");
 });
 
-Deno.test("DeliveryMemory.hasDelivered() knows by its text what a client sends again through another process", () => {
+Deno.test("DeliveryMemory.hasDelivered() finds by its text a stanza that a client sends again through another process", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(7, 1));
   assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), true);
   assert.equal(
     memory.hasDelivered(message(8, 1), true),
     false,
-    "nobody said that it was sent again",
+    "it is not marked as resent",
   );
 });
 
-Deno.test("DeliveryMemory.hasDelivered() knows by its text what comes late, after it was sent again", () => {
+Deno.test("DeliveryMemory.hasDelivered() finds by its text a stanza that arrives after its resent copy", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(8, 1, { isResent: true, sentAtUs: 5 }));
   assert.equal(memory.hasDelivered(message(7, 1, { sentAtUs: 4 }), true), true);
   assert.equal(memory.hasDelivered(message(7, 2, { sentAtUs: 6 }), true), false, "said again");
 });
 
-/** A message of somebody else, with another text. */
+/** A message of another sender, with another text. */
 function other(name: string): Envelope {
   const { stanza, ...fields } = message(7, 1);
   const from = parseJid(`${name}@example.com/x`);
@@ -88,7 +88,7 @@ for (
   });
 }
 
-Deno.test("DeliveryMemory.noteDelivered() remembers no text of what is sent once", () => {
+Deno.test("DeliveryMemory.noteDelivered() remembers no text of a stanza that is sent once", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(7, 1, { isSentOnce: true }));
   assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
@@ -103,7 +103,7 @@ Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", ()
   assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
 });
 
-Deno.test("DeliveryMemory.learnDelivered() takes over what another node has delivered", () => {
+Deno.test("DeliveryMemory.learnDelivered() takes over the numbers that another node has delivered", () => {
   const [old, taker] = [
     new DeliveryMemory({}, new ManualClock()),
     new DeliveryMemory({}, new ManualClock()),

@@ -2,12 +2,12 @@ const EMPTY = 0;
 const DELETED = -1;
 
 /**
- * Positive integers below 2^53, already scattered, up to a number that is given beforehand: open
- * addressing in one block of memory, so that an entry costs no object and one look at memory.
+ * Set of positive integers below 2^53, already scattered, with a fixed capacity. It uses open
+ * addressing in one block of memory, so that an entry costs no object and one memory access.
  */
 export class FingerprintSet {
   readonly #capacity: number;
-  /** At most half of the cells are in use, deleted ones counted in. */
+  /** At most half of the cells are in use, deleted ones included. */
   readonly #cells: Float64Array<ArrayBuffer>;
   #used = 0;
 
@@ -43,7 +43,7 @@ export class FingerprintSet {
     this.#used = 0;
   }
 
-  /** The cell that holds `print`, or the empty one where it belongs. */
+  /** Returns the cell that holds `print`, or the empty one where it belongs. */
   #find(print: number): number {
     const cells = this.#cells;
     const mask = cells.length - 1;

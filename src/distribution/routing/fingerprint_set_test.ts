@@ -4,7 +4,7 @@ import { FingerprintSet } from "./fingerprint_set.ts";
 
 const MAX_PRINT = Number.MAX_SAFE_INTEGER;
 
-/** Few values that collide in their low bits, so that cells run into one another. */
+/** A few values that collide in their low bits, so that cells run into one another. */
 const print = fc.oneof(
   fc.integer({ min: 1, max: 40 }).map((n) => n * 32 + 1),
   fc.integer({ min: 1, max: 20 }),
@@ -34,12 +34,12 @@ Deno.test("FingerprintSet holds what a Set holds, whatever is added and deleted"
   }));
 });
 
-Deno.test("FingerprintSet.isFull comes with the last one that there is room for", () => {
+Deno.test("FingerprintSet.isFull becomes true with the last print that has room", () => {
   const set = new FingerprintSet(5);
   for (let n = 1; n <= 5; n++) {
     assert.equal(set.isFull, false);
     set.add(n);
-    set.add(n); // costs nothing
+    set.add(n); // takes no further cell
   }
   assert.equal(set.isFull, true);
   set.delete(1);

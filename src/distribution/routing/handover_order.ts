@@ -5,11 +5,11 @@ import type { Settler, UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { holdersOf } from "./holders_of.ts";
 
-/** Bounds of what waits. */
+/** Bounds of the stanzas that wait. */
 export interface HandoverOrderOptions {
   /** Stanzas that wait, over all senders. @default 100000 */
   readonly maxWaiting?: number;
-  /** Bytes of them, counting what each costs besides its text. @default 67108864 */
+  /** Bytes of waiting stanzas, counting what each costs besides its text. @default 67108864 */
   readonly maxWaitingBytes?: number;
 }
 
@@ -23,22 +23,22 @@ export function resolveHandoverOptions(
   };
 }
 
-/** Goes on with what a node gave back, which is to be routed anew, and with what waited behind it. */
+/** Routes what a node gave back anew, then what waited behind it. */
 export type ResumeHandover = (
   returned: readonly Envelope[],
   waiting: readonly Envelope[],
 ) => void;
 
-/** What one sender has under way to one address by another node of this datacenter. */
+/** Stanzas from one sender to one address on their way over another node of this datacenter. */
 interface Way {
   readonly to: string;
   readonly from: string;
   readonly node: string;
   /** The process whose numbers `last` belongs to. */
   readonly process: number;
-  /** The highest number that went this way. */
+  /** The highest number that was handed to the node. */
   last: number;
-  /** Stanzas on it whose fate is open. */
+  /** Stanzas at the node that are not settled. */
   open: number;
   readonly returned: Kept[];
   readonly waiting: Kept[];
@@ -46,16 +46,16 @@ interface Way {
 
 interface Kept {
   readonly envelope: Envelope;
-  /** Whose shares it counts for. */
+  /** Holders of the stanza's shares of the bounds. */
   readonly holders: Holders;
 }
 
 /**
  * Keeps a sender's order to a recipient who moves between the nodes of this datacenter.
  *
- * What was handed to a node where the recipient is no longer comes back from there in time: given back,
- * or handed on by that node. What follows it waits here until all of it is settled. A recipient who
- * stays where they are makes nothing wait.
+ * A stanza handed to a node that the recipient has left comes back in time: the node gives it back
+ * or hands it on. Later stanzas of the sender wait here until all those are settled. For a
+ * recipient who does not move nothing waits.
  *
  *     nothing open ── handed ──▶ open at a node ── all settled ──▶ nothing open
  *                                    │
@@ -64,18 +64,23 @@ interface Kept {
  *                                 waiting ── all settled or given back ──▶ goes on, in order
  */
 export class HandoverOrder {
-  /** Of what waits. */
+  /** Counts waiting stanzas. */
   readonly #shares: FairShares;
-  /** Of that and what came back: no bound refuses that, as it was within those of a lane. */
+  /**
+   * Counts waiting and returned stanzas. No bound refuses a returned one: it was within those of a
+   * lane.
+   */
   readonly #budget: FairShares;
   readonly #hosts: UserHosts;
   readonly #resume: ResumeHandover;
-  /** By recipient's address and sender. */
+  /** By recipient's address, then by sender. */
   readonly #ways = new Map<string, Map<string, Way>>();
-  /** All with something returned or waiting; one may have been replaced in `#ways`. */
+  /**
+   * All ways with something returned or waiting. `#ways` may hold a newer one for the same pair.
+   */
   readonly #stalled = new Set<Way>();
 
-  /** @param budget a wider bound that all of it counts for */
+  /** @param budget a wider bound that waiting and returned stanzas count for */
   constructor(
     hosts: UserHosts,
     resume: ResumeHandover,
@@ -94,7 +99,7 @@ export class HandoverOrder {
     return this.#shares.items;
   }
 
-  /** Bytes of them. */
+  /** Bytes of the stanzas that wait. */
   get waitingBytes(): number {
     return this.#shares.bytes;
   }
@@ -103,7 +108,7 @@ export class HandoverOrder {
   handed(envelope: Envelope, node: string): void {
     const { process, sequence } = envelope;
     let way = this.#find(envelope);
-    if (way?.process === process && sequence <= way.last) return; // it has been round that way
+    if (way?.process === process && sequence <= way.last) return; // it was handed over before
     if (way === undefined || way.node !== node || way.process !== process) {
       way = this.#add(envelope, node);
     }
@@ -113,7 +118,7 @@ export class HandoverOrder {
   }
 
   /**
-   * Takes over what must not overtake what is under way elsewhere.
+   * Takes over a stanza that must not overtake earlier ones at another node.
    * @param isAt tells whether the recipient is at a node, as far as is known
    * @returns the node that it waits for; `full` when it would have to wait and there is no room
    */
@@ -124,7 +129,7 @@ export class HandoverOrder {
     if (this.#ways.size === 0) return undefined;
     const way = this.#find(envelope);
     if (way === undefined || way.process !== envelope.process) return undefined;
-    if (envelope.sequence <= way.last) return undefined; // it is what the others wait for
+    if (envelope.sequence <= way.last) return undefined; // others wait for this one
     if (!this.#stalled.has(way) && isAt(way.node)) return undefined;
     const holders = holdersOf(envelope, this.#hosts);
     if (!this.#shares.mayHold(holders, costOf(envelope))) return "full";
@@ -136,8 +141,8 @@ export class HandoverOrder {
   }
 
   /**
-   * A node has given `envelope` back. When it `isToGoOn`, it is taken over and goes on before what
-   * waits behind it, once all of it is back; true then.
+   * Ends the handover of an `envelope` that a node gave back. If `isToGoOn`, takes it over and
+   * returns true: it is routed once all others are back, before those that wait behind it.
    */
   takeBack(envelope: Envelope, isToGoOn: boolean): boolean {
     const handed = envelope.settler;
@@ -154,15 +159,15 @@ export class HandoverOrder {
     return isToGoOn;
   }
 
-  /** One of what was open on `way` has met its fate. */
+  /** Notes that one stanza open on `way` is settled. */
   settled(way: Way): void {
     if (--way.open > 0) return;
     if (!this.#stalled.has(way)) return this.#forget(way);
-    // Not within what settles it: a lane that is just being emptied takes nothing new.
+    // Not within the call that settles it: a lane that is just being emptied takes nothing new.
     queueMicrotask(() => this.#goOn(way));
   }
 
-  /** Gives up what waits, for a graceful stop: in order. */
+  /** Returns all that waits, in order, for a graceful stop. */
   drain(): readonly Envelope[] {
     const ways = [...this.#stalled];
     for (const way of ways) this.#end(way);
@@ -190,7 +195,7 @@ export class HandoverOrder {
     return this.#ways.get(to.text)?.get(senderKey(from, this.#hosts));
   }
 
-  /** What was the pair's way until now is settled or waited for without being found any more. */
+  /** Adds a way. Stanzas on the pair's earlier way still get settled, but it's no longer found. */
   #add({ stanza: { to, from }, process }: Envelope, node: string): Way {
     const way: Way = {
       to: to.text,
@@ -224,7 +229,7 @@ function costOf({ stanza }: Envelope): number {
   return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }
 
-/** Told of the fate of what is on a way, before whoever was told without it. */
+/** Settler that tells the order of a stanza's fate, then the settler that it had before. */
 class Handed implements Settler {
   readonly way: Way;
   readonly before: Settler | undefined;
@@ -247,9 +252,9 @@ class Handed implements Settler {
 }
 
 function passHeld(this: Handed, number: number): void {
-  this.before!.held!(number); // it is set where there is one
+  this.before!.held!(number); // `held` is set only if `before` has it
 }
 
 function passLeftOpen(this: Handed, number: number): void {
-  this.before!.leftOpen!(number); // it is set where there is one
+  this.before!.leftOpen!(number); // `leftOpen` is set only if `before` has it
 }

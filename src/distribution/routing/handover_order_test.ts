@@ -10,7 +10,7 @@ const BOB = "bob@example.com";
 const HOSTS = { globalHost: "example.com", hosts: new Set(["example.com"]) };
 
 class Order {
-  /** Nodes where bob is. */
+  /** Nodes that bob is at. */
   readonly at = new Set(["n1"]);
   readonly link = new FakeLink();
   readonly resumed: { readonly returned: number[]; readonly waiting: number[] }[] = [];
@@ -45,23 +45,23 @@ class Order {
   }
 }
 
-Deno.test("HandoverOrder makes nothing wait while the recipient stays, or after all is settled", () => {
+Deno.test("HandoverOrder makes no stanza wait while the recipient stays, or after all are settled", () => {
   const test = new Order();
   const first = test.handed(1);
   assert.equal(test.keep(test.envelope(2)), undefined);
   first.settle();
   assert.deepEqual(test.link.settled, [1]);
   test.at.clear();
-  assert.equal(test.keep(test.envelope(3)), undefined, "nothing is under way");
+  assert.equal(test.keep(test.envelope(3)), undefined, "no stanza is open");
 });
 
-Deno.test("HandoverOrder holds back what follows until the last of what is open is settled", async () => {
+Deno.test("HandoverOrder holds back later stanzas until the last open one is settled", async () => {
   const test = new Order();
   const open = [test.handed(1), test.handed(2)];
   test.at.clear();
   const kept = test.keep(test.envelope(3));
   assert.ok(typeof kept === "object" && kept.node === "n1");
-  test.at.add("n1"); // even when the recipient is back: 4 must not overtake 3
+  test.at.add("n1"); // even then 4 must not overtake 3
   assert.ok(test.keep(test.envelope(4)));
   open[1]!.settle();
   await test.settled();
@@ -73,23 +73,23 @@ Deno.test("HandoverOrder holds back what follows until the last of what is open 
   assert.equal(test.keep(test.envelope(5)), undefined);
 });
 
-Deno.test("HandoverOrder lets what a node gave back go on before what waited behind it", async () => {
+Deno.test("HandoverOrder resumes stanzas that a node gave back before those that waited", async () => {
   const test = new Order();
   const open = [test.handed(1), test.handed(2), test.handed(3)];
   test.at.clear();
   test.keep(test.envelope(4));
   assert.equal(test.order.takeBack(open[0]!, true), true);
-  assert.equal(test.order.takeBack(open[1]!, false), false, "it is answered by who asks");
+  assert.equal(test.order.takeBack(open[1]!, false), false, "the caller answers it");
   assert.equal(test.order.takeBack(open[2]!, true), true);
   test.keep(test.envelope(5));
   await test.settled();
   assert.deepEqual(test.resumed, [{ returned: [1, 3], waiting: [4, 5] }]);
   open[0]!.settle();
-  assert.deepEqual(test.link.settled, [1], "the duty is as it was before");
+  assert.deepEqual(test.link.settled, [1], "the duty is the same as before the handover");
   assert.equal(test.order.takeBack(test.envelope(9), true), false, "it was never handed");
 });
 
-Deno.test("HandoverOrder lets pass what others wait for when it comes by again", () => {
+Deno.test("HandoverOrder lets a stanza pass that others wait for when it comes again", () => {
   const test = new Order();
   test.handed(1);
   test.handed(2);
@@ -102,7 +102,7 @@ Deno.test("HandoverOrder lets pass what others wait for when it comes by again",
   assert.ok(test.keep(test.envelope(4)), "others still wait");
 });
 
-Deno.test("HandoverOrder knows each pair of sender and recipient, and each process, apart", () => {
+Deno.test("HandoverOrder keeps each pair of sender and recipient, and each process, apart", () => {
   const test = new Order();
   test.handed(1);
   test.at.clear();
@@ -115,7 +115,7 @@ Deno.test("HandoverOrder knows each pair of sender and recipient, and each proce
   ) assert.equal(test.keep(other), undefined);
 });
 
-Deno.test("HandoverOrder passes on that another node holds it, and that it is left open", () => {
+Deno.test("HandoverOrder passes `held` and `leftOpen` on to the settler before it", () => {
   const held: number[] = [];
   const test = new Order();
   const own = new Envelope(test.envelope(1), { settle() {}, held: (n) => void held.push(n) }, 7);
@@ -129,7 +129,7 @@ Deno.test("HandoverOrder passes on that another node holds it, and that it is le
   assert.deepEqual(test.link.left, [2]);
 });
 
-Deno.test("HandoverOrder keeps as much of one sender as its share of the bounds, a fifth, allows", () => {
+Deno.test("HandoverOrder holds one sender's stanzas up to its share of the bounds, a fifth", () => {
   const bytes = new Order().envelope(1).stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
   for (const options of [{ maxWaiting: 10 }, { maxWaitingBytes: 10 * bytes }]) {
     const test = new Order(options);
@@ -147,7 +147,7 @@ Deno.test("HandoverOrder keeps as much of one sender as its share of the bounds,
   }
 });
 
-Deno.test("HandoverOrder.drain() gives up what came back and what waits, in order", async () => {
+Deno.test("HandoverOrder.drain() returns the given-back and the waiting stanzas, in order", async () => {
   const test = new Order();
   const open = [test.handed(1), test.handed(2)];
   test.at.clear();
@@ -159,7 +159,7 @@ Deno.test("HandoverOrder.drain() gives up what came back and what waits, in orde
   assert.deepEqual([test.resumed, test.order.waiting], [[], 0]);
 });
 
-Deno.test("HandoverOrder delivers in order whatever happens to what is under way", async () => {
+Deno.test("HandoverOrder delivers in order whatever happens to open stanzas", async () => {
   const steps = fc.array(
     fc.record({
       kind: fc.constantFrom("send", "move", "settle", "return"),
@@ -169,7 +169,7 @@ Deno.test("HandoverOrder delivers in order whatever happens to what is under way
   );
   await fc.assert(fc.asyncProperty(steps, async (all) => {
     const arrived: number[] = [];
-    /** What each node was handed and has neither delivered nor given back, in order. */
+    /** Stanzas by node that it has neither delivered nor given back, in order. */
     const open: { readonly envelope: Envelope; readonly node: string }[] = [];
     let place = "n1";
     let sequence = 0;
@@ -195,7 +195,7 @@ Deno.test("HandoverOrder delivers in order whatever happens to what is under way
       } else if (kind === "move") place = `n${pick % 3}`;
       else if (kind === "settle" && open.length > 0) settleFirst();
       else if (kind === "return" && open.length > 0) {
-        // A node that ends gives back all that it was handed; what it delivered before is settled.
+        // A node that ends gives back all its open stanzas. Those that it delivered are settled.
         const { node } = open[pick % open.length]!;
         const back = open.filter((each) => each.node === node);
         for (const each of back) open.splice(open.indexOf(each), 1);
@@ -212,7 +212,7 @@ Deno.test("HandoverOrder delivers in order whatever happens to what is under way
   }));
 });
 
-Deno.test("HandoverOrder keeps what a component says for one occupant behind what it said for another", () => {
+Deno.test("HandoverOrder keeps a component's stanzas for one occupant behind those for another", () => {
   const order = new Order();
   const say = (nick: string, sequence: number) =>
     order.envelope(sequence, { from: `room@muc.example.com/${nick}` });

@@ -5,8 +5,9 @@ import type { UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 
 /**
- * Whose shares a waiting stanza counts for: its sender's, and that of the datacenter that passed it on. The
- * error by which a node answers counts for whom it answers, who has caused it.
+ * Returns the holders whose shares a waiting stanza counts for: its sender, and the datacenter that
+ * passed it on. An error by which a node answers counts for the one that it answers, who has caused
+ * it.
  */
 export function holdersOf({ stanza, isOwed, cameFrom }: Envelope, hosts: UserHosts): Holders {
   const sender = isOwed ? stanza.to : stanza.from;

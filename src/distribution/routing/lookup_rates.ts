@@ -4,7 +4,9 @@ import type { Jid } from "../../xmpp/mod.ts";
 import { isUserHost } from "../mod.ts";
 import type { Domains } from "./decision.ts";
 
-/** How many lookups of the session table stanzas of one sender may cause; an absent rate is no limit. */
+/**
+ * Lookups of the session table that stanzas of one sender may cause; an absent rate is no limit.
+ */
 export interface LookupRateOptions {
   /** For an account of one of our hosts, all its resources together. */
   readonly perAccount?: RateLimitOptions;
@@ -12,26 +14,26 @@ export interface LookupRateOptions {
   readonly perComponent?: RateLimitOptions;
 }
 
-/** The first lookups of stanzas, and those of their retries. */
+/** Rates of the first lookups of stanzas, and of those of their retries. */
 interface Buckets {
   readonly first: RateLimit;
   readonly retries: RateLimit;
 }
 
 /**
- * Counts lookups of the session table by those whose stanzas cause them, so that nobody makes the table
- * slow for others by writing to very many addresses that nobody has.
+ * Counts lookups of the session table by the sender that causes them. A sender that writes to very
+ * many addresses that do not exist so cannot make the table slow for others.
  *
- * Retries have a bucket of their own, `maxRetries` times as large: who writes to absent recipients no
- * faster than at the rate has every retry in time, and retries delay no stanza that is looked up for
- * the first time. What this server itself has to say is free: it answers what somebody has paid for.
+ * Retries have a bucket of their own, `maxRetries` times as large. A sender that writes to absent
+ * recipients no faster than the rate allows has every retry in time, and retries delay no first
+ * lookup. Stanzas of this server itself are free: they answer stanzas that have been paid for.
  */
 export class LookupRates {
   readonly #accounts: Buckets | undefined;
   readonly #components: Buckets | undefined;
   readonly #domains: Domains;
 
-  /** @param maxRetries of a stanza that finds nobody */
+  /** @param maxRetries of a stanza whose recipient is not found */
   constructor(
     { perAccount, perComponent }: LookupRateOptions,
     { domains, clock, maxRetries }: {
@@ -51,25 +53,28 @@ export class LookupRates {
     this.#domains = domains;
   }
 
-  /** Whose bucket pays for stanzas from `from`; undefined when they are free. */
+  /**
+   * Returns the account or domain whose rate pays for stanzas from `from`; undefined when they are
+   * free.
+   */
   payerOf(from: Jid): string | undefined {
     if (!isUserHost(from.domainpart, this.#domains)) return from.domainpart;
     return from.localpart === "" ? undefined : from.bare.text;
   }
 
-  /** Books a first lookup; milliseconds until it may be made. */
+  /** Books a first lookup; returns the milliseconds until it may be made. */
   bookFirst(from: Jid): number {
     const payer = this.payerOf(from);
     return payer === undefined ? 0 : this.#bucketsOf(from)?.first.charge(payer) ?? 0;
   }
 
-  /** Takes a retry that may be made now; false when there is none left for the moment. */
+  /** Takes a retry for now; false when none is left at the moment. */
   takeRetry(from: Jid): boolean {
     const payer = this.payerOf(from);
     return payer === undefined || (this.#bucketsOf(from)?.retries.take(payer) ?? true);
   }
 
-  /** Books a retry; milliseconds until it may be made. */
+  /** Books a retry; returns the milliseconds until it may be made. */
   bookRetry(from: Jid): number {
     const payer = this.payerOf(from);
     return payer === undefined ? 0 : this.#bucketsOf(from)?.retries.charge(payer) ?? 0;

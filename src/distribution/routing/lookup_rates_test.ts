@@ -21,7 +21,7 @@ function rates(clock = new ManualClock()): LookupRates {
 const PHONE = parseJid("alice@example.com/phone");
 const DESK = parseJid("alice@example.com/desk");
 
-Deno.test("LookupRates.bookFirst() has all resources of an account wait for one rate", () => {
+Deno.test("LookupRates.bookFirst() charges all resources of an account to one rate", () => {
   const subject = rates();
   assert.deepEqual([PHONE, DESK, PHONE, DESK].map((from) => subject.bookFirst(from)), [
     0,
@@ -60,7 +60,7 @@ Deno.test("LookupRates lets the server's own hosts look up as much as they want"
   }
 });
 
-Deno.test("LookupRates has maxRetries times as many retries, which delay no first lookup", () => {
+Deno.test("LookupRates allows maxRetries times as many retries, which delay no first lookup", () => {
   const clock = new ManualClock();
   const subject = rates(clock);
   for (let i = 0; i < 4; i++) assert.ok(subject.takeRetry(PHONE), `retry ${i}`);

@@ -2,19 +2,19 @@ import { FullJid, isSubscription, ruleForAccount, ruleForMissingResource } from 
 import type { Stanza } from "../../xmpp/mod.ts";
 import type { Placement } from "./ports.ts";
 
-/** What the sessions of one account on this node look like. */
+/** Sessions of one account on this node, as far as RFC 6121 §8.5 needs them. */
 export interface OwnSessions {
   /** True when the account has any session here. */
   readonly isHere: boolean;
   /** True when the addressed full JID is here. */
   readonly isResourceHere: boolean;
-  /** Highest priority of those that are available; undefined when none is. */
+  /** Highest priority of the available ones; undefined when none is available. */
   readonly priority: number | undefined;
 }
 
-/** Which nodes of a datacenter a stanza goes to. */
+/** Nodes of a datacenter that a stanza goes to. */
 export interface Spread {
-  /** This one among them. */
+  /** True when this node is among them. */
   readonly isHere: boolean;
   /** The others, each once. */
   readonly nodes: readonly string[];
@@ -23,11 +23,12 @@ export interface Spread {
 const HERE: Spread = { isHere: true, nodes: [] };
 
 /**
- * Which nodes of this datacenter get a stanza for an account whose sessions are spread over them, by
- * RFC 6121 §8.5 as if all were on one. Each node then delivers to its own by the same rules.
+ * Returns the nodes of this datacenter that get a stanza for an account whose sessions are spread
+ * over them. It follows RFC 6121 §8.5 as if all were on one node. Each node then delivers to its
+ * own sessions by the same rules.
  *
- * Nobody fits: this node if it has sessions of the account, else one that has, so that the rules for
- * that are applied in one place. Pure.
+ * If no session fits, this node gets the stanza if it has sessions of the account, else one that
+ * has: the rules for that case are applied in one place. Pure.
  *
  * @param isRerouted as in `ruleForMissingResource`
  */
@@ -45,7 +46,7 @@ export function spreadToUser(
     for (const { node, resourcepart } of placements) {
       if (resourcepart === to.resourcepart) return { isHere: false, nodes: [node] };
     }
-    // What is for nobody else than the missing resource ends where it is.
+    // A stanza for the missing resource alone ends on this node.
     if (ruleForMissingResource(stanza, isRerouted) !== "account") return HERE;
   }
   const least = leastPriority(stanza, own, placements);
@@ -58,7 +59,9 @@ export function spreadToUser(
   return own.isHere ? HERE : { isHere: false, nodes: [placements[0]!.node] };
 }
 
-/** The priority from which on an available resource gets the stanza; Infinity: none does. */
+/**
+ * Returns the lowest priority at which an available resource gets the stanza; Infinity for none.
+ */
 function leastPriority(
   { kind, type }: Stanza,
   own: OwnSessions,

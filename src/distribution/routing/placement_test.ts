@@ -55,7 +55,7 @@ Deno.test("spreadToUser() treats chat for a full JID that is nowhere as chat for
   assert.deepEqual(spread(FULL, { kind: "presence", type: "available" }, {}, others), HERE);
 });
 
-Deno.test("spreadToUser() gives chat for the account to its highest priority, wherever that is", () => {
+Deno.test("spreadToUser() gives chat for the account to its highest priority on any node", () => {
   const own = { isHere: true, priority: 3 };
   assert.deepEqual(spread(BARE, {}, own, [at("n2", "a", 2)]), HERE);
   assert.deepEqual(spread(BARE, {}, own, [at("n2", "a", 4)]), { isHere: false, nodes: ["n2"] });
@@ -65,7 +65,7 @@ Deno.test("spreadToUser() gives chat for the account to its highest priority, wh
   });
 });
 
-Deno.test("spreadToUser() gives chat to no negative priority, and lets one node answer for that", () => {
+Deno.test("spreadToUser() gives chat to no negative priority, and lets one node answer it", () => {
   assert.deepEqual(spread(BARE, {}, { isHere: true, priority: -1 }, [at("n2", "a", -1)]), HERE);
   assert.deepEqual(spread(BARE, {}, {}, [at("n2", "a"), at("n3", "b", -5)]), {
     isHere: false,
@@ -73,7 +73,7 @@ Deno.test("spreadToUser() gives chat to no negative priority, and lets one node 
   });
 });
 
-Deno.test("spreadToUser() gives headlines and presence to every node with somebody for them", () => {
+Deno.test("spreadToUser() gives headlines and presence to every node that has a resource for them", () => {
   const others = [at("n2", "a", -1), at("n3", "b", 0), at("n4", "c")];
   const own = { isHere: true, priority: 7 };
   assert.deepEqual(spread(BARE, { type: "headline" }, own, others), {
@@ -90,7 +90,7 @@ Deno.test("spreadToUser() gives headlines and presence to every node with somebo
   assert.deepEqual(spread(FULL, subscribe, {}, others), { isHere: false, nodes: ["n2", "n3"] });
 });
 
-Deno.test("spreadToUser() has what no resource gets answered here, wherever the account is", () => {
+Deno.test("spreadToUser() has stanzas that no resource gets answered here, wherever the account is", () => {
   const others = [at("n2", "a", 1), at("n3", "b", 2)];
   assert.deepEqual(spread(BARE, { type: "groupchat" }, {}, others), HERE);
   for (const [kind, type] of [["iq", "get"], ["iq", "error"], ["message", "error"]] as const) {
@@ -99,7 +99,10 @@ Deno.test("spreadToUser() has what no resource gets answered here, wherever the 
   }
 });
 
-/** Who gets a message of `type` for `to`, were all on one node (RFC 6121 §8.5). */
+/**
+ * Returns the resources that get a message of `type` for `to` if all are on one node (RFC 6121
+ * §8.5).
+ */
 function receivers(
   all: readonly Placement[],
   type: "chat" | "normal" | "headline",
@@ -135,7 +138,7 @@ Deno.test("spreadToUser() reaches the same resources as one node that had them a
       priority: priorities.length === 0 ? undefined : Math.max(...priorities),
     }, all.filter(({ node }) => node !== "here"));
     assert.equal(new Set(nodes).size, nodes.length);
-    // What each node that got it delivers by the same rule to what it has itself.
+    // Each node that got the stanza delivers it by the same rule to its own resources.
     const reached = [...isHere ? ["here"] : [], ...nodes].flatMap((name) =>
       receivers(all.filter(({ node }) => node === name), type, to)
     );
@@ -144,6 +147,6 @@ Deno.test("spreadToUser() reaches the same resources as one node that had them a
   }));
 });
 
-Deno.test("spreadToUser() keeps everything here while nobody is elsewhere", () => {
+Deno.test("spreadToUser() keeps every stanza here while other nodes have no session of the account", () => {
   assert.deepEqual(spread(BARE, {}, {}, []), HERE);
 });

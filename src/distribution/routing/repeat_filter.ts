@@ -8,7 +8,7 @@ interface Seen {
   highest: number;
 }
 
-/** Numbers of one process that were delivered from one sender to one address. */
+/** Numbers of one process's stanzas that were delivered from one sender to one address. */
 export interface DeliveredNumbers {
   readonly sender: string;
   readonly process: number;
@@ -22,33 +22,38 @@ export interface RepeatFilterOptions {
   /** Sender–recipient pairs; the oldest half is forgotten first. @default 65536 */
   readonly maxPairs?: number;
   /**
-   * Stanza numbers per pair and origin process: what two may say to each other while a node between
-   * them is held up. A record that moves with a session has the newest 255. @default 1024
+   * Stanza numbers per pair and origin process: as many as two users may exchange while a node
+   * between them is held up. A record that moves with a session has the newest 255. @default 1024
    */
   readonly window?: number;
   /** Stanza numbers of all pairs, 8 bytes each; the oldest half is forgotten first. @default 2097152 */
   readonly maxNumbers?: number;
 }
 
-/** Pairs that are remembered, unless configured. */
+/** Default of `maxPairs`. */
 export const DEFAULT_MAX_PAIRS = 65_536;
 
-/** Processes that carry one sender's stanzas at a time: one, and those that it has just come from. */
+/** Processes that carry one sender's stanzas at a time: the current one and its predecessors. */
 const MAX_PROCESSES_PER_PAIR = 4;
 
-/** Below so many numbers of a pair nothing counts as older than all of them. */
+/** Fewest numbers of a pair from which an older one is taken for a repeat. */
 const MIN_TO_GUESS = 64;
 
-/** In place of what was forgotten: below every sequence, so that nothing counts as older than it all. */
+/**
+ * Placeholder of a forgotten number. It is below every sequence, so that none counts as older than
+ * all.
+ */
 const NO_SEQUENCE = 0;
 
 /**
- * Remembers what was delivered here, per recipient address, sender and origin process, so that a
- * stanza which travelled on two lanes (`mayBeRepeat`) is delivered once (docs/promises.md, "Delivery across a link").
+ * Remembers delivered stanzas by recipient address, sender and origin process. A stanza that
+ * travelled on two lanes (`mayBeRepeat`) is so delivered once (docs/promises.md, "Delivery across a
+ * link").
  *
- * A stanza that is in the window was delivered. One that is older than all of it (64 at least) and may
- * be a repeat is taken for one: lanes hand over in order, so its successors came with it. One that is not
- * marked so is not, lest it be lost for having taken a longer way.
+ * A stanza in the window was delivered. One that is older than the whole window (64 numbers at
+ * least) and may be a repeat is taken for one: lanes keep order, so its successors came with it.
+ * One that is not marked as a possible repeat is not: it may have taken a longer way and would be
+ * lost.
  */
 export class RepeatFilter {
   readonly #maxPairs: number;
@@ -87,7 +92,7 @@ export class RepeatFilter {
     if (isGrowing && ++this.#youngNumbers > this.#maxNumbers >> 1) this.#turnOver();
   }
 
-  /** The stanza was taken back from where it had been delivered: it is to be delivered anew. */
+  /** Forgets a stanza that was taken back from a session and is to be delivered anew. */
   forget(envelope: Envelope): void {
     const seen = this.#find(envelope);
     if (seen === undefined) return;
@@ -95,7 +100,10 @@ export class RepeatFilter {
     if (at !== -1) seen.recent[at] = NO_SEQUENCE;
   }
 
-  /** What is remembered for `recipient`, of at most `max` senders and processes, the newest. */
+  /**
+   * Returns the numbers delivered to `recipient`, of at most `max` senders and processes, the
+   * newest.
+   */
   deliveredTo(recipient: string, max: number): DeliveredNumbers[] {
     const delivered: DeliveredNumbers[] = [];
     for (const pairs of [this.#young, this.#old]) {
@@ -111,7 +119,7 @@ export class RepeatFilter {
     return delivered;
   }
 
-  /** Remembers what another node has delivered to `recipient`, beside what this one has. */
+  /** Adds the numbers that another node delivered to `recipient`. */
   learnDelivered(recipient: string, numbers: DeliveredNumbers): void {
     const { sender, process, highest } = numbers;
     const seen = this.#findFor(recipient, sender, process) ??

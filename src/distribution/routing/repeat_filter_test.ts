@@ -25,7 +25,7 @@ function envelope(
   });
 }
 
-Deno.test("RepeatFilter finds what was delivered to this address from this process", () => {
+Deno.test("RepeatFilter finds a stanza that was delivered to this address from this process", () => {
   const filter = new RepeatFilter();
   filter.remember(envelope(5));
   assert.equal(filter.isRepeat(envelope(5)), true);
@@ -35,14 +35,14 @@ Deno.test("RepeatFilter finds what was delivered to this address from this proce
   assert.equal(filter.isRepeat(envelope(5, { from: "a@example.com/y" })), false);
 });
 
-Deno.test("RepeatFilter drops what it knows to be a repeat, and only guesses where that is marked", () => {
+Deno.test("RepeatFilter knows a remembered repeat, and guesses only for stanzas that are marked", () => {
   const filter = new RepeatFilter({ window: 4 });
   for (const sequence of [10, 12, 14, 16, 18]) filter.remember(envelope(sequence));
   assert.equal(filter.isRepeat(envelope(12, { mayBeRepeat: false })), true);
   assert.equal(filter.isRepeat(envelope(3, { mayBeRepeat: false })), false);
 });
 
-Deno.test("RepeatFilter.forget() lets a stanza be delivered anew, and takes none for older than all", () => {
+Deno.test("RepeatFilter.forget() lets a stanza be delivered anew, and makes none count as older than all", () => {
   const filter = new RepeatFilter({ window: 4 });
   for (const sequence of [10, 12, 14, 16]) filter.remember(envelope(sequence));
   filter.forget(envelope(11));
@@ -61,7 +61,7 @@ Deno.test("RepeatFilter lets a gap inside its window through and takes older one
   assert.equal(filter.isRepeat(envelope(3)), true);
 });
 
-Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps those in use", () => {
+Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps used ones", () => {
   const filter = new RepeatFilter({ maxPairs: 4 });
   filter.remember(envelope(1, { to: "kept@example.com" }));
   for (let i = 0; i < 20; i++) {
@@ -71,7 +71,7 @@ Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps those 
   assert.equal(filter.isRepeat(envelope(1, { to: "b0@example.com" })), false);
 });
 
-Deno.test("RepeatFilter holds maxNumbers at most, and forgets pairs that have not been used longest", () => {
+Deno.test("RepeatFilter holds maxNumbers at most, and forgets the least recently used pairs", () => {
   const filter = new RepeatFilter({ window: 8, maxNumbers: 32 });
   for (const to of ["b1@example.com", "b2@example.com"]) {
     for (let sequence = 1; sequence <= 8; sequence++) filter.remember(envelope(sequence, { to }));
@@ -84,12 +84,16 @@ Deno.test("RepeatFilter holds maxNumbers at most, and forgets pairs that have no
     filter.remember(envelope(sequence, { to: "b3@example.com" }));
   }
   filter.remember(envelope(1, { to: "b4@example.com" }));
-  assert.equal(filter.isRepeat(envelope(1, { to: "b2@example.com" })), false, "it was not used");
+  assert.equal(
+    filter.isRepeat(envelope(1, { to: "b2@example.com" })),
+    false,
+    "it was not used since",
+  );
   assert.equal(filter.isRepeat(envelope(8, { to: "b1@example.com" })), true);
   assert.equal(filter.isRepeat(envelope(9, { to: "b3@example.com" })), true);
 });
 
-Deno.test("RepeatFilter finds each of 1024 that come late and unmarked", () => {
+Deno.test("RepeatFilter finds each of 1024 repeats that come late and unmarked", () => {
   const filter = new RepeatFilter();
   for (let sequence = 1; sequence <= 1_024; sequence++) filter.remember(envelope(sequence));
   for (let sequence = 1; sequence <= 1_024; sequence++) {
@@ -97,7 +101,7 @@ Deno.test("RepeatFilter finds each of 1024 that come late and unmarked", () => {
   }
 });
 
-Deno.test("RepeatFilter.learnDelivered() knows what another node's deliveredTo() tells, beside its own", () => {
+Deno.test("RepeatFilter.learnDelivered() adds another node's deliveredTo() to its own numbers", () => {
   const [one, other] = [new RepeatFilter({ window: 4 }), new RepeatFilter({ window: 4 })];
   for (const sequence of [10, 12, 14, 16, 18]) one.remember(envelope(sequence));
   one.forget(envelope(16));

@@ -8,45 +8,48 @@ export interface ResendFilterOptions {
   /** Stanzas; the older half is forgotten at once. @default 262144 */
   readonly maxStanzas?: number;
   /**
-   * Milliseconds for which a stanza is remembered at least, while there is room; twice as long at most:
-   * by then its client has been told or has given up. @default 660_000
+   * Milliseconds for which a stanza is remembered at least, while there is room, and twice as long
+   * at most. By then its client has got its answer or no longer sends it again. @default 660_000
    */
   readonly resendLifetimeMs?: number;
 }
 
-/** Stanzas that are remembered, unless configured. */
+/** Default of `maxStanzas`. */
 export const DEFAULT_MAX_STANZAS = 262_144;
 
-/** Of these, how many may be what was sent again: one in so many. */
+/** One in this many remembered stanzas may be one that was sent again. */
 const RESENT_SHARE = 16;
 
-/** What is looked at of a stanza on its way. */
+/** The fields of a stanza that the filter reads. */
 export type Sent = Pick<Envelope, "stanza" | "process" | "isResent" | "sentAtUs">;
 
-/** What was delivered in a stretch of time. */
+/** Stanzas delivered in a stretch of time. */
 interface Generation {
   readonly prints: FingerprintSet;
-  /** What of it was sent again, the oldest first. */
+  /** Stanzas of them that were sent again, the oldest first. */
   readonly resent: Map<number, Resent>;
 }
 
 /** A stanza that was sent again, and delivered. */
 interface Resent {
   readonly process: number;
-  /** Wall-clock microseconds when it entered the mesh, by the clock that was behind. */
+  /**
+   * Wall-clock microseconds when it entered the mesh, or of this node's clock if that is earlier.
+   */
   readonly sentAtUs: number;
 }
 
 /**
- * Remembers what was delivered here by its text, so that a stanza which a client sends again after its
- * node has died, on another stream and through another process, is delivered once, whichever of the
- * two comes first. The answer to a request that was delivered finds the client where it is by then.
+ * Remembers the text of stanzas delivered here. When a node dies, its client sends stanzas again on
+ * another stream and through another process. The filter lets such a stanza be delivered once,
+ * whichever of the two comes first. The answer to a request that was delivered finds the client
+ * where it is by then.
  *
- * The text holds the sender, whatever its resource is by now, recipient, id and payload as they were
- * stamped. Compared is only what may have been sent again, and what entered before such a one through
- * another process; of both only what has an id, and for so long as its client may send it again: people
- * do say the same thing twice. It takes no memory until there is something to remember, and 16 bytes
- * for each of `maxStanzas` from then on.
+ * The text holds sender (without its resource, which may change), recipient, id and payload as
+ * stamped. The filter compares only stanzas that may have been sent again, and those that entered
+ * before such a one through another process. Both need an id, and count only as long as the client
+ * may send again: people do say the same thing twice. The filter takes no memory until there is
+ * something to remember, and 16 bytes for each of `maxStanzas` from then on.
  */
 export class ResendFilter {
   readonly #clock: Clock;
@@ -67,7 +70,8 @@ export class ResendFilter {
 
   /** Notes that the stanza has been delivered. */
   remember({ stanza, process, isResent, sentAtUs }: Sent): void {
-    // Answers are of no use twice to whoever sees them, and without an id nothing is the same again.
+    // A client does not mind an answer twice, and without an id two stanzas cannot be told to be
+    // the same.
     if (isReply(stanza) || stanzaId(stanza) === undefined) return;
     this.#age();
     if (this.#young === undefined || this.#young.prints.isFull) this.#turnOver();
@@ -76,7 +80,7 @@ export class ResendFilter {
     if (isResent) this.#rememberResent(print, { process, sentAtUs });
   }
 
-  /** The stanza was taken back from where it had been delivered: it is to be delivered anew. */
+  /** Forgets a stanza that was taken back from a session and is to be delivered anew. */
   forget({ stanza }: Sent): void {
     if (isReply(stanza) || this.#young === undefined) return;
     const print = fingerprint(stanza.bytes);
@@ -87,8 +91,8 @@ export class ResendFilter {
   }
 
   /**
-   * True when one of the very same text, id included, was delivered before, and one of the two was sent
-   * again after the other.
+   * True when a stanza of the very same text, id included, was delivered before, and one of the two
+   * is the other sent again.
    */
   has(sent: Sent): boolean {
     if (this.#young === undefined || isReply(sent.stanza)) return false;
@@ -101,8 +105,8 @@ export class ResendFilter {
   }
 
   #rememberResent(print: number, { process, sentAtUs }: Resent): void {
-    const { resent } = this.#young!; // the caller has seen to it
-    // A clock that is ahead, or a peer that says so, must not make a repeat of what is yet to be said.
+    const { resent } = this.#young!; // the caller has made one
+    // A clock that is ahead, or a peer that claims so, must not turn a future stanza into a repeat.
     resent.set(print, { process, sentAtUs: Math.min(sentAtUs, this.#clock.wallUs()) });
     if (resent.size <= this.#maxResent) return;
     const [oldest] = resent.keys();
@@ -127,14 +131,15 @@ export class ResendFilter {
   }
 }
 
-/** True when `sent` may be what was sent first, and `resent` the same again. */
+/** True when `sent` may be the first sending of the stanza, and `resent` the second. */
 function isBefore({ process, sentAtUs }: Sent, resent: Resent | undefined): boolean {
   return resent !== undefined && process !== resent.process && sentAtUs < resent.sentAtUs;
 }
 
 /**
- * 53 bits, never 0, of two multiplicative hashes in one pass, four bytes at a time: about 0.1 µs for
- * 300 bytes. Every step can be undone, so that texts which differ in one place differ in both hashes.
+ * Returns 53 bits, never 0, of two multiplicative hashes made in one pass, four bytes at a time:
+ * about 0.1 µs for 300 bytes. Every step can be undone, so texts that differ in one place differ in
+ * both hashes.
  *
  * The resource of the sender does not count: a client that comes back may be given another one.
  */
@@ -178,7 +183,7 @@ function mix(bytes: Uint8Array, start: number, end: number): void {
 const FROM = new TextEncoder().encode(" from=");
 const SLASH = 0x2f;
 
-/** Where the sender's resource stands, slash included: `from` is stamped right behind the name. */
+/** Finds the sender's resource, slash included: `from` is stamped right behind the name. */
 function senderResource(bytes: Uint8Array): readonly [start: number, end: number] {
   let at = 1;
   while (bytes[at]! > 0x60 && bytes[at]! < 0x7b) at++;

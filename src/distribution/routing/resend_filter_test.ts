@@ -8,12 +8,12 @@ import { stanza } from "./_router_fixture.ts";
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";
 
-/** Sent for the first time. */
+/** Returns the stanza as first sent. */
 function first(stanza: Stanza, sentAtUs = 1_000): Sent {
   return { stanza, process: 7, isResent: false, sentAtUs };
 }
 
-/** Sent again, through another process. */
+/** Returns the stanza as sent again through another process. */
 function again(stanza: Stanza, sentAtUs = 2_000): Sent {
   return { stanza, process: 8, isResent: true, sentAtUs };
 }
@@ -31,7 +31,7 @@ Deno.test("ResendFilter.has() knows a message by sender, recipient, id and paylo
   assert.ok(!filter.has(again(stanza("alicia@example.com/a", BOB, { id: "1" }))));
 });
 
-Deno.test("ResendFilter.has() knows a client that comes back under another resource, or has none", () => {
+Deno.test("ResendFilter.has() knows a client that comes back under another resource, or without one", () => {
   for (const resource of ["/b", "/a longer one, with \u00e4", ""]) {
     const filter = create();
     filter.remember(first(stanza(ALICE, BOB)));
@@ -55,7 +55,7 @@ Deno.test("ResendFilter.has() knows requests and presence as it knows messages",
   }
 });
 
-Deno.test("ResendFilter.has() says nothing of what has no id, nor of answers", () => {
+Deno.test("ResendFilter.has() ignores stanzas without an id, and answers", () => {
   const filter = create();
   const { bytes, ...rest } = stanza(ALICE, BOB);
   const text = new TextDecoder().decode(bytes).replace(" id='1'", "");
@@ -69,21 +69,21 @@ Deno.test("ResendFilter.has() says nothing of what has no id, nor of answers", (
   }
 });
 
-Deno.test("ResendFilter.has() compares nothing that nobody says was sent again", () => {
+Deno.test("ResendFilter.has() compares no stanza that is not marked as resent", () => {
   const filter = create();
   filter.remember(first(stanza(ALICE, BOB)));
   assert.ok(!filter.has(first(stanza(ALICE, BOB), 500)));
   assert.ok(!filter.has(first(stanza(ALICE, BOB), 1_500)));
 });
 
-Deno.test("ResendFilter.has() knows what was sent first and comes behind what was sent again", () => {
+Deno.test("ResendFilter.has() finds a first sending that arrives after the second", () => {
   const filter = create();
   filter.remember(again(stanza(ALICE, BOB), 2_000));
   assert.ok(filter.has(first(stanza(ALICE, BOB), 1_999)));
   assert.ok(!filter.has(first(stanza(ALICE, BOB, { id: "2" }), 1_999)), "another one");
-  assert.ok(!filter.has(first(stanza(ALICE, BOB), 2_000)), "said once more, since");
+  assert.ok(!filter.has(first(stanza(ALICE, BOB), 2_000)), "the same text sent anew, later");
   const sameProcess = { ...first(stanza(ALICE, BOB), 1_999), process: 8 };
-  assert.ok(!filter.has(sameProcess), "what came by that process came in order");
+  assert.ok(!filter.has(sameProcess), "stanzas of that process come in order");
   filter.forget(again(stanza(ALICE, BOB), 2_000));
   assert.ok(!filter.has(first(stanza(ALICE, BOB), 1_999)), "it is to be delivered anew");
 });
@@ -97,7 +97,7 @@ Deno.test("ResendFilter believes no clock that is ahead of its own", () => {
   assert.ok(!filter.has(first(stanza(ALICE, BOB), nowUs)));
 });
 
-Deno.test("ResendFilter forgets what its client does not send again any more", () => {
+Deno.test("ResendFilter forgets a stanza that its client no longer sends again", () => {
   const clock = new ManualClock();
   const filter = create({ resendLifetimeMs: 1_000 }, clock);
   const [one, other] = [stanza(ALICE, BOB, { id: "1" }), stanza(ALICE, BOB, { id: "2" })];
@@ -105,16 +105,16 @@ Deno.test("ResendFilter forgets what its client does not send again any more", (
   clock.advance(999);
   filter.remember(again(other));
   clock.advance(1_000);
-  assert.ok(filter.has(again(one)), "twice as long, at most");
+  assert.ok(filter.has(again(one)), "remembered for twice the lifetime at most");
   assert.ok(filter.has(first(other)), "as long, at least");
   clock.advance(1);
   assert.ok(!filter.has(again(one)) && !filter.has(first(other)) && !filter.has(again(other)));
   filter.remember(again(other));
   clock.advance(999_999);
-  assert.ok(!filter.has(again(other)) && !filter.has(first(other)), "however long nobody asked");
+  assert.ok(!filter.has(again(other)) && !filter.has(first(other)), "forgotten after any pause");
 });
 
-Deno.test("ResendFilter knows as many that were sent again as a sixteenth of half of maxStanzas", () => {
+Deno.test("ResendFilter remembers resent stanzas up to a sixteenth of half of maxStanzas", () => {
   const filter = create({ maxStanzas: 128 });
   const numbered = (n: number) => stanza(ALICE, BOB, { id: String(n) });
   for (let n = 0; n < 5; n++) filter.remember(again(numbered(n)));
@@ -150,7 +150,7 @@ Deno.test("ResendFilter tells messages of every length apart that differ in a si
   for (let length = 1; length <= alphabet.length; length++) {
     const filter = create();
     const { bytes: _, ...rest } = stanza(ALICE, BOB);
-    // Names the id, so that what is known is owned up to.
+    // Names the id, so that this message is known.
     const start = new TextEncoder().encode("<message id='1'/>");
     const text = new Uint8Array([...start, ...alphabet.subarray(0, length)]);
     filter.remember(first({ ...rest, bytes: text }));

@@ -37,29 +37,32 @@ import { SenderPairs } from "./sender_pairs.ts";
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish } from "./sender_workers.ts";
 
-/** How stanzas find their way; docs/promises.md, "Routing". */
+/** Options of the router; docs/promises.md, "Routing". */
 export interface RouterOptions {
   readonly domains: Domains;
   /** Datacenter hops a stanza that enters here may take; at least 0. @default 4 */
   readonly messageTtl?: number;
   /** False turns bouncing off. */
   readonly bounce?: BounceOptions | false;
-  /** Stanzas that may wait behind lookups, over all senders; answers as many again. @default 100000 */
+  /**
+   * Stanzas that may wait behind lookups, over all senders. Answers have as much room again.
+   * @default 100000
+   */
   readonly maxQueued?: number;
-  /** Bytes of them, counting what each costs besides its text. @default 67108864 */
+  /** Bytes of waiting stanzas, counting what each costs besides its text. @default 67108864 */
   readonly maxQueuedBytes?: number;
   /** Lookups that one sender may cause. @default no limit */
   readonly lookupRates?: LookupRateOptions;
   readonly memory?: DeliveryMemoryOptions;
 }
 
-/** What may wait for lookups, unless configured. */
+/** Defaults of the bounds on stanzas that wait for lookups. */
 export const ROUTER_QUEUE_DEFAULTS = {
   maxQueued: 100_000,
   maxQueuedBytes: 64 * 1024 * 1024,
 } as const;
 
-/** What the router works with. */
+/** The parts that the router works with. */
 export interface RouterDeps {
   /** This process's incarnation, the first half of every stanza id given here. */
   readonly process: number;
@@ -72,22 +75,24 @@ export interface RouterDeps {
   readonly metrics: Metrics;
   readonly log?: Logger;
   readonly random?: Random;
-  /** What all that waits for lookups, or bounces, counts for. @default no bound */
+  /**
+   * Wider bounds that stanzas waiting for lookups, or bouncing, count for too. @default no bound
+   */
   readonly budget?: { readonly lookup: FairShares; readonly bounce: FairShares };
   /**
-   * Told when a sender has too much waiting for lookups, and when it has not any more: its full JID at
-   * the global host, else its domain.
+   * Called when a sender has too much waiting for lookups, and when that is over. The sender is a
+   * full JID at the global host, else a domain.
    */
   readonly pressure?: (sender: string, isOver: boolean) => void;
 }
 
-/** What a lane could not carry to its end, and why. */
+/** Reason why a lane could not carry a stanza to its end. */
 export type ReturnReason = "peer-restarted" | "peer-gone" | "full" | "expired" | "leaving";
 
 /** A stanza in a worker's queue. */
 interface Waiting {
   readonly envelope: Envelope;
-  /** Whose shares it counts for. */
+  /** Holders of the stanza's shares of the bounds. */
   readonly holders: Holders;
   /** Monotonic milliseconds when it came from a link; −1 for one from this datacenter. */
   readonly sinceMs: number;
@@ -110,7 +115,7 @@ export class Router {
   readonly #bounce: BounceStore | undefined;
   readonly #workers: SenderWorkers<Waiting>;
   readonly #lookupRates: LookupRates;
-  /** Ends the waits of those whose lookups have to wait for their rate. */
+  /** Ends the waits of lookups that are over their payer's rate. */
   readonly #paced = new Set<() => void>();
   /** Requests for subscriptions that found no room while their keeper was writing them. */
   readonly #turnedAway = new WeakSet<Envelope>();
@@ -138,7 +143,7 @@ export class Router {
     this.#workers = new SenderWorkers(
       (waiting) => this.#work(waiting),
       {
-        // Answers have room of their own, so that a full queue can still be told of.
+        // Answers have room of their own, so that the error for a full queue still gets through.
         sharesOf: ({ envelope }) => isReply(envelope.stanza) ? answers : stanzas,
         lookedUp,
         holdersOf: ({ holders }) => holders,
@@ -151,11 +156,11 @@ export class Router {
     );
     deps.metrics.gauge({
       name: "causeway_lookup_queue_size",
-      help: "Stanzas that wait until the session table has been asked where they go",
+      help: "Stanzas that wait for a lookup in the session table",
     }, () => this.#workers.queued);
     deps.metrics.gauge({
       name: "causeway_lookup_queue_bytes",
-      help: "Bytes of the stanzas that wait for the session table",
+      help: "Bytes of the stanzas that wait for a lookup in the session table",
     }, () => this.#workers.queuedBytes);
     const bounce = options.bounce === false ? undefined : options.bounce ?? {};
     const lookupRates = this.#lookupRates = new LookupRates(options.lookupRates ?? {}, {
@@ -197,8 +202,9 @@ export class Router {
   /**
    * Takes a stanza from a session, component or service of this node.
    *
-   * @param settler told with `number` once the stanza's fate is final; who wants nobody told does not
-   *   send it again either, nor does who says so
+   * @param settler called with `number` once the stanza's fate is final. A stanza without one, or
+   * with
+   *   `isSentOnce`, is never sent again
    */
   accept(stanza: Stanza, settler?: Settler & { readonly isSentOnce?: boolean }, number = 0): void {
     const isSentOnce = settler === undefined || settler.isSentOnce === true;
@@ -206,15 +212,15 @@ export class Router {
     this.#submit(envelope, -1);
   }
 
-  /** As `accept`, of a session whose client may have sent the stanza before, to a node that died. */
+  /** Like `accept`, for a stanza that the client may have sent before to a node that died. */
   acceptResent(stanza: Stanza, settler?: Settler, number = 0): void {
     const envelope = this.#envelop(stanza);
     this.#submit(new Envelope({ ...envelope, isResent: true }, settler, number), -1);
   }
 
   /**
-   * Takes a stanza that has reached whom it is for on this node, in order with its sender's others,
-   * for the datacenter's other nodes.
+   * Takes a stanza that was delivered to its recipient on this node, for the datacenter's other
+   * nodes. It keeps its place among its sender's other stanzas.
    */
   copy(stanza: Stanza): void {
     const envelope = this.#envelop(stanza);
@@ -222,17 +228,21 @@ export class Router {
   }
 
   /**
-   * Takes a request for a subscription that `keeper` has kept from before, to bring it to its contact.
-   * @param entry as the keeper was told with the request
+   * Takes a request for a subscription that `keeper` has kept from before, to bring it to its
+   * contact.
+   * @param entry the one that the keeper got with the request
    */
   acceptKept(stanza: Stanza, keeper: Keeper, entry: StanzaEntry): void {
     const envelope = this.#envelop(stanza, keeper, 0, true);
-    // Others believe of another datacenter's people only what entered there.
+    // Other datacenters accept a stanza from another datacenter's user only with that one as its
+    // origin.
     const isAnothers = this.#domains.isOtherLocalHost(stanza.from.domainpart);
     this.#submit(isAnothers ? new Envelope({ ...envelope, ...entry }, keeper) : envelope, -1);
   }
 
-  /** Takes what a service here answers to `request`, whose duty to settle the answer takes over. */
+  /**
+   * Takes a service's answer to `request`. The answer takes over the duty to settle the request.
+   */
   answer(reply: Stanza, request: Envelope | undefined): void {
     const isOwed = reply.type === "error";
     const envelope = isOwed
@@ -243,8 +253,8 @@ export class Router {
   }
 
   /**
-   * Takes a stanza from a link. What it tells about where its sender is, is remembered, unless it is an
-   * error or unavailable presence (docs/promises.md, "The session table").
+   * Takes a stanza from a link. Remembers where its sender is, unless the stanza is an error or
+   * unavailable presence (docs/promises.md, "The session table").
    *
    * @param peerHost the datacenter that has passed it on
    */
@@ -261,9 +271,9 @@ export class Router {
     this.#submit(envelope, -1);
   }
 
-  /** Takes back what could not be handed to another node of this datacenter. */
+  /** Takes back a stanza that could not be handed to another node of this datacenter. */
   handedBack(envelope: Envelope, reason: ReturnReason): void {
-    // The one that answers for it was delivered, or is answered, or is on its way still: not a copy's to do.
+    // Only the original stanza is answered or routed again, never a copy.
     if (envelope.isCopy) return this.#drop(envelope, "returned");
     const isToGoOn = reason === "peer-restarted";
     if (this.#deps.local.takeBack?.(envelope, isToGoOn) === true) return;
@@ -271,13 +281,16 @@ export class Router {
     this.#routeAnew(envelope);
   }
 
-  /** Goes on with what other nodes of this datacenter gave back, and with what waited behind it. */
+  /**
+   * Routes stanzas that other nodes of this datacenter gave back, then those that waited behind
+   * them.
+   */
   resume(returned: readonly Envelope[], waiting: readonly Envelope[]): void {
     for (const envelope of returned) this.#routeAnew(envelope);
     for (const envelope of waiting) this.#submitReturned(envelope);
   }
 
-  /** Takes back what a lane could not carry. */
+  /** Takes back a stanza that a lane could not carry. */
   returned(envelope: Envelope, reason: ReturnReason): void {
     switch (reason) {
       case "peer-restarted":
@@ -289,13 +302,14 @@ export class Router {
       case "full":
         return this.#refuse(envelope, "resource-constraint", "returned");
       case "expired":
-        // So that what follows does not go there too, should the recipient have moved.
+        // Forgets the place, as the recipient may have moved and later stanzas must not go there
+        // too.
         this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
         return this.#refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
-        // It cannot leave any more: an answer leaves what it answers to whoever sent that.
+        // An answer cannot leave any more: its request is left open to the node that sent it.
         if (isReply(envelope.stanza) || envelope.isHeldBefore) return this.#leaveOpen(envelope);
-        // Whether it has arrived there is not always known: another node of ours can go on trying.
+        // It may have arrived or not: another node of this datacenter can go on trying.
         if (this.#handOn(envelope)) return;
         return this.#refuse(envelope, "service-unavailable", "returned");
       default:
@@ -304,14 +318,14 @@ export class Router {
   }
 
   /**
-   * Takes back a stanza that was delivered here to a session which ended without acknowledging it, to
-   * bring it where the recipient is now; what is of no use there is dropped.
+   * Takes back a stanza from a session that ended without acknowledging it, and routes it to where
+   * the recipient is now. Drops it if it is of no use there.
    *
-   * It keeps its id, so that a copy of it on another way is recognised. It is itself not marked as a
-   * possible repeat: this node has delivered it, and it may be older than all that the next one has
-   * seen from its sender, by which that one would take it for a repeat.
+   * The stanza keeps its id, so that a copy of it on another way is recognised. It is not marked as
+   * a possible repeat: this node has delivered it, and it may be older than all that the next node
+   * has seen from its sender. That node would then take it for a repeat.
    *
-   * @param mayBeRepeat true all the same where a node to which it went on may still deliver it
+   * @param mayBeRepeat true all the same if a node to which the stanza went on may still deliver it
    */
   reroute(envelope: Envelope, mayBeRepeat = false): void {
     if (!isBounceable(envelope.stanza)) return this.#drop(envelope, "unacknowledged");
@@ -320,42 +334,43 @@ export class Router {
     envelope.mayBeRepeat = mayBeRepeat;
     envelope.isTakenBack = true;
     envelope.isRerouted = true;
-    envelope.cameFrom = undefined; // its recipient had it since, who may have gone there
+    envelope.cameFrom = undefined; // its recipient may have moved to that datacenter since
     this.memory.forgetDelivered(envelope);
     this.#submitReturned(envelope);
   }
 
   /**
-   * Takes back a stanza that its recipient's client cannot read, as its streams ended each time it was
-   * sent: its sender is told.
+   * Takes back a stanza that its recipient's client cannot read: the client's streams ended each
+   * time it was sent. Answers the sender with an error.
    */
   giveUp(envelope: Envelope): void {
     if (envelope.isCopy) return this.#drop(envelope, "unacknowledged");
     this.#refuse(envelope, "not-acceptable", "unacknowledged");
   }
 
-  /** The local host where the table, asked anew, places `to`; undefined when it knows nobody. */
+  /** Looks `to` up anew; returns its local host, or undefined when it is not in the table. */
   whereabouts(to: Jid): Promise<string | undefined> {
     const key = this.#lookupKey(to);
     this.#deps.locations.forget(key);
     return this.#deps.locations.locate(key);
   }
 
-  /** The table, a login or traffic showed where `jid` is: what bounces for it goes now. */
+  /** Sends what bounces for `jid`, after the table, a login or traffic has shown where it is. */
   revealed(jid: Jid): void {
     if (this.#bounce === undefined || this.#bounce.size === 0) return;
     this.#bounce.reveal(this.#lookupKey(jid));
   }
 
-  /** Waits for lookups under way. */
+  /** Waits for pending lookups. */
   idle(): Promise<void> {
     return this.#workers.idle();
   }
 
   /**
-   * Waits for lookups under way; what bounces goes to another node of this datacenter, or back to the
-   * senders where there is none. From now on what came over a link and finds nobody here is left to
-   * the node before: it routes it anew once this one is gone, and an error from here might cross that.
+   * Waits for pending lookups. Bouncing stanzas go to another node of this datacenter, or back to
+   * their senders if there is none. From now on a stanza that came over a link and finds no
+   * recipient here is left open: the node before routes it anew once this one is gone, and an error
+   * from here might cross that.
    */
   async drain(): Promise<void> {
     this.#isStopping = true;
@@ -386,20 +401,20 @@ export class Router {
     );
   }
 
-  /** Where the recipient is now, the table may know by now. */
+  /** Routes a stanza after a fresh lookup, as the recipient may have moved. */
   #routeAnew(envelope: Envelope): void {
     this.#deps.locations.forget(this.#lookupKey(envelope.stanza.to));
     this.#submitReturned(envelope);
   }
 
-  /** Routes anew what had been on its way already, before all of its sender's that has not been. */
+  /** Routes a returned stanza anew, before all of its sender's that have not been on their way. */
   #submitReturned(envelope: Envelope): void {
-    // A session may have had it and ended with its node, as one here may that gave it back.
+    // A session that ended with its node may have had it, just as one here that gave it back.
     if (envelope.mayBeRepeat) envelope.isRerouted = true;
     if (!this.#bouncesBefore(envelope)) this.#submit(envelope, -1, true);
   }
 
-  /** True when it is dealt with: what its sender has sent since bounces, and this waits before that. */
+  /** True when the stanza is dealt with: it waits before later ones of its sender that bounce. */
   #bouncesBefore(envelope: Envelope): boolean {
     if (this.#bounce === undefined || this.bouncing === 0 || envelope.isCopy) return false;
     if (this.#isStopping && this.#isBehindLeftOpen(envelope)) return false;
@@ -408,11 +423,11 @@ export class Router {
     return this.#bounce.holdAgain(envelope, this.#lookupKey(to), isAlone);
   }
 
-  /** @param sinceMs when it came from a link, monotonic; −1 for what did not */
+  /** @param sinceMs monotonic milliseconds when it came from a link; −1 if it did not */
   #submit(envelope: Envelope, sinceMs: number, isReturned = false): void {
     const key = this.#senderOf(envelope.stanza.from);
     if (!this.#workers.isBusy(key)) {
-      // The usual way: nothing to wait for, and no queue item to make.
+      // The usual case: nothing to wait for, and no queue item to make.
       const pending = this.#route(envelope);
       if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
       if (pending === undefined) return;
@@ -429,8 +444,8 @@ export class Router {
   /** Looks addresses of one account up again. */
   #relocate(keys: readonly Jid[]): Promise<readonly (string | undefined)[]> {
     const located = this.#deps.locations.locateAgain(keys);
-    if (!this.#isLocalUser(keys[0]!)) return located; // there is at least one
-    // Another datacenter may have people of the same name there: they are not sought.
+    if (!this.#isLocalUser(keys[0]!)) return located; // `keys` is never empty
+    // Another datacenter may have users of the same name at that host: they are other people.
     return located.then((hosts) => hosts.map((host) => host && this.#domains.localHost));
   }
 
@@ -466,7 +481,10 @@ export class Router {
     return this.#routeBy(decision, envelope);
   }
 
-  /** Has a request for a subscription kept before it is routed, which is then its keeper's duty. */
+  /**
+   * Has a request for a subscription kept before it is routed. Then its keeper has the duty to
+   * settle it.
+   */
   #noteSubscription(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const { requests } = this.#deps;
     const { stanza } = envelope;
@@ -525,8 +543,8 @@ export class Router {
       this.#dispatch(envelope, decision, key, host);
       return undefined;
     }
-    // Whoever passed it on looked at home first. To be sent back by what we remember, and to us again by
-    // what they do, would use up its hops before either has heard of a login.
+    // The datacenter that passed it on has already looked at home. If our cache sends it back, and
+    // theirs sends it here again, it uses up its hops before either has heard of a login.
     if (host !== undefined) this.#deps.locations.expire(key);
     const waiting = this.#lookupTurn(envelope);
     const locating = waiting === undefined
@@ -570,7 +588,7 @@ export class Router {
     return undefined;
   }
 
-  /** Somebody whom only this datacenter has: the table is asked for their node at most. */
+  /** Routes to a user whom only this datacenter can have; looks up at most the user's node. */
   #dispatchLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const { to } = envelope.stanza;
     const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost);
@@ -580,7 +598,7 @@ export class Router {
     return undefined;
   }
 
-  /** The component is connected here, whatever the table says by now. */
+  /** Delivers to a component that is connected here, whatever the table says. */
   #deliverToDomain(envelope: Envelope, decision: Decision): void {
     if (this.#isKeptBehind(envelope)) return;
     const key = this.#lookupKey(envelope.stanza.to);
@@ -590,13 +608,16 @@ export class Router {
     if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
   }
 
-  /** Another node has decided that the recipient is here: it is, or there is no route to it. */
+  /**
+   * Delivers a stanza that another node has placed here. If the recipient is not here, it has no
+   * route.
+   */
   #deliverHandedOver(envelope: Envelope, decision: Decision): void {
     const key = this.#lookupKey(envelope.stanza.to);
     const known = this.#bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
     const host = known ?? this.#domains.localHost;
     if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key, host)) {
-      if (envelope.isCopy) return this.#drop(envelope, "returned"); // somebody else answers for it
+      if (envelope.isCopy) return this.#drop(envelope, "returned"); // the original stanza answers for it
       envelope.isHandedOver = false;
       return this.#bounce.hold(envelope, key);
     }
@@ -605,24 +626,26 @@ export class Router {
     this.#noRoute(envelope, decision, key);
   }
 
-  /** Within whose stanzas order is kept. */
+  /** Returns the key of the sender within whose stanzas order is kept. */
   #senderOf(from: Jid): string {
     return senderKey(from, this.#domains);
   }
 
-  /** The address that the table is asked for: users by JID, everything else by domain. */
+  /** Returns the address to look up in the table: users by JID, everything else by domain. */
   #lookupKey(to: Jid): Jid {
     if (to.localpart === "") return to.bare;
     return isUserHost(to.domainpart, this.#domains) ? to : parseJid(to.domainpart);
   }
 
-  /** True for somebody at a host that this datacenter serves, other than the global host. */
+  /** True for a user at a host that this datacenter serves, other than the global host. */
   #isLocalUser({ localpart, domainpart }: Jid): boolean {
     const { globalHost, hosts } = this.#domains;
     return localpart !== "" && domainpart !== globalHost && hosts.has(domainpart);
   }
 
-  /** True when the stanza is dealt with: it waits for what must arrive before it. */
+  /**
+   * True when the stanza is dealt with: it waits for earlier ones, or was refused for lack of room.
+   */
   #isKeptBehind(envelope: Envelope): boolean {
     const kept = this.#deps.local.keepBehind?.(envelope);
     if (kept === "full") this.#refuseForRoom(envelope, "handover");
@@ -637,7 +660,8 @@ export class Router {
       return;
     }
     if (this.#bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
-      // Presence and answers wait where there may be a route, lest they overtake; else there is none.
+      // With a route, presence and answers wait too, lest they overtake. Without one they find no
+      // route.
       const waits = host === null ? isBounceable(envelope.stanza) : !this.#bounce.flush(key, host);
       if (waits) return this.#bounce.hold(envelope, key);
     }
@@ -658,7 +682,8 @@ export class Router {
   }
 
   #forward(envelope: Envelope, host: string): void {
-    // Its recipient had it here, and has gone on since: the new place knows nothing of that.
+    // The recipient had it here and has moved on since; the new place does not know of the
+    // delivery.
     const mayComeTwice = envelope.mayBeRepeat || envelope.isResent;
     if (mayComeTwice && this.memory.hasDelivered(envelope, true)) {
       return this.#drop(envelope, "repeat");
@@ -680,8 +705,8 @@ export class Router {
 
   /** False when nothing here answers to the address; otherwise the envelope is dealt with. */
   #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
-    // What entered here has one way to this place, unless it went to another node and came back: the
-    // one that it was sent to first may have kept a copy of it, and so may the lane that led there.
+    // A stanza that entered here can come to this place only once, unless it went to another node
+    // and came back. The first node, or the lane that led to it, may have kept a copy.
     const mayComeTwice = envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
       envelope.isHandedOver || envelope.isHeldBefore;
     if (this.memory.hasDelivered(envelope, mayComeTwice)) {
@@ -697,7 +722,7 @@ export class Router {
         return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#metrics.deliveredWithTtl.observe(ttl);
-        // What was sent again may overtake what was sent first, whose node has died.
+        // A resent stanza may overtake the first one, whose node has died.
         if (mayComeTwice || envelope.isResent) {
           this.memory.noteDelivered(envelope, this.#isForServer(envelope.stanza));
         }
@@ -711,15 +736,17 @@ export class Router {
     }
   }
 
-  /** True for what no client gets: requests to accounts, and all that is for hosts (RFC 6121 §8.5). */
+  /**
+   * True for stanzas that no client gets: requests to accounts, and all for hosts (RFC 6121 §8.5).
+   */
   #isForServer(stanza: Stanza): boolean {
     if (!isUserHost(stanza.to.domainpart, this.#domains)) return false;
     return stanza.to.localpart === "" || ruleForAccount(stanza) !== undefined;
   }
 
   /**
-   * True for what every datacenter answers or drops alike, wherever the account is and whether or not it
-   * exists: neither the answer nor the time that it takes tells which.
+   * True for stanzas that every datacenter answers or drops alike, wherever the account is and
+   * whether or not it exists. Neither the answer nor its timing tells which.
    */
   #isAnsweredHere(stanza: Stanza): boolean {
     return this.#isPerson(stanza.to) && ruleForAccount(stanza) !== undefined;
@@ -746,10 +773,12 @@ export class Router {
     this.#refuse(envelope, "resource-constraint", "refused");
   }
 
-  /** Another node of this datacenter goes on looking for the recipient. */
+  /**
+   * Gives the stanza to another node of this datacenter, which goes on looking for the recipient.
+   */
   #handOn(envelope: Envelope): boolean {
     if (envelope.isHeldBefore) return false;
-    // Each time costs a hop: nodes that all stop at once do not play it to and fro for ever.
+    // Each time costs a hop: nodes that all stop at once must not send it to and fro for ever.
     if (envelope.isCopy || envelope.ttl <= 1) return false;
     envelope.ttl--;
     if (this.#deps.local.handOn?.(envelope) !== true) {
@@ -761,11 +790,11 @@ export class Router {
     return true;
   }
 
-  /** Sends the error to the sender, or counts the stanza as dropped where none may be sent. */
+  /** Answers the sender with an error, or counts the stanza as dropped if none may be sent. */
   #refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
     if (this.#isStopping && envelope.isHeldBefore) return this.#leaveOpen(envelope);
     const { stanza } = envelope;
-    // RFC 6121 §8.5.1: whether there is such an account, and whether it is online, shows in no error.
+    // RFC 6121 §8.5.1: no error may show whether the account exists or is online.
     const isSilent = isReply(stanza) ||
       (stanza.kind === "presence" && !(isSubscription(stanza) && !this.#isPerson(stanza.to))) ||
       (condition === "service-unavailable" && this.#isHeadlineForAccount(stanza));
@@ -778,7 +807,10 @@ export class Router {
     this.answer(reply, envelope);
   }
 
-  /** RFC 6121 §8.5.2.2.1: nobody is told that it found nobody, so that it does not tell who is online. */
+  /**
+   * RFC 6121 §8.5.2.2.1: no error says that a headline found nobody, as it would tell who is
+   * online.
+   */
   #isHeadlineForAccount({ type, to }: Stanza): boolean {
     return type === "headline" && to.localpart !== "" && !(to instanceof FullJid) &&
       isUserHost(to.domainpart, this.#domains);
@@ -795,7 +827,7 @@ export class Router {
     envelope.leaveOpen();
   }
 
-  /** True for the address of somebody who would log in at this datacenter, existing or not. */
+  /** True for the address of a user who would log in at this datacenter, existing or not. */
   #isPerson({ localpart, domainpart }: Jid): boolean {
     return localpart !== "" && isUserHost(domainpart, this.#domains);
   }
@@ -808,7 +840,7 @@ export class Router {
   }
 
   #learnFrom({ stanza, origin }: Envelope): void {
-    // Where it entered is a peer's word: nobody is sought at a place that is no datacenter.
+    // The origin is a peer's claim: it counts only if it is a datacenter of the mesh.
     if (!this.#domains.isOtherLocalHost(origin)) return;
     if (stanza.type !== "error" && stanza.type !== "unavailable") this.#learn(stanza.from, origin);
   }
@@ -828,10 +860,13 @@ export class Router {
   }
 }
 
-/** Nothing is left to do for a stanza once its turn has come. */
+/** The work that is left for a stanza that was routed during its lookup: none. */
 const DONE: Finish = () => {};
 
-/** What is worth holding: messages, IQ requests and presence subscriptions (docs/promises.md, "Routing"). */
+/**
+ * True for stanzas worth holding: messages, IQ requests, subscriptions (docs/promises.md,
+ * "Routing").
+ */
 function isBounceable(stanza: Stanza): boolean {
   if (isReply(stanza)) return false;
   return stanza.kind !== "presence" || isSubscription(stanza);

@@ -30,7 +30,7 @@ Deno.test("Router.handedOver() delivers here without asking the table", () => {
   f.close();
 });
 
-Deno.test("Router.handedOver() bounces what finds nobody, and looks it up by its own right", async () => {
+Deno.test("Router.handedOver() bounces a stanza that finds no session, and looks it up itself", async () => {
   const f = new RouterFixture();
   f.cache.set(BOB, "dc1.example.com");
   f.router.handedOver(handed("1"));
@@ -43,7 +43,7 @@ Deno.test("Router.handedOver() bounces what finds nobody, and looks it up by its
   f.close();
 });
 
-Deno.test("Router.handedOver() keeps order behind what bounces for the address", async () => {
+Deno.test("Router.handedOver() keeps order behind stanzas that bounce for the address", async () => {
   const f = new RouterFixture();
   f.router.handedOver(handed("1", { sequence: 1 }));
   f.router.handedOver(handed("2", { sequence: 2 }));
@@ -56,7 +56,7 @@ Deno.test("Router.handedOver() keeps order behind what bounces for the address",
   f.close();
 });
 
-Deno.test("Router.handedOver() lets no copy wait behind what bounces: somebody else answers for it", async () => {
+Deno.test("Router.handedOver() drops a copy instead of holding it behind stanzas that bounce", async () => {
   const f = new RouterFixture();
   f.router.handedOver(handed("1", { sequence: 1 }));
   let settled = 0;
@@ -88,18 +88,18 @@ Deno.test("Router.handedOver() learns where the sender is from a stanza of anoth
   f.router.handedOver(fromLink(stanza("carol@example.com/c", BOB)));
   assert.equal(f.cache.get("carol@example.com/c"), "dc2.example.com");
   f.router.handedOver(handed("2"));
-  assert.equal(f.cache.get(ALICE), undefined, "one of our own datacenter teaches nothing");
+  assert.equal(f.cache.get(ALICE), undefined, "a stanza of our own datacenter teaches nothing");
   f.close();
 });
 
-Deno.test("Router does not take for delivered what it handed over", async () => {
+Deno.test("Router does not count a handed-over stanza as delivered", async () => {
   const f = new RouterFixture();
   f.table.set(BOB, "dc1.example.com");
   f.cache.set(BOB, "dc1.example.com");
   f.local.set(BOB, "handed-over");
   const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }));
   f.router.received(envelope);
-  // The node that had it died, and the session has come here.
+  // The node that had the stanza died, and the session has come here.
   envelope.mayBeRepeat = true;
   f.local.set(BOB, "delivered");
   f.router.handedBack(envelope, "peer-restarted");
@@ -108,7 +108,7 @@ Deno.test("Router does not take for delivered what it handed over", async () => 
   f.close();
 });
 
-Deno.test("Router.handedBack() routes anew what a dead node had, without giving a hop back", async () => {
+Deno.test("Router.handedBack() routes a dead node's stanzas anew, without giving a hop back", async () => {
   const f = new RouterFixture();
   f.table.set(BOB, "dc2.example.com");
   const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }), { ttl: 3 });
@@ -120,7 +120,7 @@ Deno.test("Router.handedBack() routes anew what a dead node had, without giving 
   f.close();
 });
 
-Deno.test("Router.handedBack() answers with what kept it from going", () => {
+Deno.test("Router.handedBack() answers with the error for the reason", () => {
   for (
     const [reason, condition] of [
       ["full", "resource-constraint"],
@@ -136,7 +136,7 @@ Deno.test("Router.handedBack() answers with what kept it from going", () => {
   }
 });
 
-Deno.test("Router.handedBack() leaves a link's stanza to the node before it when we leave", () => {
+Deno.test("Router.handedBack() leaves a stanza from a link open when this node leaves", () => {
   const f = new RouterFixture();
   f.cache.set(ALICE, "dc1.example.com");
   f.local.set(ALICE, "delivered");
@@ -149,7 +149,7 @@ Deno.test("Router.handedBack() leaves a link's stanza to the node before it when
   f.close();
 });
 
-Deno.test("Router.handedBack() lets a copy go, whatever the reason", () => {
+Deno.test("Router.handedBack() drops a copy, whatever the reason", () => {
   for (const reason of ["full", "expired", "leaving", "peer-restarted"] as const) {
     const f = new RouterFixture();
     let settled = 0;
@@ -168,20 +168,20 @@ Deno.test("Router.copy() delivers nothing here", () => {
   f.close();
 });
 
-Deno.test("Router.returned() leaves what an answer answers unsettled when this node leaves", () => {
+Deno.test("Router.returned() leaves an answer's request unsettled when this node leaves", () => {
   for (const back of ["returned", "handedBack"] as const) {
     const f = new RouterFixture();
     let settled = 0;
     const error = stanza(BOB, ALICE, { type: "error" });
     const answer = new Envelope(fromLink(error), { settle: () => void settled++ });
     f.router[back](answer, "leaving");
-    assert.equal(settled, 0, "whoever sent what it answers may still bring it elsewhere");
+    assert.equal(settled, 0, "the node that sent the request may still route it elsewhere");
     assert.deepEqual(f.delivered, []);
     f.close();
   }
 });
 
-Deno.test("Router leaves alone what has to wait, and answers what finds no room to", async () => {
+Deno.test("Router leaves stanzas kept behind others alone, and answers those without room", async () => {
   const f = new RouterFixture();
   for (const [jid, host] of [[BOB, "dc1.example.com"], [ALICE, "dc1.example.com"]] as const) {
     f.cache.set(jid, host);
@@ -197,7 +197,7 @@ Deno.test("Router leaves alone what has to wait, and answers what finds no room 
   f.close();
 });
 
-Deno.test("Router.resume() goes on with what came back, looked up anew, then with what waited", async () => {
+Deno.test("Router.resume() routes returned stanzas after a new lookup, then those that waited", async () => {
   const f = new RouterFixture();
   f.local.set(BOB, "delivered");
   f.cache.set(BOB, "dc3.example.com");
@@ -209,7 +209,7 @@ Deno.test("Router.resume() goes on with what came back, looked up anew, then wit
   f.close();
 });
 
-Deno.test("Router.drain() gives up what waits within the datacenter", async () => {
+Deno.test("Router.drain() gives up stanzas that wait within the datacenter", async () => {
   const f = new RouterFixture();
   f.cache.set(ALICE, "dc1.example.com");
   f.local.set(ALICE, "delivered");
@@ -221,7 +221,7 @@ Deno.test("Router.drain() gives up what waits within the datacenter", async () =
   f.close();
 });
 
-Deno.test("Router delivers what a node that was cut off gives back late, after all, only once", async () => {
+Deno.test("Router delivers a stanza once that a node gives back late", async () => {
   const f = new RouterFixture();
   f.table.set(BOB, "dc1.example.com");
   f.local.set(BOB, "delivered");

@@ -21,7 +21,7 @@ Deno.test("Router forwards to the DC that the table names, with one hop less", (
   assert.deepEqual(fixture.lookups, []);
 });
 
-Deno.test("Router delivers here what the table places here and observes the hops left", () => {
+Deno.test("Router delivers here if the table says so, and observes the hops left", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -51,7 +51,7 @@ Deno.test("Router tries local delivery at TTL 0 before it answers", () => {
   assert.deepEqual(fixture.delivered.map((each) => each.to.text), [BOB]);
 });
 
-Deno.test("Router asks the table where what a datacenter passed on would go back to it", async () => {
+Deno.test("Router asks the table before it sends a stanza back to the datacenter that passed it on", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, DC2);
   fixture.table.set(BOB, "dc1.example.com");
@@ -60,12 +60,12 @@ Deno.test("Router asks the table where what a datacenter passed on would go back
     fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 2, sequence }), DC2);
   }
   await fixture.settled();
-  assert.deepEqual(fixture.sent, [], "he has just logged in here, as dc2 knew before us");
+  assert.deepEqual(fixture.sent, [], "bob has just logged in here, and dc2 knew that before us");
   assert.equal(fixture.delivered.length, 2);
   assert.deepEqual(fixture.lookups, [BOB]);
 });
 
-Deno.test("Router sends back what the table places where it came from, until its hops are used up", async () => {
+Deno.test("Router sends a stanza back if the table says so, until its hops are used up", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, DC2);
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -80,7 +80,7 @@ Deno.test("Router sends back what the table places where it came from, until its
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
-Deno.test("Router.reroute() forgets where a stanza had come from: its recipient may have gone there", () => {
+Deno.test("Router.reroute() forgets which datacenter passed a stanza on, as its recipient may be there", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -92,7 +92,7 @@ Deno.test("Router.reroute() forgets where a stanza had come from: its recipient 
   assert.deepEqual(fixture.lookups, []);
 });
 
-Deno.test("Router asks nobody where what a datacenter passed on goes to a third", () => {
+Deno.test("Router makes no lookup for a stanza that goes from one datacenter to a third", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, DC3);
   fixture.router.received(fromLink(stanza(ALICE, BOB)), DC2);

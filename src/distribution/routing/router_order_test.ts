@@ -10,7 +10,7 @@ const BOB = "bob@example.com/b";
 const CAROL = "carol@example.com/c";
 const DC2 = "dc2.example.com";
 
-/** A fixture where bob is at dc2, or nowhere, as far as memory knows. */
+/** A fixture with bob at dc2, or nowhere, according to the cache. */
 class Wandering extends RouterFixture {
   constructor(options: ConstructorParameters<typeof RouterFixture>[0] = {}) {
     super(options);
@@ -31,12 +31,12 @@ class Wandering extends RouterFixture {
     this.router.accept(stanza(from, to, { id }));
   }
 
-  /** All that the lane holds. */
+  /** All stanzas that the lane holds. */
   held(): Envelope[] {
     return this.sent.splice(0).map(({ envelope }) => envelope);
   }
 
-  /** Alice's first stanza, which a lane holds, while her second bounces. */
+  /** Returns alice's first stanza, which a lane holds, while her second bounces. */
   heldBeforeBounced(): Envelope[] {
     this.send(ALICE, "1");
     const held = this.held();
@@ -50,11 +50,11 @@ class Wandering extends RouterFixture {
   }
 }
 
-Deno.test("Router sends what a lane returned before what bounces since, whatever is known by then", async () => {
+Deno.test("Router sends a returned stanza before later ones that bounce, whatever the cache knows", async () => {
   const knowledge: Record<string, (fixture: RouterFixture) => void> = {
     "memory still has the old place": (fixture) => fixture.cache.set(BOB, DC2),
     "nothing is known": (fixture) => fixture.cache.delete(BOB),
-    "nobody is there as far as is known": (fixture) => fixture.cache.set(BOB, null),
+    "memory has a miss": (fixture) => fixture.cache.set(BOB, null),
   };
   for (const [what, know] of Object.entries(knowledge)) {
     const fixture = new Wandering();
@@ -98,7 +98,7 @@ for (const batch of [["1", "c", "2"], ["c", "1", "2"], ["1", "2", "c"]]) {
   });
 }
 
-Deno.test("Router lets what a lane returned join what bounces though a lookup holds its sender up", async () => {
+Deno.test("Router adds a returned stanza to those that bounce while a lookup holds its sender up", async () => {
   const fixture = new Wandering();
   const held = fixture.heldBeforeBounced();
   const gate = Promise.withResolvers<void>();
@@ -114,7 +114,7 @@ Deno.test("Router lets what a lane returned join what bounces though a lookup ho
   fixture.close();
 });
 
-Deno.test("Router sends what comes back a second time before what still waits since the first", async () => {
+Deno.test("Router sends stanzas returned a second time before those that wait since the first", async () => {
   const fixture = new Wandering();
   const dave = "dave@example.com/d";
   const gate = Promise.withResolvers<void>();
@@ -126,7 +126,7 @@ Deno.test("Router sends what comes back a second time before what still waits si
   const held = fixture.held();
   fixture.cache.delete(dave);
   fixture.gate = gate.promise;
-  fixture.giveBack(held); // 1 goes at once, 2 waits behind the one that is looked up
+  fixture.giveBack(held); // 1 is sent at once, 2 waits behind the one in a lookup
   fixture.giveBack(fixture.held());
   gate.resolve();
   await fixture.settled();
@@ -134,7 +134,7 @@ Deno.test("Router sends what comes back a second time before what still waits si
   fixture.close();
 });
 
-Deno.test("Router takes what comes back to a full bounce whose way is known", async () => {
+Deno.test("Router takes a returned stanza although the bounce is full, once the place is known", async () => {
   const fixture = new Wandering({ bounce: { maxItems: 1 } });
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
@@ -153,7 +153,7 @@ Deno.test("Router takes what comes back to a full bounce whose way is known", as
   fixture.close();
 });
 
-Deno.test("Router does not refuse what comes back out of retries while its way is known", async () => {
+Deno.test("Router does not refuse a returned stanza out of retries while its place is known", async () => {
   const fixture = new Wandering();
   fixture.router.received(new Envelope({ ...fromLink(stanza(ALICE, BOB)), bounces: 4 }));
   const held = fixture.held();
@@ -166,7 +166,7 @@ Deno.test("Router does not refuse what comes back out of retries while its way i
   fixture.close();
 });
 
-Deno.test("Router.drain() keeps the order of what comes back while it waits for a lookup", async () => {
+Deno.test("Router.drain() keeps the order of stanzas returned while it waits for a lookup", async () => {
   const fixture = new Wandering();
   const held = fixture.heldBeforeBounced();
   const gate = Promise.withResolvers<void>();
@@ -182,7 +182,7 @@ Deno.test("Router.drain() keeps the order of what comes back while it waits for 
   fixture.close();
 });
 
-Deno.test("Router.drain() leaves a component's stanza behind what it left of another occupant", async () => {
+Deno.test("Router.drain() leaves open a component's stanza behind one that it left open for another occupant", async () => {
   const fixture = new Wandering();
   const link = new FakeLink();
   await fixture.router.drain();

@@ -11,10 +11,10 @@ function presence(type: PresenceType, id = "1", to = BOB) {
   return stanza(ALICE, to, { kind: "presence", type, id });
 }
 
-/** A router whose keeper writes when it is told to. */
+/** A router whose keeper writes when the test says so. */
 class Fixture extends RouterFixture {
   readonly noted: string[] = [];
-  /** What keepers were told. */
+  /** Calls to keepers. */
   readonly told: string[] = [];
   readonly written = Promise.withResolvers<void>();
   isBroken = false;
@@ -38,7 +38,7 @@ class Fixture extends RouterFixture {
   }
 }
 
-Deno.test("Router settles a request for a subscription when it is kept, wherever its contact is", async () => {
+Deno.test("Router settles a subscription request once it is kept, wherever its contact is", async () => {
   for (const host of ["dc1.example.com", "dc2.example.com", null]) {
     const fixture = new Fixture();
     const client = new FakeLink();
@@ -69,11 +69,11 @@ Deno.test("Router tells a request's keeper whether another node has it", async (
   fixture.sent[0]!.envelope.settle();
   fixture.router.returned(fixture.sent[1]!.envelope, "expired");
   assert.deepEqual(fixture.told, ["1 settled", "2 stays"]);
-  assert.deepEqual(fixture.delivered, [], "nobody is told");
+  assert.deepEqual(fixture.delivered, [], "no error is sent");
   fixture.close();
 });
 
-Deno.test("Router leaves a request for somebody who is here and not available to its keeper", async () => {
+Deno.test("Router leaves a request for a user who is here but unavailable to its keeper", async () => {
   const fixture = new Fixture();
   fixture.written.resolve();
   fixture.cache.set(BOB, "dc1.example.com");
@@ -84,7 +84,7 @@ Deno.test("Router leaves a request for somebody who is here and not available to
   fixture.close();
 });
 
-Deno.test("Router keeps the order of what manages a subscription", async () => {
+Deno.test("Router keeps the order of presence that manages a subscription", async () => {
   const fixture = new Fixture();
   fixture.cache.set(BOB, "dc2.example.com");
   for (const [i, type] of (["subscribe", "unsubscribe", "subscribed"] as const).entries()) {
@@ -99,7 +99,7 @@ Deno.test("Router keeps the order of what manages a subscription", async () => {
   fixture.close();
 });
 
-Deno.test("Router has a request from another datacenter or node kept here before that one may forget it", async () => {
+Deno.test("Router keeps a request from another datacenter or node before that one may forget it", async () => {
   const fixture = new Fixture();
   const link = new FakeLink();
   fixture.cache.set(BOB, "dc1.example.com");
@@ -116,7 +116,7 @@ Deno.test("Router has a request from another datacenter or node kept here before
   fixture.close();
 });
 
-Deno.test("Router takes note of people's subscriptions alone, and of no copies", async () => {
+Deno.test("Router notes only users' subscriptions, and no copies", async () => {
   const fixture = new Fixture();
   fixture.table.set("echo.example.com", "dc2.example.com");
   for (const to of ["echo.example.com", "dc2.example.com", "x@dc2.example.com", "example.com"]) {
@@ -133,7 +133,7 @@ Deno.test("Router takes note of people's subscriptions alone, and of no copies",
   fixture.close();
 });
 
-Deno.test("Router routes a request that could not be kept as its sender's", async () => {
+Deno.test("Router routes a request that could not be kept like any stanza of its sender", async () => {
   const fixture = new Fixture();
   fixture.isBroken = true;
   fixture.written.resolve();
@@ -184,7 +184,7 @@ Deno.test("Router tells nobody that an answer to a request, or its end, found no
   }
 });
 
-Deno.test("Router brings a kept request of another datacenter's person as what entered there", () => {
+Deno.test("Router sends a kept request of another datacenter's user with that datacenter as origin", () => {
   const fixture = new Fixture();
   fixture.cache.set(BOB, "dc3.example.com");
   const keeper = { settle: () => {}, stays: () => {} };

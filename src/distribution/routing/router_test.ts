@@ -44,7 +44,7 @@ Deno.test("Router sends to another DC's local host without asking the table", ()
   assert.deepEqual(fixture.lookups, []);
 });
 
-Deno.test("Router keeps one's own other resource here unless the table places it elsewhere", async () => {
+Deno.test("Router delivers to the sender's other resource here unless the table places it elsewhere", async () => {
   const fixture = new RouterFixture();
   fixture.local.set("alice@example.com/y", "delivered");
   fixture.router.accept(stanza(ALICE, "alice@example.com/y", { id: "1" }));
@@ -55,7 +55,7 @@ Deno.test("Router keeps one's own other resource here unless the table places it
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["2"]);
 });
 
-Deno.test("Router delivers to one's own bare JID here, whatever the table says", () => {
+Deno.test("Router delivers to the sender's own bare JID here, whatever the table says", () => {
   const fixture = new RouterFixture();
   fixture.cache.set("alice@example.com", "dc2.example.com");
   fixture.local.set("alice@example.com", "delivered");
@@ -63,20 +63,20 @@ Deno.test("Router delivers to one's own bare JID here, whatever the table says",
   assert.equal(fixture.delivered.length, 1);
 });
 
-Deno.test("Router sends what comes over a link to its own sender no further than its recipient, and never in a circle", async () => {
+Deno.test("Router never sends a stanza from a link to its own sender in a circle", async () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(ALICE, "dc2.example.com");
   fixture.table.set("alice@example.com", "dc2.example.com");
   fixture.table.set("alice@example.com/y", "dc2.example.com");
-  // A peer that plays alice: to the account, to another resource, and to the very one.
+  // A peer that plays alice: to the account, to another resource, and to the same resource.
   for (const [index, to] of ["alice@example.com", "alice@example.com/y", ALICE].entries()) {
     fixture.router.received(fromLink(stanza(ALICE, to), { ttl: 1, sequence: index + 1 }));
     await fixture.settled();
   }
-  // Nobody of the account is here, so its own datacenter is told; the others had one hop left.
+  // The account has no session here, so its own datacenter gets an error. The others had one hop left.
   const sent = () => fixture.sent.map(({ envelope }) => [envelope.stanza.type, envelope.ttl]);
   assert.deepEqual(sent(), [["error", 3], ["chat", 0], ["chat", 0]]);
-  // Sent back and forth, it ends as an error, which is never answered.
+  // A stanza sent back and forth ends as an error, which is never answered.
   fixture.router.received(fromLink(stanza(ALICE, ALICE), { ttl: 0, sequence: 9 }));
   const echo = stanza(ALICE, ALICE, { type: "error" });
   fixture.router.received(fromLink(echo, { ttl: 0, sequence: 10 }));
@@ -85,7 +85,7 @@ Deno.test("Router sends what comes over a link to its own sender no further than
   assert.ok(sent().length <= 4, "one answer at most");
 });
 
-Deno.test("Router delivers to people of the local host here alone, whatever the table says", async () => {
+Deno.test("Router delivers to users of the local host here alone, whatever the table says", async () => {
   const fixture = new RouterFixture();
   const carol = "carol@dc1.example.com";
   fixture.table.set(carol, "dc2.example.com");
@@ -101,10 +101,10 @@ Deno.test("Router delivers to people of the local host here alone, whatever the 
   fixture.router.accept(stanza(ALICE, carol, { id: "2" }));
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
   assert.deepEqual(fixture.sent, []);
-  assert.equal(fixture.value("delivered_with_ttl"), 0, "no datacenter was looked for");
+  assert.equal(fixture.value("delivered_with_ttl"), 0, "no lookup of a datacenter");
 });
 
-Deno.test("Router answers who writes to nobody at the local host, once nobody has come", async () => {
+Deno.test("Router answers a stanza to an absent user of the local host after the last retry", async () => {
   const fixture = new RouterFixture();
   fixture.local.set(ALICE, "delivered");
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -117,7 +117,7 @@ Deno.test("Router answers who writes to nobody at the local host, once nobody ha
   assert.deepEqual(fixture.sent, []);
 });
 
-Deno.test("Router keeps the order of each person of the local host, and lets them wait for themselves alone", async () => {
+Deno.test("Router keeps the order of each user of the local host, and none waits for another", async () => {
   const fixture = new RouterFixture();
   const gate = Promise.withResolvers<void>();
   fixture.gate = gate.promise;
@@ -146,7 +146,7 @@ Deno.test("Router looks components up by domain, its own first", async () => {
   assert.deepEqual(fixture.delivered.map(idOf), ["2"]);
 });
 
-Deno.test("Router sends what bounces for a component that has just come before what comes then", async () => {
+Deno.test("Router sends stanzas that bounce for a component before later ones when it connects", async () => {
   const fixture = new RouterFixture();
   const echo = "echo.example.com";
   fixture.local.set(echo, "delivered");
@@ -159,7 +159,7 @@ Deno.test("Router sends what bounces for a component that has just come before w
   await fixture.router.drain();
 });
 
-Deno.test("Router answers for an unknown outside domain at once, without bouncing", async () => {
+Deno.test("Router answers a stanza to an unknown outside domain at once, without bouncing", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
@@ -212,7 +212,7 @@ for (
 }
 
 for (const [to, answers] of [[BOB, []], [BOB_AT_DESK, ["service-unavailable"]]] as const) {
-  Deno.test(`Router answers a headline for ${to} that finds nobody with [${answers}]`, async () => {
+  Deno.test(`Router answers a headline for ${to} that finds no session with [${answers}]`, async () => {
     const fixture = new RouterFixture({ bounce: false });
     fixture.cache.set(to, null);
     fixture.cache.set(ALICE, "dc1.example.com");
@@ -228,7 +228,7 @@ for (const [to, answers] of [[BOB, []], [BOB_AT_DESK, ["service-unavailable"]]] 
   });
 }
 
-Deno.test("Router drops the cache entry and bounces when nobody here answers to the address", () => {
+Deno.test("Router drops the cache entry and bounces when the address has no session here", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.router.accept(stanza(ALICE, BOB));
@@ -237,7 +237,7 @@ Deno.test("Router drops the cache entry and bounces when nobody here answers to 
   return fixture.router.drain();
 });
 
-Deno.test("Router bounces messages, IQ requests and subscriptions, and drops the rest with a count", async () => {
+Deno.test("Router bounces messages, IQ requests and subscriptions, and counts the rest as dropped", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB_AT_DESK, null);
   const shapes = [
@@ -258,7 +258,7 @@ Deno.test("Router bounces messages, IQ requests and subscriptions, and drops the
   await fixture.router.drain();
 });
 
-Deno.test("Router sends what bounced, in order, when a retry finds the recipient", async () => {
+Deno.test("Router sends bounced stanzas in order when a retry finds the recipient", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   for (const id of ["1", "2", "3"]) fixture.router.accept(stanza(ALICE, BOB, { id }));
@@ -271,7 +271,7 @@ Deno.test("Router sends what bounced, in order, when a retry finds the recipient
   assert.equal(fixture.value("bounce_queue_size"), 0);
 });
 
-Deno.test("Router lets a later stanza wait behind one that bounces, though the cache has learned", () => {
+Deno.test("Router lets a later stanza wait behind one that bounces, though the cache knows a place by then", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
@@ -283,11 +283,11 @@ Deno.test("Router lets a later stanza wait behind one that bounces, though the c
 for (
   const shape of [{ kind: "presence", type: "available" }, { kind: "iq", type: "result" }] as const
 ) {
-  Deno.test(`Router does not let ${shape.kind} of type ${shape.type} overtake what bounces`, async () => {
+  Deno.test(`Router does not let ${shape.kind} of type ${shape.type} overtake stanzas that bounce`, async () => {
     const fixture = new RouterFixture();
     fixture.cache.set(BOB_AT_DESK, "dc1.example.com");
     fixture.router.accept(stanza(ALICE, BOB_AT_DESK, { id: "1" }));
-    assert.equal(fixture.router.bouncing, 1, "nobody here answers to the address yet");
+    assert.equal(fixture.router.bouncing, 1, "the address has no session here yet");
     fixture.cache.set(BOB_AT_DESK, "dc1.example.com");
     fixture.router.accept(stanza(ALICE, BOB_AT_DESK, { ...shape, id: "2" }));
     assert.equal(fixture.router.bouncing, 2);
@@ -302,7 +302,7 @@ for (
   });
 }
 
-Deno.test("Router answers service-unavailable after the last retry, each twice as late", async () => {
+Deno.test("Router answers service-unavailable after the last retry, each after twice the delay", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -323,7 +323,7 @@ Deno.test("Router answers service-unavailable after the last retry, each twice a
   assert.equal(fixture.clock.pendingTimers, 0);
 });
 
-Deno.test("Router sends what waits for a recipient as soon as the recipient is heard from", () => {
+Deno.test("Router sends stanzas held for a recipient as soon as the recipient writes", () => {
   const fixture = new RouterFixture();
   fixture.cache.set("bob@example.com/x", null);
   fixture.router.accept(stanza(ALICE, "bob@example.com/x", { id: "1" }));
@@ -350,7 +350,7 @@ Deno.test("Router learns a sender's DC from traffic, but not from errors or unav
   ]);
 });
 
-Deno.test("Router learns nothing of a place that is no datacenter of the mesh", () => {
+Deno.test("Router learns no place that is no datacenter of the mesh", () => {
   const fixture = new RouterFixture();
   fixture.local.set("dc1.example.com", "delivered");
   for (const origin of ["nowhere.example.net", "dc1.example.com"]) {
@@ -368,7 +368,7 @@ Deno.test("Router with bounce false answers at once", () => {
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
-Deno.test("Router answers resource-constraint for one stanza past a sender's share of the bounce", async () => {
+Deno.test("Router answers resource-constraint one stanza past a sender's share of the bounce", async () => {
   const fixture = new RouterFixture({ bounce: { maxItems: 10 } });
   fixture.cache.set(BOB, null);
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -380,7 +380,7 @@ Deno.test("Router answers resource-constraint for one stanza past a sender's sha
   await fixture.router.drain();
 });
 
-Deno.test("Router.drain() hands what bounces on to another node, and what would bounce later", async () => {
+Deno.test("Router.drain() hands bouncing stanzas on to another node, and those that would bounce later", async () => {
   const fixture = new RouterFixture();
   const { router } = fixture;
   const nobody = "nobody@example.com/x";
@@ -392,12 +392,12 @@ Deno.test("Router.drain() hands what bounces on to another node, and what would 
   router.accept(stanza("alice@example.com/a", nobody, { id: "3" }));
   await router.drain();
   assert.deepEqual(fixture.handedOn, ["1", "2", "3"]);
-  assert.deepEqual(fixture.delivered, [], "nobody is told anything");
+  assert.deepEqual(fixture.delivered, [], "no error is sent");
   const spent = fromLink(stanza("bob@example.com/b", nobody, { id: "4" }), { ttl: 1 });
   fixture.local.set("bob@example.com/b", "delivered");
   router.received(spent);
   await router.drain();
-  assert.equal(fixture.handedOn.length, 3, "it has been handed on too often");
+  assert.equal(fixture.handedOn.length, 3, "it was handed on too often");
   fixture.close();
 });
 
@@ -436,7 +436,7 @@ Deno.test("Router.drain() leaves what came over a link to the node before it", a
   fixture.close();
 });
 
-Deno.test("Router.drain() leaves what follows something it left, though it could be brought on by now", async () => {
+Deno.test("Router.drain() leaves open a stanza behind one that it left open, though its place is known by then", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   const link = new FakeLink();
@@ -454,7 +454,7 @@ Deno.test("Router.drain() leaves what follows something it left, though it could
   fixture.close();
 });
 
-Deno.test("Router.drain() answers the senders of what bounces", async () => {
+Deno.test("Router.drain() answers the senders of bouncing stanzas", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -466,7 +466,7 @@ Deno.test("Router.drain() answers the senders of what bounces", async () => {
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
 });
 
-Deno.test("Router drops what a client sends again and what was delivered, and settles it", () => {
+Deno.test("Router drops and settles a resent stanza that was delivered", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -478,10 +478,10 @@ Deno.test("Router drops what a client sends again and what was delivered, and se
   again("2");
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
   assert.deepEqual(settled, [7, 7]);
-  // who says the same again in so many words, and means it, is not doubted
+  // the same text, not marked as resent, is delivered
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "1"]);
-  // what was taken back has not been delivered
+  // a stanza that was taken back counts as not delivered
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.reroute(fromLink(stanza(ALICE, BOB, { id: "1" })));
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
@@ -491,7 +491,7 @@ Deno.test("Router drops what a client sends again and what was delivered, and se
   fixture.close();
 });
 
-Deno.test("Router drops what comes late by the node that died, behind what its client sent again", () => {
+Deno.test("Router drops a stanza that arrives late from a dead node, after its client sent it again", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -503,7 +503,7 @@ Deno.test("Router drops what comes late by the node that died, behind what its c
   fixture.close();
 });
 
-Deno.test("Router has every question to the server answered, whoever asked it before", () => {
+Deno.test("Router has every request to the server answered, even a resent one", () => {
   const fixture = new RouterFixture();
   const questions = [
     [ALICE, "alice@example.com"],
@@ -525,7 +525,7 @@ Deno.test("Router has every question to the server answered, whoever asked it be
   fixture.close();
 });
 
-Deno.test("Router does not send again after somebody who has moved what was delivered here", () => {
+Deno.test("Router does not forward a resent stanza that was delivered here before its recipient moved", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -546,7 +546,7 @@ Deno.test("Router marks the errors it answers with, and counts those that find n
   const error = fixture.sent[0]!.envelope;
   assert.ok(error.isOwed);
   assert.ok(!message.isOwed);
-  assert.deepEqual(link.settled, [], "the error stands for the message");
+  assert.deepEqual(link.settled, [], "the error has the message's duty");
   const lost = async () =>
     /dropped_total\{reason="owed"\} (\d+)/.exec(await fixture.metrics.prometheus())?.[1];
   fixture.router.returned(error, "full");
@@ -556,11 +556,11 @@ Deno.test("Router marks the errors it answers with, and counts those that find n
   fixture.router.accept(stanza(ALICE, BOB));
   assert.equal(await lost(), "2");
   fixture.router.received(fromLink(stanza(BOB, ALICE, { type: "error" })));
-  assert.equal(await lost(), "2", "what a client says in an error is owed to nobody");
+  assert.equal(await lost(), "2", "an error from a client is not owed");
   fixture.close();
 });
 
-Deno.test("Router marks what nobody sends again, and does not compare with it", () => {
+Deno.test("Router marks stanzas that are sent once, and compares no text with them", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
@@ -580,7 +580,7 @@ Deno.test("Router marks what nobody sends again, and does not compare with it", 
   fixture.close();
 });
 
-Deno.test("Router settles a stanza once: when delivered, dropped, or when its error is", () => {
+Deno.test("Router settles a stanza once: when it is delivered or dropped, or its error is", () => {
   const fixture = new RouterFixture({ bounce: false });
   const settled: number[] = [];
   const settler = { settle: (number: number) => void settled.push(number) };
@@ -610,7 +610,7 @@ Deno.test("Router leaves a forwarded stanza to be settled by its lane", () => {
   assert.deepEqual(settled, [9]);
 });
 
-Deno.test("Router routes again what a lane returned, the hop given back", () => {
+Deno.test("Router routes a stanza again that a lane returned, and gives the hop back", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.accept(stanza(ALICE, BOB));
@@ -620,7 +620,7 @@ Deno.test("Router routes again what a lane returned, the hop given back", () => 
   assert.equal(fixture.sent[1]!.envelope.ttl, 3);
 });
 
-Deno.test("Router looks up anew who was where nobody listens any more", async () => {
+Deno.test("Router looks a recipient up anew when the peer that had it is gone", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.accept(stanza(ALICE, BOB));
@@ -649,7 +649,7 @@ for (
   });
 }
 
-Deno.test("Router delivers once what has come back from another datacenter, and from the lane that led there", async () => {
+Deno.test("Router delivers a stanza once that came back from another datacenter and from its lane", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.accept(stanza(ALICE, BOB));
@@ -667,7 +667,7 @@ Deno.test("Router delivers once what has come back from another datacenter, and 
   assert.equal(fixture.delivered.length, 1);
 });
 
-Deno.test("Router sends nothing after somebody who has moved that was delivered here before", () => {
+Deno.test("Router does not forward a repeat that was delivered here before its recipient moved", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -685,7 +685,7 @@ Deno.test("Router sends nothing after somebody who has moved that was delivered 
   assert.deepEqual(fixture.sentTo("dc3.example.com"), ["6"]);
 });
 
-Deno.test("Router hands to another node what cannot leave any more, and does not answer it", () => {
+Deno.test("Router hands a stanza that cannot leave any more to another node, without an error", () => {
   const fixture = new RouterFixture();
   fixture.handedOn = [];
   fixture.cache.set(BOB, "dc2.example.com");
@@ -696,7 +696,7 @@ Deno.test("Router hands to another node what cannot leave any more, and does not
   assert.deepEqual([fixture.handedOn, errorsTo(fixture)], [["1", "2"], []]);
   fixture.sent[0]!.envelope.ttl = 1;
   fixture.router.returned(fixture.sent[0]!.envelope, "leaving");
-  assert.deepEqual(errorsTo(fixture), ["service-unavailable"], "it has been far enough");
+  assert.deepEqual(errorsTo(fixture), ["service-unavailable"], "it is out of hops");
 });
 
 Deno.test("Router delivers a stanza that came over two lanes once", async () => {
@@ -710,7 +710,7 @@ Deno.test("Router delivers a stanza that came over two lanes once", async () => 
   assert.match(await fixture.metrics.prometheus(), /dropped_total\{reason="repeat"\} 1/);
 });
 
-Deno.test("Router answers what the local side refuses, and drops what it ignores", () => {
+Deno.test("Router answers stanzas that the local side refuses, and drops those it ignores", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "not-allowed");
@@ -746,7 +746,7 @@ for (const bound of [{ maxQueued: 1 }, { maxQueuedBytes: 2 * ONE_WAITING - 1 }])
   });
 }
 
-Deno.test("Router.reroute() brings what was delivered here, however old, to where the user is now", () => {
+Deno.test("Router.reroute() routes a delivered stanza, however old, to where the user is now", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
@@ -757,7 +757,7 @@ Deno.test("Router.reroute() brings what was delivered here, however old, to wher
   }
   const delivered = fixture.delivered.length;
   fixture.router.reroute(old);
-  assert.equal(fixture.delivered.length, delivered + 1, "it was taken for a repeat");
+  assert.equal(fixture.delivered.length, delivered + 1, "it must not count as a repeat");
   fixture.cache.set(BOB, "dc3.example.com");
   fixture.router.reroute(old);
   assert.deepEqual(fixture.sentTo("dc3.example.com"), ["old"]);
@@ -771,7 +771,7 @@ Deno.test("Router.reroute() brings what was delivered here, however old, to wher
   ]);
 });
 
-Deno.test("Router marks what a session may have had that ended without acknowledging it", () => {
+Deno.test("Router marks stanzas that a session may have had that ended without acknowledging them", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc3.example.com");
   fixture.router.reroute(fromLink(stanza(ALICE, BOB, { id: "kept" })));
@@ -785,7 +785,7 @@ Deno.test("Router marks what a session may have had that ended without acknowled
   fixture.close();
 });
 
-Deno.test("Router.giveUp() tells the sender, and drops what is answered by nothing", async () => {
+Deno.test("Router.giveUp() answers the sender, and drops stanzas that get no answer", async () => {
   const fixture = new RouterFixture();
   const link = new FakeLink();
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -799,7 +799,7 @@ Deno.test("Router.giveUp() tells the sender, and drops what is answered by nothi
   assert.deepEqual(link.settled.sort(), [0, 1, 2]);
 });
 
-Deno.test("Router.reroute() drops and settles what is of no use later, and answers what finds nobody", async () => {
+Deno.test("Router.reroute() drops and settles stanzas of no use later, and answers those without a recipient", async () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
@@ -817,7 +817,7 @@ Deno.test("Router.reroute() drops and settles what is of no use later, and answe
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
-Deno.test("Router keeps what a component says for one occupant before what it says for another", async () => {
+Deno.test("Router keeps a component's stanzas for two occupants in order", async () => {
   const fixture = new RouterFixture();
   fixture.table.set("bob@example.com", "dc2.example.com");
   fixture.cache.set("carol@example.com", "dc2.example.com");
@@ -828,7 +828,7 @@ Deno.test("Router keeps what a component says for one occupant before what it sa
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1", "2"]);
 });
 
-Deno.test("Router slows down who sends on while a lookup holds back what was sent before", async () => {
+Deno.test("Router slows a sender down that writes on while a lookup holds its stanzas back", async () => {
   const fixture = new RouterFixture();
   const gate = Promise.withResolvers<void>();
   fixture.gate = gate.promise;
@@ -860,7 +860,7 @@ Deno.test("Router answers every stanza for which its sender has no room to wait"
   assert.deepEqual(errorsTo(fixture), Array(3).fill("resource-constraint"));
 });
 
-Deno.test("Router sends what a lane returned before what waits for a lookup", async () => {
+Deno.test("Router sends a returned stanza before those that wait for a lookup", async () => {
   const fixture = new RouterFixture();
   const gate = Promise.withResolvers<void>();
   fixture.cache.set(BOB, "dc2.example.com");
@@ -878,7 +878,7 @@ Deno.test("Router sends what a lane returned before what waits for a lookup", as
   fixture.close();
 });
 
-Deno.test("Router has who looks up too much wait, in order, and nobody else", async () => {
+Deno.test("Router delays only the sender that causes too many lookups, and keeps its order", async () => {
   const fixture = new RouterFixture({ lookupRates: { perAccount: { perSec: 10, burst: 2 } } });
   const to = ["1", "2", "3", "4"].map((name) => `${name}@example.com`);
   for (const each of [...to, BOB]) fixture.table.set(each, "dc2.example.com");
@@ -938,7 +938,7 @@ Deno.test("Router looks up for the errors it answers with, whatever those have l
   fixture.close();
 });
 
-Deno.test("Router takes what a sender it knows writes for no news of where that is", async () => {
+Deno.test("Router takes a stanza from a known sender for no news of its place", async () => {
   const fixture = new RouterFixture();
   fixture.local.set("dc1.example.com", "delivered");
   fixture.cache.set("bob@example.com/gone", null);
@@ -954,7 +954,7 @@ Deno.test("Router takes what a sender it knows writes for no news of where that 
   fixture.close();
 });
 
-Deno.test("Router sends what waits at an address where another node has decided that it is", () => {
+Deno.test("Router delivers stanzas held for an address once another node hands one over for it", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));

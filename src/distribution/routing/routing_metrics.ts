@@ -3,9 +3,9 @@ import type { Counter, Gauge, Histogram, Metrics } from "../../observe/mod.ts";
 const CLASSIC = "global.mod_global_distrib.";
 
 /**
- * Why a stanza ended neither delivered nor answered; each is counted under its own label. `owed`: an
- * error by which this datacenter or another answers, for which there was no room even in what is kept
- * for such; what it answers is lost.
+ * Reason why a stanza ended neither delivered nor answered, counted under its own label. `owed` is
+ * an error by which a node answers, here or elsewhere, for which even its reserved room was full:
+ * the sender of the stanza that it answers hears nothing.
  */
 export type DropReason =
   | "no-route"
@@ -28,13 +28,15 @@ const DROP_REASONS: readonly DropReason[] = [
   "owed",
 ];
 
-/** Where a stanza would have had to wait. */
+/** The queue in which a stanza would have had to wait. */
 export type WaitingPlace = "bounce" | "handover" | "lookup";
 
-/** Which lookups had to wait: the first of a stanza, a retry, or one after a recipient was revealed. */
+/**
+ * The lookup that had to wait: a stanza's first, a retry, or one after a recipient was revealed.
+ */
 export type DelayedLookup = "first" | "retry" | "reveal";
 
-/** What routing counts; bound once. */
+/** Metrics of routing; bound once. */
 export interface RoutingMetrics {
   readonly deliveredWithTtl: Histogram;
   readonly stopTtlZero: Counter;
@@ -49,7 +51,7 @@ export interface RoutingMetrics {
   readonly lookupsDelayed: Readonly<Record<DelayedLookup, Counter>>;
 }
 
-/** Declares what routing counts. */
+/** Declares the metrics of routing. */
 export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
   const dropped = (reason: DropReason): Counter =>
     metrics.counter({
@@ -61,7 +63,7 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
   const noRoom = (queue: WaitingPlace): Counter =>
     metrics.counter({
       name: "causeway_stanzas_without_room_total",
-      help: "Stanzas refused because too many waited already, by what they would have waited for",
+      help: "Stanzas refused because too many waited already, by the queue that was full",
       labels: { queue },
     });
   const lookupsDelayed = (cause: DelayedLookup): Counter =>
@@ -83,7 +85,7 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
     }),
     bounceQueueSize: metrics.gauge({
       name: "mod_global_distrib_bounce_queue_size",
-      help: "Stanzas held because nobody knows where their recipient is",
+      help: "Stanzas held because their recipient has no known place",
       classicName: `${CLASSIC}bounce_queue_size`,
     }),
     bounceQueueBytes: metrics.gauge({
@@ -92,11 +94,11 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
     }),
     bounceHeld: metrics.counter({
       name: "causeway_bounce_held_total",
-      help: "Stanzas that had to be held at least once",
+      help: "Stanzas that were held at least once",
     }),
     incomingQueueTimeUs: metrics.histogramUs({
       name: "mod_global_distrib_incoming_queue_time_seconds",
-      help: "How long a stanza from a link waited for its sender's worker",
+      help: "Time for which a stanza from a link waited for its sender's worker",
       classicName: `${CLASSIC}incoming.queue_time[us]`,
     }),
     errorsSent: metrics.counter({
@@ -105,7 +107,8 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
     }),
     leftOpen: metrics.counter({
       name: "causeway_stanzas_left_open_total",
-      help: "Stanzas that this node, stopping, left to the one before it to be routed anew",
+      help:
+        "Stanzas that this node left open when it stopped, for the node before it to route anew",
     }),
     dropped: Object.fromEntries(
       DROP_REASONS.map((reason) => [reason, dropped(reason)]),

@@ -1,21 +1,21 @@
 import type { FairShares, Holders } from "../../base/mod.ts";
 
 /**
- * Items of one sender at which it is slowed down: more than a client has in flight, and few enough
+ * Queued items at which a sender is slowed down: more than a client has in flight, and few enough
  * that what was read ahead from all clients stays small.
  */
 const LONG_QUEUE = 256;
 
-/** The rest of an item's work, once what it waited for is there. */
+/** The rest of an item's work, once its lookup is done. */
 export type Finish = () => void;
 
-/** What is asked of the items; each answer about one item is the same each time. */
+/** Callbacks about items; each must give the same answer about one item every time. */
 export interface WorkerRules<T> {
   /** The bound that an item counts for while it waits behind others of its sender. */
   sharesOf(item: T): FairShares;
-  /** The bound that an item counts for while it is itself looked up. */
+  /** The bound that an item counts for during its own lookup. */
   readonly lookedUp: FairShares;
-  /** Whose shares of these bounds it counts for. */
+  /** Holders of the item's shares of these bounds. */
   holdersOf(item: T): Holders;
   /** Bytes that count for an item. */
   bytesOf(item: T): number;
@@ -23,19 +23,19 @@ export interface WorkerRules<T> {
   isOlder(item: T, other: T): boolean;
 }
 
-/** Where an item stands in its sender's order. */
+/** The place of an item in its sender's order. */
 export interface Standing {
-  /** It comes back from where it had been sent: it goes before all that has not been sent. */
+  /** True for a returned item: it goes before all that have not been sent. */
   readonly isReturned?: boolean;
 }
 
 /**
  * Serial queues keyed by sender (RFC 6120 §10.1) that exist only while they have work.
  *
- * The caller handles an item at once when its sender is not busy. Only when that handling has to wait
- * (a lookup in Redis) does a queue come to be, which holds the sender's later items back until it is
- * done. What a lane gives back meanwhile is older than all of it, the item that waits included, and is
- * done first; what was given back before, by its age.
+ * The caller handles an item at once when its sender is not busy. Only if that has to wait (for a
+ * lookup in Redis) does a queue begin, which holds the sender's later items back until it is done.
+ * Items that a lane returns meanwhile are older than all of those, the waiting one included, and
+ * are done first. Several returned items are done by age.
  */
 export class SenderWorkers<T> {
   readonly #handle: (item: T) => Promise<Finish> | undefined;
@@ -47,9 +47,11 @@ export class SenderWorkers<T> {
   #queuedBytes = 0;
 
   /**
-   * @param handle does the work; when it has to wait it returns a promise, which must not reject, of
+   * @param handle does the work; when it has to wait it returns a promise, which must not reject,
+   * of
    *   what is left to do then
-   * @param pressure told with an item of a sender when that sender's queue has grown long, and with the
+   * @param pressure called with an item of a sender when that sender's queue has grown long, and
+   * with the
    *   same item once the queue is gone
    */
   constructor(
@@ -67,12 +69,12 @@ export class SenderWorkers<T> {
     return this.#queued;
   }
 
-  /** Bytes of them. */
+  /** Bytes of the items that wait. */
   get queuedBytes(): number {
     return this.#queuedBytes;
   }
 
-  /** Senders whose work is waiting. */
+  /** Senders with waiting work. */
   get active(): number {
     return this.#queues.size;
   }
@@ -83,8 +85,8 @@ export class SenderWorkers<T> {
   }
 
   /**
-   * Puts `item` behind everything of its sender, who must be busy, or where it stands; false when a
-   * bound or a share of it is reached and it was not taken.
+   * Puts `item` behind everything of its sender, who must be busy, or among the returned items by
+   * age. False when a bound or a share of it is reached and the item was not taken.
    */
   enqueue(sender: string, item: T, { isReturned = false }: Standing = {}): boolean {
     const queue = this.#queues.get(sender);
@@ -109,8 +111,8 @@ export class SenderWorkers<T> {
   }
 
   /**
-   * Makes the sender busy until `first`, the rest of the work on `item`, and what is enqueued meanwhile is
-   * done; false when there is no room for `item`, of which nothing more is done then.
+   * Makes the sender busy until `first`, the rest of the work on `item`, and all items enqueued
+   * meanwhile are done. False when there is no room for `item`, which is then not handled further.
    */
   begin(
     sender: string,
@@ -140,10 +142,11 @@ export class SenderWorkers<T> {
     { item, isReturned, first }: Omit<Ready<T>, "finish"> & { readonly first: Promise<Finish> },
   ): Promise<void> {
     const { items } = queue;
-    // The oldest last: what comes back while one is looked up goes before it.
+    // The oldest last: an item that is returned during a lookup goes before the one looked up.
     const ready: Ready<T>[] = [{ item, isReturned, finish: await first }];
     let next = 0;
-    // Whatever is awaited, more may have come behind or before: it ends only when there is nothing.
+    // During each await more items may have come behind or before: the loop ends when there are
+    // none.
     for (;;) {
       const oldest = ready.at(-1);
       const before = this.#takeReturned(queue, oldest);
@@ -163,7 +166,7 @@ export class SenderWorkers<T> {
         const item = items[next++]!;
         const pending = this.#handleNext(item);
         if (next === 1024) {
-          // What was handled must not pile up behind a sender who never pauses.
+          // Handled items must not pile up in the array of a sender who never pauses.
           items.splice(0, next);
           next = 0;
         }
@@ -188,7 +191,7 @@ export class SenderWorkers<T> {
     this.#rules.lookedUp.hold(this.#rules.holdersOf(item), this.#rules.bytesOf(item));
   }
 
-  /** Mostly at the end: a lane gives back in order. */
+  /** Inserts a returned item by age, mostly at the end: a lane returns items in order. */
   #insert(item: T, { returned, nextReturned }: Queue<T>): void {
     const isBehind = (at: number) => !this.#rules.isOlder(item, returned[at]!);
     let [low, high] = [nextReturned, returned.length];
@@ -201,7 +204,7 @@ export class SenderWorkers<T> {
     returned.splice(low, 0, item);
   }
 
-  /** The first that has come back, where nothing older is ready. */
+  /** Takes the first returned item, unless an older one is ready. */
   #takeReturned(queue: Queue<T>, oldest: Ready<T> | undefined): T | undefined {
     const { returned } = queue;
     if (queue.nextReturned === returned.length) return undefined;
@@ -217,10 +220,10 @@ export class SenderWorkers<T> {
 
 interface Queue<T> {
   readonly items: T[];
-  /** Before all of those; from `nextReturned` on, the oldest first. */
+  /** Returned items, before all in `items`; from `nextReturned` on, the oldest first. */
   readonly returned: T[];
   nextReturned: number;
-  /** The item at which the sender was found to be too fast. */
+  /** The item at which the queue became long. */
   heldBy: T | undefined;
 }
 

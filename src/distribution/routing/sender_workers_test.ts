@@ -3,7 +3,7 @@ import { FairShares } from "../../base/mod.ts";
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish, WorkerRules } from "./sender_workers.ts";
 
-/** So many items, of one byte each, whoever sent them; the lower is older. */
+/** Rules for up to `maxItems` items of one byte each, from any sender; the lower is older. */
 function upTo(maxItems: number, maxBytes = Infinity): WorkerRules<number | string> {
   const shares = new FairShares({ maxItems, maxBytes });
   return {
@@ -54,7 +54,7 @@ Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
   await workers.idle();
 });
 
-Deno.test("SenderWorkers.enqueue() takes bytes up to the bound that an item counts for", async () => {
+Deno.test("SenderWorkers.enqueue() takes items up to the bound in bytes that they count for", async () => {
   const answers = new FairShares({ maxBytes: 6 });
   const stanzas = new FairShares({ maxBytes: 6 });
   const workers = new SenderWorkers<number>(() => undefined, {
@@ -73,7 +73,7 @@ Deno.test("SenderWorkers.enqueue() takes bytes up to the bound that an item coun
   assert.deepEqual([stanzas.bytes, answers.bytes], [0, 0]);
 });
 
-Deno.test("SenderWorkers lets a sender who fills its share take no room from another", async () => {
+Deno.test("SenderWorkers takes no room from others when one sender fills its share", async () => {
   const shares = new FairShares({ maxItems: 100 });
   const workers = new SenderWorkers<string>(() => undefined, {
     ...upTo(100),
@@ -91,7 +91,7 @@ Deno.test("SenderWorkers lets a sender who fills its share take no room from ano
   assert.equal(shares.items, 0);
 });
 
-Deno.test("SenderWorkers counts what is being looked up, and begins nothing past that bound", async () => {
+Deno.test("SenderWorkers counts items in a lookup, and begins none past their bound", async () => {
   const lookedUp = new FairShares({ maxItems: 2 });
   const test = new Gated({ lookedUp });
   const { workers, done } = test;
@@ -102,7 +102,7 @@ Deno.test("SenderWorkers counts what is being looked up, and begins nothing past
   workers.enqueue("a", "Newer");
   assert.equal(lookedUp.items, 2);
   await test.open("New");
-  assert.equal(lookedUp.items, 2); // "Newer" is looked up now
+  assert.equal(lookedUp.items, 2); // "Newer" is in its lookup now
   await test.open("Newer");
   await test.open("Other");
   await workers.idle();
@@ -124,7 +124,7 @@ Deno.test("SenderWorkers takes items enqueued while it works, past its compactio
   assert.deepEqual(done, expected);
 });
 
-Deno.test("SenderWorkers tells of a long queue once, and again when it is gone", async () => {
+Deno.test("SenderWorkers reports a long queue once, and again when it is gone", async () => {
   const told: string[] = [];
   const workers = new SenderWorkers<number>(
     () => undefined,
@@ -142,12 +142,12 @@ Deno.test("SenderWorkers tells of a long queue once, and again when it is gone",
   assert.deepEqual(told, ["256 true", "256 false"]);
 });
 
-Deno.test("SenderWorkers.enqueue() for an idle sender is a bug in the caller", () => {
+Deno.test("SenderWorkers.enqueue() throws for an idle sender", () => {
   const workers = new SenderWorkers<number>(() => undefined, upTo(1));
   assert.throws(() => workers.enqueue("a", 1), RangeError);
 });
 
-/** A worker whose items are done when their gates open. */
+/** A worker whose items finish when their gates open. */
 class Gated {
   readonly done: string[] = [];
   readonly gates = new Map<string, PromiseWithResolvers<void>>();
@@ -178,7 +178,7 @@ class Gated {
   }
 }
 
-Deno.test("SenderWorkers does what was returned before the item that waits, in its own order", async () => {
+Deno.test("SenderWorkers does returned items before the item that waits, in their own order", async () => {
   const test = new Gated();
   const { workers, done } = test;
   workers.begin("a", "New", test.handle("New")!);
@@ -193,7 +193,7 @@ Deno.test("SenderWorkers does what was returned before the item that waits, in i
   assert.equal(workers.queued, 0);
 });
 
-Deno.test("SenderWorkers keeps what is returned in order when the first of it has to wait", async () => {
+Deno.test("SenderWorkers keeps returned items in order when the first of them has to wait", async () => {
   const test = new Gated();
   const { workers, done } = test;
   workers.begin("a", "Old1", test.handle("Old1")!, { isReturned: true });
@@ -207,7 +207,7 @@ Deno.test("SenderWorkers keeps what is returned in order when the first of it ha
   assert.deepEqual(done, ["Old1", "old2", "old3", "New"]);
 });
 
-Deno.test("SenderWorkers loses nothing that is returned at whatever moment", async () => {
+Deno.test("SenderWorkers loses no item, whenever it is returned", async () => {
   for (let turns = 0; turns < 12; turns++) {
     const test = new Gated();
     const { workers, done } = test;
@@ -225,7 +225,7 @@ Deno.test("SenderWorkers loses nothing that is returned at whatever moment", asy
   }
 });
 
-Deno.test("SenderWorkers does what comes back a second time by its age, also before what was looked up", async () => {
+Deno.test("SenderWorkers does an item returned a second time by its age, even before one whose lookup is done", async () => {
   const test = new Gated();
   const { workers, done } = test;
   workers.begin("a", "Old2", test.handle("Old2")!, { isReturned: true });
@@ -239,7 +239,7 @@ Deno.test("SenderWorkers does what comes back a second time by its age, also bef
   assert.equal(workers.queued, 0);
 });
 
-Deno.test("SenderWorkers does a long queue of what came back in pieces in order", async () => {
+Deno.test("SenderWorkers does a long queue of items returned in batches in order", async () => {
   const done: number[] = [];
   const workers = new SenderWorkers<number>((item) => void done.push(item), {
     ...upTo(10_000),
