@@ -9,7 +9,7 @@ export function numbers(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => from + i);
 }
 
-/** `close` looks at its clock now and then. */
+/** Closes the node, moving the clock at which `close` looks now and then. */
 export async function close(node: TestNode, clock: ManualClock): Promise<void> {
   let isClosed = false;
   const closing = node.links.close().then(() => {
@@ -22,7 +22,7 @@ export async function close(node: TestNode, clock: ManualClock): Promise<void> {
   await closing;
 }
 
-/** Sends in small batches, so that there are turns in between for things to happen in. */
+/** Sends in small batches, so that events can happen in the turns between them. */
 export async function sendPaced(node: TestNode, from: number, to: number, settler: TestSettler) {
   for (let i = from; i <= to; i++) {
     node.links.send(DC2, testEnvelope(i, { settler }));

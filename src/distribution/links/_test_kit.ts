@@ -27,7 +27,7 @@ import type { EndpointAddress, LinkHandlers, ReturnReason } from "./ports.ts";
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
 
-/** Certificates for one test, in a directory of their own that goes with it. */
+/** Certificates for one test, in a directory of their own that is removed with it. */
 export class TestAuthority implements Disposable {
   readonly #directory: string;
   readonly #keys: CryptoKeyPair;
@@ -58,7 +58,7 @@ export class TestAuthority implements Disposable {
     return `${this.#directory}/ca.pem`;
   }
 
-  /** Files of a certificate that names `names`: DNS names, or what else may stand there. */
+  /** Issues a certificate with `names`: DNS names, or other kinds of subject names. */
   async issue(
     ...names: (string | JsonGeneralName)[]
   ): Promise<{ certfile: string; keyfile: string }> {
@@ -108,7 +108,10 @@ export class TestMetrics implements Metrics {
     return cell;
   }
 
-  /** `name` without its prefix, then the value of its label, as in `outgoing_messages_total dc2`. */
+  /**
+   * Value of `name` without its prefix, then its label's value, as in `outgoing_messages_total
+   * dc2`.
+   */
   value(name: string): number {
     return this.#values.get(`mod_global_distrib_${name}`)?.value ?? 0;
   }
@@ -161,7 +164,7 @@ export class TestMetrics implements Metrics {
     return this.histogramUs(declaration);
   }
 
-  /** Names of what is shown now of that label, without their prefix. */
+  /** Names of the metrics that have that label, without their prefix. */
   shownOf(label: string): readonly string[] {
     return [...this.#values.keys()].filter((key) => key.endsWith(` ${label}`));
   }
@@ -171,7 +174,7 @@ export class TestMetrics implements Metrics {
   }
 }
 
-/** A settler that remembers what was settled. */
+/** A settler that records settled numbers. */
 export class TestSettler implements Settler {
   readonly settled: number[] = [];
 
@@ -186,7 +189,7 @@ export class TestSettler implements Settler {
   }
 }
 
-/** Stanza number `sequence` of `from`, which carries it in its body too. */
+/** Makes stanza number `sequence` of `from`, which carries the number in its body too. */
 export function testEnvelope(
   sequence: number,
   options: {
@@ -220,7 +223,7 @@ export function testEnvelope(
   );
 }
 
-/** One node's links, and what its router would have seen. */
+/** One node's links, with a record of its router's calls. */
 export class TestNode {
   readonly host: string;
   readonly process = randomIncarnation();
@@ -230,13 +233,13 @@ export class TestNode {
   readonly received: Envelope[] = [];
   readonly returned: { sequence: number; reason: ReturnReason; mayBeRepeat: boolean }[] = [];
   readonly pressure: [string, boolean][] = [];
-  /** Endpoints that the session table would name, by host. */
+  /** Endpoints in the session table, by host. */
   readonly endpoints = new Map<string, readonly EndpointAddress[]>();
-  /** Settles what is received, when told to by the test. */
+  /** True to settle each stanza as it is received; otherwise the test settles. */
   settlesAtOnce = true;
-  /** What HELLO tells. */
+  /** Datacenter id in HELLO. */
   datacenterId: string;
-  /** How often a peer took its datacenter for another. */
+  /** Number of times that a peer took its datacenter for another. */
   doubts = 0;
   readonly #waiters: { isMet: () => boolean; resolve: () => void }[] = [];
 
@@ -290,7 +293,7 @@ export class TestNode {
         tickMs: 20,
         reconnectFirstMs: 5,
         reconnectMaxMs: 50,
-        rerouteFirstMs: 600_000, // what waits stays where a test looks for it
+        rerouteFirstMs: 600_000, // waiting stanzas stay where a test expects them
         rehomeAfterMs: 600_000,
         ...config.options,
       },
@@ -305,13 +308,15 @@ export class TestNode {
     return this.received.map((envelope) => envelope.sequence);
   }
 
-  /** Resolves when `isMet` holds; looked at whenever something happens, and every few milliseconds. */
+  /** Resolves when `isMet` holds. It is checked after each event, and every few milliseconds. */
   async until(isMet: () => boolean, what: string, withinMs = 10_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!isMet()) {
       if (performance.now() > deadline) {
         throw new Error(
-          `Gave up waiting until ${what}; log: ${JSON.stringify(this.log.entries.slice(-6))}`,
+          `Cannot wait any longer until ${what}; log: ${
+            JSON.stringify(this.log.entries.slice(-6))
+          }`,
         );
       }
       const { promise, resolve } = Promise.withResolvers<void>();

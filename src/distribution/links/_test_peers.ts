@@ -13,7 +13,7 @@ import {
 } from "../wire/mod.ts";
 import type { EndpointAddress } from "./ports.ts";
 
-/** Bytes between two nodes, to be cut at will. */
+/** A connection between two nodes that the test can cut. */
 export class TestProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -36,12 +36,12 @@ export class TestProxy {
     return { host: "127.0.0.1", port: (this.#server.address() as AddressInfo).port };
   }
 
-  /** Connections that pass through now. */
+  /** Number of connections that pass through now. */
   get count(): number {
     return this.#sockets.size / 2;
   }
 
-  /** Where new connections go. */
+  /** Sets the target of new connections. */
   retarget(target: EndpointAddress): void {
     this.#target = target;
   }
@@ -85,13 +85,13 @@ export class TestProxy {
   }
 }
 
-/** The other end of a link, played by hand: sends what it is told and notes what comes. */
+/** The other end of a link, played by hand: sends frames as asked and notes those that come. */
 export class RawPeer {
   readonly #connection: Connection;
   /** Type bytes of the frames that came, in order. */
   readonly types: number[] = [];
   goodbye: Goodbye | undefined;
-  /** Answers the peer's HELLO, when the test plays the accepting side. */
+  /** Called with the peer's HELLO, when the test plays the accepting side. */
   greeted: ((hello: Hello) => void) | undefined;
   readonly ended: Promise<void>;
 
@@ -122,7 +122,7 @@ export class RawPeer {
   }
 }
 
-/** Accepts links and plays each by hand. */
+/** Accepts links that the test plays by hand. */
 export async function rawListener(
   tls: TlsContextHolder | undefined,
   accepted: (peer: RawPeer) => void,
@@ -134,7 +134,7 @@ export async function rawListener(
   }, { accepted: (connection) => accepted(new RawPeer(connection)) });
 }
 
-/** A HELLO from a node of dc2, changed as told. */
+/** Makes a HELLO from a node of dc2, with `changes`. */
 export function testHello(changes: Partial<Hello> = {}): Uint8Array {
   return helloFrame({
     ...OUR_VERSIONS,

@@ -11,7 +11,7 @@ const DC1 = "dc1.example.com";
 const N1 = `node1@${DC1}`;
 const N2 = `node2@${DC1}`;
 
-/** Links between the nodes of dc1. */
+/** Makes the links of one node of dc1. */
 function node(
   nodeName: string,
   tls: TlsContextHolder | undefined,
@@ -50,12 +50,16 @@ Deno.test("LinkLayer within a datacenter carries stanzas between its nodes, of a
   for (const i of numbers(100)) one.links.send(N2, testEnvelope(i, { settler }));
   two.links.send(N1, testEnvelope(1, { from: "robot.elsewhere.example", origin: "dc9.example" }));
   await one.until(() => settler.settled.length === 100, "all are settled");
-  await one.until(() => one.received.length === 1, "the other one is there");
+  await one.until(() => one.received.length === 1, "the other stanza is there");
   assert.deepEqual(two.sequences, numbers(100));
   const [host] = one.links.snapshot().hosts;
   assert.deepEqual([host!.host, host!.openLinks], [N2, 1]);
   assert.equal(one.links.snapshot().incoming[0]!.node, N2);
-  assert.equal(one.metrics.value(`outgoing_messages_total ${N2}`), 0, "no figure of the mesh");
+  assert.equal(
+    one.metrics.value(`outgoing_messages_total ${N2}`),
+    0,
+    "the mesh metrics count nothing",
+  );
 });
 
 Deno.test("LinkLayer within a datacenter links back to a node that has linked to it", async () => {
@@ -73,7 +77,7 @@ Deno.test("LinkLayer within a datacenter links back to a node that has linked to
   await two.until(() => two.links.snapshot().hosts[0]?.openLinks === 1, "it has linked back");
 });
 
-Deno.test("LinkLayer within a datacenter refuses strangers, and nodes that are not who they should be", async () => {
+Deno.test("LinkLayer within a datacenter refuses strangers, and nodes with an unexpected name", async () => {
   using authority = await TestAuthority.create();
   await using one = node(N1, await authority.holder(DC1));
   await one.links.listen();
@@ -98,12 +102,12 @@ Deno.test("LinkLayer within a datacenter refuses strangers, and nodes that are n
   two.links.start();
   await two.until(
     () => two.log.entries.some(({ fields }) => fields?.["reason"] === "identity"),
-    "it notices that this is not the node that it meant",
+    "the dialler notices that it has reached another node",
   );
   assert.equal(two.links.snapshot().hosts[0]!.openLinks, 0);
 });
 
-Deno.test("LinkLayer within a datacenter gives back at once what a node that is gone has not settled", async () => {
+Deno.test("LinkLayer within a datacenter gives back at once the stanzas that an ended node has not settled", async () => {
   using authority = await TestAuthority.create();
   await using one = node(N1, await authority.holder(DC1));
   const two = node(N2, await authority.holder(DC1));
@@ -142,7 +146,7 @@ Deno.test("LinkLayer within a datacenter forgets a node that is not listed and n
   await one.until(() => one.links.snapshot().hosts[0]?.openLinks === 1, "they are linked");
   one.endpoints.clear();
   await one.links.refresh(N2);
-  assert.equal(one.links.snapshot().hosts.length, 1, "a link that is up says more than the list");
+  assert.equal(one.links.snapshot().hosts.length, 1, "an open link counts more than the list");
   await two.links.close();
   one.links.send(N2, testEnvelope(1));
   await one.until(() => one.links.snapshot().hosts.length === 0, "it is forgotten");
@@ -152,7 +156,7 @@ Deno.test("LinkLayer within a datacenter forgets a node that is not listed and n
   assert.equal(one.links.isGone(N2), false);
 });
 
-Deno.test("LinkLayer within a datacenter hands INVALIDATE on to who takes the table's frames", async () => {
+Deno.test("LinkLayer within a datacenter passes INVALIDATE on to the taker of the table's frames", async () => {
   using authority = await TestAuthority.create();
   const heard: string[] = [];
   const links: OpenLink[] = [];
@@ -178,7 +182,7 @@ Deno.test("LinkLayer within a datacenter hands INVALIDATE on to who takes the ta
   assert.deepEqual(heard, [`two accepted ${N1}`, "bob@example.com", "echo.example.com"]);
 });
 
-Deno.test("LinkLayer tells that a peer has left when that goes down, and not when it does so itself", async () => {
+Deno.test("LinkLayer reports that a peer has left when the peer goes down, not when this node does", async () => {
   using authority = await TestAuthority.create();
   const ends: string[] = [];
   let links = 0;
@@ -206,7 +210,7 @@ Deno.test("LinkLayer tells that a peer has left when that goes down, and not whe
   ]);
 });
 
-Deno.test("LinkLayer.reconsider() takes back what waits for a node that is cut off, only then", async () => {
+Deno.test("LinkLayer.reconsider() takes back the stanzas for a node that is cut off", async () => {
   using authority = await TestAuthority.create();
   const options = { rerouteFirstMs: 20 };
   await using one = node(N1, await authority.holder(DC1), { options });
@@ -221,7 +225,7 @@ Deno.test("LinkLayer.reconsider() takes back what waits for a node that is cut o
   proxy.block();
   await one.until(() => one.links.snapshot().hosts[0]!.openLinks === 0, "the link is down");
   const failed = () => one.log.entries.filter(({ event }) => event === "link.unreachable").length;
-  await one.until(() => failed() > 0, "it is looked for in vain");
+  await one.until(() => failed() > 0, "an attempt to connect has failed");
   assert.deepEqual(one.returned, []);
   one.links.send(N2, testEnvelope(3));
   one.links.reconsider(N2);

@@ -4,8 +4,9 @@ import type { LinkShared } from "./link_shared.ts";
 import type { EndpointAddress } from "./ports.ts";
 
 /**
- * Connects to where a peer accepts links; gives up after the time that a HELLO may take. With TLS the
- * peer's certificate is one of our authorities', in whatever name: which it must be, the caller knows.
+ * Connects to a peer's endpoint, within the time that a HELLO may take. With TLS the peer's
+ * certificate comes from one of our authorities, but may carry any name: the caller checks the
+ * name.
  * @throws CausewayError as `dial` of `net/` does
  */
 export function dialPeer(

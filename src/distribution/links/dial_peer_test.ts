@@ -9,7 +9,7 @@ import { resolveLinksOptions } from "./links_options.ts";
 
 const HELLO_MS = 500;
 
-/** Somebody who accepts links on a free port, and one who dials. */
+/** A listener that accepts links on a free port, and a dialler. */
 class Pair implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly port: number;
@@ -39,7 +39,7 @@ class Pair implements AsyncDisposable {
     return dialPeer({ host: "127.0.0.1", port: this.port }, { shared, signal });
   }
 
-  /** Both ends of what has been dialled; ended with the pair. */
+  /** Returns both ends of a dialled connection; they end with the pair. */
   async ends(dialled: Promise<Connection>): Promise<readonly [Connection, Connection]> {
     const ends = await Promise.all([dialled, this.#accepted]);
     this.#open.push(...ends);
@@ -62,10 +62,10 @@ Deno.test("dialPeer() connects without TLS where there is none", async () => {
   await using pair = await Pair.listening(undefined);
   const [near] = await pair.ends(pair.dial());
   assert.equal(near.isEncrypted, false);
-  assert.equal(pair.clock.pendingTimers, 0, "it is not timed any more");
+  assert.equal(pair.clock.pendingTimers, 0, "its timer is cancelled");
 });
 
-Deno.test("dialPeer() shows our certificate, and tells whose the peer's is, be it the wrong host's", async () => {
+Deno.test("dialPeer() shows our certificate, and returns the peer's names even if they are of the wrong host", async () => {
   using authority = await TestAuthority.create();
   const [dc1, dc3] = [
     await authority.holder("dc1.example.com"),
@@ -86,16 +86,16 @@ Deno.test("dialPeer() rejects a peer with a certificate of another authority", a
   await assert.rejects(dialled, { code: "net/tls-untrusted" });
 });
 
-Deno.test("dialPeer() rejects with net/refused where nobody listens", async () => {
+Deno.test("dialPeer() rejects with net/refused when the endpoint refuses", async () => {
   const pair = await Pair.listening(undefined);
   await pair[Symbol.asyncDispose]();
   await assert.rejects(pair.dial(), { code: "net/refused", retryable: true });
   assert.equal(pair.clock.pendingTimers, 0);
 });
 
-Deno.test("dialPeer() gives up when helloTimeoutMs is over, and not a millisecond before", async () => {
+Deno.test("dialPeer() rejects after helloTimeoutMs, and not a millisecond earlier", async () => {
   using authority = await TestAuthority.create();
-  await using pair = await Pair.listening(undefined); // who says nothing to a handshake
+  await using pair = await Pair.listening(undefined); // it answers no handshake
   let isOver = false;
   const dialled = pair.dial(await authority.holder("dc1.example.com"));
   dialled.catch(() => {}).finally(() => isOver = true);

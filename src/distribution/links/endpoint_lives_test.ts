@@ -10,10 +10,10 @@ const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const ENDPOINTS = 3;
 const CONNECTIONS = 2;
-/** Milliseconds of the standing clock after which endpoints are read again, and collected. */
+/** Milliseconds of the manual clock after which endpoints are read again, and collected. */
 const INTERVAL_MS = 100;
 
-/** What may happen; `which` is the number of an endpoint, `tick` lets time pass and no more. */
+/** An event of the test; `which` is the number of an endpoint, `tick` only lets time pass. */
 type Happening = {
   readonly kind: "appear" | "vanish" | "die" | "revive" | "tick";
   readonly which: number;
@@ -24,7 +24,7 @@ const HAPPENING: fc.Arbitrary<Happening> = fc.record({
   which: fc.nat(ENDPOINTS - 1),
 });
 
-Deno.test("LinkLayer gives no sender to a disabled endpoint that had a choice, and leaks no pool", async () => {
+Deno.test("LinkLayer binds no sender to a disabled endpoint if there is another, and leaks no pool", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(HAPPENING, { maxLength: 12 }), async (happenings) => {
       await using world = await World.create();
@@ -41,8 +41,8 @@ Deno.test("LinkLayer gives no sender to a disabled endpoint that had a choice, a
 });
 
 /**
- * A node of dc1 whose clock stands still, and one of dc2 behind endpoints that come and go. What must
- * be so is worked out beside it: an endpoint is there while it is listed, and after that for as long
+ * A node of dc1 with a manual clock, and one of dc2 behind endpoints that come and go. The expected
+ * state is worked out beside it: an endpoint exists while it is listed, and after that for as long
  * as the connections that it had then live.
  */
 class World implements AsyncDisposable {
@@ -52,7 +52,7 @@ class World implements AsyncDisposable {
   readonly #proxies: readonly TestProxy[];
   readonly #listed = new Set<number>();
   readonly #dead = new Set<number>();
-  /** Not listed any more, and open all the time since. */
+  /** Endpoints that are no longer listed, and open all the time since. */
   readonly #keptOpen = new Set<number>();
   #senders = 0;
 
@@ -119,21 +119,23 @@ class World implements AsyncDisposable {
   async settle(): Promise<void> {
     for (let round = 0; round < 3; round++) {
       this.#clock.advance(INTERVAL_MS);
-      await immediately(); // what was read is applied
+      await immediately(); // the list is applied
       await this.#dc1.until(() => this.#isAtRest(), "dc1 has come to rest", 3000);
     }
     await this.#dc1.until(
       () => {
         if (this.#isConnected()) return true;
-        this.#clock.advance(1); // so that what waits between two attempts tries again
+        this.#clock.advance(1); // so that links between two attempts try again
         return false;
       },
-      "dc1 is connected to what is listed and lives",
+      "dc1 is connected to all listed endpoints that live",
       3000,
     );
   }
 
-  /** Exactly the endpoints that must be there are, in the state in which they must be, and open if alive. */
+  /**
+   * Checks that exactly the expected endpoints exist, in their expected states, and open if alive.
+   */
   checkPools(): void {
     const wanted = this.#proxies.flatMap((_, which) => {
       if (!this.#listed.has(which) && !this.#keptOpen.has(which)) return [];
@@ -148,7 +150,10 @@ class World implements AsyncDisposable {
     assert.deepEqual(found.toSorted((one, other) => one.which - other.which), wanted);
   }
 
-  /** Where a new sender goes: to an enabled endpoint that is open, any enabled one, any open one, or nowhere. */
+  /**
+   * Checks the lane of a new sender: of an enabled open endpoint, else an enabled one, else an open
+   * one.
+   */
   checkNewSender(): void {
     const before = this.#endpoints();
     const parked = this.#host?.parkedItems ?? 0;
@@ -168,7 +173,10 @@ class World implements AsyncDisposable {
     else assert.ok(choices.includes(chosen?.which ?? -1), `chosen: ${chosen?.which} of ${choices}`);
   }
 
-  /** Whatever has happened: with all endpoints back, everything arrives, and closing closes everything. */
+  /**
+   * Checks that with all endpoints back every stanza arrives, and that closing closes every
+   * connection.
+   */
   async checkEnd(): Promise<void> {
     for (let which = 0; which < ENDPOINTS; which++) {
       this.happens({ kind: "revive", which });
@@ -181,7 +189,7 @@ class World implements AsyncDisposable {
     await this.#dc2.until(() => all.every(isThere), "everything has arrived");
     assert.deepEqual(this.#dc1.returned, []);
     const fresh = this.#dc2.received.filter(({ mayBeRepeat }) => !mayBeRepeat);
-    assert.equal(new Set(fresh).size, fresh.length, "what is not marked comes once");
+    assert.equal(new Set(fresh).size, fresh.length, "an unmarked stanza comes once");
     await this.#close();
     assert.deepEqual(this.#proxies.map(({ count }) => count), this.#proxies.map(() => 0));
   }
@@ -192,7 +200,7 @@ class World implements AsyncDisposable {
     await this.#dc2[Symbol.asyncDispose]();
   }
 
-  /** `close` looks at its clock now and then, which has to be moved. */
+  /** Closes dc1, moving the clock at which `close` looks now and then. */
   async #close(): Promise<void> {
     let isClosed = false;
     const closing = this.#dc1.links.close().then(() => {
@@ -215,7 +223,7 @@ class World implements AsyncDisposable {
     return [...this.#listed].map((which) => this.#proxies[which]!.address);
   }
 
-  /** What dc1 knows now, by the number of the endpoint. */
+  /** Endpoints that dc1 knows now, by number. */
   #endpoints() {
     const names = this.#proxies.map(({ address }) => `${address.host}#${address.port}`);
     return (this.#host?.endpoints ?? []).map((endpoint) => ({

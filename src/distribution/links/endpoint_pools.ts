@@ -7,7 +7,7 @@ import type { LinkShared } from "./link_shared.ts";
 import type { OutgoingLink, OutgoingLinkEvents } from "./outgoing_link.ts";
 import type { EndpointAddress } from "./ports.ts";
 
-/** What the endpoints of a destination are kept with, and whom they tell. */
+/** The parts that the endpoints of a destination work with. */
 export interface EndpointPoolsDeps {
   readonly shared: LinkShared;
   /** Endpoints in place of those that the table lists. */
@@ -15,18 +15,18 @@ export interface EndpointPoolsDeps {
   readonly events: OutgoingLinkEvents;
   /** True while some link is open. */
   isReached(): boolean;
-  /** The endpoints were listed anew; `isNewHope`: there were none before. */
+  /** Called when the endpoints were listed anew; `isNewHope` is true if there were none before. */
   listed(isNewHope: boolean): void;
-  /** The lane's endpoint is closed: what it holds has to go elsewhere. */
+  /** Called when the lane's endpoint closes: its stanzas have to move to other lanes. */
   closing(lane: Lane): void;
 }
 
-/** The endpoints of one destination as they come and go, with a pool of links to each. */
+/** The endpoints of one destination, with a pool of links to each. */
 export class EndpointPools {
   readonly #destination: string;
   readonly #deps: EndpointPoolsDeps;
   readonly #pools = new Map<string, EndpointPool>();
-  /** Pools that are closed and whose connections have not ended yet. */
+  /** Closed pools whose connections have not ended yet. */
   readonly #leaving = new Set<EndpointPool>();
   #collectedMs: number;
   #cancelRefresh: CancelTimer | undefined;
@@ -50,7 +50,7 @@ export class EndpointPools {
     return this.#isStopped;
   }
 
-  /** True while nobody listens at any of them: their processes have ended. */
+  /** True while every enabled endpoint refuses connections: its processes have ended. */
   get isGone(): boolean {
     let pools = 0;
     for (const { state, links } of this.#pools.values()) {
@@ -62,7 +62,7 @@ export class EndpointPools {
   }
 
   /**
-   * True when that process listens at none of them, as far as anybody can tell: each endpoint refuses
+   * True when that process listens at no endpoint, as far as is known. Each endpoint refuses
    * connections or is held by another process, and at least one refuses. False while one is silent.
    */
   isNowhere(process: number): boolean {
@@ -98,8 +98,8 @@ export class EndpointPools {
   }
 
   /**
-   * The lane for a new sender: of an enabled endpoint if one is left, connected if there is one,
-   * with the fewest senders; a connected one of a disabled endpoint else.
+   * Returns the lane for a new sender: of an enabled endpoint if one is left, connected if there is
+   * one, with the fewest senders; else a connected lane of a disabled endpoint.
    */
   bestLane(): Lane | undefined {
     let best: Lane | undefined;
@@ -112,7 +112,7 @@ export class EndpointPools {
     return best;
   }
 
-  /** Learns the endpoints now, and again after the refresh interval. */
+  /** Reads the endpoints now, and again after the refresh interval. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#refreshOnce().finally(() => {
       this.#refreshing = undefined;
@@ -120,12 +120,12 @@ export class EndpointPools {
     return this.#refreshing;
   }
 
-  /** Learns them as soon as when none is listed: one of them may be gone or have moved. */
+  /** Reads the endpoints as soon as when none is listed: one of them may be gone or have moved. */
   refreshSoon(): void {
     this.#refreshWithin(this.#deps.shared.options.endpointRefreshIntervalWhenEmptyMs);
   }
 
-  /** Calls every enabled endpoint, whatever it waits for. */
+  /** Dials every enabled endpoint that is not connected, without waiting for its next attempt. */
   connect(): void {
     for (const pool of this.#pools.values()) {
       if (pool.state !== "enabled") continue;
@@ -133,7 +133,10 @@ export class EndpointPools {
     }
   }
 
-  /** One process listens at an endpoint: when it is gone for one link, it is for all. */
+  /**
+   * Marks the endpoint of `link` as gone on all its links: one process listens there for all of
+   * them.
+   */
   markGone(link: OutgoingLink): void {
     for (const pool of this.#pools.values()) {
       if (!pool.links.includes(link)) continue;
@@ -178,16 +181,16 @@ export class EndpointPools {
           error: describeError(error),
         });
       }
-      this.#hasFailed = true; // what was known stays: not knowing is not absence
+      this.#hasFailed = true; // known endpoints stay: a failure does not show absence
     }
     if (this.#isStopped) return;
-    // One that cannot be reached may have moved: look as often as when none is listed.
+    // An unreachable endpoint may have moved: read the list as often as when none is listed.
     if (isReached() && this.#hasEnabled) {
       this.#refreshWithin(shared.options.endpointRefreshIntervalMs);
     } else this.refreshSoon();
   }
 
-  /** Sees to it that the next refresh comes at most `delayMs` from now; one timer for each host. */
+  /** Makes the next refresh come at most `delayMs` from now; one timer for each destination. */
   #refreshWithin(delayMs: number): void {
     if (this.#isStopped) return;
     const { clock } = this.#deps.shared;
@@ -224,13 +227,13 @@ export class EndpointPools {
     this.#deps.listed(wasEmpty && this.#hasEnabled);
   }
 
-  /** False when as many are kept as may be, also after those are closed that nobody lists any more. */
+  /** False at the bound on endpoints, even after those that are no longer listed were closed. */
   #hasRoom(): boolean {
     const { options, log } = this.#deps.shared;
     const { maxDatacenterEndpoints: bound } = options;
     if (this.#pools.size >= bound) this.#collect();
     if (this.#pools.size < bound) return true;
-    if (!this.#isCrowded) { // said once, until there is room again
+    if (!this.#isCrowded) { // logged once, until there is room again
       log.warn("datacenter.limit", { host: this.#destination, limit: "endpoints", bound });
     }
     this.#isCrowded = true;

@@ -20,16 +20,16 @@ const REFRESH_EMPTY_MS = 100;
 const COLLECT_MS = 500;
 const CONNECTIONS = 2;
 
-/** The endpoints of dc2 as dc1 knows them, behind proxies that can be closed to it. */
+/** The endpoints of dc2 as dc1 knows them, behind proxies that the test can close. */
 class World implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly log = new MemoryLogger();
   readonly lives = new PacedLog(this.log, this.clock, 64);
   readonly pools: EndpointPools;
-  /** What the table says; an error: it cannot be asked. */
+  /** The table's list, or the error with which it fails. */
   listed: readonly EndpointAddress[] | Error = [];
   asked = 0;
-  /** Resolved for each question when the test wants it. @default at once */
+  /** Delays each lookup, when the test wants it. @default no delay */
   held: Promise<void> | undefined;
   isReached = false;
   readonly hopes: boolean[] = [];
@@ -54,7 +54,7 @@ class World implements AsyncDisposable {
       endpointRefreshIntervalWhenEmptyMs: REFRESH_EMPTY_MS,
       disabledGcIntervalMs: COLLECT_MS,
       maxDatacenterEndpoints: most,
-      // Time passes in leaps here, which must not look like silence, and calls nobody again.
+      // Time passes in leaps here. They must not look like silence, nor cause a new attempt.
       silenceTimeoutMs: 1e9,
       pingIntervalMs: 1e8,
       reconnectFirstMs: 1e9,
@@ -101,7 +101,7 @@ class World implements AsyncDisposable {
     });
   }
 
-  /** With `endpoints` of them, of which nobody is let through. */
+  /** Makes a world of so many `endpoints`; none of them lets a connection through. */
   static async create(
     options: { readonly endpoints?: number; readonly override?: boolean; readonly most?: number } =
       {},
@@ -120,7 +120,7 @@ class World implements AsyncDisposable {
     return this.#proxies[which]!.address;
   }
 
-  /** The table lists these, and is asked. */
+  /** Lists these endpoints in the table, and refreshes. */
   async list(...which: readonly number[]): Promise<void> {
     this.listed = which.map((each) => this.address(each));
     await this.pools.refresh();
@@ -131,12 +131,15 @@ class World implements AsyncDisposable {
     return [...this.pools.all].find(({ address }) => address.port === port);
   }
 
-  /** The first lane of an endpoint. */
+  /** Returns the first lane of an endpoint. */
   lane(which: number): Lane {
     return this.pool(which)!.links[0]!.lane;
   }
 
-  /** `enabled 2/2 open`, for each endpoint in order; undefined for one that is not there. */
+  /**
+   * State of each endpoint in order, such as `enabled 2/2 open`; undefined for one that does not
+   * exist.
+   */
   get shown(): readonly (string | undefined)[] {
     return this.#proxies.map((_, which) => {
       const pool = this.pool(which);
@@ -162,17 +165,17 @@ class World implements AsyncDisposable {
     return this.#dc2.until(isMet, what);
   }
 
-  /** `byMs` go by, and the pools are told of the time. */
+  /** Lets `byMs` pass, and ticks the pools. */
   async tick(byMs: number): Promise<void> {
     this.clock.advance(byMs);
-    await immediately(); // what the table said meanwhile is applied
+    await immediately(); // a list read meanwhile is applied
     this.pools.tick(this.clock.monotonicMs());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.pools.stop("leaving", "the test is over");
     await this.until(() => {
-      this.clock.advance(1_000); // what is owed in closing has a time limit
+      this.clock.advance(1_000); // closing has a time limit
       this.pools.tick(this.clock.monotonicMs());
       return this.pools.hasEnded;
     }, "all connections have ended");
@@ -189,14 +192,14 @@ class World implements AsyncDisposable {
     return listed;
   }
 
-  /** No link of the endpoint is being made, and none is open that has died. */
+  /** Waits until no link of the endpoint is being made, and no open link has died. */
   async #untilCalled(which: number): Promise<void> {
     const hasFailed = () => this.pool(which)!.links.every(({ phase }) => phase === "waiting");
     await this.until(hasFailed, `endpoint ${which} has been called`);
   }
 }
 
-Deno.test("EndpointPools.refresh() makes its links to each endpoint that is new, and tells of hope once", async () => {
+Deno.test("EndpointPools.refresh() links to each new endpoint, and reports new hope once", async () => {
   await using world = await World.create({ endpoints: 2 });
   await world.list();
   await world.list(0);
@@ -204,11 +207,11 @@ Deno.test("EndpointPools.refresh() makes its links to each endpoint that is new,
   const [first] = world.pool(0)!.links;
   await world.list(1, 0);
   assert.deepEqual(world.shown, ["enabled 0/2 open", "enabled 0/2 open"]);
-  assert.equal(world.pool(0)!.links[0], first, "what was there stays");
+  assert.equal(world.pool(0)!.links[0], first, "the earlier link stays");
   assert.deepEqual(world.hopes, [false, true, false, false]);
 });
 
-Deno.test("EndpointPools.refresh() calls override's endpoints and does not ask the table", async () => {
+Deno.test("EndpointPools.refresh() dials override's endpoints without reading the table", async () => {
   await using world = await World.create({ endpoints: 1, override: true });
   await world.pools.refresh();
   assert.deepEqual([world.shown, world.asked], [["enabled 0/2 open"], 0]);
@@ -223,7 +226,11 @@ Deno.test("an endpoint that vanishes is disabled, keeps its open links, and is e
   assert.deepEqual(world.shown, ["disabled 2/2 open", "enabled 0/2 open"]);
   assert.equal(lane.isEnabled, false);
   await world.tick(COLLECT_MS);
-  assert.deepEqual(world.shown, ["disabled 2/2 open", "enabled 0/2 open"], "its links live");
+  assert.deepEqual(
+    world.shown,
+    ["disabled 2/2 open", "enabled 0/2 open"],
+    "the first endpoint's links live",
+  );
   await world.list(0);
   assert.deepEqual(world.shown, ["enabled 2/2 open", "disabled 0/2 open"]);
   assert.equal(world.lane(0), lane);
@@ -246,7 +253,7 @@ Deno.test("a disabled endpoint is closed once all its links are dead, at the col
   assert.deepEqual(world.closing, lanes);
   await world.list(0);
   assert.deepEqual(world.shown, ["enabled 0/2 open"]);
-  assert.ok(!lanes.includes(world.lane(0)), "one that appears again begins anew");
+  assert.ok(!lanes.includes(world.lane(0)), "an endpoint that appears again has new lanes");
 });
 
 Deno.test("endpoints that come and go all the time write a bounded number of lines, and how many there were", async () => {
@@ -271,7 +278,7 @@ Deno.test("EndpointPools.connect() calls enabled endpoints at once, and no other
   assert.deepEqual(phases, [["waiting", "waiting"], ["dialling", "dialling"]]);
 });
 
-Deno.test("EndpointPools.bestLane() prefers what is enabled and there, what is live, and few senders", async () => {
+Deno.test("EndpointPools.bestLane() prefers lanes that are enabled and not gone, then live, then with few senders", async () => {
   await using world = await World.create({ endpoints: 2 });
   assert.equal(world.pools.bestLane(), undefined);
   await world.list(0, 1);
@@ -300,11 +307,11 @@ Deno.test("EndpointPools.bestLane() prefers what is enabled and there, what is l
     }
   }
   for (const lane of [one, other]) set(lane, { isEnabled: false });
-  assert.equal(world.pools.bestLane(), undefined, "disabled and dead: nowhere to go");
+  assert.equal(world.pools.bestLane(), undefined, "all endpoints are disabled and dead");
   for (const lane of world.pools.lanes()) set(lane, {});
 });
 
-Deno.test("EndpointPools.markGone() says of one endpoint what is known of one of its links, unless they live", async () => {
+Deno.test("EndpointPools.markGone() marks all links of an endpoint that are not live", async () => {
   await using world = await World.create({ endpoints: 2 });
   await world.list(0, 1);
   await world.shut(0);
@@ -317,55 +324,63 @@ Deno.test("EndpointPools.markGone() says of one endpoint what is known of one of
   assert.deepEqual(gone, [first!.lane]);
 });
 
-Deno.test("EndpointPools.isGone is true while nobody listens at any endpoint that is enabled", async () => {
+Deno.test("EndpointPools.isGone is true while every enabled endpoint refuses", async () => {
   await using world = await World.create({ endpoints: 2 });
-  assert.equal(world.pools.isGone, false, "none is known: nobody can tell");
+  assert.equal(world.pools.isGone, false, "no endpoint is known");
   await world.list(0, 1);
   await world.shut(0);
   await world.shut(1);
   for (const { lane } of world.pool(0)!.links) lane.isGone = true;
   assert.equal(world.pools.isGone, false);
   await world.list(0);
-  assert.equal(world.pools.isGone, true, "a disabled one does not count");
+  assert.equal(world.pools.isGone, true, "a disabled endpoint does not count");
   world.lane(0).isLive = true;
   assert.equal(world.pools.isGone, false);
   world.lane(0).isLive = false;
   await world.list();
-  assert.equal(world.pools.isGone, false, "none is enabled");
+  assert.equal(world.pools.isGone, false, "no endpoint is enabled");
 });
 
-Deno.test("EndpointPools.isNowhere() tells when each endpoint refuses, or is another process's", async () => {
+Deno.test("EndpointPools.isNowhere() is true when each endpoint refuses, or is another process's", async () => {
   await using world = await World.create({ endpoints: 2 });
   const other = 7;
-  assert.equal(world.pools.isNowhere(other), false, "no endpoint is known: nobody can tell");
+  assert.equal(world.pools.isNowhere(other), false, "no endpoint is known");
   await world.list(0, 1);
   await world.letThrough(1);
   const { lastProcess } = world.pool(1)!.links[0]!;
   const lanes = world.pool(0)!.links.map(({ lane }) => lane);
   assert.equal(world.pools.isNowhere(other), false, "one endpoint is silent");
   lanes[0]!.isGone = true;
-  assert.equal(world.pools.isNowhere(other), false, "of one link only it is known that it is gone");
+  assert.equal(world.pools.isNowhere(other), false, "only one of the links is known to be gone");
   for (const lane of lanes) lane.isGone = true;
   assert.equal(world.pools.isNowhere(other), true);
-  assert.equal(world.pools.isNowhere(lastProcess), false, "it listens at the second");
+  assert.equal(
+    world.pools.isNowhere(lastProcess),
+    false,
+    "the process listens at the second endpoint",
+  );
   await world.list(1);
-  assert.equal(world.pools.isNowhere(other), true, "one that is not listed any more counts too");
+  assert.equal(
+    world.pools.isNowhere(other),
+    true,
+    "an endpoint that is no longer listed counts too",
+  );
   for (const lane of lanes) lane.isGone = false;
 });
 
-Deno.test("EndpointPools keeps what it knew while the table cannot be asked, and says so once", async () => {
+Deno.test("EndpointPools keeps its endpoints while the table fails, and logs that once", async () => {
   await using world = await World.create({ endpoints: 1 });
   await world.list(0);
   const unknown = () => world.log.named("endpoints.unknown").length;
   for (const [failures, round] of [[1, 1], [1, 2], [2, 3]] as const) {
-    if (round === 3) await world.list(0); // it can again: the next failure is news
+    if (round === 3) await world.list(0); // the table works again: the next failure is news
     world.listed = new Error("Redis is away");
     await world.pools.refresh();
     assert.deepEqual([world.shown, unknown()], [["enabled 0/2 open"], failures]);
   }
 });
 
-Deno.test("EndpointPools.refresh() asks once for all who want it at the same time", async () => {
+Deno.test("EndpointPools.refresh() reads the table once for simultaneous callers", async () => {
   await using world = await World.create();
   const { promise, resolve } = Promise.withResolvers<void>();
   world.held = promise;
@@ -377,7 +392,7 @@ Deno.test("EndpointPools.refresh() asks once for all who want it at the same tim
   assert.equal(world.asked, 2);
 });
 
-Deno.test("EndpointPools looks again after the interval; sooner while nothing is listed or reached", async () => {
+Deno.test("EndpointPools refreshes after the interval, sooner while no endpoint is listed or linked", async () => {
   await using world = await World.create({ endpoints: 1 });
   const cases = [
     { listed: [], isReached: true, afterMs: REFRESH_EMPTY_MS },
@@ -392,11 +407,11 @@ Deno.test("EndpointPools looks again after the interval; sooner while nothing is
     assert.equal(world.asked, asked);
     world.clock.advance(1);
     assert.equal(world.asked, asked + 1);
-    await immediately(); // what was read is applied
+    await immediately(); // the list is applied
   }
 });
 
-Deno.test("EndpointPools.refreshSoon() brings the next look forward, and never puts it off", async () => {
+Deno.test("EndpointPools.refreshSoon() brings the next refresh forward, and never delays it", async () => {
   await using world = await World.create({ endpoints: 1 });
   world.isReached = true;
   await world.list(0);
@@ -411,7 +426,7 @@ Deno.test("EndpointPools.refreshSoon() brings the next look forward, and never p
   assert.equal(world.asked, 2);
 });
 
-Deno.test("EndpointPools.stop() ends the links, heeds no answer under way, and looks no more", async () => {
+Deno.test("EndpointPools.stop() ends the links, ignores a pending list, and refreshes no more", async () => {
   await using world = await World.create({ endpoints: 1 });
   await world.list(0);
   await world.letThrough(0);
@@ -430,7 +445,7 @@ Deno.test("EndpointPools.stop() ends the links, heeds no answer under way, and l
   assert.equal(world.asked, 2);
 });
 
-Deno.test("EndpointPools keeps no more endpoints than it may; who is listed no more makes room", async () => {
+Deno.test("EndpointPools keeps to its bound of endpoints; one that is no longer listed makes room", async () => {
   await using world = await World.create({ endpoints: 4, most: 2 });
   await world.list(0, 1, 2, 3);
   assert.deepEqual(world.shown, ["enabled 0/2 open", "enabled 0/2 open", undefined, undefined]);

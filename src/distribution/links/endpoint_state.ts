@@ -12,7 +12,7 @@ export type EndpointEvent =
   | { readonly kind: "appear" }
   /** The session table lists it no longer. */
   | { readonly kind: "vanish" }
-  /** The garbage collector comes by. */
+  /** A round of the garbage collector. */
   | { readonly kind: "collect"; readonly isAnyLinkOpen: boolean };
 
 /** Advances one endpoint by one event. */

@@ -1,7 +1,7 @@
-/** Bytes of one slab; a frame that needs more than a quarter of it gets a block of its own. */
+/** Bytes of one slab; a frame larger than a quarter of it gets a block of its own. */
 export const FRAME_SLAB_BYTES = 65_536;
 
-/** One block that encoded frames lie in, one behind the other. */
+/** One block of memory with encoded frames one after the other. */
 export interface FrameSlab {
   readonly bytes: Uint8Array;
   used: number;
@@ -9,10 +9,10 @@ export interface FrameSlab {
 }
 
 /**
- * Memory for encoded frames that live about equally long, counted by what is allocated.
+ * Memory for encoded frames that live about equally long, counted by allocated bytes.
  *
- * Reserve room, encode into it, commit the end, release when done: a frame costs no object. An empty
- * slab goes back, one of them is kept for the next use.
+ * Reserve room, encode into it, commit the end, release when done: a frame costs no object. An
+ * empty slab is freed, except that one is kept for the next use.
  */
 export class FrameSlabs {
   #current: FrameSlab | undefined;
@@ -20,7 +20,7 @@ export class FrameSlabs {
   #allocatedBytes = 0;
   #liveBytes = 0;
 
-  /** Bytes of all blocks that hold something. */
+  /** Bytes of all blocks that hold frames. */
   get allocatedBytes(): number {
     return this.#allocatedBytes;
   }
@@ -30,7 +30,10 @@ export class FrameSlabs {
     return this.#liveBytes;
   }
 
-  /** A slab with `room` bytes behind `used`; undefined when that would take over `maxBytes`. */
+  /**
+   * Returns a slab with `room` bytes behind `used`; undefined when it would need more than
+   * `maxBytes`.
+   */
   reserve(room: number, maxBytes: number): FrameSlab | undefined {
     const current = this.#current;
     if (current !== undefined && current.used + room <= current.bytes.length) return current;
@@ -57,7 +60,7 @@ export class FrameSlabs {
     slab.liveFrames++;
   }
 
-  /** Lets go of one frame of `frameBytes` in `slab`. */
+  /** Frees one frame of `frameBytes` in `slab`. */
   release(slab: FrameSlab, frameBytes: number): void {
     this.#liveBytes -= frameBytes;
     if (--slab.liveFrames > 0) return;
@@ -65,7 +68,7 @@ export class FrameSlabs {
     else this.#drop(slab);
   }
 
-  /** Begins a new slab at the next `reserve`, so that what is copied now leaves the old ones. */
+  /** Begins a new slab at the next `reserve`, so that frames copied now leave the old slabs. */
   turnOver(): void {
     const current = this.#current;
     this.#current = undefined;

@@ -12,7 +12,7 @@ Deno.test("FrameSlabs lays frames side by side and takes a new slab when one is 
   assert.equal(slabs.allocatedBytes, 2 * FRAME_SLAB_BYTES);
 });
 
-Deno.test("FrameSlabs.reserve() gives nothing that would go over the bound", () => {
+Deno.test("FrameSlabs.reserve() returns no slab that would exceed the bound", () => {
   const slabs = new FrameSlabs();
   assert.ok(slabs.reserve(10, FRAME_SLAB_BYTES - 1) === undefined);
   const slab = slabs.reserve(10, FRAME_SLAB_BYTES);

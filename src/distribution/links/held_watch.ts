@@ -1,22 +1,25 @@
 import type { Clock } from "../../base/mod.ts";
 import type { HeldState, HostLinks } from "./host_links.ts";
 
-/** Milliseconds in which a stanza that a peer has received is mostly settled, unless it is kept there. */
+/**
+ * Milliseconds within which a peer settles most stanzas that it has received and does not have to
+ * keep.
+ */
 const RECEIVED_MS = 1000;
 
-/** A destination, as far as it is watched. */
+/** The part of a destination's links that is watched. */
 type WatchedHost = Pick<HostLinks, "watchHeld" | "openLinks" | "giveUp">;
 
 interface Watched {
   readonly host: WatchedHost;
   readonly look: () => HeldState;
-  /** Monotonic milliseconds since when what is looked at has been there. */
+  /** Monotonic milliseconds since when the watched stanzas have been in their lanes. */
   sinceMs: number;
 }
 
 /**
- * What the lanes of a `LinkLayer` held at one moment, and what has become of it. New stanzas may come all
- * the time, from peers that have not heard yet that this node leaves: nobody waits for those.
+ * Watches the stanzas that the lanes of a `LinkLayer` held at one moment. Later stanzas do not
+ * count: peers that have not heard yet that this node leaves may send them all the time.
  */
 export class HeldWatch {
   readonly #clock: Clock;
@@ -25,7 +28,7 @@ export class HeldWatch {
   readonly #hosts: readonly Watched[];
   #receivedSinceMs: number | undefined;
 
-  /** @param givenBack how many stanzas lanes have given back so far */
+  /** @param givenBack returns how many stanzas lanes have given back so far */
   constructor(hosts: Iterable<WatchedHost>, clock: Clock, givenBack: () => number) {
     this.#clock = clock;
     this.#givenBack = givenBack;
@@ -37,19 +40,20 @@ export class HeldWatch {
     });
   }
 
-  /** True when none of it is in a lane any more. */
+  /** True when no lane holds any of the watched stanzas. */
   get isGone(): boolean {
     return this.#hosts.every(({ look }) => look() === "gone");
   }
 
-  /** True when nobody has said to have received some of it. */
+  /** True when some of the watched stanzas were not reported as received. */
   get isOpen(): boolean {
     return this.#hosts.some(({ look }) => look() === "open");
   }
 
   /**
-   * True when it is gone, or since `RECEIVED_MS` with peers that live: that is theirs to see to, as for a
-   * client that sleeps, and may stay so for long. Right only for somebody who asks again and again.
+   * True when all are gone, or live peers have had the rest for `RECEIVED_MS`. Those peers own
+   * them, and may keep them for long, as for a client that sleeps. Only right if it is called again
+   * and again.
    */
   get isSeenTo(): boolean {
     const states = this.#hosts.map(({ look }) => look());
@@ -62,16 +66,17 @@ export class HeldWatch {
     return !states.includes("received") || nowMs - this.#receivedSinceMs >= RECEIVED_MS;
   }
 
-  /** True when lanes have given back anything since: it may be on its way to another one. */
+  /** True when lanes have given back any stanza since: another lane may get it. */
   get hasGivenBack(): boolean {
     return this.#givenBack() !== this.#givenBackBefore;
   }
 
   /**
-   * Gives up the destinations that have not received it. The links that they have to us stay, as do those
-   * to all others: what was received here can be settled yet.
+   * Gives up the destinations that have not received their stanzas. Other links stay, and so do the
+   * links that such a destination has to this node: stanzas received over them can still be
+   * settled.
    *
-   * @param afterMs for so long a destination that is linked may have had it
+   * @param afterMs milliseconds that a linked destination gets to receive them
    */
   giveUpStuck(afterMs: number): void {
     for (const watched of this.#hosts) {

@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { HeldWatch } from "./held_watch.ts";
 import type { HeldState } from "./host_links.ts";
 
-/** A destination that is in the state that the test says. */
+/** A destination whose state the test sets. */
 class Host {
   state: HeldState = "open";
   openLinks = 1;
@@ -28,7 +28,7 @@ function watched(...hosts: readonly Host[]) {
   return { clock, watch, giveBack: () => givenBack++ };
 }
 
-Deno.test("HeldWatch.isSeenTo once all is gone, or has been with peers for a second on end", () => {
+Deno.test("HeldWatch.isSeenTo is true once all is gone, or peers have had the rest for a second", () => {
   const [one, other] = [new Host(), new Host()];
   const { clock, watch } = watched(one, other);
   one.state = "received";
@@ -49,14 +49,14 @@ Deno.test("HeldWatch.isSeenTo once all is gone, or has been with peers for a sec
   assert.deepEqual([watched().watch.isSeenTo, watched().watch.isGone], [true, true]);
 });
 
-Deno.test("HeldWatch.hasGivenBack of what lanes have given back since it began", () => {
+Deno.test("HeldWatch.hasGivenBack is true once lanes have given back a stanza since it began", () => {
   const { watch, giveBack } = watched(new Host());
   assert.equal(watch.hasGivenBack, false);
   giveBack();
   assert.equal(watch.hasGivenBack, true);
 });
 
-Deno.test("HeldWatch.giveUpStuck() leaves alone whom nothing was sent just now over a link that is up", () => {
+Deno.test("HeldWatch.giveUpStuck() spares a linked destination that has just been sent a stanza", () => {
   const [busy, cut, done, received] = [new Host(), new Host(), new Host(), new Host()];
   cut.openLinks = 0;
   done.state = "gone";
@@ -71,7 +71,7 @@ Deno.test("HeldWatch.giveUpStuck() leaves alone whom nothing was sent just now o
   assert.deepEqual(all.map(({ isGivenUp }) => isGivenUp), [true, true, false, false]);
 });
 
-Deno.test("HeldWatch.giveUpStuck() gives what has changed lanes its time anew", () => {
+Deno.test("HeldWatch.giveUpStuck() gives stanzas that have changed lanes their full time again", () => {
   const host = new Host();
   const { clock, watch } = watched(host);
   clock.advance(5000);

@@ -14,8 +14,8 @@ import type { EndpointAddress, ReturnReason } from "./ports.ts";
 import { SenderBindings } from "./sender_bindings.ts";
 
 /**
- * Everything outgoing to one destination (another datacenter, or another node of this one): which
- * sender uses which lane of its endpoints, and what becomes of stanzas whose lane is gone.
+ * All outgoing links to one destination (another datacenter, or another node of this one). They
+ * bind each sender to a lane, and move or give back the stanzas of lanes whose endpoint is gone.
  */
 export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   readonly destination: string;
@@ -24,19 +24,27 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   readonly #endpoints: EndpointPools;
   readonly #bindings: SenderBindings;
   readonly #pressure: LanePressure;
-  /** Holds what waits for a first endpoint; never connected. */
+  /** Holds stanzas that wait for a first endpoint; never connected. */
   readonly #parked: Lane;
   #openLinks = 0;
   #isGivenUp = false;
-  /** How often stanzas have been moved from lane to lane. */
+  /** Number of times that stanzas have moved from lane to lane. */
   #moves = 0;
-  /** Since when nothing has been reachable though it was wanted; undefined while something is. */
+  /**
+   * Monotonic milliseconds since when stanzas have waited and no link was open; undefined
+   * otherwise.
+   */
   #goneSinceMs: number | undefined;
-  /** Monotonic milliseconds at which what has nowhere to go is given back; undefined while all has. */
+  /**
+   * Monotonic milliseconds of the next reroute of homeless stanzas; undefined while there are none.
+   */
   #rerouteAtMs: number | undefined;
   #rerouteDelayMs = 0;
   #isReconsidering = false;
-  /** Monotonic milliseconds of the next look for those who have moved; undefined while all is well. */
+  /**
+   * Monotonic milliseconds of the next lookup of recipients that may have moved; undefined if not
+   * needed.
+   */
   #lookAtMs: number | undefined;
   #lookDelayMs = 0;
 
@@ -77,8 +85,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   /**
-   * Watches what the lanes hold now; what comes later does not count, except where stanzas have changed
-   * lanes since: then all that is held then.
+   * Watches the stanzas that the lanes hold now, and no later ones. When stanzas have changed
+   * lanes, it begins anew with all that is held then.
    *
    * @param anew called when it begins anew for that
    */
@@ -91,7 +99,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
         marks = this.#marks();
         anew();
       }
-      // A lane whose numbers go back has given back all that it held.
+      // A lane whose numbers were set back has given back all that it held.
       marks = marks.filter(({ lane, last }) => lane.lastGone < last && last <= lane.last);
       if (marks.length === 0) return "gone";
       const isReceived = marks.every(({ lane, last }) => lane.isLive && lane.received >= last);
@@ -121,17 +129,17 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return this.#parked.items;
   }
 
-  /** True when it is waited for no longer: what is sent comes back at once. */
+  /** True when stanzas for this destination no longer wait: they come back at once. */
   get isGivenUp(): boolean {
     return this.#isGivenUp;
   }
 
-  /** True while nobody listens at any of its endpoints: its processes have ended. */
+  /** True while every endpoint refuses connections: its processes have ended. */
   get isGone(): boolean {
     return this.#endpoints.isGone;
   }
 
-  /** True when that process listens at none of its endpoints, as far as anybody can tell. */
+  /** True when that process listens at none of its endpoints, as far as is known. */
   isNowhere(process: number): boolean {
     return this.#endpoints.isNowhere(process);
   }
@@ -160,14 +168,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
   }
 
-  /** Learns the endpoints now, and again after the refresh interval. */
+  /** Reads the endpoints now, and again after the refresh interval. */
   refresh(): Promise<void> {
     return this.#endpoints.refresh();
   }
 
   /**
-   * The datacenter has just linked to us, so it lives: where none of our links is up, there is nothing
-   * to wait for before looking where it is and trying again.
+   * Reacts to a link from the datacenter, which shows that it lives. If none of our links is open,
+   * reads its endpoints and connects at once.
    */
   peerArrived(): void {
     if (this.#openLinks > 0 || this.#endpoints.isStopped) return;
@@ -175,14 +183,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.refresh(); // never rejects
   }
 
-  /** Somebody waits for the fate of what is held here: it is not to wait for a node that is cut off. */
+  /** Has stanzas held here not wait for a node that is cut off, as others wait for their fate. */
   reconsider(): void {
     this.#isReconsidering = true;
   }
 
   tick(nowMs: number): void {
     const { expireAfterMs } = this.#shared.options;
-    // First of all: what is routed anew may be on its way back here, and would escape its end.
+    // First of all: a rerouted stanza may be on its way back here, and would never expire.
     if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
       this.giveBackAll("expired");
     }
@@ -193,16 +201,16 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#endpoints.tick(nowMs);
   }
 
-  /** Empties all lanes: what they hold goes back, in order. */
+  /** Empties all lanes and gives their stanzas back, in order. */
   giveBackAll(reason: ReturnReason): void {
     for (const lane of this.#lanes()) this.#giveBackTaken(lane.takeAll(), reason);
   }
 
-  /** Waits for it no longer: what is held goes back, and so does what comes. */
+  /** Gives the destination up: gives back the stanzas that are held, and all later ones at once. */
   giveUp(): void {
     if (this.#isGivenUp) return;
     this.#isGivenUp = true;
-    // Not `leaving`: the sessions that are here still are to be reached until they have ended.
+    // Not `leaving`: the sessions here must stay reachable until they have ended.
     this.stop("superseded", "this node waits no longer");
     this.giveBackAll("leaving");
   }
@@ -226,11 +234,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#openLinks = this.#endpoints.countOpen();
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
     if (link.lane.isGone) this.#endpoints.markGone(link);
-    // Processes that have ended settle nothing any more: what they had is routed anew at once.
+    // Processes that have ended settle nothing any more: their stanzas are routed anew at once.
     if (this.isGone) this.giveBackAll(this.#gone);
     this.#pressure.update(link.lane);
     this.#rehomeHomeless();
-    // Its node may be gone or have moved: the table may know by now.
+    // The endpoint's node may be gone or have moved, and the table may know by now.
     this.#endpoints.refreshSoon();
   }
 
@@ -242,7 +250,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#pressure.update(lane);
   }
 
-  /** The parked lane has nowhere to send to. */
+  /** Does nothing: the parked lane has no link. */
   laneHasWork(): void {}
 
   laneLevelChanged(lane: Lane): void {
@@ -250,14 +258,14 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   #listed(isNewHope: boolean): void {
-    // What waits gets its full time again.
+    // Waiting stanzas get their full time again.
     if (isNewHope && this.#goneSinceMs !== undefined) {
       this.#goneSinceMs = this.#shared.clock.monotonicMs();
     }
     this.#rehomeHomeless();
   }
 
-  /** Moves what lies in lanes that are down and not coming back, if there is a better place. */
+  /** Moves stanzas from lanes that are down for good to a better lane, if there is one. */
   #rehomeHomeless(): void {
     const best = this.#chooseLane();
     if (!best.isEnabled || best.isGone) return;
@@ -265,8 +273,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   /**
-   * Moves what waits for a node that has been out of reach for a while to one that is reached. Should
-   * the first deliver it after all, where it is delivered tells that it comes twice.
+   * Moves stanzas from a node that has been out of reach for a while to a node that is linked. If
+   * the first node still delivers one, the recipient's node recognises the repeat.
    */
   #rehomeStranded(nowMs: number): void {
     if (this.#openLinks === 0 || !this.#chooseLane().isLive) return;
@@ -278,8 +286,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   /**
-   * Gives back what waits where nobody listens: whom it is for may have gone to another datacenter or
-   * node. What has nowhere else to go comes back here, until it expires.
+   * Gives back stanzas from lanes whose endpoints refuse connections: their recipients may have
+   * moved to another datacenter or node. A stanza without another place comes back here, until it
+   * expires.
    */
   #rerouteHomeless(nowMs: number): void {
     const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
@@ -289,10 +298,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       this.#rerouteDelayMs = rerouteFirstMs;
     } else {
       if (nowMs < this.#rerouteAtMs) return;
-      // Taken before any is given back, which may come here again at once.
+      // All lanes are emptied before any stanza is given back, as that one may be sent here again
+      // at once.
       const taken = this.#homeless().map((lane) => lane.takeAll());
       for (const entries of taken) this.#giveBackTaken(entries, this.#gone);
-      // Several times before what is left expires.
+      // Several rounds come before the rest expires.
       const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
       this.#rerouteDelayMs = Math.min(2 * this.#rerouteDelayMs, mostMs);
     }
@@ -300,8 +310,9 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 
   /**
-   * While nothing here is reached, and yet may be there: has what waits for those who are elsewhere by
-   * now routed anew. Asks as often as `#rerouteHomeless`.
+   * Looks up the recipients of stanzas held here while no node of the destination is linked, though
+   * one may live. Stanzas whose recipients have moved are routed anew. Paced like
+   * `#rerouteHomeless`.
    */
   #lookAround(nowMs: number): void {
     const { whereabouts } = this.#shared.handlers;
@@ -317,7 +328,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#lookAtMs = nowMs + this.#lookDelayMs;
   }
 
-  /** Recipients of what the peer has not said to have received; at most `MAX_LOOKED_FOR`. */
+  /** Returns the recipients of stanzas not reported as received; at most `MAX_LOOKED_FOR`. */
   #recipients(): ReadonlyMap<string, Jid> {
     const recipients = new Map<string, Jid>();
     for (const lane of this.#lanes()) {
@@ -334,7 +345,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     const { whereabouts } = this.#shared.handlers;
     const moved = new Set<string>();
     await Promise.all([...recipients].map(async ([text, to]) => {
-      const host = await whereabouts!(to); // asked for before
+      const host = await whereabouts!(to); // the caller has checked it
       if (host !== undefined && host !== this.destination) moved.add(text);
     }));
     if (moved.size === 0 || this.#openLinks > 0 || this.#endpoints.isStopped) return;
@@ -346,29 +357,29 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
         else gone.push(entry.toEnvelope(wasSent));
       }
     }
-    // At last, for it may be routed back here at once.
+    // At the end, as a stanza may be routed back here at once.
     for (const envelope of gone) this.#giveBack(envelope, this.#gone);
   }
 
-  /** Lanes with what can go nowhere, or is not to wait until it can. */
+  /** Returns lanes whose stanzas can go nowhere, or must not wait any longer. */
   #homeless(): readonly Lane[] {
     const isCutOff = this.#isReconsidering && this.#openLinks === 0;
     return [...this.#lanes()].filter((lane) => isHomeless(lane) || (isCutOff && lane.items > 0));
   }
 
-  /** Why what was for a process that cannot be reached any more comes back. */
+  /** The reason with which stanzas of a process that has ended come back. */
   get #gone(): ReturnReason {
     return this.#shared.scope === "datacenter" ? "peer-restarted" : "peer-gone";
   }
 
-  /** Moves all that `lane` holds to other lanes, keeping each sender's order. */
+  /** Moves all stanzas of `lane` to other lanes, keeping each sender's order. */
   #rehome(lane: Lane): void {
     this.#moves++;
     const taken = lane.takeAll();
     const retired = lane.takeRetired();
     this.#pressure.release(lane);
     const told = new Map<number, Set<Lane>>();
-    // What the peer has not read from an old connection must not come behind what follows.
+    // Stanzas that the peer has not read from an old connection must not come behind later ones.
     const tell = (target: Lane, id: number) => {
       const targets = told.get(id) ?? new Set();
       if (id === target.id || targets.has(target)) return;
@@ -379,22 +390,22 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       const { binding } = entry;
       if (binding.lane === lane) this.#bindings.rebind(binding, this.#chooseLane());
       const target = binding.lane;
-      for (const id of retired) tell(target, id); // of what had come to this lane in the same way
+      for (const id of retired) tell(target, id); // lanes whose stanzas had moved to this one
       if (wasSent) tell(target, lane.id);
       target.adopt(entry, wasSent);
     }
   }
 
-  /** The lane for a new sender; the parked one while there is none that leads anywhere. */
+  /** Returns the lane for a new sender; the parked one while there is no usable endpoint. */
   #chooseLane(): Lane {
     return this.#endpoints.bestLane() ?? this.#parked;
   }
 
   #giveBackTaken(taken: readonly TakenEntry[], reason: ReturnReason): void {
     for (const { entry, wasSent, wasReceived } of taken) {
-      // What the peer has received and keeps, for a client that is to acknowledge it, is the peer's to
-      // see to when we leave: an error from here would be answered by the stanza's arrival. Whoever held
-      // it before us goes on doing so, should the peer leave as well.
+      // The peer owns a stanza that it has received and keeps for its client's acknowledgement. If
+      // this node leaves, an error from here would contradict the delivery. A node that held the
+      // stanza before goes on holding it, in case the peer leaves as well.
       if (reason !== "leaving" || !wasReceived) this.#giveBack(entry.toEnvelope(wasSent), reason);
       else if (entry.isHeldBefore) entry.leaveOpen();
       else entry.settle();
@@ -418,13 +429,15 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   }
 }
 
-/** Of what lanes held: nobody has said to have received some of it; peers that live have; it is theirs no more. */
+/**
+ * State of watched stanzas: some not reported as received, all left with live peers, or none held.
+ */
 export type HeldState = "open" | "received" | "gone";
 
-/** Recipients that the table is asked about at once; the others with the next look. */
+/** Recipients of one lookup; the others come with the next. */
 const MAX_LOOKED_FOR = 1000;
 
-/** True when what it holds can go nowhere: it is down and not coming back. */
+/** True for a lane with stanzas that can go nowhere: it is down and not coming back. */
 function isHomeless(lane: Lane): boolean {
   return !lane.isLive && (!lane.isEnabled || lane.isGone) && lane.items > 0;
 }

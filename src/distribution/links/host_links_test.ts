@@ -31,19 +31,21 @@ interface Situation {
   readonly options?: LinksOptions;
   /** @default mesh */
   readonly scope?: LinkScope;
-  /** Where somebody is. @default nobody is looked for */
+  /** Local host of a recipient. @default no recipient is found */
   readonly whereabouts?: (to: string) => string | undefined;
 }
 
-/** All that dc1 has outgoing to dc2, whose endpoints can be called by nobody: the test plays the links. */
+/**
+ * The outgoing links of dc1 to dc2. No endpoint of dc2 can be dialled: the test plays the links.
+ */
 class World implements Disposable {
   readonly clock = new ManualClock();
   readonly metrics = new TestMetrics();
   readonly hosts: HostLinks;
   readonly pressure: string[] = [];
-  /** How often the table was asked for endpoints. */
+  /** Number of reads of the endpoints. */
   asked = 0;
-  /** What is given back is sent again at once, as when nobody knows better. */
+  /** True to send returned stanzas again at once, as when the table has no news. */
   sendsAgain = false;
   readonly #returned: string[] = [];
   #listed: readonly EndpointAddress[] = [];
@@ -55,7 +57,7 @@ class World implements Disposable {
       expireAfterMs: EXPIRE_MS,
       rehomeAfterMs: REHOME_MS,
       disabledGcIntervalMs: COLLECT_MS,
-      // The test lists endpoints, and calls them, when it wants to.
+      // The test lists endpoints, and dials them, when it wants to.
       endpointRefreshIntervalMs: FAR_MS,
       endpointRefreshIntervalWhenEmptyMs: FAR_MS,
       reconnectFirstMs: FAR_MS,
@@ -112,7 +114,7 @@ class World implements Disposable {
     }, undefined);
   }
 
-  /** The table lists these endpoints, which are called in vain. */
+  /** Lists these endpoints in the table. Dialling them fails. */
   async list(...which: readonly number[]): Promise<void> {
     this.#listed = which.map(addressOf);
     await this.hosts.refresh();
@@ -123,14 +125,14 @@ class World implements Disposable {
   link(which: number): OutgoingLink {
     const { port } = addressOf(which);
     const pool = [...this.hosts.pools].find(({ address }) => address.port === port);
-    return pool!.links[0]!; // listed before
+    return pool!.links[0]!; // the test has listed it
   }
 
   lane(which: number): Lane {
     return this.link(which).lane;
   }
 
-  /** The process at an endpoint has greeted; it has received what it said before. */
+  /** Opens the links to an endpoint. Its process claims the same numbers as before. */
   up(...which: readonly number[]): void {
     for (const each of which) {
       const lane = this.lane(each);
@@ -141,7 +143,7 @@ class World implements Disposable {
     }
   }
 
-  /** The link to an endpoint has ended. @param isGone nobody listens there any more */
+  /** Ends the link to an endpoint. @param isGone true if the endpoint refuses from now on */
   down(which: number, isGone = false): void {
     const lane = this.lane(which);
     lane.isLive = false;
@@ -154,14 +156,16 @@ class World implements Disposable {
     this.hosts.send(testEnvelope(sequence, { from: ALICE, to: BOB, ...who }));
   }
 
-  /** This many more go out to an endpoint, and `received` and `settled` come back. */
+  /** Writes this many more stanzas to an endpoint, which reports `received` and `settled`. */
   write(which: number, count: number, received = 0, settled = 0): void {
     const lane = this.lane(which);
     for (let i = 0; i < count; i++) assert.equal(lane.flush(1, () => {}).fresh, 1);
     assert.ok(lane.acknowledge({ received, settled, creditBytes: 0, ranges: [] }));
   }
 
-  /** What came back since the last call: its number, `?` when it may be a repeat, and the reason. */
+  /**
+   * Takes the stanzas returned since the last call: number, `?` for a possible repeat, and reason.
+   */
   returned(): readonly string[] {
     return this.#returned.splice(0);
   }
@@ -178,12 +182,14 @@ class World implements Disposable {
   }
 }
 
-/** Such a port there is not: calling it fails at once, without a socket. */
+/** Returns an address with a port that cannot exist: dialling fails at once, without a socket. */
 function addressOf(which: number): EndpointAddress {
   return { host: "127.0.0.1", port: 70_000 + which };
 }
 
-/** What a lane holds and its peer has not received, in order: `?` marks what may be a repeat. */
+/**
+ * Returns the stanzas of a lane not reported as received, in order; `?` marks a possible repeat.
+ */
 function held(lane: Lane): readonly string[] {
   return [...lane.unreceived()].map(({ slab, start, end }) => {
     const { sequence, mayBeRepeat } = decodeStanza(slab.bytes, start, end);
@@ -195,18 +201,18 @@ function numbered(reason: ReturnReason, ...sequences: readonly (number | string)
   return sequences.map((sequence) => `${sequence} ${reason}`);
 }
 
-Deno.test("HostLinks.send() keeps what has no endpoint, as much as a lane, and hands it to the first", async () => {
+Deno.test("HostLinks.send() parks up to a lane's stanzas without an endpoint, and moves them to the first one", async () => {
   using world = new World({ options: { laneMaxItems: 3 } });
   for (const sequence of [1, 2, 3, 4]) world.send(sequence);
   assert.deepEqual(world.returned(), ["4 full"]);
   assert.equal(world.metrics.value(`outgoing_returned_total ${DC2}`), 1);
   assert.deepEqual([world.hosts.parkedItems, world.hosts.items], [3, 3]);
   await world.list(0);
-  assert.deepEqual(held(world.lane(0)), ["1", "2", "3"], "none was sent before");
+  assert.deepEqual(held(world.lane(0)), ["1", "2", "3"], "no stanza was sent before");
   assert.deepEqual([world.hosts.parkedItems, world.hosts.items], [0, 3]);
 });
 
-Deno.test("HostLinks.send() leaves a sender in a lane that holds something of theirs, live or not", async () => {
+Deno.test("HostLinks.send() keeps a sender on a lane that holds stanzas of that sender, live or not", async () => {
   using world = new World();
   await world.list(0, 1);
   world.up(0);
@@ -218,14 +224,14 @@ Deno.test("HostLinks.send() leaves a sender in a lane that holds something of th
   world.up(0);
   world.write(0, 2, 2, 2);
   world.send(3);
-  assert.deepEqual(held(world.lane(0)), ["3"], "it is up: there is no reason to go");
+  assert.deepEqual(held(world.lane(0)), ["3"], "the lane is live: no reason to move");
   world.write(0, 1, 3, 3);
   world.down(0);
   world.send(4);
   assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["4"]]);
 });
 
-Deno.test("HostLinks.send() leaves no sender to an endpoint that is not listed, once they hold nothing there", async () => {
+Deno.test("HostLinks.send() moves a sender off an unlisted endpoint once the lane holds none of its stanzas", async () => {
   using world = new World();
   await world.list(0);
   world.up(0);
@@ -240,7 +246,7 @@ Deno.test("HostLinks.send() leaves no sender to an endpoint that is not listed, 
   assert.equal(world.hosts.senders, 1);
 });
 
-Deno.test("HostLinks forgets who has sent nothing for bindingIdleMs and has nothing here", async () => {
+Deno.test("HostLinks forgets a sender that is idle for bindingIdleMs and has no stanza here", async () => {
   using world = new World({ options: { bindingIdleMs: 2_000, tickMs: 1_000 } });
   await world.list(0);
   world.up(0);
@@ -254,7 +260,7 @@ Deno.test("HostLinks forgets who has sent nothing for bindingIdleMs and has noth
 });
 
 for (const [scope, reason] of [["mesh", "peer-gone"], ["datacenter", "peer-restarted"]] as const) {
-  Deno.test(`HostLinks gives back at once, as ${reason}, what processes of a ${scope} had that have ended`, async () => {
+  Deno.test(`HostLinks gives back at once, as ${reason}, stanzas of ended processes in scope ${scope}`, async () => {
     using world = new World({ scope });
     await world.list(0, 1);
     world.up(0);
@@ -269,17 +275,17 @@ for (const [scope, reason] of [["mesh", "peer-gone"], ["datacenter", "peer-resta
   });
 }
 
-Deno.test("HostLinks takes a process for gone on all its links when it is on one", async () => {
+Deno.test("HostLinks takes a process for gone on all its links when one link shows it", async () => {
   using world = new World({ options: { connectionsPerEndpoint: 2 } });
   await world.list(0);
   world.send(1);
   world.send(2, { from: CAROL });
-  assert.deepEqual(held(world.lane(0)), ["1"], "each has a lane of their own");
+  assert.deepEqual(held(world.lane(0)), ["1"], "each sender has its own lane");
   world.down(0, true);
   assert.deepEqual(world.returned(), numbered("peer-gone", 1, 2));
 });
 
-Deno.test("HostLinks.restarted() gives back what a process had that is another one now", async () => {
+Deno.test("HostLinks.restarted() gives back the stanzas of a process that was replaced", async () => {
   using world = new World();
   await world.list(0);
   world.up(0);
@@ -291,7 +297,7 @@ Deno.test("HostLinks.restarted() gives back what a process had that is another o
   assert.deepEqual(world.returned(), numbered("peer-restarted", "1?", "2?", 3));
 });
 
-Deno.test("HostLinks moves what a dead, unlisted endpoint holds to one that is listed, which ends the old lane first", async () => {
+Deno.test("HostLinks moves stanzas of a dead, unlisted endpoint to a listed one, which retires the old lane first", async () => {
   for (const isSent of [true, false]) {
     using world = new World();
     await world.list(0);
@@ -300,16 +306,16 @@ Deno.test("HostLinks moves what a dead, unlisted endpoint holds to one that is l
     if (isSent) world.write(0, 1);
     world.send(2);
     await world.list(1);
-    assert.deepEqual(held(world.lane(1)), [], "as long as it lives it keeps what it has");
+    assert.deepEqual(held(world.lane(1)), [], "a live endpoint keeps its stanzas");
     world.down(0);
     assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], [isSent ? "1?" : "1", "2"]]);
     assert.deepEqual(world.lane(1).takeUntold(), isSent ? [world.lane(0).id] : []);
     world.send(3);
-    assert.deepEqual(held(world.lane(1)).at(-1), "3", "behind what moved");
+    assert.deepEqual(held(world.lane(1)).at(-1), "3", "behind the moved stanzas");
   }
 });
 
-Deno.test("HostLinks moves what waits for a process that has ended to another at once, each sender's together", async () => {
+Deno.test("HostLinks moves stanzas of an ended process to another at once, each sender's together", async () => {
   using world = new World();
   await world.list(0);
   for (const sequence of [1, 2]) world.send(sequence);
@@ -320,7 +326,7 @@ Deno.test("HostLinks moves what waits for a process that has ended to another at
   assert.deepEqual(lanes, [[], ["1", "2"], ["3"]]);
 });
 
-Deno.test("HostLinks moves nothing to an endpoint that is not listed, as soon as it is all the more", async () => {
+Deno.test("HostLinks moves no stanza to an endpoint that is not listed, until it is listed", async () => {
   using world = new World();
   await world.list(0, 1);
   world.up(0, 1);
@@ -332,7 +338,7 @@ Deno.test("HostLinks moves nothing to an endpoint that is not listed, as soon as
   assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["1"]]);
 });
 
-Deno.test("HostLinks parks what an endpoint holds that is collected, until there is another", async () => {
+Deno.test("HostLinks parks the stanzas of a collected endpoint until there is another", async () => {
   using world = new World();
   await world.list(0);
   world.up(0);
@@ -347,17 +353,17 @@ Deno.test("HostLinks parks what an endpoint holds that is collected, until there
   assert.deepEqual(held(world.lane(1)), ["1?", "2", "3"]);
 });
 
-Deno.test("HostLinks moves what waits for a node out of reach after rehomeAfterMs, to one that is reached", async () => {
+Deno.test("HostLinks moves stanzas of an unreachable node after rehomeAfterMs to a linked one", async () => {
   using world = new World();
   await world.list(0, 1);
   world.up(0);
   world.send(1);
   world.down(0);
   world.tick(REHOME_MS);
-  assert.deepEqual(held(world.lane(0)), ["1"], "no other is reached");
+  assert.deepEqual(held(world.lane(0)), ["1"], "no other node is linked");
   world.up(0, 1);
   world.tick(REHOME_MS);
-  assert.deepEqual([held(world.lane(0)), world.lane(0).last], [["1"], 1], "it is reached");
+  assert.deepEqual([held(world.lane(0)), world.lane(0).last], [["1"], 1], "the node is linked");
   world.down(0);
   world.tick(REHOME_MS - 1);
   assert.deepEqual(held(world.lane(0)), ["1"]);
@@ -365,18 +371,18 @@ Deno.test("HostLinks moves what waits for a node out of reach after rehomeAfterM
   assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["1"]]);
 });
 
-Deno.test("HostLinks routes anew what waits where nobody is, ever less often, and begins anew once one was reached", async () => {
+Deno.test("HostLinks reroutes stanzas of refusing endpoints with growing waits, which begin anew after a link", async () => {
   using world = new World({ options: { expireAfterMs: 12 * REROUTE_MS } });
   world.sendsAgain = true;
   world.send(1);
-  world.tick(); // it is seen to wait
+  world.tick(); // the tick notices that stanzas wait
   const wait = (delayMs: number) => {
     world.tick(delayMs - 1);
     assert.deepEqual(world.returned(), []);
     world.tick(1);
     assert.deepEqual(world.returned(), ["1 peer-gone"], `${delayMs}`);
   };
-  for (const times of [1, 2, 3, 3]) wait(times * REROUTE_MS); // a quarter of what it takes to expire
+  for (const times of [1, 2, 3, 3]) wait(times * REROUTE_MS); // at most a quarter of expireAfterMs
   await world.list(0);
   world.up(0);
   for (let i = 0; i < 2; i++) world.tick(REROUTE_MS);
@@ -386,14 +392,14 @@ Deno.test("HostLinks routes anew what waits where nobody is, ever less often, an
   wait(REROUTE_MS);
 });
 
-Deno.test("HostLinks.reconsider() takes back what waits for a node that is cut off, until that is settled", async () => {
+Deno.test("HostLinks.reconsider() takes back stanzas of a node that is cut off, until they are settled", async () => {
   using world = new World();
   await world.list(0);
   world.up(0);
   world.send(1);
   world.down(0);
   for (let i = 0; i < 3; i++) world.tick(REROUTE_MS);
-  assert.deepEqual(world.returned(), [], "it may still be there");
+  assert.deepEqual(world.returned(), [], "the node may still live");
   world.hosts.reconsider();
   world.tick();
   world.tick(REROUTE_MS);
@@ -403,10 +409,10 @@ Deno.test("HostLinks.reconsider() takes back what waits for a node that is cut o
   world.send(2);
   world.down(0);
   for (let i = 0; i < 3; i++) world.tick(REROUTE_MS);
-  assert.deepEqual(world.returned(), [], "nobody waits for what has come since");
+  assert.deepEqual(world.returned(), [], "later stanzas are not reconsidered");
 });
 
-Deno.test("HostLinks gives all back that expireAfterMs have not brought to a link, counted from the last one", async () => {
+Deno.test("HostLinks gives all stanzas back after expireAfterMs without a link", async () => {
   using world = new World();
   await world.list(0);
   world.tick(EXPIRE_MS);
@@ -415,7 +421,7 @@ Deno.test("HostLinks gives all back that expireAfterMs have not brought to a lin
   world.send(2);
   world.write(0, 1);
   world.tick(EXPIRE_MS);
-  assert.deepEqual(world.returned(), [], "it is up");
+  assert.deepEqual(world.returned(), [], "the link is up");
   world.down(0);
   world.tick(EXPIRE_MS - 1);
   assert.deepEqual(world.returned(), []);
@@ -423,7 +429,7 @@ Deno.test("HostLinks gives all back that expireAfterMs have not brought to a lin
   assert.deepEqual(world.returned(), numbered("expired", "1?", 2));
 });
 
-Deno.test("HostLinks lets expire what has waited for a first endpoint in vain", () => {
+Deno.test("HostLinks expires stanzas that have waited for a first endpoint", () => {
   using world = new World({ options: { rerouteFirstMs: FAR_MS } });
   world.tick(EXPIRE_MS);
   world.send(1);
@@ -433,7 +439,7 @@ Deno.test("HostLinks lets expire what has waited for a first endpoint in vain", 
   assert.deepEqual(world.returned(), ["1 expired"]);
 });
 
-Deno.test("HostLinks looks for endpoints again soon while none is reached, and when a link has ended", async () => {
+Deno.test("HostLinks reads the endpoints again soon while none is linked, and when a link has ended", async () => {
   using world = new World({
     options: { endpointRefreshIntervalMs: 1_000, endpointRefreshIntervalWhenEmptyMs: 100 },
   });
@@ -444,30 +450,32 @@ Deno.test("HostLinks looks for endpoints again soon while none is reached, and w
     assert.equal(world.asked, asked);
     world.clock.advance(1);
     assert.equal(world.asked, asked + 1);
-    await immediately(); // what was read is applied
+    await immediately(); // the list is applied
   };
   await looksAfter(100);
   world.up(0);
-  await looksAfter(100); // as was settled before
+  await looksAfter(100); // the usual interval
   await looksAfter(1_000);
   world.down(0);
   await looksAfter(100);
 });
 
-Deno.test("HostLinks gives what waits its full time again when there is new hope", async () => {
+Deno.test("HostLinks gives waiting stanzas their full time again when there is new hope", async () => {
   using world = new World({ options: { rerouteFirstMs: FAR_MS } });
   world.send(1);
   world.tick(EXPIRE_MS - 1);
   await world.list(0);
   world.tick(1);
-  await world.list(0, 1); // that is not new
+  await world.list(0, 1); // no new hope: one was listed before
   world.tick(EXPIRE_MS - 2);
   assert.deepEqual(world.returned(), []);
   world.tick(1);
   assert.deepEqual(world.returned(), ["1 expired"]);
 });
 
-/** 1 has been received, 2 and 4 wait for Bob, 3 for Carol; nothing is reached any more. */
+/**
+ * Sends stanza 1, which is received, 2 and 4 for bob, 3 for carol; then no node is linked any more.
+ */
 async function outOfReach(world: World): Promise<void> {
   await world.list(0);
   world.up(0);
@@ -480,7 +488,7 @@ async function outOfReach(world: World): Promise<void> {
   world.tick();
 }
 
-Deno.test("HostLinks looks for whom it cannot reach, and routes anew what is for those who are elsewhere", async () => {
+Deno.test("HostLinks looks up unreachable recipients, and reroutes stanzas for those that have moved", async () => {
   const asked: string[] = [];
   let bob: string | undefined;
   using world = new World({
@@ -499,7 +507,7 @@ Deno.test("HostLinks looks for whom it cannot reach, and routes anew what is for
     world.tick(1);
     await immediately();
     assert.deepEqual(asked.splice(0), [BOB, CAROL], "each once");
-    assert.deepEqual([world.returned(), world.lane(0).last], [[], last], "nothing is touched");
+    assert.deepEqual([world.returned(), world.lane(0).last], [[], last], "no lane has changed");
   }
   bob = DC3;
   world.tick(3 * REROUTE_MS);
@@ -508,11 +516,11 @@ Deno.test("HostLinks looks for whom it cannot reach, and routes anew what is for
   assert.deepEqual(
     held(world.lane(0)),
     ["1?", "3"],
-    "what was received is the peer's, wherever he is",
+    "the peer owns a received stanza, even if bob has moved",
   );
 });
 
-Deno.test("HostLinks heeds no answer that comes when somebody is reached again, or it has stopped", async () => {
+Deno.test("HostLinks ignores the result of a lookup once a node is linked again, or after a stop", async () => {
   const ends: readonly ((world: World) => void)[] = [
     (world) => world.up(0),
     (world) => world.hosts.stop("leaving", "it ends"),
@@ -527,7 +535,7 @@ Deno.test("HostLinks heeds no answer that comes when somebody is reached again, 
   }
 });
 
-Deno.test("HostLinks looks for nobody as long as it reaches one node, and for rerouteFirstMs after", async () => {
+Deno.test("HostLinks looks up no recipient while one node is linked, and for rerouteFirstMs after", async () => {
   let asked = 0;
   using world = new World({
     whereabouts: () => {
@@ -550,7 +558,7 @@ Deno.test("HostLinks looks for nobody as long as it reaches one node, and for re
   }
 });
 
-Deno.test("HostLinks.giveUp() leaves to the peer what that has received, and gives back the rest and what comes", async () => {
+Deno.test("HostLinks.giveUp() leaves received stanzas to the peer, and gives back the rest and all later ones", async () => {
   using world = new World();
   await world.list(0);
   world.up(0);
@@ -572,7 +580,7 @@ Deno.test("HostLinks.giveUp() leaves to the peer what that has received, and giv
   assert.ok(world.link(0).isStopped);
 });
 
-Deno.test("HostLinks.giveBackAll() gives back what was received too, unless we leave", async () => {
+Deno.test("HostLinks.giveBackAll() gives back received stanzas too, unless this node leaves", async () => {
   using world = new World();
   await world.list(0);
   world.up(0);
@@ -583,15 +591,15 @@ Deno.test("HostLinks.giveBackAll() gives back what was received too, unless we l
   assert.equal(world.hosts.items, 0);
 });
 
-Deno.test("HostLinks.watchHeld() looks at what its lanes hold, and at nothing that comes later", async () => {
+Deno.test("HostLinks.watchHeld() watches the stanzas that lanes hold, and no later ones", async () => {
   using world = new World();
   assert.equal(world.hosts.watchHeld()(), "gone");
   world.send(1);
   const parked = world.hosts.watchHeld();
-  assert.equal(parked(), "open", "it waits for an endpoint");
+  assert.equal(parked(), "open", "the stanza waits for an endpoint");
   await world.list(0);
   world.up(0);
-  assert.equal(parked(), "open", "it has moved to a lane");
+  assert.equal(parked(), "open", "the stanza has moved to a lane");
   world.send(2);
   const held = world.hosts.watchHeld();
   world.send(3);
@@ -599,15 +607,15 @@ Deno.test("HostLinks.watchHeld() looks at what its lanes hold, and at nothing th
   assert.equal(parked(), "received");
   assert.equal(held(), "open");
   world.write(0, 0, 2);
-  assert.equal(held(), "received", "the third has come later");
+  assert.equal(held(), "received", "the third stanza is a later one");
   world.down(0);
-  assert.equal(held(), "open", "whether the peer lives nobody knows");
+  assert.equal(held(), "open", "the peer may have ended");
   world.up(0);
   world.write(0, 0, 2, 2);
   assert.deepEqual([parked(), held(), world.hosts.items], ["gone", "gone", 1]);
 });
 
-Deno.test("HostLinks.watchHeld() sees what goes back as gone, and follows what changes lanes", async () => {
+Deno.test("HostLinks.watchHeld() counts returned stanzas as gone, and follows those that change lanes", async () => {
   using world = new World();
   await world.list(0, 1);
   world.up(0);
@@ -628,7 +636,7 @@ Deno.test("HostLinks.watchHeld() sees what goes back as gone, and follows what c
   assert.equal(returned(), "gone");
 });
 
-Deno.test("HostLinks slows who feeds a live lane that is over, until that is down, or has emptied or given all back", async () => {
+Deno.test("HostLinks slows senders of a live lane over its mark until it is down, emptied or given back", async () => {
   const options = { laneMaxItems: 8, laneHighWater: 0.5, laneLowWater: 0.25 };
   using world = new World({ options });
   await world.list(0, 1);
@@ -639,7 +647,7 @@ Deno.test("HostLinks slows who feeds a live lane that is over, until that is dow
   world.send(5);
   assert.deepEqual(told(), [`${ALICE} true`]);
   world.send(6);
-  assert.deepEqual(told(), [], "it is known");
+  assert.deepEqual(told(), [], "the sender has been told");
   world.send(7, { from: CAROL });
   assert.deepEqual(told(), [`${CAROL} true`]);
   world.down(0);
@@ -654,7 +662,7 @@ Deno.test("HostLinks slows who feeds a live lane that is over, until that is dow
   assert.deepEqual(told(), [`${CAROL} false`]);
 });
 
-Deno.test("HostLinks.peerArrived() looks and calls at once, unless somebody is reached or it has stopped", async () => {
+Deno.test("HostLinks.peerArrived() refreshes and connects at once, unless a node is linked or it has stopped", async () => {
   using world = new World();
   await world.list(0);
   world.hosts.peerArrived();
@@ -668,7 +676,7 @@ Deno.test("HostLinks.peerArrived() looks and calls at once, unless somebody is r
   world.hosts.peerArrived();
   assert.deepEqual([world.asked, world.link(0).phase], [2, "stopped"]);
 });
-/** One endpoint, whose lane has sent a stanza that the peer has not said to have received. */
+/** Makes a world with one endpoint, whose lane has sent a stanza not reported as received. */
 async function worldWithOneSent(): Promise<World> {
   const world = new World();
   await world.list(0);
@@ -678,7 +686,7 @@ async function worldWithOneSent(): Promise<World> {
   return world;
 }
 
-Deno.test("HostLinks has the old lane ended first, though what it held was parked in between", async () => {
+Deno.test("HostLinks retires the old lane first, though its stanzas were parked in between", async () => {
   using world = await worldWithOneSent();
   const old = world.lane(0).id;
   await world.list();
@@ -689,7 +697,7 @@ Deno.test("HostLinks has the old lane ended first, though what it held was parke
   assert.deepEqual(world.lane(1).takeUntold(), [old]);
 });
 
-Deno.test("HostLinks has the old lane ended first, though what it held moved twice", async () => {
+Deno.test("HostLinks retires the old lane first, though its stanzas moved twice", async () => {
   using world = await worldWithOneSent();
   const old = world.lane(0).id;
   await world.list(1);
@@ -700,20 +708,20 @@ Deno.test("HostLinks has the old lane ended first, though what it held moved twi
   assert.deepEqual(world.lane(2).takeUntold(), [old]);
 });
 
-Deno.test("HostLinks has no lane ended that has come back by itself", async () => {
+Deno.test("HostLinks retires no lane that has come up again", async () => {
   using world = await worldWithOneSent();
   await world.list(0, 1);
   world.up(1);
   world.down(0);
   world.tick(REHOME_MS);
   assert.deepEqual(held(world.lane(1)), ["1?"]);
-  world.down(1); // before the peer has heard
+  world.down(1); // before the peer has heard of it
   world.up(0);
   world.up(1);
   assert.deepEqual(world.lane(1).takeUntold(), []);
 });
 
-Deno.test("HostLinks does not have a lane end itself, when what it held comes back to it", async () => {
+Deno.test("HostLinks does not make a lane retire itself when its stanzas come back to it", async () => {
   using world = await worldWithOneSent();
   const old = world.lane(0);
   await world.list(1);

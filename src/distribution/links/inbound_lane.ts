@@ -3,12 +3,12 @@ import type { Ack, SettledRange } from "../wire/mod.ts";
 import { MAX_ACK_RANGES } from "../wire/mod.ts";
 import { OpenNumbers } from "./open_numbers.ts";
 
-/** What became of a numbered frame. */
+/** Result of receiving a numbered frame. */
 export type Receipt = "new" | "repeat" | "gap" | "overload";
 
 /**
- * What this process knows of one lane of one peer process: how far it has received, and what of
- * that is settled. Outlives the connections it is fed by.
+ * One lane of one peer process, as this process knows it: the last number received, and which
+ * numbers are settled. It outlives its connections.
  */
 export class InboundLane implements Settler {
   /** The peer's incarnation and its number for the lane. */
@@ -18,7 +18,7 @@ export class InboundLane implements Settler {
   readonly host: string;
   readonly #maxUnsettled: number;
   readonly #numbers: OpenNumbers;
-  /** Numbers that this process will never settle. */
+  /** Numbers that this process will never settle, as it has left them open. */
   readonly #leftOpen = new Set<number>();
   #isDirty = false;
   #wake: (() => void) | undefined;
@@ -45,13 +45,13 @@ export class InboundLane implements Settler {
     return this.#numbers.count;
   }
 
-  /** True when an ACK would tell something new. */
+  /** True when an ACK would bring the peer news. */
   get isDirty(): boolean {
     return this.#isDirty;
   }
 
   /**
-   * Begins on a new connection whose peer will send nothing up to `lastGone`.
+   * Begins on a new connection on which the peer sends no number up to `lastGone`.
    * @param wake called when there is something to acknowledge
    */
   attach(lastGone: number, wake: () => void): void {
@@ -65,7 +65,7 @@ export class InboundLane implements Settler {
     this.#wake = undefined;
   }
 
-  /** Takes note of one number, before its stanza is handed on. */
+  /** Notes one number before its stanza is passed on. */
   receive(number: number): Receipt {
     if (number <= this.received) return "repeat";
     if (number !== this.received + 1) return "gap";
@@ -93,7 +93,7 @@ export class InboundLane implements Settler {
     return true;
   }
 
-  /** What to tell the peer now: one ACK, or several when there are many ranges. */
+  /** Returns the ACKs for the peer: one, or several when there are many ranges. */
   takeAcks(creditBytes: number): Ack[] {
     this.#isDirty = false;
     const ranges = this.#numbers.takeNews();

@@ -2,18 +2,18 @@ import { InboundLane } from "./inbound_lane.ts";
 
 interface Known {
   readonly lane: InboundLane;
-  /** Ends the connection that feeds it; undefined while there is none. */
+  /** Ends the connection that feeds the lane; undefined while there is none. */
   cut: (() => void) | undefined;
-  /** Since when it has no connection. */
+  /** Time since when the lane has no connection. */
   idleSinceMs: number;
 }
 
-/** What a connection learns when it takes a lane over. */
+/** Result of a connection's request for a lane. */
 export type Attachment =
   | { readonly kind: "attached"; readonly lane: InboundLane }
   | { readonly kind: "busy" };
 
-/** A lane: its process and number are the peer's word, its local host is what the certificate says. */
+/** Name of a lane: process and number are the peer's claim, the local host is the certificate's. */
 export interface LaneName {
   readonly host: string;
   readonly process: number;
@@ -29,10 +29,10 @@ export interface AttachRequest extends LaneName {
 }
 
 /**
- * The lanes of peers by local host, process and lane, so that nobody meddles with another
- * datacenter's by telling its numbers; kept for a while after their connection so that a peer
- * that comes back is told what it need not send again. Bounded, in all and for each local host: of the
- * one that has most the longest idle is forgotten first.
+ * Peers' lanes by local host, process and lane, so that no datacenter can touch another's lanes by
+ * claiming their numbers. A lane is kept for a while after its connection: a peer that comes back
+ * learns what it need not send again. Bounded, in all and for each local host. At a bound the host
+ * with the most lanes loses the one that was idle longest.
  */
 export class InboundLanes {
   readonly #options: {
@@ -42,7 +42,7 @@ export class InboundLanes {
     readonly maxUnsettled: number;
   };
   readonly #lanes = new Map<string, Known>();
-  /** How many each local host has. */
+  /** Number of lanes of each local host. */
   readonly #counts = new Map<string, number>();
 
   constructor(options: {
@@ -58,7 +58,7 @@ export class InboundLanes {
     return this.#lanes.size;
   }
 
-  /** Gives a lane to a connection; the one that had it before is cut first. */
+  /** Gives a lane to a connection. An earlier connection of the lane is cut first. */
   attach(request: AttachRequest, nowMs: number): Attachment {
     const key = keyOf(request);
     let known = this.#lanes.get(key);
@@ -79,7 +79,7 @@ export class InboundLanes {
     return { kind: "attached", lane: known.lane };
   }
 
-  /** The connection of `lane` has ended. */
+  /** Notes that the connection of `lane` has ended. */
   detach(lane: InboundLane, nowMs: number): void {
     const known = this.#lanes.get(keyOf(lane));
     if (known?.lane !== lane) return;
@@ -88,12 +88,12 @@ export class InboundLanes {
     known.idleSinceMs = nowMs;
   }
 
-  /** Ends what still feeds a lane whose stanzas the peer has moved to another. */
+  /** Ends the connection of a lane whose stanzas the peer has moved to another. */
   retire(name: LaneName): void {
     this.#lanes.get(keyOf(name))?.cut?.();
   }
 
-  /** Forgets what has been without a connection for too long. */
+  /** Forgets lanes that have been without a connection for too long. */
   tick(nowMs: number): void {
     for (const [key, known] of this.#lanes) {
       if (known.cut !== undefined) continue;
@@ -115,7 +115,7 @@ export class InboundLanes {
     return true;
   }
 
-  /** The host that has most gives way: a datacenter cannot crowd out what is known of others. */
+  /** The host with the most lanes gives way: a datacenter cannot crowd out the lanes of others. */
   #goesBefore(one: Known, other: Known): boolean {
     const more = this.#countOf(one.lane.host) - this.#countOf(other.lane.host);
     return more !== 0 ? more > 0 : one.idleSinceMs < other.idleSinceMs;
@@ -133,7 +133,7 @@ export class InboundLanes {
   }
 }
 
-/** No host has a slash in it. */
+/** Returns the key of a lane; no host contains a slash. */
 function keyOf({ host, process, lane }: LaneName): string {
   return `${host}/${process}/${lane}`;
 }

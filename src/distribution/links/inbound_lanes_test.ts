@@ -30,7 +30,7 @@ function laneOf(attachment: ReturnType<typeof attach>): InboundLane {
   return (attachment as { lane: InboundLane }).lane;
 }
 
-Deno.test("InboundLanes.attach() finds a lane again after its connection, for as long as it says", () => {
+Deno.test("InboundLanes.attach() finds a lane again after its connection, for inboundMemoryMs", () => {
   const lanes = new InboundLanes(OPTIONS);
   const lane = laneOf(attach(lanes, 1));
   lane.receive(1);
@@ -65,7 +65,7 @@ Deno.test("InboundLanes.attach() keeps apart lanes of two local hosts whose numb
   assert.equal(laneOf(attach(lanes, 1)), lane);
 });
 
-Deno.test("InboundLanes.attach() forgets the longest idle at its bound, and refuses when none is", () => {
+Deno.test("InboundLanes.attach() forgets the longest idle lane at its bound, and refuses when none is idle", () => {
   const lanes = new InboundLanes(OPTIONS);
   const first = laneOf(attach(lanes, 1));
   const second = laneOf(attach(lanes, 2));
@@ -83,19 +83,19 @@ Deno.test("InboundLanes.attach() lets no datacenter have more than its share, no
   others.receive(1);
   lanes.detach(others, 0);
   for (let lane = 1; lane <= 3; lane++) laneOf(attach(lanes, lane));
-  assert.equal(attach(lanes, 4).kind, "busy", "though there is room for others");
+  assert.equal(attach(lanes, 4).kind, "busy", "even with room for other datacenters");
   const mine = laneOf(attach(lanes, 3));
   lanes.detach(mine, 50);
-  assert.equal(attach(lanes, 4).kind, "attached", "its own idle one makes room");
+  assert.equal(attach(lanes, 4).kind, "attached", "its own idle lane makes room");
   lanes.detach(laneOf(attach(lanes, 4)), 60);
   laneOf(attach(lanes, 1, { host: "dc4.example.com" }));
   laneOf(attach(lanes, 2, { host: "dc4.example.com" }));
-  assert.equal(lanes.size, 5, "at the bound of all, who has most gives way");
+  assert.equal(lanes.size, 5, "at the total bound, the host with most lanes gives way");
   const again = attach(lanes, 1, { host: "dc3.example.com", nowMs: 100 });
-  assert.equal(laneOf(again), others, "what is known of others stays");
+  assert.equal(laneOf(again), others, "lanes of others stay");
 });
 
-Deno.test("InboundLanes.retire() ends what feeds a lane, and minds no other", () => {
+Deno.test("InboundLanes.retire() ends the connection of a lane, and no other", () => {
   const lanes = new InboundLanes(OPTIONS);
   const cut: number[] = [];
   attach(lanes, 1, { cut: () => cut.push(1) });
@@ -123,7 +123,7 @@ Deno.test("InboundLane.receive() takes the next number only, up to its bound of 
   assert.equal(lane.receive(5), "new");
 });
 
-Deno.test("InboundLane.isDoneUpTo() counts what is left open as done, but does not settle it", () => {
+Deno.test("InboundLane.isDoneUpTo() counts a number left open as done, but does not settle it", () => {
   const lane = laneOf(attach(new InboundLanes(OPTIONS), 1));
   for (const number of [1, 2, 3, 4]) lane.receive(number);
   lane.settle(1);

@@ -29,12 +29,12 @@ import type { StanzaRefusal } from "./sender_rules.ts";
 import { checkStanza } from "./sender_rules.ts";
 
 /**
- * Above this what waits for the peer to read is not added to: it gets its ACK later, and all of it at
- * once. Many of the largest ACK; nothing is gained by another value.
+ * Bytes waiting for the peer to read above which no ACK is added; a later ACK covers all. Room for
+ * many of the largest ACK; another value would gain nothing.
  */
 const MAX_PENDING_BYTES = 262_144;
 
-/** Who is told of an incoming link's life. */
+/** Callbacks on the life of an incoming link. */
 export interface IncomingLinkEvents {
   /** False when the peer's datacenter has as many links as it may. */
   mayOpen(host: string): boolean;
@@ -54,13 +54,13 @@ export class IncomingLink implements LinkConnectionOwner {
   #receivedBytes = 0;
   #grantedBytes = 0;
   #isFrozen = false;
-  /** The end is our wish: the peer stays where it is. */
+  /** True when we end the link: the peer stays where it is. */
   #isLeaving = false;
   #isUrgent = false;
   #cancelAck: CancelTimer | undefined;
   #chunkMs = -1;
   #chunkUs = 0;
-  /** Wall-clock microseconds when the peer wrote what comes now; 0 while it has not said. */
+  /** Wall-clock microseconds when the peer wrote the coming frames; 0 while it has not told. */
   #writtenUs = 0;
   #hasLoggedRefusal = false;
   readonly #acknowledge = () => this.#sendAcks();
@@ -90,7 +90,9 @@ export class IncomingLink implements LinkConnectionOwner {
     return this.#link.remoteAddress;
   }
 
-  /** True once all that has arrived until now is settled, or left open for the peer to see to. */
+  /**
+   * Returns a function that is true once all stanzas received until now are settled or left open.
+   */
   watchSettling(): () => boolean {
     const lane = this.#lane;
     if (lane === undefined) return () => true;
@@ -98,7 +100,7 @@ export class IncomingLink implements LinkConnectionOwner {
     return () => this.#lane !== lane || lane.isDoneUpTo(received);
   }
 
-  /** Stanzas from here whose fate is open. */
+  /** Stanzas received over this link whose fate is open. */
   get unsettled(): number {
     return this.#lane?.unsettled ?? 0;
   }
@@ -112,7 +114,7 @@ export class IncomingLink implements LinkConnectionOwner {
     this.#isFrozen = true;
   }
 
-  /** Tells what is settled, says GOODBYE and ends. */
+  /** Acknowledges all that is settled, says GOODBYE and ends. */
   leave(reason: "leaving" | "busy" | "superseded", detail: string): void {
     this.#isLeaving = true;
     if (this.#lane !== undefined && this.#link.state === "open") this.#sendAcks(true);
@@ -199,7 +201,7 @@ export class IncomingLink implements LinkConnectionOwner {
   }
 
   #stanza(buffer: Uint8Array, start: number, end: number): void {
-    const lane = this.#lane!; // HELLO comes first, or the decoder refuses
+    const lane = this.#lane!; // the decoder refuses any frame before HELLO
     const metrics = this.#metrics!;
     if (this.#receivedBytes >= this.#grantedBytes) {
       this.#link.leave("overload", `more than the ${this.#grantedBytes} bytes of credit`);
@@ -228,13 +230,17 @@ export class IncomingLink implements LinkConnectionOwner {
     this.#shared.handlers.received(envelope, lane.host);
   }
 
-  /** The stanza with its duty; undefined when it was refused, which settles it, or waits for proof. */
+  /**
+   * Returns the stanza with its duty; undefined when it was refused, which settles it, or waits for
+   * proof.
+   */
   #decode(buffer: Uint8Array, start: number, end: number, number: number): Envelope | undefined {
     const lane = this.#lane!;
     try {
       const fields = decodeStanza(buffer, start, end);
       const { scope, mesh } = this.#shared;
-      // A node of our own datacenter has checked it where it came in, as we would have.
+      // A node of our own datacenter has checked the stanza when it came in, as this node would
+      // have.
       const refusal = scope === "mesh" ? checkStanza(fields, mesh) : undefined;
       const envelope = new Envelope(fields, lane, number);
       if (this.#waitsForProof(envelope, refusal)) return undefined;
@@ -242,13 +248,14 @@ export class IncomingLink implements LinkConnectionOwner {
       this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
       return undefined;
     } catch (error) {
-      // It would come again on every connection: refuse it for good, then end this one.
+      // The frame would come again on every connection: refuse it for good, then end this
+      // connection.
       if (error instanceof FrameError) this.#refuseStanza(number, "malformed", undefined);
       throw error;
     }
   }
 
-  /** True when it waits until the table has been asked whether its sender is a component. */
+  /** True when the stanza waits for a lookup of whether its sender is a component. */
   #waitsForProof(envelope: Envelope, refusal: StanzaRefusal | undefined): boolean {
     const { unproven, handlers } = this.#shared;
     if (unproven === undefined) return false;

@@ -26,7 +26,7 @@ import { MeshHosts } from "./mesh_hosts.ts";
 
 const DC2 = "dc2.example.com";
 
-/** One accepted link in memory, time standing still, and the peer's side of it. */
+/** One accepted link in memory, with a manual clock, and the peer's side of it. */
 class Scene {
   readonly clock = new ManualClock();
   readonly metrics = new TestMetrics();
@@ -95,7 +95,7 @@ class Scene {
     };
   }
 
-  /** Lets everything that waits for a later microtask happen. */
+  /** Lets all pending microtasks run. */
   async settleDown(): Promise<void> {
     for (let i = 0; i < 20; i++) await Promise.resolve();
   }
@@ -117,7 +117,7 @@ Deno.test("IncomingLink answers HELLO and grants credit, then takes stanzas", as
   assert.deepEqual(scene.received.map((envelope) => envelope.sequence), [1, 2, 3]);
 });
 
-Deno.test("IncomingLink gathers what there is to acknowledge for ackDelayMs", async () => {
+Deno.test("IncomingLink gathers acknowledgements for ackDelayMs", async () => {
   const scene = new Scene({ ackDelayMs: 5 });
   await scene.send(testHello());
   await scene.send(...stanzas(1, 9));
@@ -149,7 +149,7 @@ Deno.test("IncomingLink grants more as soon as half of the credit is used", asyn
   assert.deepEqual(scene.acks.map((ack) => ack.creditBytes), [16_384, bytes + 16_384]);
 });
 
-Deno.test("IncomingLink takes the frame that is begun within the credit, and none behind it", async () => {
+Deno.test("IncomingLink takes a frame that begins within the credit, and none after it", async () => {
   const frames = stanzas(1, 40, 1000);
   const size = frames[0]!.length;
   const last = Math.ceil(16_384 / size); // begins below the credit and goes over
@@ -165,7 +165,7 @@ Deno.test("IncomingLink takes the frame that is begun within the credit, and non
   assert.equal(past.received.length, last);
 });
 
-Deno.test("IncomingLink.freeze() grants no more, but goes on acknowledging", async () => {
+Deno.test("IncomingLink.freeze() grants no more credit, but goes on acknowledging", async () => {
   const scene = new Scene({ creditBytes: 16_384 });
   await scene.send(testHello());
   scene.link.freeze();
@@ -177,14 +177,14 @@ Deno.test("IncomingLink.freeze() grants no more, but goes on acknowledging", asy
   assert.equal(scene.acks.at(-1)!.creditBytes, 16_384);
 });
 
-Deno.test("IncomingLink counts from HELLO on what the dialler says is gone", async () => {
+Deno.test("IncomingLink counts on from HELLO's last number", async () => {
   const scene = new Scene();
   await scene.send(testHello({ lastNumber: 41 }), ...stanzas(42, 42));
   assert.equal(scene.received.length, 1);
   assert.equal(scene.acks[0]!.settled, 41);
 });
 
-Deno.test("IncomingLink.leave() tells what is settled before it says GOODBYE", async () => {
+Deno.test("IncomingLink.leave() acknowledges all settled stanzas before GOODBYE", async () => {
   const scene = new Scene();
   await scene.send(testHello(), ...stanzas(1, 2));
   for (const envelope of scene.received) envelope.settle();
@@ -194,7 +194,7 @@ Deno.test("IncomingLink.leave() tells what is settled before it says GOODBYE", a
   assert.equal(scene.types.at(-1), FRAME_TYPE.goodbye);
 });
 
-Deno.test("IncomingLink refuses RETIRE of the lane that it comes on, and takes that of another", async () => {
+Deno.test("IncomingLink refuses RETIRE of its own lane, and takes RETIRE of another", async () => {
   for (const [lane, last] of [[1, FRAME_TYPE.goodbye], [2, FRAME_TYPE.pong]] as const) {
     const scene = new Scene();
     await scene.send(testHello({ lane: 1 }), retireFrame(lane), pingFrame(9));

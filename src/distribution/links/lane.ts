@@ -19,34 +19,34 @@ export interface LaneLimits {
   readonly laneLowWater: number;
 }
 
-/** Who a lane belongs to. */
+/** The owner of a lane. */
 export interface LaneOwner {
-  /** The bound that what all lanes hold counts for. @default none */
+  /** The bound that stanzas of all lanes count for. @default none */
   readonly laneBudget?: FairShares | undefined;
-  /** Something was appended. */
+  /** Called when a stanza was appended. */
   laneHasWork(lane: Lane): void;
-  /** `isOver` changed. */
+  /** Called when `isOver` has changed. */
   laneLevelChanged(lane: Lane): void;
 }
 
-/** What was taken out of a lane. */
+/** A stanza that was taken out of a lane. */
 export interface TakenEntry {
   readonly entry: LaneEntry;
   /** True when the peer may have received it. */
   readonly wasSent: boolean;
-  /** True when the peer has said that it received it. */
+  /** True when the peer has reported it as received. */
   readonly wasReceived: boolean;
 }
 
-/** Bytes that an entry and its place in the map cost beside the frame. */
+/** Bytes that an entry and its place in the map cost besides the frame. */
 const ENTRY_BYTES = 256;
 
-/** The budget learns what a lane holds to about so many bytes: not for each stanza. */
+/** Steps in bytes in which the budget learns a lane's size, to spare a call for each stanza. */
 const BUDGET_STEP_BYTES = 65_536;
 
 /**
- * The part of each bound, one in so many, that is kept for errors which answer a stanza: they are all
- * that its sender will hear of it. An empty lane takes anything that fits.
+ * Reserved part of each bound, one in so many, for errors that answer a stanza: the stanza's sender
+ * hears nothing else. An empty lane takes anything that fits.
  */
 export const RESERVED_PART = 8;
 
@@ -56,7 +56,8 @@ export const RESERVED_PART = 8;
  *
  *     append → [next) … waiting … [sent] … on the way … [received] … there … settled → gone
  *
- * `resume` sets `sent` back to what the peer has received, so that what was on the way goes again.
+ * `resume` sets `sent` back to what the peer has received, so that stanzas on the way are sent
+ * again.
  */
 export class Lane {
   readonly id: number;
@@ -64,18 +65,18 @@ export class Lane {
   senders = 0;
   /** True while its link is up. */
   isLive = false;
-  /** Monotonic milliseconds since when its link has been down, while it is. */
+  /** Monotonic milliseconds since when its link has been down; only valid while it is down. */
   downSinceMs = 0;
-  /** False when its endpoint is not listed any more. */
+  /** False when its endpoint is no longer listed. */
   isEnabled = true;
-  /** True when the process at its end is known to be gone, until the link is up again. */
+  /** True when the process at its end is known to have ended, until the link is up again. */
   isGone = false;
   readonly #limits: LaneLimits;
   readonly #ordinaryItems: number;
   readonly #ordinaryBytes: number;
   readonly #owner: LaneOwner;
   readonly #budget: FairShares;
-  /** Bytes that the budget was told of. */
+  /** Bytes that are counted in the budget. */
   #toldBytes = 0;
   #slabs: FrameSlabs;
   readonly #entries = new Map<number, LaneEntry>();
@@ -86,9 +87,12 @@ export class Lane {
   #settled = 0;
   #peer: number | undefined;
   #isOver = false;
-  /** The last number whose sender's client waits to hear that the peer has received it. */
+  /** The last number whose settler wants to know that the peer has received it. */
   #lastWantingHeld = 0;
-  /** Lanes whose stanzas moved here, with the number up to which the peer must not miss it. */
+  /**
+   * Lanes whose stanzas moved here, with the number before which the peer must learn that the lane
+   * ends.
+   */
   readonly #retired = new Map<number, number>();
   #untold: number[] = [];
 
@@ -123,7 +127,7 @@ export class Lane {
     return this.#sent;
   }
 
-  /** The last number that the peer said it has received. */
+  /** The last number that the peer has reported as received. */
   get received(): number {
     return this.#received;
   }
@@ -133,20 +137,20 @@ export class Lane {
     return this.#next - 1;
   }
 
-  /** For HELLO: numbers up to this one will not be sent (again). */
+  /** Numbers up to this one will not be sent (again); for HELLO. */
   get lastGone(): number {
     const { value } = this.#entries.keys().next();
     return value === undefined ? this.#next - 1 : value - 1;
   }
 
-  /** True from the high-water mark until it has fallen below the low one. */
+  /** True from the high-water mark until the lane has fallen below the low one. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
   /**
-   * Takes `envelope` and its duty to settle over; false when the lane is too full for it, or the budget, or
-   * its sender's share of that. An error that answers a stanza needs room in the lane alone.
+   * Takes `envelope` and its duty over. False when the lane, the budget or its sender's share of
+   * the budget is too full. An error that answers a stanza needs room in the lane alone.
    */
   append(envelope: Envelope, binding: SenderBinding): boolean {
     const room = maxStanzaFrameBytes(envelope);
@@ -179,8 +183,8 @@ export class Lane {
   }
 
   /**
-   * Takes what another lane held, in order and whatever the bound: it was within that lane's.
-   * @param wasSent that lane may have sent it
+   * Takes a stanza of another lane, in order and whatever the bound: it was within that lane's.
+   * @param wasSent true when that lane may have sent it
    */
   adopt(entry: LaneEntry, wasSent: boolean): void {
     const { slab: from, start, end } = entry;
@@ -203,21 +207,21 @@ export class Lane {
     this.#owner.laneHasWork(this);
   }
 
-  /** From now on the peer must be told that `lane` ends, before it gets anything moved here. */
+  /** Notes that the peer must learn that `lane` ends, before it gets any stanza that moved here. */
   noteRetired(lane: number): void {
     this.#retired.set(lane, this.#next);
     this.#untold.push(lane);
   }
 
-  /** Its connection is a new one: nothing is left of the old one that the peer would have to end. */
+  /** Forgets a retired lane that has a new connection: the peer need not end the old one. */
   forgetRetired(lane: number): void {
     if (!this.#retired.delete(lane)) return;
     this.#untold = this.#untold.filter((untold) => untold !== lane);
   }
 
   /**
-   * Lanes whose end the peer may not have heard of yet. What is held goes elsewhere: whoever takes it
-   * tells the peer, and this lane does not.
+   * Takes the lanes whose end the peer may not have heard of yet. The stanzas held here move
+   * elsewhere: the lane that takes them tells the peer, and this one does not.
    */
   takeRetired(): readonly number[] {
     const lanes = [...this.#retired.keys()];
@@ -226,7 +230,9 @@ export class Lane {
     return lanes;
   }
 
-  /** Lanes to tell the peer of now: each once on every connection until the peer has heard. */
+  /**
+   * Takes the lanes to retire now: each once on every connection until the peer has heard of it.
+   */
   takeUntold(): readonly number[] {
     const untold = this.#untold;
     if (untold.length > 0) this.#untold = [];
@@ -234,11 +240,11 @@ export class Lane {
   }
 
   /**
-   * Begins on a new connection: the process `peer` has received all up to `lastReceived`.
+   * Begins on a new connection, on which process `peer` claims all up to `lastReceived`.
    *
-   * `restarted` when it cannot know what it was sent before (another process, or one that has lost
-   * its memory): the caller takes what is held with `takeForRestart` before anything is sent.
-   * `impossible` when it claims what was never sent.
+   * `restarted` when the peer cannot know what it was sent before (another process, or one that has
+   * lost its memory): the caller takes all stanzas with `takeForRestart` before anything is sent.
+   * `impossible` when the peer claims a number that was never sent.
    */
   resume(peer: number, lastReceived: number): "resumed" | "restarted" | "impossible" {
     const { lastGone } = this;
@@ -256,8 +262,8 @@ export class Lane {
   }
 
   /**
-   * Marks what is still to be sent as possible repeats: its link was down for so long that the node
-   * before, which holds it too, may have given it to another.
+   * Marks unsent stanzas as possible repeats, as the link was down for long: the node before, which
+   * holds them too, may have given them to another node.
    */
   markLate(): void {
     for (const [number, entry] of this.#entries) {
@@ -266,7 +272,7 @@ export class Lane {
     }
   }
 
-  /** Empties the lane for good: its numbers are not used again. What it held, in order. */
+  /** Empties the lane for good and returns its stanzas in order; its numbers are not used again. */
   takeAll(): TakenEntry[] {
     const taken = this.#take();
     this.#restartAt(this.#next - 1);
@@ -274,7 +280,7 @@ export class Lane {
   }
 
   /**
-   * Empties the lane after `resume` said `restarted`. Numbers go on behind what HELLO called gone,
+   * Empties the lane after `resume` returned `restarted`. Numbers go on behind HELLO's last number,
    * where the new peer expects them.
    */
   takeForRestart(): TakenEntry[] {
@@ -288,9 +294,9 @@ export class Lane {
   }
 
   /**
-   * Writes what may be sent, in pieces as large as the slabs allow. A frame is begun while fewer
-   * than `creditBytes` have gone.
-   * @returns bytes written, and how many of the stanzas went for the first time
+   * Writes the stanzas that may be sent, in pieces as large as the slabs allow. A frame is begun
+   * while fewer than `creditBytes` have been written.
+   * @returns bytes written, and how many of the stanzas were written for the first time
    */
   flush(creditBytes: number, write: (bytes: Uint8Array) => void): { bytes: number; fresh: number } {
     let bytes = 0;
@@ -298,7 +304,7 @@ export class Lane {
     let run: LaneEntry | undefined;
     let runEnd = 0;
     for (; number < this.#next && bytes < creditBytes; number++) {
-      const entry = this.#entries.get(number)!; // nothing above `sent` leaves one by one
+      const entry = this.#entries.get(number)!; // numbers above `sent` have no gaps
       if (run !== undefined && (run.slab !== entry.slab || runEnd !== entry.start)) {
         write(run.slab.bytes.subarray(run.start, runEnd));
         run = undefined;
@@ -314,7 +320,7 @@ export class Lane {
     return { bytes, fresh };
   }
 
-  /** Lets go of what is settled; false when the peer acknowledges what was not sent to it. */
+  /** Drops settled stanzas; false when the peer acknowledges a number that was not sent to it. */
   acknowledge(ack: Ack): boolean {
     if (ack.received > this.#sent) return false;
     if (ack.received > this.#received) {
@@ -324,7 +330,7 @@ export class Lane {
     for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
     if (ack.settled > this.#settled) this.#settled = ack.settled;
     for (const { first, count } of ack.ranges) {
-      // What was settled long ago costs nothing when a peer says it again.
+      // A peer that repeats numbers settled long ago costs no work.
       const from = Math.max(first, this.#settled + 1);
       for (let number = from; number < first + count; number++) this.#settle(number);
     }
@@ -337,17 +343,20 @@ export class Lane {
     return true;
   }
 
-  /** What is held and the peer has not said to have received, in order. */
+  /** Yields the stanzas not reported as received, in order. */
   *unreceived(): IterableIterator<LaneEntry> {
     for (const [number, entry] of this.#entries) if (number > this.#received) yield entry;
   }
 
-  /** The bindings of what is held; a sender comes once for each stanza. */
+  /** Yields the bindings of held stanzas; a sender comes once for each stanza. */
   *holders(): IterableIterator<SenderBinding> {
     for (const entry of this.#entries.values()) yield entry.binding;
   }
 
-  /** The peer has received these: should this process die, they are not lost. */
+  /**
+   * Tells settlers that the peer has received these numbers: they survive the death of this
+   * process.
+   */
   #tellHeld(first: number, last: number): void {
     if (first > this.#lastWantingHeld) return;
     for (let number = first; number <= last; number++) this.#entries.get(number)?.held();
@@ -361,7 +370,7 @@ export class Lane {
       this.#unbind(entry);
     }
     this.#entries.clear();
-    // The entries still point into the old slabs, which must not be written to again.
+    // The entries still point into the old slabs, so those must not be written to again.
     this.#slabs = new FrameSlabs();
     this.#tellBudget();
     if (this.#isOver) this.#checkLevel();
@@ -384,7 +393,7 @@ export class Lane {
     entry.settle();
   }
 
-  /** Counts the entry for its sender; an error that a node answers with is not its sender's doing. */
+  /** Counts the entry for its sender; not an owed error, which its sender did not cause. */
   #bind({ binding, start, end, isOwed }: LaneEntry): void {
     binding.held++;
     if (!isOwed) binding.tab.add(end - start + ENTRY_BYTES);
@@ -395,7 +404,7 @@ export class Lane {
     if (!isOwed) binding.tab.remove(end - start + ENTRY_BYTES);
   }
 
-  /** In steps; the block that an empty lane keeps for its next stanza does not count. */
+  /** Updates the budget in steps. The block that an empty lane keeps for later does not count. */
   #tellBudget(): void {
     const bytes = this.#entries.size === 0 ? 0 : this.allocatedBytes;
     const more = bytes - this.#toldBytes;
@@ -414,12 +423,12 @@ export class Lane {
     this.#owner.laneLevelChanged(this);
   }
 
-  /** A few stanzas that stay long must not keep whole slabs. */
+  /** Compacts, so that a few stanzas that stay long do not keep whole slabs. */
   #tidy(): void {
     if (this.#slabs.allocatedBytes >= 8 * FRAME_SLAB_BYTES) this.#compact();
   }
 
-  /** Moves what is held together when at least half of the memory is unused; false when not. */
+  /** Moves frames together when at least half of the memory is unused; false when less is. */
   #compact(): boolean {
     if (this.#slabs.liveBytes * 2 > this.#slabs.allocatedBytes) return false;
     this.#slabs.turnOver();

@@ -5,17 +5,17 @@ import type { FrameSlab } from "./frame_slabs.ts";
 import type { SenderBinding } from "./sender_bindings.ts";
 
 /**
- * What a lane keeps of a stanza besides its frame: the duty to settle it, and whose it is. The
- * stanza's own bytes it does not keep alive.
+ * A lane's record of a stanza besides its frame: the duty to settle it, and its sender's binding.
+ * It does not keep the stanza's own bytes alive.
  */
 export class LaneEntry extends Duty {
   slab: FrameSlab;
   start: number;
   end: number;
   readonly binding: SenderBinding;
-  /** As of its envelope. */
+  /** Same as its envelope's. */
   isTakenBack = false;
-  /** As of its envelope. */
+  /** Same as its envelope's. */
   isOwed = false;
 
   constructor(slab: FrameSlab, start: number, end: number, binding: SenderBinding) {
@@ -26,12 +26,12 @@ export class LaneEntry extends Duty {
     this.binding = binding;
   }
 
-  /** Whom it is for. */
+  /** The recipient. */
   get to(): Jid {
     return decodeStanza(this.slab.bytes, this.start, this.end).stanza.to;
   }
 
-  /** The stanza as it was given to the lane, on its own bytes, with the duty to settle it. */
+  /** Returns the stanza as the lane was given it, on its own bytes, with the duty to settle it. */
   toEnvelope(wasSent: boolean): Envelope {
     const frame = this.slab.bytes.slice(this.start, this.end);
     const envelope = new Envelope(decodeStanza(frame, 0, frame.length));

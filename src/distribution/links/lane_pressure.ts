@@ -2,8 +2,8 @@ import type { Lane } from "./lane.ts";
 import type { SenderBinding } from "./sender_bindings.ts";
 
 /**
- * Tells who feeds a live lane that is over its high-water mark to slow down, and to go on when it
- * has emptied, has gone down (then the lane fills and refuses) or is not theirs any more.
+ * Slows down the senders that feed a live lane over its high-water mark. They may go on when the
+ * lane has emptied, has gone down (then it fills and refuses), or is no longer theirs.
  */
 export class LanePressure {
   readonly #tell: (sender: string, isOver: boolean) => void;
@@ -13,7 +13,7 @@ export class LanePressure {
     this.#tell = tell;
   }
 
-  /** The lane's level or life has changed. */
+  /** Updates the senders after the lane's level or life has changed. */
   update(lane: Lane): void {
     if (!lane.isLive || !lane.isOver) {
       this.release(lane);
@@ -22,7 +22,7 @@ export class LanePressure {
     for (const binding of lane.holders()) this.note(lane, binding);
   }
 
-  /** `binding` has fed a lane that may be over. */
+  /** Notes that `binding` has fed a lane that may be over its mark. */
   note(lane: Lane, binding: SenderBinding): void {
     if (binding.isPressured || !lane.isLive || !lane.isOver) return;
     let told = this.#told.get(lane);
@@ -32,7 +32,7 @@ export class LanePressure {
     this.#tell(binding.sender, true);
   }
 
-  /** Lets everyone who was slowed for `lane` go on. */
+  /** Lets all senders that were slowed for `lane` go on. */
   release(lane: Lane): void {
     const told = this.#told.get(lane);
     if (told === undefined) return;

@@ -34,7 +34,7 @@ interface Sent {
   readonly mayBeRepeat: boolean;
 }
 
-/** Writes what the lane may send and reads it back as the peer would. */
+/** Writes the frames that the lane may send and reads them back as the peer would. */
 function flush(lane: Lane, creditBytes = Infinity): Sent[] {
   const sent: Sent[] = [];
   lane.flush(creditBytes, (bytes) => {
@@ -58,7 +58,7 @@ function ack(received: number, settled: number, ranges: [number, number][] = [])
   };
 }
 
-Deno.test("Lane.flush() writes numbered frames once, as far as credit goes", () => {
+Deno.test("Lane.flush() writes each numbered frame once, as far as the credit allows", () => {
   const lane = newLane();
   const binding = bindingOf(lane);
   assert.equal(lane.resume(PEER, 0), "resumed");
@@ -97,7 +97,7 @@ Deno.test("Lane.acknowledge() refuses what was not sent on this connection", () 
   assert.equal(lane.acknowledge(ack(2, 0)), false);
 });
 
-Deno.test("Lane.acknowledge() lets no replayed or outdated ACK undo, repeat or bring forward anything", () => {
+Deno.test("Lane.acknowledge() ignores replayed and outdated ACKs", () => {
   const lane = newLane();
   const settler = new TestSettler();
   lane.resume(PEER, 0);
@@ -121,7 +121,7 @@ Deno.test("Lane.acknowledge() lets no replayed or outdated ACK undo, repeat or b
   assert.deepEqual(settler.settled, [1, 2, 4, 3, 5, 6]);
 });
 
-Deno.test("Lane.acknowledge() does not go again through what was settled long ago", () => {
+Deno.test("Lane.acknowledge() does not go through numbers again that were settled long ago", () => {
   const lane = newLane({ laneMaxItems: 200_000, laneMaxBytes: 1 << 28 });
   lane.resume(PEER, 0);
   const binding = bindingOf(lane);
@@ -132,7 +132,7 @@ Deno.test("Lane.acknowledge() does not go again through what was settled long ag
   assert.ok(looks < 10, `${looks} entries were looked for`);
 });
 
-/** How often a map was asked for something while `run` ran: what a lane does for each stanza. */
+/** Counts lookups in maps while `run` runs: the work of a lane for each stanza. */
 function countLooks(run: () => void): number {
   const { get } = Map.prototype;
   let looks = 0;
@@ -159,7 +159,7 @@ Deno.test("Lane.resume() sends again what the peer has not received, under the s
   assert.deepEqual(flush(lane).map((frame) => frame.number), [5, 6]);
 });
 
-Deno.test("Lane.resume() hands all back in order when the peer's process is another one", () => {
+Deno.test("Lane.resume() gives all back in order when the peer's process is a new one", () => {
   const lane = newLane();
   lane.resume(PEER, 0);
   for (let i = 1; i <= 6; i++) lane.append(testEnvelope(i), bindingOf(lane));
@@ -174,10 +174,14 @@ Deno.test("Lane.resume() hands all back in order when the peer's process is anot
   );
   assert.equal(lane.items, 0);
   lane.append(testEnvelope(8), bindingOf(lane));
-  assert.deepEqual(flush(lane).map((frame) => frame.number), [3], "where the new peer expects it");
+  assert.deepEqual(
+    flush(lane).map((frame) => frame.number),
+    [3],
+    "the number that the new peer expects",
+  );
 });
 
-Deno.test("Lane.resume() sees that the same process has lost its memory", () => {
+Deno.test("Lane.resume() detects a process that has lost its memory", () => {
   const lane = newLane();
   lane.resume(PEER, 0);
   for (let i = 1; i <= 4; i++) lane.append(testEnvelope(i), bindingOf(lane));
@@ -186,7 +190,7 @@ Deno.test("Lane.resume() sees that the same process has lost its memory", () => 
   assert.equal(lane.resume(PEER, 0), "restarted");
 });
 
-Deno.test("Lane.resume() refuses a peer that received what was never sent", () => {
+Deno.test("Lane.resume() refuses a peer that claims a number that was never sent", () => {
   const lane = newLane();
   lane.append(testEnvelope(1), bindingOf(lane));
   assert.equal(lane.resume(PEER, 1), "impossible");
@@ -204,7 +208,7 @@ Deno.test("Lane.takeAll() never uses a number twice", () => {
   assert.deepEqual(flush(lane).map((frame) => frame.number), [4]);
 });
 
-Deno.test("Lane.adopt() renumbers, marks what may come twice and tells of the old lane", () => {
+Deno.test("Lane.adopt() renumbers, marks possible repeats and retires the old lane", () => {
   const from = newLane({}, 1);
   const to = newLane({}, 2);
   const settler = new TestSettler();
@@ -225,7 +229,7 @@ Deno.test("Lane.adopt() renumbers, marks what may come twice and tells of the ol
     { number: 3, sequence: 3, mayBeRepeat: false },
   ]);
   to.resume(PEER, 1);
-  assert.deepEqual(to.takeUntold(), [1], "told again until the peer has what moved");
+  assert.deepEqual(to.takeUntold(), [1], "told again until the peer has the moved stanzas");
   flush(to);
   to.acknowledge(ack(3, 3));
   to.resume(PEER, 3);
@@ -233,7 +237,7 @@ Deno.test("Lane.adopt() renumbers, marks what may come twice and tells of the ol
   assert.deepEqual(settler.settled, [2, 3]);
 });
 
-Deno.test("Lane tells a new process nothing of lanes that it has never had, nor anybody of one that is back", () => {
+Deno.test("Lane retires no lane that a new process never had, nor one that is up again", () => {
   const lane = newLane({}, 3);
   lane.resume(PEER, 0);
   for (const retired of [1, 2]) lane.noteRetired(retired);
@@ -245,7 +249,7 @@ Deno.test("Lane tells a new process nothing of lanes that it has never had, nor 
   assert.deepEqual(lane.takeUntold(), []);
 });
 
-Deno.test("Lane.append() stops at its bound of items, and goes on when some are settled", () => {
+Deno.test("Lane.append() refuses at its bound of items, and goes on when some are settled", () => {
   const lane = newLane({ laneMaxItems: 3 });
   const settler = new TestSettler();
   lane.resume(PEER, 0);
@@ -254,7 +258,7 @@ Deno.test("Lane.append() stops at its bound of items, and goes on when some are 
   flush(lane);
   lane.acknowledge(ack(3, 1));
   assert.deepEqual([5, 6].map(append), [true, false]);
-  assert.deepEqual(settler.settled, [1], "what was refused was not taken");
+  assert.deepEqual(settler.settled, [1], "a refused stanza was not taken");
 });
 
 Deno.test("Lane.append() keeps an eighth of its items for errors that answer, and no more", () => {
@@ -275,7 +279,7 @@ Deno.test("Lane.append() keeps an eighth of its items for errors that answer, an
     true,
     true,
     false,
-  ], "what is there counts, not what it was taken as");
+  ], "all stanzas count, errors too");
 });
 
 Deno.test("Lane.append() keeps an eighth of its bytes for errors that answer, and no more", () => {
@@ -303,7 +307,7 @@ Deno.test("Lane.append() takes anything that fits into an empty lane", () => {
   assert.ok(!lane.append(large(), bindingOf(lane)));
 });
 
-Deno.test("Lane.append() stops at its bound of allocated bytes, with small and with large frames", () => {
+Deno.test("Lane.append() refuses at its bound of allocated bytes, with small and with large frames", () => {
   for (const padding of [10, 5000, 30_000]) {
     const lane = newLane({ laneMaxBytes: 4 * FRAME_SLAB_BYTES, laneMaxItems: 100_000 });
     const binding = bindingOf(lane);
@@ -320,7 +324,7 @@ Deno.test("Lane.append() stops at its bound of allocated bytes, with small and w
   }
 });
 
-Deno.test("Lane keeps no more than its share for stanzas that stay long among many that go", () => {
+Deno.test("Lane keeps within its bound when a few stanzas stay long among many that are settled", () => {
   const lane = newLane({ laneMaxBytes: 64 * FRAME_SLAB_BYTES, laneMaxItems: 100_000 });
   const binding = bindingOf(lane);
   const settler = new TestSettler();
@@ -468,7 +472,7 @@ const HELLO = helloFrame({
   nodeName: "n",
 });
 
-Deno.test("Lane tells once that the peer has received what somebody waits for", () => {
+Deno.test("Lane reports once that the peer has received a stanza with a waiting settler", () => {
   const lane = newLane();
   const binding = bindingOf(lane);
   const told: string[] = [];
@@ -477,7 +481,7 @@ Deno.test("Lane tells once that the peer has received what somebody waits for", 
     held: (number: number) => void told.push(`held ${number}`),
   };
   lane.resume(PEER, 0);
-  lane.append(testEnvelope(1), binding); // whoever sent this one asks for nothing
+  lane.append(testEnvelope(1), binding); // this settler does not wait for `held`
   for (const number of [2, 3, 4]) {
     lane.append(new Envelope(testEnvelope(number), settler, number), binding);
   }
@@ -490,7 +494,7 @@ Deno.test("Lane tells once that the peer has received what somebody waits for", 
   assert.deepEqual(told, ["held 2", "held 3", "settled 2", "held 4"]);
 });
 
-Deno.test("Lane.markLate() marks what the node before may have given to another, and only that", () => {
+Deno.test("Lane.markLate() marks only stanzas that the node before may have given to another node", () => {
   const lane = newLane();
   const binding = bindingOf(lane);
   const link = { settle() {}, leftOpen() {} };
@@ -511,7 +515,7 @@ Deno.test("Lane.markLate() marks what the node before may have given to another,
   ]);
 });
 
-Deno.test("Lane counts what it holds for the budget, and nothing once it is empty, whatever happens to it", () => {
+Deno.test("Lane counts its stanzas for the budget, and none once it is empty", () => {
   const steps = fc.array(fc.constantFrom("append", "ack", "restart", "take", "adopt"), {
     maxLength: 200,
   });
@@ -546,7 +550,7 @@ Deno.test("Lane counts what it holds for the budget, and nothing once it is empt
   }));
 });
 
-Deno.test("Lane.append() refuses past a sender's share of the budget, but for errors that answer", () => {
+Deno.test("Lane.append() refuses past a sender's share of the budget, except for errors that answer", () => {
   const budget = new FairShares({ maxBytes: 5_000_000 });
   const limits = { ...LIMITS, laneMaxBytes: 1 << 30, laneMaxItems: 1_000_000 };
   const lane = new Lane(1, limits, { ...NO_OWNER, laneBudget: budget });

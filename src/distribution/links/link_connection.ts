@@ -27,17 +27,17 @@ import { stepLink } from "./link_state.ts";
 
 /** The side of a link that a `LinkConnection` works for. */
 export interface LinkConnectionOwner {
-  /** The peer is who it says; nothing of its but HELLO has been read. */
+  /** Called when the peer's identity is proven; only its HELLO has been read. */
   opened(peer: LinkPeer): void;
-  /** A frame that belongs to this side's work; what it throws ends the link. */
+  /** Called with a frame for this side; an error that it throws ends the link. */
   frame(type: number, buffer: Uint8Array, start: number, end: number): void;
-  /** Comes once, last. `detail` says more for the log. */
+  /** Called once, last. `detail` says more for the log. */
   ended(reason: CloseReason, detail: string): void;
 }
 
 /**
- * One connection that speaks frames: runs `stepLink` on what comes and does what it says. The two
- * kinds of link put their own work on top of it.
+ * One connection that carries frames. It runs `stepLink` on each event and carries out its actions.
+ * The two kinds of link build on it.
  */
 export class LinkConnection implements FrameSink {
   readonly #connection: Connection;
@@ -48,7 +48,7 @@ export class LinkConnection implements FrameSink {
   #state: LinkState;
   #heardMs: number;
   #spokeMs: number;
-  /** Something was sent since the last tick: the clock is not read for each write. */
+  /** True when something was sent since the last tick; spares reading the clock for each write. */
   #hasSpoken = false;
   #detail = "";
   #pings = 0;
@@ -59,7 +59,7 @@ export class LinkConnection implements FrameSink {
     options: {
       readonly shared: LinkShared;
       readonly role: "dialler" | "acceptor";
-      /** What the dialler means to reach. */
+      /** The destination that the dialler means to reach. */
       readonly destination?: string;
       readonly lane?: number;
     },
@@ -114,7 +114,7 @@ export class LinkConnection implements FrameSink {
     return this.#connection.pendingBytes;
   }
 
-  /** This link, for those who send frames of their own over it. */
+  /** Returns this link as `LinkTraffic` uses it, to send frames of its own. */
   toOpenLink(peer: LinkPeer): OpenLink {
     return {
       host: peer.localHost,
@@ -152,7 +152,7 @@ export class LinkConnection implements FrameSink {
     this.#step({ kind: "leave", reason, detail });
   }
 
-  /** Ends at once; what has not been read is not read any more. */
+  /** Ends at once; unread bytes are dropped. */
   cut(reason: GoodbyeReason, detail: string): void {
     this.leave(reason, detail);
     this.#drop();
@@ -200,7 +200,7 @@ export class LinkConnection implements FrameSink {
         this.#step({ kind: "broken", reason, detail: error.message });
         return;
       }
-      // A bug of ours must cost one link, not the process: what was received stays unsettled.
+      // A bug of ours must cost one link, not the process: received stanzas stay unsettled.
       this.#shared.log.error("link.failed", { error: describeError(error) });
       this.#step({ kind: "broken", reason: "other", detail: "internal error" });
     }
@@ -239,7 +239,7 @@ export class LinkConnection implements FrameSink {
           break;
       }
     }
-    // Only a lost connection closes, and losing it sets off nothing: `state` is still the last word.
+    // Only `lost` leads to `closed`, and that step has no actions: `state` is still current here.
     if (before !== "closed" && state.kind === "closed") {
       this.#owner.ended(state.reason, this.#detail);
     }

@@ -12,9 +12,9 @@ Deno.test("LinkLayer holds stanzas, bounded, until a first endpoint appears", as
   for (const i of numbers(1, 6)) dc1.links.send(DC2, testEnvelope(i));
   assert.deepEqual(dc1.returned, [{ sequence: 6, reason: "full", mayBeRepeat: false }]);
   assert.equal(dc1.links.snapshot().hosts[0]!.parkedItems, 5);
-  assert.deepEqual(dc1.pressure, [], "nobody is slowed for a lane that is down");
+  assert.deepEqual(dc1.pressure, [], "no sender is slowed for a lane that is down");
   dc1.endpoints.set(DC2, [dc2.address]);
-  await dc2.until(() => dc2.received.length === 5, "they arrive once it has");
+  await dc2.until(() => dc2.received.length === 5, "they arrive once there is an endpoint");
   assert.deepEqual(dc2.sequences, numbers(1, 5));
 });
 
@@ -41,7 +41,11 @@ Deno.test("LinkLayer enables, disables and collects endpoints, and opens new one
   dc1.links.send(DC2, testEnvelope(1));
   await dc2.until(() => dc2.received.length === 1, "it is used");
   const senders = dc1.links.snapshot().hosts[0]!.endpoints.map(({ lanes }) => lanes[0]!.senders);
-  assert.deepEqual(senders, [0, 1], "nobody is bound to a disabled endpoint who has a choice");
+  assert.deepEqual(
+    senders,
+    [0, 1],
+    "no sender is bound to a disabled endpoint if there is another",
+  );
   dc1.endpoints.set(DC2, [first.address, second.address]);
   await dc1.until(() => states() === "enabled enabled", "the first is enabled again");
   dc1.endpoints.set(DC2, [second.address]);
@@ -59,7 +63,7 @@ Deno.test("LinkLayer enables, disables and collects endpoints, and opens new one
   ]);
 });
 
-Deno.test("LinkLayer looks for hosts again and again, and connects to those it first sees", async () => {
+Deno.test("LinkLayer looks for hosts again and again, and connects to new ones", async () => {
   using authority = await TestAuthority.create();
   const options = { hostsRefreshIntervalMs: 20 };
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
@@ -68,7 +72,7 @@ Deno.test("LinkLayer looks for hosts again and again, and connects to those it f
   dc1.endpoints.set(DC1, [dc2.address]);
   dc1.links.start();
   await dc1.links.refresh(DC2);
-  assert.deepEqual(dc1.links.snapshot().hosts, [], "never to our own local host");
+  assert.deepEqual(dc1.links.snapshot().hosts, [], "no link to our own local host");
   dc1.endpoints.set(DC2, [dc2.address]);
   await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "it is linked");
 });
@@ -81,13 +85,13 @@ Deno.test("LinkLayer uses the override's endpoints instead of the table's", asyn
     tls: await authority.holder(DC1),
     listen: [],
     overrides: { [DC2]: [dc2.address] },
-    endpoints: { endpoints: () => Promise.reject(new Error("must not be asked")) },
+    endpoints: { endpoints: () => Promise.reject(new Error("the table must not be read")) },
   });
   dc1.links.start();
   await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "it is linked");
 });
 
-Deno.test("LinkLayer keeps its links while the session table cannot be asked", async () => {
+Deno.test("LinkLayer keeps its links while the session table fails", async () => {
   using authority = await TestAuthority.create();
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
   await dc2.links.listen();

@@ -25,7 +25,7 @@ Deno.test("LinkLayer resumes a cut lane: 1000 stanzas in order, each once", asyn
   assert.equal(dc1.metrics.value(`outgoing_messages_total ${DC2}`), 1000);
 });
 
-Deno.test("LinkLayer gives back in order what a peer's dead process had not settled", async () => {
+Deno.test("LinkLayer gives back in order the stanzas that a peer's dead process had not settled", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   const settler = new TestSettler();
@@ -62,7 +62,7 @@ Deno.test("LinkLayer gives back in order what a peer's dead process had not sett
   assert.deepEqual(second.sequences, [13]);
 });
 
-Deno.test("LinkLayer ends a link for which more waits to be read than maxPendingBytes", async () => {
+Deno.test("LinkLayer ends a link when more than maxPendingBytes wait for the peer to read", async () => {
   await using dc1 = new TestNode(DC1, {
     tls: undefined,
     listen: [],
@@ -73,7 +73,7 @@ Deno.test("LinkLayer ends a link for which more waits to be read than maxPending
   dc1.endpoints.set(DC2, [dc2.address]);
   dc1.links.start();
   dc1.links.send(DC2, testEnvelope(1, { padding: 130_000 }));
-  await dc2.until(() => dc2.received.length === 1, "what is within the bound is there");
+  await dc2.until(() => dc2.received.length === 1, "the stanza within the bound is there");
   assert.equal(dc1.metrics.value(`outgoing_errored_total ${DC2}`), 0);
   dc1.links.send(DC2, testEnvelope(2, { padding: 131_072 }));
   await dc1.until(() => dc1.metrics.value(`outgoing_errored_total ${DC2}`) > 0, "the link is cut");
@@ -105,16 +105,16 @@ Deno.test("LinkLayer slows the senders of a live lane over its mark, and lets th
   assert.deepEqual(dc1.pressure.splice(0), [[a, true], [b, true], [c, true]]);
   await dc2.until(() => dc2.received.length === 52, "all are there");
   for (const envelope of dc2.received) envelope.settle();
-  await dc1.until(() => dc1.pressure.length === 3, "they may go on");
+  await dc1.until(() => dc1.pressure.length === 3, "the senders may go on");
   assert.deepEqual(dc1.pressure.splice(0), [[a, false], [b, false], [c, false]]);
   for (const i of numbers(1, 60)) dc1.links.send(DC2, testEnvelope(i, { from: a }));
   assert.deepEqual(dc1.pressure.splice(0), [[a, true]]);
   proxy.block();
-  await dc1.until(() => dc1.pressure.length === 1, "a lane that is down slows nobody");
+  await dc1.until(() => dc1.pressure.length === 1, "a lane that is down slows no sender");
   assert.deepEqual(dc1.pressure, [[a, false]]);
 });
 
-Deno.test("LinkLayer connects at once to a datacenter that links to it, however long it would wait", async () => {
+Deno.test("LinkLayer connects at once to a datacenter that links to it, without waiting for its next attempt", async () => {
   using authority = await TestAuthority.create();
   const options = { reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 };
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options });

@@ -30,61 +30,67 @@ import { SeedLink } from "./seed_link.ts";
 import { Shares } from "./shares.ts";
 import { UnprovenSenders } from "./unproven_senders.ts";
 
-/** What the links of one process are made of. */
+/** The parts that the links of one process work with. */
 export interface LinkLayerConfig {
   /** @default "mesh" */
   readonly scope?: LinkScope;
   readonly identity: NodeIdentity;
-  /** Where to accept links; may be empty. Port 0 lets the system choose. */
+  /** Addresses to accept links on; may be empty. Port 0 lets the system choose. */
   readonly listen: readonly EndpointAddress[];
-  /** Our certificate, and the authorities that peers' come from; undefined for plain TCP. */
+  /** Our certificate, and the authorities of peers' certificates; undefined for plain TCP. */
   readonly tls: TlsContextHolder | undefined;
-  /** By local host: endpoints that replace those which the session table names. */
+  /** Endpoints by local host that replace those of the session table. */
   readonly overrides?: Readonly<Record<string, readonly EndpointAddress[]>>;
   readonly endpoints: EndpointSource;
   readonly hosts: HostSource;
   readonly handlers: LinkHandlers;
-  /** Who replicates the session table over the links; nobody when something else does. */
+  /**
+   * Replicates the session table over the links; absent when the table is not replicated over
+   * links.
+   */
   readonly traffic?: LinkTraffic;
   /**
-   * Nodes of other datacenters, of whatever local host, that tell of the rest of the mesh: each is
-   * called until it has been, and again whenever nobody else can be reached.
+   * Nodes of other datacenters, of any local host, that tell of the rest of the mesh. Each is
+   * dialled until it has answered once, and again whenever no other datacenter is linked.
    */
   readonly seeds?: readonly EndpointAddress[];
   readonly metrics: Metrics;
   readonly options?: LinksOptions;
-  /** Asked before each TLS handshake of a peer: false turns it away. @default every one may */
+  /** Called before each TLS handshake of a peer; false rejects it. @default always true */
   readonly mayHandshake?: (peer: HandshakePeer) => boolean;
   /** True for the domain of a component that is not under the global host but in the session table. */
   readonly isComponentDomain?: (domain: string) => boolean;
-  /** Asks the session table whether a domain that is not known is a component's. @default it is not */
+  /**
+   * Looks up in the session table whether an unknown domain is a component's. @default it is not
+   */
   readonly findComponent?: (domain: string) => Promise<boolean>;
   /** True for the incarnation of a node of our datacenter, living or not. @default this process */
   readonly isOwnProcess?: (process: number) => boolean;
-  /** What lanes, and stanzas of senders that are not proven, count for. @default no bound */
+  /** Wider bounds that lanes, and stanzas of unproven senders, count for. @default no bound */
   readonly budget?: { readonly lanes: FairShares; readonly unproven: FairShares };
   readonly log?: Logger;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
-/** Connections refused before their HELLO that are logged; all are counted. */
+/** Rate of log lines for connections refused before their HELLO; all refusals are counted. */
 const LOGGED_REFUSALS = { perSec: 1, burst: 100 };
 
-/** Milliseconds between looks at whether a drain or the end of all connections is done. */
+/** Milliseconds between checks of whether a drain or the end of all connections is done. */
 const CHECK_MS = 10;
 
 /**
- * The links of one process in one scope: accepts those of other nodes, keeps its own to theirs, and
- * carries stanzas in order per sender until they are settled (docs/promises.md, "Delivery across a link").
+ * The links of one process in one scope. Accepts links of other nodes, keeps its own links to
+ * those, and carries stanzas in order per sender until they are settled (docs/promises.md,
+ * "Delivery across a link").
  */
 export class LinkLayer {
   readonly #config: LinkLayerConfig;
   readonly #shared: LinkShared;
-  /** The destination that is this node itself. */
+  /** The destination of this node itself. */
   readonly #own: string;
   readonly #hosts = new Map<string, HostLinks>();
-  /** Destinations that are forgotten and whose connections have not ended yet. */
+  /** Forgotten destinations whose connections have not ended yet. */
   readonly #leaving = new Set<HostLinks>();
   readonly #incoming = new Set<IncomingLink>();
   /** Links without HELLO, by the names in their certificates. */
@@ -156,14 +162,14 @@ export class LinkLayer {
     );
   }
 
-  /** Where links are accepted, ports as bound. */
+  /** Addresses where links are accepted, with ports as bound. */
   get addresses(): readonly EndpointAddress[] {
     return this.#listeners.map(({ host, port }) => ({ host, port }));
   }
 
   /**
    * Binds the ports and begins to accept.
-   * @throws CausewayError as `listen` of `net/` does; what was bound is closed again
+   * @throws CausewayError as `listen` of `net/` does; ports bound before are closed again
    */
   async listen(): Promise<void> {
     const { options, clock, metrics, log } = this.#shared;
@@ -187,7 +193,7 @@ export class LinkLayer {
             accepted: (connection) => this.#accepted(connection),
             refused: (error, remote) => {
               metrics.refused(error.code).inc();
-              // Strangers come as often as they like, and are to fill no disk.
+              // Strangers may connect as often as they like, and must not fill the disk.
               if (!this.#refusalLog.take("")) return;
               log.warn("link.refused", { remote, reason: error.code, detail: error.message });
             },
@@ -209,10 +215,10 @@ export class LinkLayer {
     }
     this.#tickLater();
     for (const seed of this.#seeds) seed.start();
-    this.#lookForHosts().catch(() => {}); // it reports what it cannot do
+    this.#lookForHosts().catch(() => {}); // it logs its failures
   }
 
-  /** Implements `Outbound`: takes `envelope` over; what cannot be sent comes to `returned`. */
+  /** Takes `envelope` over, as `Outbound` says; one that cannot be sent comes to `returned`. */
   send(host: string, envelope: Envelope): void {
     if (this.#phase === "closed") {
       this.#shared.handlers.returned(envelope, "leaving");
@@ -222,7 +228,8 @@ export class LinkLayer {
   }
 
   /**
-   * True while nobody listens where that process of `destination` did: it has ended.
+   * True while the endpoint of that process of `destination` refuses connections: the process has
+   * ended.
    * @param process its incarnation
    */
   hasEnded(destination: string, process: number): boolean {
@@ -233,36 +240,39 @@ export class LinkLayer {
   }
 
   /**
-   * True while that process of `destination` listens at none of the endpoints that are listed. Unlike
-   * `hasEnded`, this needs no link that has ever reached the process. It is not certain: the list may be
-   * wrong.
+   * True while that process of `destination` listens at none of the listed endpoints. Unlike
+   * `hasEnded`, this needs no link that has ever reached the process. It is not certain, as the
+   * list may be wrong.
    */
   isNowhere(destination: string, process: number): boolean {
     return this.#hosts.get(destination)?.isNowhere(process) ?? false;
   }
 
-  /** True while nobody listens where `destination` did: its processes have ended. */
+  /** True while every endpoint of `destination` refuses connections: its processes have ended. */
   isGone(destination: string): boolean {
     return this.#hosts.get(destination)?.isGone ?? false;
   }
 
-  /** True when nothing is sent to `destination` any more: it comes back at once. */
+  /** True when stanzas for `destination` come back at once, as it was given up. */
   isGivenUp(destination: string): boolean {
     return this.#phase === "closed" || this.#hosts.get(destination)?.isGivenUp === true;
   }
 
-  /** What waits for `destination` is routed anew soon, unless that is reached before. */
+  /** Has stanzas for `destination` routed anew soon, unless it is linked before. */
   reconsider(destination: string): void {
     this.#hosts.get(destination)?.reconsider();
   }
 
-  /** Takes notice of a datacenter that is new, or accepts links elsewhere than before. */
+  /** Adds a datacenter that is new, or reads its endpoints again if it may have moved. */
   learn(host: string): void {
     this.#shared.mesh.add(host);
     this.call(host);
   }
 
-  /** Calls what others say is a datacenter: one it is when it has answered, and proven it. */
+  /**
+   * Connects to a datacenter that others claim exists. It counts as one once it has proven its
+   * name.
+   */
   call(host: string): void {
     if (this.#phase !== "running" || host === this.#own) return;
     const known = this.#hosts.get(host);
@@ -270,10 +280,10 @@ export class LinkLayer {
     else known.refresh(); // never rejects
   }
 
-  /** An operator has removed `host`: its links end, and what waits for it is routed anew. */
+  /** Removes `host` at an operator's request: ends its links, and has its stanzas routed anew. */
   remove(host: string): void {
     const links = this.#hosts.get(host);
-    // One that the configuration names stays; one that is linked is there.
+    // A host that the configuration names stays, and so does a host that is linked.
     if (links === undefined || links.openLinks > 0 || this.#config.overrides?.[host]) return;
     for (const incoming of this.#incoming) if (incoming.host === host) return;
     this.#shared.mesh.remove(host);
@@ -281,7 +291,7 @@ export class LinkLayer {
   }
 
   /**
-   * True for the local host of another datacenter: one that has proven it over a link, or that our
+   * True for the local host of another datacenter that has proven it over a link, or that our
    * configuration or session table names.
    */
   isOtherLocalHost(domain: string): boolean {
@@ -290,9 +300,8 @@ export class LinkLayer {
   }
 
   /**
-   * Connects each of our links anew, one after the other, so that all of them use the certificate
-   * that `tls` holds now; their lanes resume. A link that is not up again in `helloTimeoutMs` is
-   * left to its retries.
+   * Renews our links one after the other, so that all of them use the certificate that `tls` holds
+   * now. Their lanes resume. A link that is not up again within `helloTimeoutMs` is not waited for.
    */
   async renew(): Promise<void> {
     const { clock, options } = this.#shared;
@@ -312,8 +321,8 @@ export class LinkLayer {
   }
 
   /**
-   * Makes every link anew, those of peers too: HELLO has something else to say. All at once, as a peer
-   * takes no second word while it holds a link under the first. Lanes resume.
+   * Renews every link, those of peers too, as HELLO has changed. It does so all at once, as a peer
+   * refuses the new HELLO while it holds a link with the old one. Lanes resume.
    */
   reintroduce(): void {
     if (this.#phase !== "running") return;
@@ -323,12 +332,12 @@ export class LinkLayer {
     }
   }
 
-  /** Asks the session table for the endpoints of `host` now. */
+  /** Reads the endpoints of `host` from the session table now. */
   async refresh(host: string): Promise<void> {
     await this.#hosts.get(host)?.refresh();
   }
 
-  /** Watches what the lanes hold now. */
+  /** Watches the stanzas that the lanes hold now. */
   watchHeld(): HeldWatch {
     return new HeldWatch(this.#hosts.values(), this.#shared.clock, () => this.#givenBack);
   }
@@ -339,15 +348,16 @@ export class LinkLayer {
   }
 
   /**
-   * Leaves in order: accepts no more links and grants no more credit, goes on until everything that
-   * is held here and was received from peers is settled, or is with peers that see to it (`HeldWatch`),
-   * or `withinMs` have passed, says GOODBYE, and gives the rest back with `leaving`. From then on `send`
+   * Leaves in order. Accepts no more links, grants no more credit, and waits until all stanzas held
+   * here or received from peers are settled, or live peers own them (`HeldWatch`), or `withinMs`
+   * have passed. Then says GOODBYE, and gives the rest back with `leaving`. From then on `send`
    * gives back too. Ends with `close`.
    *
-   * What arrives while it waits is not waited for: peers have credit left, and under load there would
-   * be no end. They send it elsewhere once they are told that we leave.
+   * Stanzas that arrive meanwhile are not waited for: peers have credit left, and under load there
+   * would be no end. Peers send them elsewhere once they know that this node leaves.
    *
-   * @param routed resolves when what the lanes have given back is on its way again, perhaps in others
+   * @param routed resolves when stanzas that lanes have given back are routed, perhaps into other
+   * lanes
    */
   async drain(withinMs: number, routed: () => Promise<void> = async () => {}): Promise<void> {
     if (this.#phase !== "running") return;
@@ -362,7 +372,8 @@ export class LinkLayer {
     const isDone = () => held.isGone && settling.every((isOver) => isOver());
     const isKept = () => held.isSeenTo && !held.isGone && !this.watchHeld().isOpen;
     do {
-      // What lanes have given back may be in a lookup; half of the time is for the lanes.
+      // Stanzas that lanes have given back may be in a lookup; half of the time is left for the
+      // lanes.
       let isRouted = false;
       routed().then(() => isRouted = true, () => isRouted = true);
       const halfMs = (deadlineMs + clock.monotonicMs()) / 2;
@@ -385,7 +396,7 @@ export class LinkLayer {
   }
 
   async #wait(isMet: () => boolean): Promise<void> {
-    // The clock's timers let a process end that has nothing else to do; this one must not yet.
+    // The clock's timers do not keep a process alive that has nothing else to do; this one does.
     const keepAlive = setInterval(() => {}, 60_000);
     try {
       while (!isMet()) {
@@ -417,7 +428,7 @@ export class LinkLayer {
     return false;
   }
 
-  /** Stanzas in our lanes, and those received whose fate is open. */
+  /** Returns the stanzas in our lanes, and those received whose fate is open. */
   #openItems(): number {
     let items = 0;
     for (const host of this.#hosts.values()) items += host.items;
@@ -436,7 +447,7 @@ export class LinkLayer {
       },
       authenticated: (link) => {
         this.#unauthenticated.giveBack(link);
-        this.#authenticated.take(link, link.host!); // HELLO has told it
+        this.#authenticated.take(link, link.host!); // HELLO names it
         this.#peerArrived(link.destination!);
       },
       ended: (link) => {
@@ -469,7 +480,9 @@ export class LinkLayer {
     this.#hosts.get(destination)?.peerArrived();
   }
 
-  /** Ends the links to `host` for good; what their lanes hold is given back to be routed anew. */
+  /**
+   * Ends the links to `host` for good, and gives the stanzas of their lanes back to be routed anew.
+   */
   #forget(host: string, links: HostLinks, reason: ReturnReason): void {
     this.#hosts.delete(host);
     this.#leaving.add(links);
@@ -479,9 +492,9 @@ export class LinkLayer {
     this.#shared.log.info("links.forgotten", { host });
   }
 
-  /** The links to `host`, made at first need. */
+  /** Returns the links to `host`, made at first need. */
   #links(host: string): HostLinks {
-    if (host === this.#own) throw new RangeError(`Cannot link to ${host}: that is us`);
+    if (host === this.#own) throw new RangeError(`Cannot link to ${host}: it is this node itself`);
     let links = this.#hosts.get(host);
     if (links === undefined) {
       const override = this.#config.overrides?.[host];
@@ -502,7 +515,7 @@ export class LinkLayer {
         this.#shared.mesh.add(host);
         this.#links(host);
       }
-      // A datacenter that is silent may be cut off and come back; a node without a lease is gone.
+      // A silent datacenter may be cut off and come back, but a node without a lease is gone.
       if (scope === "datacenter") {
         for (const [host, links] of this.#hosts) {
           if (!hosts.includes(host) && links.openLinks === 0) {
@@ -517,11 +530,11 @@ export class LinkLayer {
     }
     if (this.#phase !== "running") return;
     this.#cancelHosts = clock.after(options.hostsRefreshIntervalMs, () => {
-      this.#lookForHosts().catch(() => {}); // it reports what it cannot do
+      this.#lookForHosts().catch(() => {}); // it logs its failures
     });
   }
 
-  /** Looks after everything that has a time limit, with one timer for all links. */
+  /** Starts the one timer that checks the time limits of all links. */
   #tickLater(): void {
     if (this.#phase === "closed") return;
     this.#cancelTick?.();

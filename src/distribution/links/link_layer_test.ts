@@ -41,7 +41,7 @@ Deno.test("LinkLayer carries stanzas both ways over TLS, in order, and settles t
   assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 0);
 });
 
-Deno.test("LinkLayer.remove() ends the calls to a datacenter, and gives back what waits for it", async () => {
+Deno.test("LinkLayer.remove() ends the attempts to link to a datacenter, and gives back its stanzas", async () => {
   await using dc1 = new TestNode("dc1.example.com", { tls: undefined });
   await using dc2 = new TestNode("dc2.example.com", { tls: undefined });
   await Promise.all([dc1.links.listen(), dc2.links.listen()]);
@@ -56,12 +56,12 @@ Deno.test("LinkLayer.remove() ends the calls to a datacenter, and gives back wha
   assert.equal(dc1.links.isOtherLocalHost("dc9.example.com"), true);
   dc1.links.remove("dc9.example.com");
   const hosts = dc1.links.snapshot().hosts.map(({ host }) => host);
-  assert.deepEqual(hosts, ["dc2.example.com"], "one that is linked stays");
+  assert.deepEqual(hosts, ["dc2.example.com"], "a linked datacenter stays");
   assert.equal(dc1.links.isOtherLocalHost("dc9.example.com"), false);
   assert.deepEqual(dc1.returned.map(({ reason }) => reason), ["peer-gone"]);
 });
 
-Deno.test("LinkLayer measures how long each stanza waits, as many times as it counts stanzas", async () => {
+Deno.test("LinkLayer measures one wait for each stanza that it counts", async () => {
   await using dc1 = new TestNode("dc1.example.com", { tls: undefined });
   await using dc2 = new TestNode("dc2.example.com", { tls: undefined });
   await Promise.all([dc1.links.listen(), dc2.links.listen()]);
@@ -76,7 +76,7 @@ Deno.test("LinkLayer measures how long each stanza waits, as many times as it co
   }
 });
 
-Deno.test("LinkLayer takes a domain for a local host when it has proven that, not when others say so", async () => {
+Deno.test("LinkLayer takes a domain for a local host once it has proven that, not on a peer's claim", async () => {
   using authority = await TestAuthority.create();
   const [bank, stranger] = ["bank.example.net", "stranger.example.net"];
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
@@ -109,7 +109,7 @@ Deno.test("LinkLayer takes a domain for a local host when it has proven that, no
   await raw.ended;
 });
 
-Deno.test("LinkLayer.isNowhere() tells of a process that has called us and died before we called it", async () => {
+Deno.test("LinkLayer.isNowhere() is true for a process that linked to us and died before we linked to it", async () => {
   await using dc1 = new TestNode(DC1, { tls: undefined });
   const dc2 = new TestNode(DC2, { tls: undefined });
   await Promise.all([dc1.links.listen(), dc2.links.listen()]);
@@ -119,21 +119,21 @@ Deno.test("LinkLayer.isNowhere() tells of a process that has called us and died 
   await dc1.until(() => dc1.links.isOtherLocalHost(DC2), "dc2 is linked");
   dc1.endpoints.set(DC2, [address]);
   await dc2.links.close();
-  assert.equal(dc1.links.isNowhere(DC2, process), false, "nobody has looked");
+  assert.equal(dc1.links.isNowhere(DC2, process), false, "no endpoint was dialled yet");
   dc1.links.call(DC2);
-  await dc1.until(() => dc1.links.isNowhere(DC2, process), "nobody listens there");
-  assert.equal(dc1.links.hasEnded(DC2, process), false, "where dc2 listened is hearsay");
+  await dc1.until(() => dc1.links.isNowhere(DC2, process), "its endpoint refuses");
+  assert.equal(dc1.links.hasEnded(DC2, process), false, "no link has reached the process there");
   await using again = new TestNode(DC2, { tls: undefined, listen: [address] });
   await again.links.listen();
   await dc1.until(() => !dc1.links.isNowhere(DC2, again.process), "another process has its place");
 });
 
-Deno.test("LinkLayer.remove() takes no datacenter that is linked to us for one that is gone", async () => {
+Deno.test("LinkLayer.remove() keeps a datacenter that is linked to us", async () => {
   await using dc1 = new TestNode(DC1, { tls: undefined });
   await using dc2 = new TestNode(DC2, { tls: undefined });
   await Promise.all([dc1.links.listen(), dc2.links.listen()]);
   dc2.endpoints.set(DC1, [dc1.address]);
-  dc1.links.call(DC2); // where it cannot be reached
+  dc1.links.call(DC2); // its endpoint refuses
   dc2.links.start();
   await dc1.until(() => dc1.links.isOtherLocalHost(DC2), "dc2 is linked");
   dc1.links.remove(DC2);

@@ -1,7 +1,7 @@
 import type { Counter, Histogram, MetricLabels, Metrics } from "../../observe/mod.ts";
 import type { LinkScope } from "./link_scope.ts";
 
-/** What is counted for one destination (`link_scope.ts`); bound once. */
+/** Metrics of one destination (`link_scope.ts`); bound once. */
 export interface HostMetrics {
   readonly outgoingMessages: Counter;
   readonly outgoingQueueTime: Histogram;
@@ -19,12 +19,13 @@ export interface HostMetrics {
   readonly incomingRefused: Counter;
 }
 
-/** Shown as the host of connections that end before they have one. */
+/** Host label of connections that end before their host is known. */
 export const UNKNOWN_HOST = "unknown";
 
 /**
- * How the metrics of a scope are called: operators of MongooseIM know the names of links between datacenters;
- * those within one are a matter of our own, and no part of the classic figures.
+ * Names of the metrics, by scope. Operators of MongooseIM know the names of links between
+ * datacenters. Links within a datacenter have names of our own, and stay out of the classic
+ * figures.
  */
 const NAMING = {
   mesh: { prefix: "mod_global_distrib", label: "host", isClassic: true },
@@ -39,7 +40,7 @@ export class LinkMetrics {
   readonly #metrics: Metrics;
   readonly #naming: Naming;
   readonly #hosts = new Map<string, HostMetrics>();
-  /** Names of what is shown for each destination. */
+  /** Names of the metrics that exist for each destination. */
   readonly #names = new Set<string>();
 
   constructor(metrics: Metrics, scope: LinkScope = "mesh") {
@@ -53,7 +54,7 @@ export class LinkMetrics {
     });
   }
 
-  /** Links refused or ended by a fault of the peer's, by reason. */
+  /** Returns the counter of links refused or ended by a fault of the peer's, by reason. */
   refused(reason: string): Counter {
     return this.#metrics.counter({
       name: `${this.#naming.prefix}_links_refused_total`,
@@ -62,7 +63,7 @@ export class LinkMetrics {
     });
   }
 
-  /** What the lanes of one host hold now. */
+  /** Declares the gauges of what the lanes to one destination hold. */
   bindLevels(host: string, read: { items(): number; bytes(): number; open(): number }): void {
     const { prefix, label } = this.#naming;
     const labels = { [label]: host };
@@ -86,7 +87,9 @@ export class LinkMetrics {
     }, read.open);
   }
 
-  /** The metrics of one destination, which must be known to exist: its name becomes a label. */
+  /**
+   * Returns the metrics of one destination, which must be known to exist: its name becomes a label.
+   */
   host(host: string): HostMetrics {
     let known = this.#hosts.get(host);
     if (known === undefined) {
@@ -96,7 +99,7 @@ export class LinkMetrics {
     return known;
   }
 
-  /** The destination is gone for good: nothing of it is shown any more. */
+  /** Removes the metrics of a destination that is gone for good. */
   forget(host: string): void {
     this.#hosts.delete(host);
     const labels = { [this.#naming.label]: host };
@@ -104,7 +107,7 @@ export class LinkMetrics {
   }
 }
 
-/** @param into takes the names of what is declared */
+/** @param into takes the names of the declared metrics */
 function bindHost(
   metrics: Metrics,
   host: string,

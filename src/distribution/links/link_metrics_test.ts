@@ -22,7 +22,7 @@ Deno.test("LinkMetrics of links within a datacenter stay out of the classic figu
   registry.close();
 });
 
-Deno.test("LinkMetrics has the names that operators of the reference know", async () => {
+Deno.test("LinkMetrics has the names that operators of MongooseIM know", async () => {
   const registry = new MetricsRegistry(new ManualClock());
   const metrics = new LinkMetrics(registry);
   metrics.incomingEstablished.inc();
@@ -61,7 +61,7 @@ Deno.test("LinkMetrics has the names that operators of the reference know", asyn
   registry.close();
 });
 
-Deno.test("LinkMetrics.forget() leaves nothing of a destination, and all of the others", async () => {
+Deno.test("LinkMetrics.forget() removes all metrics of a destination, and none of others", async () => {
   const registry = new MetricsRegistry(new ManualClock());
   const metrics = new LinkMetrics(registry);
   for (const name of ["dc2.example.com", "dc9.example.com"]) {

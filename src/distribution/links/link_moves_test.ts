@@ -5,7 +5,7 @@ import { close, DC1, DC2, numbers, sendPaced } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
 
-/** Sequences in order of arrival, without what says that it may be a repeat and is one. */
+/** Returns sequences in order of arrival, without marked repeats. */
 function delivered(received: readonly Envelope[]): number[] {
   const seen = new Set<number>();
   return received.flatMap(({ sequence, mayBeRepeat }) => {
@@ -39,7 +39,7 @@ Deno.test("LinkLayer keeps order when the endpoint is disabled and its connectio
   assert.deepEqual(endpoints.map((endpoint) => endpoint.state), ["disabled", "enabled"]);
 });
 
-Deno.test("LinkLayer moves what waits in a dead, disabled lane to the next endpoint, in order", async () => {
+Deno.test("LinkLayer moves the stanzas of a dead, disabled lane to the next endpoint, in order", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -68,7 +68,7 @@ Deno.test("LinkLayer moves what waits in a dead, disabled lane to the next endpo
   assert.deepEqual(repeats.map((envelope) => envelope.sequence), numbers(1, 50));
 });
 
-Deno.test("LinkLayer moves a leaving node's share to its datacenter's other node at once", async () => {
+Deno.test("LinkLayer moves a leaving node's stanzas to the other node of its datacenter at once", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   const leaving = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -94,7 +94,7 @@ Deno.test("LinkLayer moves a leaving node's share to its datacenter's other node
   await leaving.links.close();
 });
 
-Deno.test("LinkLayer moves the share of a node that is dead at once, of one out of reach not yet", async () => {
+Deno.test("LinkLayer moves the stanzas of a dead node at once, those of an unreachable node not yet", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using first = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -114,13 +114,13 @@ Deno.test("LinkLayer moves the share of a node that is dead at once, of one out 
   proxy.block();
   const failed = () => dc1.metrics.value(`outgoing_dials_failed_total ${DC2}`);
   await dc1.until(() => failed() > 3, "several attempts have failed");
-  assert.equal(second.received.length, 0, "a node that cannot be reached may still deliver");
-  await proxy[Symbol.asyncDispose](); // from now on nobody listens there
+  assert.equal(second.received.length, 0, "an unreachable node may still deliver");
+  await proxy[Symbol.asyncDispose](); // from now on the endpoint refuses
   await second.until(() => second.received.length === 3, "the other node has them");
   assert.deepEqual(second.sequences, numbers(1, 3));
 });
 
-Deno.test("LinkLayer moves the share of a node that stays out of reach to one that is reached", async () => {
+Deno.test("LinkLayer moves the stanzas of a node that stays unreachable to a linked one", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, {
     tls: await authority.holder(DC1),
@@ -148,7 +148,7 @@ Deno.test("LinkLayer moves the share of a node that stays out of reach to one th
   assert.deepEqual(second.received.map((one) => one.mayBeRepeat), [true, true, true, false]);
 });
 
-Deno.test("LinkLayer moves that share after rehomeAfterMs, and not before", async () => {
+Deno.test("LinkLayer moves an unreachable node's stanzas after rehomeAfterMs, and not before", async () => {
   const clock = new ManualClock();
   await using dc1 = new TestNode(DC1, {
     tls: undefined,

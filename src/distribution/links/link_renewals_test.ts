@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DC1, DC2, numbers } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 
-Deno.test("LinkLayer.renew() connects each link anew with the certificate that is there now", async () => {
+Deno.test("LinkLayer.renew() connects each link anew with the current certificate", async () => {
   using authority = await TestAuthority.create();
   const options = { connectionsPerEndpoint: 3 };
   const holder = await authority.holder(DC1);
@@ -25,7 +25,7 @@ Deno.test("LinkLayer.renew() connects each link anew with the certificate that i
   isDone = true;
   await sending;
   const sent = dc1.returned.length + dc1.links.snapshot().hosts[0]!.openLinks;
-  assert.equal(sent, 3, "all are up again and nothing came back");
+  assert.equal(sent, 3, "all are up again and none came back");
   assert.equal(dc1.metrics.value(`outgoing_established_total ${DC2}`), 6);
   assert.equal(dc1.metrics.value(`outgoing_closed_total ${DC2}`), 3);
   await dc1.until(
@@ -63,7 +63,7 @@ Deno.test("LinkLayer.reintroduce() tells all peers of a new id at once, and lane
   assert.equal(dc2.metrics.value(`outgoing_established_total ${DC1}`) >= 2, true);
 });
 
-Deno.test("LinkLayer says that its identity is in doubt when a peer finds another datacenter linked", async () => {
+Deno.test("LinkLayer reports that its identity is in doubt when a peer has another datacenter linked", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using other = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
@@ -77,5 +77,8 @@ Deno.test("LinkLayer says that its identity is in doubt when a peer finds anothe
   await other.until(() => other.doubts > 0, "the other is refused");
   assert.equal(dc1.doubts, 0);
   other.datacenterId = dc1.datacenterId;
-  await other.until(() => other.links.snapshot().hosts[0]?.openLinks === 1, "it is taken in");
+  await other.until(
+    () => other.links.snapshot().hosts[0]?.openLinks === 1,
+    "the other is accepted",
+  );
 });

@@ -4,7 +4,7 @@ import { close, DC1, DC2, numbers } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
 
-Deno.test("LinkLayer gives everything back when a datacenter is gone for expireAfterMs", async () => {
+Deno.test("LinkLayer gives all stanzas back when a datacenter is gone for expireAfterMs", async () => {
   using authority = await TestAuthority.create();
   const clock = new ManualClock();
   const options = { expireAfterMs: 150, tickMs: 10 };
@@ -31,7 +31,7 @@ Deno.test("LinkLayer gives everything back when a datacenter is gone for expireA
   ]);
   dc1.links.send(DC2, testEnvelope(3));
   clock.advance(10);
-  assert.equal(dc1.returned.length, 3, "while it is gone they come back soon");
+  assert.equal(dc1.returned.length, 3, "later stanzas come back soon while it is gone");
   proxy.unblock();
   await dc1.until(() => {
     clock.advance(10);
@@ -43,7 +43,7 @@ Deno.test("LinkLayer gives everything back when a datacenter is gone for expireA
   await close(dc1, clock);
 });
 
-Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and again, in order", async () => {
+Deno.test("LinkLayer gives the stanzas of a dead datacenter back to be routed anew, repeatedly and in order", async () => {
   using authority = await TestAuthority.create();
   const options = { rerouteFirstMs: 100 };
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), options, listen: [] });
@@ -59,17 +59,20 @@ Deno.test("LinkLayer has what waits for a dead datacenter routed anew, again and
   const failed = () => dc1.metrics.value(`outgoing_dials_failed_total ${DC2}`);
   const before = failed();
   await dc1.until(() => failed() > before + 4, "several attempts have failed");
-  assert.deepEqual(dc1.returned, [], "who cannot be reached may still be there");
-  await proxy[Symbol.asyncDispose](); // from now on nobody listens there
+  assert.deepEqual(dc1.returned, [], "an unreachable datacenter may still live");
+  await proxy[Symbol.asyncDispose](); // from now on the endpoint refuses
   await dc1.until(() => dc1.returned.length === 3, "they come back");
   const gone = { reason: "peer-gone" as const, mayBeRepeat: false };
   assert.deepEqual(dc1.returned, numbers(1, 3).map((sequence) => ({ sequence, ...gone })));
   for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i));
-  await dc1.until(() => dc1.returned.length === 6, "so they do when the table says the same");
+  await dc1.until(
+    () => dc1.returned.length === 6,
+    "they come back again when the table has no news",
+  );
   await dc2[Symbol.asyncDispose]();
 });
 
-Deno.test("LinkLayer has what waits for those who have left a datacenter out of reach routed anew", async () => {
+Deno.test("LinkLayer reroutes stanzas for recipients that have left an unreachable datacenter", async () => {
   using authority = await TestAuthority.create();
   const places = new Map<string, string>();
   await using dc1 = new TestNode(DC1, {
@@ -97,10 +100,10 @@ Deno.test("LinkLayer has what waits for those who have left a datacenter out of 
   for (const sequence of [3, 5]) send(sequence, dan);
   places.set(bob, DC2);
   const failed = () => dc1.log.entries.filter(({ event }) => event === "link.unreachable").length;
-  await dc1.until(() => failed() > 3, "it is looked for in vain");
-  assert.deepEqual(dc1.returned, [], "nobody has moved");
+  await dc1.until(() => failed() > 3, "several attempts have failed");
+  assert.deepEqual(dc1.returned, [], "no recipient has moved");
   places.set(bob, "dc3.example.com");
-  await dc1.until(() => dc1.returned.length === 2, "what is for bob comes back");
+  await dc1.until(() => dc1.returned.length === 2, "bob's stanzas come back");
   assert.deepEqual(
     dc1.returned,
     [2, 4].map((sequence) => ({
@@ -113,7 +116,7 @@ Deno.test("LinkLayer has what waits for those who have left a datacenter out of 
 });
 
 for (const [recipients, lookedFor] of [[1_000, 1_000], [1_001, 1_000]] as const) {
-  Deno.test(`LinkLayer looks for ${lookedFor} of ${recipients} who may have left a datacenter out of reach`, async () => {
+  Deno.test(`LinkLayer looks up ${lookedFor} of ${recipients} recipients at an unreachable datacenter`, async () => {
     const asked = new Map<string, number>();
     await using dc1 = new TestNode(DC1, {
       tls: undefined,
@@ -134,18 +137,18 @@ for (const [recipients, lookedFor] of [[1_000, 1_000], [1_001, 1_000]] as const)
     await dc1.until(() => dc2.received.length === 1 && items() === 0, "it is linked");
     proxy.block();
     await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 0, "the link is down");
-    asked.clear(); // it may have been slow to link
+    asked.clear(); // linking may have been slow
     const name = (i: number) => `u${i}@example.com`;
     for (let i = 1; i <= recipients; i++) {
       dc1.links.send(DC2, testEnvelope(1 + i, { to: name(i) }));
     }
-    await dc1.until(() => (asked.get(name(1)) ?? 0) > 1, "it has looked twice");
+    await dc1.until(() => (asked.get(name(1)) ?? 0) > 1, "each was looked up twice");
     assert.equal(asked.size, lookedFor);
     assert.equal(asked.has(name(recipients)), recipients === lookedFor);
   });
 }
 
-Deno.test("LinkLayer lets what is routed anew expire, though it is never there when time runs out", async () => {
+Deno.test("LinkLayer expires stanzas that are being rerouted when their time is over", async () => {
   const clock = new ManualClock();
   const options = { tickMs: 10, rerouteFirstMs: 1, expireAfterMs: 200 };
   await using dc1 = new TestNode(DC1, { tls: undefined, options, clock, listen: [] });
@@ -155,29 +158,29 @@ Deno.test("LinkLayer lets what is routed anew expire, though it is never there w
   let seen = 0;
   for (let ms = 0; ms < 300 && dc1.returned.at(-1)?.reason !== "expired"; ms++) {
     clock.advance(1);
-    // Looked up afresh, which takes a moment, and sent here again.
+    // After a new lookup, which takes a moment, it is sent here again.
     for (; dc1.returned[seen]?.reason === "peer-gone"; seen++) {
       clock.after(1, () => dc1.links.send(DC2, testEnvelope(1)));
     }
   }
-  assert.ok(seen > 0, "it was routed anew before");
+  assert.ok(seen > 0, "it was rerouted before");
   assert.deepEqual(dc1.returned.map(({ reason }) => reason).slice(seen), ["expired"]);
   await close(dc1, clock);
 });
 
-Deno.test("LinkLayer routes anew what waits for nobody after rerouteFirstMs, then twice as long", async () => {
+Deno.test("LinkLayer reroutes stanzas of a refusing endpoint after rerouteFirstMs, then after twice as long", async () => {
   const clock = new ManualClock();
   const options = { rerouteFirstMs: 100, tickMs: 1 };
   await using dc1 = new TestNode(DC1, { tls: undefined, listen: [], clock, options });
   dc1.endpoints.set(DC2, []);
   dc1.links.start();
   dc1.links.send(DC2, testEnvelope(1));
-  clock.advance(1); // it is seen to wait
+  clock.advance(1); // the tick notices the stanza
   clock.advance(99);
   assert.deepEqual(dc1.returned, []);
   clock.advance(1);
   assert.deepEqual(dc1.returned.map(({ reason }) => reason), ["peer-gone"]);
-  dc1.links.send(DC2, testEnvelope(1)); // the table knows no better
+  dc1.links.send(DC2, testEnvelope(1)); // the table has no news
   clock.advance(199);
   assert.equal(dc1.returned.length, 1);
   clock.advance(1);

@@ -1,13 +1,13 @@
 import type { NodeIdentity } from "./ports.ts";
 
 /**
- * Which nodes a `LinkLayer` links to: those of other datacenters (`mesh`), where a destination is a
- * local host with any number of nodes, or the other nodes of this datacenter (`datacenter`), where a
- * destination is one node.
+ * Set of nodes that a `LinkLayer` links to. `mesh`: nodes of other datacenters, where a destination
+ * is a local host with any number of nodes. `datacenter`: the other nodes of this datacenter, where
+ * a destination is one node.
  */
 export type LinkScope = "mesh" | "datacenter";
 
-/** The destination that a peer belongs to. */
+/** Returns the destination that a peer belongs to. */
 export function destinationOf(
   scope: LinkScope,
   peer: { readonly localHost: string; readonly nodeName: string },
@@ -15,7 +15,7 @@ export function destinationOf(
   return scope === "mesh" ? peer.localHost : peer.nodeName;
 }
 
-/** Whom the dialler of a link to `destination` demands at the other end. */
+/** Returns the identity that the dialler of a link to `destination` demands of the peer. */
 export function expectedPeer(
   scope: LinkScope,
   destination: string,
@@ -26,7 +26,7 @@ export function expectedPeer(
     : { host: identity.localHost, node: destination };
 }
 
-/** True when a peer of our own datacenter names another id for it than we do: one of us is wrong. */
+/** True when a peer of our own datacenter claims another datacenter id: one of the two is wrong. */
 export function doubtsIdentity(
   { scope, identity }: { readonly scope: LinkScope; readonly identity: NodeIdentity },
   peer: { readonly datacenterId: string },

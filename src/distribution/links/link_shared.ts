@@ -10,22 +10,22 @@ import type { MeshHosts } from "./mesh_hosts.ts";
 import type { EndpointSource, LinkHandlers, NodeIdentity } from "./ports.ts";
 import type { UnprovenSenders } from "./unproven_senders.ts";
 
-/** What all links of one process share. */
+/** State and parts that all links of one process share. */
 export interface LinkShared {
   readonly scope: LinkScope;
   readonly identity: NodeIdentity;
   readonly options: ResolvedLinksOptions;
-  /** Undefined: plain TCP. */
+  /** TLS contexts; undefined for plain TCP. */
   readonly tls: TlsContextHolder | undefined;
   readonly handlers: LinkHandlers;
-  /** Undefined: the session table is not replicated over links. */
+  /** Takes replication frames; undefined when the session table is not replicated over links. */
   readonly traffic: LinkTraffic | undefined;
   readonly endpoints: EndpointSource;
   readonly inbound: InboundLanes;
   readonly mesh: MeshHosts;
-  /** Undefined: what `mesh` does not know is refused at once. */
+  /** Holds stanzas of unknown domains; undefined when those are refused at once. */
   readonly unproven: UnprovenSenders | undefined;
-  /** The bound that what lanes hold counts for. @default none */
+  /** The bound that stanzas in lanes count for. @default none */
   readonly budget?: FairShares | undefined;
   readonly metrics: LinkMetrics;
   readonly clock: Clock;

@@ -4,14 +4,14 @@ import { isCertifiedHost } from "./certified_host.ts";
 import type { LinkScope } from "./link_scope.ts";
 
 /**
- * One connection between two nodes, from the first byte to the last.
+ * State of one connection between two nodes, from the first byte to the last.
  *
  *     greeting --hello, all checks pass--> open --goodbye, leave--> closing --lost--> closed
  *        |                                  |                          ^
  *        +--hello refused, late, broken-----+--silent, broken----------+
  *
- * `closing` has said or heard GOODBYE and waits for the connection to end; what comes then is not
- * read any more.
+ * `closing` has said or heard GOODBYE and waits for the connection to end; later bytes are not
+ * read.
  */
 export type LinkState =
   | { readonly kind: "greeting"; readonly deadlineMs: number }
@@ -19,12 +19,15 @@ export type LinkState =
   | { readonly kind: "closing"; readonly reason: CloseReason }
   | { readonly kind: "closed"; readonly reason: CloseReason };
 
-/** Why a link ended: what GOODBYE said, or that it broke off (`lost`) or went quiet (`silent`). */
+/**
+ * Reason why a link ended: GOODBYE's reason, or that it broke off (`lost`) or went quiet
+ * (`silent`).
+ */
 export type CloseReason = GoodbyeReason | "lost" | "silent";
 
-/** Who is at the other end, checked. */
+/** The peer after all checks. */
 export interface LinkPeer extends Hello {
-  /** Protocol version that is spoken. */
+  /** Protocol version in use on the link. */
   readonly version: number;
 }
 
@@ -33,7 +36,7 @@ export type LinkEvent =
     readonly kind: "hello";
     readonly hello: Hello;
     readonly nowMs: number;
-    /** Id of the datacenter that other live links of this local host have told. */
+    /** Datacenter id that other live links of this local host have claimed. */
     readonly knownDatacenterId: string | undefined;
   }
   | { readonly kind: "goodbye"; readonly reason: GoodbyeReason }
@@ -42,7 +45,7 @@ export type LinkEvent =
   | {
     readonly kind: "tick";
     readonly nowMs: number;
-    /** When the peer last said anything, and when we did. */
+    /** Times when the peer and this side last sent anything. */
     readonly heardMs: number;
     readonly spokeMs: number;
   }
@@ -52,9 +55,9 @@ export type LinkAction =
   | { readonly kind: "open"; readonly peer: LinkPeer }
   | { readonly kind: "ping" }
   | { readonly kind: "goodbye"; readonly reason: GoodbyeReason; readonly detail: string }
-  /** End in order what is connected. */
+  /** Ends the connection in order. */
   | { readonly kind: "hang-up" }
-  /** End at once what is connected. */
+  /** Ends the connection at once. */
   | { readonly kind: "drop" };
 
 export interface LinkStep {
@@ -62,20 +65,20 @@ export interface LinkStep {
   readonly actions: readonly LinkAction[];
 }
 
-/** What one side demands of the other. */
+/** Demands of one side on the other. */
 export interface LinkExpectations {
   readonly role: "dialler" | "acceptor";
   readonly scope: LinkScope;
   /** Local host that the dialler meant to reach. */
   readonly host: string | undefined;
-  /** Node that the dialler meant to reach; undefined where any node of `host` will do. */
+  /** Node that the dialler meant to reach; undefined when any node of `host` will do. */
   readonly node: string | undefined;
   /** The lane that the dialler announced. */
   readonly lane: number | undefined;
-  /** Names in the peer's verified certificate; undefined over plain TCP, where none is asked for. */
+  /** Names in the peer's verified certificate; undefined over plain TCP, which asks for none. */
   readonly peerNames: readonly string[] | undefined;
   readonly ourHost: string;
-  /** Domains of ours, under which no other datacenter may link. */
+  /** Our own domains, which no other datacenter may use as its local host. */
   readonly ourHosts: ReadonlySet<string>;
   readonly ourNode: string;
   readonly silenceTimeoutMs: number;
@@ -134,8 +137,8 @@ function stepOpen(
       if (quietMs >= expect.silenceTimeoutMs) {
         return { state: { kind: "closing", reason: "silent" }, actions: [{ kind: "drop" }] };
       }
-      // Only the dialler asks. Its question is a sign of life to the acceptor, who may be talking all
-      // the time and hear nothing.
+      // Only the dialler sends PING. It shows the acceptor that the dialler lives, even if the
+      // acceptor writes all the time and hears nothing.
       const leastMs = Math.min(event.heardMs, event.spokeMs);
       const isDue = event.nowMs - Math.max(leastMs, state.askedMs) >= expect.pingIntervalMs;
       if (expect.role !== "dialler" || !isDue) return { state, actions: [] };
@@ -214,7 +217,9 @@ function refuse(
   return undefined;
 }
 
-/** Between datacenters: two that use one local host are a mistake, and our users' domain is no peer's. */
+/**
+ * Refuses, between datacenters, a peer with our own local host or with one of our users' domains.
+ */
 function refuseOwnHost({ localHost }: Hello, expect: LinkExpectations): Refusal | undefined {
   if (localHost === expect.ourHost) {
     return { reason: "host-conflict", detail: `${localHost} is the local host of both sides` };
@@ -223,7 +228,7 @@ function refuseOwnHost({ localHost }: Hello, expect: LinkExpectations): Refusal 
   return { reason: "identity", detail: `${localHost} is one of our own hosts` };
 }
 
-/** Within a datacenter: only its own nodes, each under its own name. */
+/** Refuses, within a datacenter, all but its own nodes, each under its own name. */
 function refuseStranger(hello: Hello, expect: LinkExpectations): Refusal | undefined {
   const { localHost, nodeName } = hello;
   if (localHost !== expect.ourHost) {
@@ -238,7 +243,7 @@ function refuseStranger(hello: Hello, expect: LinkExpectations): Refusal | undef
   return undefined;
 }
 
-/** True for ends that belong to the life of a mesh; the others are counted as errors. */
+/** True for the orderly ends of a link; the others are counted as errors. */
 export function isOrderlyEnd(reason: CloseReason): boolean {
   return reason === "leaving" || reason === "superseded" || reason === "endpoint-gone";
 }

@@ -43,7 +43,7 @@ function greet(hello: Partial<Hello>, expect: Partial<LinkExpectations> = {}, kn
   return state.kind === "closing" ? state.reason : state.kind;
 }
 
-Deno.test("stepLink() opens on a HELLO that passes every check, and refuses by name", () => {
+Deno.test("stepLink() opens on a HELLO that passes every check, and refuses others with the reason", () => {
   assert.equal(greet({}), "open");
   assert.equal(greet({ lowestVersion: 1, highestVersion: 9 }), "open");
   assert.equal(greet({ minorVersion: 200 }), "open");
@@ -76,7 +76,7 @@ Deno.test("stepLink() within a datacenter takes its own nodes alone, each under 
   assert.equal(greet(own, expect, "another"), "host-conflict");
 });
 
-Deno.test("stepLink() ends a peer without HELLO at its limit, not before", () => {
+Deno.test("stepLink() ends a peer without HELLO at the deadline, not before", () => {
   const early = stepLink(GREETING, { kind: "tick", nowMs: 9999, heardMs: 0, spokeMs: 0 }, EXPECT);
   assert.equal(early.state, GREETING);
   const late = stepLink(GREETING, { kind: "tick", nowMs: 10_000, heardMs: 0, spokeMs: 0 }, EXPECT);
@@ -84,7 +84,7 @@ Deno.test("stepLink() ends a peer without HELLO at its limit, not before", () =>
   assert.deepEqual(late.actions.map((action) => action.kind), ["goodbye", "hang-up"]);
 });
 
-Deno.test("stepLink() asks a quiet peer, only as dialler, and drops it after 15 s of silence", () => {
+Deno.test("stepLink() sends PING to a quiet peer, only as dialler, and drops it after 15 s of silence", () => {
   const open: LinkState = { kind: "open", peer: { ...HELLO, version: 1 }, askedMs: 0 };
   const dialler: LinkExpectations = { ...EXPECT, role: "dialler" };
   const tick = (state: LinkState, nowMs: number, heardMs: number, expect = dialler) =>
@@ -92,10 +92,10 @@ Deno.test("stepLink() asks a quiet peer, only as dialler, and drops it after 15 
   assert.deepEqual(tick(open, 4999, 0).actions, []);
   const asked = tick(open, 5000, 0);
   assert.deepEqual(asked.actions, [{ kind: "ping" }]);
-  assert.deepEqual(tick(asked.state, 6000, 0).actions, [], "not again at once");
+  assert.deepEqual(tick(asked.state, 6000, 0).actions, [], "no second PING at once");
   assert.deepEqual(tick(asked.state, 10_000, 0).actions, [{ kind: "ping" }]);
-  assert.deepEqual(tick(open, 5000, 4000).actions, [], "it was heard");
-  assert.deepEqual(tick(open, 10_000, 0, EXPECT).actions, [], "the acceptor does not ask");
+  assert.deepEqual(tick(open, 5000, 4000).actions, [], "the peer was heard");
+  assert.deepEqual(tick(open, 10_000, 0, EXPECT).actions, [], "the acceptor sends no PING");
   assert.deepEqual(tick(open, 14_999, 0, EXPECT).actions, []);
   for (const expect of [dialler, EXPECT]) {
     const dead = tick(open, 15_000, 0, expect);
@@ -104,7 +104,7 @@ Deno.test("stepLink() asks a quiet peer, only as dialler, and drops it after 15 
   }
 });
 
-Deno.test("stepLink() tells a peer that talks, and is not talked to, that the dialler is there", () => {
+Deno.test("stepLink() sends PING to a peer that writes while the dialler is silent", () => {
   const open: LinkState = { kind: "open", peer: { ...HELLO, version: 1 }, askedMs: 0 };
   const dialler: LinkExpectations = { ...EXPECT, role: "dialler" };
   const tick = (state: LinkState, nowMs: number, spokeMs: number, expect = dialler) =>
@@ -114,11 +114,11 @@ Deno.test("stepLink() tells a peer that talks, and is not talked to, that the di
   assert.deepEqual(told.actions, [{ kind: "ping" }]);
   assert.deepEqual(tick(told.state, 9999, 0).actions, []);
   assert.deepEqual(tick(told.state, 10_000, 0).actions, [{ kind: "ping" }]);
-  assert.deepEqual(tick(open, 5000, 1).actions, [], "it has heard us");
-  assert.deepEqual(tick(open, 60_000, 0, EXPECT).actions, [], "the acceptor does not ask");
+  assert.deepEqual(tick(open, 5000, 1).actions, [], "the peer has heard us");
+  assert.deepEqual(tick(open, 60_000, 0, EXPECT).actions, [], "the acceptor sends no PING");
 });
 
-Deno.test("stepLink() keeps the first reason, and never leaves closed", () => {
+Deno.test("stepLink() keeps the first reason, and stays closed", () => {
   const event: fc.Arbitrary<LinkEvent> = fc.oneof(
     fc.constant({
       kind: "hello" as const,

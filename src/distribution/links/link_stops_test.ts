@@ -3,7 +3,7 @@ import { DC1, DC2, numbers } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
 
-Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived there and gives back the rest", async () => {
+Deno.test("LinkLayer.drain() waits for stanzas on their way, leaves received ones to the peer and gives back the rest", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -19,7 +19,7 @@ Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived t
   const drained = dc1.links.drain(300);
   for (const envelope of dc2.received.slice(0, 18)) envelope.settle();
   await drained;
-  assert.equal(settler.settled.length, 20, "the last two are dc2's to see to");
+  assert.equal(settler.settled.length, 20, "dc2 owns the last two");
   assert.deepEqual(dc1.returned, [{ sequence: 30, reason: "leaving", mayBeRepeat: false }]);
   dc1.links.send(DC2, testEnvelope(21));
   assert.deepEqual(dc1.returned.at(-1), { sequence: 21, reason: "leaving", mayBeRepeat: false });
@@ -27,7 +27,7 @@ Deno.test("LinkLayer.drain() waits for what is on its way, leaves what arrived t
   assert.equal(dc2.metrics.value(`incoming_errored_total ${DC1}`), 0);
 });
 
-Deno.test("LinkLayer.drain() leaves what arrived there open to whoever held it before", async () => {
+Deno.test("LinkLayer.drain() leaves open a received stanza that the node before holds too", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -47,7 +47,7 @@ Deno.test("LinkLayer.drain() leaves what arrived there open to whoever held it b
   assert.deepEqual([fates, dc1.returned], [["left open"], []]);
 });
 
-Deno.test("LinkLayer.drain() does not wait for what a live peer has received and keeps", async () => {
+Deno.test("LinkLayer.drain() does not wait for stanzas that a live peer has received and keeps", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -55,27 +55,27 @@ Deno.test("LinkLayer.drain() does not wait for what a live peer has received and
   await dc2.links.listen();
   dc1.endpoints.set(DC2, [dc2.address]);
   dc1.links.start();
-  assert.equal(dc1.links.watchHeld().isSeenTo, true, "nothing is held");
+  assert.equal(dc1.links.watchHeld().isSeenTo, true, "no stanza is held");
   const settler = new TestSettler();
   dc1.links.send(DC2, testEnvelope(1, { settler }));
   const first = dc1.links.watchHeld();
-  assert.equal(first.isSeenTo, false, "nobody has received it");
-  await dc1.until(() => first.isSeenTo, "it is with dc2, and stays there");
+  assert.equal(first.isSeenTo, false, "no peer has received it");
+  await dc1.until(() => first.isSeenTo, "dc2 has received it, and keeps it");
   assert.deepEqual([first.isGone, first.hasGivenBack], [false, false]);
   assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1);
   dc1.links.send("dc3.example.com", testEnvelope(2));
-  assert.equal(dc1.links.watchHeld().isSeenTo, false, "nobody has received the second");
-  assert.equal(first.isSeenTo, true, "it came later");
+  assert.equal(dc1.links.watchHeld().isSeenTo, false, "no peer has received the second");
+  assert.equal(first.isSeenTo, true, "the second came later");
   dc1.links.remove("dc3.example.com");
   assert.equal(first.hasGivenBack, true);
   await dc1.links.drain(3_600_000);
-  assert.equal(settler.settled.length, 1, "it is dc2's to see to");
+  assert.equal(settler.settled.length, 1, "dc2 owns it");
   assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
 });
 
 for (const isBefore of [true, false]) {
   const when = isBefore ? "has restarted just before" : "restarts meanwhile";
-  Deno.test(`LinkLayer.drain() waits for the lookup of what came back from a peer that ${when}`, async () => {
+  Deno.test(`LinkLayer.drain() waits for lookups of stanzas that came back from a peer that ${when}`, async () => {
     using authority = await TestAuthority.create();
     await using old = new TestNode(DC2, { tls: await authority.holder(DC2) });
     await using next = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -113,7 +113,7 @@ for (const isBefore of [true, false]) {
   });
 }
 
-Deno.test("LinkLayer.drain() of the receiving node settles first and takes no more", async () => {
+Deno.test("LinkLayer.drain() of the receiving node settles received stanzas and takes no more", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -131,7 +131,7 @@ Deno.test("LinkLayer.drain() of the receiving node settles first and takes no mo
   await dc1.until(() => dc1.metrics.value(`outgoing_closed_total ${DC2}`) === 1, "in order");
 });
 
-Deno.test("HeldWatch.giveUpStuck() gives back what nobody has received, and lets the rest be settled", async () => {
+Deno.test("HeldWatch.giveUpStuck() gives back stanzas that no peer has received, and lets the rest be settled", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -164,8 +164,8 @@ Deno.test("HeldWatch.giveUpStuck() gives back what nobody has received, and lets
   dc1.links.send("dc3.example.com", testEnvelope(14));
   assert.deepEqual(dc1.returned.at(-1), { sequence: 14, reason: "leaving", mayBeRepeat: false });
   for (const envelope of [...dc1.received, ...dc2.received]) envelope.settle();
-  await dc2.until(() => toDc1.settled.length === 3, "dc2 is told of its own");
-  await dc1.until(() => toDc2.settled.length === 3, "dc1 is told of its own");
+  await dc2.until(() => toDc1.settled.length === 3, "dc2's stanzas are settled");
+  await dc1.until(() => toDc2.settled.length === 3, "dc1's stanzas are settled");
   dc1.links.send(DC2, testEnvelope(4));
-  await dc2.until(() => dc2.received.length === 4, "dc2 can be written to");
+  await dc2.until(() => dc2.received.length === 4, "dc1 can still write to dc2");
 });

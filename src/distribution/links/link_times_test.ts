@@ -26,7 +26,7 @@ Deno.test("LinkLayer measures transfer_time from the writing of the frame, not f
   await peer.ended;
 });
 
-Deno.test("LinkLayer measures no transfer_time for a peer that does not say when it wrote", async () => {
+Deno.test("LinkLayer measures no transfer_time for a peer that sends no writing time", async () => {
   await using dc1 = new TestNode(DC1, { tls: undefined });
   await dc1.links.listen();
   const peer = await RawPeer.dial(dc1.address);
@@ -43,7 +43,7 @@ Deno.test("LinkLayer counts outgoing.errored only for links that had come up", a
   await using dc2 = new TestNode(DC2, { tls: undefined });
   await dc2.links.listen();
   const { address } = dc2;
-  await dc2.links.close(); // nobody listens there any more
+  await dc2.links.close(); // the endpoint refuses from now on
   dc1.endpoints.set(DC2, [address]);
   dc1.links.start();
   const value = (name: string) => dc1.metrics.value(`outgoing_${name}_total ${DC2}`);

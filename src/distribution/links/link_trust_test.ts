@@ -14,7 +14,7 @@ const DC2 = "dc2.example.com";
 const DC3 = "dc3.example.com";
 const DC9 = "dc9.example.com";
 
-/** dc1 with a good link from dc3, which must not notice what happens to others. */
+/** dc1 with a good link from dc3, which must not notice the test's other peers. */
 class Scene implements AsyncDisposable {
   readonly authority: TestAuthority;
   readonly dc1: TestNode;
@@ -43,14 +43,14 @@ class Scene implements AsyncDisposable {
     return scene;
   }
 
-  /** A peer with a certificate for dc2. */
+  /** Connects a peer with a certificate for dc2. */
   async peer(...frames: readonly Uint8Array[]): Promise<RawPeer> {
     const peer = await RawPeer.dial(this.dc1.address, await this.authority.holder(DC2));
     peer.send(...frames);
     return peer;
   }
 
-  /** Sees a stanza from dc3 arrive over the one link that it has had from the start. */
+  /** Checks that a stanza from dc3 arrives over its first link. */
   async othersGoOn(): Promise<void> {
     const { dc1, dc3 } = this;
     const sequence = ++this.#sent;
@@ -62,7 +62,7 @@ class Scene implements AsyncDisposable {
     assert.equal(dc1.metrics.value(`incoming_first_packet_total ${DC3}`), 1, "the same link");
   }
 
-  /** Events of that name, or all refusals. */
+  /** Returns the names of logged refusals. */
   refusals(): string[] {
     return this.dc1.log.named("link.refused").map(({ fields }) => String(fields.reason));
   }
@@ -72,7 +72,7 @@ class Scene implements AsyncDisposable {
     const count = () => dc1.metrics.value(`links_refused_total ${reason}`);
     await dc1.until(() => count() === 1, `a link is refused for ${reason}`);
     assert.deepEqual(this.refusals(), [reason]);
-    assert.ok(dc1.received.every((one) => one.process === 3), "nothing came through");
+    assert.ok(dc1.received.every((one) => one.process === 3), "no stanza of the peer came through");
     await this.othersGoOn();
   }
 
@@ -83,12 +83,12 @@ class Scene implements AsyncDisposable {
   }
 }
 
-/** A peer that TLS itself may turn away before or after it believes itself connected. */
+/** Waits for the end of a peer that TLS may refuse before or after it counts as connected. */
 async function endOf(peer: Promise<RawPeer>): Promise<void> {
   try {
     await (await peer).ended;
   } catch {
-    // refused during the handshake: as good an end as any, and counted all the same
+    // refused during the handshake: that counts as an end too
   }
 }
 
@@ -119,7 +119,7 @@ Deno.test("LinkLayer refuses dc3's certificate that claims to be dc2", async () 
   await scene.refused("identity");
 });
 
-/** Names that are no DNS name, and that read as text seem to contain the one of dc2. */
+/** Subject names that are no DNS name, but that contain dc2's name when read as text. */
 const INJECTED: readonly (readonly [string, JsonGeneralName])[] = [
   ["a URI", { type: "url", value: `https://evil.example.net/?, DNS:${DC2}` }],
   ["an e-mail address", { type: "email", value: `x@evil.example.net, DNS:${DC2}` }],
@@ -139,19 +139,19 @@ for (const [what, name] of INJECTED) {
     honest.send(testHello({ localHost: DC9, datacenterId: "id of dc9" }));
     await scene.dc1.until(
       () => scene.dc1.metrics.value(`incoming_first_packet_total ${DC9}`) === 1,
-      "it may link as what it is",
+      "it may link under its own name",
     );
     honest.close();
     await honest.ended;
   });
 
-  Deno.test(`LinkLayer dials nobody whose certificate has dc2's name only inside ${what}`, async () => {
+  Deno.test(`LinkLayer sends nothing to a peer whose certificate has dc2's name only inside ${what}`, async () => {
     using authority = await TestAuthority.create();
     await expectNotDialled(authority, await authority.holder(DC9, name));
   });
 }
 
-Deno.test("LinkLayer takes a wildcard for nobody's name, whichever side presents it", async () => {
+Deno.test("LinkLayer accepts no wildcard name from either side", async () => {
   await using scene = await Scene.start();
   const wild = await scene.authority.holder("*.example.com");
   const peer = await RawPeer.dial(scene.dc1.address, wild);
@@ -176,7 +176,7 @@ Deno.test("LinkLayer links with a host beyond ASCII whose certificate has it in 
   const peer = await RawPeer.dial(dc2.address, await authority.holder("xn--strae-oqa.example"));
   peer.send(testHello({ localHost: "xn--strae-oqa.example" }));
   await peer.ended;
-  assert.equal(peer.goodbye?.reason, "identity", "A-labels are nobody's host");
+  assert.equal(peer.goodbye?.reason, "identity", "a host in A-labels does not exist");
 });
 
 Deno.test("LinkLayer refuses a peer that claims our own local host", async () => {
@@ -188,7 +188,7 @@ Deno.test("LinkLayer refuses a peer that claims our own local host", async () =>
   await scene.refused("host-conflict");
 });
 
-Deno.test("LinkLayer refuses a peer whose certificate names a domain of ours, such as a server's for clients", async () => {
+Deno.test("LinkLayer refuses a peer whose certificate names only a domain of ours, such as a c2s certificate", async () => {
   await using scene = await Scene.start();
   const peer = await RawPeer.dial(scene.dc1.address, await scene.authority.holder("example.com"));
   peer.send(testHello({ localHost: "example.com" }));
@@ -217,13 +217,13 @@ Deno.test("LinkLayer refuses a HELLO of another major version, and takes a newer
   newer.send(Uint8Array.of(0, 0, 0, 3, 0x99, 1, 2), stanzaFrame(testEnvelope(5), 1));
   await scene.dc1.until(
     () => scene.dc1.received.some((one) => one.sequence === 5 && one.process === 77),
-    "its stanza is there, an optional frame that nobody knows skipped",
+    "its stanza is there, an unknown optional frame was skipped",
   );
   newer.close();
   await newer.ended;
 });
 
-Deno.test("LinkLayer ends a link on each kind of broken input, by name, and that link only", async () => {
+Deno.test("LinkLayer ends only the link with broken input, with a reason for each kind", async () => {
   const hello = testHello();
   const stanza = stanzaFrame(testEnvelope(1, { origin: DC2 }), 1);
   const short = stanza.slice();
@@ -288,7 +288,7 @@ Deno.test("LinkLayer refuses stanzas by their sender, settles and counts them, a
   const peer = await scene.peer(testHello(), ...frames);
   await dc1.until(
     () => dc1.received.filter((one) => one.process === 77).length === 2,
-    "the good ones are there",
+    "the accepted stanzas are there",
   );
   assert.equal(dc1.metrics.value(`incoming_refused_total ${DC2}`), 3);
   assert.equal(dc1.log.named("link.stanza-refused").length, 1);
@@ -297,7 +297,7 @@ Deno.test("LinkLayer refuses stanzas by their sender, settles and counts them, a
   await peer.ended;
 });
 
-Deno.test("LinkLayer drops a number that it has had, on the same connection and the next", async () => {
+Deno.test("LinkLayer drops a repeated number, on the same connection and the next", async () => {
   await using scene = await Scene.start();
   const { dc1 } = scene;
   const [one, two] = [1, 2].map((i) => stanzaFrame(testEnvelope(i, { origin: DC2 }), i));
@@ -313,12 +313,12 @@ Deno.test("LinkLayer drops a number that it has had, on the same connection and 
   await second.ended;
 });
 
-Deno.test("LinkLayer ends a peer that says nothing, at its limit", async () => {
+Deno.test("LinkLayer ends a peer without HELLO at helloTimeoutMs", async () => {
   const clock = new ManualClock();
   await using scene = await Scene.start({ helloTimeoutMs: 300, tickMs: 100 }, clock);
   const peer = await scene.peer();
   const { dc1 } = scene;
-  await dc1.until(() => dc1.links.snapshot().incoming.length === 2, "it is there");
+  await dc1.until(() => dc1.links.snapshot().incoming.length === 2, "it is connected");
   clock.advance(200);
   assert.deepEqual(scene.refusals(), []);
   clock.advance(100);
@@ -329,7 +329,7 @@ Deno.test("LinkLayer ends a peer that says nothing, at its limit", async () => {
   await close(dc1, clock);
 });
 
-Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more away", async () => {
+Deno.test("LinkLayer accepts maxUnauthenticated silent peers and refuses one more", async () => {
   await using scene = await Scene.start({ maxUnauthenticated: 3 });
   const { dc1 } = scene;
   const peers = [await scene.peer(), await scene.peer(), await scene.peer()];
@@ -342,7 +342,7 @@ Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more aw
   peers[0]!.send(testHello());
   await dc1.until(
     () => dc1.metrics.value(`incoming_first_packet_total ${DC2}`) === 1,
-    "one that waited may still say HELLO",
+    "a waiting peer may still say HELLO",
   );
   const next = await scene.peer(testHello({ lane: 2 }));
   await dc1.until(
@@ -353,7 +353,7 @@ Deno.test("LinkLayer takes maxUnauthenticated silent peers and turns one more aw
   await Promise.all([...peers, next].map((peer) => peer.ended));
 });
 
-Deno.test("LinkLayer lets one datacenter have its share of silent links, and takes others still", async () => {
+Deno.test("LinkLayer bounds one datacenter's links without HELLO, and still accepts others", async () => {
   await using scene = await Scene.start({ maxDatacenterUnauthenticated: 2 });
   const { dc1, dc3, authority } = scene;
   const peers = [await scene.peer(), await scene.peer()];
@@ -368,7 +368,7 @@ Deno.test("LinkLayer lets one datacenter have its share of silent links, and tak
   others.send(testHello({ localHost: "dc4.example.com" }));
   await dc1.until(
     () => dc1.metrics.value("incoming_first_packet_total dc4.example.com") === 1,
-    "another datacenter is let in",
+    "another datacenter is accepted",
   );
   assert.equal(dc3.links.snapshot().hosts[0]?.openLinks, 1);
   await scene.othersGoOn();
@@ -376,7 +376,7 @@ Deno.test("LinkLayer lets one datacenter have its share of silent links, and tak
   await Promise.all([...peers, others].map((peer) => peer.ended));
 });
 
-Deno.test("LinkLayer lets one datacenter have its share of links, and takes one for each that ends", async () => {
+Deno.test("LinkLayer bounds one datacenter's links, and accepts a new one for each that ends", async () => {
   await using scene = await Scene.start({ maxDatacenterLinks: 2 });
   const { dc1 } = scene;
   const letIn = (count: number) =>
@@ -444,7 +444,7 @@ Deno.test("LinkLayer answers PING, and drops a peer that has been silent too lon
   await dc1.until(() => dc1.metrics.value("links_refused_total silent") >= 1, "and counted");
 });
 
-Deno.test("LinkLayer takes plain connections that are no TLS for what they are", async () => {
+Deno.test("LinkLayer refuses plain connections on a TLS endpoint", async () => {
   await using scene = await Scene.start();
   const { host, port } = scene.dc1.address;
   const socket = connect(port, host);
@@ -456,12 +456,12 @@ Deno.test("LinkLayer takes plain connections that are no TLS for what they are",
   await scene.othersGoOn();
 });
 
-Deno.test("LinkLayer dials nobody whose certificate names another host, and says nothing to it", async () => {
+Deno.test("LinkLayer sends nothing to a peer whose certificate names another host", async () => {
   using authority = await TestAuthority.create();
   await expectNotDialled(authority, await authority.holder(DC3));
 });
 
-/** Lets dc1 call `impostor` for dc2, and sees that it says nothing to it. */
+/** Lets dc1 dial `impostor` as dc2, and checks that dc1 sends it nothing. */
 async function expectNotDialled(
   authority: TestAuthority,
   impostor: TlsContextHolder,
@@ -479,7 +479,7 @@ async function expectNotDialled(
   assert.ok(peers.every((peer) => !peer.types.includes(FRAME_TYPE.hello)));
 }
 
-Deno.test("LinkLayer keeps to its bounds for a peer that stays connected and grants nothing", async () => {
+Deno.test("LinkLayer keeps to its bounds for a peer that grants no credit", async () => {
   using authority = await TestAuthority.create();
   const peers: RawPeer[] = [];
   const miser = await rawListener(await authority.holder(DC2), (peer) => {
@@ -503,11 +503,11 @@ Deno.test("LinkLayer keeps to its bounds for a peer that stays connected and gra
   assert.ok(dc1.returned.every(({ reason }) => reason === "full"));
   assert.deepEqual(dc1.pressure, [["alice@example.com/phone", true]]);
   await new Promise<void>((resolve) => setImmediate(resolve));
-  assert.ok(!peers[0]!.types.includes(FRAME_TYPE.stanza), "nothing was sent without credit");
+  assert.ok(!peers[0]!.types.includes(FRAME_TYPE.stanza), "no stanza was sent without credit");
   await closeAll(miser, dc1, peers);
 });
 
-Deno.test("LinkLayer ends a link whose peer acknowledges what was never sent", async () => {
+Deno.test("LinkLayer ends a link whose peer acknowledges a number that was never sent", async () => {
   using authority = await TestAuthority.create();
   const peers: RawPeer[] = [];
   const liar = await rawListener(await authority.holder(DC2), (peer) => {
@@ -519,9 +519,13 @@ Deno.test("LinkLayer ends a link whose peer acknowledges what was never sent", a
   dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: liar.port }]);
   dc1.links.start();
   dc1.links.send(DC2, testEnvelope(1));
-  await dc1.until(() => peers[0]?.goodbye !== undefined, "it is told");
+  await dc1.until(() => peers[0]?.goodbye !== undefined, "dc1 says GOODBYE");
   assert.match(peers[0]!.goodbye!.detail, /9 is received of 0 sent/);
-  assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1, "nothing is lost");
+  assert.equal(
+    dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items,
+    1,
+    "no stanza is lost",
+  );
   await closeAll(liar, dc1, peers);
 });
 
@@ -545,7 +549,7 @@ Deno.test("LinkLayer carries stanzas over plain TCP when no TLS is configured", 
   await dc2.until(() => dc2.received.length === 100, "all are there");
 });
 
-Deno.test("LinkLayer.listen() rejects when a port is taken, and leaves nothing bound", async () => {
+Deno.test("LinkLayer.listen() rejects when a port is taken, and leaves no port bound", async () => {
   await using dc1 = new TestNode(DC1, { tls: undefined });
   await dc1.links.listen();
   const taken = dc1.address;
@@ -557,7 +561,7 @@ Deno.test("LinkLayer.listen() rejects when a port is taken, and leaves nothing b
   assert.deepEqual(dc2.links.addresses, []);
 });
 
-Deno.test("LinkLayer lets no datacenter end or take another's lanes by telling its numbers", async () => {
+Deno.test("LinkLayer lets no datacenter end or take another's lanes by claiming their numbers", async () => {
   await using scene = await Scene.start();
   const { dc1 } = scene;
   const links = (host: string) => dc1.metrics.value(`incoming_first_packet_total ${host}`);
@@ -591,7 +595,7 @@ Deno.test("LinkLayer lets no datacenter end or take another's lanes by telling i
   await Promise.all([peer, second, ...others].map((each) => each.ended));
 });
 
-Deno.test("LinkLayer refuses our own local host's sender from a process that is not ours, and settles it", async () => {
+Deno.test("LinkLayer refuses and settles a stanza from our local host by a process that is not ours", async () => {
   await using scene = await Scene.start();
   const { dc1 } = scene;
   const ours = { from: `admin@${DC1}`, origin: DC1 };
@@ -602,7 +606,7 @@ Deno.test("LinkLayer refuses our own local host's sender from a process that is 
   );
   await dc1.until(
     () => dc1.received.some(({ sequence }) => sequence === 2),
-    "what is ours is back",
+    "our own stanza is back",
   );
   assert.equal(dc1.metrics.value(`incoming_refused_total ${DC2}`), 1);
   assert.ok(dc1.received.every(({ process }) => process !== 9));
@@ -610,7 +614,7 @@ Deno.test("LinkLayer refuses our own local host's sender from a process that is 
   await peer.ended;
 });
 
-Deno.test("LinkLayer refuses a stanza whose bytes say something else than its frame, and settles it", async () => {
+Deno.test("LinkLayer refuses and settles a stanza whose bytes contradict its frame", async () => {
   await using scene = await Scene.start();
   const { dc1 } = scene;
   const honest = testEnvelope(1);
@@ -631,17 +635,17 @@ Deno.test("LinkLayer refuses a stanza whose bytes say something else than its fr
   );
   await dc1.until(
     () => dc1.received.some(({ process }) => process === 4343),
-    "what is as it says comes through",
+    "the consistent stanza comes through",
   );
   const arrived = dc1.received.filter(({ process }) => process === 4343);
   assert.deepEqual(arrived.map(({ sequence }) => sequence), [9]);
   assert.equal(dc1.metrics.value(`incoming_refused_total ${DC2}`), texts.length);
-  assert.equal(peer.goodbye, undefined, "the link stands");
+  assert.equal(peer.goodbye, undefined, "the link stays open");
   peer.close();
   await peer.ended;
 });
 
-Deno.test("LinkLayer asks the table about a component of a domain that it does not know, and keeps its order", async () => {
+Deno.test("LinkLayer looks up an unknown component's domain, and keeps the order of its stanzas", async () => {
   using authority = await TestAuthority.create();
   const asked: string[] = [];
   await using dc1 = new TestNode(DC1, {
@@ -662,7 +666,7 @@ Deno.test("LinkLayer asks the table about a component of a domain that it does n
   for (const sequence of [1, 2]) send(sequence, "push.example.net");
   send(3, "bank.example.net");
   send(4, "alice@example.com/x");
-  await dc2.until(() => settler.settled.length === 4, "all have met their fate");
+  await dc2.until(() => settler.settled.length === 4, "all are settled");
   assert.deepEqual(dc1.sequences.filter((each) => each !== 4), [1, 2]);
   assert.equal(dc1.sequences.length, 3);
   assert.deepEqual(asked, ["push.example.net", "bank.example.net"]);

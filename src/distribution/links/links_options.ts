@@ -1,8 +1,8 @@
 import { RESERVED_PART } from "./lane.ts";
 
 /**
- * What may be set about links; each has a default. The file has a key for each that bounds what a peer
- * can make us hold or wait for; the others pace what we do ourselves (`ackDelayMs`, `reconnect…`,
+ * Options of links; each has a default. The configuration file has a key for each bound on what a
+ * peer can make us hold or wait for. The others pace our own work (`ackDelayMs`, `reconnect…`,
  * `tickMs`, `bindingIdleMs`) or are shares of such a bound (`lane…Water`, `pingIntervalMs`).
  */
 export interface LinksOptions {
@@ -12,28 +12,29 @@ export interface LinksOptions {
   readonly hostsRefreshIntervalMs?: number;
   /** Milliseconds between looks for a datacenter's endpoints; at least 1. @default 60_000 */
   readonly endpointRefreshIntervalMs?: number;
-  /** The same while none is known or none can be reached; at least 1. @default 3000 */
+  /** Same interval while no endpoint is known or reachable; at least 1. @default 3000 */
   readonly endpointRefreshIntervalWhenEmptyMs?: number;
   /** Milliseconds between removals of disabled endpoints that are dead; at least 1. @default 60_000 */
   readonly disabledGcIntervalMs?: number;
-  /** Milliseconds without a link to a datacenter after which what waits goes back. @default 120_000 */
+  /** Milliseconds without a link to a datacenter after which stanzas go back. @default 120_000 */
   readonly expireAfterMs?: number;
   /**
-   * Milliseconds that stanzas wait for a datacenter where nobody listens before they are routed anew,
-   * in case that the table places their recipients elsewhere by now; twice as long each further time,
-   * up to a quarter of `expireAfterMs`; at least 1. @default 1000
+   * Milliseconds that stanzas wait for a datacenter whose endpoints refuse before they are routed
+   * anew, as the table may place their recipients elsewhere by now. Twice as long each further
+   * time, up to a quarter of `expireAfterMs`; at least 1. @default 1000
    */
   readonly rerouteFirstMs?: number;
   /**
-   * Milliseconds that stanzas wait for one node of a datacenter to be back before they go to another
-   * that is reached; at least 1. @default 3000
+   * Milliseconds that stanzas wait for one node of a datacenter before they move to another that is
+   * linked; at least 1. @default 3000
    */
   readonly rehomeAfterMs?: number;
   /** Bytes of one STANZA frame; 16_384 to 2^27. @default 524_288 */
   readonly maxFrameBytes?: number;
   /**
-   * Bytes that wait for a peer to read; one more ends the link. A peer may be sent what it granted at
-   * once, so this is above the credit that the other nodes grant; at least 131_072. @default 16_777_216
+   * Bytes that wait for a peer to read; one more ends the link. A peer may be sent all its credit
+   * at once, so this is above the credit that the other nodes grant; at least 131_072. @default
+   * 16_777_216
    */
   readonly maxPendingBytes?: number;
   /** Milliseconds from accepting a connection to its HELLO; at least 1. @default 10_000 */
@@ -44,42 +45,45 @@ export interface LinksOptions {
   readonly maxUnauthenticated?: number;
   /** Milliseconds of silence after which a link is dead; at least 2. @default 15_000 */
   readonly silenceTimeoutMs?: number;
-  /** Milliseconds of silence after which the dialler asks; below `silenceTimeoutMs`. @default 5000 */
+  /**
+   * Milliseconds of silence after which the dialler sends PING; below `silenceTimeoutMs`. @default
+   * 5000
+   */
   readonly pingIntervalMs?: number;
   /** Bytes allocated for one lane's copies; at least 131_072. @default 16_777_216 */
   readonly laneMaxBytes?: number;
   /** Stanzas that one lane holds; at least 1. @default 65_536 */
   readonly laneMaxItems?: number;
   /**
-   * Fraction of either bound above which senders are slowed; over `laneLowWater`, and at most 0.875:
-   * what is above is kept for errors. @default 0.5
+   * Fraction of either bound above which senders are slowed; over `laneLowWater`, and at most
+   * 0.875: the rest is kept for errors. @default 0.5
    */
   readonly laneHighWater?: number;
-  /** Fraction of both bounds below which they go on; above 0. @default 0.25 */
+  /** Fraction of both bounds below which senders go on; above 0. @default 0.25 */
   readonly laneLowWater?: number;
   /** Bytes that a peer may have on the way to us; at least 16_384. @default 4_194_304 */
   readonly creditBytes?: number;
-  /** Milliseconds that an ACK may wait for more to tell; at least 0. @default 5 */
+  /** Milliseconds that an ACK may wait for more to acknowledge; at least 0. @default 5 */
   readonly ackDelayMs?: number;
   /** Milliseconds that the memory of a peer's lane outlives its connection. @default 600_000 */
   readonly inboundMemoryMs?: number;
   /** Peers' lanes remembered, connected ones included; at least 1. @default 4096 */
   readonly maxInboundLanes?: number;
-  /** Of them those of one other datacenter; at least 1. @default 1024 */
+  /** Lanes of one other datacenter among them; at least 1. @default 1024 */
   readonly maxDatacenterLanes?: number;
   /** Accepted connections of one other datacenter; at least 1. @default 2500 */
   readonly maxDatacenterLinks?: number;
   /** Accepted connections with one certificate that have not said HELLO; at least 1. @default 256 */
   readonly maxDatacenterUnauthenticated?: number;
-  /** Endpoints of one destination that are called, listed or not; at least 1. @default 256 */
+  /** Endpoints of one destination that are dialled, listed or not; at least 1. @default 256 */
   readonly maxDatacenterEndpoints?: number;
   /** Stanzas of one peer's lane whose fate is open; at least 1. @default 1_048_576 */
   readonly maxUnsettled?: number;
   /** Milliseconds before the first attempt to connect again; at least 1. @default 200 */
   readonly reconnectFirstMs?: number;
-  /** Milliseconds that no wait between attempts exceeds; at least `reconnectFirstMs`. @default 5000 */
+  /** Upper bound of the wait between attempts, in ms; at least `reconnectFirstMs`. @default 5000 */
   readonly reconnectMaxMs?: number;
-  /** Milliseconds that a sender keeps its lane without holding anything in it. @default 60_000 */
+  /** Milliseconds that a sender keeps its lane without a stanza in it. @default 60_000 */
   readonly bindingIdleMs?: number;
   /** Senders bound to lanes of one datacenter before idle ones are forgotten early. @default 200_000 */
   readonly maxBindings?: number;
@@ -125,7 +129,7 @@ const DEFAULTS: ResolvedLinksOptions = {
   tickMs: 1000,
 };
 
-/** Smallest and largest value of each option whose range is not simply [1, 2^53). */
+/** Smallest and largest value of each option with a range other than [1, 2^53). */
 const RANGES: Partial<Record<keyof LinksOptions, readonly [number, number]>> = {
   connectionsPerEndpoint: [1, 1000],
   maxFrameBytes: [16_384, 2 ** 27],

@@ -9,7 +9,7 @@ export interface LaneSnapshot {
   /** Node at the other end; undefined while there is none. */
   readonly node: string | undefined;
   readonly senders: number;
-  /** Stanzas held, of them those not written yet, and the bytes allocated for them. */
+  /** Stanzas held, those of them not written yet, and the bytes allocated for them. */
   readonly items: number;
   readonly waiting: number;
   readonly bytes: number;
@@ -22,7 +22,7 @@ export interface EndpointSnapshot {
   readonly lanes: readonly LaneSnapshot[];
 }
 
-/** What goes to one destination. */
+/** Outgoing links to one destination. */
 export interface HostSnapshot {
   /** Local host, or within a datacenter the name of the node. */
   readonly host: string;
@@ -35,18 +35,18 @@ export interface HostSnapshot {
 
 /** One link that a node of another datacenter has made to us. */
 export interface IncomingSnapshot {
-  /** Undefined before HELLO. */
+  /** Local host; undefined before HELLO. */
   readonly host: string | undefined;
   readonly node: string | undefined;
   readonly remoteAddress: string;
   readonly unsettled: number;
 }
 
-/** All links of this process, for people to look at. */
+/** All links of this process, for an operator to read. */
 export interface LinksSnapshot {
   readonly hosts: readonly HostSnapshot[];
   readonly incoming: readonly IncomingSnapshot[];
-  /** Peers' lanes that are remembered. */
+  /** Remembered lanes of peers. */
   readonly rememberedLanes: number;
 }
 

@@ -1,8 +1,9 @@
 import type { MeshFacts } from "./sender_rules.ts";
 
 /**
- * The local hosts of the mesh, as our side names them or their certificates have proven, and which
- * datacenter is linked under each: a second one that claims the same is told apart by its id.
+ * The local hosts of the mesh, as our side names them or their certificates have proven, and the
+ * datacenter linked under each. A second datacenter that claims the same host is told apart by its
+ * id.
  */
 export class MeshHosts implements MeshFacts {
   readonly globalHost: string;
@@ -15,7 +16,7 @@ export class MeshHosts implements MeshFacts {
   constructor(options: {
     readonly globalHost: string;
     readonly localHost: string;
-    /** Others that are known from the start. */
+    /** Other local hosts that are known from the start. */
     readonly hosts: Iterable<string>;
     readonly isComponentDomain: (domain: string) => boolean;
     readonly isOwnProcess: (process: number) => boolean;
@@ -47,12 +48,12 @@ export class MeshHosts implements MeshFacts {
     this.#hosts.delete(host);
   }
 
-  /** The id of the datacenter that is linked under `host` now. */
+  /** Returns the id of the datacenter that is linked under `host` now. */
   datacenterId(host: string): string | undefined {
     return this.#links.get(host)?.datacenterId;
   }
 
-  /** @param datacenterId empty when the peer could not tell */
+  /** @param datacenterId empty when the peer does not know it yet */
   linkOpened(host: string, datacenterId: string): void {
     this.#hosts.add(host);
     if (datacenterId === "") return;

@@ -1,21 +1,21 @@
 import type { SettledRange } from "../wire/mod.ts";
 
 /**
- * Which of a lane's numbers were received and are not settled yet.
+ * Numbers of a lane that were received and are not settled yet.
  *
- * Memory is for those alone, however many others have come and gone since: one that a sleeping client
- * keeps for long costs no more than itself. A number that is settled before the next one comes, as most
- * are, costs nothing.
+ * Only open numbers take memory, however many others have come and gone since: one that a sleeping
+ * client keeps open for long costs no more than itself. A number that is settled before the next
+ * one comes, as most are, costs nothing.
  */
 export class OpenNumbers {
   #received: number;
   /** Received, not settled, and not the last one received; in ascending order. */
   readonly #open = new Set<number>();
-  /** The last one received while it is open; 0 when it is not. */
+  /** The last number received while it is open; 0 when it is not. */
   #newest = 0;
-  /** No number below is open. */
+  /** Lower bound of the open numbers. */
   #floor: number;
-  /** Settled since `takeNews`, with others open below. */
+  /** Ranges settled since `takeNews`, with open numbers below. */
   #news: { first: number; count: number }[] = [];
 
   /** @param upTo all numbers up to this one count as received and settled */
@@ -29,7 +29,7 @@ export class OpenNumbers {
     return this.#received;
   }
 
-  /** How many are open. */
+  /** Number of open numbers. */
   get count(): number {
     return this.#open.size + (this.#newest === 0 ? 0 : 1);
   }
@@ -73,7 +73,9 @@ export class OpenNumbers {
     if (this.#newest !== 0) yield this.#newest;
   }
 
-  /** Makes everything settled above `upTo` news again, for a peer that may not have heard it. */
+  /**
+   * Makes all settled numbers above `upTo` news again, for a peer that may not have heard of them.
+   */
   renew(): void {
     this.#news = [];
     let next = this.upTo + 1;
@@ -84,7 +86,7 @@ export class OpenNumbers {
     if (next <= this.#received) this.#news.push({ first: next, count: this.#received - next + 1 });
   }
 
-  /** What was settled above `upTo` and not taken before: ascending ranges apart from each other. */
+  /** Takes the numbers above `upTo` settled since the last call, as separate ascending ranges. */
   takeNews(): SettledRange[] {
     const news = this.#news;
     if (news.length === 0) return news;

@@ -45,7 +45,7 @@ Deno.test("OpenNumbers agrees with a plain set, in any order", () => {
   );
 });
 
-Deno.test("OpenNumbers holds one that stays open among millions that do not, and nothing for them", () => {
+Deno.test("OpenNumbers holds one open number among millions of settled ones, which take no memory", () => {
   const numbers = new OpenNumbers(0);
   numbers.receive();
   for (let number = 2; number <= 5_000_000; number++) {

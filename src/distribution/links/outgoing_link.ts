@@ -29,12 +29,15 @@ import type { EndpointAddress } from "./ports.ts";
 import { QueueTimes } from "./queue_times.ts";
 import { Redial } from "./redial.ts";
 
-/** Who is told of an outgoing link's life. */
+/** Callbacks on the life of an outgoing link. */
 export interface OutgoingLinkEvents {
   opened(link: OutgoingLink): void;
-  /** The connection has ended, or could not be made. */
+  /** Called when the connection has ended, or could not be made. */
   closed(link: OutgoingLink): void;
-  /** The peer's process is another one now: this is what the old one may not have finished. */
+  /**
+   * Called when the peer's process is a new one, with the stanzas that the old one may not have
+   * finished.
+   */
   restarted(link: OutgoingLink, taken: readonly TakenEntry[]): void;
   levelChanged(lane: Lane): void;
 }
@@ -47,8 +50,8 @@ type Phase =
   | { readonly kind: "stopped" };
 
 /**
- * The dialling side of one link, with its lane. Connects, and connects again with growing waits,
- * until it is stopped; the lane outlives the connections.
+ * The dialling side of one link, with its lane. It connects, and connects again with growing waits,
+ * until it is stopped. The lane outlives the connections.
  */
 export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   readonly destination: string;
@@ -63,7 +66,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   #peer: LinkPeer | undefined;
   #lastProcess = 0;
   #openLink: OpenLink | undefined;
-  /** Monotonic milliseconds when the last connection brought something. */
+  /** Monotonic milliseconds when the last connection received bytes. */
   #heardMs = 0;
   #timesOpened = 0;
   readonly #redial: Redial;
@@ -73,7 +76,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   #isStopping = false;
   #isFlushScheduled = false;
   #appendedMs = 0;
-  /** Reused for each write: a connection copies what it is sent. */
+  /** Reused for each write: a connection copies the bytes that it sends. */
   readonly #written = new Uint8Array(WRITTEN_BYTES);
   readonly #flushLater = () => this.#flush();
   readonly #write = (bytes: Uint8Array) => this.#send(bytes);
@@ -95,7 +98,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#queueTimes = new QueueTimes(this.#metrics.outgoingQueueTime);
   }
 
-  /** True once the peer has said HELLO and is who it should be. */
+  /** True once the peer has said HELLO and passed all checks. */
   get isOpen(): boolean {
     return this.lane.isLive;
   }
@@ -104,7 +107,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     return this.isOpen ? "open" : this.#phase.kind;
   }
 
-  /** How often it has come up. */
+  /** Number of times that it has come up. */
   get timesOpened(): number {
     return this.#timesOpened;
   }
@@ -114,12 +117,12 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     return this.#peer?.nodeName;
   }
 
-  /** Incarnation of the process that was at the other end last; 0 before there was one. */
+  /** Incarnation of the last process at the other end; 0 before there was one. */
   get lastProcess(): number {
     return this.#lastProcess;
   }
 
-  /** Connects now, unless it is at it or stopped. */
+  /** Connects now, unless it is connecting, connected or stopped. */
   connect(): void {
     if (this.#phase.kind !== "idle" && this.#phase.kind !== "waiting") return;
     if (this.#phase.kind === "waiting") this.#phase.cancel();
@@ -181,7 +184,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       return;
     }
     const taken = resumption === "restarted" ? this.lane.takeForRestart() : [];
-    // A process that was held up notices late that it was given up.
+    // A process that was suspended notices late that its peers had given up waiting for it.
     const silentMs = this.#shared.clock.monotonicMs() - this.#heardMs;
     if (silentMs >= this.#shared.options.rehomeAfterMs) this.lane.markLate();
     if (resumption === "restarted") this.#queueTimes.reset();
@@ -234,7 +237,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#heardMs = phase.link.heardMs;
       this.#redial.broke(this.#shared.clock.monotonicMs() - phase.sinceMs);
     }
-    const hasLeft = reason === "leaving" && !this.#isStopping; // else it is we who said so
+    const hasLeft = reason === "leaving" && !this.#isStopping; // otherwise this side has said GOODBYE
     if (hasLeft) this.lane.isGone = true;
     this.#countEnd(wasOpen, isOrderlyEnd(reason));
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
@@ -288,7 +291,8 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
 
   #failed(error: unknown): void {
     const detail = describeError(error);
-    // Nobody listens there: unlike one that is slow or cut off, that process will not deliver late.
+    // The endpoint refuses: unlike a process that is slow or cut off, one that has ended cannot
+    // deliver late.
     if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
     this.#metrics.outgoingDialsFailed.inc();
     const { lives, log } = this.#shared;
@@ -299,7 +303,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#events.closed(this);
   }
 
-  /** `established` equals `closed`, `errored` and the links that are open, taken together. */
+  /** Counts the end so that `established` equals `closed` + `errored` + open links. */
   #countEnd(wasOpen: boolean, isOrderly: boolean): void {
     const { outgoingClosed, outgoingErrored, outgoingDialsFailed } = this.#metrics;
     if (!wasOpen) outgoingDialsFailed.inc();
@@ -347,8 +351,9 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
 }
 
 /**
- * Replication: who acknowledges what we told, and who can tell us of itself in no other way. And sessions
- * that go from one node to another, which does not depend on who has called whom.
+ * True for replication frames that an acceptor sends: acknowledgements, and news of peers that
+ * cannot reach us otherwise. Also true for frames of session moves, which work in both directions
+ * of a link.
  */
 function isTraffic(type: number): boolean {
   return type === FRAME_TYPE.position || type === FRAME_TYPE.mesh || type === FRAME_TYPE.lease ||

@@ -1,11 +1,11 @@
 import type { Histogram } from "../../observe/mod.ts";
 
-/** Batches remembered; what comes beyond counts with the newest of them. */
+/** Batches remembered; later ones count with the newest of these. */
 const MAX_MARKS = 1024;
 
 /**
- * Measures how long each stanza waits in a lane. Those of one event-loop turn came at one time: the
- * clock is read once for them.
+ * Measures how long each stanza waits in a lane. Stanzas of one event-loop turn came at one time:
+ * the clock is read once for them.
  */
 export class QueueTimes {
   readonly #histogram: Histogram;
@@ -16,7 +16,7 @@ export class QueueTimes {
     this.#histogram = histogram;
   }
 
-  /** Stanzas up to number `last` are in the lane. */
+  /** Notes that stanzas up to number `last` are in the lane. */
   appended(last: number, nowMs: number): void {
     if (last <= this.#marked) return;
     this.#marked = last;
@@ -24,13 +24,16 @@ export class QueueTimes {
     else this.#marks.at(-1)!.last = last;
   }
 
-  /** The lane was emptied and counts from another number. */
+  /** Starts over after the lane was emptied and counts from another number. */
   reset(): void {
     this.#marks.length = 0;
     this.#marked = 0;
   }
 
-  /** Stanzas up to number `last` have been written, the last `fresh` of them for the first time. */
+  /**
+   * Notes that stanzas up to number `last` were written, the last `fresh` of them for the first
+   * time.
+   */
   written(last: number, fresh: number, nowMs: number): void {
     let done = 0;
     let measured = last - fresh;

@@ -7,7 +7,7 @@ function measured(): { times: QueueTimes; values: [number, number][] } {
   return { times: new QueueTimes({ observe }), values };
 }
 
-Deno.test("QueueTimes measures each stanza once, from when its batch came to when it went", () => {
+Deno.test("QueueTimes measures each stanza once, from its batch's arrival to its writing", () => {
   const { times, values } = measured();
   times.appended(10, 100);
   times.appended(10, 101);
@@ -21,7 +21,7 @@ Deno.test("QueueTimes measures each stanza once, from when its batch came to whe
   assert.deepEqual(values, [[7000, 3]]);
 });
 
-Deno.test("QueueTimes does not measure again what is written again, nor what was taken away", () => {
+Deno.test("QueueTimes measures no stanza that is written again, or was taken away", () => {
   const { times, values } = measured();
   times.appended(10, 100);
   times.written(10, 10, 101);
@@ -32,7 +32,7 @@ Deno.test("QueueTimes does not measure again what is written again, nor what was
   assert.deepEqual(values, [[1000, 10], [1000, 3]]);
 });
 
-Deno.test("QueueTimes keeps a bounded number of batches, the newest standing for the rest", () => {
+Deno.test("QueueTimes keeps a bounded number of batches; later stanzas count with the newest", () => {
   const { times, values } = measured();
   for (let i = 1; i <= 2000; i++) times.appended(i, i);
   times.written(2000, 2000, 3000);

@@ -1,7 +1,7 @@
 import { backoffMs } from "../../base/mod.ts";
 import type { Random } from "../../base/mod.ts";
 
-/** How long to wait before a peer is called again: longer from attempt to attempt. */
+/** Growing waits before a peer is dialled again. */
 export class Redial {
   readonly #firstMs: number;
   readonly #maxMs: number;
@@ -10,7 +10,9 @@ export class Redial {
   #hasFailed = false;
   #waitedMs = 0;
 
-  /** @param options milliseconds before the first attempt, and what no wait exceeds; 10 % more or less */
+  /**
+   * @param options milliseconds before the first attempt, and the longest wait; each varies by 10 %
+   */
   constructor(
     options: { readonly reconnectFirstMs: number; readonly reconnectMaxMs: number },
     random: Random,
@@ -20,28 +22,28 @@ export class Redial {
     this.#random = random;
   }
 
-  /** An attempt has failed. True for the first one since the peer answered; the rest is the same again. */
+  /** Notes that an attempt has failed. True for the first failure since the peer answered. */
   failed(): boolean {
     const isNews = !this.#hasFailed;
     this.#hasFailed = true;
     return isNews;
   }
 
-  /** The peer has answered. */
+  /** Notes that the peer has answered. */
   answered(): void {
     this.#hasFailed = false;
   }
 
   /**
-   * A link has broken that stood for `stoodMs`. When that was longer than it had been waited for, the
-   * next one is made as soon as the first was; one that breaks as soon as it stands is not made
-   * again without end.
+   * Notes that a link broke after `stoodMs`. If it stood for longer than the last wait, the waits
+   * begin anew. Otherwise they go on growing, so that a link that breaks at once is not dialled
+   * without end.
    */
   broke(stoodMs: number): void {
     if (stoodMs >= this.#waitedMs) this.#attempts = 0;
   }
 
-  /** Milliseconds to wait for the next attempt. */
+  /** Returns the milliseconds to wait for the next attempt. */
   next(): number {
     const bounds = { firstMs: this.#firstMs, maxMs: this.#maxMs };
     this.#waitedMs = backoffMs(++this.#attempts, bounds, this.#random);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Redial } from "./redial.ts";
 
 const OPTIONS = { reconnectFirstMs: 200, reconnectMaxMs: 1_000 };
-/** Neither more nor less. */
+/** Random source without jitter. */
 const EVEN = { unit: () => 0.5 };
 
 Deno.test("Redial.next() doubles the wait up to its bound", () => {
@@ -10,7 +10,7 @@ Deno.test("Redial.next() doubles the wait up to its bound", () => {
   assert.deepEqual(Array.from({ length: 5 }, () => redial.next()), [200, 400, 800, 1_000, 1_000]);
 });
 
-Deno.test("Redial.broke() begins anew when the link stood for as long as it was waited for", () => {
+Deno.test("Redial.broke() begins anew when the link stood for as long as the last wait", () => {
   const redial = new Redial(OPTIONS, EVEN);
   redial.next();
   redial.next();
@@ -34,13 +34,13 @@ Deno.test("Redial.failed() tells the first failure since the peer answered from 
   assert.deepEqual([redial.failed(), redial.failed()], [true, false]);
   redial.next();
   redial.broke(1_000);
-  assert.ok(!redial.failed(), "a link that broke has not failed");
+  assert.ok(!redial.failed(), "a link that broke is not a failed attempt");
   redial.answered();
   redial.next();
   assert.deepEqual([redial.failed(), redial.failed()], [true, false]);
 });
 
-Deno.test("Redial spreads the waits, so that not all come back at once", () => {
+Deno.test("Redial spreads the waits, so that links do not all come back at once", () => {
   const waits = [0, 1].map((unit) => Math.round(new Redial(OPTIONS, { unit: () => unit }).next()));
   assert.deepEqual(waits, [180, 220]);
 });

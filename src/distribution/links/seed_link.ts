@@ -13,9 +13,9 @@ import type { EndpointAddress } from "./ports.ts";
 import { Redial } from "./redial.ts";
 
 /**
- * One call to a seed: a node of a datacenter that we do not know yet. Whoever answers there says who it
- * is, as its certificate must too, and where the rest of the mesh is; then we hang up, and call all of
- * them as what they are. Carries no stanzas.
+ * One call to a seed: a node of a datacenter that we do not know yet. The node that answers says
+ * who it is, as its certificate must too, and where the rest of the mesh is. Then the seed link
+ * ends, and ordinary links to all those datacenters begin. It carries no stanzas.
  *
  *     waiting --due, wanted--> calling --MESH--> waiting (introduced)
  *        ^                        |
@@ -33,7 +33,7 @@ export class SeedLink implements LinkConnectionOwner {
   #isIntroduced = false;
   #isStopped = false;
 
-  /** @param isWanted true while nobody else can tell us of the mesh */
+  /** @param isWanted true while no other datacenter can tell us of the mesh */
   constructor(address: EndpointAddress, shared: LinkShared, isWanted: () => boolean) {
     this.address = address;
     this.#shared = shared;
@@ -41,7 +41,7 @@ export class SeedLink implements LinkConnectionOwner {
     this.#isWanted = isWanted;
   }
 
-  /** True when nothing is connected any more. */
+  /** True when the call is stopped and its connection has ended. */
   get hasEnded(): boolean {
     return this.#isStopped && this.#link === undefined && this.#abort === undefined;
   }
@@ -63,11 +63,11 @@ export class SeedLink implements LinkConnectionOwner {
 
   opened(peer: LinkPeer): void {
     this.#shared.log.info("seed.answered", { ...this.#fields, host: peer.localHost });
-    this.#openLink = this.#link!.toOpenLink(peer); // only it calls this
+    this.#openLink = this.#link!.toOpenLink(peer); // only the connected link calls this
   }
 
   frame(type: number, buffer: Uint8Array, start: number, end: number): void {
-    if (type !== FRAME_TYPE.mesh || this.#openLink === undefined) return; // ACK, nothing to us
+    if (type !== FRAME_TYPE.mesh || this.#openLink === undefined) return; // ACK has no use here
     this.#shared.traffic?.frame(this.#openLink, type, buffer, start, end);
     this.#isIntroduced = true;
     this.#redial.answered();

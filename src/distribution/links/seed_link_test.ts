@@ -10,7 +10,10 @@ const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const HINTS: readonly MeshHint[] = [{ host: DC1, endpoints: ["192.0.2.1#5555"] }];
 
-/** What the session table would do: greets whoever comes, and keeps what it is told. */
+/**
+ * Traffic that plays the session table: it sends MESH on accepted links, and keeps what it
+ * receives.
+ */
 class TestTraffic implements LinkTraffic {
   readonly hints: [from: string, hints: readonly MeshHint[]][] = [];
   readonly dialledHosts: string[] = [];
@@ -37,7 +40,7 @@ class TestTraffic implements LinkTraffic {
   }
 }
 
-Deno.test("a seed is called once, tells of the mesh, and is not a link of any datacenter", async () => {
+Deno.test("a seed is dialled once, tells of the mesh, and is not a link of any datacenter", async () => {
   using authority = await TestAuthority.create();
   const [there, here] = [new TestTraffic(), new TestTraffic()];
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), traffic: there });
@@ -52,13 +55,13 @@ Deno.test("a seed is called once, tells of the mesh, and is not a link of any da
   await dc2.until(() => here.hints.length > 0, "it has told of the mesh");
   assert.deepEqual(here.hints, [[DC1, HINTS]]);
   await dc1.until(() => there.ends.length > 0, "the link has ended");
-  assert.deepEqual(there.ends, [false], "which does not mean that dc2 leaves");
+  assert.deepEqual(there.ends, [false], "dc2 has not left");
   assert.deepEqual([there.acceptedHosts, here.dialledHosts], [[DC2], []]);
   assert.deepEqual(dc2.links.snapshot().hosts, []);
   assert.equal(dc2.metrics.value("incoming_errored_total unknown"), 0);
 });
 
-Deno.test("a seed is called again as long as nobody else can be reached", async () => {
+Deno.test("a seed is dialled again as long as no datacenter is linked", async () => {
   using authority = await TestAuthority.create();
   const here = new TestTraffic();
   const tls = await authority.holder(DC1);
@@ -74,11 +77,11 @@ Deno.test("a seed is called again as long as nobody else can be reached", async 
   await dc2.until(() => here.hints.length > 1, "it was asked twice");
   dc2.endpoints.set(DC1, [dc1.address]);
   dc2.links.learn(DC1);
-  await dc2.until(() => here.dialledHosts.length === 1, "it is linked as what it is");
+  await dc2.until(() => here.dialledHosts.length === 1, "dc1 is linked under its own name");
   assert.deepEqual(here.dialledHosts, [DC1]);
 });
 
-Deno.test("a seed whose certificate is not for who it says is refused and called again", async () => {
+Deno.test("a seed whose certificate does not name its host is refused and dialled again", async () => {
   using authority = await TestAuthority.create();
   const here = new TestTraffic();
   const tls = await authority.holder("dc9.example.com");
@@ -91,13 +94,13 @@ Deno.test("a seed whose certificate is not for who it says is refused and called
   });
   await dc2.links.listen();
   dc2.links.start();
-  await dc2.until(() => dc2.log.named("seed.unreachable").length > 1, "it was called twice");
+  await dc2.until(() => dc2.log.named("seed.unreachable").length > 1, "it was dialled twice");
   assert.deepEqual(here.hints, []);
   const [first] = dc2.log.named("seed.unreachable");
   assert.match(String(first?.fields["detail"]), /identity|certificate does not name/);
 });
 
-Deno.test("a seed where nobody listens is called again, and complained about once", async () => {
+Deno.test("a seed that refuses is dialled again, and logged as a warning once", async () => {
   await using gone = new TestNode(DC1, { tls: undefined });
   await gone.links.listen();
   const { address } = gone;
@@ -106,11 +109,11 @@ Deno.test("a seed where nobody listens is called again, and complained about onc
   await dc2.links.listen();
   dc2.links.start();
   const lines = () => dc2.log.entries.filter(({ event }) => event === "seed.unreachable");
-  await dc2.until(() => lines().length > 2, "it was called three times");
+  await dc2.until(() => lines().length > 2, "it was dialled three times");
   assert.deepEqual(lines().slice(0, 3).map(({ level }) => level), ["warn", "debug", "debug"]);
 });
 
-Deno.test("frames of replication go to whoever replicates, and are read over where nobody does", async () => {
+Deno.test("replication frames go to the traffic handler, and are ignored without one", async () => {
   const frame = leaseFrame({
     process: 1,
     startedUs: 1,
@@ -143,13 +146,13 @@ Deno.test("frames of replication go to whoever replicates, and are read over whe
       await dc1.until(() => there.frames.length === 2, "both are here");
       await dc2.links.close();
       await dc1.until(() => there.ends.length === 1, "the link has ended");
-      assert.deepEqual(there.ends, [true], "with the word that dc2 leaves");
+      assert.deepEqual(there.ends, [true], "dc2 has left");
     }
     assert.deepEqual(dc1.log.named("link.refused"), []);
   }
 });
 
-Deno.test("a link stands on which the acceptor talks all the time and the dialler has nothing to say", async () => {
+Deno.test("a link stays open while the acceptor writes all the time and the dialler is silent", async () => {
   const clock = new ManualClock();
   const [there, here] = [new TestTraffic(), new TestTraffic()];
   let talker: OpenLink | undefined;

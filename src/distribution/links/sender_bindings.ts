@@ -8,17 +8,17 @@ export interface SenderBinding {
   lane: Lane;
   /** Stanzas of the sender that the lane holds. */
   held: number;
-  /** Bytes of them, for the share of the sender's account, or of the domain that it is. */
+  /** Bytes of those stanzas, for the share of the sender's account or domain. */
   readonly tab: ShareTab;
   /** Tick of its last use. */
   usedTick: number;
-  /** True while the sender is told to slow down. */
+  /** True while the sender is slowed down. */
   isPressured: boolean;
 }
 
 /**
- * Which lane each sender uses to one datacenter. A binding may be forgotten only while the lane
- * holds nothing of the sender: then no stanza of theirs can be overtaken.
+ * Lane of each sender to one datacenter. A binding may be forgotten only while the lane holds no
+ * stanza of the sender: then none can be overtaken.
  */
 export class SenderBindings {
   readonly #bySender = new Map<string, SenderBinding>();
@@ -65,7 +65,7 @@ export class SenderBindings {
     lane.senders++;
   }
 
-  /** Counts time, and now and then forgets who is idle. */
+  /** Counts time, and forgets idle senders now and then. */
   tick(): void {
     this.#tick++;
     if (this.#tick % this.#idleTicks === 0) this.#forget(this.#idleTicks);
@@ -81,7 +81,7 @@ export class SenderBindings {
   }
 }
 
-/** As `senderHolders`, of a sender as `senderKey` names it. */
+/** Returns the holders of a sender, as `senderHolders` does, from its `senderKey`. */
 function holdersOfSender(sender: string): Holders {
   const slash = sender.indexOf("/");
   const bare = slash === -1 ? sender : sender.slice(0, slash);

@@ -9,7 +9,7 @@ function newLane(id: number): Lane {
   return new Lane(id, LIMITS, { laneHasWork() {}, laneLevelChanged() {} });
 }
 
-Deno.test("SenderBindings.tick() forgets who is idle, never who has something in a lane", () => {
+Deno.test("SenderBindings.tick() forgets idle senders, never those with a stanza in a lane", () => {
   const lane = newLane(1);
   const bindings = new SenderBindings({ maxBindings: 100, idleTicks: 3 });
   bindings.bind("busy", lane).held = 1;
@@ -46,7 +46,7 @@ Deno.test("SenderBindings.rebind() counts the sender on its new lane", () => {
   assert.equal(bindings.get("a")?.lane, two);
 });
 
-Deno.test("SenderBindings.bind() counts all resources of an account, and all of a domain, for one share each", () => {
+Deno.test("SenderBindings.bind() counts all resources of an account for one share, and all senders of a domain", () => {
   const budget = new FairShares({ maxBytes: 1_000_000_000 });
   const bindings = new SenderBindings({ maxBindings: 100, idleTicks: 3, budget });
   const senders = [

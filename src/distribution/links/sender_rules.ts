@@ -1,26 +1,26 @@
 import { isAsItSays, isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 
-/** What is known of the mesh when a stanza comes over a link. */
+/** Facts about the mesh by which a stanza from a link is checked. */
 export interface MeshFacts {
   readonly globalHost: string;
-  /** Ours. */
+  /** Local host of this datacenter. */
   readonly localHost: string;
   /** True for the local host of any datacenter, ours included. */
   isLocalHost(domain: string): boolean;
-  /** True for the incarnation of a node of our datacenter, one that has ended as well. */
+  /** True for the incarnation of a node of our datacenter, including one that has ended. */
   isOwnProcess(process: number): boolean;
   /** True for a component's domain that the session table knows. */
   isComponentDomain(domain: string): boolean;
 }
 
-/** Why a stanza from a link is refused. */
+/** Reason why a sender is refused. */
 export type SenderRefusal = "sender-foreign" | "sender-host-forged";
 
-/** `stanza-differs` from what its frame says of it. */
+/** Reason why a stanza is refused; `stanza-differs` when its bytes contradict its frame. */
 export type StanzaRefusal = SenderRefusal | "stanza-differs";
 
-/** Where a stanza entered the mesh, as its frame says. */
+/** The place where a stanza entered the mesh, as its frame says. */
 export interface StanzaOrigin {
   /** Local host. */
   readonly origin: string;
@@ -29,10 +29,10 @@ export interface StanzaOrigin {
 }
 
 /**
- * Checks the sender of a stanza that came over a link (docs/security.md): within the global
- * host any datacenter speaks for any user and component, a local host's name only its own. Where a
- * stanza entered is the peer's word too, as whoever passes it on is not who sent it; but what has
- * gone out from here and comes back names a process that was ours.
+ * Checks the sender of a stanza that came over a link (docs/security.md). Any datacenter may speak
+ * for any user or component of the global host, but only for its own local host. The origin is the
+ * peer's claim too, as the peer may only pass the stanza on. But a stanza that left this datacenter
+ * and comes back names one of our processes.
  */
 export function checkSender(
   sender: Jid,
@@ -51,8 +51,8 @@ export function checkSender(
 }
 
 /**
- * Checks a stanza that came over a link: its sender, and that its bytes say what the frame says of it.
- * Those are what its recipient reads.
+ * Checks a stanza that came over a link: its sender, and that its bytes, which the recipient reads,
+ * agree with the frame.
  */
 export function checkStanza(
   arrived: StanzaOrigin & { readonly stanza: Stanza },

@@ -11,7 +11,7 @@ const MESH = {
   isComponentDomain: (domain: string) => domain === "rooms.partner.org",
 };
 
-Deno.test("checkSender() lets each sender pass from where it may come", () => {
+Deno.test("checkSender() accepts each sender only from an origin that may speak for it", () => {
   const cases: readonly (readonly [string, string, string | undefined])[] = [
     ["alice@example.com/a", "dc2.example.com", undefined],
     ["example.com", "dc2.example.com", undefined],
@@ -40,7 +40,7 @@ Deno.test("checkSender() lets each sender pass from where it may come", () => {
   }
 });
 
-Deno.test("checkSender() lets what is ours come back from a process of ours, and from no other", () => {
+Deno.test("checkSender() accepts our own senders back only from one of our processes", () => {
   const forged = "sender-host-forged";
   const own = { ...MESH, localHost: "dc3.other.net" };
   const cases = [

@@ -1,20 +1,20 @@
-/** Places by who takes them: nobody takes more than a share, so that one cannot take all. */
+/** Places by name of their taker. Each name may take only a share, so that none can take all. */
 export class Shares<T> {
   readonly #most: number;
   readonly #takers = new Map<T, string>();
   readonly #taken = new Map<string, number>();
 
-  /** @param most places that one may take */
+  /** @param most places that one name may take */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Places taken, whoever has them. */
+  /** Places taken, under all names. */
   get size(): number {
     return this.#takers.size;
   }
 
-  /** False when `name` has all that it may have; nobody knows it by the empty name, which has no bound. */
+  /** False when `name` has its full share; the empty name, for unnamed takers, has no bound. */
   hasRoom(name: string): boolean {
     return name === "" || (this.#taken.get(name) ?? 0) < this.#most;
   }
@@ -30,7 +30,7 @@ export class Shares<T> {
     const name = this.#takers.get(taker);
     if (name === undefined) return;
     this.#takers.delete(taker);
-    const left = this.#taken.get(name)! - 1; // it was counted when it was taken
+    const left = this.#taken.get(name)! - 1; // `take` has counted it
     if (left > 0) this.#taken.set(name, left);
     else this.#taken.delete(name);
   }

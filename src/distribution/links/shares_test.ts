@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Shares } from "./shares.ts";
 
-Deno.test("Shares.hasRoom() bounds each name by itself, and nobody without one", () => {
+Deno.test("Shares.hasRoom() bounds each name by itself, and not the empty name", () => {
   const shares = new Shares<number>(2);
   for (const [taker, name] of [[1, "dc9"], [2, "dc9"], [3, ""], [4, ""], [5, ""]] as const) {
     assert.ok(shares.hasRoom(name));

@@ -2,24 +2,24 @@ import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
 import { datacenterHolder } from "../mod.ts";
 
-/** What came over a link from a domain that nobody here has heard of. */
+/** A stanza that came over a link from an unknown domain. */
 export interface Unproven {
-  /** Local host of the datacenter that brought it. */
+  /** Local host of the datacenter that sent it. */
   readonly host: string;
   readonly stanzaBytes: number;
-  /** The session table knows it as a component's. */
+  /** Delivers the stanza: the session table knows the domain as a component's. */
   take(): void;
-  /** It does not. */
+  /** Refuses the stanza: the table does not know the domain. */
   refuse(): void;
 }
 
-/** Stanzas that wait at once, of all domains: each domain costs a question to the table. */
+/** Stanzas that wait at once, of all domains: each domain costs a lookup. */
 const MAX_WAITING = 1_000;
 
 /**
- * Stanzas of components outside the global host, whose domain memory does not know: they wait, in their
- * order, until the session table has been asked whether it is one. Each domain, and each datacenter that
- * brings such, has its fair share of the room (`FairShares`).
+ * Stanzas of components outside the global host whose domain the cache does not know. They wait, in
+ * order, until a lookup has shown whether the domain is a component's. Each domain, and each
+ * datacenter that sends such stanzas, has its fair share of the room (`FairShares`).
  */
 export class UnprovenSenders {
   readonly #isComponent: (domain: string) => Promise<boolean>;
@@ -27,8 +27,8 @@ export class UnprovenSenders {
   readonly #shares: FairShares;
 
   /**
-   * @param isComponent asks the session table
-   * @param budget a wider bound that what waits counts for
+   * @param isComponent looks the domain up in the session table
+   * @param budget a wider bound that waiting stanzas count for
    */
   constructor(
     isComponent: (domain: string) => Promise<boolean>,
@@ -38,12 +38,12 @@ export class UnprovenSenders {
     this.#shares = new FairShares({ maxItems: MAX_WAITING, within: budget });
   }
 
-  /** True while stanzas of `domain` wait: what comes now goes behind them. */
+  /** True while stanzas of `domain` wait: later ones go behind them. */
   isWaiting(domain: string): boolean {
     return this.#shares.items > 0 && this.#waiting.has(domain);
   }
 
-  /** Takes `stanza` over until the table has answered; false when there is no room. */
+  /** Takes `stanza` over until the lookup is done; false when there is no room. */
   hold(domain: string, stanza: Unproven): boolean {
     const holders = holdersOf(domain, stanza);
     if (!this.#shares.mayHold(holders, bytesOf(stanza))) return false;
@@ -59,7 +59,7 @@ export class UnprovenSenders {
 
   async #ask(domain: string): Promise<void> {
     const isKnown = await this.#isComponent(domain).catch(() => false);
-    const waiting = this.#waiting.get(domain)!; // it has been put there by `hold`, and nobody else takes it
+    const waiting = this.#waiting.get(domain)!; // `hold` has put it there, and only this call takes it
     this.#waiting.delete(domain);
     for (const stanza of waiting) {
       this.#shares.release(holdersOf(domain, stanza), bytesOf(stanza));

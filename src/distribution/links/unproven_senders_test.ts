@@ -22,7 +22,7 @@ function senders() {
   return { asked, answers, seen, unproven, hold, settled };
 }
 
-Deno.test("UnprovenSenders keeps stanzas of a domain in order while the table is asked once", async () => {
+Deno.test("UnprovenSenders keeps stanzas of a domain in order during one lookup", async () => {
   const { asked, answers, seen, unproven, hold, settled } = senders();
   for (const id of [1, 2]) assert.ok(hold("push.example.net", id));
   assert.ok(hold("evil.example.net", 3));
@@ -36,7 +36,7 @@ Deno.test("UnprovenSenders keeps stanzas of a domain in order while the table is
   assert.ok(!unproven.isWaiting("push.example.net"));
 });
 
-Deno.test("UnprovenSenders refuses where the table cannot be asked, and asks again for what comes later", async () => {
+Deno.test("UnprovenSenders refuses stanzas when the lookup fails, and looks up again for later ones", async () => {
   const { asked, answers, seen, hold, settled } = senders();
   hold("push.example.net", 1);
   answers.get("push.example.net")!.reject(new Error("Redis is away"));
@@ -47,7 +47,7 @@ Deno.test("UnprovenSenders refuses where the table cannot be asked, and asks aga
   assert.deepEqual([seen, asked.length], [["1 refused", "2"], 2]);
 });
 
-Deno.test("UnprovenSenders holds stanzas of one datacenter beside those of another that brings very many", async () => {
+Deno.test("UnprovenSenders holds stanzas of one datacenter beside those of another that sends very many", async () => {
   const { answers, hold, settled } = senders();
   let id = 0;
   while (hold(`x${id}.invalid`, id, "dc9.example.com")) id++;
@@ -57,7 +57,7 @@ Deno.test("UnprovenSenders holds stanzas of one datacenter beside those of anoth
   await settled();
 });
 
-Deno.test("UnprovenSenders holds 1000 stanzas and not one more, until they are answered", async () => {
+Deno.test("UnprovenSenders holds 1000 stanzas and not one more, until the lookup is done", async () => {
   const { answers, seen, hold, settled } = senders();
   for (let id = 1; id <= 1000; id++) assert.ok(hold(`x${id}.invalid`, id));
   assert.equal(hold("x.invalid", 1001), false);
