@@ -13,7 +13,7 @@ const dynomite = JSON.parse(Deno.readTextFileSync(FIXTURE)) as Readonly<
   >
 >;
 
-/** How many arguments Dynomite takes after the key, by command; `Infinity`: any number. */
+/** Number of arguments that Dynomite takes after the key, by command; `Infinity` for any number. */
 const ARGUMENTS: ReadonlyMap<string, number> = new Map([
   ...dynomite.key_and_no_argument.map((name) => [name, 0] as const),
   ...dynomite.key_and_one_argument.map((name) => [name, 1] as const),
@@ -28,7 +28,7 @@ const TAG = /\{([^}]+)\}/;
 
 /**
  * Throws on a command that the session table must not send: Dynomite would close the connection, or
- * answer it wrongly where a rack has several nodes.
+ * answer it wrongly if a rack has several nodes.
  */
 export function assertTaken([verb, key, ...args]: readonly string[]): void {
   const count = ARGUMENTS.get(verb!);

@@ -15,22 +15,22 @@ const WRONG_TYPE = new RedisErrorReply(
   "WRONGTYPE Operation against a key holding the wrong kind of value",
 );
 
-/** Redis in memory, as far as the session table uses it; for tests and the simulation. */
+/** Redis in memory, with the commands that the session table uses; for tests and the simulation. */
 export class MemoryRedis {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
-  /** Told of every command that writes, after it was carried out. */
+  /** Called with every command that writes, after it was run. */
   onWrite: (command: RedisCommand) => void = () => {};
-  /** Answered in place of every write, like `OOM …`. */
+  /** Error with which every write fails, like `OOM …`. */
   writeError: string | undefined;
-  /** Commands carried out. */
+  /** Number of commands run. */
   commands = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Carries out a command of a client and tells `onWrite`. */
+  /** Runs a client's command and calls `onWrite`. */
   run(command: RedisCommand): RedisReply {
     this.commands++;
     const isWrite = !["GET", "HGETALL", "SCARD", "SMEMBERS", "SUNION"].includes(command[0]);
@@ -40,7 +40,7 @@ export class MemoryRedis {
     return reply;
   }
 
-  /** Carries out a command silently, as replication does. */
+  /** Runs a command without `onWrite`, as replication does. */
   apply([verb, key, ...rest]: RedisCommand): RedisReply {
     const args: readonly string[] = rest;
     const entry = this.#entry(key);
@@ -151,7 +151,7 @@ export class MemoryRedis {
     return Math.abs(this.#keep(key, value) - before);
   }
 
-  /** An empty hash or set is no key. */
+  /** Stores a hash or set, or deletes its key if it is empty. */
   #keep(key: string, value: Map<string, string> | Set<string>): number {
     const before = this.#entry(key);
     if (value.size === 0) this.#entries.delete(key);
@@ -207,7 +207,7 @@ export class MemoryRedisCommands implements RedisCommands {
 
   close(): Promise<void> {
     this.#events = undefined;
-    this.#epoch++; // what is under way fails
+    this.#epoch++; // pending commands fail
     for (const [cancel, resolve] of this.#waiting) {
       cancel();
       resolve();

@@ -11,11 +11,11 @@ export interface MeshSimulationOptions {
   readonly seed: number;
   readonly datacenters: number;
   readonly steps: readonly MeshStep[];
-  /** Draws the epochs of one node; undefined: as shipped. */
+  /** Makes the epochs of one node; undefined for the shipped ones. */
   readonly epochs?: () => HybridClock;
 }
 
-/** One thing that happens after a pause. */
+/** One event after a pause. */
 export interface MeshStep {
   readonly pauseMs: number;
   readonly datacenter: number;
@@ -34,13 +34,13 @@ export interface MeshStep {
   readonly resource: number;
 }
 
-/** A link under way or up, seen from both sides. */
+/** A link that is open or on its way to be, seen from both sides. */
 interface SimulatedLink {
   readonly from: number;
   readonly to: number;
   /** The dialler's process and the acceptor's. */
   readonly processes: readonly [TestTable, TestTable];
-  /** What the dialler holds, and what the acceptor holds. */
+  /** The link objects of the dialler and of the acceptor. */
   readonly dialler: OpenLink;
   readonly acceptor: OpenLink;
   isUp: boolean;
@@ -50,7 +50,7 @@ interface SimulatedLink {
 const REFRESH_MS = 1_000;
 const EXPIRE_MS = 4_000;
 const MAX_LAG_MS = 120;
-/** A side notices the end of a silent link within this. */
+/** Milliseconds within which a side notices the end of a silent link. */
 const SILENCE_MS = 600;
 
 /** The shipped table code, with clock, Redis and links simulated. */
@@ -72,7 +72,7 @@ export class MeshSimulation {
     this.#random = new SeededRandom(options.seed);
   }
 
-  /** @returns what is wrong at the end, in words; empty when all tables name the newest login */
+  /** @returns descriptions of faults at the end; empty when all tables name the newest login */
   static async run(options: MeshSimulationOptions): Promise<readonly string[]> {
     const simulation = new MeshSimulation(options);
     for (let i = 0; i < options.datacenters; i++) {
@@ -90,7 +90,7 @@ export class MeshSimulation {
       if (table === undefined) await this.#start(i);
       else table.commands.setUp(true);
     }
-    // leases of processes that crashed expire, then one exchange and one look at who lives
+    // leases of crashed processes expire, then come one exchange and one check of who lives
     await this.#advance(EXPIRE_MS + 2 * REFRESH_MS + SILENCE_MS + 10 * MAX_LAG_MS);
     const faults = this.#faults();
     for (const table of this.#tables) table!.commands.latencyMs = 0;
@@ -168,7 +168,7 @@ export class MeshSimulation {
         commands.setUp(true);
         break;
       case "crash":
-        commands.setUp(false); // what a process does not write any more
+        commands.setUp(false); // the process writes no more
         this.#end(datacenter, false);
         break;
       case "leave":
@@ -180,7 +180,7 @@ export class MeshSimulation {
     }
   }
 
-  /** Ends a process: by force, or in order, with its sessions closed first. */
+  /** Ends a process: by a crash, or in order, with its sessions closed first. */
   #end(datacenter: number, isOrderly: boolean): void {
     const test = this.#tables[datacenter]!;
     for (let i = this.#sessions.length - 1; i >= 0; i--) {
@@ -195,7 +195,7 @@ export class MeshSimulation {
       this.#links.delete(key);
       const other = link.from === datacenter ? link.to : link.from;
       const theirs = link.from === datacenter ? link.acceptor : link.dialler;
-      // GOODBYE comes behind what was sent before; a crash is noticed some time
+      // GOODBYE comes after earlier frames; a crash is noticed later
       const lagMs = isOrderly ? 3 * MAX_LAG_MS : this.#random.unit() * SILENCE_MS;
       this.clock.after(lagMs, () => {
         link.isUp = false;
@@ -205,7 +205,7 @@ export class MeshSimulation {
     this.#closing.push(test.table.close());
   }
 
-  /** Breaks every link of a datacenter; each side notices when it does. */
+  /** Breaks every link of a datacenter; each side notices at its own time. */
   #cut(datacenter: number): void {
     for (const [key, link] of this.#links) {
       if (link.from !== datacenter && link.to !== datacenter) continue;
@@ -225,7 +225,7 @@ export class MeshSimulation {
     return this.#split.has(from) || this.#split.has(to);
   }
 
-  /** Every node keeps a link to every other that it can reach. */
+  /** Links every node to every other that it can reach. */
   #connect(): void {
     this.#tables.forEach((dialling, from) => {
       this.#tables.forEach((accepting, to) => {
@@ -263,7 +263,7 @@ export class MeshSimulation {
     const atMs = Math.max(nowMs + 1 + this.#random.unit() * MAX_LAG_MS, link.arrivesMs[way]);
     link.arrivesMs[way] = atMs;
     const [side, end] = way === 0 ? [link.to, link.acceptor] : [link.from, link.dialler];
-    // A connection leads to a process: the next one of the same name hears nothing of it.
+    // A connection leads to a process: a later one of the same name gets nothing from it.
     const test = link.processes[way === 0 ? 1 : 0];
     this.clock.after(atMs - nowMs, () => {
       if (!link.isUp || this.#tables[side] !== test) return;

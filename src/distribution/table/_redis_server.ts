@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 
 /**
- * A real `redis-server` on a Unix socket in a directory of its own, so that no port is fought over.
- * What it leaves behind, it removes.
+ * A real `redis-server` on a Unix socket in a directory of its own, so that it needs no port. It
+ * removes its files at the end.
  */
 export class RedisServer implements AsyncDisposable {
   readonly directory: string;
@@ -14,7 +14,7 @@ export class RedisServer implements AsyncDisposable {
     this.#args = args;
   }
 
-  /** Starts one with further configuration, as on its command line. */
+  /** Starts a server with further command-line arguments. */
   static async start(...args: string[]): Promise<RedisServer> {
     const server = new RedisServer(await Deno.makeTempDir({ prefix: "causeway-redis-" }), args);
     await server.launch();
@@ -26,7 +26,7 @@ export class RedisServer implements AsyncDisposable {
     return `${this.directory}/redis.sock`;
   }
 
-  /** Starts it, after `kill` again, without data. */
+  /** Starts it without data, also after `kill`. */
   async launch(): Promise<void> {
     this.#process = new Deno.Command("redis-server", {
       args: [
@@ -58,7 +58,7 @@ export class RedisServer implements AsyncDisposable {
     await Deno.remove(this.socket).catch(() => {}); // a crash leaves it, an early one has none
   }
 
-  /** Stops it in its tracks, connections open; `SIGCONT` lets it go on. */
+  /** Suspends it with its connections open; `SIGCONT` resumes it. */
   signal(signal: "SIGSTOP" | "SIGCONT"): void {
     this.#process?.kill(signal);
   }
@@ -69,7 +69,7 @@ export class RedisServer implements AsyncDisposable {
   }
 }
 
-/** Polls until `isSo`, for what has no event to wait for; fails with `what` after `withinMs`. */
+/** Polls until `isSo`, for states without an event; fails with `what` after `withinMs`. */
 export async function until(
   isSo: () => boolean | Promise<boolean>,
   what: string,

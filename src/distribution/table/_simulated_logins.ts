@@ -2,15 +2,15 @@ import { setImmediate } from "node:timers/promises";
 import type { ManualClock } from "../../base/mod.ts";
 import type { MemoryRedis } from "./_memory_redis.ts";
 
-/** Somebody who is truly logged in, whatever the tables say. */
+/** A user who is truly logged in, whatever the tables say. */
 export interface SimulatedLogin {
-  /** By number, from 0. */
+  /** Number of the datacenter, from 0. */
   readonly datacenter: number;
   readonly user: number;
   readonly resource: string;
 }
 
-/** Compares every datacenter's keys with who is truly logged in; `logins` stand in their order. */
+/** Compares every datacenter's keys with the true logins; `logins` are in their order. */
 export function keyFaults(
   redises: readonly MemoryRedis[],
   logins: Iterable<SimulatedLogin>,
@@ -36,9 +36,9 @@ export function keyFaults(
 }
 
 /**
- * Moves `clock` on by one millisecond after the other, and lets what became possible begin before the
- * next; now and then all of it happens.
- * @param before told of each millisecond before it comes, from 0
+ * Moves `clock` on by one millisecond after the other. Work that became possible begins before the
+ * next; now and then all of it ends first.
+ * @param before called before each millisecond, from 0
  */
 export async function advanceFinely(
   clock: ManualClock,

@@ -5,20 +5,20 @@ import { fullJid, TestTable } from "./_test_table.ts";
 import { MemoryRedis } from "./_memory_redis.ts";
 import type { KeyRule } from "./key_rule.ts";
 
-/** One run: datacenters whose Redises are replicated by something that forwards writes late. */
+/** One run: datacenters whose Redises are replicated by a program that forwards writes late. */
 export interface SimulationOptions {
   readonly seed: number;
   readonly datacenters: number;
   readonly rule: KeyRule;
-  /** What happens, drawn by the test: who does what after how long. */
+  /** Events, drawn by the test. */
   readonly steps: readonly SimulationStep[];
-  /** Refreshes after which all must agree; replication lags come on top. */
+  /** Refreshes after which all tables must agree, besides replication lags. */
   readonly refreshes: number;
-  /** True to wait until what was lost in splits has expired, first. */
+  /** True to wait first until entries lost in splits have expired. */
   readonly isLossy: boolean;
 }
 
-/** One thing that happens after a pause. */
+/** One event after a pause. */
 export interface SimulationStep {
   readonly pauseMs: number;
   readonly datacenter: number;
@@ -49,22 +49,19 @@ export class Simulation {
     this.#random = new SeededRandom(options.seed);
   }
 
-  /**
-   * Plays the steps, heals all splits, waits for what is under way and one refresh, and compares.
-   * @returns what is wrong, in words; empty when all tables name the newest login
-   */
+  /** Plays the steps, heals all splits, waits for pending work and one refresh, and compares. */
   static async run(options: SimulationOptions): Promise<readonly string[]> {
     const simulation = new Simulation(options);
     await simulation.#start();
     for (const step of options.steps) await simulation.#play(step);
-    // what was written in a split is not sent again by this replicator: renewal has to make it good
+    // This replicator does not resend writes of a split: renewal has to repair them.
     simulation.#split.clear();
     const refreshingMs = options.refreshes * (REFRESH_MS + MAX_LAG_MS);
     const expiringMs = options.isLossy ? EXPIRE_MS + REFRESH_MS : 0;
     await simulation.#advance(MAX_LAG_MS + expiringMs + refreshingMs + REFRESH_MS / 10);
     const faults = simulation.#faults();
     for (const { commands } of simulation.#tables) commands.latencyMs = 0;
-    await simulation.#advance(10); // what is under way arrives; then nobody moves the clock any more
+    await simulation.#advance(10); // pending work ends; then the clock stands still
     for (const { table } of simulation.#tables) await table.close();
     return faults;
   }

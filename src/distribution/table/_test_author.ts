@@ -4,7 +4,7 @@ import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import { advance } from "./_test_table.ts";
 import type { TestTable } from "./_test_table.ts";
 
-/** A node of another datacenter, by default dc2, that tells a table of itself over a link. */
+/** A node of another datacenter, by default dc2, that sends its entries to a table over a link. */
 export class TestAuthor implements OpenLink {
   readonly host: string;
   readonly nodeName: string;
@@ -35,13 +35,13 @@ export class TestAuthor implements OpenLink {
     this.refusals.push(detail);
   }
 
-  /** That of the last POSITION. */
+  /** Round of the last POSITION. */
   get round(): number {
     const position = this.frames.findLast((frame) => frame[4] === 0x0b);
     return position === undefined ? 0 : decodePosition(position, 0, position.length).round;
   }
 
-  /** Hands frames to the table and lets it apply them. */
+  /** Passes frames to the table and lets it apply them. */
   async say(...frames: Uint8Array[]): Promise<void> {
     for (const frame of frames) {
       this.test.table.traffic!.frame(this, frame[4]!, frame, 0, frame.length);
@@ -75,7 +75,7 @@ export class TestAuthor implements OpenLink {
   }
 }
 
-/** A claim with an epoch of its own. */
+/** Makes a claim with an epoch of its own. */
 export function claim(sequence: number, name: string, resourcepart: string): TableRecord {
   const epoch = 1_000_000 + sequence;
   return { kind: "claim", isHidden: false, sequence, epoch, name, resourcepart };

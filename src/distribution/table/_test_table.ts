@@ -14,7 +14,7 @@ export class TestMetrics implements Metrics {
   readonly counters = new Map<string, { value: number } & Counter>();
   readonly gauges = new Map<string, () => number>();
   readonly observed = new Map<string, number[]>();
-  /** Gauges by the node that they are about, as long as they are shown. */
+  /** Gauges by their node, as long as they exist. */
   readonly shownNodes = new Map<string, Set<string>>();
 
   counter(declaration: MetricDeclaration): Counter {
@@ -76,7 +76,7 @@ export function domainJid(domain: string): BareJid {
   return new BareJid("", domain);
 }
 
-/** What a test may choose about a table. */
+/** Options of a test's table. */
 export interface TestTableOptions {
   readonly host?: string;
   readonly node?: string;
@@ -152,7 +152,7 @@ export class TestTable {
     return test;
   }
 
-  /** Keys that are not ours alone: those of the table that other programs may read, too. */
+  /** Keys of the table that other programs may read, too. */
   publicKeys(): Record<string, string | string[]> {
     return Object.fromEntries(
       Object.entries(this.redis.dump()).filter(([key]) => !key.startsWith("causeway:")),
@@ -160,7 +160,7 @@ export class TestTable {
   }
 }
 
-/** Moves `clock` on, letting everything that became possible happen after each step. */
+/** Moves `clock` on, letting all possible work happen after each step. */
 export async function advance(clock: ManualClock, byMs: number, stepMs = 20): Promise<void> {
   for (let moved = 0; moved < byMs; moved += stepMs) {
     clock.advance(Math.min(stepMs, byMs - moved));

@@ -7,19 +7,19 @@ export interface OwnSession {
   /** Number of the session in its process; the id ends with it. */
   readonly number: number;
   readonly resourcepart: string;
-  /** Epoch drawn when it opened; its claim's own is higher if the account knew a higher one. */
+  /** Epoch drawn when it opened; its claim's epoch is higher if the account had a higher one. */
   readonly openedUs: number;
-  /** Epoch of its claim; 0 until it is settled, which wants a look at the claims that are known. */
+  /** Epoch of its claim; 0 until it is drawn, which needs the account's other claims. */
   epoch: number;
-  /** False until the keys have once been given this login's host. */
+  /** False until its keys have been written with this login's host once. */
   isAnnounced: boolean;
-  /** How often its claim was written. */
+  /** Number of times that its claim was written. */
   renewal: number;
   /** Priority while it is available. */
   priority: number | undefined;
 }
 
-/** A session of this node that has closed and whose keys are still being seen to. */
+/** A closed session of this node whose keys are still looked after. */
 export interface ClosedSession {
   readonly id: string;
   readonly resourcepart: string;
@@ -37,8 +37,8 @@ interface Seen {
 }
 
 /**
- * What this node holds of one account (bare JID) or of one component's domain: the unit that is
- * written, read back and renewed.
+ * State of one account (bare JID) or one component's domain on this node: the unit that is written,
+ * read back and renewed.
  */
 export class Account {
   /** Bare JID or domain: the name of its key. */
@@ -60,34 +60,34 @@ export class Account {
     this.name = name;
   }
 
-  /** True when nothing of it is ours any more. */
+  /** True when this node has nothing left to do for it. */
   get isEmpty(): boolean {
     return this.sessions.length === 0 && this.closed.length === 0 && !this.isTouched;
   }
 
-  /** True when another datacenter's change waits to be written, or keys wait to be looked at. */
+  /** True when another datacenter's change waits to be written, or keys wait to be checked. */
   get isTouched(): boolean {
     return this.#touched !== undefined;
   }
 
-  /** Wants the keys of the account and of `resourcepart` to be looked at by the next pass. */
+  /** Has the next pass check the keys of the account and of `resourcepart`. */
   touch(resourcepart: string): void {
     (this.#touched ??= new Set()).add(resourcepart);
   }
 
-  /** Has `command` carried out by the next pass, before it reads. */
+  /** Has the next pass run `command`, before it reads. */
   bring(command: RedisCommand): void {
     (this.#incoming ??= []).push(command);
   }
 
-  /** Resources that the pass which begins now has to see to besides those of our sessions. */
+  /** Takes the resources that a pass has to check besides those of our sessions. */
   takeTouched(): ReadonlySet<string> {
     const touched = this.#touched ?? NOTHING;
     this.#touched = undefined;
     return touched;
   }
 
-  /** Commands that the pass which begins now has to carry out first. */
+  /** Takes the commands that a pass has to run first. */
   takeIncoming(): readonly RedisCommand[] {
     const incoming = this.#incoming ?? [];
     this.#incoming = undefined;
@@ -99,7 +99,7 @@ export class Account {
     return this.#suspects !== undefined && this.#suspects.size > 0;
   }
 
-  /** Host to which we gave the key on behalf of its owner. */
+  /** Host that this node set the key to on behalf of its owner. */
   handedTo(key: string): string | undefined {
     return this.#handedTo?.get(key);
   }
@@ -109,7 +109,7 @@ export class Account {
     else this.#handedTo?.delete(key);
   }
 
-  /** Host that the key named without any claim to show for it, at the last look. */
+  /** Host that the key named without a claim at the last check. */
   suspect(key: string): string | undefined {
     return this.#suspects?.get(key);
   }
@@ -119,17 +119,20 @@ export class Account {
     else this.#suspects?.delete(key);
   }
 
-  /** Since when (monotonic milliseconds) another's claim has stood at the same renewal. */
+  /** Monotonic milliseconds since when another's claim has kept the same renewal. */
   unchangedSinceMs(claim: Claim): number | undefined {
     return this.#seen?.get(claim.id)?.sinceMs;
   }
 
-  /** Forgets how long others' claims have stood still: for a while we could not look. */
+  /**
+   * Forgets how long others' claims have kept their renewals, as they could not be read for a
+   * while.
+   */
   restartRenewals(): void {
     this.#seen = undefined;
   }
 
-  /** Remembers how others' claims stand, and forgets those that are gone. */
+  /** Notes the renewals of others' claims, and forgets claims that are gone. */
   noteRenewals(foreign: readonly Claim[], nowMs: number): void {
     if (foreign.length === 0) {
       this.#seen = undefined;

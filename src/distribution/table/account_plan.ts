@@ -13,29 +13,32 @@ import { claimsKey, fullJidKey, isReservedDomain } from "./keys.ts";
 import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** What the table says about one account at one moment. */
+/** The table's entries for one account at one moment. */
 export interface AccountView {
   /** Claims of other processes that could be read, live and dead. */
   readonly foreign: readonly Claim[];
-  /** Claims of this process by their ids, as they lie there. */
+  /** Claims of this process by id, as Redis has them. */
   readonly own: ReadonlyMap<string, string>;
   /** Value of each key of the account; null when there is none. */
   readonly values: ReadonlyMap<string, string | null>;
-  /** Ids of claims whose epoch cannot be: no node reads them, and they are taken away. */
+  /** Ids of claims with an impossible epoch: no node reads them, and they are removed. */
   readonly impossible: readonly string[];
-  /** Values that were not what the table writes. */
+  /** Number of values that the table does not write. */
   readonly garbage: number;
-  /** True when nothing of it was ours: only the claims were read. */
+  /** True when no session of the account is ours: only the claims were read. */
   readonly isReplica: boolean;
 }
 
-/** What a plan needs besides the account and the view. */
+/** Context of a plan besides the account and the view. */
 export interface PlanContext {
   readonly localHost: string;
   readonly nodeName: string;
   readonly expireSeconds: string;
   readonly expireMs: number;
-  /** Life of what other datacenters own, where the nodes replicate: their leases say what counts. */
+  /**
+   * Life of other datacenters' entries with builtin replication, where leases decide which entries
+   * count.
+   */
   readonly replicaSeconds: string | undefined;
   /** Claims of one other datacenter on the account that are left to it, where the nodes replicate. */
   readonly maxClaimsPerAccount: number;
@@ -48,26 +51,27 @@ export interface PlanContext {
   readonly rule: KeyRule;
 }
 
-/** What a plan found out besides the commands to send. */
+/** Result of a plan besides the commands. */
 export interface PlanResult {
-  /** Keys that named another host than they should have, and are put right. */
+  /** Keys that named the wrong host and are corrected. */
   readonly repaired: number;
-  /** Keys that changed hands other than by a login here, to drop from the cache. */
+  /** Keys that changed other than by a login here, to drop from the cache. */
   readonly changedKeys: readonly string[];
-  /** Sessions of ours whose full JID has since been taken by another node of this datacenter. */
+  /** Our sessions whose full JID another node of this datacenter has since taken. */
   readonly displaced: readonly OwnSession[];
-  /** A key names a host without a claim: it wants another look soon. */
+  /** True when a key names a host without a claim and needs another check soon. */
   readonly isDoubtful: boolean;
   /** Claims that were taken away, by the datacenter that has too many on this account. */
   readonly excess: ReadonlyMap<string, number>;
 }
 
-/** Age at which a claim whose node is gone is swept out of the hash. */
+/** Age after which a claim of a dead node is removed from the hash. */
 const DEAD_CLAIM_US = 3_600_000_000;
 
 /**
- * The resourceparts whose keys concern us, with the account's own key as "". None where that key is one
- * of the table's own: claims on such a domain are refused, and whatever is left of one writes nothing.
+ * Returns the resourceparts whose keys concern us, with the account's own key as "". Empty if that
+ * key is one of the table's own: claims on such a domain are refused, and a leftover claim writes
+ * nothing.
  */
 function concernedResources(account: Account, touched: ReadonlySet<string>): Iterable<string> {
   if (isReservedDomain(account.name) && !account.name.includes("@")) return [];
@@ -81,12 +85,12 @@ function keyOf(account: Account, resourcepart: string): string {
   return resourcepart === "" ? account.name : fullJidKey(account.name, resourcepart);
 }
 
-/** True when nothing of it is ours: only another datacenter's changes have touched it. */
+/** True when no session of it is ours: only another datacenter's changes have touched it. */
 function isReplica(account: Account): boolean {
   return account.sessions.length === 0 && account.closed.length === 0;
 }
 
-/** Adds the commands that read what `viewAccount` wants to see; returns their number. */
+/** Adds the commands that read the view of the account; returns their number. */
 export function readAccount(
   account: Account,
   touched: ReadonlySet<string>,
@@ -94,14 +98,16 @@ export function readAccount(
 ): number {
   const before = into.length;
   into.push(["HGETALL", claimsKey(account.name)]);
-  if (isReplica(account)) return into.length - before; // what the keys say changes nothing
+  if (isReplica(account)) return into.length - before; // the keys would change nothing
   for (const resource of concernedResources(account, touched)) {
     into.push(["GET", keyOf(account, resource)]);
   }
   return into.length - before;
 }
 
-/** Makes sense of the replies from `at` on. Sessions may have come since: their keys are not in it. */
+/**
+ * Makes a view of the replies from `at` on. It lacks the keys of sessions that were added since.
+ */
 export function viewAccount(
   commands: readonly RedisCommand[],
   replies: readonly RedisReply[],
@@ -132,7 +138,7 @@ export function viewAccount(
     if (reply === null || isHost(reply)) values.set(commands[i]![1], reply as string | null);
     else {
       garbage++;
-      // it is in the way of ours: what nobody claims is taken over at the second look
+      // It is in the way of our key: without a claim it is replaced at the second check.
       values.set(commands[i]![1], "");
     }
   }
@@ -140,8 +146,8 @@ export function viewAccount(
 }
 
 /**
- * Adds the commands that make the table say what it should about `account`, and marks what they
- * announce. Pure but for the account: all it knows of the world is in `view` and `context`.
+ * Adds the commands that correct the table for `account`, and notes in the account which hosts it
+ * wrote. Pure except for the account: all other input is in `view` and `context`.
  */
 export function planAccount(
   account: Account,
@@ -186,10 +192,10 @@ export function planAccount(
   const changedKeys: string[] = [];
   for (const resource of concernedResources(account, touched)) {
     const key = keyOf(account, resource);
-    // unread, it is neither absent nor any host: it is written or deleted, whatever it says
+    // An unread key may have any value: it is written or deleted in any case.
     const isUnread = view.isReplica && (resource === "" || touched.has(resource));
     const current = isUnread ? "" : view.values.get(key);
-    if (current === undefined) continue; // came while we read: the next pass sees to it
+    if (current === undefined) continue; // a session added meanwhile: the next pass checks its key
     const concerned = resource === ""
       ? live
       : live.filter((claim) => claim.resourcepart === resource);
@@ -253,7 +259,7 @@ function surplusClaims(foreign: readonly Claim[], context: PlanContext): Readonl
 }
 
 /**
- * Settles the epochs that are missing: the moment of the login, or above all that is known.
+ * Draws missing epochs: the time of the login, or one above all known epochs.
  * @returns the sessions that had none
  */
 export function drawEpochs(
@@ -279,15 +285,15 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
     host: context.localHost,
     node: context.nodeName,
     resourcepart: session.resourcepart,
-    // where the nodes replicate, leases tell that it is renewed, and it stays as it was written
+    // With builtin replication a lease stands for its renewal, and the claim stays as written.
     renewal: context.replicaSeconds === undefined ? ++session.renewal : 1,
     priority: session.priority,
   };
 }
 
 /**
- * True when the node that made the claim lives, and renews it. A claim whose removal was lost between
- * datacenters has a living node, yet stands still.
+ * True when the claim's node lives and renews the claim. A claim whose removal was lost between
+ * datacenters has a living node, but is no longer renewed.
  */
 function isLive(account: Account, claim: Claim, context: PlanContext): boolean {
   if (context.replicaSeconds !== undefined) return context.isLive(claim);
@@ -296,7 +302,7 @@ function isLive(account: Account, claim: Claim, context: PlanContext): boolean {
   return isRenewed && context.isLive(claim);
 }
 
-/** Removes the claims of closed sessions, and of ours those whose removal was lost on the way. */
+/** Removes claims of closed sessions, and our claims whose earlier removal was lost. */
 function withdrawClaims(
   account: Account,
   view: AccountView,
@@ -309,7 +315,7 @@ function withdrawClaims(
   for (const id of view.own.keys()) if (!open.has(id)) ids.add(id);
   for (const id of view.impossible) ids.add(id);
   for (const claim of view.foreign) {
-    // where the nodes replicate, the author of another datacenter's claim counts on its being here
+    // With builtin replication the author of another datacenter's claim relies on its being here.
     if (context.replicaSeconds !== undefined && claim.host !== context.localHost) continue;
     const isOld = context.nowUs - claim.epoch > DEAD_CLAIM_US;
     if (isOld && !isLive(account, claim, context)) ids.add(claim.id);
@@ -317,7 +323,7 @@ function withdrawClaims(
   if (ids.size > 0) into.push(["HDEL", claimsKey(account.name), ...ids]);
 }
 
-/** Remembers what the next look at the key has to know. */
+/** Notes the state that the next check of the key needs. */
 function note(
   account: Account,
   key: string,

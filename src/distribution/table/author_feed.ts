@@ -3,13 +3,13 @@ import type { PositionFields, TableRecord } from "../wire/mod.ts";
 import { changesFrame, MAX_TABLE_RECORDS, snapshotFrame } from "../wire/mod.ts";
 import type { ChangeLog } from "./change_log.ts";
 
-/** Changes that the other side may have to apply at once. The protocol's: it reads at its own pace. */
+/** Changes that may be sent ahead of what the other side has applied. Part of the protocol. */
 export const MAX_AHEAD = 4_096;
-/** Pieces of a snapshot that the other side may have to apply at once: stanzas come in between. */
+/** Pieces of a snapshot that may be sent ahead: stanzas get through between them. */
 export const MAX_PIECES_AHEAD = 2;
-/** Records in one piece: what comes besides waits no longer than this takes. */
+/** Records in one piece: other frames wait no longer than a piece takes. */
 const CHUNK_RECORDS = 32;
-/** What one piece may come to before another record is added, counted generously. */
+/** Bytes of one piece, counted generously, above which no further record is added. */
 const CHUNK_BYTES = 24_000;
 
 /** Changes that are told again as often as somebody asks. */
@@ -19,25 +19,29 @@ const CHEAP_CHANGES = 64;
 export interface FeedSource {
   readonly process: number;
   readonly log: ChangeLog;
-  /** All claims of this node, in any order; what comes or goes meanwhile may be among them or not. */
+  /**
+   * All claims of this node, in any order. Claims added or removed meanwhile may be included or
+   * not.
+   */
   claims(): Iterator<TableRecord>;
-  /** The lease, as a frame, to be written now. */
+  /** Returns a LEASE frame to be sent now. */
   leaseFrame(): Uint8Array;
 }
 
 /**
- * What another datacenter is told of this node's own entries, over one of our links to it.
+ * Sends this node's own entries to another datacenter, over one of our links to it.
  *
  *     silent --a link opens, LEASE--> asked --POSITION--> following --link ends--> silent | asked
  *
- * While `following`, what was missed comes from the log or as a snapshot, then changes as they happen.
+ * While `following`, missed changes come from the log or as a snapshot, then changes as they
+ * happen.
  */
 export class AuthorFeed {
   readonly host: string;
   readonly #source: FeedSource;
   readonly #links = new Set<OpenLink>();
   #carrier: OpenLink | undefined;
-  /** Of the POSITION that began this; undefined until one came over the carrier. */
+  /** Round of the POSITION that began it; undefined until one came over the carrier. */
   #round: number | undefined;
   #sent = 0;
   #applied = 0;
@@ -50,7 +54,7 @@ export class AuthorFeed {
     this.#source = source;
   }
 
-  /** Where it stands, for people to look at. */
+  /** State of the feed, for an operator to read. */
   get snapshot() {
     return {
       host: this.host,
@@ -68,13 +72,13 @@ export class AuthorFeed {
     };
   }
 
-  /** A link to the datacenter has opened. */
+  /** Notes an open link to the datacenter. */
   opened(link: OpenLink): void {
     this.#links.add(link);
     if (this.#carrier === undefined) this.#carry(link);
   }
 
-  /** A link has ended: another takes over. */
+  /** Notes that a link has ended; another takes over. */
   ended(link: OpenLink): void {
     this.#links.delete(link);
     if (this.#carrier !== link) return;
@@ -85,7 +89,7 @@ export class AuthorFeed {
     if (next !== undefined) this.#carry(next);
   }
 
-  /** Renews the lease there. */
+  /** Renews this node's lease there. */
   beat(): void {
     this.#carrier?.send(this.#source.leaseFrame());
   }
@@ -121,7 +125,7 @@ export class AuthorFeed {
     this.pump();
   }
 
-  /** Sends what may be sent. */
+  /** Sends changes and pieces as far as the other side may be ahead. */
   pump(): void {
     const { log, process } = this.#source;
     const [link, round] = [this.#carrier, this.#round];
@@ -150,14 +154,14 @@ export class AuthorFeed {
     this.beat();
   }
 
-  /** What happens from now on goes out as changes, between the pieces of the snapshot. */
+  /** Begins a snapshot; later changes are sent between its pieces. */
   #beginSnapshot(): void {
     this.#sent = this.#source.log.lastNumber;
     this.#snapshot = new Snapshot(this.#sent, this.#source.claims());
   }
 }
 
-/** A snapshot on its way out. */
+/** A snapshot that is being sent. */
 class Snapshot {
   readonly number: number;
   readonly #claims: Iterator<TableRecord>;

@@ -39,7 +39,7 @@ class Link implements OpenLink {
       .map((frame) => decodeSnapshot(frame, 0, frame.length));
   }
 
-  /** Sequences of all changes sent. */
+  /** Numbers of all changes sent. */
   get sequences(): number[] {
     return this.changes.flatMap(({ records }) => records.map(({ sequence }) => sequence));
   }
@@ -78,13 +78,13 @@ function scene(changes: number, claims: readonly TableRecord[] = []) {
   return { feed, log, link, position };
 }
 
-Deno.test("AuthorFeed says LEASE first, and nothing else before it is told where to begin", () => {
+Deno.test("AuthorFeed sends LEASE first, and nothing else before it gets a position", () => {
   const { feed, link } = scene(3);
   feed.pump();
   assert.deepEqual([link.leases, link.frames.length], [1, 1]);
 });
 
-Deno.test("AuthorFeed goes on behind what is applied, then with what happens", () => {
+Deno.test("AuthorFeed goes on after the last applied change, then with new changes", () => {
   const { feed, log, link, position } = scene(5);
   position({ isRestart: true, applied: 3 });
   assert.deepEqual(link.sequences, [4, 5]);
@@ -94,7 +94,7 @@ Deno.test("AuthorFeed goes on behind what is applied, then with what happens", (
   assert.deepEqual(link.sequences, [4, 5, 6]);
 });
 
-Deno.test("AuthorFeed is at most 4096 changes ahead of what is applied", () => {
+Deno.test("AuthorFeed sends at most 4096 changes ahead of the last applied one", () => {
   const { link, position } = scene(AHEAD + 600);
   position({ isRestart: true });
   assert.equal(link.sequences.length, AHEAD);
@@ -112,7 +112,7 @@ Deno.test("AuthorFeed sends two pieces of a snapshot and waits, with changes in 
     2,
     false,
   ]]);
-  assert.deepEqual(link.sequences, [], "the log is in the snapshot");
+  assert.deepEqual(link.sequences, [], "the snapshot replaces the log");
   log.append(record(6));
   feed.pump();
   assert.deepEqual([link.pieces.length, link.sequences], [2, [6]]);
@@ -127,13 +127,13 @@ Deno.test("AuthorFeed sends two pieces of a snapshot and waits, with changes in 
   assert.deepEqual(new Set(link.pieces.map(({ number }) => number)), new Set([5]));
 });
 
-Deno.test("AuthorFeed sends an empty snapshot of nothing", () => {
+Deno.test("AuthorFeed sends an empty snapshot without claims", () => {
   const { link, position } = scene(0);
   position({ isRestart: true, wantsSnapshot: true });
   assert.deepEqual(link.pieces.map(({ isFirst, isLast }) => [isFirst, isLast]), [[true, true]]);
 });
 
-Deno.test("AuthorFeed keeps pieces below the limit of a frame, whatever lies in them", () => {
+Deno.test("AuthorFeed keeps pieces below the limit of a frame, whatever they contain", () => {
   const claims = numbers(1, CHUNK).map((i) => record(i, "☃".repeat(341)));
   const { link, position } = scene(0, claims);
   position({ isRestart: true, wantsSnapshot: true });
@@ -142,7 +142,7 @@ Deno.test("AuthorFeed keeps pieces below the limit of a frame, whatever lies in 
   assert.equal(link.pieces.reduce((sum, { records }) => sum + records.length, 0), CHUNK);
 });
 
-Deno.test("AuthorFeed sends a snapshot to whoever missed more than the log holds", () => {
+Deno.test("AuthorFeed sends a snapshot to a datacenter that missed more than the log holds", () => {
   const { link, position } = scene(16_384 + 1, [record(1)]);
   position({ isRestart: true, applied: 0 });
   assert.deepEqual(link.pieces.map(({ number }) => number), [16_385]);
@@ -152,7 +152,7 @@ Deno.test("AuthorFeed sends a snapshot to whoever missed more than the log holds
   assert.equal(other.link.sequences[0], 2);
 });
 
-Deno.test("AuthorFeed goes over to another link when its own ends, and asks there", () => {
+Deno.test("AuthorFeed moves to another link when its own ends, and sends LEASE there", () => {
   const { feed, link, position } = scene(3);
   position({ isRestart: true });
   const other = new Link();
@@ -161,7 +161,7 @@ Deno.test("AuthorFeed goes over to another link when its own ends, and asks ther
   feed.ended(link);
   assert.deepEqual([other.leases, other.sequences], [1, []]);
   position({ isRestart: true }, link);
-  assert.equal(other.frames.length, 1, "what the old link said last does not count");
+  assert.equal(other.frames.length, 1, "a position from the old link does not count");
   position({ isRestart: true, round: 2, applied: 2 }, other);
   assert.deepEqual(other.sequences, [3]);
   feed.ended(other);
@@ -169,7 +169,7 @@ Deno.test("AuthorFeed goes over to another link when its own ends, and asks ther
   assert.equal(feed.snapshot.state, "silent");
 });
 
-Deno.test("AuthorFeed refuses a position above its last change, and reads over another's or an old one", () => {
+Deno.test("AuthorFeed refuses a position above its last change, and ignores another process's or an old one", () => {
   const { link, position } = scene(3);
   position({ isRestart: true, applied: 4 });
   assert.deepEqual(link.refusals, ["change 4 was never made"]);

@@ -4,25 +4,25 @@ import { positionFrame } from "../wire/mod.ts";
 import { MAX_AHEAD, MAX_PIECES_AHEAD } from "./author_feed.ts";
 import type { Author, ReplicaWriter } from "./replica_writer.ts";
 
-/** What an intake needs. */
+/** The parts that an intake works with. */
 export interface IntakeDependencies {
   readonly writer: ReplicaWriter;
-  /** The author's lease has been written. */
+  /** Called when the author's lease has been written. */
   leased(author: Author, lease: LeaseFields): void;
-  /** The author has gone down in order, and nothing of it is here any more. */
+  /** Called when the author has gone down in order, and its entries are removed here. */
   left(author: Author): void;
-  /** False for a record that the author must not make; such are counted and logged. */
+  /** False for a record that the author may not make; it is counted and logged. */
   mayClaim(author: Author, record: TableRecord): boolean;
-  /** The epoch that stands for one that the author tells. */
+  /** Returns the epoch to use for one from the author. */
   boundedEpoch(epoch: number): number;
   isLastNode(author: Author): boolean;
   /** Bytes of the datacenter's frames that wait to be applied. */
   readonly waiting: FrameBudget;
-  /** Records that came, for the metrics. */
+  /** Counts received records. */
   applied(author: Author, count: number): void;
 }
 
-/** Bytes of frames that a datacenter has sent and that are not applied yet. */
+/** Bytes of frames from one datacenter that are not applied yet. */
 export interface FrameBudget {
   readonly maxBytes: number;
   bytes: number;
@@ -41,14 +41,14 @@ interface Waiting {
 }
 
 /**
- * What one node of another datacenter tells of its own entries, applied here in order.
+ * Applies the entries that one node of another datacenter sends of itself, in order.
  *
  *     unknown --LEASE--> locating --our POSITION--> following <--> snapshot
  *                           ^                           |
  *                           +--another link, Redis lost-+
  *
- * `locating` finds out in Redis how far this author is applied; everything of an earlier round is
- * read over.
+ * `locating` finds in Redis up to which change this author is applied. Frames of an earlier round
+ * are ignored.
  */
 export class AuthorIntake {
   readonly host: string;
@@ -60,25 +60,25 @@ export class AuthorIntake {
   #lease: LeaseFields | undefined;
   #lastNumber = 0;
   #round = 0;
-  /** True while the author knows from where to go on. */
+  /** True while the author knows the change to go on from. */
   #isLocated = false;
-  /** Grows whenever a position that is being looked up is not wanted any more. */
+  /** Grows whenever a running lookup of the position becomes useless. */
   #attempt = 0;
-  /** True when Redis has lost what it had: what it says of the author came after that. */
+  /** True when Redis has lost its data: then a position found there does not count. */
   #hasLost = false;
-  /** Last number that came in this round, and that is applied. */
+  /** Last number received in this round, and last number applied. */
   #received = 0;
   #applied = 0;
   #chunk = 0;
   /** Sessions that the running snapshot has named. */
   #named: Set<number> | undefined;
-  /** Last piece that came in this round. */
+  /** Last piece received in this round. */
   #lastPiece = 0;
   #work: Work[] = [];
   #isWorking = false;
   /** True when claims found no room, until a snapshot brings them again. */
   #hasRefused = false;
-  /** True while Redis has been told in this round how far the author is applied. */
+  /** True while Redis has this round's position of the author. */
   #isNoted = false;
 
   constructor(node: { readonly host: string; readonly node: string }, deps: IntakeDependencies) {
@@ -92,7 +92,7 @@ export class AuthorIntake {
     return this.#process;
   }
 
-  /** True when nothing links to the author and nothing of it waits to be written. */
+  /** True when the author has no link and none of its records wait to be written. */
   get isIdle(): boolean {
     return this.#link === undefined && !this.#isWorking;
   }
@@ -102,7 +102,7 @@ export class AuthorIntake {
     return this.#hasRefused;
   }
 
-  /** Where it stands, for people to look at. */
+  /** State of the intake, for an operator to read. */
   get snapshot() {
     return {
       host: this.host,
@@ -120,10 +120,10 @@ export class AuthorIntake {
     };
   }
 
-  /** Takes the author's lease: over another link, or of another process, everything begins anew. */
+  /** Takes the author's lease. On another link, or from another process, everything begins anew. */
   lease(link: OpenLink, lease: LeaseFields): void {
     if (lease.process !== this.#process) {
-      if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // it is superseded
+      if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // its process is superseded
       this.#process = lease.process;
       this.#loseWay();
     }
@@ -132,7 +132,7 @@ export class AuthorIntake {
     if (this.#link !== link) this.#loseWay();
     this.#link = link;
     this.#lease = lease;
-    // one that waits still is as good as never sent
+    // An older lease that still waits is not needed any more.
     this.#drop(({ kind }) => kind === "lease");
     this.#do({ kind: "lease", lease });
     if (!this.#isLocated) this.#locate();
@@ -167,7 +167,7 @@ export class AuthorIntake {
     this.#wait({ kind: "snapshot", attempt: this.#attempt, piece, frameBytes });
   }
 
-  /** The link has ended; `hasLeft` when the author's process goes down. */
+  /** Notes that the link has ended; `hasLeft` when the author's process goes down. */
   ended(link: OpenLink, hasLeft: boolean): void {
     if (link.process !== this.#process) return;
     if (hasLeft) {
@@ -180,17 +180,17 @@ export class AuthorIntake {
     }
   }
 
-  /** Looks again how far the author is applied: Redis has come back, or (`hasLost`) lost its data. */
+  /** Looks the author's position up again: Redis has come back, or (`hasLost`) lost its data. */
   restart(hasLost: boolean): void {
     this.#hasLost ||= hasLost;
     this.#loseWay();
     if (this.#link === undefined || this.#lease === undefined) return;
-    // its link lives, and the next lease may be long in coming
+    // The link lives, and the next lease may be far off.
     this.#do({ kind: "lease", lease: this.#lease });
     this.#locate();
   }
 
-  /** What the author sends from here on does not count until it has been told where to begin. */
+  /** Ignores further records until the author has been sent a position. */
   #loseWay(): void {
     this.#isLocated = false;
     this.#isNoted = false;
@@ -198,8 +198,8 @@ export class AuthorIntake {
   }
 
   /**
-   * Has what came applied. Where too much of its datacenter waits already, this author's is dropped, and
-   * it is asked to go on from what is applied.
+   * Queues `work` to be applied. If too much of its datacenter waits already, drops this author's
+   * records and asks it to go on from its last applied change.
    */
   #wait(work: Work & Waiting): void {
     const { waiting } = this.#deps;
@@ -211,7 +211,7 @@ export class AuthorIntake {
     this.#locate();
   }
 
-  /** Takes what is `unwanted` out of what waits. */
+  /** Drops all `unwanted` work from the queue. */
   #drop(unwanted: (work: Work) => boolean): void {
     this.#work = this.#work.filter((work) => {
       if (!unwanted(work)) return true;
@@ -247,7 +247,7 @@ export class AuthorIntake {
       const isDone = await this.#one(author, work);
       this.#release(work);
       if (isDone) continue;
-      // Redis is not there: what follows cannot be applied, and is asked for again later
+      // Redis is away: later records cannot be applied, and are asked for again.
       this.#loseWay();
       this.#drop(({ kind }) => kind !== "leave");
     }
@@ -262,7 +262,7 @@ export class AuthorIntake {
         const written = await writer.lease(author, work.lease);
         if (written === undefined) return false;
         this.#deps.leased(author, work.lease);
-        // Somebody has taken away what was here of it, and it lives.
+        // The author lives, but its records were deleted here.
         if (this.#isNoted && !written.isKnown && !this.#hasRefused) this.restart(true);
         return true;
       }
@@ -272,10 +272,10 @@ export class AuthorIntake {
         if (work.attempt !== this.#attempt) return true;
         const { records, first } = work.changes;
         if (!await this.#apply(author, records)) return false;
-        if (work.attempt !== this.#attempt) return true; // told to nobody, it is asked for again
+        if (work.attempt !== this.#attempt) return true; // not acknowledged, so it is asked for again
         for (const { kind, sequence } of records) if (kind === "claim") this.#named?.add(sequence);
         this.#applied = first + records.length - 1;
-        // while a snapshot runs, only its end makes what is here a state of the author
+        // During a snapshot only its end makes the author's entries here complete.
         if (this.#named === undefined && !await this.#noteApplied(author)) return false;
         if (work.attempt === this.#attempt) this.#tell(author);
         return true;
@@ -354,7 +354,9 @@ export class AuthorIntake {
     return true;
   }
 
-  /** What was refused may find room later: then all has to be told again. */
+  /**
+   * Stores the position. None is stored after refused claims, so that a snapshot brings all again.
+   */
   async #noteApplied(author: Author): Promise<boolean> {
     const { writer } = this.#deps;
     const attempt = this.#attempt;

@@ -1,6 +1,9 @@
 import type { TableRecord } from "../wire/mod.ts";
 
-/** Changes kept for datacenters that were away; one that missed more gets a snapshot, and loses nothing. */
+/**
+ * Changes kept for datacenters that were away. One that missed more gets a snapshot, and loses
+ * nothing.
+ */
 const CAPACITY = 16_384;
 
 /** The last changes of this node's own entries, numbered from 1. */
@@ -22,12 +25,12 @@ export class ChangeLog {
     this.#records[this.#lastNumber++ % this.#capacity] = record;
   }
 
-  /** True when every change behind `number` is still here. */
+  /** True when every change after `number` is still here. */
   reaches(number: number): boolean {
     return number <= this.#lastNumber && this.#lastNumber - number <= this.#capacity;
   }
 
-  /** Up to `most` changes behind `number`, which the log reaches. */
+  /** Returns up to `most` changes after `number`, which the log reaches. */
   behind(number: number, most: number): readonly TableRecord[] {
     const count = Math.min(most, this.#lastNumber - number);
     return Array.from({ length: count }, (_, i) => this.#records[(number + i) % this.#capacity]!);

@@ -13,7 +13,7 @@ function filled(count: number, capacity: number): ChangeLog {
   return log;
 }
 
-Deno.test("ChangeLog.behind() gives changes in order, and no more than asked for", () => {
+Deno.test("ChangeLog.behind() gives changes in order, up to the given number", () => {
   const log = filled(5, 8);
   assert.equal(log.lastNumber, 5);
   assert.deepEqual(log.behind(0, 100).map(({ sequence }) => sequence), [1, 2, 3, 4, 5]);
@@ -21,11 +21,11 @@ Deno.test("ChangeLog.behind() gives changes in order, and no more than asked for
   assert.deepEqual(log.behind(5, 100), []);
 });
 
-Deno.test("ChangeLog.reaches() exactly as far back as it is long", () => {
+Deno.test("ChangeLog.reaches() exactly as many changes back as its capacity", () => {
   const log = filled(10, 4);
   assert.equal(log.reaches(6), true);
   assert.equal(log.reaches(5), false);
   assert.equal(log.reaches(10), true);
-  assert.equal(log.reaches(11), false, "that has not happened");
+  assert.equal(log.reaches(11), false, "change 11 does not exist yet");
   assert.deepEqual(log.behind(6, 100).map(({ sequence }) => sequence), [7, 8, 9, 10]);
 });

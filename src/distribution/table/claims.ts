@@ -1,6 +1,6 @@
 import { MAX_EPOCH } from "./hybrid_clock.ts";
 
-/** One login, as it lies in the claims of its account. A component is a login on its domain. */
+/** One login in the claims of its account. A component is a login on its domain. */
 export interface Claim {
   /** `<incarnation in hexadecimal>-<running number>`, unique for ever. */
   readonly id: string;
@@ -10,31 +10,35 @@ export interface Claim {
   readonly node: string;
   /** Empty for a component. */
   readonly resourcepart: string;
-  /** Grows with each renewal: a claim on which it stands still is not renewed any more. */
+  /**
+   * Number that grows with each renewal: a claim whose number stays the same is no longer renewed.
+   */
   readonly renewal: number;
   /**
-   * Priority of an available resource (RFC 6121 §4.7.2.3), −128 to 127; undefined while it is not.
-   * Only the nodes of its own datacenter ask for it.
+   * Priority of an available resource (RFC 6121 §4.7.2.3), −128 to 127; undefined while
+   * unavailable. Only nodes of its own datacenter use it.
    */
   readonly priority?: number | undefined;
 }
 
-/** Names a session of the process `incarnation`. */
+/** Returns the id of a session of the process `incarnation`. */
 export function claimId(incarnation: number, sequence: number): string {
   return claimIdPrefix(incarnation) + sequence;
 }
 
-/** What the ids of all claims of the process `incarnation` begin with. */
+/** Returns the prefix of the ids of all claims of the process `incarnation`. */
 export function claimIdPrefix(incarnation: number): string {
   return `${incarnation.toString(16)}-`;
 }
 
-/** The incarnation in a claim's id. */
+/** Returns the incarnation in a claim's id. */
 export function incarnationOf(id: string): number {
   return parseInt(id, 16); // stops at the dash
 }
 
-/** A claim's value in Redis: a JSON array, so that any node name and resource can stand in it. */
+/**
+ * Returns a claim's value in Redis: a JSON array, so that it can hold any node name and resource.
+ */
 export function formatClaim(claim: Claim): string {
   const { epoch, host, node, resourcepart, renewal, priority } = claim;
   const fields = [epoch, host, node, resourcepart, renewal];
@@ -44,7 +48,7 @@ export function formatClaim(claim: Claim): string {
 /** Below 2^53 an incarnation has at most 14 hexadecimal digits, and a number 16 decimal ones. */
 const ID = /^[0-9a-f]{1,14}-\d{1,16}$/;
 
-/** Reads a claim; undefined when anything about it is not as `formatClaim` writes it. */
+/** Reads a claim; undefined for any value that `formatClaim` does not write. */
 export function tryParseClaim(id: string, value: string): Claim | undefined {
   if (!ID.test(id) || value.length > 8192) return undefined;
   const fields = tryParseArray(value);
@@ -57,8 +61,8 @@ export function tryParseClaim(id: string, value: string): Claim | undefined {
 }
 
 /**
- * True for a claim of ours, by its form, whose epoch cannot be: nobody can read it, and nobody could
- * draw a newer one. It is taken away; its owner writes it anew when it renews what it has.
+ * True for a claim in our form with an impossible epoch: no node can read it or draw a newer one.
+ * It is removed; its owner writes it anew at its next renewal.
  */
 export function isImpossibleClaim(id: string, value: string): boolean {
   const epoch = ID.test(id) && value.length <= 8192 ? tryParseArray(value)?.[0] : undefined;
@@ -69,28 +73,28 @@ function isPriority(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= -128 && (value as number) <= 127;
 }
 
-/** A JSON array, or undefined for anything else. */
+/** Parses a JSON array; undefined for anything else. */
 export function tryParseArray(text: string): readonly unknown[] | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return Array.isArray(value) ? value : undefined;
   } catch {
-    return undefined; // not JSON: whoever wrote it, it is not ours
+    return undefined; // not JSON, so not written by the table
   }
 }
 
-/** True for what can be an epoch. */
+/** True for a possible epoch. */
 export function isEpoch(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) <= MAX_EPOCH;
 }
 
 const HOST = /^[^\s/@#{}"<>&'\p{Cc}]+$/u;
-/** As of a JID's domainpart. */
+/** Same as the limit of a JID's domainpart. */
 const MAX_HOST_BYTES = 1023;
-/** A machine's name and a local host; it stands in keys, in claims and in metrics. */
+/** Room for a machine's name and a local host; the name stands in keys, claims and metrics. */
 const MAX_NODE_NAME_BYTES = 511;
 
-/** True for what can be a local host: the same bytes that a JID's domainpart may have. */
+/** True for a possible local host: the same characters that a JID's domainpart may have. */
 export function isHost(value: unknown): value is string {
   return typeof value === "string" && HOST.test(value) && isShort(value, MAX_HOST_BYTES);
 }
@@ -98,7 +102,7 @@ export function isHost(value: unknown): value is string {
 const NODE_NAME = /^[^\s/#{}"\\\p{Cc}]+$/u;
 
 /**
- * True for what can be a node's name. A name becomes a part of keys: without `/`, `#`, `{` and `}` none
+ * True for a possible node name. A name becomes a part of keys: without `/`, `#`, `{` and `}` none
  * of these can be the key of a JID, or of another node.
  */
 export function isNodeName(value: string): boolean {
@@ -111,12 +115,15 @@ function isShort(text: string, mostBytes: number): boolean {
 
 const UTF8 = new TextEncoder();
 
-/** True when `left` is newer than `right`; the id decides between equal epochs, alike everywhere. */
+/**
+ * True when `left` is newer than `right`. The id decides between equal epochs, the same on all
+ * nodes.
+ */
 export function isNewer(left: Claim, right: Claim): boolean {
   return left.epoch !== right.epoch ? left.epoch > right.epoch : left.id > right.id;
 }
 
-/** The newest of `claims`. */
+/** Returns the newest of `claims`. */
 export function newestClaim(claims: Iterable<Claim>): Claim | undefined {
   let newest: Claim | undefined;
   for (const claim of claims) {

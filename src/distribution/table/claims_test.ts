@@ -32,7 +32,7 @@ Deno.test("tryParseClaim() reads what formatClaim() writes", () => {
   }));
 });
 
-Deno.test("tryParseClaim() never throws, and takes nothing that is not a claim", () => {
+Deno.test("tryParseClaim() never throws, and refuses all that is not a claim", () => {
   fc.assert(fc.property(fc.string(), fc.oneof(fc.string(), fc.json()), (id, value) => {
     const claim = tryParseClaim(id, value);
     assert.equal(claim, undefined);
@@ -62,7 +62,7 @@ for (
   });
 }
 
-Deno.test("tryParseClaim() takes a claim with or without a priority, and no field more", () => {
+Deno.test("tryParseClaim() takes a claim with or without a priority, and refuses one field more", () => {
   const priorityOf = (fields: readonly unknown[]) =>
     tryParseClaim("a-1", JSON.stringify(fields))?.priority;
   assert.equal(priorityOf(FIELDS), 0);
@@ -78,7 +78,7 @@ Deno.test("tryParseClaim() takes the highest epoch and the longest host", () => 
   assert.equal(tryParseClaim("a-1", JSON.stringify(fields))?.epoch, MAX_EPOCH);
 });
 
-Deno.test("incarnationOf() gives back what claimId() was given", () => {
+Deno.test("incarnationOf() returns the incarnation given to claimId()", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
@@ -90,7 +90,7 @@ Deno.test("incarnationOf() gives back what claimId() was given", () => {
   );
 });
 
-Deno.test("isNewer() orders any two claims one way, and newestClaim() finds the same in any order", () => {
+Deno.test("isNewer() orders any two claims one way, and newestClaim() returns the same in any order", () => {
   const few = CLAIM.map((claim) => ({ ...claim, epoch: 1 + claim.epoch % 3 }));
   fc.assert(fc.property(fc.uniqueArray(few, { selector: (claim) => claim.id }), (claims) => {
     for (const left of claims) {
@@ -102,7 +102,7 @@ Deno.test("isNewer() orders any two claims one way, and newestClaim() finds the 
   }));
 });
 
-Deno.test("isHost() takes domains and addresses, and nothing that could break a key", () => {
+Deno.test("isHost() takes domains and addresses, and refuses all that could break a key", () => {
   for (const host of ["dc1.example.com", "127.0.0.1", "[::1]", "bücher.example"]) {
     assert.ok(isHost(host), host);
   }
@@ -111,13 +111,13 @@ Deno.test("isHost() takes domains and addresses, and nothing that could break a 
   }
 });
 
-Deno.test("isHost() counts bytes: a longer one fits no frame", () => {
+Deno.test("isHost() counts bytes, as a longer host fits no frame", () => {
   assert.ok(isHost("é".repeat(511)));
   assert.ok(!isHost("é".repeat(512)));
   assert.ok(!isHost("a".repeat(1024)));
 });
 
-Deno.test("isNodeName() takes what machines are called, and nothing that could be a part of another key", () => {
+Deno.test("isNodeName() takes machine names, and refuses all that could be a part of another key", () => {
   for (const name of ["node1@dc1.example.com", "a", "n".repeat(511), "knöten-7"]) {
     assert.ok(isNodeName(name), name);
   }
@@ -125,13 +125,13 @@ Deno.test("isNodeName() takes what machines are called, and nothing that could b
   for (const name of [...wrong, "n".repeat(512)]) assert.ok(!isNodeName(name), name);
 });
 
-Deno.test("isImpossibleClaim() knows claims whose epoch no reader takes, and nothing else", () => {
+Deno.test("isImpossibleClaim() is true only for claims with an epoch that no reader takes", () => {
   const value = (epoch: unknown) => JSON.stringify([epoch, "dc1.example.com", "n", "r", 1]);
   for (const epoch of [0, -1, 1.5, MAX_EPOCH + 1, 2 ** 53]) {
     assert.ok(isImpossibleClaim("a1-1", value(epoch)), String(epoch));
   }
   assert.ok(!isImpossibleClaim("a1-1", value(MAX_EPOCH)));
-  assert.ok(!isImpossibleClaim("a1-1", value("later")), "a newer version may write otherwise");
+  assert.ok(!isImpossibleClaim("a1-1", value("later")), "a newer version may write another form");
   assert.ok(!isImpossibleClaim("field", value(0)));
   assert.ok(!isImpossibleClaim("a1-1", "{"));
 });

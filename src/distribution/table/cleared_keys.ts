@@ -1,7 +1,10 @@
 import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** Verbs that only work on what the table makes of a key; GET is left to who asks, SET replaces. */
+/**
+ * Verbs that need the key's type to be the table's. GET is left to its caller, and SET replaces any
+ * type.
+ */
 const TYPED: ReadonlySet<string> = new Set([
   "HGETALL",
   "HSET",
@@ -14,15 +17,15 @@ const TYPED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Redis without keys of a wrong type. The table's sets and hashes are nobody else's: a list in the
- * place of one would be refused for ever, and its expiry renewed. Whoever meets such a key deletes
- * it, and what was refused is asked again.
+ * Redis without keys of a wrong type. Only the table uses its sets and hashes: a list in place of
+ * one would make its commands fail for ever, while its expiry is renewed. A node that finds such a
+ * key deletes it, and runs the failed commands again.
  */
 export class ClearedKeys implements RedisCommands {
   readonly #redis: RedisCommands;
   readonly #cleared: (key: string) => void;
 
-  /** @param cleared told of each key that was deleted */
+  /** @param cleared called with each deleted key */
   constructor(redis: RedisCommands, cleared: (key: string) => void) {
     this.#redis = redis;
     this.#cleared = cleared;
@@ -60,7 +63,7 @@ export class ClearedKeys implements RedisCommands {
       else keys.add(key);
     }
     for (const key of await this.#wrongAmong([...unions])) keys.add(key);
-    // all that was meant for them, in its order: an expiry belongs to what stands before it
+    // All commands on those keys run again in order: an expiry belongs to the command before it.
     const at = commands.flatMap((command, i) =>
       keys.has(command[1]) || wrong.includes(command) ? [i] : []
     );
@@ -74,7 +77,7 @@ export class ClearedKeys implements RedisCommands {
     return mended;
   }
 
-  /** A union does not say which of its keys is no set. */
+  /** Finds the keys of a union that are no sets, as SUNION's error does not name them. */
   async #wrongAmong(keys: readonly string[]): Promise<readonly string[]> {
     if (keys.length === 0) return [];
     const reads = keys.map((key): RedisCommand => ["SMEMBERS", key]);

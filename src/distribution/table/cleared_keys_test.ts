@@ -15,7 +15,7 @@ function fixture() {
   return { clock, memory, redis, cleared };
 }
 
-Deno.test("ClearedKeys deletes a key of a wrong type, and asks again what was refused", async () => {
+Deno.test("ClearedKeys deletes a key of a wrong type, and runs the refused commands again", async () => {
   const { memory, redis, cleared } = fixture();
   for (const key of ["hosts", "hash", "read", "{u}2"]) memory.apply(["SET", key, "nonsense"]);
   memory.apply(["SADD", "fine", "a"]);
@@ -55,7 +55,7 @@ Deno.test("ClearedKeys leaves a GET of a wrong type, and every other error, as t
 });
 
 for (const replication of ["external", "builtin"] as const) {
-  Deno.test(`SessionTable puts its ${replication} keys right when all of them are of another type`, async () => {
+  Deno.test(`SessionTable corrects its ${replication} keys when all of them have a wrong type`, async () => {
     const test = await TestTable.started({ replication });
     await test.table.publishEndpoints([{ host: "127.0.0.1", port: 5555 }]);
     await test.table.publishClusterAddress({ host: "127.0.0.1", port: 5556 });
@@ -83,7 +83,7 @@ for (const replication of ["external", "builtin"] as const) {
   });
 }
 
-Deno.test("SessionTable replaces what stands in the place of its datacenter's id, by the id that all have", async () => {
+Deno.test("SessionTable replaces garbage in the place of its datacenter's id by the common id", async () => {
   const one = await TestTable.started({ node: "node1@dc1.example.com" });
   const two = new TestTable(
     { node: "node2@dc1.example.com", incarnation: 0xa2 },

@@ -8,29 +8,31 @@ export interface ClusterLink {
   send(frame: Uint8Array): void;
 }
 
-/** Who keeps what the bus brings up to date. */
+/** Callbacks for changes that the bus reports. */
 export interface ClusterBusHandlers {
-  /** Another node has changed `keys` of the session table. */
+  /** Called when another node has changed `keys` of the session table. */
   invalidated(keys: readonly string[]): void;
   /**
-   * A node has linked to us, and so is alive: what it changed before that, it may not have told us.
+   * Called when a node has linked to us, and so lives. It may not have told us of earlier changes.
    * @param process its incarnation
    */
   arrived(nodeName: string, process: number): void;
 }
 
-/** Keys of one turn at which they are told before its end: they are told all the same, in more frames. */
+/**
+ * Keys of one turn at which they are sent before its end; they are sent all the same, in more
+ * frames.
+ */
 const MAX_WAITING = 100_000;
 
 /**
  * Tells the other nodes of this datacenter, over the links to them, which keys of the session table
- * their caches must not answer from any more; all of one event-loop turn in one go. A link that is
- * down when something changes misses nothing that lasts: a node forgets what it knows when another
- * links to it anew.
+ * their caches must drop. All keys of one event-loop turn are sent together. A link that is down
+ * loses nothing that lasts: a node clears its cache when another node links to it anew.
  */
 export class ClusterBus {
   readonly #handlers: ClusterBusHandlers;
-  /** Those that we dialled: there we may speak. */
+  /** Links that we dialled; only on those may we send. */
   readonly #links = new Set<ClusterLink>();
   readonly #accepted = new Set<ClusterLink>();
   readonly #waiting = new Set<string>();

@@ -42,7 +42,7 @@ Deno.test("ClusterBus.invalidate() tells every node that it has dialled, once a 
   assert.deepEqual(links.map(({ frames }) => frames), [1, 1]);
 });
 
-Deno.test("ClusterBus.invalidate() keeps nothing for a node that is not linked", async () => {
+Deno.test("ClusterBus.invalidate() keeps no keys for a node that is not linked", async () => {
   const heard: string[] = [];
   const bus = listener([]);
   bus.invalidate(["a@example.com"]);
@@ -56,7 +56,7 @@ Deno.test("ClusterBus.invalidate() keeps nothing for a node that is not linked",
   assert.deepEqual(heard, []);
 });
 
-Deno.test("ClusterBus.invalidate() does not wait for the end of a turn with very much to tell", () => {
+Deno.test("ClusterBus.invalidate() sends before the end of a turn with very many keys", () => {
   const heard: string[] = [];
   const bus = listener([]);
   bus.dialled(new Link("n2", listener(heard)));
@@ -66,7 +66,7 @@ Deno.test("ClusterBus.invalidate() does not wait for the end of a turn with very
   assert.equal(heard.length, 100_000);
 });
 
-Deno.test("ClusterBus tells of who links to it, and who is linked", () => {
+Deno.test("ClusterBus reports nodes that link to it, and lists linked nodes", () => {
   const heard: string[] = [];
   const bus = listener(heard);
   const [inward, outward] = [new Link("n2", bus), new Link("n2", bus)];
@@ -80,7 +80,7 @@ Deno.test("ClusterBus tells of who links to it, and who is linked", () => {
   assert.deepEqual([...bus.nodes], []);
 });
 
-Deno.test("ClusterBus.frame() takes no other frames", () => {
+Deno.test("ClusterBus.frame() refuses other frames", () => {
   const bus = listener([]);
   const frame = pongFrame(1);
   const link = new Link("n2", bus);

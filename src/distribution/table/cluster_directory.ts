@@ -6,19 +6,19 @@ import type { NodeLeases } from "./node_leases.ts";
 import type { RedisCommands } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** What the directory of a datacenter's nodes needs. */
+/** The parts that `ClusterDirectory` works with. */
 export interface ClusterDirectoryDependencies {
   readonly redis: RedisCommands;
   readonly leases: NodeLeases;
   readonly localHost: string;
   readonly nodeName: string;
-  /** Redis could not be asked. */
+  /** Called when Redis could not be asked. */
   failed(reason: string): void;
-  /** A value is not what the table writes. */
+  /** Called for a value that the table does not write. */
   garbage(): void;
 }
 
-/** The other nodes of this datacenter and where they accept links, as last read. */
+/** The other nodes of this datacenter and their addresses for links, as last read. */
 export class ClusterDirectory {
   readonly #deps: ClusterDirectoryDependencies;
   #known: ReadonlyMap<string, EndpointAddress> = new Map();
@@ -27,7 +27,7 @@ export class ClusterDirectory {
     this.#deps = deps;
   }
 
-  /** Those that hold a lease; what was last known while Redis is away. Never rejects. */
+  /** Returns nodes that hold a lease; while Redis is away, the last known ones. Never rejects. */
   async nodes(): Promise<readonly string[]> {
     const { redis, leases, localHost, nodeName, failed, garbage } = this.#deps;
     try {
@@ -52,7 +52,7 @@ export class ClusterDirectory {
     return [...this.#known.keys()];
   }
 
-  /** Where `node` accepts links; empty when it is not known to live. Never rejects. */
+  /** Returns the endpoint of `node`; empty when it is not known to live. Never rejects. */
   async endpoints(node: string): Promise<readonly EndpointAddress[]> {
     await this.nodes();
     const address = this.#known.get(node);

@@ -20,14 +20,14 @@ async function started(datacenter: DatacenterBounds = {}, meshChanged = (_: stri
   return test;
 }
 
-/** A node of dc9 with a lease, of which nothing has been told yet. */
+/** Makes a node of dc9 with a lease that has sent no entries yet. */
 async function node(test: TestTable, number: number, fields: Partial<LeaseFields> = {}) {
   const peer = new TestAuthor(test, 0x9000 + number, DC9, `node${number}@${DC9}`);
   await peer.say(peer.lease(fields));
   return peer;
 }
 
-/** The same, after a snapshot of `records`. */
+/** Makes such a node that has sent a snapshot of `records`. */
 async function told(test: TestTable, ...records: TableRecord[]) {
   const peer = await node(test, 1);
   await peer.say(peer.snapshot(1, ...records));
@@ -58,7 +58,7 @@ async function epochOf(test: TestTable, localpart: string): Promise<number> {
   return own[0];
 }
 
-Deno.test("epochs stay on our clock when one datacenter tells the end of time under many names", async () => {
+Deno.test("epochs stay on our clock when one datacenter claims the end of time under many names", async () => {
   const test = await started();
   const honest = new TestAuthor(test);
   await honest.say(honest.lease());
@@ -73,7 +73,7 @@ Deno.test("an epoch from the end of time does not stay with an account", async (
   const test = await started();
   const record = { ...claim(1, "bob@example.com", "phone"), epoch: Number.MAX_SAFE_INTEGER };
   const peer = await told(test, record);
-  assert.equal(test.publicKeys()["bob@example.com"], DC9, "what is written can be read");
+  assert.equal(test.publicKeys()["bob@example.com"], DC9, "the written claim can be read");
   const most = test.clock.wallUs() + MAX_TOLD_AHEAD_US;
   assert.ok(await epochOf(test, "bob") <= most + 1);
   assert.equal(test.publicKeys()["bob@example.com"], DC1, "and the next login is newer");
@@ -81,7 +81,7 @@ Deno.test("an epoch from the end of time does not stay with an account", async (
   await test.table.close();
 });
 
-Deno.test("a claim in Redis whose epoch cannot be is dropped, counted and written anew by its owner", async () => {
+Deno.test("a claim in Redis with an impossible epoch is dropped, counted and written anew by its owner", async () => {
   const test = await started();
   const key = "causeway:claims:alice@example.com";
   const bad = JSON.stringify([2 ** 53, DC1, `node1@${DC1}`, "old", 1]);
@@ -99,7 +99,7 @@ Deno.test("a claim in Redis whose epoch cannot be is dropped, counted and writte
   await test.table.close();
 });
 
-Deno.test("where an author is applied up to is read as numbers that frames can carry, or not at all", async () => {
+Deno.test("an author's stored position counts only if frames can carry its numbers", async () => {
   for (
     const value of ["[1.5,3]", "[-1,3]", `[${0x9001},-5]`, `[${0x9001},9007199254740993]`, "[]"]
   ) {
@@ -113,18 +113,18 @@ Deno.test("where an author is applied up to is read as numbers that frames can c
   }
 });
 
-Deno.test("a host in causeway:peers that fits no frame is read over", async () => {
+Deno.test("a host in causeway:peers that fits no frame is ignored", async () => {
   const test = await started();
   const wide = "é".repeat(1_000);
   test.redis.run(["HSET", "causeway:peers", wide, JSON.stringify(["192.0.2.9#5555"])]);
   await advance(test.clock, 20_000, 500);
-  const peer = await node(test, 1); // it is told of the mesh
+  const peer = await node(test, 1); // the table sends it MESH
   assert.ok(peer.frames.some((frame) => frame[4] === FRAME_TYPE.mesh));
   assert.deepEqual(await test.table.hosts(), [DC1, DC9]);
   await test.table.close();
 });
 
-Deno.test("a lease lives no longer than the option says, and nothing of it that no reader takes is written", async () => {
+Deno.test("a lease lives no longer than maxLeaseMs, and only valid endpoints of it are written", async () => {
   const test = await started({ maxLeaseMs: 30_000 });
   const endpoints = ["192.0.2.9#5555", "no endpoint", "x#0"];
   await node(test, 1, { lifeMs: 0xffffffff, startedUs: Number.MAX_SAFE_INTEGER, endpoints });
@@ -147,7 +147,7 @@ for (const nodeName of ["x@example.com/y", "a#b", "{nodes}", "with space"]) {
   });
 }
 
-Deno.test("a datacenter has as many nodes as it may; one that has died makes room", async () => {
+Deno.test("a datacenter has at most maxNodes nodes; a dead one makes room", async () => {
   const test = await started({ maxNodes: 3 });
   const peers = [];
   for (let i = 1; i <= 4; i++) peers.push(await node(test, i));
@@ -166,13 +166,13 @@ Deno.test("a datacenter has as many nodes as it may; one that has died makes roo
     await advance(test.clock, 5_000, 500);
   }
   await peers[3]!.say(peers[3]!.lease());
-  assert.ok(keysWith(test, "node4@").length > 0, "it has taken the place");
+  assert.ok(keysWith(test, "node4@").length > 0, "it has taken the dead node's place");
   await advance(test.clock, 100, 10);
   assert.deepEqual(keysWith(test, "node1@dc9"), []);
   await test.table.close();
 });
 
-Deno.test("what is shown of a node goes when its lease and its link have gone", async () => {
+Deno.test("metrics of a node end with its lease and its link", async () => {
   const test = await started();
   const peers = [];
   for (let i = 1; i <= 20; i++) peers.push(await node(test, i));
@@ -189,7 +189,7 @@ Deno.test("what is shown of a node goes when its lease and its link have gone", 
   await test.table.close();
 });
 
-Deno.test("a datacenter has as many endpoints as it may, of each node and in all", async () => {
+Deno.test("a datacenter's endpoints are bounded for each node and in all", async () => {
   const test = await started({ maxEndpointsPerNode: 2, maxEndpoints: 5 });
   const endpoints = (at: number) => [1, 2, 3].map((i) => `192.0.2.${at}${i}#5555`);
   for (let i = 1; i <= 4; i++) await node(test, i, { endpoints: endpoints(i) });
@@ -215,22 +215,22 @@ Deno.test("a datacenter has as many claims as it may, over all its nodes, and ge
   await second.say(second.snapshot(1, ...claims(11, 4)));
   await peer.say(peer.changes(2, ...claims(5, 2)));
   await second.say(second.changes(2, ...claims(15, 1)));
-  assert.equal(usersOf(test).length, 8, "the ninth is refused wherever it comes");
+  assert.equal(usersOf(test).length, 8, "the ninth is refused from any node");
   assert.equal(test.metrics.value(LIMIT_HITS), 3);
   assert.equal(test.logger.named("datacenter.limit").length, 1);
-  assert.deepEqual(peer.refusals, [], "its link stays");
+  assert.deepEqual(peer.refusals, [], "its link stays open");
   const gone = claims(11, 4).map((each) => ({ ...each, kind: "withdraw" as const }));
   peer.frames.length = 0;
   await second.say(second.changes(3, ...gone));
   await advance(test.clock, 15_100, 100);
   const position = peer.frames.findLast((frame) => frame[4] === FRAME_TYPE.position);
-  assert.equal(position?.at(-1), 3, "who was refused something is asked for all of it");
+  assert.equal(position?.at(-1), 3, "an author with refused claims is asked for a snapshot");
   await peer.say(peer.snapshot(3, ...claims(1, 6)));
   assert.deepEqual(usersOf(test), claims(1, 6).map(({ name }) => name));
   await test.table.close();
 });
 
-Deno.test("claims that lay in Redis before this process count", async () => {
+Deno.test("claims that were in Redis before this process count", async () => {
   const test = await started({ maxClaims: 4 });
   await told(test, ...claims(1, 4));
   const next = new TestTable(
@@ -317,7 +317,7 @@ Deno.test("a claim with a long address counts as 16", async () => {
   await test.table.close();
 });
 
-Deno.test("a datacenter has as many component domains as it may, and its users besides", async () => {
+Deno.test("a datacenter has at most maxDomains component domains, besides its users", async () => {
   const test = await started({ maxDomains: 2 });
   const peer = await told(test);
   for (let i = 1; i <= 4; i++) {
@@ -376,7 +376,7 @@ Deno.test("leases come as often as they may, and cost nothing beyond", async () 
   await test.table.close();
 });
 
-Deno.test("others are told at a bounded pace of endpoints that change again and again", async () => {
+Deno.test("news of endpoints that change often is sent at a bounded rate", async () => {
   const changed: string[] = [];
   const test = await started({}, (host) => changed.push(host));
   const other = new TestAuthor(test);
@@ -393,15 +393,15 @@ Deno.test("others are told at a bounded pace of endpoints that change again and 
   const last = other.frames.findLast((frame) => frame[4] === FRAME_TYPE.mesh)!;
   assert.ok(
     new TextDecoder().decode(last).includes("192.0.2.99#5555"),
-    "the last is told in the end",
+    "the last endpoints are sent in the end",
   );
   await test.table.close();
 });
 
-Deno.test("a datacenter that was removed while it lives tells all of itself again", async () => {
+Deno.test("a datacenter that was removed while it lives sends all its entries again", async () => {
   const test = await started();
   const peer = await told(test, claim(1, "bob@example.com", "phone"));
-  // as when the node that was asked is another one of ours
+  // as if another of our nodes had got the request
   const key = (text: string) => keysWith(test, text);
   for (const each of [...key(DC9), ...key("bob")]) test.redis.run(["DEL", each]);
   peer.frames.length = 0;
@@ -413,7 +413,7 @@ Deno.test("a datacenter that was removed while it lives tells all of itself agai
   await test.table.close();
 });
 
-Deno.test("SessionTable writes no component's domain that is a key of its own, and finds none", async () => {
+Deno.test("SessionTable refuses a component's domain that is a key of its own, and never finds it", async () => {
   const test = await started();
   const added = test.table.domainAdded("hosts", { hidden: false });
   await advance(test.clock, 10, 1);

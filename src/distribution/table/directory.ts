@@ -4,7 +4,7 @@ import type { NodeLeases } from "./node_leases.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** Where a node accepts links. */
+/** Address where a node accepts links. */
 export interface EndpointAddress {
   readonly host: string;
   readonly port: number;
@@ -16,18 +16,18 @@ export interface PublicDomain {
   readonly host: string;
 }
 
-/** Which components' domains are asked for. */
+/** Selection of components' domains. */
 export interface DomainsOptions {
-  /** Those too that are not listed to users. */
+  /** True to include domains that are not listed to users. */
   readonly includesHidden: boolean;
 }
 
-/** An endpoint as it stands in a set: `<host_or_ip>#<port>`. */
+/** Returns an endpoint as it stands in a set: `<host_or_ip>#<port>`. */
 export function formatEndpoint(endpoint: EndpointAddress): string {
   return `${endpoint.host}#${endpoint.port}`;
 }
 
-/** Reads an endpoint; undefined when it is not one. */
+/** Reads an endpoint; undefined for other text. */
 export function tryParseEndpoint(text: string): EndpointAddress | undefined {
   const hash = text.lastIndexOf("#");
   const host = text.slice(0, Math.max(0, hash));
@@ -36,7 +36,9 @@ export function tryParseEndpoint(text: string): EndpointAddress | undefined {
   return Number(port) <= 65_535 ? { host, port: Number(port) } : undefined;
 }
 
-/** Reads what the nodes of all datacenters publish; members of dead nodes do not count. */
+/**
+ * Reads the entries that the nodes of all datacenters publish. Entries of dead nodes do not count.
+ */
 export class Directory {
   readonly #redis: RedisCommands;
   readonly #leases: NodeLeases;
@@ -48,19 +50,19 @@ export class Directory {
     this.#noteGarbage = noteGarbage;
   }
 
-  /** Local hosts that have a live node. Rejects as `RedisCommands.run`. */
+  /** Returns local hosts that have a live node. Rejects as `RedisCommands.run`. */
   async hosts(): Promise<readonly string[]> {
     return [...(await this.liveNodes()).keys()];
   }
 
-  /** Live nodes by local host. */
+  /** Returns live nodes by local host. */
   async liveNodes(): Promise<ReadonlyMap<string, readonly string[]>> {
     const [listed] = await this.#redis.run([["SMEMBERS", HOSTS_KEY]]);
     const hosts = this.#members(listed!).filter((host) => isHost(host) || this.#isGarbage());
     return await this.#nodesOf(hosts);
   }
 
-  /** Endpoints of the live nodes of `host`. */
+  /** Returns the endpoints of the live nodes of `host`. */
   async endpoints(host: string): Promise<readonly EndpointAddress[]> {
     const nodes = (await this.#nodesOf([host])).get(host);
     if (nodes === undefined) return []; // SUNION of no keys is an error
@@ -75,7 +77,9 @@ export class Directory {
     return endpoints;
   }
 
-  /** Domains of the components in all datacenters, each with its hosts; hidden ones when asked for. */
+  /**
+   * Returns domains of components with their hosts, in all datacenters; hidden ones if asked for.
+   */
   async domains(options: DomainsOptions): Promise<readonly PublicDomain[]> {
     const live = [...await this.liveNodes()];
     const keyOf = options.includesHidden ? domainsKey : publicDomainsKey;
@@ -116,7 +120,7 @@ export class Directory {
     return [];
   }
 
-  /** Counts one value that is not what the table writes. */
+  /** Counts one value that the table does not write. */
   #isGarbage(): false {
     this.#noteGarbage(1);
     return false;

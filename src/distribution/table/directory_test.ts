@@ -15,7 +15,7 @@ for (
   });
 }
 
-Deno.test("tryParseEndpoint() takes nothing that is not an endpoint", () => {
+Deno.test("tryParseEndpoint() refuses all that is not an endpoint", () => {
   const wrong = [
     "",
     "#",

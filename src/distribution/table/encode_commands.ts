@@ -1,15 +1,15 @@
 import { Buffer } from "node:buffer";
 
 const ENCODER = new TextEncoder();
-/** Heads of arguments up to this length are made once. */
+/** Longest argument whose head is made in advance. */
 const SHORT_BYTES = 256;
 
-/** What stands before an argument of so many bytes, the end of the line before it included. */
+/** Text before an argument of each length, including the end of the line before. */
 const HEADS = Array.from({ length: SHORT_BYTES }, (_, length) => `\r\n$${length}\r\n`);
 
-/** Commands as Redis reads them (RESP2, arrays of bulk strings), one behind the other. */
+/** Encodes commands as Redis reads them (RESP2, arrays of bulk strings), one after the other. */
 export function encodeCommands(commands: readonly (readonly string[])[]): Uint8Array<ArrayBuffer> {
-  // Nearly always all of it is ASCII, where units are bytes; else the result is longer than the text.
+  // Nearly all text is ASCII, where units are bytes. Otherwise the result is longer than the text.
   const text = textOf(commands, (argument) => argument.length);
   const bytes = ENCODER.encode(text);
   if (bytes.length === text.length) return bytes;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { encodeCommands } from "./encode_commands.ts";
 
-/** The same by the book. */
+/** Encodes the commands by the plain rules of RESP2. */
 function expected(commands: readonly (readonly string[])[]): string {
   return commands.map((command) => {
     const args = command.map((arg) => `$${new TextEncoder().encode(arg).length}\r\n${arg}\r\n`);
@@ -16,7 +16,7 @@ function encoded(commands: readonly (readonly string[])[]): string {
   );
 }
 
-Deno.test("encodeCommands() writes what Redis reads, whatever the arguments", () => {
+Deno.test("encodeCommands() writes RESP2 for any arguments", () => {
   const argument = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.string({ unit: "grapheme-ascii" }),

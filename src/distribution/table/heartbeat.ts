@@ -6,7 +6,7 @@ import { LEASES_PER_REFRESH, redisAddress } from "./options.ts";
 import type { Publication } from "./publication.ts";
 import { RedisRefusal } from "./publication.ts";
 
-/** What a heartbeat needs, and whom it tells. */
+/** The parts and callbacks of a heartbeat. */
 export interface HeartbeatDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -15,29 +15,32 @@ export interface HeartbeatDependencies {
     Publication,
     "beat" | "hasBeenForgotten" | "hasNewId" | "isSuperseded"
   >;
-  /** Entries of this node, for the log. */
+  /** Number of this node's entries, for the log. */
   entries(): number;
-  /** Something went wrong with Redis, once more. */
+  /** Called at each failure of Redis. */
   failed(): void;
-  /** Redis is up from now on, or (false) away. */
+  /** Called when Redis comes up, or (false) goes away. */
   changed(isUp: boolean): void;
-  /** Redis takes writes again: everything of ours is to be written; `hasLost`: it is gone there. */
+  /**
+   * Called when Redis takes writes again: this node's entries are to be written; `hasLost`: Redis
+   * lost them.
+   */
   restored(hasLost: boolean): void;
-  /** Redis was never away, and yet has lost what it had. */
+  /** Called when Redis was never away, but has lost its data. */
   lostData(): void;
-  /** The datacenter has another id than the one that peers were told. */
+  /** Called when the datacenter's id differs from the one that peers were sent. */
   renamed(): void;
-  /** The lease stands, and what hangs on it can be seen to. */
+  /** Called when the lease was written. */
   beaten(): Promise<void>;
-  /** A newer process with this node's name lives. */
+  /** Called when a newer process with this node's name lives. */
   superseded(): void;
 }
 
-/** While Redis refuses, it is tried again this often. */
+/** Milliseconds between attempts while Redis refuses. */
 const PROBE_MS = 1_000;
 
 /**
- * Writes what this node publishes again and again, one beat at a time, and so knows whether Redis
+ * Writes again and again what this node publishes, one beat at a time. So it knows whether Redis
  * takes writes.
  *
  *     new ── start ──▶ running ── close ──▶ closed      degraded ◀── a command fails ── up
@@ -48,9 +51,9 @@ export class Heartbeat {
   #phase: "new" | "running" | "closed" = "new";
   #status: "up" | "degraded" = "degraded";
   #reason: string | undefined = "not yet connected";
-  /** What Redis said when it wanted a password that we do not have. */
+  /** Error of Redis about a missing or wrong password. */
   #refusal: string | undefined;
-  /** A key was deleted since the last beat: what it held for others is to be told again. */
+  /** True when a key was deleted since the last beat: its entries for others must be sent again. */
   #hasLostKeys = false;
   #nextMs = 0;
   #beats: Promise<void> = Promise.resolve();
@@ -64,7 +67,7 @@ export class Heartbeat {
     return this.#status;
   }
 
-  /** Why it is degraded; undefined while it is up. */
+  /** Reason why it is degraded; undefined while it is up. */
   get reason(): string | undefined {
     return this.#reason;
   }
@@ -73,17 +76,17 @@ export class Heartbeat {
     return this.#refusal;
   }
 
-  /** True when the time for the next beat has come. */
+  /** True when the next beat is due. */
   get isDue(): boolean {
     return this.#deps.clock.monotonicMs() >= this.#nextMs;
   }
 
-  /** From now on beats write. */
+  /** Lets beats write from now on. */
   start(): void {
     this.#phase = "running";
   }
 
-  /** Resolves when the first attempt has succeeded or failed, or takes too long. */
+  /** Resolves when the first attempt has succeeded, failed, or taken too long. */
   async firstAttempt(): Promise<void> {
     const { clock, options } = this.#deps;
     const late = () => this.#firstAttempt.resolve();
@@ -92,18 +95,18 @@ export class Heartbeat {
     cancel();
   }
 
-  /** No beat after those that are under way. */
+  /** Allows no beats after those that are running. */
   close(): void {
     this.#phase = "closed";
     this.#firstAttempt.resolve();
   }
 
-  /** Resolves when no beat is under way. */
+  /** Resolves when no beat is running. */
   idle(): Promise<void> {
     return this.#beats;
   }
 
-  /** Writes the lease and what hangs on it; one at a time. Never rejects. */
+  /** Writes the lease and the other published entries; one beat at a time. Never rejects. */
   beat(): Promise<void> {
     this.#beats = this.#beats.then(() => this.#beatOnce());
     return this.#beats;
@@ -114,13 +117,13 @@ export class Heartbeat {
     this.#hasLostKeys = true;
   }
 
-  /** The connection to Redis has ended, or did not come to be. */
+  /** Notes that the connection to Redis has ended, or could not be made. */
   disconnected(reason: string): void {
     this.degrade(reason);
     this.#firstAttempt.resolve();
   }
 
-  /** A command failed. */
+  /** Notes a failed command. */
   degrade(reason: string): void {
     if (this.#phase === "closed") return;
     const { failed, changed, logger, options } = this.#deps;

@@ -6,7 +6,7 @@ import { LEASES_PER_REFRESH, resolveTable } from "./options.ts";
 import { RedisRefusal } from "./publication.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** A heartbeat whose publication answers as `answer` says. */
+/** Makes a heartbeat whose publication answers as `answer` says. */
 function heart() {
   const clock = new ManualClock();
   const heard: string[] = [];
@@ -43,7 +43,7 @@ function heart() {
   return { clock, options, publication, heartbeat, take: () => heard.splice(0) };
 }
 
-Deno.test("Heartbeat.beat() restores once, and says when data is lost though Redis was never away", async () => {
+Deno.test("Heartbeat.beat() restores once, and reports lost data although Redis was never away", async () => {
   const { publication, heartbeat, take } = heart();
   await heartbeat.beat();
   assert.deepEqual(take(), [], "not started");
@@ -68,7 +68,7 @@ Deno.test("Heartbeat.beat() restores once, and says when data is lost though Red
   assert.deepEqual(take(), ["failed", "away", "beat", "up", "restored, empty", "beaten"]);
 });
 
-Deno.test("Heartbeat.isDue comes with every quarter of a refresh, and each second while Redis is away", async () => {
+Deno.test("Heartbeat.isDue is true every quarter of a refresh, and each second while Redis is away", async () => {
   const { clock, options, heartbeat } = heart();
   heartbeat.start();
   assert.equal(heartbeat.isDue, true);
@@ -82,7 +82,7 @@ Deno.test("Heartbeat.isDue comes with every quarter of a refresh, and each secon
   heartbeat.degrade("cut");
   clock.advance(999);
   assert.equal(heartbeat.isDue, false);
-  heartbeat.degrade("still cut"); // puts nothing off
+  heartbeat.degrade("still cut"); // does not delay the next beat
   clock.advance(1);
   assert.equal(heartbeat.isDue, true);
 });
@@ -116,7 +116,7 @@ Deno.test("Heartbeat.firstAttempt() ends with a beat, a refusal, a lost connecti
   assert.equal(slow.heartbeat.reason, "not yet connected");
 });
 
-Deno.test("Heartbeat.close() lets no further beat write, and nothing be away any more", async () => {
+Deno.test("Heartbeat.close() stops further beats, and ignores later failures", async () => {
   const { heartbeat, take } = heart();
   heartbeat.start();
   await heartbeat.beat();
@@ -128,7 +128,7 @@ Deno.test("Heartbeat.close() lets no further beat write, and nothing be away any
   assert.deepEqual(take(), []);
 });
 
-Deno.test("Heartbeat.beat() says that a newer process has the node's name, and writes no more then", async () => {
+Deno.test("Heartbeat.beat() reports a newer process with the node's name, and writes no more", async () => {
   const { publication, heartbeat, take } = heart();
   publication.answer = () => {
     publication.isSuperseded = true;

@@ -5,17 +5,19 @@ import type { NodeRef } from "./node_leases.ts";
 import type { DatacenterBounds } from "./options.ts";
 import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 
-/** Sets over which the claims of one node are spread, so that each can be read in one go. */
+/** Number of sets for the claims of one node, so that each can be read in one go. */
 const SPREAD = 16;
 /** Claims with a longer address lie in sets of their own, and count as `LONG_WEIGHT`. */
 const LONG_ADDRESS_BYTES = 256;
 const LONG_WEIGHT = 16;
 const DOMAIN_SHARD = 2 * SPREAD;
 
-/** Sets of one node's claims: of sessions, of sessions with long addresses, of component domains. */
+/**
+ * Number of sets of one node's claims: sessions, sessions with long addresses, component domains.
+ */
 export const SHARDS = DOMAIN_SHARD + 1;
 
-/** The set in which a claim lies. */
+/** Returns the set of a claim. */
 export function shardOf({ sequence, name, resourcepart }: TableRecord): number {
   if (resourcepart === "") return DOMAIN_SHARD;
   const isLong = utf8Bytes(name) + utf8Bytes(resourcepart) > LONG_ADDRESS_BYTES;
@@ -30,8 +32,8 @@ interface Held {
 }
 
 /**
- * How many claims of other datacenters lie in our Redis, by node. What is written and taken away here
- * is counted from what Redis answers; what another node of ours writes is measured.
+ * Number of other datacenters' claims in our Redis, by node. Claims that this node adds and removes
+ * are counted from Redis's replies; those that another of our nodes writes are measured.
  */
 export class HeldClaims {
   readonly #bounds: Required<DatacenterBounds>;
@@ -46,7 +48,7 @@ export class HeldClaims {
     return this.of(host)[kind] >= this.limit(kind);
   }
 
-  /** True when an eighth of both bounds is free: what was refused may come again. */
+  /** True when an eighth of both bounds is free: refused claims may come again. */
   hasRoom(host: string): boolean {
     const { sessions, domains } = this.of(host);
     return sessions * 8 <= this.limit("sessions") * 7 && domains * 8 <= this.limit("domains") * 7;
@@ -71,14 +73,14 @@ export class HeldClaims {
     return this.#hosts.get(host)?.get(node)?.measuredMs ?? -Infinity;
   }
 
-  /** Claims were added to a set of the node, or (negative) taken out of it. */
+  /** Notes claims added to a set of the node, or (negative) removed from it. */
   changed({ host, node }: NodeRef, shard: number, by: number): void {
     const held = this.#held({ host, node });
     if (shard === DOMAIN_SHARD) held.domains = Math.max(0, held.domains + by);
     else held.sessions = Math.max(0, held.sessions + by * weightOf(shard));
   }
 
-  /** Commands whose replies `measured` takes. */
+  /** Returns commands whose replies `measured` takes. */
   measure({ host, node }: NodeRef): readonly RedisCommand[] {
     return Array.from({ length: SHARDS }, (_, shard) => ["SCARD", replicaKey(host, node, shard)]);
   }
@@ -92,7 +94,7 @@ export class HeldClaims {
     });
   }
 
-  /** Nothing of the node is here any more. */
+  /** Forgets a node of which no claim is left here. */
   forget({ host, node }: NodeRef): void {
     const nodes = this.#hosts.get(host);
     nodes?.delete(node);

@@ -5,16 +5,16 @@ import type { ResolvedTable } from "./options.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 
 /**
- * Sweeps names that others left in sets which somebody renews: nodes of this datacenter without a
- * lease, and hosts that had no live node for as long as entries live. With builtin replication the
- * same goes for other datacenters' nodes: what those sweep out of their own Redis does not come here.
+ * Removes dead names from sets that other nodes renew: nodes of this datacenter without a lease,
+ * and hosts without a live node for as long as entries live. With builtin replication it also
+ * removes other datacenters' dead nodes, as those datacenters only clean their own Redis.
  */
 export class Housekeeping {
   readonly #redis: RedisCommands;
   readonly #leases: NodeLeases;
   readonly #clock: Clock;
   readonly #options: ResolvedTable;
-  /** Since when a host, or `host#node`, has been found dead at every look. */
+  /** Time since when a host, or `host#node`, has been found dead at every check. */
   #deadSinceMs = new Map<string, number>();
 
   constructor(
@@ -29,7 +29,7 @@ export class Housekeeping {
     this.#options = options;
   }
 
-  /** Rejects as `RedisCommands.run`. */
+  /** Removes the dead names. Rejects as `RedisCommands.run`. */
   async prune(): Promise<void> {
     const { localHost, nodeName } = this.#options;
     const [nodeReply, hostReply] = await this.#redis.run([
@@ -57,7 +57,7 @@ export class Housekeeping {
   }
 
   async #deadNodes(host: string, nodes: readonly string[]): Promise<readonly string[]> {
-    // After its name was read, which it writes behind its lease: one that lives has both.
+    // Leases are read after the names. A node writes its lease first, so a living node has both.
     await this.#leases.read(nodes.map((node) => ({ host, node })), true);
     return nodes.filter((node) => this.#leases.incarnation({ host, node }) === undefined);
   }
@@ -79,7 +79,7 @@ export class Housekeeping {
       const nodes = members(replies[i]);
       const dead = await this.#deadNodes(host, nodes);
       if (dead.length === nodes.length && isLongDead(host)) longDeadHosts.push(host);
-      // a replicator under Redis would carry what we remove to where it may be alive
+      // An external replicator would carry the removal to where the node may live.
       if (this.#options.replication === "external") continue;
       const longDead = dead.filter((node) => isLongDead(`${host}#${node}`));
       if (longDead.length > 0) removals.push(["SREM", nodesKey(host), ...longDead]);

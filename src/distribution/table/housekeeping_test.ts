@@ -10,7 +10,7 @@ const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
 const EXPIRE_AFTER_MS = 10_000;
 
-/** A node of dc1 that sweeps, with a Redis in which dc2 has a node that lives and one that does not. */
+/** Makes the housekeeping of a node of dc1; in its Redis dc2 has one live and one dead node. */
 function sweeper(replication: "builtin" | "external", leaseLifetimeMs = 0) {
   const clock = new ManualClock();
   const memory = new MemoryRedis(clock);
@@ -36,7 +36,7 @@ function sweeper(replication: "builtin" | "external", leaseLifetimeMs = 0) {
   return { clock, housekeeping, lease, leases, members };
 }
 
-Deno.test("Housekeeping.prune() takes no node for dead that has its lease again since it was last read", async () => {
+Deno.test("Housekeeping.prune() spares a node that has its lease again since the last read", async () => {
   const { housekeeping, lease, leases, members } = sweeper("builtin", 5_000);
   await leases.read([{ host: DC1, node: "former" }]);
   lease(DC1, "former");
@@ -44,10 +44,10 @@ Deno.test("Housekeeping.prune() takes no node for dead that has its lease again 
   assert.deepEqual(members(nodesKey(DC1)), ["former", "node1"]);
 });
 
-Deno.test("Housekeeping.prune() removes other datacenters' dead nodes where their own do not see to it", async () => {
+Deno.test("Housekeeping.prune() removes other datacenters' dead nodes with builtin replication", async () => {
   const { clock, housekeeping, members } = sweeper("builtin");
   await housekeeping.prune();
-  assert.deepEqual(members(nodesKey(DC1)), ["node1"], "our own go at once");
+  assert.deepEqual(members(nodesKey(DC1)), ["node1"], "our own dead nodes are removed at once");
   clock.advance(EXPIRE_AFTER_MS - 1);
   await housekeeping.prune();
   assert.deepEqual(members(nodesKey(DC2)), ["former", "living"]);
@@ -57,7 +57,7 @@ Deno.test("Housekeeping.prune() removes other datacenters' dead nodes where thei
   assert.deepEqual(members(HOSTS_KEY), [DC1, DC2]);
 });
 
-Deno.test("Housekeeping.prune() begins to count anew when a node has lived in between", async () => {
+Deno.test("Housekeeping.prune() begins anew when a node has lived in between", async () => {
   const { clock, housekeeping, lease, members } = sweeper("builtin");
   await housekeeping.prune();
   clock.advance(EXPIRE_AFTER_MS - 1);
@@ -68,7 +68,7 @@ Deno.test("Housekeeping.prune() begins to count anew when a node has lived in be
   assert.deepEqual(members(nodesKey(DC2)), ["former", "living"]);
 });
 
-Deno.test("Housekeeping.prune() leaves other datacenters' nodes alone where a replicator would carry it", async () => {
+Deno.test("Housekeeping.prune() leaves other datacenters' nodes alone with an external replicator", async () => {
   const { clock, housekeeping, members } = sweeper("external");
   for (let look = 0; look < 3; look++) {
     await housekeeping.prune();

@@ -4,17 +4,19 @@ import type { Clock } from "../../base/mod.ts";
 export const MAX_EPOCH_AHEAD_US = 60_000_000;
 
 /**
- * How far an epoch that another datacenter tells may be ahead of our clock; one that is further ahead
- * is taken for one at this bound. Twice what clocks are corrected by at most.
+ * Microseconds by which another datacenter's epoch may be ahead of our clock; a later one counts as
+ * one at this bound. Twice the largest clock correction.
  */
 export const MAX_TOLD_AHEAD_US = 2 * 86_400_000_000;
 
-/** Epochs above this are garbage: adding to them would leave the safe integers. None is drawn. */
+/**
+ * Highest epoch that is drawn. Adding to a higher one would leave the safe integers: it is garbage.
+ */
 export const MAX_EPOCH = Number.MAX_SAFE_INTEGER - 2 ** 32;
 
 /**
- * A hybrid logical clock: epochs are wall-clock microseconds that never repeat or go back in one
- * process, and exceed what it has seen (docs/promises.md, "The session table").
+ * A hybrid logical clock. Its epochs are wall-clock microseconds that never repeat or go back in
+ * one process, and exceed all that it has seen (docs/promises.md, "The session table").
  */
 export class HybridClock {
   readonly #clock: Clock;
@@ -26,8 +28,8 @@ export class HybridClock {
   }
 
   /**
-   * Takes our wall clock to be wrong by that much: most of the mesh says so. Epochs may step back by
-   * it once; what an account is known to have is exceeded nevertheless.
+   * Corrects our wall clock by that much, as most of the mesh says it is wrong. Epochs may step
+   * back by it once, but still exceed the known epochs of an account.
    */
   correct(correctionUs: number): void {
     this.#correctionUs = correctionUs;
@@ -39,8 +41,8 @@ export class HybridClock {
   }
 
   /**
-   * An epoch above `knownUs` and all before. An epoch more than 60 s ahead is exceeded for this one
-   * call only: a clock gone wrong elsewhere must not drag ours, and all of its logins, along.
+   * Returns an epoch above `knownUs` and all before. An epoch more than 60 s ahead is exceeded in
+   * this one call only: a wrong clock elsewhere must not drag ours, and all of its logins, along.
    */
   next(knownUs = 0): number {
     const wallUs = this.#wallUs;
@@ -50,7 +52,7 @@ export class HybridClock {
     return epoch;
   }
 
-  /** `epoch` as another datacenter tells it, no further ahead than `MAX_TOLD_AHEAD_US`. */
+  /** Returns another datacenter's `epoch`, no further ahead than `MAX_TOLD_AHEAD_US`. */
   bounded(epoch: number): number {
     return Math.min(epoch, Math.max(1, this.#wallUs + MAX_TOLD_AHEAD_US), MAX_EPOCH);
   }

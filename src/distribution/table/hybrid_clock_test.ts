@@ -9,7 +9,7 @@ function clockAt(): { epochs: HybridClock; clock: ManualClock } {
   return { epochs: new HybridClock(clock), clock };
 }
 
-Deno.test("HybridClock.next() never repeats, also when the wall clock goes back", () => {
+Deno.test("HybridClock.next() never repeats, even when the wall clock goes back", () => {
   const { epochs, clock } = clockAt();
   assert.equal(epochs.next(), START_US);
   assert.equal(epochs.next(), START_US + 1);
@@ -33,7 +33,7 @@ Deno.test("HybridClock.next() exceeds an epoch beyond 60 s once, and is not move
   assert.ok(epochs.next() < START_US + 10);
 });
 
-Deno.test("HybridClock.next() draws no epoch that a claim cannot have, whatever it is told", () => {
+Deno.test("HybridClock.next() draws only possible epochs, whatever it has seen", () => {
   const { epochs, clock } = clockAt();
   for (const known of [MAX_EPOCH - 1, MAX_EPOCH, Number.MAX_SAFE_INTEGER, Infinity]) {
     assert.equal(epochs.next(known), MAX_EPOCH);
@@ -41,14 +41,14 @@ Deno.test("HybridClock.next() draws no epoch that a claim cannot have, whatever 
   epochs.correct(Number.MAX_SAFE_INTEGER);
   for (let i = 0; i < 3; i++) assert.equal(epochs.next(), MAX_EPOCH);
   epochs.correct(0);
-  assert.ok(epochs.next() <= START_US + 1, "nothing is left of it");
+  assert.ok(epochs.next() <= START_US + 1, "the far epoch has no effect any more");
   clock.shiftWall(-10 * START_US);
   assert.ok(epochs.next() > 0);
   epochs.correct(-Number.MAX_SAFE_INTEGER);
   assert.ok(epochs.next() > 0);
 });
 
-Deno.test("HybridClock.bounded() takes an epoch for what it is up to two days ahead", () => {
+Deno.test("HybridClock.bounded() keeps an epoch up to two days ahead", () => {
   const { epochs } = clockAt();
   const most = START_US + MAX_TOLD_AHEAD_US;
   assert.deepEqual(

@@ -32,16 +32,16 @@ async function startServer(replies: (string | null)[]) {
 }
 
 const NONSENSE: readonly (readonly [what: string, reply: string])[] = [
-  ["a type that is none of RESP2", "3\r\n"],
+  ["a type that RESP2 does not have", "3\r\n"],
   ["a number where text belongs", ":1\r\n"],
   ["a list where text belongs", "*1\r\n$1\r\na\r\n"],
-  ["more replies than were asked for", "+OK\r\n+OK\r\n"],
-  ["a null that nobody asked for", "+OK\r\n$-1\r\n"],
-  ["an error that nobody asked for", "+OK\r\n-ERR no\r\n"],
+  ["more replies than commands", "+OK\r\n+OK\r\n"],
+  ["an extra null", "+OK\r\n$-1\r\n"],
+  ["an extra error", "+OK\r\n-ERR no\r\n"],
 ];
 
 for (const [what, reply] of NONSENSE) {
-  Deno.test(`IoredisCommands connects anew after ${what}`, async () => {
+  Deno.test(`IoredisCommands reconnects after ${what}`, async () => {
     const server = await startServer([reply]);
     const { redis } = resolveTable({
       globalHost: "example.com",
@@ -75,7 +75,7 @@ for (const [what, reply] of NONSENSE) {
   });
 }
 
-Deno.test("IoredisCommands does not say that a server which is silent has closed at AUTH", async () => {
+Deno.test("IoredisCommands does not report a silent server as closed at AUTH", async () => {
   const server = await startServer(Array(50).fill(""));
   const { redis } = resolveTable({
     globalHost: "example.com",
@@ -92,7 +92,7 @@ Deno.test("IoredisCommands does not say that a server which is silent has closed
   const commands = new IoredisCommands(redis);
   const reasons: string[] = [];
   commands.connect({
-    connected: () => assert.fail("nobody has answered"),
+    connected: () => assert.fail("no server has answered"),
     disconnected: (reason) => void reasons.push(reason),
   });
   try {
@@ -105,7 +105,7 @@ Deno.test("IoredisCommands does not say that a server which is silent has closed
   }
 });
 
-Deno.test("IoredisCommands says that a connection was closed at AUTH, and not so of one that closes later", async () => {
+Deno.test("IoredisCommands reports a connection closed at AUTH, but not one that closes later", async () => {
   const server = await startServer([null, "+OK\r\n", null]);
   const { redis } = resolveTable({
     globalHost: "example.com",
@@ -128,7 +128,7 @@ Deno.test("IoredisCommands says that a connection was closed at AUTH, and not so
     await seenUp(1);
     assert.match(reasons[0]!, /closed at AUTH: .* Dynomite, .* redis\.password /);
     for (const reason of reasons) assert.equal(reason, reasons[0]);
-    assert.equal(commands.refusal, undefined, "it may be about to restart");
+    assert.equal(commands.refusal, undefined, "the server may be about to restart");
     reasons.length = 0;
     await assert.rejects(commands.run([["GET", "a"]]), { code: "table/redis-down" });
     await seenUp(2);

@@ -1,6 +1,6 @@
 import type { Claim } from "./claims.ts";
 
-/** One key of an account as a node finds it, with all it needs to decide on its value. */
+/** Facts about one key of an account, for the decision on its value. */
 export interface KeyFacts {
   /** Value in our Redis; null when there is none, "" when it cannot be a host. */
   readonly current: string | null;
@@ -13,19 +13,19 @@ export interface KeyFacts {
   readonly isLogin: boolean;
   /** True when a session of ours with this key has closed a short while ago. */
   readonly isLogout: boolean;
-  /** True when that has not been written yet. */
+  /** True when that logout has not been written yet. */
   readonly isFirstLogout: boolean;
-  /** True when the host that `current` names has any claim on the key, live or dead. */
+  /** True when the host in `current` has any claim on the key, live or dead. */
   readonly isClaimed: boolean;
-  /** True when `current` was found without a claim at an earlier look, too. */
+  /** True when an earlier check found `current` without a claim, too. */
   readonly isSuspect: boolean;
-  /** Host that this node itself gave the key to, on behalf of its owner. */
+  /** Host that this node set the key to on behalf of its owner. */
   readonly handedTo: string | undefined;
 }
 
 /**
- * What to do with the key: `set` to a host with a fresh expiry, `set-absent` (SET NX), `delete`,
- * `suspect` (leave, but look again), `leave`.
+ * Decision on a key: `set` to a host with a fresh expiry, `set-absent` (SET NX), `delete`,
+ * `suspect` (leave, but check again), `leave`.
  */
 export type KeyDecision =
   | { readonly kind: "set"; readonly host: string }
@@ -34,31 +34,31 @@ export type KeyDecision =
   | { readonly kind: "suspect" }
   | { readonly kind: "leave" };
 
-/** Decides on one key; replaced in the simulation to show that it matters. */
+/** Decides on one key; the simulation replaces it to show that it matters. */
 export type KeyRule = (facts: KeyFacts) => KeyDecision;
 
 const LEAVE: KeyDecision = { kind: "leave" };
 const DELETE: KeyDecision = { kind: "delete" };
 
 /**
- * The rule of docs/promises.md, "The session table": the newest live claim owns the key, only its owner renews it, and
- * refreshing never takes a user back.
+ * The rule of docs/promises.md, "The session table": the newest live claim owns the key, only its
+ * owner renews it, and renewal never takes a user back.
  *
  * | newest live claim | key says | decision |
  * |---|---|---|
  * | ours, just logged in | anything | ours |
  * | ours | nothing | ours if still absent |
  * | ours | us | written again |
- * | ours | another, who has a claim, or to whom we gave it | ours: that claim is older, dead or gone |
- * | ours | another, without a claim | left alone; ours, if it is still so at the next look |
- * | another's | anything | left alone: its owner sees to it |
- * | another's, and ours has closed | us, whom we gave it to, nothing | given to it |
- * | none, and ours has closed | us, whom we gave it to | deleted |
+ * | ours | another, with a claim, or to whom we gave it | ours: that claim is older, dead or gone |
+ * | ours | another, without a claim | left alone; ours if the next check finds the same |
+ * | another's | anything | left alone: its owner renews it |
+ * | another's, and ours has closed | us, the host that we gave it to, or nothing | given to the owner |
+ * | none, and ours has closed | us, or the host that we gave it to | deleted |
  *
- * A renewal writes the value and not only its expiry: EXPIRE would keep a wrong value alive in a
- * datacenter where an older write came in last, and would not fill a Redis that lost its data. In
- * the same way, what closing leaves is written even where it stands already: elsewhere it may still
- * be under way behind, or covered by, a write of ours.
+ * A renewal writes the value and not only its expiry. EXPIRE would keep a wrong value alive in a
+ * datacenter where an older write came in last, and would not fill a Redis that lost its data. For
+ * the same reason a logout writes a value even if it is there already: elsewhere it may still be on
+ * its way, or be overwritten by an earlier write of ours.
  */
 export function decideKey(facts: KeyFacts): KeyDecision {
   if (facts.newest === undefined) return decideUnowned(facts);
@@ -66,13 +66,14 @@ export function decideKey(facts: KeyFacts): KeyDecision {
 }
 
 /**
- * The rule where the nodes replicate: all claims lie in the one Redis of the datacenter, and a key is
- * never written before the claim behind it. So a key shows the newest live claim and nothing else.
+ * The rule with builtin replication. All claims lie in the one Redis of the datacenter, and a key
+ * is never written before its claim. So a key names the host of the newest live claim and nothing
+ * else.
  */
 export function decideReplicatedKey(facts: KeyFacts): KeyDecision {
   const { newest, current, localHost } = facts;
   if (newest === undefined) return current === null ? LEAVE : DELETE;
-  // another node of this datacenter renews its own
+  // The other node of this datacenter renews its own key.
   const isSiblings = !facts.isOurs && newest.host === localHost;
   return isSiblings && current === newest.host ? LEAVE : { kind: "set", host: newest.host };
 }
@@ -90,7 +91,8 @@ function decideOurs(facts: KeyFacts): KeyDecision {
 function decideAnothers(facts: KeyFacts, owner: string): KeyDecision {
   const { current, localHost } = facts;
   if (!facts.isLogout || owner === localHost) {
-    // another node of this datacenter renews its own; only what closing removed is put back
+    // The other node of this datacenter renews its own key; only a key that our logout removed is
+    // put back.
     return facts.isLogout && current === null ? { kind: "set-absent", host: owner } : LEAVE;
   }
   if (current === null) return { kind: "set-absent", host: owner };
@@ -105,6 +107,6 @@ function decideUnowned(facts: KeyFacts): KeyDecision {
   if (!facts.isLogout) return LEAVE;
   if (current === null) return facts.isFirstLogout || handedTo !== undefined ? DELETE : LEAVE;
   if (current === localHost || current === handedTo || current === "") return DELETE;
-  // somebody's whose claim is still on its way; elsewhere, a late write of ours may cover it
+  // The claim may still be on its way; elsewhere a late write of ours may cover it.
   return facts.isFirstLogout ? { kind: "set", host: current } : LEAVE;
 }

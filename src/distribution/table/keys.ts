@@ -1,4 +1,4 @@
-/** Every key of the session table is built here; `docs/redis.md` lists them. */
+/** All keys of the session table are built here; `docs/redis.md` lists them. */
 
 /** Local hosts of the mesh. */
 export const HOSTS_KEY = "hosts";
@@ -13,7 +13,7 @@ export function domainsKey(localHost: string, nodeName: string): string {
   return `${localHost}#${nodeName}#{domains}`;
 }
 
-/** Those of them that are not hidden. */
+/** Domains of those components that are not hidden. */
 export function publicDomainsKey(localHost: string, nodeName: string): string {
   return `${localHost}#${nodeName}#{public_domains}`;
 }
@@ -30,7 +30,7 @@ export function claimsKey(account: string): string {
   return CLAIMS_PREFIX + account;
 }
 
-/** Lease of a node: its incarnation and when it started. */
+/** Lease of a node: its incarnation and start time. */
 export function leaseKey(localHost: string, nodeName: string): string {
   return `causeway:node:${localHost}#${nodeName}`;
 }
@@ -46,7 +46,7 @@ export const AUTHORS_KEY = "causeway:authors";
 /** Hash: last known endpoints of each other datacenter. */
 export const PEERS_KEY = "causeway:peers";
 
-/** How far the changes of a node of another datacenter are applied here. */
+/** Number of the last change applied here of a node of another datacenter. */
 export function appliedKey(localHost: string, nodeName: string): string {
   return `causeway:applied:${localHost}#${nodeName}`;
 }
@@ -58,19 +58,22 @@ export function replicaKey(localHost: string, nodeName: string, shard: number): 
   return `${REPLICA_PREFIX}${localHost}#${nodeName}#${shard}`;
 }
 
-/** The number of the set that `replicaKey` names; undefined for another key. */
+/** Returns the number of the set that `replicaKey` names; undefined for another key. */
 export function shardOfKey(key: string): number | undefined {
   return key.startsWith(REPLICA_PREFIX) ? Number(key.slice(key.lastIndexOf("#") + 1)) : undefined;
 }
 
-/** Hash: where each node of a datacenter accepts links from the others, `<host_or_ip>#<port>`. */
+/**
+ * Hash of the addresses where each node of a datacenter accepts links from the others,
+ * `<host_or_ip>#<port>`.
+ */
 export function clusterKey(localHost: string): string {
   return `causeway:cluster:${localHost}`;
 }
 
 /**
- * True for a domain whose key would be one of our own (`hosts`), or could be a part of one. No JID with
- * a localpart is in danger: `@` stands in front of its domain, in which neither `#` nor `{` can be.
+ * True for a domain whose key would be one of our own (`hosts`), or could be a part of one. A JID
+ * with a localpart is safe: `@` stands in front of its domain, which contains neither `#` nor `{`.
  */
 export function isReservedDomain(domain: string): boolean {
   return domain === HOSTS_KEY || domain.startsWith("causeway:") || /[#{}]/.test(domain);
@@ -82,8 +85,8 @@ export function fullJidKey(account: string, resourcepart: string): string {
 }
 
 /**
- * The part of a key that decides on its connection: all keys of one account share one, so that its
- * claim is never overtaken by what is written because of it.
+ * Returns the part of a key that decides on its connection. All keys of one account share one
+ * connection, so that no write overtakes the claim that it follows from.
  */
 export function orderingPart(key: string): string {
   const account = key.startsWith(CLAIMS_PREFIX) ? key.slice(CLAIMS_PREFIX.length) : key;

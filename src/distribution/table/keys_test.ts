@@ -36,7 +36,7 @@ Deno.test("keys are those of the table", () => {
   ]);
 });
 
-Deno.test("orderingPart() is one for all keys of an account", () => {
+Deno.test("orderingPart() is the same for all keys of an account", () => {
   const account = "bob@example.com";
   const keys = [account, fullJidKey(account, "a/b"), claimsKey(account)];
   assert.deepEqual(new Set(keys.map(orderingPart)), new Set([account]));

@@ -2,7 +2,7 @@ import { describeError } from "../../base/mod.ts";
 import type { Directory, DomainsOptions, EndpointAddress, PublicDomain } from "./directory.ts";
 import type { PeerBook } from "./peer_book.ts";
 
-/** What is published by all nodes, as last read: it stands while Redis is away. */
+/** Published entries of all nodes, as last read; they stay while Redis is away. */
 export class KnownMesh {
   readonly #directory: Directory;
   readonly #localHost: string;
@@ -10,10 +10,13 @@ export class KnownMesh {
   readonly #peers: PeerBook | undefined;
   readonly #endpoints = new Map<string, readonly EndpointAddress[]>();
   #hosts: readonly string[];
-  /** By whether hidden ones are among them. */
+  /** Domains by whether hidden ones are included. */
   readonly #domains = new Map<boolean, readonly PublicDomain[]>();
 
-  /** @param peers last known endpoints, where nothing else brings those that were parted together */
+  /**
+   * @param peers last known endpoints, with which builtin replication joins datacenters after a
+   * split
+   */
   constructor(
     directory: Directory,
     localHost: string,

@@ -3,20 +3,20 @@ import type { Clock } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { CacheOptions } from "./options.ts";
 
-/** What is remembered of one address; the object is reused when the answer changes. */
+/** Cached answer for one address; the object is reused when the answer changes. */
 interface Entry {
-  /** Null: nobody knows the address. */
+  /** Null for an address that is not in the table. */
   host: string | null;
-  /** Monotonic milliseconds after which it is no longer taken as true. */
+  /** Monotonic milliseconds after which it no longer counts. */
   untilMs: number;
 }
 
 /**
  * Answers of the session table, kept in memory for their lifetimes.
  *
- * One probe answers: under a full JID lies what a lookup of it found, by its own key or else by its
- * bare JID's. `lru-cache` bounds the number; lifetimes are ours, since an entry past its lifetime
- * must still be there when Redis is not, and `lru-cache`'s own would start timers.
+ * One probe answers: the entry of a full JID holds the result of its lookup, by its own key or else
+ * by its bare JID's. `lru-cache` bounds the number. Lifetimes are ours: an old entry must still be
+ * there when Redis is not, and `lru-cache`'s own lifetimes would start timers.
  */
 export class LocationCache {
   readonly #jids: LRUCache<string, Entry>;
@@ -38,18 +38,18 @@ export class LocationCache {
     return this.#jids.size + this.#domains.size;
   }
 
-  /** Host of `jid`; null for a remembered miss, undefined when it is not known here. */
+  /** Host of `jid`; null for a remembered miss, undefined when it is not cached. */
   cached(jid: Jid): string | null | undefined {
     const entry = jid.localpart === ""
       ? this.#domains.get(jid.domainpart)
       : this.#jids.get(jid.text);
     if (entry === undefined) return undefined;
     if (this.#clock.monotonicMs() < entry.untilMs) return entry.host;
-    // a miss past its lifetime says nothing, whatever state Redis is in
+    // An old miss does not count, even while Redis is away.
     return this.isDegraded && entry.host !== null ? entry.host : undefined;
   }
 
-  /** Host of `jid` whatever its age; undefined when none was ever known. */
+  /** Host of `jid` of any age; undefined when none was ever known. */
   stale(jid: Jid): string | undefined {
     const host = jid.localpart === ""
       ? this.#domains.peek(jid.domainpart)?.host
@@ -57,17 +57,17 @@ export class LocationCache {
     return host ?? undefined;
   }
 
-  /** As `stale`, of one key of the table alone. */
+  /** Like `stale`, for one key of the table alone. */
   hostOf(key: string): string | undefined {
     return (this.#jids.peek(key) ?? this.#domains.peek(key))?.host ?? undefined;
   }
 
-  /** Keeps what the table answered for a JID with a localpart, full or bare. */
+  /** Keeps the table's answer for a JID with a localpart, full or bare. */
   putJid(text: string, host: string | null): void {
     this.#put(this.#jids, text, host, this.#options.jidLifetimeMs);
   }
 
-  /** Keeps what the table answered for a domain. */
+  /** Keeps the table's answer for a domain. */
   putDomain(domain: string, host: string | null): void {
     const lifetimeMs = host === null
       ? Math.min(this.#options.jidLifetimeMs, this.#options.domainLifetimeMs)
@@ -75,7 +75,7 @@ export class LocationCache {
     this.#put(this.#domains, domain, host, lifetimeMs);
   }
 
-  /** Keeps a guess: as briefly as anything is kept, for a domain too. */
+  /** Keeps a guess for the shortest lifetime, for a domain too. */
   putLearned(jid: Jid, host: string): void {
     const isDomain = jid.localpart === "";
     this.#put(
@@ -86,7 +86,7 @@ export class LocationCache {
     );
   }
 
-  /** Drops what is known of `jid`: its own entry, and its bare JID's, which answers for it. */
+  /** Drops the entry of `jid`, and its bare JID's, which answers for it. */
   forget(jid: Jid): void {
     if (jid.localpart === "") this.#domains.delete(jid.domainpart);
     else {
@@ -95,7 +95,7 @@ export class LocationCache {
     }
   }
 
-  /** Ends the lifetime of what is known of `jid` and of its bare JID. */
+  /** Ends the lifetime of the entries of `jid` and of its bare JID. */
   expire(jid: Jid): void {
     const untilMs = this.#clock.monotonicMs();
     const entries = jid.localpart === ""
@@ -104,7 +104,7 @@ export class LocationCache {
     for (const entry of entries) if (entry !== undefined) entry.untilMs = untilMs;
   }
 
-  /** Drops everything: what happened lately may have been missed. */
+  /** Drops everything, as recent changes may have been missed. */
   clear(): void {
     this.#jids.clear();
     this.#domains.clear();

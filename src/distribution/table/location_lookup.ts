@@ -12,12 +12,13 @@ import { RedisErrorReply } from "./redis_commands.ts";
 import type { TableMetrics } from "./table_metrics.ts";
 
 /**
- * How long those wait for a silent Redis who could be answered without it; the others wait for
- * `redis.command_timeout_ms`. Longer than Redis takes, and not felt by people: no option.
+ * Milliseconds that a lookup waits for a silent Redis if memory can answer it; other lookups wait
+ * for `redis.command_timeout_ms`. Longer than Redis takes, and too short for people to notice: no
+ * option.
  */
 const PATIENCE_MS = 250;
 
-/** What a lookup needs. */
+/** The parts that a lookup works with. */
 export interface LookupDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;
@@ -28,34 +29,34 @@ export interface LookupDependencies {
   readonly localHost: string;
   readonly incarnation: number;
   /**
-   * Where the nodes replicate, keys are what follows from the claims: one that names a host without a
-   * live node counts as absent, and what is absent is looked for in the claims.
+   * With builtin replication, keys follow from the claims. A key that names a host without a live
+   * node counts as absent, and the claims answer for an absent key.
    */
   readonly replicas?: {
     isLiveHost(host: string): boolean;
-    /** The key of `resourcepart` (empty: none) did not say what the claims say. */
+    /** Called when the key of `resourcepart` (empty: none) contradicted the claims. */
     found(name: string, resourcepart: string): void;
   };
-  /** True for a session or component of this very node; what is known when Redis is not there. */
+  /** True for a session or component of this node; they are known even while Redis is away. */
   isOwn(jid: Jid): boolean;
-  /** Redis answered an error to a command that should work, or could not be asked. */
+  /** Called when a command failed that should work, or Redis could not be asked. */
   failed(reason: string): void;
 }
 
-/** One question to Redis, shared by all that ask it meanwhile. */
+/** One question to Redis, shared by all lookups that ask it meanwhile. */
 interface Flight {
   readonly answer: Promise<string | undefined>;
-  /** Host that was learned while it was under way, for the case that the table knows nothing. */
+  /** Host that was learned meanwhile; used if the table has none. */
   learned: string | undefined;
 }
 
 interface Question {
   readonly jid: Jid;
-  /** True when the account's claims alone are to answer. */
+  /** True when only the account's claims are to answer. */
   readonly asksClaims: boolean;
   /** Number of the pipeline that asks it. */
   asked: number;
-  /** Places in the pipeline of what answers it; −1 for what is not read. */
+  /** Places in the pipeline of its replies; −1 for those not read. */
   fullAt: number;
   nameAt: number;
   claimsAt: number;
@@ -64,9 +65,9 @@ interface Question {
 }
 
 /**
- * Asks Redis where JIDs and domains are: one query for many concurrent lookups of one address, and
- * one pipeline for all the lookups of one event-loop turn, in which each key is read once: lookups of
- * many full JIDs of one account share what is read of the account.
+ * Looks up JIDs and domains in Redis. Concurrent lookups of one address share one query, and all
+ * lookups of one event-loop turn share one pipeline, in which each key is read once. Lookups of
+ * many full JIDs of one account share the reads of the account.
  */
 export class LocationLookup {
   readonly #deps: LookupDependencies;
@@ -79,15 +80,15 @@ export class LocationLookup {
     this.#deps = deps;
   }
 
-  /** Host of `jid` as the table has it, and puts it into the cache. Never rejects. */
+  /** Returns the host of `jid` in the table, and caches it. Never rejects. */
   locate(jid: Jid): Promise<string | undefined> {
     return this.#ask(jid).answer;
   }
 
   /**
-   * Hosts of `jids` as the table has them now, in their order, and puts them into the cache. For addresses
-   * that have just been looked up in vain: where the nodes replicate, keys are what follows from the
-   * claims, so that one command answers for all addresses of an account. Never rejects.
+   * Returns the hosts of `jids` in the table now, in order, and caches them. For addresses whose
+   * lookup has just found nothing. With builtin replication keys follow from the claims, so one
+   * command answers for all addresses of an account. Never rejects.
    */
   locateAgain(jids: readonly Jid[]): Promise<(string | undefined)[]> {
     const hasReplicas = this.#deps.replicas !== undefined;
@@ -96,19 +97,19 @@ export class LocationLookup {
     );
   }
 
-  /** Asks the table, and puts `host` into the cache if it knows nothing. */
+  /** Asks the table, and caches `host` if the table has none. */
   learn(jid: Jid, host: string): void {
     if (!this.#deps.isOwn(jid)) this.#ask(jid).learned = this.#intern(host);
   }
 
-  /** The table has `key` anew: what is under way answers its askers, and is not kept. */
+  /** Notes that `key` has changed: pending lookups still answer, but are not cached. */
   changed(key: string): void {
-    this.#flights.delete(key); // who asks from now on is to hear what is now
+    this.#flights.delete(key); // later lookups must get the new value
     const slash = key.indexOf("/");
     this.#overtaken.changed(slash === -1 ? key : key.slice(0, slash));
   }
 
-  /** As `changed`, of all that there is. */
+  /** Like `changed`, for all keys. */
   allChanged(): void {
     this.#flights.clear();
     this.#overtaken.allChanged();
@@ -130,7 +131,7 @@ export class LocationLookup {
       claimsAt: -1,
       flight,
       resolve: (host) => {
-        // A slow Redis may answer after this was answered without it, and after it was asked again.
+        // A slow Redis may answer after this was answered without it, and asked anew.
         if (this.#flights.get(key) === flight) this.#flights.delete(key);
         resolve(host);
       },
@@ -164,7 +165,7 @@ export class LocationLookup {
       measure();
       isMeasured = true;
       const missing: Question[] = [];
-      /** Places in the pipeline of the claims whose placements are known. */
+      /** Places in the pipeline of claims whose placements are stored. */
       const placed = new Set<number>();
       for (const question of questions) {
         const { jid, nameAt, claimsAt } = question;
@@ -172,7 +173,7 @@ export class LocationLookup {
           await this.#answerDomain(question, replies[nameAt]!, replies[claimsAt]!);
           continue;
         }
-        // Other nodes hold sessions too: their claims were read along.
+        // With several nodes in this datacenter the claims were read too.
         if (claimsAt !== -1 && this.#deps.placements.isShared && !placed.has(claimsAt)) {
           await this.#place(question, replies[claimsAt]!);
           placed.add(claimsAt);
@@ -190,7 +191,7 @@ export class LocationLookup {
     }
   }
 
-  /** False when the keys say nothing and the claims may. */
+  /** Answers from the keys; false when they are absent and the claims may answer. */
   #answerJid(question: Question, replies: readonly RedisReply[]): boolean {
     const { replicas } = this.#deps;
     const { jid, fullAt, nameAt } = question;
@@ -212,7 +213,7 @@ export class LocationLookup {
     return true;
   }
 
-  /** Looks into the claims of those whose keys are missing, name a host that is dead, or were not asked. */
+  /** Answers from the claims, for keys that are absent, name a dead host, or were not read. */
   async #answerFromClaims(
     questions: readonly Question[],
     replies: readonly RedisReply[],
@@ -251,7 +252,10 @@ export class LocationLookup {
     }
   }
 
-  /** The claims of the questions' accounts by bare JID, from `replies` as far as they were read along. */
+  /**
+   * Returns the claims of the questions' accounts by bare JID, from `replies` if they were read
+   * there.
+   */
   async #readClaims(
     questions: readonly Question[],
     replies: readonly RedisReply[],
@@ -271,7 +275,10 @@ export class LocationLookup {
     return hashes;
   }
 
-  /** A component connected in several datacenters is reached at the nearest: here, if it is here. */
+  /**
+   * Answers for a component's domain: connected in several datacenters, the nearest counts, here
+   * first.
+   */
   async #answerDomain(question: Question, value: RedisReply, hash: RedisReply): Promise<void> {
     const { localHost } = this.#deps;
     const host = this.#readHost(value);
@@ -288,7 +295,7 @@ export class LocationLookup {
     }
   }
 
-  /** Where the nodes replicate: host of the newest live claim. */
+  /** Returns the host of the newest live claim, with builtin replication. */
   async #claimedBy(hash: RedisReply): Promise<string | null> {
     const { leases, replicas } = this.#deps;
     if (replicas === undefined || !Array.isArray(hash)) return null;
@@ -298,7 +305,7 @@ export class LocationLookup {
     return newestClaim(live)?.host ?? null;
   }
 
-  /** Learns from the claims `hash` where in this datacenter the JID is; gives the live ones of it. */
+  /** Stores from the claims `hash` where in this datacenter the JID is; returns its live claims. */
   async #place(question: Question, hash: RedisReply): Promise<readonly Claim[]> {
     const { leases, localHost, incarnation, placements } = this.#deps;
     const claimed = Array.isArray(hash) ? claimsAt(localHost, hash) : [];
@@ -316,7 +323,7 @@ export class LocationLookup {
     question.resolve(flight.learned);
   }
 
-  /** Redis is slow: whoever is known from before, or is here, need not wait for it. */
+  /** Answers, while Redis is slow, questions about known addresses and our own sessions. */
   #answerFromMemory(questions: readonly Question[]): void {
     const { cache, isOwn } = this.#deps;
     for (const question of questions) {
@@ -326,7 +333,7 @@ export class LocationLookup {
     }
   }
 
-  /** Redis cannot say: what was known counts, then what we hold, then what traffic taught. */
+  /** Answers without Redis: by our own sessions, then the cache, then the learned host. */
   #answerWithout(question: Question): void {
     const { cache, isOwn, localHost } = this.#deps;
     const { jid, flight } = question;
@@ -335,7 +342,9 @@ export class LocationLookup {
     question.resolve(host ?? flight.learned);
   }
 
-  /** Remembers what the table says of `jid`, which is asked for or its bare JID, unless that is old by now. */
+  /**
+   * Caches the table's answer for `jid`, the one asked for or its bare JID, unless it is overtaken.
+   */
   #keep(question: Question, jid: Jid, host: string | null): void {
     if (this.#isOvertaken(question)) return;
     const { cache } = this.#deps;
@@ -348,7 +357,7 @@ export class LocationLookup {
     return this.#overtaken.isOvertaken(name, asked);
   }
 
-  /** A host, null for none or for garbage (counted), or the error that stood in its place. */
+  /** Reads a host: null for none or for garbage (counted), or the error in its place. */
   #readHost(reply: RedisReply): string | null | RedisErrorReply {
     if (reply === null) return null;
     if (typeof reply === "string" && (this.#hosts.has(reply) || isHost(reply))) {
@@ -363,11 +372,11 @@ export class LocationLookup {
     return null;
   }
 
-  /** One string for each host: thousands of replies name a handful of them. */
+  /** Returns one string for each host: thousands of replies name a handful of them. */
   #intern(host: string): string {
     const known = this.#hosts.get(host);
     if (known !== undefined) return known;
-    if (this.#hosts.size >= 1_000) this.#hosts.clear(); // garbage only can come to so many
+    if (this.#hosts.size >= 1_000) this.#hosts.clear(); // only garbage makes so many
     this.#hosts.set(host, host);
     return host;
   }
@@ -379,12 +388,12 @@ class Pipeline {
   readonly #keys = new Map<string, number>();
   readonly #hashes = new Map<string, number>();
 
-  /** Where the value of `key` will be. */
+  /** Reads `key`; returns the place of its value. */
   get(key: string): number {
     return this.#read("GET", key, this.#keys);
   }
 
-  /** Where the claims of `name`, a bare JID or a domain, will be. */
+  /** Reads the claims of `name`, a bare JID or a domain; returns their place. */
   claims(name: string): number {
     return this.#read("HGETALL", claimsKey(name), this.#hashes);
   }
@@ -398,8 +407,8 @@ class Pipeline {
 }
 
 /**
- * Reads the keys of the question's JID, and behind them its claims: for a domain always, else when
- * `isShared`; or the claims alone.
+ * Reads the keys of the question's JID, then its claims: always for a domain, else only if
+ * `isShared`. Or reads the claims alone.
  */
 function readLocation(question: Question, isShared: boolean, into: Pipeline): void {
   const { jid, asksClaims } = question;

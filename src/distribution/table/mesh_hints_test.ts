@@ -12,8 +12,8 @@ const THERE = ["192.0.2.9#5555"];
 const DAY_MS = 86_400_000;
 
 /**
- * A table and what its links are told: hosts to learn, to call, and to forget.
- * @param earlier that of the process before, of which Redis knows
+ * Starts a table and records the hosts to learn, to dial and to forget.
+ * @param earlier table of the process before, which Redis knows
  */
 async function started(earlier?: TestTable) {
   const told: string[] = [];
@@ -38,13 +38,13 @@ function hints(...hosts: readonly string[]): Uint8Array {
   return meshFrame(hosts.map((host) => ({ host, endpoints: THERE })));
 }
 
-/** Hosts that the last MESH to `peer` named. */
+/** Returns the hosts in the last MESH frame to `peer`. */
 function lastNamed(peer: TestAuthor): readonly string[] {
   const frame = peer.frames.findLast((each) => each[4] === FRAME_TYPE.mesh)!;
   return decodeMesh(frame, 0, frame.length).map(({ host }) => host);
 }
 
-Deno.test("a MESH hint says where to call, and is not learned, stored or passed on", async () => {
+Deno.test("a MESH hint makes the table dial, and is not learned, stored or passed on", async () => {
   const { test, told } = await started();
   const other = new TestAuthor(test, 0xc3, DC3);
   await new TestAuthor(test).say(hints("bank.example.net"));
@@ -61,7 +61,7 @@ Deno.test("a MESH hint says where to call, and is not learned, stored or passed 
   await test.table.close();
 });
 
-Deno.test("a datacenter that others told of is learned, stored and passed on once it tells of itself", async () => {
+Deno.test("a datacenter known from hearsay is learned, stored and passed on once it sends its lease", async () => {
   const ways = {
     "in LEASE": (peer: TestAuthor) => peer.lease(),
     "in MESH": () => hints(DC3),
@@ -78,12 +78,12 @@ Deno.test("a datacenter that others told of is learned, stored and passed on onc
     await advance(test.clock, 20_000, 500);
     assert.notEqual(test.redis.dump()[PEERS_KEY], undefined);
     await teller.say(meshFrame([{ host: DC3, endpoints: ["192.0.2.66#5555"] }]));
-    assert.deepEqual(told.slice(2), [], "its own word counts more");
+    assert.deepEqual(told.slice(2), [], "its own endpoints count more");
     await test.table.close();
   }
 });
 
-Deno.test("a MESH hint keeps no component from its own datacenter, and takes no domain of ours", async () => {
+Deno.test("a MESH hint takes no component's domain from its datacenter, and no domain of ours", async () => {
   const { test, told } = await started();
   const room = "rooms.example.com";
   await new TestAuthor(test).say(hints(room, "example.com", DC1, "intern.example.net", "no host"));
@@ -92,11 +92,15 @@ Deno.test("a MESH hint keeps no component from its own datacenter, and takes no 
   await peer.say(peer.lease());
   await peer.say(peer.snapshot(1, claim(1, room, ""), claim(2, "intern.example.net", "")));
   assert.equal(await test.table.locate(domainJid(room)), DC3);
-  assert.equal(test.publicKeys()["intern.example.net"], undefined, "ours is nobody's component");
+  assert.equal(
+    test.publicKeys()["intern.example.net"],
+    undefined,
+    "our domain is no component of others",
+  );
   await test.table.close();
 });
 
-Deno.test("64 MESH hints of one datacenter count and no more, and leave room for others", async () => {
+Deno.test("64 MESH hints of one datacenter count at most, and leave room for others", async () => {
   const { test, told } = await started();
   const liar = new TestAuthor(test);
   for (let i = 0; i < 5; i++) {
@@ -112,7 +116,7 @@ Deno.test("64 MESH hints of one datacenter count and no more, and leave room for
   await test.table.close();
 });
 
-Deno.test("a MESH hint that nobody answers to is forgotten after a day, and may be told again", async () => {
+Deno.test("a MESH hint without an answer is forgotten after a day, and may come again", async () => {
   const { test, told } = await started();
   const teller = new TestAuthor(test);
   await teller.say(hints(DC3));
@@ -127,27 +131,27 @@ Deno.test("a MESH hint that nobody answers to is forgotten after a day, and may 
   await test.table.close();
 });
 
-Deno.test("MESH hints take no voice from a datacenter that nobody can dial, and end none", async () => {
+Deno.test("MESH hints do not silence a datacenter without endpoints", async () => {
   const { test, told } = await started();
   await new TestAuthor(test).say(hints(DC3));
   const silent = new TestAuthor(test, 0xc3, DC3);
   await silent.say(silent.lease({ endpoints: [], lifeMs: 2 * DAY_MS }));
   assert.ok(
     silent.frames.some((frame) => frame[4] === FRAME_TYPE.lease),
-    "it is told over its link",
+    "entries are sent over its link",
   );
   await advance(test.clock, DAY_MS + 60_000, 10_000);
   assert.deepEqual(told, [`call ${DC3}`]);
   await test.table.close();
 });
 
-Deno.test("a MESH hint counts for a datacenter whose nodes Redis knows and whose endpoints it does not", async () => {
+Deno.test("a MESH hint counts for a datacenter of which Redis has nodes but no endpoints", async () => {
   const { test: killed } = await started();
   const peer = new TestAuthor(killed, 0xc3, DC3);
   await peer.say(peer.lease());
   await peer.say(peer.snapshot(1, claim(1, "carol@example.com", "r")));
   const { test, told } = await started(killed);
-  await advance(test.clock, 2_500, 100); // until it has looked who lives
+  await advance(test.clock, 2_500, 100); // until it has checked who lives
   assert.equal(test.redis.dump()[PEERS_KEY], undefined, "it was killed before it had stored them");
   await new TestAuthor(test).say(hints(DC3));
   assert.deepEqual(told, [`call ${DC3}`]);
@@ -155,7 +159,7 @@ Deno.test("a MESH hint counts for a datacenter whose nodes Redis knows and whose
   await killed.table.close();
 });
 
-Deno.test("SessionTable.removeHost() takes out what is hearsay too", async () => {
+Deno.test("SessionTable.removeHost() removes a datacenter known from hearsay too", async () => {
   const { test, told } = await started();
   const teller = new TestAuthor(test);
   await teller.say(hints(DC3));

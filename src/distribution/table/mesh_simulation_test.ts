@@ -5,7 +5,7 @@ import type { MeshStep } from "./_mesh_simulation.ts";
 import { MeshSimulation } from "./_mesh_simulation.ts";
 import { HybridClock } from "./hybrid_clock.ts";
 
-/** Epochs that say nothing: what is left of the claims when nobody can tell which is newer. */
+/** Epochs without meaning: how claims behave when their order is not known. */
 class NoEpochs extends HybridClock {
   override next(): number {
     return 1;
@@ -31,7 +31,7 @@ function interleavings(actions: readonly MeshStep["action"][], maxPauseMs: numbe
   });
 }
 
-/** Runs of a property: `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
+/** Number of runs of a property; `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
 function runs(usual: number): number {
   return usual * Number(Deno.env.get("CAUSEWAY_SIMULATIONS") ?? 1);
 }

@@ -1,19 +1,23 @@
-/** Below this clocks count as agreeing: the network and ordinary care account for it. */
+/**
+ * Microseconds below which clocks count as agreeing: the network and ordinary care account for
+ * them.
+ */
 const AGREEING_US = 1_000_000;
 
 /**
- * Most that epochs are moved by, either way: a clock set to the wrong day or time zone is followed, and
- * no datacenter can move the time of another further than that.
+ * Largest correction of epochs, either way. A clock set to the wrong day or time zone is followed,
+ * and no datacenter can move another's time further than that.
  */
 export const MAX_CORRECTION_US = 86_400_000_000;
 
 /**
- * How far the clocks of other datacenters are from ours, told by their leases, and what most of the
- * mesh takes for the time: a node whose clock is wrong must not have its logins count as newer, or
- * older, than they are. Each datacenter has one vote, however many nodes it names. Only epochs follow.
+ * Offsets of other datacenters' clocks from ours, taken from their leases, and the correction
+ * towards most of the mesh. A node with a wrong clock must not have its logins count as newer, or
+ * older, than they are. Each datacenter has one vote, however many nodes it names. Only epochs are
+ * corrected.
  */
 export class MeshTime {
-  /** By local host and node name. */
+  /** Offsets by local host and node name. */
   readonly #offsetsUs = new Map<string, Map<string, number>>();
   #correctionUs = 0;
 
@@ -22,7 +26,9 @@ export class MeshTime {
     return this.#correctionUs;
   }
 
-  /** A node's wall clock is `offsetUs` ahead of ours; true when the correction changes by that. */
+  /**
+   * Notes that a node's wall clock is `offsetUs` ahead of ours; true when the correction changes.
+   */
   note({ host, node }: NodeName, offsetUs: number): boolean {
     let nodes = this.#offsetsUs.get(host);
     if (nodes === undefined) this.#offsetsUs.set(host, nodes = new Map());
@@ -30,7 +36,7 @@ export class MeshTime {
     return this.#settle();
   }
 
-  /** The node does not count any more. */
+  /** Forgets a node; true when the correction changes. */
   forget({ host, node }: NodeName): boolean {
     const nodes = this.#offsetsUs.get(host);
     if (!nodes?.delete(node)) return false;
@@ -38,12 +44,15 @@ export class MeshTime {
     return this.#settle();
   }
 
-  /** The lower median, ours included: also two datacenters come to the same answer on both sides. */
+  /**
+   * Takes the lower median, with our own clock: two datacenters too get the same result on both
+   * sides.
+   */
   #settle(): boolean {
     const votes = [0];
     for (const nodes of this.#offsetsUs.values()) votes.push(voteOf([...nodes.values()]));
     votes.sort((left, right) => left - right);
-    const median = votes[(votes.length - 1) >> 1]!; // there is one at least
+    const median = votes[(votes.length - 1) >> 1]!; // our own vote is always there
     const bounded = Math.max(-MAX_CORRECTION_US, Math.min(MAX_CORRECTION_US, median));
     const wanted = Math.abs(bounded) < AGREEING_US ? 0 : bounded;
     if (Math.abs(wanted - this.#correctionUs) < AGREEING_US) return false;
@@ -59,10 +68,12 @@ interface NodeName {
   readonly node: string;
 }
 
-/** The middle of what a datacenter's nodes tell; of two in the middle the one nearer to our clock. */
+/**
+ * Returns the median of a datacenter's nodes; of two in the middle, the one nearer to our clock.
+ */
 function voteOf(offsetsUs: number[]): number {
   offsetsUs.sort((left, right) => left - right);
-  const lower = offsetsUs[(offsetsUs.length - 1) >> 1]!; // it has told one at least
+  const lower = offsetsUs[(offsetsUs.length - 1) >> 1]!; // there is at least one
   const upper = offsetsUs[offsetsUs.length >> 1]!;
   return Math.abs(upper) < Math.abs(lower) ? upper : lower;
 }

@@ -10,7 +10,10 @@ function nodeOf(host: string, node = "node1"): { host: string; node: string } {
 const A = nodeOf("a");
 const B = nodeOf("b");
 
-/** What each node makes of it when the wall clocks of a mesh are `clocksUs` ahead of the truth. */
+/**
+ * Returns each node's corrected clock when the wall clocks of a mesh are `clocksUs` ahead of the
+ * truth.
+ */
 function corrected(clocksUs: readonly number[]): number[] {
   return clocksUs.map((own, at) => {
     const time = new MeshTime();
@@ -28,7 +31,7 @@ for (
     ["two of five", [0, FIVE_MINUTES_US, 0, -FIVE_MINUTES_US, 0], 0],
     ["one of two that is ahead", [0, FIVE_MINUTES_US], 0],
     [
-      "one of two that is behind, so that both tell the same time",
+      "one of two that is behind, so that both agree",
       [0, -FIVE_MINUTES_US],
       -FIVE_MINUTES_US,
     ],
@@ -44,7 +47,7 @@ Deno.test("MeshTime leaves clocks alone that differ by less than a second", () =
   assert.deepEqual(corrected(clocks), clocks);
 });
 
-Deno.test("MeshTime.note() says when the correction changes, and forget() takes a node out", () => {
+Deno.test("MeshTime.note() reports when the correction changes, and forget() takes a node out", () => {
   const time = new MeshTime();
   assert.equal(time.note(A, -FIVE_MINUTES_US), true);
   assert.equal(time.note(A, -FIVE_MINUTES_US + 5), false);
@@ -65,7 +68,7 @@ Deno.test("MeshTime counts one vote for a datacenter, however many nodes it name
   }
 });
 
-Deno.test("MeshTime takes the middle of a datacenter's nodes for its vote, of two the nearer to us", () => {
+Deno.test("MeshTime takes the middle of a datacenter's nodes for its vote, and of two the nearer to our clock", () => {
   const time = new MeshTime();
   time.note(nodeOf("dc2", "node1"), 0);
   time.note(nodeOf("dc2", "node2"), -FIVE_MINUTES_US);
@@ -75,7 +78,7 @@ Deno.test("MeshTime takes the middle of a datacenter's nodes for its vote, of tw
 });
 
 for (const offsetUs of [Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER]) {
-  Deno.test(`MeshTime moves by a day at most when most say that we are ${offsetUs} µs off`, () => {
+  Deno.test(`MeshTime moves by a day at most when most clocks differ by ${offsetUs} µs`, () => {
     const time = new MeshTime();
     time.note(A, offsetUs);
     time.note(B, offsetUs);

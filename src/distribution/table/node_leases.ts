@@ -3,7 +3,7 @@ import { isEpoch, tryParseArray } from "./claims.ts";
 import { leaseKey } from "./keys.ts";
 import type { RedisCommands, RedisReply } from "./redis_commands.ts";
 
-/** What a node's lease says: the process that holds the name, and when it started. */
+/** A node's lease: the process that holds the name, and its start time. */
 export interface Lease {
   readonly incarnation: number;
   /** Microseconds; the newer of two processes with one name wins. */
@@ -15,7 +15,7 @@ export function formatLease(lease: Lease): string {
   return JSON.stringify([lease.incarnation, lease.startedUs]);
 }
 
-/** Reads a lease; undefined for anything that `formatLease` does not write. */
+/** Reads a lease; undefined for any value that `formatLease` does not write. */
 export function tryParseLease(reply: RedisReply): Lease | undefined {
   if (typeof reply !== "string" || reply.length > 64) return undefined;
   const fields = tryParseArray(reply);
@@ -29,7 +29,7 @@ function isPositive(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
-/** A node, by the words that its lease key is made of. */
+/** A node, by the two names in its lease key. */
 export interface NodeRef {
   readonly host: string;
   readonly node: string;
@@ -43,10 +43,10 @@ interface Known {
 /** Leases kept in memory at once; a mesh has fewer nodes, garbage may name more. */
 const MAX_KNOWN = 10_000;
 
-/** For so long it is believed that a node has no lease: it may have started since. */
+/** Milliseconds for which a missing lease is remembered: the node may have started since. */
 const ABSENT_MS = 500;
 
-/** Which nodes are alive, read from their leases and remembered for a moment. */
+/** Nodes that live, read from their leases and remembered for a moment. */
 export class NodeLeases {
   readonly #redis: RedisCommands;
   readonly #clock: Clock;
@@ -54,7 +54,7 @@ export class NodeLeases {
   readonly #heard: (node: NodeRef, incarnation: number) => void;
   readonly #known = new Map<string, Known>();
 
-  /** @param heard told of each incarnation whenever it is found to hold a lease */
+  /** @param heard called with each incarnation whenever it is found to hold a lease */
   constructor(
     redis: RedisCommands,
     clock: Clock,
@@ -78,7 +78,7 @@ export class NodeLeases {
     return undefined;
   }
 
-  /** Takes over what has just been written, or read by another way. */
+  /** Notes a lease that was just written, or read by other means. */
   note(node: NodeRef, incarnation: number | undefined): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const readMs = this.#clock.monotonicMs();
@@ -87,8 +87,8 @@ export class NodeLeases {
   }
 
   /**
-   * Reads the leases of `nodes` that are not freshly known; with `isAfresh` those of all, for whoever is
-   * about to act on one's absence. Rejects as `RedisCommands.run`.
+   * Reads the leases of `nodes` that are not freshly known. With `isAfresh` it reads all, for a
+   * caller that acts on a missing lease. Rejects as `RedisCommands.run`.
    */
   async read(nodes: Iterable<NodeRef>, isAfresh = false): Promise<void> {
     const nowMs = this.#clock.monotonicMs();

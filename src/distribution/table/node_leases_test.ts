@@ -42,7 +42,7 @@ Deno.test("NodeLeases.read() knows 10000 nodes, and begins anew with one more", 
   }
 });
 
-Deno.test("NodeLeases.read() believes for half a second that a node has no lease, for its lifetime that it has", async () => {
+Deno.test("NodeLeases.read() remembers a missing lease for half a second, and a lease for its lifetime", async () => {
   const { clock, memory, leases } = scene();
   const node = nodeOf(1);
   const key = leaseKey(node.host, node.node);

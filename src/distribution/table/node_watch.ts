@@ -8,7 +8,7 @@ import { LEASES_PER_REFRESH, replicaSeconds } from "./options.ts";
 import type { RedisCommands } from "./redis_commands.ts";
 import type { ReplicaWriter } from "./replica_writer.ts";
 
-/** What it takes to see who lives. */
+/** The parts that `NodeWatch` works with. */
 export interface NodeWatchDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;
@@ -16,37 +16,39 @@ export interface NodeWatchDependencies {
   readonly lives: PacedLog;
   readonly options: ResolvedTable;
   readonly leases: NodeLeases;
-  /** Has what lies here of a node looked at, and taken away. */
+  /** Checks a node's entries here, and removes them. */
   readonly writer: Pick<ReplicaWriter, "lookAgain" | "forget">;
   isRedisUp(): boolean;
-  /** Redis has forgotten that we live: what else is gone, nobody knows. */
+  /** Called when Redis has lost our lease: it may have lost anything else, too. */
   redisLost(): void;
-  /** A node of another datacenter no longer lives. */
+  /** Called when a node of another datacenter no longer lives. */
   died(node: NodeRef): void;
-  /** Nothing is left here of a node. */
+  /** Called when no entry of a node is left here. */
   buried(node: NodeRef): void;
   failed(reason: string): void;
 }
 
-/** Milliseconds between looks at who lives. */
+/** Milliseconds between checks of who lives. */
 const WATCH_MS = 1_000;
-/** Share of a replica's life after which it is looked at, and after which a dead author's goes. */
+/**
+ * Share of a replica's life after which it is checked, and after which a dead author's is removed.
+ */
 const RENEWALS = 4;
 
 interface Known extends NodeRef {
-  /** Undefined: not looked at yet. */
+  /** Undefined until the first check. */
   isLive: boolean | undefined;
   lookedMs: number;
 }
 
 /**
- * Looks again and again which nodes hold a lease in this datacenter's Redis. When one comes or goes,
- * what lies here of its entries is looked at: with its lease they count or do not; a node that has
- * been dead for long leaves nothing behind.
+ * Checks again and again which nodes hold a lease in this datacenter's Redis. When a node comes or
+ * goes, its entries here are checked, as they count only with its lease. A node that has been dead
+ * for long loses all its entries.
  */
 export class NodeWatch {
   readonly #deps: NodeWatchDependencies;
-  /** By host and name, as `nodeId` writes them. */
+  /** Nodes by host and name, as `nodeId` writes them. */
   readonly #known = new Map<string, Known>();
   readonly #walks = new Map<string, NodeRef>();
   #isWalking = false;
@@ -59,7 +61,7 @@ export class NodeWatch {
     this.#deps = deps;
   }
 
-  /** Begins to look. */
+  /** Begins the checks. */
   start(): void {
     this.#lookLater();
   }
@@ -69,7 +71,7 @@ export class NodeWatch {
     this.#cancel();
   }
 
-  /** True when a node of `host` lives, as far as this node has looked. */
+  /** True when a node of `host` lives, as far as this node has checked. */
   isLiveHost(host: string): boolean {
     if (host === this.#deps.options.localHost) return true;
     for (const known of this.#known.values()) {
@@ -78,7 +80,7 @@ export class NodeWatch {
     return false;
   }
 
-  /** True when a node of `host` is known, be it alive or dead. */
+  /** True when a node of `host` is known, live or dead. */
   hasNodes(host: string): boolean {
     for (const known of this.#known.values()) if (known.host === host) return true;
     return false;
@@ -92,12 +94,15 @@ export class NodeWatch {
     return true;
   }
 
-  /** This node has written its lease: from now on Redis remembers us, or has lost its data. */
+  /**
+   * Notes that this node has written its lease: if Redis has none from now on, it has lost its
+   * data.
+   */
   leaseWritten(): void {
     this.#hasBeaten = true;
   }
 
-  /** A node is heard of; undefined where nobody has looked whether it lives. */
+  /** Notes a node; `isLive` is undefined before the first check. */
   note({ host, node }: NodeRef, isLive: boolean | undefined): void {
     const key = nodeId({ host, node });
     const nowMs = this.#deps.clock.monotonicMs();
@@ -111,7 +116,7 @@ export class NodeWatch {
     entry.isLive = isLive;
     entry.lookedMs = nowMs;
     if (host === this.#deps.options.localHost) {
-      // keys that named us on its behalf may belong to another datacenter now
+      // Keys that named our host on its behalf may belong to another datacenter now.
       if (!isLive) { for (const known of this.#known.values()) this.#walk(known); }
       return;
     }
@@ -121,28 +126,30 @@ export class NodeWatch {
       if (isLive) lives.info("replication.author-back", host, { host, node });
       else lives.warn("replication.author-lost", host, { host, node });
     }
-    // also at the first look: whoever had our name before may have left keys that name us
+    // Also at the first check: a former process of our name may have left keys that name our host.
     this.#walk(entry);
   }
 
-  /** The node has left in order, and what was here of it is gone. */
+  /** Forgets a node that has left in order and has no entries here. */
   forget(node: NodeRef): void {
     this.#known.delete(nodeId(node));
   }
 
-  /** Names of the nodes of `host` that are known, be they alive or dead. */
+  /** Names of the known nodes of `host`, live or dead. */
   namesOf(host: string): readonly string[] {
     return Array.from(this.#known.values())
       .filter((known) => known.host === host).map(({ node }) => node);
   }
 
-  /** True for a node that holds a lease, or at which nobody has looked yet. */
+  /** True for a node that holds a lease, or was not checked yet. */
   isLive(node: NodeRef): boolean {
     const known = this.#known.get(nodeId(node));
     return known !== undefined && known.isLive !== false;
   }
 
-  /** Takes away what lies here of the node of `host` that has been dead for longest; false when all live. */
+  /**
+   * Removes the entries of the node of `host` that has been dead for longest; false when all live.
+   */
   buryOldest(host: string): boolean {
     let oldest: Known | undefined;
     for (const known of this.#known.values()) {
@@ -155,14 +162,14 @@ export class NodeWatch {
     return true;
   }
 
-  /** Takes away what lies here of the nodes of `host` for which `isGone` says so. */
+  /** Removes the entries of the nodes of `host` for which `isGone` is true. */
   async buryAll(host: string, isGone: (node: string) => boolean): Promise<void> {
     for (const known of [...this.#known.values()]) {
       if (known.host === host && isGone(known.node)) await this.#bury(known);
     }
   }
 
-  /** Looks who lives, and whether Redis still knows us. */
+  /** Checks which nodes live, and whether Redis still has our lease. */
   async look(): Promise<void> {
     const { redis, options, leases, clock, isRedisUp } = this.#deps;
     if (this.#isLooking || this.#isClosed || !isRedisUp()) return;
@@ -182,7 +189,7 @@ export class NodeWatch {
       for (const node of Array.isArray(siblings) ? siblings as readonly string[] : []) {
         if (node !== options.nodeName) this.note({ host: options.localHost, node }, undefined);
       }
-      // Of one that has started since, it may have told another node of ours.
+      // A new node may have sent its entries to another of our nodes.
       for (const author of Array.isArray(authors) ? authors as readonly string[] : []) {
         const at = author.indexOf("#");
         const [host, node] = [author.slice(0, at), author.slice(at + 1)];
@@ -216,7 +223,10 @@ export class NodeWatch {
     });
   }
 
-  /** A node that has been dead for so long leaves nothing behind; should it come back, it tells all. */
+  /**
+   * Removes the entries of a node that was dead for long. If it comes back, it sends all of them
+   * again.
+   */
   async #bury(node: NodeRef): Promise<void> {
     const author = { host: node.host, node: node.node, process: 0 };
     if (!await this.#deps.writer.forget(author, this.isLastNode(author))) return;
@@ -225,7 +235,7 @@ export class NodeWatch {
     this.#deps.lives.info("replication.author-buried", node.host, { ...author });
   }
 
-  /** Has the keys behind a node's claims looked at: with its lease, they count or do not. */
+  /** Checks the keys of a node's claims: they count only with its lease. */
   #walk({ host, node }: NodeRef): void {
     if (host === this.#deps.options.localHost) return;
     this.#walks.set(nodeId({ host, node }), { host, node });
@@ -238,7 +248,7 @@ export class NodeWatch {
     for (const [key, node] of this.#walks) {
       this.#walks.delete(key);
       if (this.#isClosed) break;
-      // a walk that Redis broke off is taken up when it is back
+      // A walk that Redis interrupts is made again when Redis is back.
       if (!await this.#deps.writer.lookAgain(node)) {
         const entry = this.#known.get(key);
         if (entry !== undefined) entry.lookedMs = -Infinity;
@@ -248,7 +258,7 @@ export class NodeWatch {
   }
 }
 
-/** One text for a node of a datacenter. */
+/** Returns one text for a node of a datacenter. */
 export function nodeId({ host, node }: NodeRef): string {
   return `${host}#${node}`;
 }

@@ -12,7 +12,7 @@ const DC1 = "dc1.example.com";
 const A: NodeRef = { host: "dc2.example.com", node: "a" };
 const B: NodeRef = { host: "dc2.example.com", node: "b" };
 
-/** The watch of a node of dc1, whose own lease and `live` stand in its Redis. */
+/** Makes the watch of a node of dc1, in whose Redis its own lease and those of `live` are. */
 function watcher(...live: readonly NodeRef[]) {
   const clock = new ManualClock();
   const memory = new MemoryRedis(clock);
@@ -47,7 +47,7 @@ function watcher(...live: readonly NodeRef[]) {
   const revoke = ({ host, node }: NodeRef) => memory.run(["DEL", leaseKey(host, node)]);
   const look = async () => {
     const answered = watch.look();
-    clock.advance(100); // the way to Redis and back
+    clock.advance(100); // time to Redis and back
     await answered;
     return heard.splice(0);
   };
@@ -55,7 +55,7 @@ function watcher(...live: readonly NodeRef[]) {
   return { clock, memory, watch, grant, revoke, look, renewMs };
 }
 
-Deno.test("NodeWatch.look() has a node's entries looked at when its lease goes, and when it is back", async () => {
+Deno.test("NodeWatch.look() has a node's entries checked when its lease ends, and when it is back", async () => {
   const { watch, grant, revoke, look } = watcher(A);
   watch.note(A, true);
   assert.deepEqual(await look(), []);
@@ -68,7 +68,7 @@ Deno.test("NodeWatch.look() has a node's entries looked at when its lease goes, 
   assert.equal(watch.isLiveHost(A.host), true);
 });
 
-Deno.test("NodeWatch.look() buries a node that has been dead for long, and looks again at one that lives", async () => {
+Deno.test("NodeWatch.look() buries a node that has been dead for long, and checks one that lives again", async () => {
   const { clock, watch, look, renewMs } = watcher(B);
   watch.note(A, false);
   watch.note(B, true);
@@ -80,17 +80,17 @@ Deno.test("NodeWatch.look() buries a node that has been dead for long, and looks
   assert.equal(watch.hasNodes(B.host), true);
 });
 
-Deno.test("NodeWatch.look() looks at all entries when another node of its own datacenter has died", async () => {
+Deno.test("NodeWatch.look() checks all entries when another node of its own datacenter has died", async () => {
   const { memory, watch, revoke, look } = watcher(A, { host: DC1, node: "node2" });
   memory.run(["SADD", nodesKey(DC1), "node1", "node2"]);
   watch.note(A, true);
-  assert.deepEqual(await look(), [], "node2 is only known now");
-  assert.deepEqual(await look(), [], "and is seen to live");
+  assert.deepEqual(await look(), [], "node2 is new");
+  assert.deepEqual(await look(), [], "node2 lives");
   revoke({ host: DC1, node: "node2" });
   assert.deepEqual(await look(), [`look at ${nodeId(A)}`]);
 });
 
-Deno.test("NodeWatch.look() hears of a node that has told another one of its own datacenter", async () => {
+Deno.test("NodeWatch.look() finds an author that another node of its datacenter has written", async () => {
   const { memory, watch, look } = watcher(A);
   assert.equal(watch.isLiveHost(A.host), false);
   memory.run(["SADD", AUTHORS_KEY, nodeId(A), nodeId({ host: DC1, node: "node1" }), "garbage"]);
@@ -100,16 +100,16 @@ Deno.test("NodeWatch.look() hears of a node that has told another one of its own
   assert.deepEqual(await look(), [`look at ${nodeId(A)}`]);
 });
 
-Deno.test("NodeWatch.look() says that Redis has lost its data once its own lease, written before, is gone", async () => {
+Deno.test("NodeWatch.look() reports that Redis has lost its data once its own lease is gone", async () => {
   const { watch, revoke, look } = watcher();
   revoke({ host: DC1, node: "node1" });
-  assert.deepEqual(await look(), [], "it was never written");
+  assert.deepEqual(await look(), [], "the lease was never written");
   watch.leaseWritten();
   assert.deepEqual(await look(), ["redis lost"]);
   assert.deepEqual(await look(), [], "said once");
 });
 
-Deno.test("NodeWatch.isLastNode() counts nodes that nobody has looked at yet as alive", async () => {
+Deno.test("NodeWatch.isLastNode() counts nodes that were not checked yet as alive", async () => {
   const { watch, look } = watcher(A);
   watch.note(A, true);
   assert.equal(watch.isLastNode(A), true);

@@ -1,23 +1,23 @@
 import { CausewayError } from "../../base/mod.ts";
 
-/** Where Redis is and how entries live in it. Durations in milliseconds. */
+/** Options of the session table: Redis, entries and cache. Durations in milliseconds. */
 export interface TableOptions {
   /** The domain that all datacenters share. */
   readonly globalHost: string;
-  /** The domain that names this datacenter: what our entries say. */
+  /** The domain that names this datacenter, as our entries name it. */
   readonly localHost: string;
   /**
-   * Every domain that this datacenter serves itself: none of them names another datacenter, or is
-   * another's component. @default the two above, which are always among them
+   * Every domain that this datacenter serves itself: none may name another datacenter, or be a
+   * component of another. @default the two above, which are always included
    */
   readonly hosts?: readonly string[];
   /** Name of this node, unique in its datacenter. */
   readonly nodeName: string;
-  /** Drawn once by the process, `randomIncarnation()`. */
+  /** Drawn once by the process with `randomIncarnation()`. */
   readonly incarnation: number;
   /**
-   * Who carries entries between the datacenters' Redises: the nodes themselves over their links, or
-   * something outside of Causeway. @default "builtin"
+   * Carrier of entries between the datacenters' Redises: the nodes themselves over their links, or
+   * a program outside of Causeway. @default "builtin"
    */
   readonly replication?: "builtin" | "external";
   readonly redis?: RedisOptions;
@@ -25,13 +25,16 @@ export interface TableOptions {
   readonly datacenter?: DatacenterBounds;
 }
 
-/** What one other datacenter may announce, all its nodes together; what is past it is refused. */
+/**
+ * Bounds on the entries of one other datacenter, over all its nodes; entries past a bound are
+ * refused.
+ */
 export interface DatacenterBounds {
-  /** Nodes that live; at least 1. @default 256 */
+  /** Live nodes; at least 1. @default 256 */
   readonly maxNodes?: number;
   /** Endpoints of one node, the first that it names; 1 to 64. @default 16 */
   readonly maxEndpointsPerNode?: number;
-  /** Endpoints of all its nodes that are remembered; at least 1. @default 256 */
+  /** Remembered endpoints of all its nodes; at least 1. @default 256 */
   readonly maxEndpoints?: number;
   /** Sessions; one whose address is longer than 256 bytes counts as 16; at least 1. @default 1_000_000 */
   readonly maxClaims?: number;
@@ -39,11 +42,11 @@ export interface DatacenterBounds {
   readonly maxClaimsPerAccount?: number;
   /** Component domains; at least 1. @default 1_000 */
   readonly maxDomains?: number;
-  /** Milliseconds that a lease holds at most, whatever it says; at least 1_000. @default `redis.expireAfterMs` */
+  /** Longest life of a lease, whatever it says; at least 1_000. @default `redis.expireAfterMs` */
   readonly maxLeaseMs?: number;
 }
 
-/** `modules.mod_global_distrib.redis`. */
+/** Options under `modules.mod_global_distrib.redis`. */
 export interface RedisOptions {
   /** Name or address, or the path of a Unix socket when it begins with `/`. @default "127.0.0.1" */
   readonly server?: string;
@@ -67,17 +70,26 @@ export interface RedisOptions {
   readonly cluster?: readonly HostPort[];
   /** Connections; the commands on one key always take the same one; 1 to 64. @default 1 */
   readonly poolSize?: number;
-  /** Life of an entry that nobody renews; whole seconds, at least 1 000. @default 120_000 */
+  /** Life of an entry without renewal; whole seconds, at least 1 000. @default 120_000 */
   readonly expireAfterMs?: number;
-  /** Within this time each entry of ours is renewed once; below `expireAfterMs`. @default 60_000 */
+  /** Time in which each entry of ours is renewed once; below `expireAfterMs`. @default 60_000 */
   readonly refreshAfterMs?: number;
-  /** Silence of Redis, with commands under way, after which the connection is given up; 100 to 60_000. @default 5_000 */
+  /**
+   * Silence of Redis with pending commands after which the connection is ended; 100 to 60_000.
+   * @default 5_000
+   */
   readonly commandTimeoutMs?: number;
-  /** Longest wait between attempts to connect; 50 to 60_000. No key: our own pace. @default 2_000 */
+  /**
+   * Longest wait between attempts to connect; 50 to 60_000. No key, as it paces only us. @default
+   * 2_000
+   */
   readonly reconnectMaxMs?: number;
-  /** When a login or logout is read back and repaired. @default [1_000, 5_000] */
+  /** Delays after which a login or logout is read back and repaired. @default [1_000, 5_000] */
   readonly readBackMs?: readonly number[];
-  /** Time for `close` to withdraw what is ours; the rest expires. No key: a share of a stop's. @default 5_000 */
+  /**
+   * Time for `close` to withdraw our entries; the rest expires. No key: a share of a stop's.
+   * @default 5_000
+   */
   readonly withdrawMs?: number;
 }
 
@@ -101,17 +113,20 @@ export interface RedisTlsOptions {
 
 /** `modules.mod_global_distrib.cache`. */
 export interface CacheOptions {
-  /** Whether it is remembered that nobody knows an address. @default true */
+  /** True to remember misses. @default true */
   readonly cacheMissed?: boolean;
-  /** How long a domain's host is taken as true; at least 0. @default 600_000 */
+  /** Lifetime of a domain's host in the cache; at least 0. @default 600_000 */
   readonly domainLifetimeMs?: number;
-  /** How long a JID's host, and any miss, is taken as true; at least 0. @default 5_000 */
+  /** Lifetime of a JID's host, and of any miss, in the cache; at least 0. @default 5_000 */
   readonly jidLifetimeMs?: number;
-  /** JIDs kept; the least recently used go first; at least 1. As many domains besides. @default 10_000 */
+  /**
+   * JIDs kept; the least recently used go first; at least 1. As many domains besides. @default
+   * 10_000
+   */
   readonly maxJids?: number;
 }
 
-/** Options with their defaults in. */
+/** Options with all defaults filled in. */
 export interface ResolvedTable extends Required<TableOptions> {
   readonly redis: Required<RedisOptions>;
   readonly cache: Required<CacheOptions>;
@@ -197,13 +212,15 @@ export function resolveTable(options: TableOptions): ResolvedTable {
   });
 }
 
-/** Least life of what other datacenters own: they renew one lease, and not every entry. */
+/**
+ * Least life of other datacenters' entries, in seconds: they renew one lease, and not every entry.
+ */
 const REPLICA_SECONDS = 86_400;
 
-/** Leases are renewed this often within the time in which all is: eight in an entry's life, by default. */
+/** Renewals of a lease within `refreshAfterMs`: eight in an entry's life, by default. */
 export const LEASES_PER_REFRESH = 4;
 
-/** Seconds that an entry of another datacenter lives without being looked at. */
+/** Returns the seconds that an entry of another datacenter lives without a check. */
 export function replicaSeconds({ redis }: ResolvedTable): string {
   return String(Math.max(REPLICA_SECONDS, 2 * Math.ceil(redis.expireAfterMs / 1000)));
 }

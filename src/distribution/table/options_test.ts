@@ -70,7 +70,7 @@ for (const [within, beyond] of CACHE_LIMITS) {
   });
 }
 
-Deno.test("resolveTable() refuses to refresh as seldom as entries expire", () => {
+Deno.test("resolveTable() refuses a refresh interval as long as entries live", () => {
   const redis = { refreshAfterMs: 60_000, expireAfterMs: 60_000 };
   assert.throws(() => resolveTable({ ...NAMES, redis }), {
     code: "table/refresh-not-below-expire",

@@ -1,35 +1,35 @@
-/** Names that are remembered one by one before every answer under way counts as overtaken. */
+/** Names remembered one by one; with one more, every pending answer counts as overtaken. */
 const MAX_NAMES = 10_000;
 
 /**
- * Tells which answers of Redis must not be kept: those to a question that was asked before the account
- * or domain was known to change. They may say what was before, and nobody would drop them again.
+ * Answers of Redis that must not be cached: those to a question asked before the account or domain
+ * is known to have changed. They may be out of date, and would not be dropped again.
  *
- * Holds nothing while no question is under way.
+ * Holds nothing while no question is pending.
  */
 export class OvertakenAnswers {
   #asked = 0;
-  /** Numbers of the questions under way, oldest first. */
+  /** Numbers of the pending questions, oldest first. */
   readonly #underWay = new Set<number>();
   /** The last question asked before each name changed, lowest first. */
   readonly #changed = new Map<string, number>();
   #allChanged = 0;
 
-  /** A question is asked; its number. */
+  /** Notes a new question; returns its number. */
   begin(): number {
     this.#underWay.add(++this.#asked);
     return this.#asked;
   }
 
-  /** What `name`, a bare JID or a domain, was before is not what it is now. */
+  /** Notes that `name`, a bare JID or a domain, has changed. */
   changed(name: string): void {
     if (this.#underWay.size === 0) return;
     if (this.#changed.size >= MAX_NAMES) return this.allChanged();
-    this.#changed.delete(name); // to the end: it has the highest number now
+    this.#changed.delete(name); // moves it to the end, as it has the highest number now
     this.#changed.set(name, this.#asked);
   }
 
-  /** Anything may have changed. */
+  /** Notes that any name may have changed. */
   allChanged(): void {
     this.#changed.clear();
     this.#allChanged = this.#asked;
@@ -40,7 +40,7 @@ export class OvertakenAnswers {
     return question <= this.#allChanged || question <= (this.#changed.get(name) ?? 0);
   }
 
-  /** Nothing that answers the question is still to come. */
+  /** Notes that no further reply to the question will come. */
   end(question: number): void {
     this.#underWay.delete(question);
     const [oldest = Infinity] = this.#underWay;

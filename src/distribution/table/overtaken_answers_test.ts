@@ -4,7 +4,7 @@ import { OvertakenAnswers } from "./overtaken_answers.ts";
 const BOB = "bob@example.com";
 const CAROL = "carol@example.com";
 
-Deno.test("OvertakenAnswers.isOvertaken() is true of questions asked before the name changed", () => {
+Deno.test("OvertakenAnswers.isOvertaken() is true for questions asked before the name changed", () => {
   const answers = new OvertakenAnswers();
   const before = answers.begin();
   answers.changed(BOB);
@@ -15,7 +15,7 @@ Deno.test("OvertakenAnswers.isOvertaken() is true of questions asked before the 
   );
 });
 
-Deno.test("OvertakenAnswers.allChanged() overtakes all that is under way, and nothing later", () => {
+Deno.test("OvertakenAnswers.allChanged() overtakes all pending questions, and no later ones", () => {
   const answers = new OvertakenAnswers();
   const before = answers.begin();
   answers.allChanged();
@@ -23,7 +23,7 @@ Deno.test("OvertakenAnswers.allChanged() overtakes all that is under way, and no
   assert.ok(!answers.isOvertaken(BOB, answers.begin()));
 });
 
-Deno.test("OvertakenAnswers remembers a change while a question from before it is under way", () => {
+Deno.test("OvertakenAnswers remembers a change while a question from before it is pending", () => {
   const answers = new OvertakenAnswers();
   const [first, second] = [answers.begin(), answers.begin()];
   answers.changed(BOB);
@@ -34,11 +34,11 @@ Deno.test("OvertakenAnswers remembers a change while a question from before it i
   answers.end(first);
   assert.ok(answers.isOvertaken(CAROL, third));
   answers.end(third);
-  answers.changed(BOB); // nothing is under way: nobody can be wrong
+  answers.changed(BOB); // no question is pending
   assert.ok(!answers.isOvertaken(BOB, answers.begin()));
 });
 
-Deno.test("OvertakenAnswers remembers 10 000 names, and takes all for changed at one more", () => {
+Deno.test("OvertakenAnswers remembers 10 000 names, and takes all as changed with one more", () => {
   for (const [count, isOvertaken] of [[10_000, false], [10_001, true]] as const) {
     const answers = new OvertakenAnswers();
     const question = answers.begin();

@@ -6,7 +6,9 @@ import { claimId } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import type { RefreshWheel } from "./refresh_wheel.ts";
 
-/** The sessions and component domains of this node, by account, each with its place on the wheel. */
+/**
+ * The sessions and component domains of this node, by account, each with its place on the wheel.
+ */
 export class OwnAccounts {
   readonly #clock: Clock;
   readonly #epochs: HybridClock;
@@ -23,7 +25,7 @@ export class OwnAccounts {
     options: {
       readonly clock: Clock;
       readonly incarnation: number;
-      /** A session has closed whose epoch was settled: others may know of it. */
+      /** Called when a session has closed whose epoch was drawn: other nodes may know of it. */
       readonly closed?: (name: string, session: OwnSession) => void;
     },
   ) {
@@ -34,12 +36,12 @@ export class OwnAccounts {
     this.#closed = options.closed ?? (() => {});
   }
 
-  /** Sessions and component domains. */
+  /** Number of sessions and component domains. */
   get entries(): number {
     return this.#entries;
   }
 
-  /** Accounts that have sessions, or whose logouts are still being seen to. */
+  /** Accounts that have sessions, or whose logouts are not done yet. */
   all(): Iterable<Account> {
     return this.#accounts.values();
   }
@@ -83,7 +85,7 @@ export class OwnAccounts {
     return account;
   }
 
-  /** The account, made for as long as it is seen to when nothing of it is ours. */
+  /** Returns the account. One without a session of ours exists until its pass is over. */
   borrow(name: string): Account {
     let account = this.#accounts.get(name);
     if (account === undefined) {
@@ -103,8 +105,9 @@ export class OwnAccounts {
   }
 
   /**
-   * Notes the priority of the newest session with that resource, undefined while it is not available.
-   * @returns its account, when that is news
+   * Notes the priority of the newest session with that resource, undefined while it is not
+   * available.
+   * @returns its account if the priority has changed
    */
   prioritise(
     name: string,
@@ -124,7 +127,7 @@ export class OwnAccounts {
     }
   }
 
-  /** Forgets an account of which nothing is left. */
+  /** Forgets an account that is empty. */
   drop(account: Account): void {
     this.#wheel.remove(account);
     this.#accounts.delete(account.name);

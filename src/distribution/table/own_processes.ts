@@ -1,7 +1,7 @@
-/** Processes remembered; those heard of first are forgotten first. */
+/** Processes remembered; the one heard of first is forgotten first. */
 const MAX_PROCESSES = 1024;
 
-/** Incarnations of this datacenter's nodes, of those that have ended as well, as far as heard of. */
+/** Incarnations of this datacenter's nodes that were heard of, including ended ones. */
 export class OwnProcesses {
   readonly #heard = new Set<number>();
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { OwnProcesses } from "./own_processes.ts";
 
-Deno.test("OwnProcesses remembers 1024, and forgets the one heard of first for one more", () => {
+Deno.test("OwnProcesses remembers 1024, and forgets the first one with one more", () => {
   const own = new OwnProcesses();
   for (let process = 1; process <= 1024; process++) own.note(process);
   own.note(1);

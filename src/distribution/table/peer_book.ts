@@ -4,70 +4,76 @@ import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
 import { PEERS_KEY } from "./keys.ts";
 import type { RedisCommand, RedisCommands } from "./redis_commands.ts";
 
-/** Life of what nobody renews: a datacenter may be cut off for weeks. */
+/** Life of a peer without renewal: a datacenter may be cut off for weeks. */
 const PEER_SECONDS = String(30 * 86_400);
-/** Stands in for a node's name where Redis told. */
+/** Stands in for a node's name where the endpoints come from Redis. */
 const STORED = "";
-/** Datacenters remembered at once: more than a mesh has (a MESH frame names 64), garbage may name more. */
+/**
+ * Datacenters remembered at once: more than a mesh has (a MESH frame names 64); garbage may name
+ * more.
+ */
 const MAX_PEERS = 256;
 /**
- * Datacenters of which one other may tell while this process lives, as many as a MESH frame names: each
- * is called, logged and measured under its name.
+ * Datacenters that one other datacenter may name while this process lives, as many as in a MESH
+ * frame. Each is dialled, logged and measured under its name.
  */
 const MAX_HEARSAY = 64;
-/** Endpoints of a datacenter that others may tell of: as many as a MESH frame of ours has. */
+/** Endpoints that hearsay may name for one datacenter: as many as a MESH frame of ours has. */
 const MAX_HEARSAY_ENDPOINTS = 8;
-/** Life of hearsay: who has not answered in this time is called again when it is told of anew. */
+/**
+ * Life of hearsay. A datacenter that has not answered by then is dialled again at the next hearsay.
+ */
 const HEARSAY_MS = 86_400_000;
 
-/** What somebody else has told. */
+/** Endpoints of a datacenter according to another one. */
 interface Hearsay {
-  /** Empty when it is too old. */
+  /** Empty when it has expired. */
   readonly endpoints: readonly EndpointAddress[];
   /** Monotonic milliseconds. */
   readonly heardMs: number;
 }
 
 /**
- * Where each other datacenter was last known to accept links, so that it is called again after a
- * split of any length: until it says that it leaves, or somebody takes it out of `causeway:peers`.
- * What others tell of a datacenter is kept apart, in memory and for a day: it only says where to call.
+ * Last known endpoints of each other datacenter, by which it is dialled again after a split of any
+ * length, until it says that it leaves or is taken out of `causeway:peers`. Hearsay, which one
+ * datacenter says of another, is kept apart, in memory and for a day: it only names addresses to
+ * dial.
  */
 export class PeerBook {
-  /** By host, and by the node that told; under `STORED` what Redis told. */
+  /** Endpoints by host, and by the node that sent them; under `STORED` those from Redis. */
   readonly #peers = new Map<string, Map<string, readonly EndpointAddress[]>>();
-  /** By the datacenter that told, and by host: nobody can crowd out what others tell. */
+  /** Hearsay by the datacenter that sent it, and by host, so that none can crowd out another's. */
   readonly #hearsay = new Map<string, Map<string, Hearsay>>();
   readonly #stored = new Map<string, string>();
   #isForgotten: string[] = [];
-  /** Datacenters that an operator has removed: others may not have heard, and go on telling of them. */
+  /** Datacenters that an operator has removed: others may not have heard, and still name them. */
   readonly #dismissed = new Set<string>();
 
   readonly #maxEndpoints: number;
 
-  /** @param maxEndpoints of one datacenter, all its nodes together */
+  /** @param maxEndpoints of one datacenter, over all its nodes */
   constructor(maxEndpoints: number) {
     this.#maxEndpoints = maxEndpoints;
   }
 
-  /** Those that have told of themselves. */
+  /** Datacenters that have sent their own endpoints. */
   hosts(): readonly string[] {
     return [...this.#peers.keys()];
   }
 
-  /** True for a datacenter that has told of itself. */
+  /** True for a datacenter that has sent its own endpoints. */
   has(host: string): boolean {
     return this.#peers.has(host);
   }
 
-  /** True for one of which others told, and it not. */
+  /** True for a datacenter that is known from hearsay only. */
   isHearsay(host: string): boolean {
     return !this.has(host) && this.endpoints(host).length > 0;
   }
 
   /**
-   * Those of all its nodes, or while none has told those that others tell, each once, in an order that
-   * does not depend on who told when.
+   * Endpoints of all its nodes, or from hearsay until one has sent its own. Each comes once, in an
+   * order that does not depend on who sent which when.
    */
   endpoints(host: string): readonly EndpointAddress[] {
     const byText = new Map<string, EndpointAddress>();
@@ -77,27 +83,27 @@ export class PeerBook {
     return [...byText].sort(([one], [other]) => one < other ? -1 : 1).map(([, each]) => each);
   }
 
-  /** Every datacenter that has told of itself, with its endpoints as text. */
+  /** Yields every datacenter that has sent its own endpoints, with these as text. */
   *entries(): Iterable<{ readonly host: string; readonly endpoints: readonly string[] }> {
     for (const host of this.#peers.keys()) {
       yield { host, endpoints: this.endpoints(host).map(formatEndpoint) };
     }
   }
 
-  /** Takes over where a node of `host` says that it is; true when that is news. */
+  /** Notes the endpoints that a node of `host` has sent; true when they are news. */
   note(host: string, node: string, endpoints: readonly EndpointAddress[]): boolean {
     this.#dismissed.delete(host);
     this.#unhear(host);
     let nodes = this.#peers.get(host);
     const known = nodes?.get(node);
-    // most leases say what the one before has said
+    // Most leases repeat the endpoints of the one before.
     if (known !== undefined && isSame(known, endpoints) && !nodes?.has(STORED)) return false;
     const before = nodes && format(this.endpoints(host));
     if (nodes === undefined) {
       if (this.#peers.size >= MAX_PEERS) return false;
       this.#peers.set(host, nodes = new Map());
     }
-    nodes.delete(STORED); // each node tells for itself
+    nodes.delete(STORED); // each node sends its own
     nodes.delete(node);
     let room = this.#maxEndpoints;
     for (const told of nodes.values()) room -= told.length;
@@ -105,7 +111,7 @@ export class PeerBook {
     return format(this.endpoints(host)) !== before;
   }
 
-  /** Takes over what the datacenter `teller` first says of `host`, another one; true when that is news. */
+  /** Notes what the datacenter `teller` first says of `host`, another one; true when it is news. */
   noteHearsay(
     host: string,
     endpoints: readonly EndpointAddress[],
@@ -123,20 +129,20 @@ export class PeerBook {
     return true;
   }
 
-  /** Forgets hearsay that is a day old. @returns hosts of which nothing is known any more */
+  /** Forgets hearsay that is a day old. @returns hosts that are no longer known */
   forgetHearsay(nowMs: number): readonly string[] {
     const gone = new Set<string>();
     for (const told of this.#hearsay.values()) {
       for (const [host, { endpoints, heardMs }] of told) {
         if (endpoints.length === 0 || nowMs - heardMs < HEARSAY_MS) continue;
-        told.set(host, { endpoints: [], heardMs }); // it keeps its place: no other name takes that
+        told.set(host, { endpoints: [], heardMs }); // it keeps its place, so that no other name takes it
         gone.add(host);
       }
     }
     return [...gone].filter((host) => !this.isHearsay(host));
   }
 
-  /** A node of `host` has left, and others of it are there. */
+  /** Notes that a node of `host` has left while others of it live. */
   noteLeft(host: string, node: string): void {
     const nodes = this.#peers.get(host);
     if (nodes !== undefined && nodes.size > 1) nodes.delete(node);
@@ -148,19 +154,19 @@ export class PeerBook {
     this.#stored.delete(host);
   }
 
-  /** An operator has removed it: it comes back when it tells of itself, and not before. */
+  /** Forgets a datacenter that an operator has removed, until it sends its own endpoints again. */
   dismiss(host: string): void {
     this.forget(host);
     if (this.#dismissed.size >= MAX_PEERS) this.#dismissed.clear();
     this.#dismissed.add(host);
   }
 
-  /** Redis has lost its data: what is missing there was not taken out by anybody. */
+  /** Notes that Redis has lost its data: hosts missing there were not removed by an operator. */
   redisLost(): void {
     this.#stored.clear();
   }
 
-  /** Makes Redis and memory say the same. Rejects as `RedisCommands.run`. */
+  /** Makes Redis and memory agree. Rejects as `RedisCommands.run`. */
   async sync(redis: RedisCommands): Promise<void> {
     const [reply] = await redis.run([["HGETALL", PEERS_KEY]]);
     const found = new Map<string, string>();
@@ -175,7 +181,7 @@ export class PeerBook {
     this.#isForgotten = [];
     for (const [host, value] of found) {
       if (!isHost(host) || gone.includes(host) || this.#peers.has(host)) continue;
-      this.#unhear(host); // another node of ours has heard it from itself
+      this.#unhear(host); // it has sent its endpoints to another node of ours
       this.#peers.set(host, new Map([[STORED, parse(value).slice(0, this.#maxEndpoints)]]));
     }
     const writes: RedisCommand[] = [];

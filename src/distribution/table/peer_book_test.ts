@@ -7,7 +7,7 @@ import { PeerBook } from "./peer_book.ts";
 const DC2 = "dc2.example.com";
 const NODE = "node1@dc2.example.com";
 const HERE = [{ host: "192.0.2.1", port: 5555 }];
-/** Another datacenter tells. */
+/** Hearsay from another datacenter. */
 const HEARD = { teller: "dc3.example.com", nowMs: 0 };
 
 function redis(): MemoryRedisCommands {
@@ -15,7 +15,7 @@ function redis(): MemoryRedisCommands {
   return new MemoryRedisCommands(new MemoryRedis(clock), clock);
 }
 
-Deno.test("PeerBook.note() says whether it is news", () => {
+Deno.test("PeerBook.note() returns whether it is news", () => {
   const book = new PeerBook(512);
   assert.equal(book.note(DC2, NODE, HERE), true);
   assert.equal(book.note(DC2, NODE, [...HERE]), false);
@@ -23,7 +23,7 @@ Deno.test("PeerBook.note() says whether it is news", () => {
   assert.deepEqual(book.hosts(), [DC2]);
 });
 
-Deno.test("PeerBook.sync() keeps peers in Redis for whoever starts next", async () => {
+Deno.test("PeerBook.sync() keeps peers in Redis for the next process", async () => {
   const commands = redis();
   const book = new PeerBook(512);
   book.note(DC2, NODE, HERE);
@@ -33,7 +33,7 @@ Deno.test("PeerBook.sync() keeps peers in Redis for whoever starts next", async 
   assert.deepEqual(next.endpoints(DC2), HERE);
 });
 
-Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not what Redis lost", async () => {
+Deno.test("PeerBook.sync() forgets peers that an operator took out of Redis, not those that Redis lost", async () => {
   const commands = redis();
   const book = new PeerBook(512);
   book.note(DC2, NODE, HERE);
@@ -47,7 +47,7 @@ Deno.test("PeerBook.sync() forgets what an operator took out of Redis, and not w
   assert.deepEqual(book.hosts(), []);
 });
 
-Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
+Deno.test("PeerBook.forget() removes a peer from Redis too", async () => {
   const commands = redis();
   const book = new PeerBook(512);
   book.note(DC2, NODE, HERE);
@@ -58,7 +58,7 @@ Deno.test("PeerBook.forget() takes a peer out of Redis too", async () => {
   assert.deepEqual(await commands.run([["HGETALL", PEERS_KEY]]), [[]]);
 });
 
-Deno.test("PeerBook.dismiss() lets a peer come back by its own word alone", async () => {
+Deno.test("PeerBook.dismiss() lets a peer come back only by its own lease", async () => {
   for (const isThroughRedis of [false, true]) {
     const commands = redis();
     const book = new PeerBook(512);
@@ -68,14 +68,14 @@ Deno.test("PeerBook.dismiss() lets a peer come back by its own word alone", asyn
     else book.dismiss(DC2);
     await book.sync(commands);
     assert.deepEqual(await commands.run([["HGETALL", PEERS_KEY]]), [[]]);
-    assert.equal(book.noteHearsay(DC2, HERE, HEARD), false, "others have not heard yet");
+    assert.equal(book.noteHearsay(DC2, HERE, HEARD), false, "hearsay of it does not count");
     assert.deepEqual(book.hosts(), []);
     assert.equal(book.note(DC2, NODE, HERE), true);
     assert.deepEqual(book.endpoints(DC2), HERE);
   }
 });
 
-Deno.test("PeerBook.sync() reads over what is no peer", async () => {
+Deno.test("PeerBook.sync() ignores entries that are no peers", async () => {
   const commands = redis();
   await commands.run([
     ["HSET", PEERS_KEY, "two words", "[]"],
@@ -88,7 +88,7 @@ Deno.test("PeerBook.sync() reads over what is no peer", async () => {
   assert.deepEqual([...book.hosts()].sort(), [DC2, "x.y"]);
 });
 
-Deno.test("PeerBook keeps what each node of a datacenter tells, and finds no news in its repetition", () => {
+Deno.test("PeerBook keeps each node's endpoints, and finds no news in their repetition", () => {
   const book = new PeerBook(512);
   const there = [{ host: "192.0.2.2", port: 5555 }];
   book.noteHearsay(DC2, [{ host: "192.0.2.9", port: 5555 }], HEARD);
@@ -102,12 +102,12 @@ Deno.test("PeerBook keeps what each node of a datacenter tells, and finds no new
   book.noteLeft(DC2, NODE);
   assert.deepEqual(book.endpoints(DC2), there);
   book.noteLeft(DC2, "node2@dc2.example.com");
-  assert.deepEqual(book.endpoints(DC2), there, "the last ones known are kept");
+  assert.deepEqual(book.endpoints(DC2), there, "the last known ones are kept");
 });
 
 Deno.test("PeerBook.note() takes 256 peers and no more", () => {
   const book = new PeerBook(512);
   for (let i = 0; i < 256; i++) assert.equal(book.note(`dc${i}.example.com`, NODE, HERE), true);
   assert.equal(book.note("dc256.example.com", NODE, HERE), false);
-  assert.equal(book.note("dc255.example.com", NODE, []), true, "known ones change");
+  assert.equal(book.note("dc255.example.com", NODE, []), true, "known peers can change");
 });

@@ -21,9 +21,9 @@ interface Entry {
 const NOWHERE: readonly Placement[] = [];
 
 /**
- * Where in this datacenter the sessions of an account and the connections of a domain are, this node
- * apart: read from their claims together with their location, and kept as long. Nothing is read, kept
- * or asked while this is the datacenter's only node.
+ * Places of an account's sessions and a domain's connections on the other nodes of this datacenter.
+ * They are read from claims together with the location, and kept as long. While this is the
+ * datacenter's only node nothing is read or kept.
  */
 export class Placements {
   readonly #entries: LRUCache<string, Entry>;
@@ -38,13 +38,16 @@ export class Placements {
     this.#entries = new LRUCache({ max: options.maxJids });
   }
 
-  /** What was last read, however old: the location beside it says whether it may still be used. */
+  /**
+   * Returns the last read placements, however old: the location beside them tells whether they
+   * still count.
+   */
   of(jid: Jid): readonly Placement[] {
     if (!this.isShared) return NOWHERE;
     return this.#entries.get(keyOf(jid))?.placements ?? NOWHERE;
   }
 
-  /** True when the account or domain has to be looked up before `of` can answer for it. */
+  /** True when the account or domain needs a lookup before `of` can answer for it. */
   isStale(jid: Jid): boolean {
     if (!this.isShared) return false;
     const entry = this.#entries.get(keyOf(jid));
@@ -52,8 +55,9 @@ export class Placements {
   }
 
   /**
-   * Keeps the placements that `claims`, live ones of this datacenter's other nodes, tell of.
-   * @param options.isOld they serve those who have asked, and nobody after them. Default: false
+   * Keeps the placements in `claims`, which are live ones of this datacenter's other nodes.
+   * @param options.isOld true if they serve only pending lookups, and none after them. Default:
+   * false
    */
   put(jid: Jid, claims: readonly Claim[], options: { readonly isOld?: boolean } = {}): void {
     if (!this.isShared) return;

@@ -10,14 +10,14 @@ function claim(node: string, resourcepart: string, priority?: number): Claim {
   return { id: "a-1", epoch: 1, host: "dc1.example.com", node, resourcepart, renewal: 1, priority };
 }
 
-Deno.test("Placements keeps nothing while this is the datacenter's only node", () => {
+Deno.test("Placements keeps no entry while this is the datacenter's only node", () => {
   const placements = new Placements(new ManualClock(), OPTIONS);
   placements.put(bareJid("bob"), [claim("n2", "a")]);
   assert.deepEqual(placements.of(bareJid("bob")), []);
   assert.equal(placements.isStale(bareJid("bob")), false);
 });
 
-Deno.test("Placements keeps an account's for all its JIDs, and a domain's, for their lifetimes", () => {
+Deno.test("Placements keeps entries of accounts, for all their JIDs, and of domains for their lifetimes", () => {
   const clock = new ManualClock();
   const placements = new Placements(clock, OPTIONS);
   placements.isShared = true;
@@ -32,13 +32,13 @@ Deno.test("Placements keeps an account's for all its JIDs, and a domain's, for t
   assert.equal(placements.isStale(fullJid("bob", "desk")), false);
   clock.advance(5_000);
   assert.equal(placements.isStale(bob), true);
-  assert.equal(placements.of(bob).length, 2, "what is old is still there when Redis is not");
+  assert.equal(placements.of(bob).length, 2, "old entries are still there when Redis is not");
   assert.equal(placements.isStale(echo), false);
   clock.advance(595_000);
   assert.equal(placements.isStale(echo), true);
 });
 
-Deno.test("Placements.put() of what is old serves those who have asked, and nobody after them", () => {
+Deno.test("Placements.put() with isOld serves pending lookups, and none after them", () => {
   const placements = new Placements(new ManualClock(), OPTIONS);
   placements.isShared = true;
   for (const isOld of [true, false]) {

@@ -18,26 +18,28 @@ import type { ResolvedTable } from "./options.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** Least life of a datacenter's id that nobody renews: it outlasts a night of repairs. */
+/** Least life of a datacenter's id without renewal: it outlasts a night of repairs. */
 const DATACENTER_ID_SECONDS = 7 * 86_400;
 
 /**
- * What this node says of itself: its lease, its endpoints and domains, its name and host, and the
- * id of its datacenter. Written again at every heartbeat, with what a former process of the same
- * name left behind removed.
+ * Entries that this node publishes about itself: its lease, endpoints, domains, name and host, and
+ * the id of its datacenter. They are written again at every heartbeat, which also removes entries
+ * of a former process with the same name.
  */
 export class Publication {
-  /** What we write where no id is, and the id as Redis had it last. */
+  /** The id that we write if there is none, and the id as last read from Redis. */
   #datacenterId = randomHex(16);
-  /** True once a newer process has taken our name: nothing is written any more. */
+  /** True once a newer process has taken our name: then we write no more. */
   isSuperseded = false;
   /** Epoch at which this process took its name; 0 before Redis was reached. */
   startedUs = 0;
-  /** Incarnation of the process that had our name when we took it, where Redis still knew. */
+  /** Incarnation of the process that had our name before us, if Redis still had its lease. */
   predecessor: number | undefined;
-  /** True when the last beat found that Redis had forgotten us. */
+  /** True when the last beat found that Redis had lost our lease. */
   hasBeenForgotten = false;
-  /** True when the last beat found another id for our datacenter than the one we had told. */
+  /**
+   * True when the last beat found another id of our datacenter than the one that we had published.
+   */
   hasNewId = false;
   readonly #redis: RedisCommands;
   readonly #options: ResolvedTable;
@@ -56,7 +58,7 @@ export class Publication {
     this.#endpoints = endpoints.map(formatEndpoint);
   }
 
-  /** Where the datacenter's other nodes link to this one. */
+  /** Sets the address where the datacenter's other nodes link to this one. */
   setClusterAddress(address: EndpointAddress): void {
     this.#clusterAddress = formatEndpoint(address);
   }
@@ -74,7 +76,7 @@ export class Publication {
     return this.startedUs === 0 ? "" : this.#datacenterId;
   }
 
-  /** Where this node accepts links, `<host_or_ip>#<port>`. */
+  /** Endpoints of this node, `<host_or_ip>#<port>`. */
   get endpoints(): readonly string[] {
     return this.#endpoints;
   }
@@ -92,7 +94,7 @@ export class Publication {
   /**
    * Renews all that this node publishes, unless a newer process of its name lives.
    * @returns false when it was superseded
-   * @throws what `RedisCommands.run` throws, or an `Error` with what Redis answered
+   * @throws what `RedisCommands.run` throws, or an `Error` with Redis's answer
    */
   async beat(): Promise<boolean> {
     if (this.isSuperseded) return false;
@@ -119,8 +121,8 @@ export class Publication {
     const dcExpire = String(Math.max(Number(expire), DATACENTER_ID_SECONDS));
     const writes: RedisCommand[] = [
       ["SET", leaseKey(localHost, nodeName), lease, "EX", expire],
-      // What stands there in a Redis that has forgotten us is of somebody who started since: the mesh
-      // knows our datacenter by the id that we had.
+      // In a Redis that lost our lease, an id is that of a node that started since. The mesh
+      // knows our datacenter by our id.
       this.hasBeenForgotten
         ? ["SET", dcKey, this.#datacenterId, "EX", dcExpire]
         : ["SET", dcKey, this.#datacenterId, "EX", dcExpire, "NX"],
@@ -142,7 +144,7 @@ export class Publication {
       writes.push(["HSET", key, nodeName, this.#clusterAddress], ["EXPIRE", key, expire]);
     }
     const replies = check(await this.#redis.run(writes));
-    // between our reading and our writing: the id lives for days and is never missing otherwise
+    // Redis lost its data since our read: the id lives for days and is never missing otherwise
     if (replies[1] === "OK" && !isFirst) this.hasBeenForgotten = true;
     const id = tryParseDatacenterId(replies[3]) ?? await this.#replaceId(dcExpire);
     this.hasNewId = !isFirst && id !== this.#datacenterId;
@@ -150,7 +152,9 @@ export class Publication {
     return true;
   }
 
-  /** What stands in the id's place is none, and in the way: nodes would not agree on one. */
+  /**
+   * Replaces a value in the id's place that is no id, and would keep nodes from agreeing on one.
+   */
   async #replaceId(expire: string): Promise<string> {
     const key = datacenterKey(this.#options.localHost);
     const replies = check(
@@ -163,9 +167,9 @@ export class Publication {
     return tryParseDatacenterId(replies[2]) ?? this.#datacenterId;
   }
 
-  /** Removes what this node published; `isLastNode` when its datacenter has no other. */
+  /** Removes all that this node published; `isLastNode` when its datacenter has no other. */
   async withdraw(isLastNode: boolean): Promise<void> {
-    if (this.isSuperseded) return; // the name and all that hangs on it are another's now
+    if (this.isSuperseded) return; // the name and its entries belong to another process now
     const { localHost, nodeName } = this.#options;
     const commands: RedisCommand[] = [
       ["SREM", nodesKey(localHost), nodeName],
@@ -178,7 +182,7 @@ export class Publication {
   }
 
   #isOlderThan(other: Lease): boolean {
-    if (this.startedUs === 0) return false; // we have just started: whoever was before us is older
+    if (this.startedUs === 0) return false; // we have just started: a former process is older
     if (other.startedUs !== this.startedUs) return other.startedUs > this.startedUs;
     return other.incarnation > this.#options.incarnation;
   }
@@ -198,7 +202,7 @@ function tryParseDatacenterId(reply: RedisReply | undefined): string | undefined
   return typeof reply === "string" && /^[0-9a-f]{8,64}$/.test(reply) ? reply : undefined;
 }
 
-/** Throws what says that Redis does not work; a key of a wrong type is only in the way. */
+/** Throws an error that shows that Redis does not work; a key of a wrong type is only garbage. */
 function check(replies: readonly RedisReply[]): readonly RedisReply[] {
   for (const reply of replies) {
     if (reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE") {
@@ -208,7 +212,7 @@ function check(replies: readonly RedisReply[]): readonly RedisReply[] {
   return replies;
 }
 
-/** Redis is there and refuses what it is asked. */
+/** Error of a Redis that is reachable and refuses a command. */
 export class RedisRefusal extends Error {
   readonly kind: string;
 

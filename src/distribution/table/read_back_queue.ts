@@ -5,7 +5,7 @@ interface Due {
   readonly dueMs: number;
 }
 
-/** Accounts that were just written and will be looked at again, in the order of their times. */
+/** Accounts that were just written and will be checked again, in order of time. */
 export class ReadBackQueue {
   readonly #delaysMs: readonly number[];
   readonly #queues: Due[][];
@@ -17,25 +17,28 @@ export class ReadBackQueue {
     this.#heads = delaysMs.map(() => 0);
   }
 
-  /** Looks that are still to come. */
+  /** Checks that are still to come. */
   get size(): number {
     return this.#queues.reduce((sum, queue, i) => sum + queue.length - this.#heads[i]!, 0);
   }
 
-  /** Remembers `account` for one look after each delay. */
+  /** Queues `account` for one check after each delay. */
   add(account: Account, nowMs: number): void {
     this.#delaysMs.forEach((delayMs, i) => {
       this.#queues[i]!.push({ account, dueMs: nowMs + delayMs });
     });
   }
 
-  /** Takes out what is due; an account that changed again meanwhile is there twice, and looked at once. */
+  /**
+   * Takes the accounts that are due. One that changed again meanwhile is queued twice, and checked
+   * once.
+   */
   take(nowMs: number): ReadonlySet<Account> {
     const due = new Set<Account>();
     this.#queues.forEach((queue, i) => {
       let head = this.#heads[i]!;
       while (head < queue.length && queue[head]!.dueMs <= nowMs) due.add(queue[head++]!.account);
-      // shifting one by one would cost the length of the queue each time
+      // Removing them one by one would cost the length of the queue each time.
       if (head > 1_024 && head * 2 > queue.length) {
         queue.splice(0, head);
         head = 0;

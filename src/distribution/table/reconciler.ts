@@ -17,7 +17,7 @@ import type { TableMetrics } from "./table_metrics.ts";
 /** Accounts in one pipeline: enough that a round trip costs little, few enough to be no burst. */
 export const BATCH_ACCOUNTS = 256;
 
-/** What the reconciler needs. */
+/** The parts that the reconciler works with. */
 export interface ReconcilerDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;
@@ -26,15 +26,15 @@ export interface ReconcilerDependencies {
   readonly metrics: TableMetrics;
   readonly options: ResolvedTable;
   readonly rule: KeyRule;
-  /** The account has changed, or is not as it should be: it wants to be read back. */
+  /** Called when the account has changed, or is not as it should be: it must be read back. */
   lookAgain(account: Account): void;
-  /** Nothing of the account is left to see to. */
+  /** Called when the account is empty. */
   emptied(account: Account): void;
-  /** The value of a key is not what the cache may have. */
+  /** Called when the cache may hold an outdated value of a key. */
   changed(key: string): void;
-  /** The epochs of sessions that had none are settled: their claims can be told to others. */
+  /** Called when missing epochs were drawn: those claims can be sent to others. */
   settled(account: Account, sessions: readonly OwnSession[]): void;
-  /** Another node of this datacenter has since been given the full JID of a session of ours. */
+  /** Called when another node of this datacenter has taken the full JID of a session of ours. */
   displaced(account: Account, session: OwnSession): void;
   /** Claims of a datacenter on one account were taken away: it has more than it may. */
   overfull?(host: string, count: number): void;
@@ -48,9 +48,9 @@ interface Request {
 }
 
 /**
- * Makes the table say what it should about accounts: reads claims and keys, decides (`key_rule.ts`),
- * writes. Logins and logouts, renewal and repair are this one operation, so that whatever raced or
- * was lost is put right by the next pass. One batch at most works on an account at a time.
+ * Makes the table correct for accounts: reads claims and keys, decides (`key_rule.ts`), writes.
+ * Logins, logouts, renewal and repair are this one operation, so that the next pass repairs lost
+ * and racing writes. At most one batch works on an account at a time.
  */
 export class Reconciler {
   readonly #deps: ReconcilerDependencies;
@@ -63,15 +63,15 @@ export class Reconciler {
 
   /**
    * Asks for a pass that begins after this call; many requests share one. Resolves when the pass is
-   * over, be it that Redis was not there: renewal goes on trying.
+   * over, even if Redis was away: renewal tries again.
    */
   async request(account: Account): Promise<void> {
     await this.#request(account);
   }
 
   /**
-   * Sees to accounts that another datacenter's change has touched; false when Redis was not there
-   * for all of it. Never rejects.
+   * Checks accounts that another datacenter's change has touched; false when Redis was away for
+   * some of it. Never rejects.
    */
   async replicate(accounts: Iterable<Account>): Promise<boolean> {
     const free: Account[] = [];
@@ -111,8 +111,8 @@ export class Reconciler {
   }
 
   /**
-   * Lets go of logouts that could not be written while Redis was away for longer than entries live:
-   * what they would remove has expired.
+   * Drops logouts that could not be written while Redis was away for longer than entries live: the
+   * entries have expired.
    */
   dropExpired(accounts: Iterable<Account>): void {
     const { clock, options } = this.#deps;
@@ -137,7 +137,7 @@ export class Reconciler {
       const batch: Account[] = [];
       const requests: Request[] = [];
       for (const [account, request] of this.#requests) {
-        if (account.isBusy) continue; // the pass that holds it kicks us when it is through
+        if (account.isBusy) continue; // the running pass calls `#kick` when it is over
         account.isBusy = true;
         this.#requests.delete(account);
         batch.push(account);
@@ -159,7 +159,7 @@ export class Reconciler {
     } catch (thrown) {
       this.#deps.failed(describeError(thrown));
       const { epochs } = this.#deps;
-      // a login counts from when it happened, not from when Redis came back
+      // A login counts from its own time, not from when Redis came back.
       const context = { nextEpoch: (known: number) => epochs.next(known) };
       for (const account of batch) {
         const drawn = drawEpochs(account, [], context);
@@ -198,7 +198,7 @@ export class Reconciler {
     batch.forEach((account, i) => {
       const view = views[i]!;
       metrics.garbage.inc(view.garbage);
-      // taken before the writes leave: a session that comes later is announced by the next pass
+      // Taken before the writes: a session that is added later is announced by the next pass.
       const sessions = account.sessions.filter((session) => hasKey(view, account, session));
       const closed = [...account.closed];
       const isFirst = sessions.some((session) => !session.isAnnounced) ||
@@ -224,7 +224,7 @@ export class Reconciler {
     for (const settle of after) settle();
   }
 
-  /** Closed sessions are looked at until the last reading back is over. */
+  /** Drops closed sessions once their last read-back is over. */
   #dropClosed(account: Account, nowMs: number): void {
     const keepMs = Math.max(0, ...this.#deps.options.redis.readBackMs);
     for (let i = account.closed.length - 1; i >= 0; i--) {
@@ -255,7 +255,9 @@ export class Reconciler {
     };
   }
 
-  /** Throws what says that Redis does not work; values of a wrong type are only garbage. */
+  /**
+   * Throws an error that shows that Redis does not work; a value of a wrong type is only garbage.
+   */
   #check(replies: readonly RedisReply[]): void {
     for (const reply of replies) {
       if (!(reply instanceof RedisErrorReply)) continue;

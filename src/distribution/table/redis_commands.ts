@@ -1,8 +1,8 @@
 /**
- * One command: verb, key, and arguments as Redis takes them. Each names one key (SUNION: keys that share
- * one `{tag}`), and these forms are all that there are: a replicating proxy such as Dynomite, which knows
- * fewer than Redis, closes the connection on any other and swallows the replies to what was sent before.
- * `redis_commands_test.ts` compares them with what Dynomite takes.
+ * One command: verb, key, and arguments as Redis takes them. Each names one key (SUNION: keys that
+ * share one `{tag}`). There are no other forms: a replicating proxy such as Dynomite knows fewer
+ * than Redis. On any other form it closes the connection and swallows the replies to earlier
+ * commands. `redis_commands_test.ts` checks them against Dynomite's.
  */
 export type RedisCommand =
   | readonly ["GET" | "DEL" | "HGETALL" | "SCARD" | "SMEMBERS", key: string]
@@ -15,10 +15,10 @@ export type RedisCommand =
 
 type SetOptions = [] | ["EX", seconds: string] | ["EX", seconds: string, "NX"];
 
-/** What a command is called. */
+/** Name of a command. */
 export type RedisVerb = RedisCommand[0];
 
-/** An error that Redis answered, such as `WRONGTYPE …` or `OOM …`; it stands in a reply's place. */
+/** An error that Redis answered, such as `WRONGTYPE …` or `OOM …`, in place of a reply. */
 export class RedisErrorReply {
   /** First word of the answer in capitals: `WRONGTYPE`, `OOM`, `READONLY`, `NOAUTH`. */
   readonly kind: string;
@@ -30,10 +30,10 @@ export class RedisErrorReply {
   }
 }
 
-/** HGETALL is given as name, value, name, value; sets in no order. */
+/** A reply; HGETALL's is name, value, name, value; sets have no order. */
 export type RedisReply = string | number | null | readonly string[] | RedisErrorReply;
 
-/** What the owner of a `RedisCommands` is told. Runs outside of any call into it. */
+/** Callbacks to the owner of a `RedisCommands`. They run outside of any call into it. */
 export interface RedisEvents {
   /**
    * Commands can be sent. `mayHaveLost`: to a server that may lack what was written last, such as a
@@ -45,20 +45,24 @@ export interface RedisEvents {
 }
 
 /**
- * Redis as the session table sees it; the simulation stands in here.
+ * Redis as the session table sees it; the simulation replaces it.
  *
- * Commands on one key are carried out in the order of the calls.
+ * Commands on one key run in the order of the calls.
  */
 export interface RedisCommands {
-  /** Begins connecting, and goes on until `close`. */
+  /** Begins to connect, and goes on until `close`. */
   connect(events: RedisEvents): void;
   /**
    * Sends `commands` in one write and resolves with their replies, in order.
    * @throws CausewayError `table/redis-down` when there is no connection, or it broke or was silent
-   *   for too long before all replies were here: what was sent may have been carried out
+   * for too
+   *   long before all replies were here. Commands that were sent may have run
    */
   run(commands: readonly RedisCommand[]): Promise<readonly RedisReply[]>;
-  /** Why the last attempt to connect failed for good: a refused password; undefined otherwise. */
+  /**
+   * Reason why the last attempt to connect failed for good: a refused password; undefined
+   * otherwise.
+   */
   readonly refusal: string | undefined;
   close(): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
 import { ManualClock } from "../../base/mod.ts";
 import type { RedisCommand, RedisVerb } from "./redis_commands.ts";
 
-/** Every form of every command that the session table may send; a verb that is missing does not compile. */
+/** Every form of every command that the session table may send; a missing verb does not compile. */
 const FORMS: Readonly<Record<RedisVerb, readonly RedisCommand[]>> = {
   GET: [["GET", "k"]],
   SET: [
@@ -24,11 +24,11 @@ const FORMS: Readonly<Record<RedisVerb, readonly RedisCommand[]>> = {
   SUNION: [["SUNION", "a#{t}"], ["SUNION", "a#{t}", "b#{t}"]],
 };
 
-Deno.test("RedisCommand has no form that Dynomite does not take", () => {
+Deno.test("RedisCommand has only forms that Dynomite takes", () => {
   for (const forms of Object.values(FORMS)) for (const form of forms) assertTaken(form);
 });
 
-Deno.test("assertTaken() throws on what Dynomite does not take, or answers wrongly", () => {
+Deno.test("assertTaken() throws on commands that Dynomite refuses, or answers wrongly", () => {
   const untaken: readonly (readonly string[])[] = [
     ["HSET", "k", "f", "v", "g", "w"],
     ["EXPIRE", "k", "10", "NX"],
@@ -42,7 +42,7 @@ Deno.test("assertTaken() throws on what Dynomite does not take, or answers wrong
   for (const command of untaken) assert.throws(() => assertTaken(command), command.join(" "));
 });
 
-Deno.test("MemoryRedisCommands.run() takes no form that Dynomite does not take", async () => {
+Deno.test("MemoryRedisCommands.run() takes only forms that Dynomite takes", async () => {
   const clock = new ManualClock();
   const commands = new MemoryRedisCommands(new MemoryRedis(clock), clock);
   const twoFields = ["HSET", "k", "f", "v", "g", "w"] as unknown as RedisCommand; // does not compile

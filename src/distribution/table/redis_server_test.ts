@@ -32,7 +32,7 @@ function open(server: RedisServer, redis: RedisOptions = {}, host = HERE): Setup
   return { table, metrics, logger, [Symbol.asyncDispose]: () => table.close() };
 }
 
-/** A client beside the table, to look at Redis and to break it. */
+/** Connects a client beside the table, to look at Redis and to break it. */
 function client(server: RedisServer, password?: string): Redis {
   return new Redis({
     path: server.socket,
@@ -100,7 +100,7 @@ for (const poolSize of [1, 3]) {
         );
       }
 
-      // refreshed: every expiry that we shorten is long again, and nothing else has changed
+      // refreshed: every shortened expiry is long again, and nothing else has changed
       for (const key of await redis.keys("*")) await redis.pexpire(key, 2_000);
       await until(async () => {
         const ttls = await Promise.all((await redis.keys("*")).map((key) => redis.pttl(key)));
@@ -119,7 +119,7 @@ for (const poolSize of [1, 3]) {
   });
 }
 
-Deno.test("SessionTable lives through a Redis that is killed, and fills the new one", async () => {
+Deno.test("SessionTable survives a Redis that is killed, and fills the new one", async () => {
   await using server = await RedisServer.start();
   await using setup = open(server);
   const { table } = setup;
@@ -128,7 +128,7 @@ Deno.test("SessionTable lives through a Redis that is killed, and fills the new 
   await table.domainAdded("echo.example.com", { hidden: false });
   await server.kill();
   await until(() => table.status === "degraded", "the table is degraded");
-  await table.sessionOpened(fullJid("alice", "desk")); // given up, not hung
+  await table.sessionOpened(fullJid("alice", "desk")); // ends without Redis, and does not hang
   assert.equal(await table.locate(bareJid("nobody")), undefined);
   assert.equal(await table.locate(bareJid("bob")), HERE);
   assert.deepEqual(await table.hosts(), [HERE]);
@@ -137,7 +137,7 @@ Deno.test("SessionTable lives through a Redis that is killed, and fills the new 
   const redis = client(server);
   await until(
     async () => (await redis.get("alice@example.com/desk")) === HERE,
-    "what was opened meanwhile is written",
+    "a session opened meanwhile is written",
   );
   assert.equal(await redis.get("bob@example.com"), HERE);
   assert.equal(await redis.get("echo.example.com"), HERE);
@@ -207,7 +207,7 @@ Deno.test("SessionTable connects through a Redis that knows no CLIENT, INFO, SEL
   assert.equal(setup.metrics.value("causeway_redis_errors_total"), 0);
 });
 
-Deno.test("SessionTable is degraded while Redis is full, and writes what is its own when it is not", async () => {
+Deno.test("SessionTable is degraded while Redis is full, and writes its own entries when it has room again", async () => {
   await using server = await RedisServer.start("--maxmemory-policy", "noeviction");
   await using setup = open(server);
   const redis = client(server);
@@ -229,7 +229,7 @@ Deno.test("SessionTable is degraded while Redis is a read-only replica, and stil
   const redis = client(server);
   await setup.table.start();
   await redis.set("eve@example.com", THERE);
-  await redis.replicaof("127.0.0.1", "1"); // nobody there: it keeps what it has
+  await redis.replicaof("127.0.0.1", "1"); // no primary there: it keeps its data
   await setup.table.sessionOpened(BOB);
   assert.match(setup.table.snapshot().reason!, /^READONLY /);
   assert.equal(await setup.table.locate(bareJid("eve")), THERE);
@@ -238,7 +238,7 @@ Deno.test("SessionTable is degraded while Redis is a read-only replica, and stil
   await redis.quit();
 });
 
-Deno.test("SessionTable gives up on a Redis that is silent, and comes back when it answers", async () => {
+Deno.test("SessionTable disconnects from a silent Redis, and recovers when it answers", async () => {
   await using server = await RedisServer.start();
   await using setup = open(server, { commandTimeoutMs: 200 });
   await setup.table.start();
@@ -302,9 +302,9 @@ Deno.test("SessionTable fails cleanly on a server that does not speak Redis", as
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
     for await (const connection of listener) {
-      await connection.read(new Uint8Array(64)).catch(() => null); // gone is as good
+      await connection.read(new Uint8Array(64)).catch(() => null); // an ended connection is fine
       await connection.write(new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n"))
-        .catch(() => {}); // gone is as good
+        .catch(() => {}); // an ended connection is fine
       connection.close();
     }
   })();

@@ -2,12 +2,13 @@ import type { Account } from "./account.ts";
 
 /** Most buckets: 100 ms apart at the default of 60 s. */
 const MAX_SLOTS = 600;
-/** Buckets come no closer than this. */
+/** Least time between buckets. */
 const LEAST_TICK_MS = 20;
 
 /**
- * Spreads renewal: every account has a bucket, buckets come round once in `refreshAfterMs`, and a
- * million accounts cost as much in each tick. One timer serves all (its owner's).
+ * Spreads renewal over time. Every account has a bucket, and each bucket comes up once in
+ * `refreshAfterMs`, so that a million accounts cost the same in each tick. Its owner runs one timer
+ * for all.
  */
 export class RefreshWheel {
   /** Milliseconds between buckets. */
@@ -27,7 +28,7 @@ export class RefreshWheel {
     return this.#size;
   }
 
-  /** Gives the account its bucket: accounts that come in a burst are spread over the round. */
+  /** Assigns the account a bucket: accounts that come in a burst are spread over the round. */
   add(account: Account): void {
     if (account.slot !== -1) return;
     account.slot = this.#nextSlot;
@@ -43,7 +44,7 @@ export class RefreshWheel {
     this.#size--;
   }
 
-  /** The accounts whose turn it is. */
+  /** Returns the accounts whose turn it is. */
   tick(): ReadonlySet<Account> {
     const slot = this.#slots[this.#cursor]!;
     this.#cursor = (this.#cursor + 1) % this.#slots.length;

@@ -17,7 +17,7 @@ Deno.test("RefreshWheel.tick() names every account once a round, in equal portio
   assert.equal(seen.size, 6_000);
 });
 
-Deno.test("RefreshWheel.remove() takes an account out, also twice", () => {
+Deno.test("RefreshWheel.remove() removes an account, even twice", () => {
   const wheel = new RefreshWheel(100);
   const account = new Account("a");
   wheel.add(account);
@@ -28,7 +28,7 @@ Deno.test("RefreshWheel.remove() takes an account out, also twice", () => {
   assert.equal(wheel.size, 0);
 });
 
-Deno.test("ReadBackQueue.take() gives each account after each delay, once", () => {
+Deno.test("ReadBackQueue.take() returns each account once after each delay", () => {
   const queue = new ReadBackQueue([100, 300]);
   const account = new Account("a");
   queue.add(account, 0);

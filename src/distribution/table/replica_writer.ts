@@ -26,12 +26,12 @@ import type { Reconciler } from "./reconciler.ts";
 import type { RedisCommand, RedisCommands, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** A process of another datacenter that tells us of its entries. */
+/** A process of another datacenter that sends us its entries. */
 export interface Author extends NodeRef {
   readonly process: number;
 }
 
-/** Accounts that are written in one go: traffic waits no longer than this takes. */
+/** Accounts that are written in one go: other traffic waits no longer than this takes. */
 const BATCH = 128;
 
 /** Milliseconds within which what was counted in Redis counts: counting takes a command for each set. */
@@ -46,21 +46,21 @@ export interface ReplicaWriterDependencies {
   readonly reconciler: Reconciler;
   readonly leases: NodeLeases;
   failed(reason: string): void;
-  /** Claims of the author were not taken: its datacenter has as many as it may. */
+  /** Called when claims were refused because the author's datacenter is at its bound. */
   full(author: Author, kind: "sessions" | "domains", count: number): void;
 }
 
-/** What became of records. */
+/** Result of applying records. */
 export interface Applied {
   /** Claims for which there was no room. */
   readonly refused: number;
 }
 
 /**
- * Writes into this datacenter's Redis what authors in other datacenters tell: claims, leases and
- * sets as their own node would write them, and beside them which claims are here
- * (`causeway:replica:`), which is what makes it possible to take back those that are gone. No method
- * rejects: false or undefined says that Redis was not there.
+ * Writes into this datacenter's Redis the entries that authors in other datacenters send: claims,
+ * leases and sets as their own node would write them. It also lists which claims are here
+ * (`causeway:replica:`), so that those that are gone can be removed. No method rejects: false or
+ * undefined means that Redis was away.
  */
 export class ReplicaWriter {
   readonly #deps: ReplicaWriterDependencies;
@@ -73,7 +73,7 @@ export class ReplicaWriter {
     this.held = new HeldClaims(deps.options.datacenter);
   }
 
-  /** Which process of that node has been applied, and how far; null when nothing is known. */
+  /** Returns the last applied process and number of a node; null when none is known. */
   async applied(node: NodeRef): Promise<{ process: number; number: number } | null | undefined> {
     const replies = await this.#run([["GET", appliedKey(node.host, node.node)]]);
     if (replies === undefined) return undefined;
@@ -84,8 +84,8 @@ export class ReplicaWriter {
   }
 
   /**
-   * Notes that changes up to `number` are applied; undefined when not all of them are, so that whoever
-   * takes over asks for a snapshot.
+   * Notes that changes up to `number` are applied. Undefined means not all of them: then the next
+   * reader asks for a snapshot.
    */
   async setApplied({ host, node, process }: Author, number: number | undefined): Promise<boolean> {
     const key = appliedKey(host, node);
@@ -98,12 +98,12 @@ export class ReplicaWriter {
     ]) !== undefined;
   }
 
-  /** Forgets how far the author is applied: it has to begin with a snapshot. */
+  /** Forgets the position of the author, which then has to begin with a snapshot. */
   async clearApplied({ host, node }: NodeRef): Promise<boolean> {
     return await this.#run([["DEL", appliedKey(host, node)]]) !== undefined;
   }
 
-  /** Nodes of other datacenters whose entries lie here; undefined when Redis is not there. */
+  /** Returns nodes of other datacenters whose entries lie here; undefined when Redis is away. */
   async authors(): Promise<readonly NodeRef[] | undefined> {
     const replies = await this.#run([["SMEMBERS", AUTHORS_KEY]]);
     if (replies === undefined) return undefined;
@@ -132,8 +132,8 @@ export class ReplicaWriter {
   }
 
   /**
-   * Renews what says that the author lives, and where it accepts links.
-   * @returns whether it is known how far the author is applied; undefined when Redis was not there
+   * Renews the author's lease, and its endpoints.
+   * @returns whether the author's position is known; undefined when Redis was away
    */
   async lease(
     { host, node, process }: Author,
@@ -170,7 +170,7 @@ export class ReplicaWriter {
     return { isKnown: replies[0] === 1 };
   }
 
-  /** Applies records in order, but for claims that find no room. */
+  /** Applies records in order, except claims that find no room. */
   async apply(author: Author, told: readonly TableRecord[]): Promise<Applied | undefined> {
     const { host, node, process } = author;
     const records = this.#withRoom(author, told);
@@ -194,7 +194,7 @@ export class ReplicaWriter {
         }
       }
     }
-    // what is here is listed before it comes and until it has gone
+    // Claims are listed before they are written and until they are removed.
     for (const [shard, members] of added) {
       before.push(["SADD", replicaKey(host, node, shard), ...members]);
       before.push(["EXPIRE", replicaKey(host, node, shard), this.#life]);
@@ -209,7 +209,7 @@ export class ReplicaWriter {
     return { refused: told.length - records.length };
   }
 
-  /** `told` without the claims of a kind of which the datacenter has as many as it may. */
+  /** Returns `told` without claims of a kind for which the datacenter is at its bound. */
   #withRoom(author: Author, told: readonly TableRecord[]): readonly TableRecord[] {
     let records = told;
     for (const kind of ["sessions", "domains"] as const) {
@@ -224,7 +224,7 @@ export class ReplicaWriter {
     return records;
   }
 
-  /** As `#run`; counts what comes into the sets of claims, and what goes. */
+  /** Like `#run`, and counts claims added to the sets and removed from them. */
   async #runCounted(author: Author, commands: readonly RedisCommand[]): Promise<boolean> {
     const replies = await this.#run(commands);
     if (replies === undefined) return false;
@@ -238,7 +238,10 @@ export class ReplicaWriter {
     return true;
   }
 
-  /** Hands a record to its account, whose next pass writes it: one that no pass follows would stay. */
+  /**
+   * Passes a record to its account, whose next pass writes it. Without a pass the account would
+   * stay.
+   */
   #bring({ host, node, process }: Author, record: TableRecord): Account {
     const { kind, sequence, epoch, name, resourcepart } = record;
     const account = this.#deps.accounts.borrow(name);
@@ -253,7 +256,7 @@ export class ReplicaWriter {
     return account;
   }
 
-  /** Takes back every claim of the node that is not one of `process` and in `keep`. */
+  /** Removes every claim of the node that is not one of `process` and in `keep`. */
   async sweep({ host, node, process }: Author, keep: ReadonlySet<number>): Promise<boolean> {
     const prefix = claimIdPrefix(process);
     return await this.#eachEntry({ host, node }, async (entries, shard) => {
@@ -275,7 +278,7 @@ export class ReplicaWriter {
     });
   }
 
-  /** Takes away all that is here of the node, which has left or is dead for good. */
+  /** Removes all entries of a node that has left or is dead for good. */
   async forget(author: Author, isLastNode: boolean): Promise<boolean> {
     const { host, node } = author;
     this.#deps.leases.note(author, undefined);
@@ -294,7 +297,7 @@ export class ReplicaWriter {
     return await this.#run([["SREM", AUTHORS_KEY, `${host}#${node}`]]) !== undefined;
   }
 
-  /** Looks at every account that has a claim of the node: its lease has gone, or come again. */
+  /** Checks every account that has a claim of the node, whose lease has ended or come back. */
   async lookAgain(node: NodeRef): Promise<boolean> {
     return await this.#eachEntry(node, async (entries, shard) => {
       const key = replicaKey(node.host, node.node, shard);
@@ -351,7 +354,7 @@ interface Entry {
   readonly resourcepart: string;
 }
 
-/** No id has a space in it, and no bare JID or domain a slash. */
+/** Returns the member for a claim: no id contains a space, and no bare JID or domain a slash. */
 function member(id: string, name: string, resourcepart: string): string {
   return resourcepart === "" ? `${id} ${name}` : `${id} ${name}/${resourcepart}`;
 }

@@ -7,7 +7,7 @@ const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";
 const PHONE = fullJid("bob", "phone");
 
-Deno.test("SessionTable says which addresses another datacenter's nodes have told it of", async () => {
+Deno.test("SessionTable reports changed addresses that another datacenter's nodes have sent", async () => {
   const clock = new ManualClock();
   const changed: string[] = [];
   const here = new TestTable({
@@ -31,7 +31,7 @@ Deno.test("SessionTable says which addresses another datacenter's nodes have tol
   await here.table.close();
 });
 
-/** A link that `from` has dialled to `to`. */
+/** Makes a link that `from` has dialled to `to`. */
 function link(from: TestTable, to: TestTable): void {
   const inward: OpenLink = {
     host: THERE,
@@ -51,7 +51,7 @@ function link(from: TestTable, to: TestTable): void {
   from.table.traffic!.dialled(outward);
 }
 
-/** A frame's type stands behind its length. */
+/** Passes a frame on; its type follows its length. */
 function pass({ table }: TestTable, link: OpenLink, frame: Uint8Array): void {
   table.traffic!.frame(link, frame[4]!, frame, 0, frame.length);
 }

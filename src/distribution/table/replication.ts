@@ -40,11 +40,13 @@ import type { RedisCommands } from "./redis_commands.ts";
 import { ReplicationMetrics } from "./replication_metrics.ts";
 
 /**
- * Leases of one datacenter that are read, all its nodes together: each is a handful of Redis commands.
- * A node sends one each quarter of `refresh_after`, and one when a link opens.
+ * Rate of leases that are read from one datacenter, all its nodes together: each costs a handful of
+ * Redis commands. A node sends one each quarter of `refresh_after`, and one when a link opens.
  */
 const LEASE_RATE = { perSec: 64, burst: 1_024 };
-/** How often others are told that a datacenter has other endpoints; what comes sooner waits for a beat. */
+/**
+ * Rate of news about one datacenter's endpoints to others; further news waits for the next beat.
+ */
 const NEWS_RATE = { perSec: 0.2, burst: 16 };
 /**
  * How often one datacenter may have all that we claim told from the start: each time costs as much as we
@@ -54,7 +56,7 @@ const RESTART_RATE = { perSec: 1 / 60, burst: 16 };
 /** Bytes of one datacenter's frames that may wait to be applied. */
 const MAX_WAITING_BYTES = 67_108_864;
 
-/** What replication needs. */
+/** The parts that replication works with. */
 export interface ReplicationDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;
@@ -65,23 +67,27 @@ export interface ReplicationDependencies {
   readonly reconciler: Reconciler;
   readonly leases: NodeLeases;
   readonly publication: Publication;
-  /** Draws epochs, and follows the time that most of the mesh tells. */
+  /** Draws epochs, corrected to the time of most of the mesh. */
   readonly epochs: HybridClock;
   isRedisUp(): boolean;
-  /** Redis has forgotten that we live: what else is gone, nobody knows. */
+  /** Called when Redis has lost our lease: it may have lost anything else, too. */
   redisLost(): void;
-  /** A datacenter, or where it accepts links, was not known before. */
+  /** Called when a datacenter, or one of its endpoints, was not known before. */
   meshChanged(host: string): void;
-  /** Others tell of a datacenter: it is called, and counts as one when it has answered as such. */
+  /**
+   * Called when others name a datacenter: it is dialled, and counts once it has proven its name.
+   */
   meshHinted(host: string): void;
-  /** An operator has removed a datacenter, or one that was hearsay has not answered. */
+  /**
+   * Called when an operator has removed a datacenter, or one known from hearsay has not answered.
+   */
   hostRemoved(host: string): void;
   failed(reason: string): void;
 }
 
 /**
- * Replication by the nodes themselves (docs/redis.md): tells other datacenters
- * what this node owns, and writes into this datacenter's Redis what theirs own.
+ * Replication by the nodes themselves (docs/redis.md). It sends this node's own entries to other
+ * datacenters, and writes their entries into this datacenter's Redis.
  */
 export class Replication implements LinkTraffic {
   readonly #deps: ReplicationDependencies;
@@ -91,11 +97,11 @@ export class Replication implements LinkTraffic {
   readonly #feeds = new Map<string, AuthorFeed>();
   readonly #intakes = new Map<string, AuthorIntake>();
   readonly #watch: NodeWatch;
-  /** Acceptor's links by peer: the first of each has been given our hints. */
+  /** Accepted links by peer; the first link of each has been sent our MESH frame. */
   readonly #accepted = new Map<string, Set<OpenLink>>();
-  /** Links that stand, by local host and node name: who has one is alive. */
+  /** Number of open links by local host and node name: a linked node is alive. */
   readonly #linked = new Map<string, Map<string, number>>();
-  /** What waits to be applied, by local host. */
+  /** Frames that wait to be applied, by local host. */
   readonly #waiting = new Map<string, FrameBudget>();
   readonly #leaseRate: RateLimit;
   readonly #newsRate: RateLimit;
@@ -141,7 +147,7 @@ export class Replication implements LinkTraffic {
     });
   }
 
-  /** Begins to send leases and to look who lives. */
+  /** Begins to send leases and to check who lives. */
   start(): void {
     this.#startedUs = this.#deps.epochs.next();
     this.#beatLater();
@@ -164,18 +170,18 @@ export class Replication implements LinkTraffic {
 
   // ---- what is ours ------------------------------------------------------------------------
 
-  /** Sessions have been given their epochs: from now on they are claims. */
+  /** Sends claims of sessions whose epochs were drawn. */
   claimed(account: Account, sessions: readonly OwnSession[]): void {
     if (!this.#isForOthers(account.name)) return;
     for (const session of sessions) this.#append(this.#record("claim", account.name, session));
   }
 
-  /** A session that was claimed has closed. */
+  /** Sends the withdrawal of a claimed session that has closed. */
   withdrawn(name: string, session: OwnSession): void {
     if (this.#isForOthers(name)) this.#append(this.#record("withdraw", name, session));
   }
 
-  /** Tells everybody at once: our endpoints are others now. */
+  /** Sends our lease to all datacenters at once, as our endpoints have changed. */
   leaseChanged(): void {
     for (const feed of this.#feeds.values()) feed.beat();
   }
@@ -191,13 +197,13 @@ export class Replication implements LinkTraffic {
     });
   }
 
-  /** People of other hosts than the global one are this datacenter's alone. */
+  /** Users of other hosts than the global one belong to this datacenter alone. */
   #isForOthers(name: string): boolean {
     const at = name.indexOf("@");
     return at === -1 || name.slice(at + 1) === this.#deps.options.globalHost;
   }
 
-  /** False for an entry that no reader would take: told, it would end every link that it comes over. */
+  /** False for an entry that no reader would take: it would end every link that it is sent over. */
   #isWritable(record: TableRecord): boolean {
     if (isRecordWritable(record)) return true;
     this.#metrics.unwritable.inc();
@@ -257,7 +263,7 @@ export class Replication implements LinkTraffic {
     this.#feed(link.host).opened(link);
   }
 
-  /** What is told to the datacenter `host`. */
+  /** Returns the feed to the datacenter `host`. */
   #feed(host: string): AuthorFeed {
     let feed = this.#feeds.get(host);
     if (feed === undefined) {
@@ -350,7 +356,10 @@ export class Replication implements LinkTraffic {
     if (nodes.size === 0) this.#linked.delete(host);
   }
 
-  /** The lease as far as a peer's word goes: no longer than we let leases live, nothing that no reader takes. */
+  /**
+   * Returns the lease within our bounds: no longer life than allowed, and only endpoints that
+   * readers take.
+   */
   #bounded(lease: LeaseFields): LeaseFields {
     const { maxLeaseMs, maxEndpointsPerNode } = this.#deps.options.datacenter;
     const endpoints = lease.endpoints.flatMap((text) => tryParseEndpoint(text) ?? [])
@@ -372,7 +381,7 @@ export class Replication implements LinkTraffic {
     this.#log.warn("datacenter.limit", `${host} ${limit}`, { host, limit, bound });
   }
 
-  /** An author speaks for itself alone, on its own links. */
+  /** Checks that an author speaks only for itself, on its own links. */
   #isOwn(
     link: OpenLink,
     fields: { readonly process: number; readonly localHost?: string; readonly nodeName?: string },
@@ -387,8 +396,8 @@ export class Replication implements LinkTraffic {
   }
 
   /**
-   * True for a process that another node is, or was when it was last heard of: claims are named after
-   * processes, and whoever took another's number could write and take back that one's.
+   * True for a process that another node is, or was when last heard of. Claims are named after
+   * processes: a node with another's number could write and remove that one's claims.
    */
   #isAnothers(link: OpenLink): boolean {
     const { host, nodeName: node, process } = link;
@@ -407,7 +416,7 @@ export class Replication implements LinkTraffic {
     this.#log.warn("replication.refused", nodeId({ host, node }), { host, detail });
   }
 
-  /** Undefined where its datacenter has as many nodes as it may. */
+  /** Returns the intake; undefined when its datacenter has as many nodes as it may. */
   #intake({ localHost: host, nodeName: node }: LeaseFields, link: OpenLink):
     | AuthorIntake
     | undefined {
@@ -436,19 +445,19 @@ export class Replication implements LinkTraffic {
     return intake;
   }
 
-  /** True when one more node of the peer's datacenter may tell of itself. */
+  /** True when one more node of the peer's datacenter may send entries. */
   #hasRoomFor({ host, nodeName }: OpenLink): boolean {
     const { maxNodes } = this.#deps.options.datacenter;
     const names = new Set(this.#watch.namesOf(host));
     for (const intake of this.#intakes.values()) if (intake.host === host) names.add(intake.node);
     if (names.has(nodeName) || names.size < maxNodes) return true;
-    // one that has been dead for long makes room: nodes may have a new name with every start
+    // A node that has been dead for long makes room, as nodes may have a new name with every start.
     if (this.#watch.buryOldest(host)) return true;
     this.#limitHit(host, "nodes", maxNodes, 1);
     return false;
   }
 
-  /** Forgets a node that is neither linked nor alive; what is shown of it goes with its lease. */
+  /** Forgets a node that is neither linked nor alive; its metrics go with its lease. */
   #letGo(node: NodeRef): void {
     const key = nodeId(node);
     const intake = this.#intakes.get(key);
@@ -464,10 +473,13 @@ export class Replication implements LinkTraffic {
     return this.#intakes.get(nodeId({ host, node: nodeName }));
   }
 
-  /** A user of the global host, or a component that is none of our hosts and nobody's local host. */
+  /**
+   * True for a user of the global host, or a component that is no host of ours and no local host.
+   */
   #mayClaim({ host, node }: Author, { name, resourcepart }: TableRecord): boolean {
     const { globalHost, localHost, hosts } = this.#deps.options;
-    // A host that several datacenters list is served in each: theirs is nothing to us, and no offence.
+    // A host that several datacenters list is served in each: ignoring another's claim is no
+    // refusal.
     if (hosts.includes(name) && name !== globalHost && name !== localHost) return false;
     const jid = tryParseJid(resourcepart === "" ? name : fullJidKey(name, resourcepart));
     const isWellFormed = jid !== undefined && jid.bare.text === name &&
@@ -481,14 +493,14 @@ export class Replication implements LinkTraffic {
     return isAllowed;
   }
 
-  /** True for the local host of another datacenter, which has told of itself. */
+  /** True for the local host of another datacenter that has sent its own endpoints. */
   #isLocalHost(domain: string): boolean {
     return this.peers.has(domain) || this.#watch.hasNodes(domain);
   }
 
   // ---- the mesh ----------------------------------------------------------------------------
 
-  /** True when a node of `host` lives, as far as this node has looked. */
+  /** True when a node of `host` lives, as far as this node has checked. */
   isLiveHost(host: string): boolean {
     return this.#watch.isLiveHost(host);
   }
@@ -515,7 +527,7 @@ export class Replication implements LinkTraffic {
     else this.peers.noteLeft(host, node);
   }
 
-  /** Somebody has heard of a datacenter: we call it, and its certificate says whether it is so. */
+  /** Dials a datacenter that another one names; its certificate must prove its name. */
   #hint(link: OpenLink, host: string, texts: readonly string[]): void {
     const { options, clock, logger } = this.#deps;
     if (!isHost(host) || options.hosts.includes(host)) return;
@@ -535,7 +547,7 @@ export class Replication implements LinkTraffic {
     this.#deps.meshHinted(host);
   }
 
-  /** Tells of a datacenter's endpoints; where they change again and again, not before the next beat. */
+  /** Sends news of a datacenter's endpoints; if they change often, not before the next beat. */
   #meshNews(host: string): void {
     if (this.#newsRate.take(host)) this.#tellMesh(host);
     else this.#newsDue.add(host);
@@ -548,7 +560,7 @@ export class Replication implements LinkTraffic {
     for (const links of this.#accepted.values()) {
       for (const link of links) {
         link.send(frame);
-        break; // one of each process
+        break; // one link of each process
       }
     }
     this.#deps.meshChanged(host);
@@ -571,7 +583,7 @@ export class Replication implements LinkTraffic {
     });
   }
 
-  /** Sees to what is put off, and to what has gone. */
+  /** Does work that was put off, and removes state that has expired. */
   #look(): void {
     this.#log.flush();
     this.#lives.flush();
@@ -590,7 +602,7 @@ export class Replication implements LinkTraffic {
     void this.#measureOthers(); // never rejects: the writer does not
   }
 
-  /** Counts what other nodes of ours have taken over from other datacenters, and what was here before. */
+  /** Counts the claims that other nodes of ours have written, and those that were here before. */
   async #measureOthers(): Promise<void> {
     for (const host of new Set([...this.#intakes.values()].map(({ host }) => host))) {
       const others = this.#watch.namesOf(host).filter((node) =>
@@ -600,13 +612,13 @@ export class Replication implements LinkTraffic {
     }
   }
 
-  /** This node has written its lease: from now on Redis remembers us, or has lost its data. */
+  /** Notes that this node has written its lease: if Redis has none later, it has lost its data. */
   async redisReached(): Promise<void> {
     this.#watch.leaseWritten();
     await this.#syncPeers();
   }
 
-  /** Redis takes writes again, or (`hasLost`) has lost what it had. */
+  /** Restarts replication after Redis takes writes again, or (`hasLost`) has lost its data. */
   async redisRestored(hasLost: boolean): Promise<void> {
     if (hasLost) {
       this.peers.redisLost();
@@ -634,11 +646,12 @@ export class Replication implements LinkTraffic {
   }
 
   /**
-   * Takes a datacenter that will not come back out of all that is known of it. Only what is linked with
-   * this node is alive: what a lease says of its life is the peer's word. One that is linked with others
-   * of ours tells all of itself again with its next lease.
-   * @returns `live` when one of its nodes is linked: the others have been removed; `unknown` when
-   *   nothing is known of it
+   * Removes a datacenter that will not come back from all that is known. Only a node linked with
+   * this one counts as alive, as a lease is only a peer's claim. If it is linked with others of our
+   * nodes, its next lease brings it back.
+   * @returns `live` when one of its nodes is linked: only the others were removed; `unknown` when
+   * it is not
+   *   known
    */
   async removeHost(host: string): Promise<"removed" | "live" | "unknown"> {
     const linked = this.#linked.get(host);
@@ -662,7 +675,7 @@ export class Replication implements LinkTraffic {
     this.#deps.hostRemoved(host);
   }
 
-  /** What a node tells that is gone no longer counts for the time. */
+  /** Drops a node that is gone from the time votes. */
   #forgetTime(node: NodeRef): void {
     if (this.#time.forget(node)) this.#followTime();
   }
@@ -676,7 +689,7 @@ export class Replication implements LinkTraffic {
   }
 }
 
-/** A process is its peer's word: it is one of that peer only. */
+/** Returns the key of a peer: a process is only a claim, and counts for its own host alone. */
 function peerOf({ host, process }: OpenLink): string {
   return `${host}#${process}`;
 }

@@ -10,9 +10,9 @@ const APPLIED = "causeway_replication_applied_number";
 const LAG = "causeway_replication_lag_changes";
 const SNAPSHOT = "causeway_replication_snapshot_records";
 
-/** What replication measures. */
+/** Metrics of replication. */
 export class ReplicationMetrics {
-  /** Records of other datacenters that were applied. */
+  /** Counts applied records of other datacenters. */
   readonly applied: Counter;
   readonly refused: Counter;
   readonly unwritable: Counter;
@@ -26,15 +26,15 @@ export class ReplicationMetrics {
     });
     this.refused = metrics.counter({
       name: "causeway_replication_refused_total",
-      help: "How often did a peer tell of entries that are not its own to tell of?",
+      help: "How often did a peer send entries that it may not send?",
     });
     this.unwritable = metrics.counter({
       name: "causeway_replication_unwritable_total",
-      help: "How many entries of ours could not be told, because no reader would take them?",
+      help: "How many entries of ours could not be sent, because no reader would take them?",
     });
   }
 
-  /** A datacenter announced more than it may. */
+  /** Counts announcements of a datacenter past a bound. */
   limitHit(limit: string): Counter {
     return this.#metrics.counter({
       name: "causeway_datacenter_limit_hits_total",
@@ -43,22 +43,22 @@ export class ReplicationMetrics {
     });
   }
 
-  /** What the datacenter `host` has of us. */
+  /** Shows how far the datacenter `host` has applied our changes. */
   bindOut(host: string, read: () => Standing): void {
     this.#bind("out", { host, node: "" }, read);
   }
 
-  /** What we have of a node of `host`. */
+  /** Shows how far we have applied the changes of a node of `host`. */
   bindIn(host: string, node: string, read: () => Standing): void {
     this.#bind("in", { host, node }, read);
   }
 
-  /** The datacenter is gone. */
+  /** Removes the metrics of a datacenter that is gone. */
   unbindOut(host: string): void {
     this.#unbind("out", { host, node: "" });
   }
 
-  /** The node is gone. */
+  /** Removes the metrics of a node that is gone. */
   unbindIn(host: string, node: string): void {
     this.#unbind("in", { host, node });
   }
@@ -83,7 +83,7 @@ export class ReplicationMetrics {
     }, () => read().lag);
     this.#metrics.gauge({
       name: SNAPSHOT,
-      help: "How many entries of a running snapshot have gone over?",
+      help: "How many entries of a running snapshot were sent?",
       labels: all,
     }, () => read().snapshotRecords);
   }

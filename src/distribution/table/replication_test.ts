@@ -26,7 +26,7 @@ async function started(clock = new ManualClock()): Promise<TestTable> {
   return test;
 }
 
-/** A table that another datacenter has told all it has. */
+/** Makes a table to which another datacenter has sent all its entries. */
 async function followed(...records: TableRecord[]): Promise<{ test: TestTable; peer: TestAuthor }> {
   const test = await started();
   const peer = new TestAuthor(test);
@@ -35,7 +35,7 @@ async function followed(...records: TableRecord[]): Promise<{ test: TestTable; p
   return { test, peer };
 }
 
-Deno.test("Replication writes what another datacenter tells as its own node would", async () => {
+Deno.test("Replication writes another datacenter's entries as its own node would", async () => {
   const { test } = await followed(
     claim(1, "bob@example.com", "phone"),
     claim(2, "echo.example.com", ""),
@@ -56,7 +56,7 @@ Deno.test("Replication writes what another datacenter tells as its own node woul
   await test.table.close();
 });
 
-Deno.test("Replication tells a datacenter that nobody can dial over the link that it has made", async () => {
+Deno.test("Replication sends entries to a datacenter without endpoints over its own link", async () => {
   for (const endpoints of [[], ["192.0.2.2#5555"]]) {
     const test = await started();
     const opened = test.table.sessionOpened(fullJid("alice", "desk"));
@@ -67,7 +67,7 @@ Deno.test("Replication tells a datacenter that nobody can dial over the link tha
     const ours = peer.frames.filter((frame) => frame[4] === FRAME_TYPE.lease)
       .map((frame) => decodeLease(frame, 0, frame.length));
     if (endpoints.length > 0) {
-      assert.deepEqual(ours, [], "it is told over our own link to it");
+      assert.deepEqual(ours, [], "entries go over our own link to it");
       await test.table.close();
       continue;
     }
@@ -91,7 +91,7 @@ Deno.test("Replication tells a datacenter that nobody can dial over the link tha
   }
 });
 
-Deno.test("Replication takes back what a snapshot does not name", async () => {
+Deno.test("Replication removes entries that a snapshot does not name", async () => {
   const { test, peer } = await followed(
     claim(1, "bob@example.com", "phone"),
     claim(2, "eve@example.com", "phone"),
@@ -103,18 +103,18 @@ Deno.test("Replication takes back what a snapshot does not name", async () => {
   assert.equal(keys["bob@example.com"], undefined);
   assert.equal(keys["eve@example.com/phone"], undefined);
   assert.equal(keys["eve@example.com/tablet"], DC2);
-  // and the process before that says no more
+  // and frames of the process before it do not count
   await peer.say(peer.lease(), peer.changes(2, claim(9, "old@example.com", "x")));
   assert.equal(test.publicKeys()["old@example.com"], undefined);
   await test.table.close();
 });
 
-Deno.test("Replication gives the bare JID back to the newest that is left, here or there", async () => {
+Deno.test("Replication gives the bare JID back to the newest login that is left, here or there", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   const opened = test.table.sessionOpened(fullJid("bob", "desk"));
   await advance(test.clock, 10, 1);
   await opened;
-  assert.equal(test.publicKeys()["bob@example.com"], DC1, "our login knows of theirs");
+  assert.equal(test.publicKeys()["bob@example.com"], DC1, "our login is newer than theirs");
   const closed = test.table.sessionClosed(fullJid("bob", "desk"));
   await advance(test.clock, 10, 1);
   await closed;
@@ -125,7 +125,7 @@ Deno.test("Replication gives the bare JID back to the newest that is left, here 
   await test.table.close();
 });
 
-Deno.test("Replication drops what it changes from the cache", async () => {
+Deno.test("Replication drops changed addresses from the cache", async () => {
   const { test, peer } = await followed();
   assert.equal(await test.table.locate(bareJid("bob")), undefined);
   assert.equal(test.table.cached(bareJid("bob")), null);
@@ -134,7 +134,7 @@ Deno.test("Replication drops what it changes from the cache", async () => {
   await test.table.close();
 });
 
-Deno.test("entries of a datacenter without a live lease count as absent, and again when it is back", async () => {
+Deno.test("entries of a datacenter without a live lease count as absent, and count again when it is back", async () => {
   const { test, peer } = await followed(
     claim(1, "bob@example.com", "phone"),
     claim(2, "echo.example.com", ""),
@@ -154,7 +154,7 @@ Deno.test("entries of a datacenter without a live lease count as absent, and aga
   await test.table.close();
 });
 
-Deno.test("a lookup finds in the claims what the keys do not say, and puts them right", async () => {
+Deno.test("a lookup falls back on the claims, and corrects the keys", async () => {
   const { test } = await followed(claim(1, "bob@example.com", "phone"));
   test.redis.apply(["DEL", "bob@example.com"]);
   test.redis.apply(["DEL", "bob@example.com/phone"]);
@@ -165,7 +165,7 @@ Deno.test("a lookup finds in the claims what the keys do not say, and puts them 
   await test.table.close();
 });
 
-Deno.test("a node that leaves takes its entries along, and its datacenter's endpoints with the last", async () => {
+Deno.test("a leaving node's entries are removed, and with the last node its datacenter's endpoints", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   test.table.traffic!.ended(peer, true);
   await advance(test.clock, 20, 1);
@@ -223,8 +223,8 @@ Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and no
   assert.deepEqual(Object.keys(test.redis.dump()).filter((key) => key.includes("node2")), []);
   test.table.traffic!.ended(peer, false);
   await advance(test.clock, 8_000, 250);
-  assert.equal(test.publicKeys()["bob@example.com"], undefined, "its lease is over");
-  assert.deepEqual(await test.table.hosts(), [DC1, DC2], "but it is called still");
+  assert.equal(test.publicKeys()["bob@example.com"], undefined, "its lease has ended");
+  assert.deepEqual(await test.table.hosts(), [DC1, DC2], "it is still dialled");
   test.commands.setUp(false);
   assert.equal(await test.table.removeHost(DC2), "unavailable");
   test.commands.setUp(true);
@@ -242,7 +242,7 @@ Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and no
   await test.table.close();
 });
 
-Deno.test("endpoints of a datacenter that vanished without a word are kept", async () => {
+Deno.test("endpoints of a datacenter that vanished without GOODBYE are kept", async () => {
   const { test, peer } = await followed();
   test.table.traffic!.ended(peer, false);
   await advance(test.clock, 400_000, 500);
@@ -273,7 +273,7 @@ for (
 
 const DC3 = "dc3.example.com";
 
-Deno.test("Replication lets no datacenter write or take back another's claims by telling its process", async () => {
+Deno.test("Replication lets no datacenter write or remove another's claims by using its process number", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   await test.table.sessionOpened(fullJid("alice", "desk"));
   await advance(test.clock, 10, 1);
@@ -289,11 +289,11 @@ Deno.test("Replication lets no datacenter write or take back another's claims by
   }
   assert.equal(test.metrics.value("causeway_replication_refused_total"), 4);
   await peer.say(peer.lease(), peer.changes(2, claim(2, "eve@example.com", "phone")));
-  assert.equal(test.publicKeys()["eve@example.com"], DC2, "the other goes on");
+  assert.equal(test.publicKeys()["eve@example.com"], DC2, "entries of the right process count");
   await test.table.close();
 });
 
-Deno.test("Replication remembers whose process a number was when its link has ended", async () => {
+Deno.test("Replication remembers which node had a process number after its link has ended", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   test.table.traffic!.ended(peer, false);
   const before = test.redis.dump();
@@ -303,7 +303,7 @@ Deno.test("Replication remembers whose process a number was when its link has en
   await test.table.close();
 });
 
-Deno.test("Replication tells of the mesh to each datacenter, though two say that they are one process", async () => {
+Deno.test("Replication sends MESH to each datacenter, though two claim the same process", async () => {
   const test = await started();
   const forged = new TestAuthor(test, 0xb2, DC3);
   const peer = new TestAuthor(test);
@@ -333,22 +333,22 @@ for (
   Deno.test(`Replication does not let another datacenter claim ${what}`, async () => {
     const { test } = await followed(record, claim(2, "eve@example.com", "phone"));
     const { [record.name]: value } = test.publicKeys();
-    assert.ok(value !== DC2, "nothing is written");
+    assert.ok(value !== DC2, "no key is written");
     assert.deepEqual(test.publicKeys()["hosts"], [DC1, DC2]);
-    assert.equal(test.publicKeys()["eve@example.com"], DC2, "what is beside it counts");
+    assert.equal(test.publicKeys()["eve@example.com"], DC2, "the claim beside it counts");
     assert.equal(test.metrics.value("causeway_replication_refused_total"), 1);
     await test.table.close();
   });
 }
 
-Deno.test("Replication passes over another datacenter's claim on a host that both serve", async () => {
+Deno.test("Replication ignores another datacenter's claim on a host that both serve", async () => {
   const { test } = await followed(claim(1, "intern.example.net", ""));
   assert.equal(test.publicKeys()["intern.example.net"], undefined);
   assert.equal(test.metrics.value("causeway_replication_refused_total"), 0);
   await test.table.close();
 });
 
-Deno.test("Replication tells other datacenters of no people of the local host or another of hosts", async () => {
+Deno.test("Replication sends other datacenters no users of the local host or another of `hosts`", async () => {
   const test = await started();
   const people = ["alice@example.com", `carol@${DC1}`, "erin@intern.example.net"];
   const session = (name: string) => new FullJid(parseJid(name).bare as BareJid, "desk");
@@ -379,7 +379,7 @@ Deno.test("Replication tells other datacenters of no people of the local host or
   await test.table.close();
 });
 
-Deno.test("Replication ends a link whose changes have a gap, or whose snapshot has no beginning", async () => {
+Deno.test("Replication ends a link whose changes have a gap, or whose snapshot has no first piece", async () => {
   const { test, peer } = await followed();
   await peer.say(peer.changes(3, claim(1, "bob@example.com", "phone")));
   assert.deepEqual(peer.refusals, ["change 3 follows 1"]);
@@ -393,7 +393,7 @@ Deno.test("Replication ends a link whose changes have a gap, or whose snapshot h
 
 Deno.test("Replication takes 4096 changes that are not applied yet, and ends a link that sends more", async () => {
   const { test, peer } = await followed();
-  test.commands.latencyMs = 1_000; // nothing is applied meanwhile
+  test.commands.latencyMs = 1_000; // no change is applied meanwhile
   const frames: Uint8Array[] = [];
   for (let first = 2; first < 2 + 4_096; first += 512) {
     const records = Array.from(
@@ -431,7 +431,7 @@ Deno.test("Replication takes two pieces of a snapshot ahead, and ends a link tha
   await test.table.close();
 });
 
-Deno.test("Replication reads over what belongs to an earlier round", async () => {
+Deno.test("Replication ignores frames of an earlier round", async () => {
   const { test, peer } = await followed();
   const { process } = peer;
   const late = claim(1, "bob@example.com", "phone");
@@ -441,7 +441,7 @@ Deno.test("Replication reads over what belongs to an earlier round", async () =>
   await test.table.close();
 });
 
-Deno.test("a Redis that lost its data is filled again, from here and from the others", async () => {
+Deno.test("a Redis that lost its data is filled again, from here and by the others", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   const opened = test.table.sessionOpened(fullJid("alice", "desk"));
   await advance(test.clock, 10, 1);
@@ -457,7 +457,7 @@ Deno.test("a Redis that lost its data is filled again, from here and from the ot
   await test.table.close();
 });
 
-Deno.test("a clock that is minutes off is noticed once, and epochs follow the others", async () => {
+Deno.test("a clock that is minutes off is logged once, and epochs follow the others", async () => {
   const { test, peer } = await followed();
   const behindUs = test.clock.wallUs() - 300_000_000;
   await peer.say(peer.lease({ nowUs: behindUs }), peer.lease({ nowUs: behindUs }));

@@ -34,60 +34,77 @@ import { RefreshWheel } from "./refresh_wheel.ts";
 import { Replication } from "./replication.ts";
 import { TableMetrics } from "./table_metrics.ts";
 
-/** What a session table is given. */
+/** The parts that a session table works with. */
 export interface TableDependencies {
   readonly metrics: Metrics;
   /** @default the machine's */
   readonly clock?: Clock;
   /** @default a logger that keeps nothing */
   readonly logger?: Logger;
-  /** A newer process with this node's name lives: this one should end, exit code 2. Called once. */
+  /**
+   * Called once when a newer process with this node's name lives: this one should end, exit code 2.
+   */
   readonly onSuperseded?: () => void;
-  /** The datacenter has another id than the one that peers were told: links are to be made anew. */
+  /**
+   * Called when the datacenter's id differs from the one that peers were sent: links are to be made
+   * anew.
+   */
   readonly onRenamed?: () => void;
-  /** A newer session on another node of this datacenter has taken this full JID from one of ours. */
+  /**
+   * Called when a newer session on another node of this datacenter has taken this full JID from
+   * ours.
+   */
   readonly onDisplaced?: (fullJid: string) => void;
-  /** The table has these keys anew, full and bare JIDs or domains: another node has changed them, or we for it. */
+  /**
+   * Called when keys (full and bare JIDs, domains) have changed, by another node or by us on its
+   * behalf.
+   */
   readonly onChanged?: (keys: readonly string[]) => void;
   /** @default a pool of real connections */
   readonly redis?: RedisCommands;
-  /** Decides on the value of keys; replaced only to show what happens without. @default by `replication` */
+  /** Decides on the value of keys; the simulation replaces it. @default by `replication` */
   readonly keyRule?: KeyRule;
-  /** Draws epochs; replaced only to show what happens without. */
+  /** Draws epochs; the simulation replaces it. */
   readonly epochs?: HybridClock;
-  /** Where the nodes replicate: a datacenter, or where it accepts links, was not known before. */
+  /**
+   * Called with builtin replication when a datacenter, or one of its endpoints, was not known
+   * before.
+   */
   readonly meshChanged?: (host: string) => void;
-  /** Others tell of a datacenter: `endpoints` says where to call it, and what it is it has to prove. */
+  /**
+   * Called when others name a datacenter: `endpoints` says where to dial it, and it must prove its
+   * name.
+   */
   readonly meshHinted?: (host: string) => void;
   /**
-   * An operator has removed a datacenter, on this node or another of ours; or one of which others told
-   * has not answered in a day.
+   * Called when an operator has removed a datacenter, on this node or another of ours, or when one
+   * known from hearsay has not answered in a day.
    */
   readonly hostRemoved?: (host: string) => void;
 }
 
-/** What became of the wish to remove a datacenter. */
+/** Result of a request to remove a datacenter. */
 export type HostRemoval = "removed" | "live" | "unknown" | "unavailable";
 
-/** What the admin API shows of a session table. */
+/** State of a session table, for the admin API. */
 export interface TableSnapshot {
   readonly status: "up" | "degraded";
-  /** Why it is degraded; undefined while it is up. */
+  /** Reason why it is degraded; undefined while it is up. */
   readonly reason: string | undefined;
   readonly datacenterId: string;
   /** Sessions and component domains of this node. */
   readonly entries: number;
   readonly cached: number;
-  /** How far replication by the nodes has come; undefined where something else replicates. */
+  /** Progress of builtin replication; undefined with an external replicator. */
   readonly replication: Replication["snapshot"] | undefined;
 }
 
 /**
- * Where users and components are: the table in Redis that all datacenters share, its cache, and this
- * node's part of it (docs/redis.md).
+ * Places of users and components: the table in Redis that all datacenters share, its cache, and
+ * this node's part of it (docs/redis.md).
  *
- * None of its promises rejects because Redis is away: lookups then answer from what is known, and
- * what could not be written is written when Redis is back.
+ * None of its promises rejects because Redis is away: lookups then answer from memory, and entries
+ * that could not be written are written when Redis is back.
  */
 export class SessionTable {
   readonly #options: ResolvedTable;
@@ -104,7 +121,7 @@ export class SessionTable {
   readonly #onChanged: (keys: readonly string[]) => void;
   /** The other nodes of this datacenter that are linked or hold a lease. */
   #neighbours: ReadonlySet<string> = new Set();
-  /** True when a priority was not written, since nobody was there to ask for it. */
+  /** True when a priority was not written, as no other node was there to read it. */
   #hasUnwritten = false;
   readonly #ownProcesses = new OwnProcesses();
   readonly #leases: NodeLeases;
@@ -126,7 +143,7 @@ export class SessionTable {
   #isRestoring = false;
   #isReviewing = false;
 
-  /** @throws RangeError or CausewayError `table/…` on options that cannot be */
+  /** @throws RangeError or CausewayError `table/…` on impossible options */
   constructor(options: TableOptions, deps: TableDependencies) {
     this.#options = resolveTable(options);
     const { redis: redisOptions, cache: cacheOptions, localHost } = this.#options;
@@ -145,10 +162,10 @@ export class SessionTable {
     this.#bus = new ClusterBus({
       invalidated: (keys) => this.#invalidated(keys),
       arrived: (node, process) => {
-        // It lives, whatever was read of its lease a moment ago.
+        // It lives, even if its lease was missing a moment ago.
         this.#leases.note({ host: localHost, node }, process);
         this.#noteNeighbours(this.#neighbours);
-        this.#forgetAll(); // what changed before is not told again
+        this.#forgetAll(); // earlier changes are not sent again
       },
     });
     this.#metrics = new TableMetrics(deps.metrics, {
@@ -265,12 +282,12 @@ export class SessionTable {
     });
   }
 
-  /** Takes what comes over links, where the nodes replicate. */
+  /** Takes replication frames from links, with builtin replication. */
   get traffic(): LinkTraffic | undefined {
     return this.#replication;
   }
 
-  /** `degraded`: Redis is away or refuses, and what was not known before stays unknown. */
+  /** Status: `degraded` while Redis is away or refuses; then only known addresses are found. */
   get status(): "up" | "degraded" {
     return this.#heart.status;
   }
@@ -280,7 +297,7 @@ export class SessionTable {
     return this.#publication.datacenterId;
   }
 
-  /** A peer takes this datacenter for another one: which id it has is looked up, and put right. */
+  /** Looks this datacenter's id up and corrects it, as a peer takes us for another datacenter. */
   reviewIdentity(): void {
     if (this.#isReviewing || this.#phase !== "running") return;
     this.#isReviewing = true;
@@ -303,7 +320,7 @@ export class SessionTable {
     return this.#replication?.isLiveHost(host) ?? true;
   }
 
-  /** A lookup found in the claims what the keys did not say: they are put right. */
+  /** Corrects keys that contradict the claims which a lookup found. */
   found(name: string, resourcepart: string): void {
     const account = this.#accounts.borrow(name);
     account.touch(resourcepart);
@@ -311,7 +328,7 @@ export class SessionTable {
   }
 
   /**
-   * Connects, publishes this node, and begins to renew what is ours. Resolves when the first attempt
+   * Connects, publishes this node, and begins to renew our entries. Resolves when the first attempt
    * has succeeded or failed: Redis may come later.
    * @throws CausewayError `table/redis-auth` when Redis is there and refuses the password
    */
@@ -341,7 +358,9 @@ export class SessionTable {
 
   // ---- lookups -----------------------------------------------------------------------------
 
-  /** Local host from memory alone; null for a remembered miss, undefined when Redis must be asked. */
+  /**
+   * Local host from memory alone; null for a remembered miss, undefined when only Redis can tell.
+   */
   cached(jid: Jid): string | null | undefined {
     const host = this.#cache.cached(jid);
     if (host === undefined) return undefined;
@@ -350,12 +369,14 @@ export class SessionTable {
     return host;
   }
 
-  /** Local host of `jid` from memory, whatever its age; undefined when it holds none. */
+  /** Local host of `jid` from memory, of any age; undefined when there is none. */
   lastKnown(jid: Jid): string | undefined {
     return this.#cache.stale(jid);
   }
 
-  /** Local host of `jid`, from the cache or Redis; undefined when nobody knows it. Never rejects. */
+  /**
+   * Local host of `jid`, from the cache or Redis; undefined when it is not known. Never rejects.
+   */
   locate(jid: Jid): Promise<string | undefined> {
     const host = this.cached(jid);
     if (host !== undefined) return Promise.resolve(host ?? undefined);
@@ -363,9 +384,9 @@ export class SessionTable {
   }
 
   /**
-   * Local hosts of `jids`, in their order, from Redis: what memory holds on them is dropped first. For
-   * addresses that were looked up in vain a moment ago; those of one account are asked for together.
-   * Never rejects.
+   * Returns local hosts of `jids`, in order, from Redis, after dropping them from memory. For
+   * addresses whose lookup has just found nothing; those of one account share a request. Never
+   * rejects.
    */
   locateAgain(jids: readonly Jid[]): Promise<readonly (string | undefined)[]> {
     for (const jid of jids) this.forget(jid);
@@ -388,16 +409,16 @@ export class SessionTable {
   }
 
   /**
-   * Sessions of the account, or connections of the domain, on the other nodes of this datacenter; as
-   * `cached` or `locate` have just found them. Empty while there are none.
+   * Sessions of the account, or connections of the domain, on the other nodes of this datacenter,
+   * as `cached` or `locate` have just found them. Empty while there are none.
    */
   placements(jid: Jid): readonly Placement[] {
     return this.#placements.of(jid);
   }
 
   /**
-   * Remembers that `jid` was seen writing from `host`, where cache and table know nothing of it.
-   * @returns false when the cache knew where it is, so that this is no news
+   * Remembers that `jid` was seen writing from `host`, if cache and table know nothing of it.
+   * @returns false when the cache had a host for it, so that this is no news
    */
   learn(jid: Jid, host: string): boolean {
     const known = this.#cache.cached(jid);
@@ -407,13 +428,13 @@ export class SessionTable {
     return true;
   }
 
-  /** Drops what memory holds on `jid`, and on its bare JID, so that the next lookup asks Redis. */
+  /** Drops what memory holds on `jid` and its bare JID, so that the next lookup asks Redis. */
   forget(jid: Jid): void {
     this.#cache.forget(jid);
     this.#placements.forgetKey(jid.localpart === "" ? jid.domainpart : jid.text);
   }
 
-  /** Has the next lookup of `jid` ask Redis; what memory holds still counts where that is away. */
+  /** Has the next lookup of `jid` ask Redis; memory still answers while Redis is away. */
   expire(jid: Jid): void {
     this.#cache.expire(jid);
   }
@@ -421,8 +442,9 @@ export class SessionTable {
   // ---- own sessions and components ---------------------------------------------------------
 
   /**
-   * Claims `jid` for this datacenter. Resolves when it is written, or could not be because Redis is
-   * away. A session that takes over another's full JID is opened before or after that one closes.
+   * Claims `jid` for this datacenter. Resolves when the claim is written, or could not be because
+   * Redis is away. A session that takes over another's full JID is opened before or after that one
+   * closes.
    */
   sessionOpened(jid: FullJid): Promise<void> {
     const { localHost } = this.#options;
@@ -432,7 +454,7 @@ export class SessionTable {
     return this.#announce(this.#reconciler.request(account), [jid.text, jid.bare.text], localHost);
   }
 
-  /** Says with which priority the session is available; undefined when it no longer is. */
+  /** Sets the priority of an available session; undefined when it is no longer available. */
   async sessionPriority(jid: FullJid, priority: number | undefined): Promise<void> {
     const account = this.#accounts.prioritise(jid.bare.text, jid.resourcepart, priority);
     if (account === undefined) return;
@@ -440,14 +462,16 @@ export class SessionTable {
     else await this.#announce(this.#reconciler.request(account), [jid.bare.text]);
   }
 
-  /** Withdraws the claim of the oldest session of this node with that full JID, and nothing else. */
+  /**
+   * Withdraws the claim of the oldest session of this node with that full JID, and nothing else.
+   */
   sessionClosed(jid: FullJid): Promise<void> {
     this.#cache.forget(jid);
     const withdrawn = this.#withdrawn(jid.bare.text, jid.resourcepart);
     return this.#announce(withdrawn, [jid.text, jid.bare.text]);
   }
 
-  /** Claims a component's domain for this datacenter; one that is hidden is not listed to users. */
+  /** Claims a component's domain for this datacenter; a hidden one is not listed to users. */
   async domainAdded(domain: string, options: { readonly hidden: boolean }): Promise<void> {
     if (isReservedDomain(domain)) {
       this.#logger.error("table.domain-reserved", { domain }); // its key is the table's own
@@ -469,7 +493,7 @@ export class SessionTable {
     await this.#announce(Promise.all([this.#withdrawn(domain, ""), this.#heart.beat()]), [domain]);
   }
 
-  /** Says where this node accepts links; replaces what was said before. */
+  /** Publishes the endpoints of this node, in place of earlier ones. */
   async publishEndpoints(endpoints: readonly EndpointAddress[]): Promise<void> {
     this.#publication.setEndpoints(endpoints);
     this.#replication?.leaseChanged();
@@ -478,51 +502,56 @@ export class SessionTable {
 
   // ---- the other nodes of this datacenter --------------------------------------------------
 
-  /** Says where this node accepts links from the other nodes of its datacenter. */
+  /** Publishes the address where this node accepts links from the other nodes of its datacenter. */
   async publishClusterAddress(address: EndpointAddress): Promise<void> {
     this.#publication.setClusterAddress(address);
     await this.#heart.beat();
   }
 
-  /** Other nodes of this datacenter that live; what was last known while Redis is away. */
+  /** Returns other live nodes of this datacenter; while Redis is away, the last known ones. */
   async clusterNodes(): Promise<readonly string[]> {
     const nodes = await this.#cluster.nodes();
     this.#noteNeighbours(nodes);
     return nodes;
   }
 
-  /** Where another node of this datacenter accepts links. */
+  /** Returns the endpoint of another node of this datacenter. */
   clusterEndpoints(nodeName: string): Promise<readonly EndpointAddress[]> {
     return this.#cluster.endpoints(nodeName);
   }
 
-  /** True for this process, and for those of our datacenter that were heard of, ended ones as well. */
+  /** True for this process, and for known processes of our datacenter, including ended ones. */
   isOwnProcess(process: number): boolean {
     return process === this.#options.incarnation || process === this.#publication.predecessor ||
       this.#ownProcesses.has(process);
   }
 
-  /** Takes part in the links between the nodes of this datacenter. */
+  /** The bus over the links between the nodes of this datacenter. */
   get clusterBus(): ClusterBus {
     return this.#bus;
   }
 
   // ---- the mesh ----------------------------------------------------------------------------
 
-  /** Endpoints of the live nodes of `host`; what was last known while Redis is away. */
+  /**
+   * Returns the endpoints of the live nodes of `host`; while Redis is away, the last known ones.
+   */
   endpoints(host: string): Promise<readonly EndpointAddress[]> {
     return this.#mesh.endpoints(host);
   }
 
-  /** Local hosts that have a live node, this one always; what was last known while Redis is away. */
+  /**
+   * Returns local hosts with a live node, always with ours; while Redis is away, the last known
+   * ones.
+   */
   hosts(): Promise<readonly string[]> {
     return this.#mesh.hosts();
   }
 
   /**
-   * Takes a datacenter that will not come back out of the table, for all nodes of this one.
-   * `unavailable`: Redis is away; `unknown` also where something else replicates, as nothing is kept
-   * there of a datacenter without a live node.
+   * Removes a datacenter that will not come back from the table, for all nodes of this one.
+   * `unavailable`: Redis is away. `unknown`: also with an external replicator, which keeps nothing
+   * of a datacenter without a live node.
    */
   async removeHost(host: string): Promise<HostRemoval> {
     if (host === this.#options.localHost) return "live";
@@ -531,17 +560,20 @@ export class SessionTable {
     return (await this.hosts()).includes(host) ? "live" : "unknown";
   }
 
-  /** Components of all datacenters that are not hidden; what was last known while Redis is away. */
+  /**
+   * Returns components of all datacenters that are not hidden; while Redis is away, the last known
+   * ones.
+   */
   publicDomains(): Promise<readonly PublicDomain[]> {
     return this.#mesh.domains({ includesHidden: false });
   }
 
-  /** As `publicDomains`, with those that are hidden. */
+  /** Like `publicDomains`, with hidden ones. */
   allDomains(): Promise<readonly PublicDomain[]> {
     return this.#mesh.domains({ includesHidden: true });
   }
 
-  /** Withdraws what is ours, as far as `withdrawMs` reaches, and disconnects. */
+  /** Withdraws our entries, as far as `withdrawMs` allows, and disconnects. */
   async close(): Promise<void> {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
@@ -562,7 +594,7 @@ export class SessionTable {
 
   /**
    * Tells the other nodes of this datacenter of `keys` once `written` is over.
-   * @param host what the cache may go on saying of them
+   * @param host the value that may stay in the cache
    */
   async #announce(
     written: Promise<unknown>,
@@ -571,7 +603,7 @@ export class SessionTable {
   ): Promise<void> {
     await written;
     for (const key of keys) {
-      // A lookup may have read meanwhile what was there before, and put it into the cache.
+      // A lookup may have read the former value meanwhile, and cached it.
       this.#lookup.changed(key);
       this.#placements.forgetKey(key);
       if (host === undefined || this.#cache.hostOf(key) !== host) this.#cache.forgetKey(key);
@@ -579,27 +611,27 @@ export class SessionTable {
     this.#bus.invalidate(keys);
   }
 
-  /** Drops what memory holds of `key`, and what lookups under way are about to put there. */
+  /** Drops `key` from memory, and from the results of pending lookups. */
   #outdated(key: string): void {
     this.#lookup.changed(key);
     this.#cache.forgetKey(key);
     this.#placements.forgetKey(key);
   }
 
-  /** What this node has written is not what its cache, or another node's, may have. */
+  /** Drops keys that this node has written from its own cache and the other nodes'. */
   #changed(keys: readonly string[]): void {
     for (const key of keys) this.#outdated(key);
     this.#bus.invalidate(keys);
     this.#onChanged(keys);
   }
 
-  /** Another node of this datacenter has changed `keys`. */
+  /** Drops keys that another node of this datacenter has changed. */
   #invalidated(keys: readonly string[]): void {
     for (const key of keys) {
       this.#outdated(key);
       const slash = key.indexOf("/");
       if (slash === -1) continue;
-      // a full JID of ours may have been taken: the claims tell
+      // our full JID may have been taken: a pass reads the claims
       const account = this.#accounts.find(key.slice(0, slash));
       if (account !== undefined) this.#spawn(this.#reconciler.request(account));
     }
@@ -620,7 +652,7 @@ export class SessionTable {
   }
 
   #forgetAll(): void {
-    if (this.status !== "up") return; // what is old is all that there is
+    if (this.status !== "up") return; // only old entries can answer now
     this.#lookup.allChanged();
     this.#cache.clear();
     this.#placements.clear();
@@ -639,7 +671,7 @@ export class SessionTable {
     });
   }
 
-  /** One step of all that recurs. A slow Redis makes steps late, never many at once. */
+  /** Runs one step of all recurring work. A slow Redis makes steps late, never many at once. */
   async #turn(): Promise<void> {
     if (this.#isTurning) return;
     this.#isTurning = true;
@@ -675,7 +707,7 @@ export class SessionTable {
     this.#isRestoring = false;
   }
 
-  /** For promises that never reject: a failure in one is a bug, and must be seen. */
+  /** Runs a promise that never rejects: a failure in it is a bug, and must be seen. */
   #spawn(task: Promise<void>): void {
     task.catch((thrown) => this.#logger.error("table.bug", { error: String(thrown) }));
   }

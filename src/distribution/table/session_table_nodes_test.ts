@@ -45,13 +45,13 @@ class Pair {
     return pair;
   }
 
-  /** Links them to each other. */
+  /** Links the two nodes to each other. */
   link(): void {
     for (const [from, to] of [[this.one, this.two], [this.two, this.one]] as const) {
       const inward: ClusterLink = {
         nodeName: from === this.one ? N1 : N2,
         process: from.incarnation,
-        send: () => assert.fail("an acceptor says nothing"),
+        send: () => assert.fail("an acceptor sends no frames"),
       };
       const outward: ClusterLink = {
         nodeName: to === this.one ? N1 : N2,
@@ -77,7 +77,7 @@ class Pair {
   }
 }
 
-Deno.test("SessionTable.clusterNodes() names the other nodes that live, and where they are", async () => {
+Deno.test("SessionTable.clusterNodes() returns the other live nodes, whose endpoints are known", async () => {
   await using pair = await Pair.start();
   const { one, two } = pair;
   assert.equal(one.table.hasNeighbours, false);
@@ -95,14 +95,14 @@ Deno.test("SessionTable.clusterNodes() names the other nodes that live, and wher
   assert.equal(Object.hasOwn(pair.redis.dump(), `causeway:cluster:${HERE}`), false);
 });
 
-Deno.test("SessionTable.clusterNodes() keeps what it knew while Redis is away", async () => {
+Deno.test("SessionTable.clusterNodes() keeps the known nodes while Redis is away", async () => {
   await using pair = await Pair.start();
   await pair.one.table.clusterNodes();
   pair.one.commands.setUp(false);
   assert.deepEqual(await pair.one.table.clusterNodes(), [N2]);
 });
 
-Deno.test("SessionTable.placements() tells on which other nodes an account has sessions", async () => {
+Deno.test("SessionTable.placements() returns the other nodes where an account has sessions", async () => {
   await using pair = await Pair.start();
   const { one, two } = pair;
   pair.link();
@@ -134,7 +134,7 @@ Deno.test("SessionTable reads no claims for a lookup while it is the only node",
   await test.table.close();
 });
 
-Deno.test("SessionTable drops from every node's cache what a session or component changed", async () => {
+Deno.test("SessionTable drops keys that a session or component changed from every node's cache", async () => {
   await using pair = await Pair.start();
   const { one, two } = pair;
   pair.link();
@@ -196,7 +196,7 @@ Deno.test("SessionTable ends the older of two sessions with one full JID on two 
   await setImmediate();
   await setImmediate();
   assert.deepEqual([...new Set(pair.displaced)], [`${N1} bob@example.com/phone`]);
-  await one.table.sessionClosed(PHONE); // what its end tells
+  await one.table.sessionClosed(PHONE); // as the end of the session does
   await advance(pair.clock, 6_000, 100);
   for (const { table } of [one, two]) assert.equal(await table.locate(PHONE), HERE);
   assert.deepEqual(one.table.placements(PHONE), [
@@ -205,7 +205,7 @@ Deno.test("SessionTable ends the older of two sessions with one full JID on two 
   assert.equal(pair.displaced.some((each) => each.startsWith(N2)), false);
 });
 
-Deno.test("SessionTable finds a full JID taken by another node also when nobody tells", async () => {
+Deno.test("SessionTable finds a full JID taken by another node even without INVALIDATE", async () => {
   await using pair = await Pair.start();
   await pair.one.table.sessionOpened(PHONE);
   pair.clock.advance(5);
@@ -215,7 +215,7 @@ Deno.test("SessionTable finds a full JID taken by another node also when nobody 
   assert.ok(pair.displaced.includes(`${N1} bob@example.com/phone`));
 });
 
-Deno.test("SessionTable writes priorities once there is somebody to read them", async () => {
+Deno.test("SessionTable writes priorities once another node can read them", async () => {
   await using pair = await Pair.start();
   const { one, two } = pair;
   await one.table.sessionOpened(PHONE);
@@ -230,7 +230,7 @@ Deno.test("SessionTable writes priorities once there is somebody to read them", 
   assert.equal(two.table.placements(BOB)[0]!.priority, 7);
 });
 
-Deno.test("SessionTable forgets what it knew when a node links to it or is gone", async () => {
+Deno.test("SessionTable clears its cache when a node links to it or is gone", async () => {
   await using pair = await Pair.start();
   const { one } = pair;
   await one.table.locate(PHONE);
@@ -242,12 +242,12 @@ Deno.test("SessionTable forgets what it knew when a node links to it or is gone"
   assert.equal(one.table.cached(PHONE), null);
   pair.unlink();
   await pair.two.table.close();
-  await advance(pair.clock, 16_000, 500); // a lease that was read is believed for a while
+  await advance(pair.clock, 16_000, 500); // a lease that was read counts for a while
   await one.table.clusterNodes();
   assert.equal(one.table.hasNeighbours, false);
 });
 
-Deno.test("SessionTable takes a node that links to it for alive at once", async () => {
+Deno.test("SessionTable counts a node that links to it as alive at once", async () => {
   await using pair = await Pair.start();
   const { one, two } = pair;
   await two.table.close();

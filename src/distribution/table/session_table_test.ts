@@ -82,7 +82,7 @@ Deno.test("SessionTable.sessionClosed() gives the bare JID to the newest login o
   for (const each of [one, two, three]) await each.table.close();
 });
 
-Deno.test("SessionTable.sessionClosed() of an old login leaves a full JID that moved away alone", async () => {
+Deno.test("SessionTable.sessionClosed() of an old login leaves a full JID alone that moved away", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   const one = new TestTable({ incarnation: 1 }, clock, redis);
@@ -110,7 +110,7 @@ Deno.test("SessionTable renews its entries within refreshAfterMs and loses none 
       least = Math.min(least, test.redis.ttlMs(`user${i}@example.com/r`) ?? 0);
     }
   }
-  assert.ok(least >= 1_900, `an entry was down to ${least} ms`);
+  assert.ok(least >= 1_900, `an entry had only ${least} ms`);
   await test.table.close();
 });
 
@@ -142,7 +142,7 @@ Deno.test("SessionTable writes entries that vanished again, within one refresh",
   await test.table.close();
 });
 
-Deno.test("SessionTable leaves an entry of another datacenter alone when it refreshes", async () => {
+Deno.test("SessionTable leaves another datacenter's entry alone when it renews", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   const one = new TestTable({ incarnation: 1 }, clock, redis);
@@ -171,7 +171,7 @@ Deno.test("SessionTable takes over from a datacenter whose lease is gone", async
   await one.table.sessionOpened(PHONE);
   clock.advance(5);
   await two.table.sessionOpened(LAPTOP);
-  two.commands.setUp(false); // as if it were killed: nothing is withdrawn
+  two.commands.setUp(false); // as if it were killed: no entry is withdrawn
   await advance(clock, 181_000, 100);
   assert.equal(redis.dump()["bob@example.com"], HERE);
   assert.deepEqual(await one.table.hosts(), [HERE]);
@@ -179,7 +179,7 @@ Deno.test("SessionTable takes over from a datacenter whose lease is gone", async
   await two.table.close();
 });
 
-Deno.test("SessionTable counts what it has still to read back after a login", async () => {
+Deno.test("SessionTable counts read-backs that are still to come after a login", async () => {
   const test = await TestTable.started({ redis: { readBackMs: [1_000, 5_000] } });
   const waiting = () => test.metrics.value("causeway_table_read_backs_waiting");
   assert.equal(waiting(), 0);
@@ -192,7 +192,7 @@ Deno.test("SessionTable counts what it has still to read back after a login", as
   await test.table.close();
 });
 
-Deno.test("SessionTable.locate() asks for the full JID, then the bare one, and remembers", async () => {
+Deno.test("SessionTable.locate() looks up the full JID, then the bare one, and remembers the result", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com", THERE]);
   test.redis.apply(["SET", "eve@example.com/desk", "dc3.example.com"]);
@@ -207,14 +207,14 @@ Deno.test("SessionTable.locate() asks for the full JID, then the bare one, and r
   await test.table.close();
 });
 
-Deno.test("SessionTable.sessionOpened() leaves nothing in the cache that was read before it wrote", async () => {
+Deno.test("SessionTable.sessionOpened() leaves no value in the cache that was read before its write", async () => {
   const test = await TestTable.started({ cache: { jidLifetimeMs: 60_000 } });
   const { table, clock, commands } = test;
   for (const key of [PHONE.text, PHONE.bare.text]) test.redis.apply(["SET", key, THERE]);
   commands.latencyMs = 20;
   const opened = table.sessionOpened(PHONE);
   assert.equal(table.cached(PHONE), HERE);
-  table.forget(PHONE); // as routing does: the session cannot be reached yet
+  table.forget(PHONE); // as routing does while the session cannot be reached yet
   const asked = table.locate(PHONE);
   await advance(clock, 60);
   assert.equal(await asked, THERE);
@@ -230,7 +230,7 @@ Deno.test("SessionTable.sessionOpened() leaves nothing in the cache that was rea
   await table.close();
 });
 
-Deno.test("SessionTable.sessionOpened() lets nothing into the cache afterwards that was read before", async () => {
+Deno.test("SessionTable.sessionOpened() lets no value into the cache later that was read before its write", async () => {
   const test = await TestTable.started({ cache: { jidLifetimeMs: 60_000 } });
   const { table, clock, commands } = test;
   for (const key of [PHONE.text, PHONE.bare.text]) test.redis.apply(["SET", key, THERE]);
@@ -241,7 +241,7 @@ Deno.test("SessionTable.sessionOpened() lets nothing into the cache afterwards t
   commands.latencyMs = 10;
   const asked = table.locate(PHONE); // reads at 55 ms…
   await advance(clock, 5, 1);
-  commands.latencyMs = 100; // …and hears at 155 ms
+  commands.latencyMs = 100; // …and gets the reply at 155 ms
   await advance(clock, 8, 1);
   commands.latencyMs = 10;
   await advance(clock, 20, 1);
@@ -300,7 +300,7 @@ Deno.test("SessionTable.cached() keeps JIDs and misses for jidLifetimeMs and dom
   await test.table.close();
 });
 
-Deno.test("SessionTable.cached() remembers no misses when cacheMissed is off", async () => {
+Deno.test("SessionTable.cached() remembers no misses when cacheMissed is false", async () => {
   const test = await TestTable.started({ cache: { cacheMissed: false } });
   assert.equal(await test.table.locate(bareJid("nobody")), undefined);
   assert.equal(test.table.cached(bareJid("nobody")), undefined);
@@ -319,13 +319,13 @@ Deno.test("SessionTable keeps maxJids in its cache and not one more", async () =
   await test.table.close();
 });
 
-Deno.test("SessionTable.learn() fills the cache only where cache and table know nothing", async () => {
+Deno.test("SessionTable.learn() fills the cache only if cache and table have no entry", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com/desk", "dc3.example.com"]);
   const before = JSON.stringify(test.redis.dump());
   test.table.learn(fullJid("eve", "desk"), THERE);
   test.table.learn(fullJid("new", "desk"), THERE);
-  // asked while the table is still being asked: joins, and gets what was learned
+  // a lookup during another joins it, and gets the learned host
   assert.equal(await test.table.locate(fullJid("new", "desk")), THERE);
   assert.equal(test.table.cached(fullJid("new", "desk")), THERE);
   assert.equal(test.table.cached(fullJid("eve", "desk")), "dc3.example.com");
@@ -349,7 +349,7 @@ Deno.test("SessionTable.forget() makes the next lookup ask Redis", async () => {
   await test.table.close();
 });
 
-Deno.test("SessionTable.expire() makes the next lookup ask Redis, and memory answer where that is away or slow", async () => {
+Deno.test("SessionTable.expire() makes the next lookup ask Redis, but memory answers while Redis is away or slow", async () => {
   const test = await TestTable.started();
   const eve = fullJid("eve", "x");
   test.redis.apply(["SET", "eve@example.com", THERE]);
@@ -371,7 +371,7 @@ Deno.test("SessionTable.expire() makes the next lookup ask Redis, and memory ans
   test.table.expire(eve);
   test.commands.setUp(false);
   assert.equal(test.table.cached(eve), "dc3.example.com");
-  test.table.expire(domainJid("nobody.example.com")); // nothing is known of it
+  test.table.expire(domainJid("nobody.example.com")); // it has no entry
   await test.table.close();
 });
 
@@ -395,12 +395,12 @@ Deno.test("SessionTable answers from old entries and its own sessions while Redi
   await test.table.close();
 });
 
-Deno.test("SessionTable writes all that is its own at once when Redis is back", async () => {
+Deno.test("SessionTable writes all its own entries at once when Redis is back", async () => {
   const test = await TestTable.started();
   for (let i = 0; i < 600; i++) await test.table.sessionOpened(fullJid(`user${i}`, "r"));
   test.commands.setUp(false);
   test.redis.flush();
-  await test.table.sessionOpened(PHONE); // given up, not hung
+  await test.table.sessionOpened(PHONE); // ends without Redis, and does not hang
   await test.table.sessionClosed(fullJid("user0", "r"));
   test.commands.setUp(true);
   for (let i = 0; i < 20; i++) await setImmediate();
@@ -412,7 +412,7 @@ Deno.test("SessionTable writes all that is its own at once when Redis is back", 
   await test.table.close();
 });
 
-Deno.test("SessionTable.locate() answers from memory while Redis is slow, and waits for the unknown", async () => {
+Deno.test("SessionTable.locate() answers from memory while Redis is slow, and waits for unknown addresses", async () => {
   const test = await TestTable.started({ cache: { jidLifetimeMs: 1_000 } });
   const { table, clock, commands } = test;
   await table.sessionOpened(PHONE);
@@ -456,7 +456,7 @@ Deno.test("SessionTable is degraded while Redis refuses writes, and heals by its
   }
 });
 
-Deno.test("SessionTable.domainAdded() publishes the domain, and hidden ones to nobody", async () => {
+Deno.test("SessionTable.domainAdded() publishes the domain, unless it is hidden", async () => {
   const test = await TestTable.started();
   await test.table.domainAdded("echo.example.com", { hidden: false });
   await test.table.domainAdded("secret.example.com", { hidden: true });
@@ -502,7 +502,7 @@ Deno.test("SessionTable.locate() prefers the component of its own datacenter", a
   for (const each of all) await each.table.close();
 });
 
-Deno.test("SessionTable.endpoints() counts nodes that have a lease, and none for a host without", async () => {
+Deno.test("SessionTable.endpoints() returns endpoints of nodes with a lease, and none for a host without nodes", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   const one = new TestTable({ incarnation: 1 }, clock, redis);
@@ -529,7 +529,7 @@ Deno.test("SessionTable.endpoints() counts nodes that have a lease, and none for
   await two.table.close();
 });
 
-Deno.test("SessionTable removes what a former process of its name left in its sets", async () => {
+Deno.test("SessionTable removes entries that a former process of its name left in its sets", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   redis.apply(["SADD", `${HERE}#node1@${HERE}#{endpoints}`, "127.0.0.1#1"]);
@@ -542,7 +542,7 @@ Deno.test("SessionTable removes what a former process of its name left in its se
   await test.table.close();
 });
 
-Deno.test("SessionTable tells the older of two processes with one name that it is superseded", async () => {
+Deno.test("SessionTable reports to the older of two processes with one name that it is superseded", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   const told: string[] = [];
@@ -568,7 +568,7 @@ Deno.test("SessionTable tells the older of two processes with one name that it i
   await newer.table.close();
 });
 
-Deno.test("SessionTable keeps its datacenter's id when Redis has lost it, and who started since takes it", async () => {
+Deno.test("SessionTable keeps its datacenter's id when Redis loses it, and a node that started since takes it", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   const renamed: string[] = [];
@@ -580,7 +580,7 @@ Deno.test("SessionTable keeps its datacenter's id when Redis has lost it, and wh
       redis,
     )
   ) as [TestTable, TestTable, TestTable];
-  assert.equal(one.table.datacenterId, "", "nobody knows it yet");
+  assert.equal(one.table.datacenterId, "", "the id is not known yet");
   await one.table.start();
   await two.table.start();
   const id = one.table.datacenterId;
@@ -588,7 +588,7 @@ Deno.test("SessionTable keeps its datacenter's id when Redis has lost it, and wh
   assert.equal(two.table.datacenterId, id);
   redis.flush();
   await late.table.start();
-  assert.notEqual(late.table.datacenterId, id, "it found none");
+  assert.notEqual(late.table.datacenterId, id, "the late node found no id");
   one.table.reviewIdentity();
   await advance(clock, 100, 10);
   assert.equal(redis.dump()[`causeway:dc:${HERE}`], id);
@@ -602,7 +602,7 @@ Deno.test("SessionTable keeps its datacenter's id when Redis has lost it, and wh
   for (const { table } of [one, two, late]) await table.close();
 });
 
-Deno.test("SessionTable.close() withdraws all that is its own", async () => {
+Deno.test("SessionTable.close() withdraws all its own entries", async () => {
   const test = await TestTable.started();
   await test.table.publishEndpoints([{ host: "127.0.0.1", port: 2 }]);
   await test.table.domainAdded("echo.example.com", { hidden: false });
@@ -612,7 +612,7 @@ Deno.test("SessionTable.close() withdraws all that is its own", async () => {
   assert.equal(test.clock.pendingTimers, 0);
 });
 
-Deno.test("SessionTable ignores and counts garbage in Redis, and writes over what is in its way", async () => {
+Deno.test("SessionTable ignores and counts garbage in Redis, and overwrites garbage in place of its own entries", async () => {
   const test = await TestTable.started();
   const garbage = () => test.metrics.value("causeway_table_garbage_total");
   test.redis.apply(["SET", "eve@example.com", "not a host"]);
@@ -644,7 +644,7 @@ Deno.test("SessionTable ignores and counts garbage in Redis, and writes over wha
   await test.table.close();
 });
 
-Deno.test("SessionTable: a node whose clock is five minutes ahead wins no later argument", async () => {
+Deno.test("SessionTable: a node whose clock is five minutes ahead wins against no later login", async () => {
   const redisClock = new ManualClock();
   const redis = new MemoryRedis(redisClock);
   const fast = new TestTable({ incarnation: 1 }, new ManualClock(1_700_000_300_000), redis);
@@ -654,7 +654,7 @@ Deno.test("SessionTable: a node whose clock is five minutes ahead wins no later 
   await fast.table.sessionOpened(PHONE);
   await right.table.sessionOpened(LAPTOP);
   assert.equal(redis.dump()["bob@example.com"], THERE);
-  // its far epoch has not moved the clock of the other: a third login there is an ordinary one
+  // its far epoch has not moved the other's clock: a third login there has an ordinary epoch
   await right.table.sessionOpened(fullJid("eve", "r"));
   const eve = JSON.parse((redis.dump()["causeway:claims:eve@example.com"] as string[])[0]!);
   assert.ok(eve[0] < 1_700_000_001_000_000, `${eve[0]}`);
@@ -662,7 +662,7 @@ Deno.test("SessionTable: a node whose clock is five minutes ahead wins no later 
   await right.table.close();
 });
 
-/** A living node of dc2, and a claim of it that is newer than ours and that nobody renews. */
+/** Makes a live node of dc2 with a claim that is newer than ours and is never renewed. */
 function plantNewerClaim({ clock, redis }: TestTable): void {
   const farUs = clock.wallUs() + 1_000_000;
   redis.apply(["SET", `causeway:node:${THERE}#n`, "[5,1]"]);
@@ -670,7 +670,7 @@ function plantNewerClaim({ clock, redis }: TestTable): void {
   redis.apply(["HSET", "causeway:claims:bob@example.com", "5-1", claim]);
 }
 
-Deno.test("SessionTable lets a claim count no longer when its renewals stand still for expireAfterMs", async () => {
+Deno.test("SessionTable ignores a claim that was not renewed for expireAfterMs", async () => {
   const test = await TestTable.started();
   await test.table.sessionOpened(PHONE);
   // a living node, and a claim whose removal was lost on the way here
@@ -683,12 +683,12 @@ Deno.test("SessionTable lets a claim count no longer when its renewals stand sti
   await test.table.close();
 });
 
-Deno.test("SessionTable does not count the time that Redis was away against others' claims", async () => {
+Deno.test("SessionTable does not count the time while Redis is away against others' claims", async () => {
   const test = await TestTable.started();
   await test.table.sessionOpened(PHONE);
   plantNewerClaim(test);
   test.redis.apply(["SET", "bob@example.com", THERE]);
-  await advance(test.clock, 61_000, 100); // seen once
+  await advance(test.clock, 61_000, 100); // read once
   test.commands.setUp(false);
   test.redis.apply(["EXPIRE", "causeway:claims:bob@example.com", "9000"]);
   test.redis.apply(["EXPIRE", `causeway:node:${THERE}#n`, "9000"]);
@@ -699,7 +699,7 @@ Deno.test("SessionTable does not count the time that Redis was away against othe
   await test.table.close();
 });
 
-Deno.test("SessionTable leaves a key that names a host without a claim at first sight, not for ever", async () => {
+Deno.test("SessionTable leaves a key that names a host without a claim at the first check, but not for ever", async () => {
   const test = await TestTable.started();
   await test.table.sessionOpened(PHONE);
   await advance(test.clock, 6_000, 100); // read back twice

@@ -7,10 +7,10 @@ import { claimsKey } from "./keys.ts";
 const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";
 const BOB = bareJid("bob");
-/** Addresses that nobody has. */
+/** Addresses without a session. */
 const GONE = Array.from({ length: 20 }, (_, n) => fullJid("bob", `gone${n}`));
 
-/** Commands that `looking` makes Redis carry out. */
+/** Counts the commands that Redis runs for `looking`. */
 async function commandsOf(test: TestTable, looking: () => Promise<unknown>): Promise<number> {
   const before = test.redis.commands;
   await looking();
@@ -19,12 +19,12 @@ async function commandsOf(test: TestTable, looking: () => Promise<unknown>): Pro
 
 for (
   const [replication, first, again] of [
-    // One for each full JID, one for the bare JID, and one for the claims where the nodes replicate.
+    // One for each full JID, one for the bare JID, and one for the claims with builtin replication.
     ["external", 21, 21],
     ["builtin", 22, 1],
   ] as const
 ) {
-  Deno.test(`SessionTable shares what it reads of an account between lookups, replication ${replication}`, async () => {
+  Deno.test(`SessionTable shares reads of an account between lookups, replication ${replication}`, async () => {
     const test = await TestTable.started({ replication });
     const locate = () => Promise.all(GONE.map((jid) => test.table.locate(jid)));
     assert.equal(await commandsOf(test, locate), first);
@@ -34,7 +34,7 @@ for (
     await test.table.close();
   });
 
-  Deno.test(`SessionTable asks few commands of a message's retries, replication ${replication}`, async () => {
+  Deno.test(`SessionTable needs few commands for a message's retries, replication ${replication}`, async () => {
     const test = await TestTable.started({ replication });
     const looking = async () => {
       await test.table.locate(GONE[0]!);
@@ -45,7 +45,7 @@ for (
   });
 }
 
-Deno.test("SessionTable.locateAgain() finds who has logged in since, by the resource or else the account", async () => {
+Deno.test("SessionTable.locateAgain() finds a new login, by the resource or else the account", async () => {
   for (const replication of ["external", "builtin"] as const) {
     const clock = new ManualClock();
     const redis = new MemoryRedis(clock);
@@ -70,7 +70,7 @@ Deno.test("SessionTable.locateAgain() finds who has logged in since, by the reso
   }
 });
 
-Deno.test("SessionTable.locateAgain() reads what a datacenter's other nodes hold along with the claims", async () => {
+Deno.test("SessionTable.locateAgain() reads sessions of a datacenter's other nodes along with the claims", async () => {
   const clock = new ManualClock();
   const redis = new MemoryRedis(clock);
   const node = (number: number) =>
@@ -95,7 +95,7 @@ Deno.test("SessionTable.locateAgain() reads what a datacenter's other nodes hold
   for (const { table } of [one, two]) await table.close();
 });
 
-Deno.test("SessionTable.locateAgain() answers from memory where Redis does not, and says that it is degraded", async () => {
+Deno.test("SessionTable.locateAgain() answers from memory when Redis fails, and is then degraded", async () => {
   const test = await TestTable.started({ replication: "builtin" });
   await test.table.sessionOpened(fullJid("bob", "phone"));
   test.commands.setUp(false);
@@ -107,7 +107,7 @@ Deno.test("SessionTable.locateAgain() answers from memory where Redis does not, 
   await test.table.close();
 });
 
-Deno.test("SessionTable.locateAgain() takes garbage in the place of claims for nobody's", async () => {
+Deno.test("SessionTable.locateAgain() takes garbage in the place of claims for no claims", async () => {
   const test = await TestTable.started({ replication: "builtin" });
   test.redis.apply(["SET", claimsKey(BOB.text), THERE]);
   assert.deepEqual(await test.table.locateAgain([BOB]), [undefined]);
@@ -115,7 +115,7 @@ Deno.test("SessionTable.locateAgain() takes garbage in the place of claims for n
   await test.table.close();
 });
 
-Deno.test("SessionTable.learn() says whether it was news where somebody is", async () => {
+Deno.test("SessionTable.learn() returns whether the host was news", async () => {
   const test = await TestTable.started();
   const phone = fullJid("bob", "phone");
   assert.equal(test.table.learn(phone, THERE), true);
@@ -123,7 +123,7 @@ Deno.test("SessionTable.learn() says whether it was news where somebody is", asy
   assert.equal(test.table.learn(phone, THERE), false);
   test.table.forget(phone);
   assert.equal(await test.table.locate(phone), undefined);
-  assert.equal(test.table.learn(phone, THERE), true, "it was a remembered miss");
+  assert.equal(test.table.learn(phone, THERE), true, "the address was a remembered miss");
   assert.equal(test.table.cached(phone), THERE);
   await test.table.close();
 });

@@ -5,7 +5,7 @@ import { Simulation } from "./_simulation.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { decideKey } from "./key_rule.ts";
 
-/** What the table would do without claims: every refresh writes what this node believes. */
+/** Rule without claims: every refresh writes this node's own belief. */
 const blindRule: KeyRule = ({ isLogout, isOurs, localHost, newest, current }) => {
   if (isOurs || newest !== undefined) return { kind: "set", host: localHost };
   return isLogout && current !== null ? { kind: "delete" } : { kind: "leave" };
@@ -22,7 +22,7 @@ function steps(actions: readonly SimulationStep["action"][], maxPauseMs: number)
   return fc.array(step, { minLength: 1, maxLength: 12 });
 }
 
-/** Runs of a property: `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
+/** Number of runs of a property; `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
 function runs(usual: number): number {
   return usual * Number(Deno.env.get("CAUSEWAY_SIMULATIONS") ?? 1);
 }

@@ -16,7 +16,7 @@ const FETCH_TIME: MetricDeclaration = {
   classicName: "global.mod_global_distrib.mapping_fetch_time[us]",
 };
 
-/** What the session table measures. */
+/** Metrics of the session table. */
 export class TableMetrics {
   readonly fetches: Counter;
   readonly misses: Counter;
@@ -34,7 +34,7 @@ export class TableMetrics {
     this.fetchTimeUs = metrics.histogramUs(FETCH_TIME);
     this.errors = metrics.counter({
       name: "causeway_redis_errors_total",
-      help: "How many commands did Redis refuse, and how many calls broke with the connection?",
+      help: "How many commands did Redis refuse, and how many calls failed with the connection?",
     });
     this.garbage = metrics.counter({
       name: "causeway_table_garbage_total",
@@ -58,11 +58,11 @@ export class TableMetrics {
     }, read.cached);
     metrics.gauge({
       name: "causeway_table_read_backs_waiting",
-      help: "How many times are entries still to be read back that were written lately?",
+      help: "How many read-backs of recently written entries are still to come?",
     }, read.readBacks);
   }
 
-  /** Counts a lookup that the cache has answered; it took no time that could be measured. */
+  /** Counts a lookup that the cache has answered, which took no measurable time. */
   fetchedFromCache(): void {
     this.fetches.inc();
     this.fetchTimeUs.observe(0);
