@@ -25,10 +25,10 @@ export const failed = (h?: number) =>
   `<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed>`;
 export const a = (h: number) => `<a xmlns='${SM}' h='${h}'/>`;
 
-/** What all nodes of a test share. */
+/** State that all nodes of a test share. */
 export interface World {
   readonly clock: ManualClock;
-  /** Whose each full JID is, as the session table would say. */
+  /** Owner of each full JID in the session table. */
   readonly claims: Map<string, TestNode>;
 }
 
@@ -39,11 +39,11 @@ export interface NodeOptions {
   readonly maxItems?: number;
   readonly maxSessionsPerAccount?: number;
   readonly host?: string;
-  /** @default everybody has everything */
+  /** @default any datacenter may have any account */
   readonly mayHave?: (account: string, host: string) => boolean;
 }
 
-/** Clients' edge, sessions and resumption of one node; what links and table would do is played. */
+/** The c2s edge, sessions and resumption of one node; links and table are faked. */
 export class TestNode {
   readonly world: World;
   readonly process: number;
@@ -56,11 +56,11 @@ export class TestNode {
   readonly listener: C2sListener;
   readonly traffic: LinkTraffic;
   readonly repeats = new RepeatFilter();
-  /** Stanzas that sessions which are over gave back, with whether they may be repeats. */
+  /** Stanzas that ended sessions gave back, with their mark as possible repeats. */
   readonly rerouted: { readonly id: string; readonly mayBeRepeat: boolean }[] = [];
   /** Ids of stanzas that were given up because streams ended over them. */
   readonly givenUp: string[] = [];
-  /** What clients here have sent. */
+  /** Stanzas that clients here have sent. */
   readonly accepted: Stanza[] = [];
   readonly arrivedWith: (number | undefined)[] = [];
   /** Sequence numbers of the stanzas whose fate is final. */
@@ -68,7 +68,7 @@ export class TestNode {
   readonly endedProcesses = new Set<number>();
   /** Processes that this node has never reached, and that listen nowhere. */
   readonly unheardProcesses = new Set<number>();
-  /** Processes whose node was called. */
+  /** Processes whose node was dialled. */
   readonly called: number[] = [];
   #sequence = 0;
   readonly #peers: RawPeer[] = [];
@@ -161,14 +161,14 @@ export class TestNode {
     return peer;
   }
 
-  /** A client that has authenticated, and not bound. */
+  /** Connects a client that has authenticated, but not bound. */
   async greet(user = "alice"): Promise<RawPeer> {
     const peer = this.connect();
     await authenticate(peer, user);
     return peer;
   }
 
-  /** A client with stream management; gives the id to resume by. */
+  /** Connects a client with stream management; returns the id to resume by. */
   async enter(resource = "home"): Promise<{ readonly peer: RawPeer; readonly id: string }> {
     const peer = await this.greet();
     await bind(peer, resource);
@@ -176,7 +176,7 @@ export class TestNode {
     return { peer, id: id! };
   }
 
-  /** Stanzas of bob's come to this node. */
+  /** Delivers stanzas of bob's at this node. */
   deliver(...ids: string[]): Envelope[] {
     return ids.map((id) => {
       const sequence = ++this.#sequence;
@@ -209,7 +209,7 @@ export class TestNode {
   }
 }
 
-/** A message of bob's to alice that came in at a third datacenter. */
+/** Makes a message from bob to alice that entered at a third datacenter. */
 export function envelopeOf(id: string, sequence: number, settler?: Settler): Envelope {
   return new Envelope({
     stanza: message(id),
@@ -237,20 +237,20 @@ export function idOf(stanza: Stanza): string {
   return /id='([^']*)'/.exec(new TextDecoder().decode(stanza.bytes))?.[1] ?? "";
 }
 
-/** Reads messages with these ids, one behind the other. */
+/** Reads messages with these ids, in order. */
 export async function expectMessages(peer: RawPeer, ...ids: string[]): Promise<void> {
   for (const id of ids) await peer.expectNext(new RegExp(`^<message [^>]*id='${id}'/>`));
 }
 
-/** A link between two nodes, which loses what is on its way when it is cut. */
+/** A link between two nodes that loses frames on their way when it is cut. */
 export class TestLink {
-  /** Frames that do not arrive: by the node that sends them, and type. */
+  /** True for frames to lose, by the sending node and type. */
   drops: (from: TestNode, type: number) => boolean = () => false;
   readonly sent: { readonly from: TestNode; readonly type: number }[] = [];
   readonly refusals: string[] = [];
-  /** Told of each frame, whether or not it arrives. */
+  /** Called with each frame, whether or not it arrives. */
   heard: (frame: Uint8Array) => void = () => {};
-  /** Processes that nodes say they are, which are not theirs. */
+  /** Processes that nodes claim falsely. */
   readonly processes: ReadonlyMap<TestNode, number>;
   readonly #ends: readonly { readonly node: TestNode; readonly link: OpenLink }[];
   #isOpen = true;
@@ -270,7 +270,7 @@ export class TestLink {
     other.traffic.accepted(this.#ends[1]!.link);
   }
 
-  /** The end of `node`. */
+  /** Returns the end of `node`. */
   endOf(node: TestNode): OpenLink {
     return this.#ends.find((end) => end.node === node)!.link;
   }

@@ -26,7 +26,7 @@ import {
   MAX_SENDERS,
 } from "./resumption_options.ts";
 
-/** What all transfers from here share. */
+/** State and parts that all transfers from here share. */
 export interface GivingTerms {
   readonly options: ResumptionOptions;
   /** This process's incarnation. */
@@ -37,13 +37,16 @@ export interface GivingTerms {
   readonly metrics: ResumptionMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The session is the taker's, and what comes here for it follows, or does no more. */
+  /**
+   * Called when the session is the taker's and stanzas that come here for it follow it, or no
+   * longer do.
+   */
   follows(jid: FullJid, host: string | undefined): void;
-  /** The transfer is over, and can be forgotten. */
+  /** Called when the transfer is over, and can be forgotten. */
   over(giving: Giving): void;
 }
 
-/** Which transfer of which node it is. */
+/** Number and link of a transfer. */
 export interface GivingPlace {
   /** The taker's number for it. */
   readonly transfer: number;
@@ -51,10 +54,10 @@ export interface GivingPlace {
   readonly link: OpenLink;
 }
 
-/** One session of this node on its way to another: runs what `stepGiving` decides. */
+/** One session of this node on its way to another: carries out the actions of `stepGiving`. */
 export class Giving implements FreezeOwner {
   readonly transfer: number;
-  /** The taker. */
+  /** Process and node of the taker. */
   readonly process: number;
   readonly host: string;
   readonly nodeName: string;
@@ -63,7 +66,7 @@ export class Giving implements FreezeOwner {
   #state: GivingState = { kind: "covering" };
   #session: FrozenSession | undefined;
   readonly #queue: QueueSender;
-  /** What the taker was sent, and may still not get. */
+  /** Stanzas that the taker was sent while it may still decline the session. */
   #sent: EnvelopeFields[] = [];
   #received = 0;
   #lostAtMs: number | undefined;
@@ -92,7 +95,7 @@ export class Giving implements FreezeOwner {
     });
   }
 
-  /** Freezes the session, or says why there is none. */
+  /** Freezes the session, or tells the taker why there is none. */
   begin(request: ResumeRequest): void {
     const freezing = this.#terms.sessions.freeze(request, this);
     switch (freezing.kind) {
@@ -121,7 +124,9 @@ export class Giving implements FreezeOwner {
     return this.#state.kind === "given" || this.#state.kind === "taken";
   }
 
-  /** Monotonic milliseconds since when there has been no link to the taker; undefined while there is. */
+  /**
+   * Monotonic milliseconds since when there is no link to the taker; undefined while there is one.
+   */
   get lostAtMs(): number | undefined {
     return this.#lostAtMs;
   }
@@ -138,7 +143,7 @@ export class Giving implements FreezeOwner {
     this.#step({ kind: "ended", reason });
   }
 
-  /** The taker says how far it is. */
+  /** Takes the taker's progress. */
   have({ step, received, settled }: HaveFields): void {
     this.#received = Math.max(this.#received, received);
     this.#queue.confirmed(received);
@@ -150,14 +155,14 @@ export class Giving implements FreezeOwner {
     this.#checkSettled();
   }
 
-  /** There is no link to the taker. */
+  /** Notes that there is no link to the taker. */
   lost(): void {
     this.#link = undefined;
     this.#lostAtMs ??= this.#terms.clock.monotonicMs();
     this.#step({ kind: "lost" });
   }
 
-  /** There is another one; what the taker has not confirmed is sent again once it has spoken. */
+  /** Takes a new link. What the taker has not confirmed is sent again once it has sent HAVE. */
   linked(link: OpenLink): void {
     this.#link = link;
     this.#lostAtMs = undefined;
@@ -170,7 +175,10 @@ export class Giving implements FreezeOwner {
     this.#step({ kind: "peer-gone", isCertain });
   }
 
-  /** This node goes down: what the taker has received is left to it, the rest is routed again. */
+  /**
+   * Ends the transfer as this node goes down: the taker owns what it has received, the rest is
+   * routed again.
+   */
   stop(): void {
     if (this.isGiven) this.#session?.settle(this.#received);
     this.#step(this.isGiven ? { kind: "peer-gone", isCertain: true } : { kind: "lost" });
@@ -188,7 +196,7 @@ export class Giving implements FreezeOwner {
   }
 
   #run(action: GivingAction): void {
-    const session = this.#session!; // there are steps only once it is frozen
+    const session = this.#session!; // steps begin once it is frozen
     const { metrics, log } = this.#terms;
     switch (action.kind) {
       case "send-session":
@@ -212,7 +220,8 @@ export class Giving implements FreezeOwner {
         // The nodes of one datacenter have one table, and the taker has written it.
         return this.host === this.#terms.localHost ? this.#leaveSoon() : this.#lookAround(session);
       case "leave":
-        // Displaced, most often by the taker's own claim; past its bounds it keeps nothing more.
+        // Displaced, in most cases by the taker's own claim. A full session can keep no more
+        // stanzas.
         return session.isFull ? this.#leave() : this.#leaveSoon();
       case "thaw":
         metrics.asked("taken-back");
@@ -259,15 +268,17 @@ export class Giving implements FreezeOwner {
     this.#queue.flushSoon();
   }
 
-  /** Somebody may have logged in with the same resource meanwhile, elsewhere. */
+  /** Checks whether a client has logged in elsewhere with the same resource meanwhile. */
   #check(session: FrozenSession): void {
     session.isElsewhere().then(
       (isElsewhere) => this.#step({ kind: "checked", isElsewhere }),
-      () => this.#step({ kind: "checked", isElsewhere: false }), // nobody can tell: as it was
+      () => this.#step({ kind: "checked", isElsewhere: false }), // without an answer it counts as not elsewhere
     );
   }
 
-  /** Stays where stanzas are brought that others send here, until they know better. */
+  /**
+   * Stays registered for stanzas that other nodes send here, until the table names the new place.
+   */
   #lookAround(session: FrozenSession): void {
     const { clock } = this.#terms;
     if (this.#leaving !== undefined || this.#state.kind !== "taken") return;
@@ -320,7 +331,9 @@ export class Giving implements FreezeOwner {
     if (this.isGiven && this.#session?.kept === 0) this.#step({ kind: "settled" });
   }
 
-  /** What its session takes along was not delivered here: it may come by again on its way back. */
+  /**
+   * Forgets stanzas that move with the session: they were not delivered here, and may come back.
+   */
   #forgetDelivered(stanzas: readonly EnvelopeFields[]): void {
     for (const each of stanzas) {
       if (each instanceof Envelope) this.#terms.memory.forgetDelivered(each);

@@ -1,7 +1,7 @@
 import type { TakerStep, TransferEnd } from "../wire/mod.ts";
 
-// One session on its way to another node, where its client has come back to, as the node sees it that
-// has it (the taker's side is `taking_state.ts`):
+// One session on its way to another node, to which its client has come back, as seen by the node
+// that has it (the taker's side is `taking_state.ts`):
 //
 //   covering --covered, waited--> sending --commit--> checking --still ours--> given --taken--> taken
 //      |                            |                    |                      |                 |
@@ -9,54 +9,55 @@ import type { TakerStep, TransferEnd } from "../wire/mod.ts";
 //      |                            |                    |                      |  gone           |  settled
 //      +---session ended------------+--------------------+--> told              +--> given back   +--> over
 //
-// Up to `checking` the session is ours, and every end but its own takes it back. From `given` on it is
-// not, whether the taker knows it or not: what it kept is either settled by the taker or routed again.
+// Up to `checking` the session is ours, and any end of the transfer but the session's own takes it
+// back. From `given` on the session is the taker's, even before the taker knows it. Stanzas that
+// were kept are settled by the taker or routed again.
 
-/** Where a transfer stands at the node that has the session. */
+/** State of a transfer at the node that has the session. */
 export type GivingState =
-  /** What the client sent last has not met its fate yet. */
+  /** Waits until the client's latest stanzas are settled. */
   | { readonly kind: "covering" }
   | { readonly kind: "sending" }
-  /** The taker wants to have it: has somebody else logged in with its resource? */
+  /** Waits, after COMMIT, for a check whether another client has logged in with its resource. */
   | { readonly kind: "checking" }
   | { readonly kind: "given"; readonly hasLeft: boolean }
-  /** The taker has it; `hasLeft` once nothing reaches us for it any more. */
+  /** The taker has the session; `hasLeft` once no stanza reaches us for it any more. */
   | { readonly kind: "taken"; readonly hasLeft: boolean }
   | { readonly kind: "over" };
 
-/** What can happen to it. */
+/** Events of a transfer. */
 export type GivingEvent =
   | { readonly kind: "covered" | "waited" }
   | { readonly kind: "have"; readonly step: TakerStep }
   | { readonly kind: "checked"; readonly isElsewhere: boolean }
-  /** Too long without an end. */
+  /** The time for the transfer is over. */
   | { readonly kind: "late" }
-  /** The link to the taker has ended, or there is one again. */
+  /** The link to the taker has ended, or there is a new one. */
   | { readonly kind: "lost" | "linked" }
-  /** The session is over, or somebody else has it. */
+  /** The session has ended, or another node has it. */
   | { readonly kind: "ended"; readonly reason: TransferEnd }
-  /** Nothing reaches us for the session any more. */
+  /** No stanza reaches us for the session any more. */
   | { readonly kind: "left" }
-  /** All that it kept is settled. */
+  /** All stanzas that it kept are settled. */
   | { readonly kind: "settled" }
-  /** The taker's process is no more, or, when that is not certain, has not been heard of for long. */
+  /** The taker's process has ended, or, if that is not certain, was not heard of for long. */
   | { readonly kind: "peer-gone"; readonly isCertain: boolean };
 
-/** What the shell does, in order. */
+/** Actions of the shell, in order. */
 export type GivingAction =
-  /** Tells what the session is, and begins to send its queue. */
+  /** Sends the session's state, and begins to send its queue. */
   | { readonly kind: "send-session" }
-  /** Sends what the taker has room for. */
+  /** Sends as much as the taker has room for. */
   | { readonly kind: "send-more" }
   | { readonly kind: "check" }
   | { readonly kind: "give" }
   | { readonly kind: "tell-given" }
-  /** Stays reachable until the session table says where it is, then leaves. */
+  /** Stays reachable until the session table names the new place, then leaves. */
   | { readonly kind: "leave-when-known" }
   | { readonly kind: "leave" }
   | { readonly kind: "thaw" }
   | { readonly kind: "tell-end"; readonly reason: TransferEnd }
-  /** Routes again what is not settled, once it has left. */
+  /** Routes unsettled stanzas again, once the session has left. */
   | { readonly kind: "give-back"; readonly mayBeRepeat: boolean };
 
 export interface GivingStep {
@@ -87,7 +88,7 @@ export function stepGiving(state: GivingState, event: GivingEvent): GivingStep {
           actions: [{ kind: "give" }, { kind: "tell-given" }],
         };
       }
-      // The taker asks again while it takes what has come meanwhile.
+      // The taker sends HAVE again while it takes stanzas that came meanwhile.
       if (event.kind === "have" && event.step !== "decline" && event.step !== "taken") {
         return on(state, "send-more");
       }
@@ -102,11 +103,11 @@ export function stepGiving(state: GivingState, event: GivingEvent): GivingStep {
   }
 }
 
-/** What takes a session back that has not been given. */
+/** Answers events before the session is given. */
 function stillOurs(state: GivingState, event: GivingEvent): GivingStep {
   switch (event.kind) {
     case "have":
-      // "taken" of what was not given: the peer is mistaken, and has to give way.
+      // "taken" before GIVEN: the peer is mistaken, and must give the session up.
       if (event.step === "decline") return { state: OVER, actions: [{ kind: "thaw" }] };
       return event.step === "taken" ? takenBack("other") : { state, actions: [] };
     case "late":
@@ -163,7 +164,7 @@ function given(
         }
         : { state, actions: [] };
     case "linked":
-      // The taker answers what it knows: that it has the session, or that it does not.
+      // The taker answers whether it has the session or not.
       return on(state, "tell-given");
     case "peer-gone":
       return { state: OVER, actions: [{ kind: "give-back", mayBeRepeat: !event.isCertain }] };

@@ -22,7 +22,7 @@ const EVENTS: readonly GivingEvent[] = [
   { kind: "peer-gone", isCertain: false },
 ];
 
-/** The state after these events, and all that was done. */
+/** Plays events; returns the final state, and all actions. */
 function play(...events: readonly GivingEvent[]): { state: GivingState["kind"]; done: string[] } {
   let state: GivingState = { kind: "covering" };
   const done: string[] = [];
@@ -44,7 +44,7 @@ const OURS: GivingEvent = { kind: "checked", isElsewhere: false };
 const TAKEN: GivingEvent = { kind: "have", step: "taken" };
 const DECLINE: GivingEvent = { kind: "have", step: "decline" };
 
-Deno.test("stepGiving() gives a session away on commit, and lets go of it when all is settled", () => {
+Deno.test("stepGiving() gives a session away on commit, and ends when all is settled", () => {
   const { state, done } = play(
     COVERED,
     { kind: "have", step: "more" },
@@ -74,7 +74,7 @@ for (
     ["cannot be reached", { kind: "lost" }, ["thaw"]],
     ["is gone", { kind: "peer-gone", isCertain: true }, ["thaw"]],
     ["takes too long", { kind: "late" }, ["thaw", "tell-end late"]],
-    ["takes what was not given", TAKEN, ["thaw", "tell-end other"]],
+    ["sends taken before GIVEN", TAKEN, ["thaw", "tell-end other"]],
   ] as const
 ) {
   Deno.test(`stepGiving() takes the session back from a taker that ${name} before it is given`, () => {
@@ -87,7 +87,7 @@ for (
   });
 }
 
-Deno.test("stepGiving() tells of a session that has ended by itself, and does not take it back", () => {
+Deno.test("stepGiving() reports a session that has ended by itself, and does not take it back", () => {
   for (const before of [[], [COVERED], [COVERED, COMMIT]]) {
     const { done } = play(...before, { kind: "ended", reason: "ended" });
     assert.equal(done.at(-1), "tell-end ended");
@@ -95,13 +95,13 @@ Deno.test("stepGiving() tells of a session that has ended by itself, and does no
   }
 });
 
-Deno.test("stepGiving() does not give away what somebody has logged in for elsewhere", () => {
+Deno.test("stepGiving() does not give a session away after a login elsewhere with its resource", () => {
   const { state, done } = play(COVERED, COMMIT, { kind: "checked", isElsewhere: true });
   assert.equal(state, "over");
   assert.deepEqual(done.slice(-2), ["thaw", "tell-end ended"]);
 });
 
-Deno.test("stepGiving() never takes back what it gave: it is settled, or routed again", () => {
+Deno.test("stepGiving() never takes a given session back: its stanzas are settled or routed again", () => {
   const given = [COVERED, COMMIT, OURS];
   assert.deepEqual(play(...given, DECLINE).done.at(-1), "give-back");
   assert.deepEqual(play(...given, { kind: "lost" }, { kind: "late" }).state, "given");
@@ -111,7 +111,7 @@ Deno.test("stepGiving() never takes back what it gave: it is settled, or routed 
   assert.equal(gone(false).done.at(-1), "give-back as repeats");
 });
 
-Deno.test("stepGiving() waits with its end for both: nothing comes here any more, all is settled", () => {
+Deno.test("stepGiving() ends only when no stanza comes here any more and all are settled", () => {
   const taken = [COVERED, COMMIT, OURS, TAKEN];
   assert.equal(play(...taken, { kind: "settled" }).state, "taken");
   assert.equal(play(...taken, { kind: "left" }).state, "taken");
@@ -119,7 +119,7 @@ Deno.test("stepGiving() waits with its end for both: nothing comes here any more
   assert.equal(play(...taken, { kind: "left" }, { kind: "settled" }).state, "over");
 });
 
-Deno.test("stepGiving() ends every session once: taken back, told, or given back after it was given", () => {
+Deno.test("stepGiving() ends every session once: taken back, reported, or given back", () => {
   fc.assert(fc.property(fc.array(fc.constantFrom(...EVENTS), { maxLength: 30 }), (events) => {
     const { state, done } = play(...events);
     const ends = done.filter((each) => each === "thaw" || each.startsWith("give-back"));

@@ -40,14 +40,14 @@ const NEW = 2;
 const TIMEOUT_MS = 5_000;
 const REQUEST: ResumeRequest = { previd: "1-1", account: "alice@example.com", h: 3 };
 
-/** A frozen session that writes down what is done with it. */
+/** A frozen session that records its calls. */
 class TestSession implements FrozenSession {
   readonly jid = parseJid(HOME) as FullJid;
   isCovered = true;
   isFull = false;
   directed = 1;
   unrelayed = 0;
-  /** Where the table says that it is; an error: nobody can tell. */
+  /** True when the table names another place; an error if the table fails. */
   isGone: boolean | Error = false;
   readonly done: string[];
   readonly queue: Envelope[];
@@ -130,21 +130,21 @@ interface Situation {
   /** Stanzas that the session keeps. @default 2 */
   readonly keeps?: number;
   readonly isCovered?: boolean;
-  /** Senders of whom this node knows what was delivered, to the session and to its account. @default 0 */
+  /** Senders whose delivered numbers this node has, for the session and its account. @default 0 */
   readonly senders?: number;
   /** @default one */
   readonly directed?: number;
 }
 
-/** One transfer from a node of dc1, with all around it played. */
+/** One transfer from a node of dc1, with everything around it faked. */
 class World {
   readonly clock = new ManualClock();
   readonly log = new MemoryLogger();
   readonly metrics = new MemoryMetrics();
-  /** What was done with the session and told to the taker, in order. */
+  /** Calls to the session and frames to the taker, in order. */
   readonly done: string[] = [];
   readonly forgotten: number[] = [];
-  /** Details that the taker was told, by kind. */
+  /** Numbers of details sent to the taker, by kind. */
   readonly told = new Map<string, number>();
   readonly session: TestSession;
   readonly giving: Giving;
@@ -191,7 +191,7 @@ class World {
     });
   }
 
-  /** A link to the taker. */
+  /** Makes a link to the taker. */
   link(name = ""): OpenLink {
     return {
       host: this.#host,
@@ -217,7 +217,7 @@ class World {
     this.giving.have({ transfer: TRANSFER, step, received, settled });
   }
 
-  /** What was done since the last call. */
+  /** Takes the actions since the last call. */
   async news(): Promise<readonly string[]> {
     await immediately();
     return this.done.splice(0);
@@ -227,7 +227,7 @@ class World {
     return this.metrics.value("causeway_sessions_asked_for_total", { outcome });
   }
 
-  /** The session is the taker's, which knows. */
+  /** Gives the session to the taker, which confirms it. */
   async taken(): Promise<void> {
     this.begin();
     await this.news();
@@ -243,7 +243,7 @@ class World {
   }
 }
 
-/** A frame that the taker is sent, in a word or two. */
+/** Shows a frame to the taker in a word or two. */
 function show(frame: Uint8Array): string {
   const type = frame[4]!;
   const end = frame.length;
@@ -293,17 +293,17 @@ Deno.test("Giving.begin() tells the taker why it gets no session, and ends", asy
     assert.deepEqual(await world.news(), [end, "over"]);
     assert.equal(world.asked("refused"), 1);
     world.have("commit");
-    assert.deepEqual(await world.news(), [], "what comes late is heeded no more");
+    assert.deepEqual(await world.news(), [], "later frames are ignored");
   }
 });
 
-Deno.test("Giving.begin() sends a session at once when what its client sent has met its fate", async () => {
+Deno.test("Giving.begin() sends a session at once when its client's stanzas are settled", async () => {
   await using world = new World();
   world.begin();
   assert.deepEqual(await world.news(), SENT);
 });
 
-Deno.test("Giving waits for the fate of what the client sent, and no longer than COVER_MS", async () => {
+Deno.test("Giving waits for the client's stanzas to be settled, for COVER_MS at most", async () => {
   for (const isInTime of [true, false]) {
     await using world = new World({ isCovered: false });
     world.begin();
@@ -317,7 +317,7 @@ Deno.test("Giving waits for the fate of what the client sent, and no longer than
   }
 });
 
-Deno.test("Giving gives a session on commit, and then alone", async () => {
+Deno.test("Giving gives a session only on commit", async () => {
   await using world = new World();
   world.begin();
   await world.news();
@@ -329,12 +329,12 @@ Deno.test("Giving gives a session on commit, and then alone", async () => {
     `GIVEN ${TRANSFER}`,
   ]);
   assert.equal(world.giving.isGiven, true);
-  assert.deepEqual(world.forgotten, [1, 2], "they were not delivered here");
+  assert.deepEqual(world.forgotten, [1, 2], "the stanzas were not delivered here");
   world.clock.advance(TIMEOUT_MS);
-  assert.deepEqual(await world.news(), [], "what is given is not taken back");
+  assert.deepEqual(await world.news(), [], "a given session is not taken back");
 });
 
-Deno.test("Giving gives a session also when the table cannot be asked", async () => {
+Deno.test("Giving gives a session even if the table fails", async () => {
   await using world = new World();
   world.session.isGone = new Error("Redis is away");
   world.begin();
@@ -343,7 +343,7 @@ Deno.test("Giving gives a session also when the table cannot be asked", async ()
   assert.ok((await world.news()).includes(`give ${NEW}`));
 });
 
-Deno.test("Giving leaves a session to whoever has logged in with its resource elsewhere meanwhile", async () => {
+Deno.test("Giving ends the transfer when a client has logged in elsewhere with the resource", async () => {
   await using world = new World();
   world.session.isGone = true;
   world.begin();
@@ -365,7 +365,7 @@ Deno.test("Giving tells the taker when a newer claim has the session, and when i
     await world.news();
     world.giving.ended(reason);
     const end = `END ${reason} h=undefined sent=0 process=0`;
-    assert.deepEqual(await world.news(), [end, "over"], "and does not thaw what is another's");
+    assert.deepEqual(await world.news(), [end, "over"], "and does not thaw another's session");
     assert.equal(world.asked("ended"), reason === "ended" ? 1 : 0);
     world.have("commit", 2);
     assert.deepEqual(await world.news(), []);
@@ -395,12 +395,12 @@ Deno.test("Giving takes a session back when its taker declines, or cannot be rea
   }
 });
 
-Deno.test("Giving ends a look that comes back too late: the session was taken back", async () => {
+Deno.test("Giving ignores a check that ends after the session was taken back", async () => {
   await using world = new World();
   world.begin();
   await world.news();
   world.have("commit", 2);
-  world.giving.lost(); // before the look is over
+  world.giving.lost(); // before the check ends
   assert.deepEqual(await world.news(), ["look", "thaw", "over"]);
 });
 
@@ -432,7 +432,7 @@ Deno.test("Giving waits KNOWN_MS at most for the table to know the new place", a
   assert.deepEqual(await world.news(), ["follows nobody", "leave", "QUEUE [] end caught-up"]);
 });
 
-Deno.test("Giving looks for no table when the taker is of its own datacenter", async () => {
+Deno.test("Giving does not wait for the table when the taker is of its own datacenter", async () => {
   await using world = new World({ takerHost: "dc1.example.com" });
   await world.taken();
   assert.deepEqual(await world.news(), []);
@@ -471,10 +471,10 @@ Deno.test("Giving is over when it has left and the taker has settled everything"
     "over",
     "give back",
   ]);
-  assert.equal(world.asked("given-back"), 0, "there is nothing to route");
+  assert.equal(world.asked("given-back"), 0, "no stanza is left to route");
 });
 
-Deno.test("Giving heeds nothing that is settled of a session that is not given yet", async () => {
+Deno.test("Giving ignores settled stanzas of a session that is not given yet", async () => {
   await using world = new World();
   world.begin();
   await world.news();
@@ -482,7 +482,7 @@ Deno.test("Giving heeds nothing that is settled of a session that is not given y
   assert.ok(!(await world.news()).some((each) => each.startsWith("settle")));
 });
 
-Deno.test("Giving routes again what it kept when the taker is gone, as repeats when that is not certain", async () => {
+Deno.test("Giving routes its stanzas again when the taker is gone, as repeats when that is not certain", async () => {
   for (const isCertain of [true, false]) {
     await using world = new World();
     await world.taken();
@@ -498,7 +498,7 @@ Deno.test("Giving routes again what it kept when the taker is gone, as repeats w
   }
 });
 
-Deno.test("Giving.linked() sends again over the new link what the taker has not confirmed, and what it is", async () => {
+Deno.test("Giving.linked() sends unconfirmed stanzas again over the new link, and GIVEN", async () => {
   await using world = new World();
   world.begin();
   await world.news();
@@ -510,13 +510,13 @@ Deno.test("Giving.linked() sends again over the new link what the taker has not 
   assert.deepEqual(await world.news(), [`again GIVEN ${TRANSFER}`, "again QUEUE [2] end"]);
 });
 
-Deno.test("Giving.linked() begins with a whole window, whatever was on its way over the link before", async () => {
+Deno.test("Giving.linked() begins with a whole window, whatever was on its way over the former link", async () => {
   await using world = new World();
   const { stanza, ...fields } = world.session.queue[1]!;
   const bytes = new Uint8Array(WINDOW_BYTES).fill(0x20);
   world.session.queue[1] = new Envelope({ ...fields, stanza: { ...stanza, bytes } });
   world.begin();
-  assert.deepEqual((await world.news()).slice(2), ["QUEUE [1]"], "the other one is too large");
+  assert.deepEqual((await world.news()).slice(2), ["QUEUE [1]"], "the other stanza is too large");
   world.have("more", 1);
   assert.deepEqual(await world.news(), ["QUEUE [2] end"]);
   world.have("commit", 1);
@@ -526,7 +526,7 @@ Deno.test("Giving.linked() begins with a whole window, whatever was on its way o
   assert.deepEqual(await world.news(), [`again GIVEN ${TRANSFER}`, "again QUEUE [2] end"]);
 });
 
-Deno.test("Giving.stop() leaves to the taker what it has received, and routes the rest again", async () => {
+Deno.test("Giving.stop() leaves received stanzas to the taker, and routes the rest again", async () => {
   await using world = new World({ keeps: 3 });
   world.begin();
   await world.news();
@@ -543,7 +543,7 @@ Deno.test("Giving.stop() leaves to the taker what it has received, and routes th
   assert.equal(world.asked("given-back"), 1);
 });
 
-Deno.test("Giving tells of 2048 senders for each address, and of 16384 things in all", async () => {
+Deno.test("Giving sends 2048 senders for each address, and 16384 details in all", async () => {
   const all = 16_384 - 2 * 2_048;
   for (
     const [senders, directed, told] of [

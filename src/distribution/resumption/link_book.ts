@@ -26,8 +26,8 @@ export class LinkBook {
   }
 
   /**
-   * A link to that process of that datacenter; one that we have dialled if there is one: our lanes to it
-   * use that too, so that what was sent on one before comes first.
+   * Returns a link to that process of that datacenter, one that we have dialled if possible: our
+   * lanes use it too, so that stanzas sent on one before come first.
    */
   to({ process, host }: Pick<Peer, "process" | "host">): OpenLink | undefined {
     for (const link of this.#of(process)) if (link.host === host) return link;
@@ -35,8 +35,8 @@ export class LinkBook {
   }
 
   /**
-   * The same where nobody has said which datacenter: its process is each peer's word. Undefined when
-   * two of them say that it is theirs, unless one is our own.
+   * Returns a link to a process whose datacenter is not known: the process is only each peer's
+   * claim. Undefined when two datacenters claim it, unless one is our own.
    */
   find(process: number): OpenLink | undefined {
     const links = [...this.#of(process)];

@@ -14,33 +14,39 @@ export interface DeliveredNumbers {
   readonly recent: readonly number[];
 }
 
-/** What this node remembers of what it has delivered, to know repeats. */
+/** Numbers of delivered stanzas that this node remembers, to recognise repeats. */
 export interface RepeatMemory {
-  /** What is known for an address, at most `max`, the newest. */
+  /** Returns the numbers for an address, of at most `max` senders, the newest. */
   deliveredTo(address: string, max: number): DeliveredNumbers[];
   learnDelivered(address: string, numbers: DeliveredNumbers): void;
-  /** The stanza is delivered here: it belongs to a session that has come from another node. */
+  /**
+   * Notes that the stanza is delivered here: it belongs to a session that has come from another
+   * node.
+   */
   noteDelivered(envelope: Envelope): void;
-  /** It is not: its session has gone to another node. */
+  /** Forgets that the stanza was delivered here: its session has gone to another node. */
   forgetDelivered(envelope: Envelope): void;
 }
 
 /** A process of another node. */
 export type Peer = Pick<OpenLink, "host" | "nodeName" | "process">;
 
-/** What is known of other nodes. */
+/** Facts about other nodes. */
 export interface Peers {
-  /** True while nobody listens where that process did, or nowhere in its place: it has ended. */
+  /**
+   * True while the process's endpoint refuses connections, or another process is there: it has
+   * ended.
+   */
   hasEnded(peer: Peer): boolean;
   /**
-   * True while that process listens nowhere as far as this node is told, though no link of ours has
-   * ever reached it: it has probably ended.
+   * True while that process listens at no known endpoint, though no link of ours has ever reached
+   * it: it has probably ended.
    */
   seemsEnded(peer: Peer): boolean;
-  /** Has its node called, so that this node can tell whether the process has ended. */
+  /** Dials the process's node, so that this node can tell whether it has ended. */
   call(peer: Peer): void;
-  /** True when a peer may bring this stanza, which as it says entered the mesh there. */
+  /** True when a peer may pass on this stanza, with the origin that it claims. */
   mayBring(arrived: Pick<EnvelopeFields, "stanza" | "origin" | "process">): boolean;
-  /** True when the datacenter `host` may be given sessions of `account`, a bare JID. */
+  /** True when the datacenter `host` may get sessions of `account`, a bare JID. */
   mayHave(account: string, host: string): boolean;
 }

@@ -5,7 +5,7 @@ import type { QueuedStanza } from "../wire/mod.ts";
 import { queueFrame } from "../wire/mod.ts";
 import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
 
-/** Where the frames of one queue come from and go. */
+/** Callbacks of one queue: its state and its link. */
 export interface QueueSenderTerms {
   readonly transfer: number;
   /** This process's incarnation. */
@@ -13,16 +13,16 @@ export interface QueueSenderTerms {
   readonly localHost: string;
   /** False while there is no link to the taker. */
   isLinked(): boolean;
-  /** Stanzas that wait to be written here. */
+  /** Number of stanzas that wait to be written here. */
   waiting(): number;
   send(frame: Uint8Array): void;
-  /** These stanzas are on their way. */
+  /** Called with stanzas that are being sent. */
   sent(stanzas: readonly EnvelopeFields[]): void;
 }
 
 /**
- * Sends what a session keeps to the node that takes it: all of one event-loop turn in QUEUE frames,
- * as far ahead of what the taker has confirmed as the window reaches.
+ * Sends the stanzas that a session keeps to the node that takes it: all of one event-loop turn in
+ * QUEUE frames, as far ahead of the taker's confirmations as the window allows.
  */
 export class QueueSender implements Relay {
   readonly #terms: QueueSenderTerms;
@@ -31,9 +31,9 @@ export class QueueSender implements Relay {
   /** Frames that the taker has not confirmed. */
   #unconfirmed: { readonly last: number; readonly bytes: number }[] = [];
   #unconfirmedBytes = 0;
-  /** True while the taker believes that nothing more waits. */
+  /** True while the taker was told that no more stanzas wait. */
   #isEndTold = false;
-  /** True while the taker is owed the word that all from before has been sent. */
+  /** True while the taker must still hear that all earlier stanzas were sent. */
   #owesCaughtUp = false;
   #isFlushDue = false;
   readonly #flushLater = () => this.#flush();
@@ -54,14 +54,14 @@ export class QueueSender implements Relay {
     return true;
   }
 
-  /** All up to this number are at the taker. */
+  /** Notes that all stanzas up to this number are at the taker. */
   confirmed(received: number): void {
     while (this.#unconfirmed.length > 0 && this.#unconfirmed[0]!.last <= received) {
       this.#unconfirmedBytes -= this.#unconfirmed.shift()!.bytes;
     }
   }
 
-  /** Another link: what was on its way is written here again. */
+  /** Starts over on another link: stanzas that were on their way are written again. */
   restart(): void {
     this.#batch = [];
     this.#batchBytes = 0;
@@ -69,13 +69,13 @@ export class QueueSender implements Relay {
     this.#unconfirmedBytes = 0;
   }
 
-  /** Nothing comes any more that was not on its way to us when the taker had the session. */
+  /** Notes that no stanza comes any more that was on its way when the taker got the session. */
   caughtUp(): void {
     this.#owesCaughtUp = true;
     this.flushSoon();
   }
 
-  /** Sends, at the end of this turn, what has been gathered, and says when there is no more. */
+  /** Sends the gathered stanzas at the end of this turn, with a mark when no more wait. */
   flushSoon(): void {
     if (this.#isFlushDue) return;
     this.#isFlushDue = true;
@@ -113,7 +113,7 @@ export class QueueSender implements Relay {
     return {
       stanza: delivery.stanza,
       process,
-      sequence: 0, // what the session itself has to say to its client
+      sequence: 0, // a stanza of the session itself
       origin: localHost,
       sentAtUs: 0,
       ttl: 0,

@@ -12,13 +12,13 @@ import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
 const TRANSFER = 7;
 const PROCESS = 1;
 
-/** A queue on its way to a taker, with all around it played. */
+/** A queue on its way to a taker, with everything around it faked. */
 class World {
   isLinked = true;
   /** Stanzas that wait to be written. */
   waiting = 0;
   readonly frames: QueueFields[] = [];
-  /** What was said to be on its way. */
+  /** Stanzas that were reported as sent. */
   readonly sent: EnvelopeFields[] = [];
   readonly sender: QueueSender;
   readonly #done: string[] = [];
@@ -45,7 +45,7 @@ class World {
     });
   }
 
-  /** Writes a stanza with this number, of so many bytes; true when there is room. */
+  /** Writes a stanza with this number and size; true when there is room. */
   write(number: number, byteLength = 100): boolean {
     const { stanza, ...fields } = envelopeOf("m", number);
     return this.sender.write(
@@ -54,7 +54,7 @@ class World {
     );
   }
 
-  /** What was done in the turn that ends now. */
+  /** Takes the frames of the turn that ends now. */
   async turn(): Promise<readonly string[]> {
     await Promise.resolve();
     return this.#done.splice(0);
@@ -66,7 +66,7 @@ function padded(stanza: Stanza, byteLength: number): Stanza {
   return { ...stanza, bytes: new TextEncoder().encode(text.padEnd(byteLength)) };
 }
 
-Deno.test("QueueSender sends all of one turn in one frame, once it has said that it is on its way", async () => {
+Deno.test("QueueSender sends all of one turn in one frame, after it has reported them as sent", async () => {
   const world = new World();
   for (const number of [1, 2, 3]) assert.ok(world.write(number));
   assert.deepEqual(world.frames, [], "the turn is not over");
@@ -90,7 +90,7 @@ Deno.test("QueueSender fills a frame up to QUEUE_BYTES, and begins another with 
   }
 });
 
-Deno.test("QueueSender.write() takes WINDOW_BYTES ahead of what is confirmed, gathered or sent, and no more", async () => {
+Deno.test("QueueSender.write() takes WINDOW_BYTES ahead of confirmations, and no more", async () => {
   for (const isSent of [false, true]) {
     const world = new World();
     assert.ok(world.write(1, WINDOW_BYTES - 500));
@@ -99,11 +99,11 @@ Deno.test("QueueSender.write() takes WINDOW_BYTES ahead of what is confirmed, ga
     assert.ok(world.write(2, 500));
     assert.ok(!world.write(3), "the window is full");
     await world.turn();
-    assert.deepEqual(world.sent.map(({ sequence }) => sequence), [1, 2], "nothing else is sent");
+    assert.deepEqual(world.sent.map(({ sequence }) => sequence), [1, 2], "no other stanza is sent");
   }
 });
 
-Deno.test("QueueSender.write() takes a stanza that is larger than the window when nothing is under way", async () => {
+Deno.test("QueueSender.write() takes a stanza that is larger than the window when no stanza is on its way", async () => {
   const world = new World();
   assert.ok(world.write(1, WINDOW_BYTES + 1));
   assert.ok(!world.write(2));
@@ -124,7 +124,7 @@ Deno.test("QueueSender.confirmed() gives room back frame by frame, each once", a
   await world.turn();
   assert.ok(!world.write(7));
   world.sender.confirmed(1);
-  assert.ok(!world.write(7), "the first frame is not there as a whole");
+  assert.ok(!world.write(7), "the first frame has not arrived as a whole");
   for (let i = 0; i < 3; i++) world.sender.confirmed(2);
   assert.ok(world.write(7, quarter));
   assert.ok(!world.write(8), "a frame counts once, however often it is confirmed");
@@ -132,19 +132,19 @@ Deno.test("QueueSender.confirmed() gives room back frame by frame, each once", a
   assert.ok(world.write(8, 2 * quarter));
 });
 
-Deno.test("QueueSender tells the end when nothing waits, and not again until something has come", async () => {
+Deno.test("QueueSender marks the end when no stanza waits, and again only after further stanzas", async () => {
   const world = new World();
   world.waiting = 1;
   world.write(1);
   assert.deepEqual(await world.turn(), ["sent 1", "QUEUE [1]"]);
   world.sender.flushSoon();
-  assert.deepEqual(await world.turn(), [], "something waits, for which there is no room");
+  assert.deepEqual(await world.turn(), [], "a stanza without room waits");
   world.waiting = 0;
   world.sender.flushSoon();
   world.sender.flushSoon();
   assert.deepEqual(await world.turn(), ["QUEUE [] end"]);
   world.sender.flushSoon();
-  assert.deepEqual(await world.turn(), [], "it is known");
+  assert.deepEqual(await world.turn(), [], "the end was told before");
   world.waiting = 1;
   world.write(2);
   assert.deepEqual(await world.turn(), ["sent 2", "QUEUE [2]"]);
@@ -153,7 +153,7 @@ Deno.test("QueueSender tells the end when nothing waits, and not again until som
   assert.deepEqual(await world.turn(), ["QUEUE [] end"]);
 });
 
-Deno.test("QueueSender.caughtUp() is told behind all that waits, once, though the end is known", async () => {
+Deno.test("QueueSender.caughtUp() is sent once after all waiting stanzas, even if the end was told", async () => {
   const world = new World();
   world.waiting = 1;
   world.write(1);
@@ -168,7 +168,7 @@ Deno.test("QueueSender.caughtUp() is told behind all that waits, once, though th
   assert.deepEqual(await world.turn(), ["QUEUE [] end caught-up"]);
 });
 
-Deno.test("QueueSender takes and sends nothing while there is no link", async () => {
+Deno.test("QueueSender takes and sends no stanza while there is no link", async () => {
   const world = new World();
   world.write(1);
   world.isLinked = false; // before the turn is over
@@ -178,7 +178,7 @@ Deno.test("QueueSender takes and sends nothing while there is no link", async ()
   assert.deepEqual(world.sent, []);
 });
 
-Deno.test("QueueSender.restart() forgets what was gathered or on its way, and the window is free", async () => {
+Deno.test("QueueSender.restart() forgets gathered and sent stanzas, and frees the window", async () => {
   const world = new World();
   world.write(1, WINDOW_BYTES / 2);
   await world.turn();
@@ -190,11 +190,11 @@ Deno.test("QueueSender.restart() forgets what was gathered or on its way, and th
   for (const number of [1, 2]) assert.ok(world.write(number, WINDOW_BYTES / 2));
   assert.deepEqual(await world.turn(), ["sent 1", "QUEUE [1]", "sent 2", "QUEUE [2] end"]);
   world.sender.confirmed(1);
-  assert.ok(!world.write(3, WINDOW_BYTES / 2 + 1), "what was sent before is not counted twice");
+  assert.ok(!world.write(3, WINDOW_BYTES / 2 + 1), "earlier stanzas are not counted twice");
   assert.ok(world.write(3, WINDOW_BYTES / 2));
 });
 
-Deno.test("QueueSender sends an envelope as it is, and names that one as sent", async () => {
+Deno.test("QueueSender sends an envelope as it is, and reports that one as sent", async () => {
   const world = new World();
   const envelope = envelopeOf("m", 41);
   envelope.mayBeRepeat = true;
@@ -213,7 +213,7 @@ Deno.test("QueueSender sends an envelope as it is, and names that one as sent", 
   assert.equal(world.sent[0], envelope);
 });
 
-Deno.test("QueueSender sends what the session itself has to say as this process's, without a number", async () => {
+Deno.test("QueueSender sends a stanza of the session itself as this process's, without a number", async () => {
   for (const [type, isOwed] of [["chat", false], ["error", true]] as const) {
     const world = new World();
     world.sender.write(new OwnDelivery({ ...message("m"), type }), 1);

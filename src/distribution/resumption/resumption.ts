@@ -33,7 +33,7 @@ import {
 import type { TakingTerms } from "./taking.ts";
 import { Taking } from "./taking.ts";
 
-/** What a node's resumption works with. */
+/** The parts that a node's resumption works with. */
 export interface ResumptionDeps {
   /** This process's incarnation. */
   readonly process: number;
@@ -42,15 +42,15 @@ export interface ResumptionDeps {
   readonly memory: RepeatMemory;
   readonly peers: Peers;
   readonly metrics: Metrics;
-  /** The bound that what has come of sessions without a place here counts for. @default none */
+  /** A wider bound for stanzas of sessions that have no place here yet. @default none */
   readonly budget?: FairShares;
   readonly log?: Logger;
   readonly clock?: Clock;
 }
 
 /**
- * Brings sessions with stream management to the node where their client has come back to, from there
- * (`fetch`) and to there (frames of other nodes), over whatever link there is between the two
+ * Moves sessions with stream management to the node to which their client has come back: to here
+ * (`fetch`) and from here (frames of other nodes), over any link between the two
  * (`docs/protocol.md`, "Resuming at another node").
  */
 export class Resumption implements SessionsElsewhere {
@@ -58,10 +58,12 @@ export class Resumption implements SessionsElsewhere {
   readonly #clock: Clock;
   readonly #peers: Peers;
   readonly #links: LinkBook;
-  /** By the taker's local host, its process, and its number for the transfer. */
+  /** Transfers by the taker's local host, its process, and its number for the transfer. */
   readonly #givings = new Map<string, Giving>();
   readonly #takings = new Map<number, Taking>();
-  /** Where the sessions are now to which follows what still comes here, by full JID. */
+  /**
+   * Local host of each moved session, by full JID, while stanzas that come here still follow it.
+   */
   readonly #followed = new Map<string, string>();
   readonly #givingTerms: GivingTerms;
   readonly #takingTerms: TakingTerms;
@@ -106,12 +108,14 @@ export class Resumption implements SessionsElsewhere {
     };
   }
 
-  /** Sessions that other nodes want, or have and have not settled everything of. */
+  /** Number of sessions that other nodes ask for, or have without all stanzas settled. */
   get givings(): number {
     return this.#givings.size;
   }
 
-  /** Sessions of other nodes that are wanted here, or came from there and may have more to follow. */
+  /**
+   * Number of sessions of other nodes that are asked for here, or came and may have more to follow.
+   */
   get takings(): number {
     return this.#takings.size;
   }
@@ -127,14 +131,14 @@ export class Resumption implements SessionsElsewhere {
   }
 
   /**
-   * Local host of the datacenter to which a session of this full JID has gone, while what comes here for
-   * it still follows by the way that it took: no other is to be gone.
+   * Local host of the datacenter to which a session of this full JID has gone, while stanzas that
+   * come here still follow it there. They must take no other way.
    */
   follows(jid: string): string | undefined {
     return this.#followed.size === 0 ? undefined : this.#followed.get(jid);
   }
 
-  /** What links are to tell; `inner` gets what is not ours. */
+  /** Returns the taker of frames on links; `inner` gets the frames of others. */
   traffic(inner?: LinkTraffic): LinkTraffic {
     return {
       accepted: (link) => {
@@ -161,8 +165,8 @@ export class Resumption implements SessionsElsewhere {
   }
 
   /**
-   * Ends all transfers from here: what takers have received is left to them. Nodes whose sessions are here
-   * go on being told what is settled of what they keep, until our links end.
+   * Ends all transfers from here: takers own what they have received. Nodes whose sessions are here
+   * still hear what is settled of their stanzas, until our links end.
    */
   stop(): void {
     this.#isClosed = true;
@@ -198,7 +202,7 @@ export class Resumption implements SessionsElsewhere {
       if (hasLeft) giving.peerGone(true);
       else if (other !== undefined) giving.linked(other);
       else {
-        // This node may never have called the taker, which called here to ask for the session.
+        // This node may never have dialled the taker, which dialled here to ask for the session.
         this.#peers.call(giving);
         this.#checkLater();
       }
@@ -208,7 +212,7 @@ export class Resumption implements SessionsElsewhere {
         taking.lost();
         if (other !== undefined) taking.linked(other);
       }
-      // It has given up its memory of the transfer: nobody asks for what is settled any more.
+      // It has dropped its state of the transfer: it no longer asks what is settled.
       if (hasLeft && taking.isFrom(link) && taking.isTaken) this.#forget(taking);
     }
   }
@@ -274,7 +278,7 @@ export class Resumption implements SessionsElsewhere {
     giving.begin(request);
   }
 
-  /** Looks, while a taker cannot be reached, whether it is no more. */
+  /** Checks again later whether takers without a link have ended. */
   #checkLater(): void {
     if (this.#isClosed) return;
     this.#cancelCheck ??= this.#clock.after(PEER_CHECK_MS, () => {
@@ -295,7 +299,7 @@ export class Resumption implements SessionsElsewhere {
     });
   }
 
-  /** Of what came long ago nobody will ask any more. */
+  /** Forgets the oldest taken session: its node no longer asks for it. */
   #forgetOldest(): void {
     for (const taking of this.#takings.values()) {
       if (!taking.isTaken) continue;
@@ -309,12 +313,12 @@ export class Resumption implements SessionsElsewhere {
   }
 }
 
-/** What we do not want any more is to stay, or to go back to, where it was. */
+/** Declines a session that is no longer wanted: it stays, or goes back to, where it was. */
 function decline(link: OpenLink, transfer: number): void {
   link.send(haveFrame({ transfer, step: "decline", received: 0, settled: 0 }));
 }
 
-/** A process is its peer's word: it is one of that peer's datacenter only. */
+/** A process is only a peer's claim: it counts for that peer's datacenter alone. */
 type Process = Pick<OpenLink, "host" | "process">;
 
 function isSame(one: Process, other: Process): boolean {

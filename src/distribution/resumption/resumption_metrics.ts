@@ -1,10 +1,10 @@
 import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { TakingFailure } from "./taking_state.ts";
 
-/** What became of a session that another node asked for; the metrics' label `outcome`. */
+/** Fate of a session that another node asked for; the metrics' label `outcome`. */
 export type GivingOutcome = "taken" | "taken-back" | "given-back" | "refused" | "ended";
 
-/** What is counted of sessions that go from one node to another. */
+/** Metrics of sessions that go from one node to another. */
 export class ResumptionMetrics {
   readonly resumed: Counter;
   readonly stanzas: Counter;
@@ -47,7 +47,7 @@ export class ResumptionMetrics {
   asked(outcome: GivingOutcome): void {
     this.#metrics.counter({
       name: "causeway_sessions_asked_for_total",
-      help: "Sessions that other nodes asked for, by what became of them",
+      help: "Sessions that other nodes asked for, by outcome",
       labels: { outcome },
     }).inc();
   }

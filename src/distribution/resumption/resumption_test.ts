@@ -25,7 +25,7 @@ import {
 } from "./_test_nodes.ts";
 import type { NodeOptions, World } from "./_test_nodes.ts";
 
-/** Nodes that are linked with each other, and one clock. */
+/** Linked nodes with one clock. */
 class Nodes implements AsyncDisposable {
   readonly world: World = { clock: new ManualClock(), claims: new Map() };
   readonly all: readonly TestNode[];
@@ -53,7 +53,7 @@ class Nodes implements AsyncDisposable {
     return this.links.get("1-2")!;
   }
 
-  /** Lets everything happen that is due within `forMs`, and what follows from it. */
+  /** Lets `forMs` pass, with all that is due and all that follows. */
   async pass(forMs: number): Promise<void> {
     for (let left = forMs; left > 0; left -= 50) {
       await settle();
@@ -69,12 +69,15 @@ class Nodes implements AsyncDisposable {
   }
 }
 
-/** All that is on its way in memory arrives. */
+/** Lets all frames in memory arrive. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** A client of alice's at `node` has lost its connection, and `ids` have come for it; the id to resume by. */
+/**
+ * Makes a client of alice's at `node` lose its connection and get stanzas `ids`; returns the id to
+ * resume by.
+ */
 async function sleepAt(node: TestNode, ...ids: string[]): Promise<string> {
   const { peer, id } = await node.enter();
   peer.cut();
@@ -83,7 +86,7 @@ async function sleepAt(node: TestNode, ...ids: string[]): Promise<string> {
   return id;
 }
 
-Deno.test("a session follows its client: what was not acknowledged is there, in order and once", async () => {
+Deno.test("a session follows its client with all unacknowledged stanzas, in order and once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { peer, id } = await one.enter();
@@ -104,7 +107,7 @@ Deno.test("a session follows its client: what was not acknowledged is there, in 
   await nodes.pass(1_000);
   assert.deepEqual(one.settled, [1, 2, 3, 4]);
   assert.deepEqual([one.session, one.rerouted, two.rerouted], [undefined, [], []]);
-  assert.equal(one.accepted.length, 1, "nobody was told that it has gone");
+  assert.equal(one.accepted.length, 1, "no presence says that it has gone");
   assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
   assert.equal(two.metric("causeway_resumed_elsewhere_total"), 1);
 });
@@ -121,7 +124,7 @@ Deno.test("a stream that is still open is closed when its session goes to anothe
   assert.match(await peer.expectClosed(), /<conflict /);
 });
 
-Deno.test("what comes while a session is frozen follows it, and what comes straight to it waits", async () => {
+Deno.test("stanzas for a frozen session follow it, and stanzas straight to its new node wait", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
@@ -130,7 +133,7 @@ Deno.test("what comes while a session is frozen follows it, and what comes strai
   again.send(resume(id, 0));
   await again.expectNext(resumed(id, 0));
   await expectMessages(again, "m1");
-  // It is in the table; somebody knows, and somebody does not yet.
+  // The new place is in the table. One sender knows it, another does not yet.
   two.deliver("direct");
   one.deliver("late");
   await again.expect("id='late'/>");
@@ -141,7 +144,7 @@ Deno.test("what comes while a session is frozen follows it, and what comes strai
   await again.expect("id='direct'/>");
 });
 
-Deno.test("order is not waited for longer than two seconds", async () => {
+Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { id } = await one.enter();
@@ -155,7 +158,7 @@ Deno.test("order is not waited for longer than two seconds", async () => {
   await expectMessages(again, "direct");
 });
 
-Deno.test("a commit that is lost leaves the session where it was", async () => {
+Deno.test("a lost commit leaves the session at its old node", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -174,7 +177,7 @@ Deno.test("a commit that is lost leaves the session where it was", async () => {
   await expectMessages(back, "m1");
 });
 
-Deno.test("a link that is cut on the way leaves the session where it was", async () => {
+Deno.test("a link that is cut on the way leaves the session at its old node", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -191,7 +194,7 @@ Deno.test("a link that is cut on the way leaves the session where it was", async
   await expectMessages(third, "m1");
 });
 
-Deno.test("what was given and did not arrive is routed again", async () => {
+Deno.test("stanzas of a given session that did not arrive are routed again", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -201,7 +204,7 @@ Deno.test("what was given and did not arrive is routed again", async () => {
   await settle();
   nodes.between.cut();
   await again.expectNext(failed(0));
-  one.deliver("m2"); // it is nobody's yet, and is kept
+  one.deliver("m2"); // no node has the session yet, so it is kept
   nodes.link(one, two);
   await settle();
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1", "m2"]);
@@ -228,7 +231,7 @@ Deno.test("a link that is cut after the session was taken loses and doubles noth
   assert.deepEqual(one.rerouted, []);
 });
 
-Deno.test("when the new node dies, the old one routes again what was not acknowledged", async () => {
+Deno.test("when the new node dies, the old one routes unacknowledged stanzas again", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2", "m3");
@@ -239,7 +242,7 @@ Deno.test("when the new node dies, the old one routes again what was not acknowl
   await nodes.pass(200);
   nodes.between.cut();
   await nodes.pass(2_000);
-  assert.deepEqual(one.rerouted, [], "it may be cut off only");
+  assert.deepEqual(one.rerouted, [], "the new node may only be cut off");
   one.endedProcesses.add(two.process);
   await nodes.pass(1_100);
   assert.deepEqual(one.rerouted, [
@@ -248,7 +251,7 @@ Deno.test("when the new node dies, the old one routes again what was not acknowl
   ]);
 });
 
-Deno.test("a datacenter that tells another's process number ends, and learns, nothing of its transfers", async () => {
+Deno.test("a datacenter that claims another's process number cannot end or see its transfers", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2");
@@ -275,21 +278,21 @@ Deno.test("a datacenter that tells another's process number ends, and learns, no
   assert.deepEqual([one.settled, one.rerouted], [[1, 2], []]);
 });
 
-Deno.test("a session is asked for nowhere when two datacenters say that its process is theirs", async () => {
+Deno.test("a session is asked for nowhere when two datacenters claim its process", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
   const forged = new TestLink(three, two, new Map([[three, one.process]]));
   const asked = await two.greet();
   await asked.exchange(resume(id, 0), failed());
-  assert.deepEqual([nodes.between.sent, forged.sent], [[], []], "its id is told to nobody");
+  assert.deepEqual([nodes.between.sent, forged.sent], [[], []], "its id is sent to no node");
   forged.cut();
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
   await expectMessages(again, "m1");
 });
 
-Deno.test("a session of our own datacenter is asked for there, whoever else says that its process is his", async () => {
+Deno.test("a session of our own datacenter is asked for there, even if another claims its process", async () => {
   await using nodes = new Nodes(3, [{ host: "dc1.example.com" }, { host: "dc1.example.com" }]);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -300,7 +303,7 @@ Deno.test("a session of our own datacenter is asked for there, whoever else says
   assert.deepEqual(forged.sent, []);
 });
 
-Deno.test("a new node that stops tells, before its links end, what its client has acknowledged", async () => {
+Deno.test("a new node that stops reports, before its links end, what its client has acknowledged", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2", "m3");
@@ -320,7 +323,7 @@ Deno.test("a new node that stops tells, before its links end, what its client ha
   await nodes.pass(1_000);
 });
 
-Deno.test("a new node that is out of reach for expireAfterMs is given up; it may still deliver", async () => {
+Deno.test("a new node that is out of reach for expireAfterMs counts as gone; it may still deliver", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -333,7 +336,7 @@ Deno.test("a new node that is out of reach for expireAfterMs is given up; it may
   assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: true }]);
 });
 
-Deno.test("a new node that dies before the old one has ever called it is called, and given up when it listens nowhere", async () => {
+Deno.test("a new node that dies before the old one has dialled it is dialled, and counts as gone when it listens nowhere", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2");
@@ -342,9 +345,9 @@ Deno.test("a new node that dies before the old one has ever called it is called,
   await expectMessages(again, "m1", "m2");
   await nodes.pass(200);
   nodes.between.cut();
-  assert.deepEqual(one.called, [two.process], "else nobody would notice that it has ended");
+  assert.deepEqual(one.called, [two.process], "otherwise no node would notice that it has ended");
   await nodes.pass(10_000);
-  assert.deepEqual(one.rerouted, [], "it is silent: it may be cut off only");
+  assert.deepEqual(one.rerouted, [], "a silent node may only be cut off");
   one.unheardProcesses.add(two.process);
   await nodes.pass(1_100);
   assert.deepEqual(one.rerouted, [
@@ -384,7 +387,7 @@ Deno.test("another process under the new node's name ends the wait for it", asyn
   assert.deepEqual(one.rerouted, [{ id: "m1", mayBeRepeat: false }]);
 });
 
-Deno.test("a node that stops leaves to others what they have received, and routes the rest again", async () => {
+Deno.test("a node that stops leaves received stanzas to others, and routes the rest again", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const { peer, id } = await one.enter();
@@ -410,21 +413,21 @@ Deno.test("a node that stops leaves to others what they have received, and route
   await other.expectNext(failed());
 });
 
-Deno.test("when the old node is gone, the client is told so at once", async () => {
+Deno.test("when the old node is gone, the client's resumption fails at once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { id } = await one.enter();
   nodes.between.cut();
   const again = await two.greet();
   await again.exchange(resume(id, 0), failed());
-  await bind(again, "home"); // the stream goes on
+  await bind(again, "home"); // the stream stays open
   assert.equal(
     two.metric("causeway_resume_elsewhere_failures_total", { reason: "unreachable" }),
     1,
   );
 });
 
-Deno.test("when the old node dies on the way, the client is told what is safe", async () => {
+Deno.test("when the old node dies on the way, the client hears which of its stanzas are safe", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { peer, id } = await one.enter();
@@ -438,7 +441,7 @@ Deno.test("when the old node dies on the way, the client is told what is safe", 
   await again.expectNext(failed(1));
 });
 
-Deno.test("of two that resume at once one has the session, and the other is told no", async () => {
+Deno.test("of two simultaneous resumptions one succeeds, and the other fails", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -467,7 +470,7 @@ Deno.test("a client that comes back to the old node meanwhile has its session th
   await elsewhere.expectNext(failed(0));
 });
 
-Deno.test("whoever has logged in with the resource meanwhile keeps it", async () => {
+Deno.test("a client that has logged in with the resource meanwhile keeps it", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -476,7 +479,7 @@ Deno.test("whoever has logged in with the resource meanwhile keeps it", async ()
   const again = await two.greet();
   await again.exchange(resume(id, 0), failed(0));
   assert.equal(nodes.world.claims.get(HOME), three);
-  // …at the very node that wants the session, too.
+  // …even at the node that asks for the session.
   const other = await one.enter("desk");
   other.peer.cut();
   await two.enter("desk");
@@ -485,7 +488,7 @@ Deno.test("whoever has logged in with the resource meanwhile keeps it", async ()
   await late.exchange(resume(other.id, 0), failed(0));
 });
 
-Deno.test("a session that has ended is told with what was handled of it", async () => {
+Deno.test("a request for an ended session is answered with its handled count", async () => {
   await using nodes = new Nodes(2, [{ management: { resumeTimeoutMs: 1_000 } }]);
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { peer, id } = await one.enter();
@@ -499,7 +502,7 @@ Deno.test("a session that has ended is told with what was handled of it", async 
   assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "stale" }), 1);
 });
 
-Deno.test("another account gets nothing, and learns nothing", async () => {
+Deno.test("another account gets no session, and no information", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { id } = await one.enter();
@@ -508,7 +511,7 @@ Deno.test("another account gets nothing, and learns nothing", async () => {
   assert.equal(one.session?.isHibernating, false);
 });
 
-Deno.test("a session that is its datacenter's alone is given to no other", async () => {
+Deno.test("a session of a local-host user is given to no other datacenter", async () => {
   const asked: string[] = [];
   const mayHave = (account: string, host: string) => asked.push(`${account} ${host}`) < 1;
   await using nodes = new Nodes(2, [{ mayHave }]);
@@ -532,7 +535,7 @@ Deno.test("a client that claims to have handled too much loses its stream, and n
   assert.equal(one.session?.isHibernating, false);
 });
 
-Deno.test("a session is found wherever it has gone meanwhile, and comes back", async () => {
+Deno.test("a session is found after several moves, and comes back", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one);
@@ -548,7 +551,7 @@ Deno.test("a session is found wherever it has gone meanwhile, and comes back", a
   }
 });
 
-Deno.test("a client that goes again is not waited for", async () => {
+Deno.test("a transfer ends when its client has gone again", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
@@ -562,7 +565,7 @@ Deno.test("a client that goes again is not waited for", async () => {
   assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
 });
 
-Deno.test("a client that goes in the last moment finds its session where it had come to", async () => {
+Deno.test("a client that goes in the last moment finds its session at the new node", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -576,7 +579,7 @@ Deno.test("a client that goes in the last moment finds its session where it had 
   await expectMessages(third, "m1");
 });
 
-Deno.test("a session without a place at its new node is given up, and nothing of it is lost", async () => {
+Deno.test("a session without a place at its new node ends, and no stanza of it is lost", async () => {
   await using nodes = new Nodes(2, [{}, { maxSessionsPerAccount: 1 }]);
   const [one, two] = nodes.all as [TestNode, TestNode];
   await two.enter("other");
@@ -588,7 +591,7 @@ Deno.test("a session without a place at its new node is given up, and nothing of
   assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "no-place" }), 1);
 });
 
-Deno.test("a session brings what its client is owed, however much else it has", async () => {
+Deno.test("a session brings errors owed to its client, however much else it has", async () => {
   const options = { maxItems: 3, management: { maxItems: 3 } };
   await using nodes = new Nodes(2, [options, options]);
   const [one, two] = nodes.all as [TestNode, TestNode];
@@ -623,7 +626,7 @@ for (const [count, isTaken] of [[20, true], [21, false]] as const) {
 }
 
 for (const [max, answer] of [[1, resumed], [0, undefined]] as const) {
-  Deno.test(`a node that may let go of ${max} sessions at once lets go of ${max}`, async () => {
+  Deno.test(`a node that may give ${max} sessions at once gives ${max}`, async () => {
     await using nodes = new Nodes(2, [{ maxGivings: max }]);
     const [one, two] = nodes.all as [TestNode, TestNode];
     const { id } = await one.enter();
@@ -632,7 +635,7 @@ for (const [max, answer] of [[1, resumed], [0, undefined]] as const) {
   });
 }
 
-Deno.test("a queue of many frames is sent as far as it is taken", async () => {
+Deno.test("a queue of many frames is sent only as fast as it is taken", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
@@ -652,7 +655,7 @@ Deno.test("a queue of many frames is sent as far as it is taken", async () => {
   await expectMessages(again, ...ids);
 });
 
-Deno.test("what was delivered before is known where the session is now", async () => {
+Deno.test("earlier deliveries are known at the session's new node", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { peer, id } = await one.enter();
@@ -665,7 +668,7 @@ Deno.test("what was delivered before is known where the session is now", async (
   assert.equal(two.repeats.isRepeat(first!), true);
 });
 
-Deno.test("what went along counts as delivered where its session is, and nowhere else", async () => {
+Deno.test("stanzas that moved with a session count as delivered only where it is", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
@@ -675,7 +678,7 @@ Deno.test("what went along counts as delivered where its session is, and nowhere
   failing.send(resume(id, 0));
   await nodes.pass(300);
   assert.deepEqual([one.repeats.isRepeat(first!), two.repeats.isRepeat(first!)], [false, false]);
-  await nodes.pass(5_000); // it declines what it was given
+  await nodes.pass(5_000); // it declines the given session
   await failing.expectNext(failed(0));
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
   assert.equal(two.repeats.isRepeat(first!), false);
@@ -693,7 +696,7 @@ Deno.test("what went along counts as delivered where its session is, and nowhere
   }
 });
 
-Deno.test("a stanza of somebody for whom the other node must not speak does not come along", async () => {
+Deno.test("a stanza whose sender the other node must not speak for is refused", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
@@ -765,7 +768,7 @@ for (
     ["a stanza for somebody else", [sessionFrame(SESSION), queueOf(1, "bob@example.com/x")]],
   ] as const
 ) {
-  Deno.test(`a node that brings ${what} is not believed`, async () => {
+  Deno.test(`a node that sends ${what} is refused`, async () => {
     await using nodes = new Nodes();
     const unread = await imitate(nodes, answers);
     assert.match(unread, /<failed .*<item-not-found /);
@@ -773,7 +776,7 @@ for (
   });
 }
 
-Deno.test("a session brings 16384 things, and none that brings more is taken", async () => {
+Deno.test("a session with 16384 details is taken, and none with more", async () => {
   const directed = (count: number) =>
     Array.from(
       { length: count },
@@ -795,7 +798,7 @@ Deno.test("a session brings 16384 things, and none that brings more is taken", a
   }
 });
 
-/** A session of alice's at `one`, without a connection and with a stanza, goes to `two`. */
+/** Moves a session of alice's, without a connection and with a stanza, from `one` to `two`. */
 async function move(one: TestNode, two: TestNode, resource: string): Promise<void> {
   const { peer, id } = await one.enter(resource);
   peer.cut();

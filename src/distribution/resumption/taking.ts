@@ -24,24 +24,24 @@ import { FOLLOW_MS, MAX_DETAILS_IN_ALL, SETTLED_MS } from "./resumption_options.
 import type { TakingAction, TakingEvent, TakingFailure, TakingState } from "./taking_state.ts";
 import { stepTaking } from "./taking_state.ts";
 
-/** What all transfers to here share. */
+/** State and parts that all transfers to here share. */
 export interface TakingTerms {
   readonly options: ResumptionOptions;
   readonly localHost: string;
   readonly memory: RepeatMemory;
   readonly peers: Peers;
   readonly metrics: ResumptionMetrics;
-  /** The bound that what has come of sessions without a place here counts for. */
+  /** The bound for stanzas of sessions that have no place here yet. */
   readonly budget: FairShares;
   readonly clock: Clock;
   readonly log: Logger;
-  /** A link to that process, whosever it is. */
+  /** Returns a link to that process, of any datacenter. */
   find(process: number): OpenLink | undefined;
   linkTo(peer: Pick<OpenLink, "host" | "process">): OpenLink | undefined;
   over(taking: Taking): void;
 }
 
-/** One session on its way to this node: runs what `stepTaking` decides. */
+/** One session on its way to this node: carries out the actions of `stepTaking`. */
 export class Taking implements Settler {
   readonly transfer: number;
   readonly arrival: Promise<Arrival>;
@@ -49,21 +49,21 @@ export class Taking implements Settler {
   readonly #request: ResumeRequest;
   readonly #resolve: (arrival: Arrival) => void;
   #process: number;
-  /** Local host of the node that was asked; the same process elsewhere is another's word. */
+  /** Local host of the node that was asked; elsewhere the same process is only a claim. */
   #host: string | undefined;
   #link: OpenLink | undefined;
   #state: TakingState = { kind: "asking", hops: 0 };
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
-  /** Bytes of it, for the account's share of the budget. */
+  /** Bytes of the queue, for the account's share of the budget. */
   readonly #tab: ShareTab;
   #queueItems = 0;
   #queueBytes = 0;
   #owedBytes = 0;
   #received = 0;
   #settled = 0;
-  /** Settled while one before them is not. */
+  /** Settled numbers above one that is not settled. */
   readonly #ahead = new Set<number>();
   #followed: FollowedSession | undefined;
   #end: EndFields | undefined;
@@ -106,7 +106,7 @@ export class Taking implements Settler {
     this.#ask(this.#process);
   }
 
-  /** The client has gone again. */
+  /** Notes that the client has gone again. */
   gone(): void {
     this.#step({ kind: "gone" });
   }
@@ -130,7 +130,7 @@ export class Taking implements Settler {
   queue({ stanzas, isEnd, isCaughtUp }: QueueFields): void {
     if (this.#session === undefined || this.#state.kind === "over") return;
     for (const { number, fields } of stanzas) {
-      if (number <= this.#received) continue; // sent again over another link
+      if (number <= this.#received) continue; // a repeat over another link
       const { stanza } = fields;
       if (number !== this.#received + 1 || stanza.to.bare.text !== this.#request.account) {
         this.#link?.refuse("QUEUE: a stanza is missing, or is not for the session");
@@ -174,25 +174,25 @@ export class Taking implements Settler {
     if (this.#followed !== undefined) this.#caughtUp();
   }
 
-  /** There is another link: what was said over the one before may not have arrived. */
+  /** Takes a new link: the last frames on the one before may not have arrived. */
   linked(link: OpenLink): void {
     this.#link = link;
     this.#step({ kind: "news" });
   }
 
-  /** This node goes down: nothing is waited for any more. */
+  /** Ends all waits as this node goes down. */
   stop(): void {
     this.gone();
     this.#caughtUp();
   }
 
-  /** Nobody asks for what is settled any more. */
+  /** Forgets the transfer, as its node no longer asks what is settled. */
   forget(): void {
     this.stop();
     this.#cancelNews?.();
   }
 
-  /** Tells at once what it would tell in a moment. */
+  /** Sends news of settled stanzas at once, if there is any. */
   tellSettled(): void {
     if (this.#cancelNews === undefined) return;
     this.#cancelNews();
@@ -206,14 +206,15 @@ export class Taking implements Settler {
     const { metrics, clock } = this.#terms;
     this.#followed = session;
     metrics.resumed.inc();
-    // Only now: what goes back to its old node, and comes here again by another way, is no repeat.
+    // Only now: a stanza that goes back to its old node and comes here another way is no repeat.
     this.#learn();
     for (const delivery of queue) this.#note(delivery);
-    // What has come while the place was being made.
+    // These stanzas came while the place was being made.
     const late = this.#takeQueue();
     for (const delivery of late) this.#follow(session, delivery);
     this.#cancelFollow = clock.after(FOLLOW_MS, () => this.#caughtUp());
-    // Behind what our lanes have had to send before: that is still to reach the session's old node.
+    // After frames that our lanes have queued before: those must still reach the session's old
+    // node.
     queueMicrotask(() => this.#step({ kind: "placed" }));
   }
 
@@ -227,7 +228,10 @@ export class Taking implements Settler {
     });
   }
 
-  /** As at any link: a node of our own datacenter has checked the sender where it came in. */
+  /**
+   * True for an acceptable sender, as on any link: a node of our own datacenter has checked it
+   * already.
+   */
   #mayCome(fields: EnvelopeFields): boolean {
     const { localHost, peers } = this.#terms;
     return this.#link?.host === localHost || peers.mayBring(fields);
@@ -246,7 +250,7 @@ export class Taking implements Settler {
     }
   }
 
-  /** True also once its client has been told that the session comes: what follows has to be taken. */
+  /** True also after GIVEN: then all further stanzas must be taken. */
   #hasBudgetFor(stanza: Stanza): boolean {
     if (this.#state.kind === "placing" || this.#state.kind === "taken") return true;
     const bytes = stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
@@ -276,7 +280,7 @@ export class Taking implements Settler {
     return envelope;
   }
 
-  /** Nobody else has to keep what the session itself had to say. */
+  /** Makes a delivery of a stanza of the session itself, which no other node has to keep. */
   #own(stanza: Stanza, number: number): OwnDelivery {
     const delivery = new OwnDelivery(stanza);
     delivery.detach();
@@ -300,7 +304,7 @@ export class Taking implements Settler {
       this.#cancelLate = undefined;
     }
     if (state.kind !== "over" || before.kind === "over") return;
-    this.#takeQueue(); // its old node has it still
+    this.#takeQueue(); // its old node still has them
     this.#cancelNews?.();
     this.#caughtUp();
     this.#terms.over(this);
@@ -311,7 +315,7 @@ export class Taking implements Settler {
       case "tell":
         return this.#tell(action.step);
       case "ask-on":
-        return this.#ask(this.#end!.process); // END said so
+        return this.#ask(this.#end!.process); // END has named it
       case "arrive":
         return this.#arrive();
       case "fail":
@@ -348,7 +352,7 @@ export class Taking implements Settler {
   }
 
   #arrive(): void {
-    const state = this.#session!; // it came before its queue
+    const state = this.#session!; // SESSION comes before the queue
     const directed: Jid[] = [];
     for (const detail of this.#details) {
       const to = detail.kind === "directed" ? tryParseJid(detail.jid) : undefined;
@@ -371,9 +375,9 @@ export class Taking implements Settler {
     this.#resolve({ kind: "arrived", session });
   }
 
-  /** What its old node has delivered to it. */
+  /** Learns the numbers that its old node has delivered to it. */
   #learn(): void {
-    const { jid } = this.#session!; // it is here
+    const { jid } = this.#session!; // the session has arrived
     for (const detail of this.#details.splice(0)) {
       if (detail.kind === "directed") continue;
       const address = detail.kind === "delivered" ? jid : jid.bare;
@@ -393,10 +397,12 @@ export class Taking implements Settler {
   }
 }
 
-/** What SESSION tells; undefined when it is not a session of that account. */
-/** Longest time that a session is promised by any node; one that lies keeps no place here for longer. */
+/**
+ * Longest time that any node may promise for a session; a lying node gets no place here for longer.
+ */
 const MAX_TOLD_MS = 86_400_000;
 
+/** Reads SESSION's state; undefined when it is not a session of that account. */
 function readState(fields: SessionFields, account: string): SessionState | undefined {
   const jid = tryParseJid(fields.jid);
   if (!(jid instanceof FullJid) || jid.text !== fields.jid) return undefined;

@@ -8,21 +8,21 @@ import type { TakerStep, TransferEnd } from "../wire/mod.ts";
 //     |                 |  |                             |                    v                  v
 //     +-----------------+--+--END, lost, late, gone------+--> failed        over               over
 //
-// Nothing is told to the client before GIVEN: until then the session is its old node's, and from then
-// on it is that node's no more. Whatever ends the transfer in between says so to the other node, which
-// routes again what it kept.
+// The client gets no answer before GIVEN: until then its old node owns the session, and from then on
+// this one. Any end of the transfer in between is reported to the other node, which routes its kept
+// stanzas again.
 
-/** Where a transfer stands at the node that asked for it. */
+/** State of a transfer at the node that asked for it. */
 export type TakingState =
   | { readonly kind: "asking"; readonly hops: number }
   | { readonly kind: "receiving" }
   | { readonly kind: "committing" }
-  /** The session is ours, and is about to be told to the registry and the table. */
+  /** The session is ours, and is about to be registered and written to the table. */
   | { readonly kind: "placing" }
   | { readonly kind: "taken" }
   | { readonly kind: "over" };
 
-/** Why a client does not get its session; the metrics' label `reason`. */
+/** Reason why a client does not get its session; the metrics' label `reason`. */
 export type TakingFailure =
   | TransferEnd
   | "unreachable"
@@ -33,27 +33,27 @@ export type TakingFailure =
   | "refused"
   | "no-place";
 
-/** What can happen to it. */
+/** Events of a transfer. */
 export type TakingEvent =
   | { readonly kind: "session" }
   | { readonly kind: "queue"; readonly isEnd: boolean }
   | { readonly kind: "given" }
   | { readonly kind: "end"; readonly reason: TransferEnd }
-  /** Its node has told something that cannot be. */
+  /** The session's node has sent an impossible frame. */
   | { readonly kind: "broken"; readonly reason: "too-large" | "refused" }
-  /** The link to its node has ended. */
+  /** The link to the session's node has ended. */
   | { readonly kind: "lost" }
   | { readonly kind: "late" }
   /** The client has gone again. */
   | { readonly kind: "gone" }
   | { readonly kind: "placed" | "unplaced" }
-  /** What was received is settled, as far as can be told now. */
+  /** Received stanzas were settled. */
   | { readonly kind: "news" };
 
-/** What the shell does, in order. */
+/** Actions of the shell, in order. */
 export type TakingAction =
   | { readonly kind: "tell"; readonly step: TakerStep }
-  /** Asks the process that END named. */
+  /** Asks the process that END has named. */
   | { readonly kind: "ask-on" }
   | { readonly kind: "arrive" }
   | { readonly kind: "fail"; readonly reason: TakingFailure };
@@ -63,7 +63,7 @@ export interface TakingStep {
   readonly actions: readonly TakingAction[];
 }
 
-/** Nodes that may send us on before it is enough: a session that moves faster is not to be caught. */
+/** Most nodes that may send us on: a session that moves faster cannot be caught. */
 const MAX_HOPS = 4;
 
 const OVER: TakingState = { kind: "over" };
@@ -116,7 +116,7 @@ function taken(state: TakingState, event: TakingEvent): TakingStep {
   switch (event.kind) {
     case "queue":
     case "news":
-    case "given": // it asks, over a new link, what has become of the session
+    case "given": // its node asks over a new link whether we have the session
       return tell(state, "taken");
     case "end":
       return { state: OVER, actions: [] };
@@ -125,7 +125,7 @@ function taken(state: TakingState, event: TakingEvent): TakingStep {
   }
 }
 
-/** What ends the transfer before the session is ours. */
+/** Answers events before the session is ours. */
 function unplacedYet(state: TakingState, event: TakingEvent): TakingStep {
   switch (event.kind) {
     case "end":

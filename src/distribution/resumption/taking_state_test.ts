@@ -5,7 +5,7 @@ import { stepGiving } from "./giving_state.ts";
 import type { TakingEvent, TakingState } from "./taking_state.ts";
 import { stepTaking } from "./taking_state.ts";
 
-/** The state after these events, and all that was done. */
+/** Plays events; returns the final state, and all actions. */
 function play(...events: readonly TakingEvent[]): { state: TakingState["kind"]; done: string[] } {
   let state: TakingState = { kind: "asking", hops: 0 };
   const done: string[] = [];
@@ -66,7 +66,7 @@ for (
   });
 }
 
-Deno.test("stepTaking() places what it was given, whatever becomes of link and client meanwhile", () => {
+Deno.test("stepTaking() places a given session, whatever becomes of link and client meanwhile", () => {
   const given = [SESSION, END, GIVEN];
   for (const kind of ["lost", "late", "gone"] as const) {
     assert.equal(play(...given, { kind }).state, "placing");
@@ -78,7 +78,7 @@ Deno.test("stepTaking() places what it was given, whatever becomes of link and c
   ]);
 });
 
-Deno.test("stepTaking() is sent on four times, and no more", () => {
+Deno.test("stepTaking() follows END moved four times, and no more", () => {
   const times = (count: number) => play(...Array<TakingEvent>(count).fill(MOVED));
   assert.deepEqual(times(4), { state: "asking", done: Array(4).fill("ask-on") });
   assert.equal(times(5).state, "over");
@@ -92,7 +92,7 @@ Deno.test("stepTaking() refuses a node that keeps no order", () => {
   assert.equal(play(SESSION, SESSION).done.at(-1), "fail refused");
 });
 
-Deno.test("stepTaking() declines what it has given up, when it is given it all the same", () => {
+Deno.test("stepTaking() declines a session that is given after its transfer has ended", () => {
   assert.equal(play(SESSION, END, { kind: "late" }, GIVEN).done.at(-1), "tell decline");
 });
 
@@ -102,13 +102,15 @@ type Message =
   | { readonly to: "giver"; readonly event: GivingEvent }
   | { readonly to: "taker"; readonly event: TakingEvent };
 
-/** Both nodes, the link between them, and what became of the session. */
+/** Both nodes, the link between them, and the fate of the session. */
 class Pair {
   giver: GivingState = { kind: "covering" };
   taker: TakingState = { kind: "asking", hops: 0 };
   readonly flying: Message[] = [];
   isLinked = true;
-  /** The session is the giver's again; is at the taker; its stanzas were routed again. */
+  /**
+   * Outcome: the session is the giver's again, is at the taker, or its stanzas were routed again.
+   */
   isThawed = false;
   isPlaced = false;
   isGivenBack = false;
@@ -194,7 +196,7 @@ function apply(pair: Pair, { kind, at }: Move): void {
   }
 }
 
-/** What each node has to do for itself. */
+/** Does the work that each node owes itself. */
 function settleOwn(pair: Pair, cannotPlace = false): void {
   if (pair.giver.kind === "covering") pair.giverStep({ kind: "covered" });
   if (pair.isChecking) {
@@ -206,7 +208,7 @@ function settleOwn(pair: Pair, cannotPlace = false): void {
   }
 }
 
-Deno.test("a session is at one node, or its stanzas are routed again, whatever is lost on the way", () => {
+Deno.test("a session is at one node, or its stanzas are routed again, whichever frames are lost on the way", () => {
   const move = fc.record({ kind: fc.constantFrom(...MOVES), at: fc.nat(20) });
   const outcomes = new Set<string>();
   fc.assert(

@@ -21,7 +21,7 @@ const OTHER = 3;
 const DC1 = "dc1.example.com";
 const TIMEOUT_MS = 5_000;
 const REQUEST: ResumeRequest = { previd: "1-1", account: "alice@example.com", h: 3 };
-/** What a stanza costs besides its bytes. */
+/** Bytes that a stanza costs besides its own. */
 const OVERHEAD_BYTES = 1_024;
 
 const SESSION: SessionFields = {
@@ -45,17 +45,17 @@ const END: EndFields = {
   process: 0,
 };
 
-/** One transfer to a node of dc2, with all around it played. */
+/** One transfer to a node of dc2, with everything around it faked. */
 class World implements Disposable {
   readonly clock = new ManualClock();
   readonly metrics = new MemoryMetrics();
-  /** What was told to other nodes and done here, in order. */
+  /** Frames to other nodes and actions here, in order. */
   readonly done: string[] = [];
   readonly followed: Delivery[] = [];
   readonly taking: Taking;
-  /** Where each process is to be asked. */
+  /** Links by process, for `find`. */
   readonly links = new Map<number, OpenLink>();
-  /** There is this link to the session's node, besides. */
+  /** A second link to the session's node. */
   spare: OpenLink | undefined;
   arrival: Arrival | undefined;
 
@@ -79,12 +79,12 @@ class World implements Disposable {
         deliveredTo: () => [],
         learnDelivered: (address, { sender }) => void this.done.push(`learn ${address} ${sender}`),
         noteDelivered: ({ sequence }) => void this.done.push(`note ${sequence}`),
-        forgetDelivered: () => assert.fail("it has come here"),
+        forgetDelivered: () => assert.fail("the session has come here"),
       },
       peers: {
         hasEnded: () => false,
         seemsEnded: () => false,
-        call: () => assert.fail("the taker has nothing to lose"),
+        call: () => assert.fail("the taker dials no node"),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
         mayHave: () => true,
       },
@@ -101,7 +101,7 @@ class World implements Disposable {
     this.taking.arrival.then((arrival) => this.arrival = arrival);
   }
 
-  /** A link to another node; what is sent over it is noted behind its name. */
+  /** Makes a link to another node; frames sent over it are noted after its name. */
   link(name: string, host = DC1, process = OLD): OpenLink {
     return {
       host,
@@ -121,13 +121,13 @@ class World implements Disposable {
     });
   }
 
-  /** What was done since the last call, in this turn or the next. */
+  /** Takes the actions since the last call, in this turn or the next. */
   async news(): Promise<readonly string[]> {
     await immediately();
     return this.done.splice(0);
   }
 
-  /** The session is given, with these stanzas, and looks for its place. */
+  /** Gives the session, with these stanzas; it has no place yet. */
   async arrived(stanzas: Readonly<Record<number, EnvelopeFields>> = {}): Promise<ArrivedSession> {
     this.taking.begin();
     this.taking.session(SESSION);
@@ -138,7 +138,7 @@ class World implements Disposable {
     return this.arrival.session;
   }
 
-  /** It has its place. */
+  /** Gives the session its place. */
   place({ placed }: ArrivedSession): void {
     placed({
       follow: (delivery) => {
@@ -166,7 +166,7 @@ class World implements Disposable {
   }
 }
 
-/** A frame that the session's node is sent, in a word or two. */
+/** Shows a frame to the session's node in a word or two. */
 function show(frame: Uint8Array): string {
   if (frame[4] === FRAME_TYPE.resume) {
     const { account, previd, h } = decodeResume(frame, 0, frame.length);
@@ -177,17 +177,17 @@ function show(frame: Uint8Array): string {
   return `HAVE ${step} ${received}/${settled}`;
 }
 
-/** A stanza of bob's; `m1` has sequence number 1. */
+/** Makes a stanza of bob's; `m1` has sequence number 1. */
 function stanza(number: number, changes: Partial<EnvelopeFields> = {}): EnvelopeFields {
   return new Envelope({ ...envelopeOf(`m${number}`, number), ...changes });
 }
 
-/** What a session itself has to say to its client. */
+/** Makes a stanza of the session itself for its client. */
 function own(id: string): EnvelopeFields {
   return stanza(0, { stanza: message(id) });
 }
 
-Deno.test("Taking asks on where END says that the session has gone, and heeds nobody else from then on", async () => {
+Deno.test("Taking asks the node that END names, and ignores other nodes from then on", async () => {
   using world = new World();
   const { taking } = world;
   const other = world.link("other: ", "dc3.example.com", OTHER);
@@ -199,13 +199,13 @@ Deno.test("Taking asks on where END says that the session has gone, and heeds no
   assert.deepEqual(await world.news(), ["other: RESUME alice@example.com 1-1 3"]);
   assert.ok(taking.isFrom(other));
   assert.ok(!taking.isFrom(world.links.get(OLD)!));
-  assert.ok(!taking.isFrom(world.link("", "dc4.example.com", OTHER)), "that is another's word");
+  assert.ok(!taking.isFrom(world.link("", "dc4.example.com", OTHER)), "another datacenter's claim");
   assert.ok(!taking.isFrom(world.link("", other.host, OLD)));
   taking.given(); // before the session
   assert.deepEqual(await world.news(), ["other: HAVE decline 0/0", "over"]);
 });
 
-Deno.test("Taking fails at once, and is over once, when nobody can be asked", async () => {
+Deno.test("Taking fails at once, and is over once, without a link to the process", async () => {
   for (const isFirst of [true, false]) {
     using world = new World();
     if (isFirst) world.links.clear();
@@ -221,7 +221,7 @@ Deno.test("Taking fails at once, and is over once, when nobody can be asked", as
   }
 });
 
-Deno.test("Taking gives up after timeoutMs, and tells what is covered when it knows", async () => {
+Deno.test("Taking fails after timeoutMs, with the covered count if it is known", async () => {
   for (const h of [undefined, SESSION.covered]) {
     using world = new World();
     world.taking.begin();
@@ -234,13 +234,17 @@ Deno.test("Taking gives up after timeoutMs, and tells what is covered when it kn
     assert.deepEqual(world.arrival, { kind: "failed", h });
     world.queue({ 1: stanza(1) });
     world.taking.session(SESSION);
-    assert.deepEqual(await world.news(), [], "what comes late is heeded no more");
+    assert.deepEqual(await world.news(), [], "later frames are ignored");
     world.taking.given();
-    assert.deepEqual(await world.news(), ["HAVE decline 0/0"], "it is to route it again");
+    assert.deepEqual(
+      await world.news(),
+      ["HAVE decline 0/0"],
+      "the old node routes the stanzas again",
+    );
   }
 });
 
-Deno.test("Taking is not late any more once the session is given", async () => {
+Deno.test("Taking has no timeout once the session is given", async () => {
   using world = new World();
   const session = await world.arrived();
   world.clock.advance(TIMEOUT_MS);
@@ -249,7 +253,7 @@ Deno.test("Taking is not late any more once the session is given", async () => {
   assert.deepEqual(await world.news(), ["HAVE taken 0/0"]);
 });
 
-Deno.test("Taking resolves with what END says of a session that is not to be had", async () => {
+Deno.test("Taking resolves with END's counts of a session that it cannot get", async () => {
   const cases: readonly (readonly [Partial<EndFields>, Arrival])[] = [
     [{ reason: "stale", h: 12 }, { kind: "failed", h: 12 }],
     [{ reason: "unknown" }, { kind: "failed", h: undefined }],
@@ -289,13 +293,13 @@ for (
   });
 }
 
-/** One of 28 000 bytes. */
+/** Makes a stanza of 28 000 bytes. */
 function long(number: number): EnvelopeFields {
   const fields = stanza(number);
   return stanza(number, { stanza: { ...fields.stanza, bytes: new Uint8Array(28_000) } });
 }
 
-Deno.test("Taking declines a session past its account's share of the budget, and keeps nothing of it", async () => {
+Deno.test("Taking declines a session past its account's share of the budget, and keeps none of its stanzas", async () => {
   const budget = new FairShares({ maxBytes: 400_000 });
   using world = new World({}, budget);
   world.taking.begin();
@@ -309,18 +313,18 @@ Deno.test("Taking declines a session past its account's share of the budget, and
   assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
 });
 
-Deno.test("Taking takes what follows a session that has arrived, whatever the budget", async () => {
+Deno.test("Taking takes stanzas that follow an arrived session, whatever the budget", async () => {
   const budget = new FairShares({ maxBytes: 80_000 });
   using world = new World({}, budget);
   const session = await world.arrived({ 1: long(1), 2: long(2) });
-  assert.equal(budget.bytes, 0, "its session keeps them now");
+  assert.equal(budget.bytes, 0, "the session keeps them now");
   world.queue({ 3: long(3), 4: long(4), 5: long(5) });
   assert.ok(budget.bytes > 80_000);
   world.place(session);
   assert.deepEqual([world.followed.length, budget.bytes], [3, 0]);
 });
 
-Deno.test("Taking has its bounds anew for what comes while a session looks for its place", async () => {
+Deno.test("Taking applies its bounds anew to stanzas that come before the session has its place", async () => {
   for (const isOwed of [false, true]) {
     using world = new World({ maxItems: 2, maxBytes: 2 * COST, maxOwedBytes: 2 * COST });
     const both = (first: number) => ({
@@ -333,7 +337,7 @@ Deno.test("Taking has its bounds anew for what comes while a session looks for i
   }
 });
 
-Deno.test("Taking ends the link over which a stanza is missing, and declines", async () => {
+Deno.test("Taking ends a link with a gap in the queue, and declines", async () => {
   using world = new World();
   world.taking.begin();
   world.taking.session(SESSION);
@@ -343,7 +347,7 @@ Deno.test("Taking ends the link over which a stanza is missing, and declines", a
   assert.deepEqual(await world.news(), ["refuse", "HAVE decline 1/0", "over"]);
 });
 
-Deno.test("Taking takes no session under a full JID that is not written as it is compared", async () => {
+Deno.test("Taking refuses a session whose full JID is not normalised", async () => {
   for (const jid of ["Alice@example.com/home", "alice@EXAMPLE.com/home", "alice@example.com/"]) {
     using world = new World();
     world.taking.begin();
@@ -354,7 +358,7 @@ Deno.test("Taking takes no session under a full JID that is not written as it is
   }
 });
 
-Deno.test("Taking hands over what SESSION and DETAILS tell, on bytes of its own", async () => {
+Deno.test("Taking passes on SESSION and DETAILS, on bytes of its own", async () => {
   using world = new World();
   const buffer = new TextEncoder().encode("<presence/>...");
   const details: readonly SessionDetail[] = [
@@ -405,7 +409,7 @@ Deno.test("Taking keeps a session for a day at most, whatever SESSION says", asy
   assert.deepEqual([resumeTimeoutMs, resendingMs], [86_400_000, 86_400_000]);
 });
 
-Deno.test("Taking counts what was delivered as delivered here once the session has its place", async () => {
+Deno.test("Taking counts the session's stanzas as delivered here once it has its place", async () => {
   using world = new World();
   const numbers = { process: 9, highest: 1, recent: [1] };
   world.taking.begin();
@@ -429,13 +433,13 @@ Deno.test("Taking counts what was delivered as delivered here once the session h
     "note 1",
     "note 2",
     "follow m2",
-  ], "TAKEN comes behind what our lanes have had to send before");
+  ], "TAKEN comes after frames that our lanes have queued before");
   assert.deepEqual(await world.news(), ["HAVE taken 2/0"]);
   world.queue({ 3: stanza(3) });
   assert.deepEqual(await world.news(), ["note 3", "follow m3", "HAVE taken 3/0"]);
 });
 
-Deno.test("Taking declines a session without a place, of which nothing counts as delivered", async () => {
+Deno.test("Taking declines a session without a place, and none of its stanzas count as delivered", async () => {
   using world = new World();
   const session = await world.arrived({ 1: stanza(1) });
   session.declined();
@@ -443,14 +447,14 @@ Deno.test("Taking declines a session without a place, of which nothing counts as
   assert.equal(world.failures("no-place"), 1);
 });
 
-Deno.test("Taking reads over what comes again over another link", async () => {
+Deno.test("Taking ignores stanzas that come again over another link", async () => {
   using world = new World();
   await world.taken({ 1: stanza(1), 2: stanza(2) });
   world.queue({ 1: stanza(1), 2: stanza(2), 3: stanza(3) });
   assert.deepEqual(await world.news(), ["note 3", "follow m3", "HAVE taken 3/0"]);
 });
 
-Deno.test("Taking tells, SETTLED_MS after the first, what is settled without a gap", async () => {
+Deno.test("Taking reports settled numbers without a gap, SETTLED_MS after the first", async () => {
   using world = new World();
   const { queue } = await world.taken({ 1: stanza(1), 2: stanza(2), 3: stanza(3), 4: stanza(4) });
   const settle = (index: number) => (queue[index] as Envelope).settle();
@@ -468,7 +472,7 @@ Deno.test("Taking tells, SETTLED_MS after the first, what is settled without a g
   assert.deepEqual(await world.news(), ["HAVE taken 4/4"]);
 });
 
-Deno.test("Taking.tellSettled() tells at once what it would tell in a moment, and nothing else", async () => {
+Deno.test("Taking.tellSettled() sends pending news at once, and nothing else", async () => {
   using world = new World();
   const { queue } = await world.taken({ 1: stanza(1) });
   world.taking.tellSettled();
@@ -480,7 +484,7 @@ Deno.test("Taking.tellSettled() tells at once what it would tell in a moment, an
   assert.deepEqual(await world.news(), []);
 });
 
-Deno.test("Taking settles at once what nobody else has to keep, and tells it with the next step", async () => {
+Deno.test("Taking settles the session's own stanzas at once, and reports them with the next step", async () => {
   using world = new World();
   const forged = stanza(2, { stanza: message("forged", "eve@forged.example/x") });
   const { queue } = await world.arrived({ 1: own("o"), 2: forged, 3: stanza(3) });
@@ -488,12 +492,12 @@ Deno.test("Taking settles at once what nobody else has to keep, and tells it wit
   assert.ok(queue[0] instanceof OwnDelivery);
   assert.equal(world.metrics.value("causeway_resumed_elsewhere_refused_total"), 1);
   assert.equal(world.metrics.value("causeway_resumed_elsewhere_stanzas_total"), 2);
-  assert.equal(world.clock.pendingTimers, 0, "nothing is told before it is taken");
+  assert.equal(world.clock.pendingTimers, 0, "no news is sent before the session is taken");
   world.place((world.arrival as Arrival & { kind: "arrived" }).session);
   assert.deepEqual(await world.news(), ["note 3", "HAVE taken 3/2"]);
 });
 
-Deno.test("Taking believes a node of its own datacenter whatever sender it brings", async () => {
+Deno.test("Taking accepts any sender from a node of its own datacenter", async () => {
   using world = new World();
   world.links.set(OLD, world.link("", "dc2.example.com"));
   const forged = stanza(1, { stanza: message("forged", "eve@forged.example/x") });
@@ -501,7 +505,7 @@ Deno.test("Taking believes a node of its own datacenter whatever sender it bring
   assert.deepEqual(queue.map(({ stanza }) => idOf(stanza)), ["forged"]);
 });
 
-Deno.test("what comes straight to a session waits FOLLOW_MS for what follows, or until told that it is there", async () => {
+Deno.test("stanzas straight to a session wait for those that follow, for FOLLOW_MS at most", async () => {
   const ends: readonly (readonly [(world: World) => void, readonly string[]])[] = [
     [(world) => world.queue({}, true, true), ["HAVE taken 0/0", "caught up"]],
     [(world) => world.taking.lost(), ["caught up"]],
@@ -521,14 +525,14 @@ Deno.test("what comes straight to a session waits FOLLOW_MS for what follows, or
   }
 });
 
-Deno.test("Taking tells again over another link how far it is", async () => {
+Deno.test("Taking reports its progress again over another link", async () => {
   using world = new World();
   const { queue } = await world.taken({ 1: stanza(1), 2: stanza(2) });
   world.taking.lost();
   assert.equal(world.taking.link, undefined);
   (queue[0] as Envelope).settle();
   world.clock.advance(SETTLED_MS);
-  assert.deepEqual(await world.news(), ["caught up"], "nobody can be told");
+  assert.deepEqual(await world.news(), ["caught up"], "there is no link");
   const again = world.link("again: ");
   world.taking.linked(again);
   assert.equal(world.taking.link, again);
@@ -549,7 +553,7 @@ Deno.test("Taking declines over any link to the session's node when its own has 
   }
 });
 
-Deno.test("Taking.gone() declines as long as the session is not given, and minds nothing after", async () => {
+Deno.test("Taking.gone() declines until the session is given, and has no effect later", async () => {
   using early = new World();
   early.taking.begin();
   await early.news();
@@ -563,7 +567,7 @@ Deno.test("Taking.gone() declines as long as the session is not given, and minds
   assert.ok(late.taking.isTaken);
 });
 
-Deno.test("Taking leaves nothing to be told once it is forgotten, or END has come", async () => {
+Deno.test("Taking sends no news once it is forgotten, or END has come", async () => {
   const ends: readonly (readonly [(taking: Taking) => void, readonly string[]])[] = [
     [(taking) => taking.forget(), ["caught up"]],
     [(taking) => taking.ended(END), ["caught up", "over"]],

@@ -2,7 +2,7 @@ import { malformed } from "./frame_error.ts";
 import { FRAME_TYPE } from "./frame_type.ts";
 import { readU16, readU32, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
 
-/** What the accepting side tells about one lane. */
+/** State of one lane as the accepting side reports it. */
 export interface Ack {
   /** Every number up to this one has been received. */
   readonly received: number;
@@ -14,8 +14,8 @@ export interface Ack {
    */
   readonly creditBytes: number;
   /**
-   * Numbers above `settled` that are settled too: ascending, apart from each other, and at least
-   * those that no earlier ACK on this connection has told.
+   * Numbers above `settled` that are settled too: ascending, apart from each other, and including
+   * all those that no earlier ACK on this connection has named.
    */
   readonly ranges: readonly SettledRange[];
 }
@@ -26,7 +26,7 @@ export interface SettledRange {
   readonly count: number;
 }
 
-/** Ranges in one ACK; what is left goes into another. */
+/** Ranges in one ACK; further ones go into another. */
 export const MAX_ACK_RANGES = 1024;
 
 const FIXED_BYTES = 31;
@@ -35,7 +35,7 @@ const RANGE_BYTES = 8;
 /** Largest ACK frame. */
 export const MAX_ACK_BYTES = FIXED_BYTES + MAX_ACK_RANGES * RANGE_BYTES;
 
-/** An ACK frame; `ranges` begin less than 2^32 behind `settled`. */
+/** Encodes an ACK frame; `ranges` begin less than 2^32 above `settled`. */
 export function ackFrame(ack: Ack): Uint8Array {
   const { ranges } = ack;
   if (ranges.length > MAX_ACK_RANGES) {
@@ -59,7 +59,7 @@ export function ackFrame(ack: Ack): Uint8Array {
 
 /**
  * Reads the ACK frame at [`start`, `end`).
- * @throws FrameError also when it calls settled what it does not call received
+ * @throws FrameError, also when a settled number is not received
  */
 export function decodeAck(buffer: Uint8Array, start: number, end: number): Ack {
   if (end - start < FIXED_BYTES) throw malformed("ACK", "it is cut short");
@@ -78,7 +78,7 @@ export function decodeAck(buffer: Uint8Array, start: number, end: number): Ack {
   let last = settled;
   for (let i = 0, at = start + FIXED_BYTES; i < count; i++, at += RANGE_BYTES) {
     const range = { first: settled + readU32(buffer, at), count: readU32(buffer, at + 4) };
-    // In order and apart, so that an ACK costs its reader no more than the numbers it settles.
+    // Ranges in order and apart cost their reader no more than the numbers that they settle.
     if (range.first <= last || range.count === 0) {
       throw malformed("ACK", "a range is empty or not behind the one before it");
     }

@@ -8,7 +8,7 @@ export const MAX_CONTROL_BYTES = 1024;
 
 const MAX_DETAIL_BYTES = 512;
 
-/** Why a link is closed, as GOODBYE says it; a number that is not known reads as `other`. */
+/** Reason in GOODBYE why a link is closed; an unknown number reads as `other`. */
 export type GoodbyeReason =
   | "other"
   | "leaving"
@@ -48,7 +48,9 @@ export interface Goodbye {
   readonly detail: string;
 }
 
-/** A PING frame; the PONG that answers it carries the same `token`, an integer below 2^53. */
+/**
+ * Encodes a PING frame; the PONG that answers it carries the same `token`, an integer below 2^53.
+ */
 export function pingFrame(token: number): Uint8Array {
   return tokenFrame(FRAME_TYPE.ping, token);
 }
@@ -61,7 +63,7 @@ export function pongFrame(token: number): Uint8Array {
 export const WRITTEN_BYTES = 13;
 
 /**
- * Encodes a WRITTEN frame into the first `WRITTEN_BYTES` of `target`: the STANZA frames behind it
+ * Encodes a WRITTEN frame into the first `WRITTEN_BYTES` of `target`: the STANZA frames after it
  * were written at `wallUs`, wall-clock microseconds below 2^53. The caller reuses one buffer, so
  * that a write costs no allocation.
  */
@@ -89,14 +91,14 @@ function tokenFrame(type: number, token: number): Uint8Array {
   return frame;
 }
 
-/** The token of the PING or PONG frame at [`start`, `end`). */
+/** Reads the token of the PING or PONG frame at [`start`, `end`). */
 export function decodeToken(buffer: Uint8Array, start: number, end: number): number {
   const token = end - start >= 13 ? readU53(buffer, start + 5) : undefined;
   if (token === undefined) throw malformed("PING or PONG", "it has no token below 2^53");
   return token;
 }
 
-/** A GOODBYE frame. */
+/** Encodes a GOODBYE frame. */
 export function goodbyeFrame(goodbye: Goodbye): Uint8Array {
   let { detail } = goodbye;
   if (maxTextBytes(detail) > MAX_DETAIL_BYTES) {
@@ -121,8 +123,8 @@ export function decodeGoodbye(buffer: Uint8Array, start: number, end: number): G
 }
 
 /**
- * A RETIRE frame: the dialler has moved what `lane` held to the lane this frame is sent on, so what
- * is still unread from `lane`'s connection must not be handed on behind it.
+ * Encodes a RETIRE frame: the dialler has moved the stanzas of `lane` to the lane of this frame.
+ * Unread stanzas from `lane`'s connection must not be passed on after it.
  */
 export function retireFrame(lane: number): Uint8Array {
   const frame = new Uint8Array(9);
@@ -132,7 +134,7 @@ export function retireFrame(lane: number): Uint8Array {
   return frame;
 }
 
-/** The lane of the RETIRE frame at [`start`, `end`). */
+/** Reads the lane of the RETIRE frame at [`start`, `end`). */
 export function decodeRetire(buffer: Uint8Array, start: number, end: number): number {
   if (end - start < 9) throw malformed("RETIRE", "it is cut short");
   return readU32(buffer, start + 5);

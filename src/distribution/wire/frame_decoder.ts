@@ -9,8 +9,8 @@ import { MAX_DETAILS_BYTES, MAX_RESUME_BYTES, QUEUE_HEADER_BYTES } from "./resum
 import { MAX_TABLE_FRAME_BYTES } from "./table_frames.ts";
 
 /**
- * Bounds on frames, lengths and types included. Those that are no option here are constants of the
- * protocol, which peers count on (`docs/protocol.md`): `MAX_…` beside the frames that they are of.
+ * Bounds on frames, lengths and types included. Bounds that are not here are constants of the
+ * protocol, which peers rely on (`docs/protocol.md`): `MAX_…` beside their frames.
  */
 export interface FrameLimits {
   /** Bytes of a STANZA frame or of an optional frame that is skipped. */
@@ -20,22 +20,23 @@ export interface FrameLimits {
 /** Takes whole frames; one for each link. */
 export interface FrameSink {
   /**
-   * The frame of the known type `type` at [`start`, `end`) of `buffer`, its length included. The
-   * buffer is not used again by the decoder, but may be a large read buffer: copy what lives long.
+   * Takes the frame of the known type `type` at [`start`, `end`) of `buffer`, its length included.
+   * The decoder does not use the buffer again, but it may be a large read buffer: copy parts that
+   * live long.
    */
   frame(type: number, buffer: Uint8Array, start: number, end: number): void;
 }
 
-/** Room taken at first for a frame that comes in several chunks; it doubles as bytes arrive. */
+/** Initial room for a frame that comes in several chunks; it doubles as bytes arrive. */
 const FIRST_ASSEMBLY_BYTES = 4096;
 
 /**
  * Cuts a stream of bytes into frames.
  *
- * A frame that lies within one chunk is handed on in place; one that does not is put together in a
- * buffer that grows with what has arrived, never with what its length claims. HELLO must come first
- * and only once, unless GOODBYE comes instead; until then nothing larger is accepted. After an error
- * it takes nothing more.
+ * A frame within one chunk is passed on in place. Any other is assembled in a buffer that grows
+ * with the bytes that arrive, never with the length that is claimed. HELLO must come first and only
+ * once, unless GOODBYE comes instead; until then no larger frame is accepted. After an error the
+ * decoder takes no more.
  */
 export class FrameDecoder {
   readonly #limits: FrameLimits;
@@ -53,17 +54,17 @@ export class FrameDecoder {
     this.#sink = sink;
   }
 
-  /** Optional frames that were skipped because their type is not known here. */
+  /** Optional frames that were skipped because their type is unknown. */
   get skippedFrames(): number {
     return this.#skippedFrames;
   }
 
-  /** Bytes allocated for a frame that has not arrived whole. */
+  /** Bytes allocated for a frame that has not fully arrived. */
   get assemblyBytes(): number {
     return this.#partial.length;
   }
 
-  /** Drops what is kept and takes nothing more; for use inside a sink when the link is closing. */
+  /** Drops kept bytes and takes no more; for use inside a sink when the link is closing. */
   stop(): void {
     this.#isStopped = true;
     this.#partial = new Uint8Array(0);
@@ -71,8 +72,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Takes the next bytes and hands every frame that is whole to the sink, in order.
-   * @throws FrameError once; what the sink throws passes through and stops the decoder too
+   * Takes the next bytes and passes every whole frame to the sink, in order.
+   * @throws FrameError once; errors of the sink pass through and stop the decoder too
    */
   push(chunk: Uint8Array): void {
     if (this.#isStopped) return;
@@ -86,7 +87,7 @@ export class FrameDecoder {
     }
   }
 
-  /** Frames in place from `at` on; keeps what is left of the last one. */
+  /** Passes on frames in place from `from` on; keeps the rest of the last one. */
   #scan(chunk: Uint8Array, from: number): void {
     let at = from;
     const length = chunk.length;
@@ -99,7 +100,7 @@ export class FrameDecoder {
       }
       const left = length - at;
       if (left < FRAME_HEADER_BYTES) {
-        // Four bytes are a length: refuse it now rather than wait for a type that may not come.
+        // Four bytes are a length: refuse it now, as the type may never come.
         if (left >= 4) this.#checkLength(readU32(chunk, at) + 4);
         this.#keep(chunk, at);
         return;
@@ -149,7 +150,7 @@ export class FrameDecoder {
     if (at < chunk.length) this.#append(chunk, at, chunk.length - at);
   }
 
-  /** Copies up to `want` bytes from `at` on behind what is kept; returns how many there were. */
+  /** Copies up to `want` bytes from `at` on to the kept ones; returns how many there were. */
   #append(chunk: Uint8Array, at: number, want: number): number {
     const count = Math.min(want, chunk.length - at);
     const needed = this.#partialBytes + count;

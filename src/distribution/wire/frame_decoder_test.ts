@@ -58,7 +58,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
   };
 }
 
-/** A decoder and the frames it hands on, in hexadecimal. */
+/** Makes a decoder that collects its frames in hexadecimal. */
 function collecting(limits = LIMITS): { decoder: FrameDecoder; frames: string[] } {
   const frames: string[] = [];
   const decoder = new FrameDecoder(limits, {
@@ -123,7 +123,7 @@ Deno.test("FrameDecoder.push() gives the same frames one byte at a time and in r
   }));
 });
 
-Deno.test("FrameDecoder.push() hands a frame within one chunk on in place", () => {
+Deno.test("FrameDecoder.push() passes a frame within one chunk on in place", () => {
   const stream = join(...FRAMES);
   const buffers: Uint8Array[] = [];
   const decoder = new FrameDecoder(LIMITS, { frame: (_type, buffer) => buffers.push(buffer) });
@@ -168,7 +168,7 @@ Deno.test("FrameDecoder.push() accepts each frame at its limit and refuses one b
   }
 });
 
-Deno.test("FrameDecoder.push() takes nothing larger than a HELLO before HELLO", () => {
+Deno.test("FrameDecoder.push() takes no frame larger than a HELLO before HELLO", () => {
   const { decoder } = collecting();
   assert.equal(code(() => decoder.push(header(MAX_HELLO_BYTES, 1))), "accepted");
   assert.equal(
@@ -187,7 +187,7 @@ Deno.test("FrameDecoder.push() refuses a frame of 4 GB by its length without all
   }
 });
 
-Deno.test("FrameDecoder.push() keeps memory for what arrived, not for what is claimed", () => {
+Deno.test("FrameDecoder.push() keeps memory for the bytes that arrived, not for the claimed length", () => {
   const { decoder } = collecting({ maxFrameBytes: 1 << 30 });
   decoder.push(HELLO);
   decoder.push(header(1 << 30, 2));
@@ -195,7 +195,7 @@ Deno.test("FrameDecoder.push() keeps memory for what arrived, not for what is cl
   assert.ok(decoder.assemblyBytes <= 4096);
 });
 
-Deno.test("FrameDecoder.push() names what is wrong, and then takes nothing more", () => {
+Deno.test("FrameDecoder.push() names the error, and then takes no more", () => {
   const cases: readonly (readonly [Uint8Array, string])[] = [
     [pingFrame(1), "link/hello-expected"],
     [new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"), "link/hello-expected"],
@@ -234,7 +234,7 @@ Deno.test("FrameDecoder.stop() inside a sink ends the chunk", () => {
   assert.equal(seen, 1);
 });
 
-Deno.test("patchNumber(), patchTtl() and patchMayBeRepeat() change their field and nothing else", () => {
+Deno.test("patchNumber(), patchTtl() and patchMayBeRepeat() change only their field", () => {
   const fields = envelope(Uint8Array.of(1, 2, 3));
   const frame = new Uint8Array(500);
   const end = encodeStanzaFrame(frame, 7, fields, 1);

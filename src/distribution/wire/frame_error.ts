@@ -1,6 +1,6 @@
 import { CausewayError } from "../../base/mod.ts";
 
-/** What a peer did wrong in its frames; each ends the link that it came on and nothing else. */
+/** Faults of a peer's frames; each ends the link that it came on and nothing else. */
 export type FrameErrorCode =
   | "link/frame-too-large"
   | "link/frame-malformed"
@@ -19,7 +19,7 @@ export class FrameError extends CausewayError {
   }
 }
 
-/** The error for a body that does not follow its layout. */
+/** Makes the error for a body that does not follow its layout. */
 export function malformed(frame: string, what: string): FrameError {
   return new FrameError("link/frame-malformed", `Cannot read ${frame} frame: ${what}`);
 }

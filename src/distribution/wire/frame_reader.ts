@@ -59,7 +59,7 @@ export class FrameReader {
     return this.#bytes.subarray(start, start + length);
   }
 
-  /** Where the next field begins. */
+  /** Position of the next field. */
   get at(): number {
     return this.#at;
   }

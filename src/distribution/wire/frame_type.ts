@@ -32,7 +32,7 @@ export const FRAME_TYPE = {
   written: 0x87,
 } as const;
 
-/** From here on a frame is optional: a receiver that does not know it skips it. */
+/** Lowest optional type: a receiver that does not know such a frame skips it. */
 export const FIRST_OPTIONAL_TYPE = 0x80;
 
 export type FrameName = keyof typeof FRAME_TYPE;

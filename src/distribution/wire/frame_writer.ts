@@ -2,8 +2,8 @@ import { checkInteger, writeU16, writeU32, writeU53 } from "./integers.ts";
 import { maxTextBytes, writeText } from "./text.ts";
 
 /**
- * Puts one frame together in a buffer that grows; for frames that are not written per stanza. A number
- * that its reader would refuse is a RangeError, so that no such frame leaves.
+ * Builds one frame in a buffer that grows; for frames that are not written per stanza. Throws
+ * RangeError on a number that the frame's reader would refuse, so that no such frame is sent.
  */
 export class FrameWriter {
   #bytes: Uint8Array;
@@ -65,20 +65,20 @@ export class FrameWriter {
     this.raw(value);
   }
 
-  /** Bytes whose length stands in them. */
+  /** Appends bytes that contain their own length. */
   raw(value: Uint8Array): void {
     this.#room(value.length);
     this.#bytes.set(value, this.#at);
     this.#at += value.length;
   }
 
-  /** Writes a `u16` where `at` stands: a count that is known only now. */
+  /** Writes a `u16` at `at`: a count that is known only now. */
   patchU16(at: number, value: number): void {
     checkInteger(value, 0xffff);
     writeU16(this.#bytes, at, value);
   }
 
-  /** The whole frame; nothing may be added any more. */
+  /** Returns the whole frame; no field may be added any more. */
   finish(): Uint8Array {
     writeU32(this.#bytes, 0, this.#at - 4);
     return this.#bytes.subarray(0, this.#at);

@@ -63,7 +63,7 @@ interface Golden {
 
 const FIXTURES = new URL("../../../fixtures/frames/", import.meta.url);
 
-/** The fields of one whole frame as the fixtures write them. */
+/** Reads the fields of one whole frame as the fixtures write them. */
 function fieldsOf(frame: Uint8Array): Record<string, unknown> {
   const name = frameName(frame[4]!)!;
   const end = frame.length;
@@ -141,7 +141,7 @@ function writtenFrame(wallUs: number): Uint8Array {
   return frame;
 }
 
-/** Writes the frame again from what was read of it. */
+/** Encodes a frame again from its decoded fields. */
 function encode(fields: Record<string, unknown>): Uint8Array {
   // The fixtures are data of ours whose shape this test itself checks.
   // deno-lint-ignore no-explicit-any
@@ -213,7 +213,7 @@ async function golden(): Promise<readonly Golden[]> {
   return (await Promise.all(texts)).flatMap((text) => JSON.parse(text).frames as Golden[]);
 }
 
-/** What the Python decoder says of each frame. */
+/** Returns the Python decoder's reading of each frame. */
 async function secondDecoder(hexLines: readonly string[]): Promise<Record<string, unknown>[]> {
   const child = new Deno.Command("/usr/bin/python3", {
     args: [new URL("decode.py", FIXTURES).pathname],
@@ -230,7 +230,7 @@ async function secondDecoder(hexLines: readonly string[]): Promise<Record<string
   return new TextDecoder().decode(stdout).trim().split("\n").map((line) => JSON.parse(line));
 }
 
-Deno.test("golden frames decode to their fields, and are refused where they are wrong", async () => {
+Deno.test("golden frames decode to their fields, and wrong ones are refused", async () => {
   const vectors = await golden();
   assert.ok(vectors.length > 40);
   for (const { name, hex, fields } of vectors) {
@@ -240,9 +240,9 @@ Deno.test("golden frames decode to their fields, and are refused where they are 
   }
 });
 
-Deno.test("golden frames are what our encoders write", async () => {
+Deno.test("golden frames equal our encoders' output", async () => {
   for (const { name, hex, fields } of await golden()) {
-    // Bytes of later minor versions and reserved bits are read over, never written.
+    // Bytes of later minor versions and reserved bits are ignored by readers, never written.
     if (fields === undefined || /later|newer/.test(name)) continue;
     assert.equal(encode(fields).toHex(), hex, name);
   }
@@ -444,7 +444,7 @@ Deno.test("freshly encoded frames read the same in the second decoder", async ()
   frames.forEach((frame, i) => assert.deepEqual(second[i], fieldsOf(frame)));
 });
 
-Deno.test("mutated frames are read or refused with FrameError, never more", () => {
+Deno.test("mutated frames are read or refused with FrameError, and throw nothing else", () => {
   const mutation = fc.tuple(FRAME, fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 6 }));
   fc.assert(
     fc.property(mutation, ([frame, changes]) => {

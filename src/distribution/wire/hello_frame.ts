@@ -17,7 +17,7 @@ import {
 } from "./integers.ts";
 import { maxTextBytes, readText, writeText } from "./text.ts";
 
-/** First on a link, both ways; the layout up to `lastNumber` is the same in every version. */
+/** First frame on a link, both ways; the layout up to `lastNumber` is the same in every version. */
 export interface Hello {
   /** Protocol versions that the writer speaks, both ends included; 1 to 255. */
   readonly lowestVersion: number;
@@ -29,11 +29,11 @@ export interface Hello {
   /** The dialler's lane, by a number of its own choice below 2^32; the acceptor repeats it. */
   readonly lane: number;
   /**
-   * From the acceptor: the last number it has received on this lane. From the dialler: the last
-   * number that it will not send (again); numbering goes on behind it.
+   * From the acceptor: the last number that it has received on this lane. From the dialler: the
+   * last number that it will not send (again); the next number follows it.
    */
   readonly lastNumber: number;
-  /** Identity of the datacenter's data, as it keeps it in its Redis; empty while not known. */
+  /** Id of the datacenter's data, as kept in its Redis; empty while not known. */
   readonly datacenterId: string;
   readonly localHost: string;
   readonly nodeName: string;
@@ -42,7 +42,7 @@ export interface Hello {
 /** Largest HELLO accepted; larger than any that this build writes. */
 export const MAX_HELLO_BYTES = 4096;
 
-/** "CWLK": what is not this protocol at all is told apart from what is broken. */
+/** "CWLK", which tells another protocol apart from a broken frame. */
 const MAGIC = 0x43574c4b;
 const FIXED_BYTES = 34;
 const MAX_TEXT_BYTES = 1023;
@@ -85,7 +85,7 @@ export function helloFrame(hello: Hello): Uint8Array {
 }
 
 /**
- * Reads the HELLO frame at [`start`, `end`). Bytes behind its fields are a newer minor version's
+ * Reads the HELLO frame at [`start`, `end`). Bytes after its fields come from a newer minor version
  * and are ignored.
  * @throws FrameError
  */
@@ -129,7 +129,7 @@ export function decodeHello(buffer: Uint8Array, start: number, end: number): Hel
   };
 }
 
-/** The version that two peers speak; undefined when they have none in common. */
+/** Returns the version that two peers speak; undefined when they have none in common. */
 export function commonVersion(
   peer: Pick<Hello, "lowestVersion" | "highestVersion">,
   ours: Pick<Hello, "lowestVersion" | "highestVersion"> = OUR_VERSIONS,

@@ -32,7 +32,7 @@ export function readU53(bytes: Uint8Array, at: number): number | undefined {
 }
 
 /**
- * Checks an integer that a frame is to carry: what its reader would refuse is not written.
+ * Checks an integer for a frame: a value that the reader would refuse must not be written.
  * @throws RangeError
  */
 export function checkInteger(value: number, most: number): void {

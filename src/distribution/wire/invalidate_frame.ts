@@ -5,15 +5,15 @@ import { FrameWriter } from "./frame_writer.ts";
 /** Largest INVALIDATE frame. */
 export const MAX_INVALIDATE_BYTES = 65_536;
 
-/** A full JID: three parts of 1023 bytes and what stands between them. */
+/** Bytes of the longest full JID: three parts of 1023 bytes and two separators. */
 const MAX_KEY_BYTES = 3071;
-/** What a frame may hold before one more key: the longest still fits behind it. */
+/** Bytes of a frame up to which the longest key still fits. */
 const FULL_BYTES = MAX_INVALIDATE_BYTES - MAX_KEY_BYTES - 2;
 const COUNT_AT = 5;
 
 /**
- * INVALIDATE frames that name `keys` of the session table (JIDs, domains), whose entries a cache must
- * not answer from any more; as many as the limit of one frame asks for.
+ * Encodes INVALIDATE frames with `keys` of the session table (JIDs, domains), whose entries caches
+ * must drop; as many as the limit of one frame requires.
  */
 export function invalidateFrames(keys: readonly string[]): readonly Uint8Array[] {
   const frames: Uint8Array[] = [];
@@ -32,7 +32,7 @@ export function invalidateFrames(keys: readonly string[]): readonly Uint8Array[]
 }
 
 /**
- * The keys of the INVALIDATE frame at [`start`, `end`).
+ * Reads the keys of the INVALIDATE frame at [`start`, `end`).
  * @throws FrameError
  */
 export function decodeInvalidate(

@@ -11,9 +11,9 @@ export const MAX_RESUME_BYTES = 4_096;
 export const MAX_DETAILS_BYTES = 65_536;
 /** Records in one DETAILS frame. */
 export const MAX_DETAILS = 4_096;
-/** What a QUEUE frame has besides its STANZA frames, its length and type included. */
+/** Bytes of a QUEUE frame besides its STANZA frames, its length and type included. */
 export const QUEUE_HEADER_BYTES = 14;
-/** Numbers that one record of what was delivered may have. */
+/** Numbers in one record of delivered numbers. */
 export const MAX_RECENT = 255;
 
 const MAX_ACCOUNT_BYTES = 2_047;
@@ -23,31 +23,31 @@ const MAX_TEXT_BYTES = 1_023;
 const MAX_RECORD_BYTES = 4 + MAX_JID_BYTES + 16 + MAX_RECENT * 8;
 const FULL_DETAILS_BYTES = MAX_DETAILS_BYTES - MAX_RECORD_BYTES;
 
-/** A client of the sender's wants its session, which the receiver has. */
+/** Request for a session that the receiver has, for a client of the sender. */
 export interface ResumeFields {
   /** The taker's number for the transfer. */
   readonly transfer: number;
-  /** What the client has handled of what it was sent, as in its `<resume/>`. */
+  /** Count of stanzas that the client has handled, as in its `<resume/>`. */
   readonly h: number;
   /** Bare JID of the account that the client has logged in to. */
   readonly account: string;
   readonly previd: string;
 }
 
-/** What a session is, but for its queue; counts as they are written in `h`. */
+/** State of a session without its queue; counts as they are written in `h`. */
 export interface SessionFields {
   readonly transfer: number;
   /** Full JID. */
   readonly jid: string;
-  /** Stanzas of the client that were taken. */
+  /** Count of the client's stanzas that were taken. */
   readonly received: number;
-  /** Of those, without a gap, the ones that the client may forget even if the session's node dies. */
+  /** Count of those, without a gap, that the client may forget even if the session's node dies. */
   readonly covered: number;
-  /** Stanzas that the client has acknowledged. */
+  /** Count of stanzas that the client has acknowledged. */
   readonly acknowledged: number;
-  /** Time in which a lost stream of it can be resumed. */
+  /** Time in which a lost stream of the session can be resumed. */
   readonly resumeTimeoutMs: number;
-  /** Time for which its client may still send again what a stream before left open. */
+  /** Time for which its client may still resend stanzas of an earlier stream. */
   readonly resendingMs: number;
   /** `xml:lang` of its first stream; empty when it had none. */
   readonly lang: string;
@@ -57,9 +57,9 @@ export interface SessionFields {
   readonly presence: Uint8Array;
 }
 
-/** One thing that a session's node knows for it. */
+/** One record that a session's node keeps for it. */
 export type SessionDetail =
-  /** It has sent directed presence to this address, which is to hear of its end. */
+  /** The session has sent directed presence to this address, which must hear of its end. */
   | { readonly kind: "directed"; readonly jid: string }
   /** Numbers of `process` that were delivered from `sender` to the session, or to its account. */
   | {
@@ -75,12 +75,12 @@ export interface DetailsFields {
   readonly details: readonly SessionDetail[];
 }
 
-/** Stanzas that the client has not acknowledged, each with its place in that queue, from 1. */
+/** Stanzas that the client has not acknowledged, each with its place in the queue, from 1. */
 export interface QueueFields {
   readonly transfer: number;
-  /** True when nothing more waits at the moment. */
+  /** True when no more stanzas wait at the moment. */
   readonly isEnd: boolean;
-  /** True when all that had come before the taker had the session has been sent. */
+  /** True when all stanzas were sent that had come before the taker had the session. */
   readonly isCaughtUp: boolean;
   readonly stanzas: readonly QueuedStanza[];
 }
@@ -90,29 +90,29 @@ export interface QueuedStanza {
   readonly fields: EnvelopeFields;
 }
 
-/** What the taker does: it takes more, asks for the session, has it, or does not want it any more. */
+/** Step of the taker: it takes more, asks for the session, has it, or no longer wants it. */
 export type TakerStep = "more" | "commit" | "taken" | "decline";
 
 export interface HaveFields {
   readonly transfer: number;
   readonly step: TakerStep;
-  /** Stanzas of the queue that are here: all up to this one. */
+  /** Last number of the queue up to which all stanzas have arrived. */
   readonly received: number;
-  /** Of those, how many are settled: all up to this one. */
+  /** Last number of the queue up to which all stanzas are settled. */
   readonly settled: number;
 }
 
-/** Why the holder ends a transfer. */
+/** Reason why the holder ends a transfer. */
 export type TransferEnd = typeof ENDS[number];
 
 export interface EndFields {
   readonly transfer: number;
   readonly reason: TransferEnd;
-  /** What was handled of the client's stanzas, where that is known and final. */
+  /** Count of the client's handled stanzas, if it is known and final. */
   readonly h: number | undefined;
-  /** What the client may have handled at most. */
+  /** Highest count that the client may have handled. */
   readonly sentCount: number;
-  /** Where the session went, by incarnation; 0 when nobody knows. */
+  /** Incarnation of the session's new node; 0 when it is not known. */
   readonly process: number;
 }
 
@@ -158,7 +158,7 @@ export function sessionFrame(fields: SessionFields): Uint8Array {
   const { priority } = fields;
   const frame = new FrameWriter(FRAME_TYPE.session);
   frame.u53(fields.transfer);
-  // counts as in `h`, which begins anew behind 2^32 - 1 (XEP-0198 §4)
+  // counts are as in `h`, which starts over after 2^32 - 1 (XEP-0198 §4)
   for (const count of [fields.received, fields.covered, fields.acknowledged]) {
     frame.u32(count >>> 0);
   }
@@ -201,7 +201,7 @@ export function decodeSession(buffer: Uint8Array, start: number, end: number): S
   };
 }
 
-/** DETAILS frames of all `details`; as many as the limits of one ask for, none for none. */
+/** Encodes `details` in DETAILS frames: as many as the limits of one require, none for none. */
 export function detailsFrames(
   transfer: number,
   details: readonly SessionDetail[],
@@ -232,7 +232,7 @@ export function decodeDetails(buffer: Uint8Array, start: number, end: number): D
   return { transfer, details: Array.from({ length: count }, () => readDetail(frame)) };
 }
 
-/** A QUEUE frame; at most `maxFrameBytes` of STANZA frames, or a single one. */
+/** Encodes a QUEUE frame; at most `maxFrameBytes` of STANZA frames, or a single one. */
 export function queueFrame({ transfer, isEnd, isCaughtUp, stanzas }: QueueFields): Uint8Array {
   let room = QUEUE_HEADER_BYTES;
   for (const { fields } of stanzas) room += maxStanzaFrameBytes(fields);
@@ -285,7 +285,7 @@ export function decodeHave(buffer: Uint8Array, start: number, end: number): Have
   return { transfer, step, received, settled };
 }
 
-/** The session is the taker's. */
+/** Encodes a GIVEN frame: the session is the taker's. */
 export function givenFrame(transfer: number): Uint8Array {
   const frame = new FrameWriter(FRAME_TYPE.given, 13);
   frame.u53(transfer);

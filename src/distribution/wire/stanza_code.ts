@@ -1,6 +1,6 @@
 import type { StanzaKind, StanzaType } from "../../xmpp/mod.ts";
 
-/** Kind and type of a stanza as one byte names them. */
+/** Kind and type of a stanza that one byte stands for. */
 export interface StanzaClass {
   readonly kind: StanzaKind;
   readonly type: StanzaType;
@@ -30,7 +30,7 @@ const CLASSES: readonly StanzaClass[] = [
 /** Number of codes: every byte below it is one. */
 export const STANZA_CODES = CLASSES.length;
 
-/** The byte for a stanza's kind and type. */
+/** Returns the byte for a stanza's kind and type. */
 export function encodeStanzaClass(kind: StanzaKind, type: StanzaType): number {
   for (let code = 0; code < CLASSES.length; code++) {
     const known = CLASSES[code]!;
@@ -39,7 +39,7 @@ export function encodeStanzaClass(kind: StanzaKind, type: StanzaType): number {
   throw new RangeError(`Cannot encode stanza: ${kind} has no type ${type}`);
 }
 
-/** What a byte names; undefined for one that is not assigned. */
+/** Returns the kind and type of a byte; undefined for one that is not assigned. */
 export function decodeStanzaClass(code: number): StanzaClass | undefined {
   return CLASSES[code];
 }

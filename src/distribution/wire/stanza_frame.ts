@@ -58,7 +58,7 @@ export function encodeStanzaFrame(
   writeU53(target, at + NUMBER_AT, number);
   writeU53(target, at + PROCESS_AT, fields.process);
   writeU53(target, at + SEQUENCE_AT, fields.sequence);
-  // A wall clock may be set before 1970: the reader would refuse what is below 0.
+  // A wall clock may be set before 1970: the reader would refuse a time below 0.
   writeU53(target, at + SENT_AT, Math.max(0, fields.sentAtUs));
   target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
   target[at + FLAGS_AT] = (fields.mayBeRepeat ? MAY_BE_REPEAT : 0) | (fields.isCopy ? COPY : 0) |
@@ -79,7 +79,7 @@ export function encodeStanzaFrame(
   return end;
 }
 
-/** A STANZA frame of its own, for tests and for peers that send few. */
+/** Encodes a STANZA frame on bytes of its own, for tests and for peers that send few. */
 export function stanzaFrame(fields: EnvelopeFields, number: number): Uint8Array {
   const frame = new Uint8Array(maxStanzaFrameBytes(fields));
   return frame.subarray(0, encodeStanzaFrame(frame, 0, fields, number));
@@ -100,7 +100,7 @@ export function patchMayBeRepeat(frame: Uint8Array, at: number): void {
   frame[at + FLAGS_AT] = frame[at + FLAGS_AT]! | MAY_BE_REPEAT;
 }
 
-/** The number of a STANZA frame; throws `FrameError` when it is 0 or too large. */
+/** Reads the number of a STANZA frame; throws `FrameError` when it is 0 or too large. */
 export function readNumber(frame: Uint8Array, at: number): number {
   const number = readU53(frame, at + NUMBER_AT);
   if (!number) throw malformed("STANZA", "its number is not in [1, 2^53)");
@@ -133,7 +133,7 @@ export function decodeStanza(
   if (bytesAt >= end) throw malformed("STANZA", "its texts leave no room for the stanza");
   const origin = normalisedDomain(buffer, originAt, senderAt);
   if (origin === undefined) throw malformed("STANZA", "its origin is not a normalised domain");
-  // No two texts may name one session: the bytes must be the normalised ones.
+  // Two texts must not name one session: the bytes must be the normalised ones.
   const from = normalisedJidFromBytes(buffer, senderAt, recipientAt);
   if (from === undefined) throw malformed("STANZA", "its sender is not a normalised JID");
   const to = normalisedJidFromBytes(buffer, recipientAt, bytesAt);

@@ -15,18 +15,18 @@ export const MAX_MESH_HOSTS = 64;
 const MAX_TEXT_BYTES = 1023;
 /** A name of 255 bytes, `#` and a port. */
 const MAX_ENDPOINT_BYTES = 261;
-/** A bare JID: two parts of 1023 bytes and what stands between them. */
+/** Bytes of the longest bare JID: two parts of 1023 bytes and a separator. */
 const MAX_NAME_BYTES = 2047;
-/** What a frame may hold before one more record: the largest still fits behind it. */
+/** Bytes of a frame up to which the largest record still fits. */
 const FULL_BYTES = MAX_TABLE_FRAME_BYTES - 4096;
 
-/** Says that a node lives, and where it accepts links. Its author is who sends it. */
+/** Fields of a LEASE, which says that its sender lives, and where it accepts links. */
 export interface LeaseFields {
   /** Incarnation of the author. */
   readonly process: number;
   /** Epoch at which the process took its node name; the newer of two of one name wins. */
   readonly startedUs: number;
-  /** The author's wall clock when it wrote this, microseconds. */
+  /** The author's wall clock at the time of writing, in microseconds. */
   readonly nowUs: number;
   /** Number of the author's last change. */
   readonly lastNumber: number;
@@ -55,28 +55,28 @@ export interface TableRecord {
 /** Changes in the order in which they happened. */
 export interface ChangesFields {
   readonly process: number;
-  /** Of the POSITION that asked for them. */
+  /** Round of the POSITION that asked for the changes. */
   readonly round: number;
   /** Number of the first; the others follow one by one. */
   readonly first: number;
   readonly records: readonly TableRecord[];
 }
 
-/** A piece of all that the author has now. */
+/** One piece of all entries that the author has now. */
 export interface SnapshotFields {
   readonly process: number;
   readonly round: number;
   /** Number of the author's last change when the snapshot began. */
   readonly number: number;
-  /** Counts the pieces of a round, of all its snapshots, from 1. */
+  /** Number of the piece in its round, over all its snapshots, from 1. */
   readonly chunk: number;
   readonly isFirst: boolean;
-  /** What this snapshot has not named is gone. */
+  /** True for the last piece: entries that this snapshot has not named are gone. */
   readonly isLast: boolean;
   readonly records: readonly TableRecord[];
 }
 
-/** What the receiver has of an author. */
+/** Progress of the receiver with one author's changes. */
 export interface PositionFields {
   readonly process: number;
   readonly round: number;
@@ -84,13 +84,13 @@ export interface PositionFields {
   readonly applied: number;
   /** Pieces of the running snapshot that are applied. */
   readonly chunk: number;
-  /** Begin a new round behind `applied`. */
+  /** True to begin a new round after `applied`. */
   readonly isRestart: boolean;
-  /** Nothing is known of the author: begin it with a snapshot. */
+  /** True when the receiver has no entry of the author: a snapshot must come first. */
   readonly wantsSnapshot: boolean;
 }
 
-/** A datacenter that the sender has heard of, and where. */
+/** A datacenter that the sender knows, and its endpoints. */
 export interface MeshHint {
   readonly host: string;
   readonly endpoints: readonly string[];
@@ -136,8 +136,8 @@ function isPositive(value: number): boolean {
 }
 
 /**
- * A CHANGES frame of as many of `records` from `at` on as fit.
- * @returns the frame and how many are in it
+ * Encodes a CHANGES frame of as many `records` as fit, from the first on.
+ * @returns the frame and how many records are in it
  */
 export function changesFrame(
   fields: Omit<ChangesFields, "records">,
@@ -165,7 +165,7 @@ export function decodeChanges(buffer: Uint8Array, start: number, end: number): C
   return { process, round, first, records };
 }
 
-/** A SNAPSHOT frame; all `records` must fit: at most 512, each of a text or two of 1 KB. */
+/** Encodes a SNAPSHOT frame; all `records` must fit: at most 512, each of a text or two of 1 KB. */
 export function snapshotFrame(fields: SnapshotFields): Uint8Array {
   const frame = new FrameWriter(FRAME_TYPE.snapshot);
   frame.u53(fields.process);
@@ -215,7 +215,7 @@ export function decodePosition(buffer: Uint8Array, start: number, end: number): 
   return { process, round, applied, chunk, isRestart, wantsSnapshot: (flags & 2) !== 0 };
 }
 
-/** A MESH frame of the first datacenters of `hints` that fit. */
+/** Encodes a MESH frame of the first datacenters of `hints` that fit. */
 export function meshFrame(hints: readonly MeshHint[]): Uint8Array {
   const frame = new FrameWriter(FRAME_TYPE.mesh);
   const countAt = frame.length;
@@ -224,7 +224,7 @@ export function meshFrame(hints: readonly MeshHint[]): Uint8Array {
   for (const { host, endpoints } of hints) {
     if (count === MAX_MESH_HOSTS || frame.length >= FULL_BYTES) break;
     frame.text(host, MAX_TEXT_BYTES);
-    writeEndpoints(frame, endpoints.slice(0, 8)); // hints: one that answers is enough
+    writeEndpoints(frame, endpoints.slice(0, 8)); // one endpoint that answers is enough
     count++;
   }
   frame.patchU16(countAt, count);

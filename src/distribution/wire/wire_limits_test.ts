@@ -23,7 +23,7 @@ import {
 } from "./mod.ts";
 import type { FrameName, TableRecord } from "./mod.ts";
 
-// The numbers here are those of docs/protocol.md, which peers count on: none is taken from the code.
+// The numbers here are those of docs/protocol.md, which peers rely on: none is taken from the code.
 
 const HELLO = {
   ...OUR_VERSIONS,
@@ -94,7 +94,7 @@ Deno.test("ackFrame() and decodeAck() take 1024 ranges, and not one more", () =>
   assert.throws(() => decodeAck(longer, 0, longer.length), FrameError);
 });
 
-Deno.test("invalidateFrames() fills frames up to 65536 bytes, and begins another one behind", () => {
+Deno.test("invalidateFrames() fills frames up to 65536 bytes, and then begins another one", () => {
   const key = (i: number) => `${String(i).padStart(3, "0")}${"k".repeat(3_068)}`;
   const keys = Array.from({ length: 100 }, (_, i) => key(i));
   const frames = invalidateFrames(keys);
@@ -104,7 +104,7 @@ Deno.test("invalidateFrames() fills frames up to 65536 bytes, and begins another
   assert.equal(frames.length, Math.ceil(100 / 21), "21 of the longest keys are in each");
 });
 
-Deno.test("HELLO has texts of 1023 bytes, and not of one more", () => {
+Deno.test("helloFrame() takes texts of 1023 bytes, and not one byte more", () => {
   let at = 34;
   for (const field of ["datacenterId", "localHost", "nodeName"] as const) {
     const longest = { ...HELLO, [field]: "x".repeat(1_023) };
@@ -120,7 +120,7 @@ Deno.test("HELLO has texts of 1023 bytes, and not of one more", () => {
   }
 });
 
-Deno.test("goodbyeFrame() carries a detail of 170 characters whole, and of a longer one so many", () => {
+Deno.test("goodbyeFrame() carries 170 characters of a detail, and cuts a longer one", () => {
   for (const [given, kept] of [[170, 170], [171, 170], [5_000, 170]] as const) {
     const frame = goodbyeFrame({ reason: "other", detail: "€".repeat(given) });
     assert.equal(decodeGoodbye(frame, 0, frame.length).detail.length, kept);
@@ -183,7 +183,7 @@ const RECORD: TableRecord = {
 };
 
 for (const value of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
-  Deno.test(`no frame is written with ${value} for a number: its reader would refuse it`, () => {
+  Deno.test(`encoders refuse ${value} for a number, as readers would`, () => {
     const refused = { name: "RangeError" };
     assert.throws(() => positionFrame({ ...POSITION, applied: value }), refused);
     assert.throws(() => positionFrame({ ...POSITION, round: value }), refused);
@@ -197,7 +197,7 @@ for (const value of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
   });
 }
 
-Deno.test("isRecordWritable() agrees with what a CHANGES frame takes, to the byte", () => {
+Deno.test("isRecordWritable() agrees with CHANGES frames, to the byte", () => {
   for (
     const [record, isWritable] of [
       [RECORD, true],
