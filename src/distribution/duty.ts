@@ -1,15 +1,24 @@
-/** Told once, when the fate of a numbered stanza is final (docs/glossary.md, "settled"). */
+/**
+ * Callbacks on the fate of one numbered stanza; `settle` runs once, when it is final
+ * (docs/glossary.md, "settled").
+ */
 export interface Settler {
   settle(number: number): void;
-  /** Told before that, perhaps more than once, when another node has received the stanza. */
+  /** Called before that, perhaps more than once, when another node has received the stanza. */
   held?(number: number): void;
-  /** Told instead: this process ends without settling it, and whoever held it before sees to it. */
+  /**
+   * Called instead: this process ends without settling it, and the node that held it before routes
+   * it.
+   */
   leftOpen?(number: number): void;
-  /** Told instead: it found nobody who has it for good, and stays with the one who is told, who keeps it. */
+  /**
+   * Called instead: no session here has it for good, and the settler, which keeps it, stays
+   * responsible.
+   */
   stays?(number: number): void;
 }
 
-/** The duty to tell somebody, once, what became of a stanza. */
+/** The duty to report the fate of a stanza once. */
 export class Duty {
   #settler: Settler | undefined;
   #number: number;
@@ -19,12 +28,15 @@ export class Duty {
     this.#number = number;
   }
 
-  /** Who is told of the fate, under a number of their own; undefined when nobody is, or was already. */
+  /**
+   * Settler that is called under its own number; undefined when there is none, or it was called
+   * already.
+   */
   get settler(): Settler | undefined {
     return this.#settler;
   }
 
-  /** Has somebody else told in their place, under the same number. */
+  /** Replaces the settler, under the same number. */
   set settler(settler: Settler | undefined) {
     this.#settler = settler;
   }
@@ -37,7 +49,7 @@ export class Duty {
     settler.settle(this.#number);
   }
 
-  /** True when somebody wants to know that another node holds the stanza. */
+  /** True when the settler wants to know that another node holds the stanza. */
   get wantsHeld(): boolean {
     return this.#settler?.held !== undefined;
   }
@@ -47,31 +59,37 @@ export class Duty {
     this.#settler?.held?.(this.#number);
   }
 
-  /** True when somebody before this process holds it too, and sees to it once this process is gone. */
+  /** True when a node before this one holds it too, and routes it once this process is gone. */
   get isHeldBefore(): boolean {
     return this.#settler?.leftOpen !== undefined;
   }
 
-  /** Gives up without a fate to report: whoever held it before sees to it once this process is gone. */
+  /**
+   * Ends the duty without a fate: the node that held the stanza before routes it once this one is
+   * gone.
+   */
   leaveOpen(): void {
     const settler = this.#settler;
     this.#settler = undefined;
     settler?.leftOpen?.(this.#number);
   }
 
-  /** True when somebody keeps the stanza whatever becomes of it here: nobody else need hold or answer it. */
+  /**
+   * True when a keeper keeps the stanza whatever becomes of it here: no other copy or answer is
+   * needed.
+   */
   get hasKeeper(): boolean {
     return this.#settler?.stays !== undefined;
   }
 
-  /** Leaves the stanza to the one who keeps it. */
+  /** Leaves the stanza to its keeper. */
   leaveToKeeper(): void {
     const settler = this.#settler;
     this.#settler = undefined;
     settler?.stays?.(this.#number);
   }
 
-  /** Takes over what `other` had to tell, in whose place this one stands. */
+  /** Takes over the duty of `other`, in whose place this one stands. */
   adoptDuty(other: Duty): void {
     this.#settler = other.#settler;
     this.#number = other.#number;

@@ -3,12 +3,12 @@ import type { Stanza } from "../xmpp/mod.ts";
 import { Duty } from "./duty.ts";
 import type { Settler } from "./duty.ts";
 
-/** What a stanza carries besides itself while Causeway holds it; docs/architecture.md, "Ownership". */
+/** Fields of a stanza while Causeway holds it; docs/architecture.md, "Ownership". */
 export interface EnvelopeFields {
   readonly stanza: Stanza;
   /** Incarnation of the process where the stanza entered the mesh; an integer in [1, 2^52). */
   readonly process: number;
-  /** That process's running number for it; with `process` unique for the stanza's whole life. */
+  /** Running number given by that process; with `process` unique for the stanza's whole life. */
   readonly sequence: number;
   /** Local host of the datacenter where it entered. */
   readonly origin: string;
@@ -19,41 +19,41 @@ export interface EnvelopeFields {
   /** Retries that bouncing has already spent on it. */
   bounces: number;
   /**
-   * True once it was sent on a lane that ended without telling whether it was received: from then
-   * on it may arrive a second time, and the node that delivers compares it with what it has seen.
+   * True once it was sent on a lane that ended before it was reported as received. From then on it
+   * may arrive a second time, and the delivering node compares it with stanzas that it has seen.
    */
   mayBeRepeat: boolean;
   /**
-   * True for what a client may have sent before, on a stream whose node has died: the node that delivers
-   * compares it by its text with what it has delivered. @default false
+   * True for a stanza that a client may have sent before, on a stream whose node has died. The
+   * delivering node compares its text with stanzas that it has delivered. @default false
    */
   readonly isResent?: boolean;
   /**
-   * True for what its sender never sends again, whatever dies: no later stanza has to be compared with
-   * it. @default false
+   * True for a stanza that its sender never sends again, whichever node dies: no later stanza is
+   * compared with it. @default false
    */
   readonly isSentOnce?: boolean;
   /**
-   * True for what a node hands to another of its datacenter beside the one that answers for the
-   * stanza: it is delivered to whom it finds there, and otherwise vanishes. @default false
+   * True for a copy that a node hands to another of its datacenter, besides the stanza that is
+   * answered for. It is delivered to sessions there, and otherwise dropped. @default false
    */
   readonly isCopy?: boolean;
   /**
-   * True for the error by which a node answers a stanza: nothing else tells its sender what became of
-   * that, so it is taken where there is no room for anything else. @default false
+   * True for the error by which a node answers a stanza: its sender hears nothing else. So it is
+   * taken even when there is no room for other stanzas. @default false
    */
   readonly isOwed?: boolean;
   /**
-   * True once a session that was to get the stanza ended without acknowledging it: a message of any kind
-   * for a person may then go to the account's other resources. @default false
+   * True once a session that was to get the stanza ended without acknowledging it. A message of any
+   * kind for a person may then go to the account's other resources. @default false
    */
   isRerouted?: boolean;
 }
 
 /**
- * A stanza on its way, with the promise of an answer: whoever holds an envelope either passes it on
- * or settles it. `settle` reports its fate to where it came from (an incoming lane, a client that uses
- * stream management); an error that answers it takes the duty over with `adoptDuty`.
+ * A stanza on its way, with the duty to report its fate: the holder of an envelope either passes it
+ * on or settles it. `settle` reports to where it came from (an incoming lane, a client with stream
+ * management). An error that answers it takes the duty over with `adoptDuty`.
  */
 export class Envelope extends Duty implements EnvelopeFields {
   stanza: Stanza;
@@ -69,15 +69,21 @@ export class Envelope extends Duty implements EnvelopeFields {
   readonly isSentOnce: boolean;
   readonly isOwed: boolean;
   isRerouted: boolean;
-  /** True once a session here had it and gave it back: it may be older than what others have delivered. */
+  /**
+   * True once a session here gave it back: it may be older than stanzas that others have delivered.
+   */
   isTakenBack = false;
-  /** True once another node of this datacenter has handed it over: this one does not do so again. */
+  /**
+   * True once another node of this datacenter has handed it over: this node does not do so again.
+   */
   isHandedOver = false;
   /** Local host of the datacenter that has passed it on to this one. */
   cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
-  /** True once one client at least has it for sure, or one that acknowledges nothing was sent it. */
+  /**
+   * True once at least one client has it for sure, or one without stream management was sent it.
+   */
   #isTaken = false;
 
   constructor(fields: EnvelopeFields, settler?: Settler, number = 0) {
@@ -104,7 +110,7 @@ export class Envelope extends Duty implements EnvelopeFields {
       : this.sentAtUs < other.sentAtUs;
   }
 
-  /** Copies the stanza out of the read buffer or slab it lies in, to be held for long. */
+  /** Copies the stanza out of its read buffer or slab, to be held for long. */
   detach(): void {
     const { kind, type, from, to, bytes } = this.stanza;
     if (areDetached(bytes)) return;
@@ -116,25 +122,25 @@ export class Envelope extends Duty implements EnvelopeFields {
     return this.#keepers > 0;
   }
 
-  /** One more session keeps it; it is settled when all of them are done with it. */
+  /** Notes that one more session keeps it; it is settled when all of them are done with it. */
   retain(): void {
     this.#keepers++;
   }
 
-  /** A client that kept it has acknowledged it. */
+  /** Notes that a client that kept it has acknowledged it. */
   acknowledged(): void {
     this.#isTaken = true;
     if (--this.#keepers === 0) this.settle();
   }
 
-  /** Somebody who acknowledges nothing was sent it. */
+  /** Notes that a client without stream management was sent it. */
   written(): void {
     this.#isTaken = true;
   }
 
   /**
-   * A session that kept it ended without an acknowledgement.
-   * @returns true when nobody else has it: whoever asks holds the envelope again, duty and all
+   * Notes that a session that kept it ended without an acknowledgement.
+   * @returns true when no other session has it: the caller holds the envelope again, with its duty
    */
   abandoned(): boolean {
     if (--this.#keepers > 0) return false;
@@ -144,8 +150,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   }
 
   /**
-   * Settles it though a session keeps it still: those that wait for it are to wait no longer.
-   * @returns true when anybody did
+   * Settles it while sessions still keep it, as it must not be waited for any longer.
+   * @returns true when a session still kept it
    */
   release(): boolean {
     const isWaitedFor = this.settler !== undefined;

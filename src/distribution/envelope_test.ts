@@ -31,13 +31,13 @@ Deno.test("Envelope is settled by the last session that kept it, once", () => {
   assert.ok(kept.isKept);
   kept.acknowledged();
   assert.deepEqual(told, []);
-  assert.equal(kept.abandoned(), false); // the other one has it
+  assert.equal(kept.abandoned(), false); // the other session has it
   assert.deepEqual(told, ["settle 3"]);
   kept.settle();
   assert.deepEqual(told, ["settle 3"]);
 });
 
-Deno.test("Envelope.abandoned() gives it back when nobody has it, with its duty", () => {
+Deno.test("Envelope.abandoned() gives it back with its duty when no session has it", () => {
   const told: string[] = [];
   const kept = envelope(told);
   kept.retain();
@@ -48,7 +48,7 @@ Deno.test("Envelope.abandoned() gives it back when nobody has it, with its duty"
   assert.deepEqual(told, ["settle 3"]);
 });
 
-Deno.test("Envelope.abandoned() settles what somebody who acknowledges nothing was sent", () => {
+Deno.test("Envelope.abandoned() settles a stanza that a client without stream management was sent", () => {
   const told: string[] = [];
   const kept = envelope(told);
   kept.written();
@@ -57,7 +57,7 @@ Deno.test("Envelope.abandoned() settles what somebody who acknowledges nothing w
   assert.deepEqual(told, ["settle 3"]);
 });
 
-Deno.test("Envelope.release() settles it early, and it can be given back all the same", () => {
+Deno.test("Envelope.release() settles it early, and it can still be given back", () => {
   const told: string[] = [];
   const kept = envelope(told);
   kept.retain();
@@ -67,7 +67,7 @@ Deno.test("Envelope.release() settles it early, and it can be given back all the
   assert.equal(kept.abandoned(), true);
 });
 
-Deno.test("Envelope.held() reports to who wants to know, until it is settled", () => {
+Deno.test("Envelope.held() reports to a settler that wants it, until it is settled", () => {
   const told: string[] = [];
   const carried = envelope(told);
   assert.ok(carried.wantsHeld);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { parseJid } from "../xmpp/mod.ts";
 import { senderKey } from "./sender.ts";
 
-Deno.test("senderKey() is the full JID where people log in, and the domain elsewhere", () => {
+Deno.test("senderKey() is the full JID where users log in, and the domain elsewhere", () => {
   const hosts = { globalHost: "example.com", hosts: new Set(["example.com", "dc1.example.com"]) };
   const key = (from: string) => senderKey(parseJid(from), hosts);
   assert.equal(key("a@example.com/x"), "a@example.com/x");

@@ -131,7 +131,7 @@ Deno.test("LinkLayer within a datacenter gives back at once the stanzas that an 
   await again.links.listen();
   await one.until(() => !one.links.isGone(N2), "another process has taken its place");
   one.links.send(N2, testEnvelope(4));
-  await again.until(() => again.received.length === 1, "it gets what is sent now");
+  await again.until(() => again.received.length === 1, "it gets later stanzas");
 });
 
 Deno.test("LinkLayer within a datacenter forgets a node that is not listed and not linked", async () => {

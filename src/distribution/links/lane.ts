@@ -112,7 +112,7 @@ export class Lane {
     return this.#entries.size;
   }
 
-  /** Bytes allocated for what is held. */
+  /** Bytes allocated for the held stanzas. */
   get allocatedBytes(): number {
     return this.#slabs.allocatedBytes + this.#entries.size * ENTRY_BYTES;
   }

@@ -3,7 +3,7 @@ import type { SenderBinding } from "./sender_bindings.ts";
 
 /**
  * Slows down the senders that feed a live lane over its high-water mark. They may go on when the
- * lane has emptied, has gone down (then it fills and refuses), or is no longer theirs.
+ * lane has emptied, has gone down (then it fills and refuses), or no longer holds their stanzas.
  */
 export class LanePressure {
   readonly #tell: (sender: string, isOver: boolean) => void;

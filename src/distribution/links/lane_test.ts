@@ -87,7 +87,7 @@ Deno.test("Lane.acknowledge() settles up to a number and in ranges, each stanza 
   assert.equal(binding.held, 0);
 });
 
-Deno.test("Lane.acknowledge() refuses what was not sent on this connection", () => {
+Deno.test("Lane.acknowledge() refuses numbers that were not sent on this connection", () => {
   const lane = newLane();
   lane.resume(PEER, 0);
   lane.append(testEnvelope(1), bindingOf(lane));

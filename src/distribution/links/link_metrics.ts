@@ -63,7 +63,7 @@ export class LinkMetrics {
     });
   }
 
-  /** Declares the gauges of what the lanes to one destination hold. */
+  /** Declares the gauges of the lanes to one destination. */
   bindLevels(host: string, read: { items(): number; bytes(): number; open(): number }): void {
     const { prefix, label } = this.#naming;
     const labels = { [label]: host };

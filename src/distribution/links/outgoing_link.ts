@@ -237,7 +237,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       this.#heardMs = phase.link.heardMs;
       this.#redial.broke(this.#shared.clock.monotonicMs() - phase.sinceMs);
     }
-    const hasLeft = reason === "leaving" && !this.#isStopping; // otherwise this side has said GOODBYE
+    const hasLeft = reason === "leaving" && !this.#isStopping; // otherwise we said GOODBYE
     if (hasLeft) this.lane.isGone = true;
     this.#countEnd(wasOpen, isOrderlyEnd(reason));
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);

@@ -59,7 +59,7 @@ export class UnprovenSenders {
 
   async #ask(domain: string): Promise<void> {
     const isKnown = await this.#isComponent(domain).catch(() => false);
-    const waiting = this.#waiting.get(domain)!; // `hold` has put it there, and only this call takes it
+    const waiting = this.#waiting.get(domain)!; // `hold` put it there, only this call takes it
     this.#waiting.delete(domain);
     for (const stanza of waiting) {
       this.#shares.release(holdersOf(domain, stanza), bytesOf(stanza));

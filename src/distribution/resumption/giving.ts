@@ -272,7 +272,7 @@ export class Giving implements FreezeOwner {
   #check(session: FrozenSession): void {
     session.isElsewhere().then(
       (isElsewhere) => this.#step({ kind: "checked", isElsewhere }),
-      () => this.#step({ kind: "checked", isElsewhere: false }), // without an answer it counts as not elsewhere
+      () => this.#step({ kind: "checked", isElsewhere: false }), // no answer counts as no
     );
   }
 

@@ -76,7 +76,7 @@ Deno.test("QueueSender sends all of one turn in one frame, after it has reported
   assert.deepEqual(await world.turn(), ["sent 4", "QUEUE [4] end"]);
 });
 
-Deno.test("QueueSender fills a frame up to QUEUE_BYTES, and begins another with what is past it", async () => {
+Deno.test("QueueSender fills a frame up to QUEUE_BYTES, and begins another for further stanzas", async () => {
   for (
     const [last, frames] of [
       [QUEUE_BYTES / 2, ["sent 1,2", "QUEUE [1,2] end"]],

@@ -212,7 +212,7 @@ export class Resumption implements SessionsElsewhere {
         taking.lost();
         if (other !== undefined) taking.linked(other);
       }
-      // It has dropped its state of the transfer: it no longer asks what is settled.
+      // It has dropped its state of the transfer: it no longer asks for settled numbers.
       if (hasLeft && taking.isFrom(link) && taking.isTaken) this.#forget(taking);
     }
   }

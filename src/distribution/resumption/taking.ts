@@ -186,7 +186,7 @@ export class Taking implements Settler {
     this.#caughtUp();
   }
 
-  /** Forgets the transfer, as its node no longer asks what is settled. */
+  /** Forgets the transfer, as its node no longer asks for settled numbers. */
   forget(): void {
     this.stop();
     this.#cancelNews?.();

@@ -96,7 +96,7 @@ Deno.test("stepTaking() declines a session that is given after its transfer has 
   assert.equal(play(SESSION, END, { kind: "late" }, GIVEN).done.at(-1), "tell decline");
 });
 
-// ---- both ends, over a link that loses what is on its way when it breaks ---------------------
+// ---- both ends, over a link that loses frames on their way when it breaks --------------------
 
 type Message =
   | { readonly to: "giver"; readonly event: GivingEvent }

@@ -411,7 +411,7 @@ export class BounceStore {
       if (!takeRetry(envelope)) continue;
       return true;
     }
-    if (first === undefined) return true; // no stanza is due any more: the lookup finds none to send
+    if (first === undefined) return true; // no stanza is due any more
     if (booked === undefined) {
       this.#metrics.lookupsDelayed.retry.inc();
       held.booked = { payer: payerOf(first), atMs: nowMs + bookRetry(first) };

@@ -14,7 +14,7 @@ const HOSTS = { globalHost: "example.com", hosts: new Set(["example.com"]) };
 
 const BOB = "bob@example.com";
 const KEY = parseJid(BOB);
-/** Retries that nobody pays for. */
+/** Retries without a payer. */
 const FREE = { payerOf: () => undefined, takeRetry: () => true, bookRetry: () => 0 };
 const SENDERS = ["alice@example.com/a", "carol@example.com/c"];
 

@@ -34,8 +34,7 @@ export class DeliveryMemory {
   /**
    * Notes that the stanza was delivered here, or to a session that has moved here.
    * @param isForServer true for what the server answers: the same request again is a new question,
-   * as
-   *   the first answer may have been lost with the stream before
+   *   as the first answer may have been lost with the stream before
    */
   noteDelivered(envelope: Envelope, isForServer = false): void {
     this.#repeats.remember(envelope);

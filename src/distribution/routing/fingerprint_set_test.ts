@@ -11,7 +11,7 @@ const print = fc.oneof(
   fc.integer({ min: MAX_PRINT - 20, max: MAX_PRINT }),
 );
 
-Deno.test("FingerprintSet holds what a Set holds, whatever is added and deleted", () => {
+Deno.test("FingerprintSet holds the same values as a Set after any additions and deletions", () => {
   const command = fc.tuple(fc.constantFrom("add", "delete", "clear"), print);
   fc.assert(fc.property(fc.array(command, { maxLength: 200 }), (commands) => {
     const set = new FingerprintSet(16);

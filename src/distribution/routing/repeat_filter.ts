@@ -17,7 +17,7 @@ export interface DeliveredNumbers {
   readonly recent: readonly number[];
 }
 
-/** Bounds of what the filter remembers. */
+/** Bounds of the filter. */
 export interface RepeatFilterOptions {
   /** Sender–recipient pairs; the oldest half is forgotten first. @default 65536 */
   readonly maxPairs?: number;

@@ -3,7 +3,7 @@ import { isReply, stanzaId } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { FingerprintSet } from "./fingerprint_set.ts";
 
-/** Bounds of what the filter remembers. */
+/** Bounds of the filter. */
 export interface ResendFilterOptions {
   /** Stanzas; the older half is forgotten at once. @default 262144 */
   readonly maxStanzas?: number;

@@ -105,7 +105,7 @@ interface Waiting {
  * When the cache knows the answer, all of it happens within the call.
  */
 export class Router {
-  /** What this node has delivered. */
+  /** Stanzas that this node has delivered. */
   readonly memory: DeliveryMemory;
   readonly #domains: Domains;
   readonly #messageTtl: number;
@@ -203,8 +203,7 @@ export class Router {
    * Takes a stanza from a session, component or service of this node.
    *
    * @param settler called with `number` once the stanza's fate is final. A stanza without one, or
-   * with
-   *   `isSentOnce`, is never sent again
+   *   with `isSentOnce`, is never sent again
    */
   accept(stanza: Stanza, settler?: Settler & { readonly isSentOnce?: boolean }, number = 0): void {
     const isSentOnce = settler === undefined || settler.isSentOnce === true;
@@ -617,7 +616,7 @@ export class Router {
     const known = this.#bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
     const host = known ?? this.#domains.localHost;
     if (this.#bounce?.holds(key) === true && !this.#bounce.flush(key, host)) {
-      if (envelope.isCopy) return this.#drop(envelope, "returned"); // the original stanza answers for it
+      if (envelope.isCopy) return this.#drop(envelope, "returned"); // the original answers
       envelope.isHandedOver = false;
       return this.#bounce.hold(envelope, key);
     }

@@ -73,7 +73,7 @@ Deno.test("Router never sends a stanza from a link to its own sender in a circle
     fixture.router.received(fromLink(stanza(ALICE, to), { ttl: 1, sequence: index + 1 }));
     await fixture.settled();
   }
-  // The account has no session here, so its own datacenter gets an error. The others had one hop left.
+  // The account has no session here, so its datacenter gets an error. The others had one hop left.
   const sent = () => fixture.sent.map(({ envelope }) => [envelope.stanza.type, envelope.ttl]);
   assert.deepEqual(sent(), [["error", 3], ["chat", 0], ["chat", 0]]);
   // A stanza sent back and forth ends as an error, which is never answered.

@@ -2,7 +2,7 @@ import type { FairShares, Holders } from "../../base/mod.ts";
 
 /**
  * Queued items at which a sender is slowed down: more than a client has in flight, and few enough
- * that what was read ahead from all clients stays small.
+ * that stanzas read ahead from all clients take little memory.
  */
 const LONG_QUEUE = 256;
 
@@ -48,11 +48,9 @@ export class SenderWorkers<T> {
 
   /**
    * @param handle does the work; when it has to wait it returns a promise, which must not reject,
-   * of
-   *   what is left to do then
+   *   of the rest of the work
    * @param pressure called with an item of a sender when that sender's queue has grown long, and
-   * with the
-   *   same item once the queue is gone
+   *   with the same item once the queue is gone
    */
   constructor(
     handle: (item: T) => Promise<Finish> | undefined,

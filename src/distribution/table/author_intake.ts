@@ -123,7 +123,7 @@ export class AuthorIntake {
   /** Takes the author's lease. On another link, or from another process, everything begins anew. */
   lease(link: OpenLink, lease: LeaseFields): void {
     if (lease.process !== this.#process) {
-      if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // its process is superseded
+      if (this.#process !== 0 && lease.startedUs < this.#startedUs) return; // superseded
       this.#process = lease.process;
       this.#loseWay();
     }
@@ -272,7 +272,7 @@ export class AuthorIntake {
         if (work.attempt !== this.#attempt) return true;
         const { records, first } = work.changes;
         if (!await this.#apply(author, records)) return false;
-        if (work.attempt !== this.#attempt) return true; // not acknowledged, so it is asked for again
+        if (work.attempt !== this.#attempt) return true; // unacknowledged, so asked for again
         for (const { kind, sequence } of records) if (kind === "claim") this.#named?.add(sequence);
         this.#applied = first + records.length - 1;
         // During a snapshot only its end makes the author's entries here complete.

@@ -49,10 +49,10 @@ const DELETE: KeyDecision = { kind: "delete" };
  * | ours, just logged in | anything | ours |
  * | ours | nothing | ours if still absent |
  * | ours | us | written again |
- * | ours | another, with a claim, or to whom we gave it | ours: that claim is older, dead or gone |
+ * | ours | another, with a claim, or the host we gave it to | ours: that claim is older, dead or gone |
  * | ours | another, without a claim | left alone; ours if the next check finds the same |
  * | another's | anything | left alone: its owner renews it |
- * | another's, and ours has closed | us, the host that we gave it to, or nothing | given to the owner |
+ * | another's, and ours has closed | us, the host we gave it to, or nothing | given to the owner |
  * | none, and ours has closed | us, or the host that we gave it to | deleted |
  *
  * A renewal writes the value and not only its expiry. EXPIRE would keep a wrong value alive in a

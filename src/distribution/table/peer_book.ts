@@ -135,7 +135,7 @@ export class PeerBook {
     for (const told of this.#hearsay.values()) {
       for (const [host, { endpoints, heardMs }] of told) {
         if (endpoints.length === 0 || nowMs - heardMs < HEARSAY_MS) continue;
-        told.set(host, { endpoints: [], heardMs }); // it keeps its place, so that no other name takes it
+        told.set(host, { endpoints: [], heardMs }); // it keeps its place: no other name takes it
         gone.add(host);
       }
     }

@@ -55,8 +55,7 @@ export interface RedisCommands {
   /**
    * Sends `commands` in one write and resolves with their replies, in order.
    * @throws CausewayError `table/redis-down` when there is no connection, or it broke or was silent
-   * for too
-   *   long before all replies were here. Commands that were sent may have run
+   *   for too long before all replies were here. Commands that were sent may have run
    */
   run(commands: readonly RedisCommand[]): Promise<readonly RedisReply[]>;
   /**

@@ -168,7 +168,7 @@ export class Replication implements LinkTraffic {
     };
   }
 
-  // ---- what is ours ------------------------------------------------------------------------
+  // ---- our own entries ------------------------------------------------------------------------
 
   /** Sends claims of sessions whose epochs were drawn. */
   claimed(account: Account, sessions: readonly OwnSession[]): void {
@@ -650,8 +650,7 @@ export class Replication implements LinkTraffic {
    * this one counts as alive, as a lease is only a peer's claim. If it is linked with others of our
    * nodes, its next lease brings it back.
    * @returns `live` when one of its nodes is linked: only the others were removed; `unknown` when
-   * it is not
-   *   known
+   *   it is not known
    */
   async removeHost(host: string): Promise<"removed" | "live" | "unknown"> {
     const linked = this.#linked.get(host);

@@ -432,7 +432,7 @@ const FRAME = fc.oneof(
   }).map(endFrame),
 );
 
-Deno.test("frames decode to what was encoded", () => {
+Deno.test("frames decode to their encoded fields", () => {
   fc.assert(fc.property(FRAME, (frame) => {
     assert.equal(encode(fieldsOf(frame)).toHex(), frame.toHex());
   }));
