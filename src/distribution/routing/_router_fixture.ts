@@ -38,9 +38,9 @@ export class RouterFixture {
   readonly kept = new Map<string, boolean | "full">();
   /** Stanzas that wait behind others. */
   readonly waiting: Envelope[] = [];
-  /** True while nobody has looked up where in this datacenter people are. */
+  /** True while the nodes of this datacenter's users are not looked up. */
   isUnplaced = false;
-  /** What becomes of requests for subscriptions; undefined: they are kept nowhere. */
+  /** Keeper of requests for subscriptions; undefined while there is none. */
   requests: RequestKeeper | undefined;
   /** While set, lookups wait for it. */
   gate: Promise<void> | undefined;

@@ -106,8 +106,9 @@ interface Entry {
 }
 
 /**
- * Reveals of one account that are acted on at once after a quiet time, more than a login makes; past
- * that one each `resendAfterMs`. Who comes and goes all the time costs a bounded number of lookups.
+ * Reveals of one account that are acted on at once after a quiet time, more than a login makes;
+ * after those, one each `resendAfterMs`. An account that comes and goes all the time costs a
+ * bounded number of lookups.
  */
 const REVEAL_BURST = 8;
 /**

@@ -96,7 +96,7 @@ function chat(to: string): Envelope {
 
 const AT_ONCE = () => undefined;
 
-Deno.test("DatacenterSide asks nobody while this is the only node", () => {
+Deno.test("DatacenterSide makes no lookup while this is the only node", () => {
   const test = new Side();
   test.hasNeighbours = false;
   test.place(BOB, ["n2", "phone", 1]);

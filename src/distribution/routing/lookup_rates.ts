@@ -10,7 +10,7 @@ import type { Domains } from "./decision.ts";
 export interface LookupRateOptions {
   /** For an account of one of our hosts, all its resources together. */
   readonly perAccount?: RateLimitOptions;
-  /** For all that comes from one domain other than those. */
+  /** For one domain other than those, all its senders together. */
   readonly perComponent?: RateLimitOptions;
 }
 

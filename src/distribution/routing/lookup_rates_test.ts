@@ -32,7 +32,7 @@ Deno.test("LookupRates.bookFirst() charges all resources of an account to one ra
   assert.equal(subject.bookFirst(parseJid("bob@example.com/x")), 0, "others are not affected");
 });
 
-Deno.test("LookupRates has each person of the local host wait for their own rate alone", () => {
+Deno.test("LookupRates charges each user of the local host to a rate of their own", () => {
   const subject = rates();
   const [carol, dave] = ["carol@dc1.example.com/x", "dave@dc1.example.com/x"].map((text) =>
     parseJid(text)
@@ -43,7 +43,7 @@ Deno.test("LookupRates has each person of the local host wait for their own rate
   assert.ok(!subject.takeRetry(carol) && subject.takeRetry(dave));
 });
 
-Deno.test("LookupRates.bookFirst() has all that comes from another domain wait for one rate", () => {
+Deno.test("LookupRates.bookFirst() charges all stanzas from another domain to one rate", () => {
   const subject = rates();
   const from = ["a@rooms.example.com/x", "rooms.example.com", "c@example.org"].map((text) =>
     parseJid(text)

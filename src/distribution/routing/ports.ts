@@ -113,10 +113,10 @@ export interface LocalDelivery {
   servesDomain(domain: string): boolean;
   deliver(envelope: Envelope): LocalOutcome;
   /**
-   * For an address that nobody has looked up, to be called before `deliver`: a promise when there is
-   * something to wait for, which never rejects.
+   * Prepares an address that was not looked up, before `deliver`: a promise when there is something
+   * to wait for, which never rejects.
    *
-   * @param turn to be called before a lookup, and to be waited for where its sender has none left
+   * @param turn is called before a lookup; its promise, if any, waits until the sender may look up
    */
   prepare?(
     envelope: Envelope,

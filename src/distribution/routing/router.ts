@@ -121,9 +121,9 @@ export class Router {
   readonly #turnedAway = new WeakSet<Envelope>();
   #sequence = 0;
   #isStopping = false;
-  /** Pairs of which a stop has left something open: what follows is left open too. */
+  /** Pairs with a stanza that a stop has left open: later ones are left open too. */
   readonly #leftOpen = new SenderPairs();
-  /** Pairs of which a stop has handed something on to another node: what follows goes there too. */
+  /** Pairs with a stanza that a stop has handed on to another node: later ones go there too. */
   readonly #handedOn = new SenderPairs();
 
   constructor(options: RouterOptions, deps: RouterDeps) {
@@ -552,9 +552,10 @@ export class Router {
     return locating.then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
   }
 
-  /** Books a lookup for a stanza; what there is to wait for before it, unless the router is to stop. */
+  /** Books a lookup for a stanza; returns the wait before it, unless the router is stopping. */
   readonly #lookupTurn = (envelope: Envelope): Promise<void> | undefined => {
-    // An error by which a node answers is paid for by what it answers, and not by whom it is from.
+    // The stanza that an owed error answers pays for the error's lookup; the error's sender does
+    // not.
     const waitMs = envelope.isOwed ? 0 : this.#lookupRates.bookFirst(envelope.stanza.from);
     return waitMs > 0 && !this.#isStopping ? this.#pace(waitMs) : undefined;
   };

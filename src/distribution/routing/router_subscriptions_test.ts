@@ -164,7 +164,7 @@ Deno.test("Router leaves a request that finds no room to its keeper, and refuses
   fixture.close();
 });
 
-Deno.test("Router tells nobody that an answer to a request, or its end, found nobody", async () => {
+Deno.test("Router sends no error when an answer to a request, or its end, finds no session", async () => {
   for (const type of ["subscribed", "unsubscribe", "unsubscribed"] as const) {
     const fixture = new Fixture();
     fixture.local.set(ALICE, "delivered");

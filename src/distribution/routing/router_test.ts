@@ -401,7 +401,7 @@ Deno.test("Router.drain() hands bouncing stanzas on to another node, and those t
   fixture.close();
 });
 
-Deno.test("Router.drain() hands on what follows something it handed on, though a route is known by now", async () => {
+Deno.test("Router.drain() hands on a stanza behind one that it handed on, though a route is known by then", async () => {
   const fixture = new RouterFixture();
   const { router } = fixture;
   fixture.cache.set(BOB, null);
@@ -417,7 +417,7 @@ Deno.test("Router.drain() hands on what follows something it handed on, though a
   fixture.close();
 });
 
-Deno.test("Router.drain() leaves what came over a link to the node before it", async () => {
+Deno.test("Router.drain() leaves stanzas from a link open", async () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, null);
   fixture.cache.set(ALICE, "dc1.example.com");
@@ -903,7 +903,7 @@ Deno.test("Router delays only the sender that causes too many lookups, and keeps
   fixture.close();
 });
 
-Deno.test("Router has who looks up too many of this datacenter's people wait, too", async () => {
+Deno.test("Router also delays a sender that looks up too many of this datacenter's users", async () => {
   for (const sender of [ALICE, "dave@dc1.example.com/x"]) {
     const fixture = new RouterFixture({ lookupRates: { perAccount: { perSec: 10, burst: 2 } } });
     fixture.isUnplaced = true;
@@ -922,7 +922,7 @@ Deno.test("Router has who looks up too many of this datacenter's people wait, to
   }
 });
 
-Deno.test("Router looks up for the errors it answers with, whatever those have looked up that they are from", async () => {
+Deno.test("Router looks up the recipients of its errors, even when their sender's rate is used up", async () => {
   const fixture = new RouterFixture({
     bounce: false,
     lookupRates: { perAccount: { perSec: 0.001, burst: 1 } },

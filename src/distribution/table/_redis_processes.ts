@@ -8,7 +8,7 @@ const PROGRAM = Deno.env.get("CAUSEWAY_REDIS_SERVER") ?? "redis-server";
 /** Ports for outgoing connections begin at 32768 on Linux; the bus of a cluster is 10000 above its node. */
 const [FIRST_PORT, LAST_PORT] = [10_240, 22_700];
 
-/** How a process is started. */
+/** Options of starting a process. */
 interface Launch {
   readonly args: readonly string[];
   /** Lines of a configuration file, for a Sentinel, which wants to write into it. */

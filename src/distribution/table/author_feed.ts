@@ -15,7 +15,7 @@ const CHUNK_BYTES = 24_000;
 /** Changes that are told again as often as somebody asks. */
 const CHEAP_CHANGES = 64;
 
-/** What a feed tells about. */
+/** The entries of this node that a feed sends. */
 export interface FeedSource {
   readonly process: number;
   readonly log: ChangeLog;

@@ -58,7 +58,7 @@ export class HeldClaims {
     return kind === "sessions" ? this.#bounds.maxClaims : this.#bounds.maxDomains;
   }
 
-  /** What the datacenter holds; sessions weighted. */
+  /** Number of claims that the datacenter holds; sessions weighted. */
   of(host: string): { readonly sessions: number; readonly domains: number } {
     const sum = { sessions: 0, domains: 0 };
     for (const { sessions, domains } of this.#hosts.get(host)?.values() ?? []) {

@@ -38,7 +38,7 @@ export interface DatacenterBounds {
   readonly maxEndpoints?: number;
   /** Sessions; one whose address is longer than 256 bytes counts as 16; at least 1. @default 1_000_000 */
   readonly maxClaims?: number;
-  /** Of them those of one account, the newest; at least 1. @default 200 */
+  /** Sessions of one account among them, the newest; at least 1. @default 200 */
   readonly maxClaimsPerAccount?: number;
   /** Component domains; at least 1. @default 1_000 */
   readonly maxDomains?: number;
@@ -225,7 +225,10 @@ export function replicaSeconds({ redis }: ResolvedTable): string {
   return String(Math.max(REPLICA_SECONDS, 2 * Math.ceil(redis.expireAfterMs / 1000)));
 }
 
-/** Where Redis is, for messages: a socket's path, server and port, Sentinels or a cluster. */
+/**
+ * Returns the address of Redis for messages: a socket's path, server and port, Sentinels or a
+ * cluster.
+ */
 export function redisAddress({ redis }: ResolvedTable): string {
   const { server, port, sentinels, sentinelName, cluster } = redis;
   const list = (addresses: readonly HostPort[]) =>

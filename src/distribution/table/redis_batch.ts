@@ -155,7 +155,7 @@ function isAnswerTo(verb: RedisVerb, reply: RedisReply): boolean {
   }
 }
 
-/** What ioredis reads: bytes where the protocol has text. */
+/** Replies as ioredis reads them: bytes where the protocol has text. */
 type RawReply = Buffer | number | string | null | readonly RawReply[];
 
 const OK = "OK";

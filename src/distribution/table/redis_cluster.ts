@@ -28,7 +28,7 @@ interface HeldCommand {
   /** Place in the order of the calls. */
   readonly number: number;
   readonly command: RedisCommand;
-  /** What a node has said to it already. */
+  /** Redirect that a node has already answered it with. */
   readonly redirect: Redirect | undefined;
   resolve(reply: RedisReply): void;
   reject(error: unknown): void;
@@ -57,7 +57,7 @@ export class RedisClusterCommands implements RedisCommands {
   /** Master of each slot; empty until the map is known. */
   #owners: readonly ClusterNode[] = [];
   #masters: ReadonlySet<ClusterNode> = new Set();
-  /** Where the map can be asked for, besides the seeds. */
+  /** Nodes that can be asked for the map, besides the seeds. */
   #known: readonly HostPort[] = [];
   readonly #held = new Map<number, HeldCommand[]>();
   readonly #leaving = new Set<Promise<void>>();
@@ -172,7 +172,7 @@ export class RedisClusterCommands implements RedisCommands {
   ): Promise<RedisReply> {
     const { promise, resolve, reject } = Promise.withResolvers<RedisReply>();
     const queue = this.#held.get(slot)!; // the caller has looked, or has begun it
-    // What a node has sent back was called before what has waited here since.
+    // A command that a node has sent back is older than those that have waited here since.
     const before = queue.findIndex((other) => other.number > number);
     const held = { number, command, redirect, resolve, reject };
     queue.splice(before < 0 ? queue.length : before, 0, held);

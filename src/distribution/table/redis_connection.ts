@@ -9,7 +9,7 @@ import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 import { RedisTls } from "./redis_tls.ts";
 
 const CLOSED = "the connection was closed";
-/** How the socket, or a command that waits, says that the other side has closed the connection. */
+/** Errors of the socket, or of a waiting command, when the other side has closed the connection. */
 const HANG_UP = /^Connection is closed|ECONNRESET|EPIPE/;
 /** Redis answers AUTH with an error at most; a proxy that does not know the command hangs up. */
 const CLOSED_AT_AUTH =
@@ -35,7 +35,7 @@ export function connectionTerms(options: Required<RedisOptions>): ConnectionTerm
   return { options, tls };
 }
 
-/** What the owner of a connection is told. */
+/** Callbacks to the owner of a connection. */
 export interface ConnectionEvents {
   /** Commands can be sent. `isOther`: to another server than before. */
   ready(isOther: boolean): void;
@@ -144,7 +144,8 @@ export class RedisConnection {
     });
     redis.on("sentinelError", (error: Error) => fromSentinel = describeError(error));
     redis.on("error", (error: Error) => {
-      // That AUTH was not answered follows from what ended the connection, which was told before.
+      // An earlier error tells what ended the connection; that AUTH got no answer only follows from
+      // it.
       if (error.message.startsWith("All sentinels are unreachable")) {
         this.#reason = `no Sentinel tells where the master is: ${fromSentinel ?? CLOSED}`;
       } else if (!isAtAuth || !HANG_UP.test(error.message)) this.#reason = describeError(error);
@@ -220,7 +221,7 @@ function ioredisOptions({ options, tls }: ConnectionTerms): IoredisOptions {
   };
 }
 
-/** Where Redis is: Sentinels that know it, a Unix socket, or an address. */
+/** Returns the address of Redis: Sentinels that know it, a Unix socket, or an address. */
 function whereabouts({ options, tls }: ConnectionTerms): IoredisOptions {
   const { server, port, sentinels, sentinelName, sentinelUsername, sentinelPassword } = options;
   if (sentinels.length === 0) {
@@ -238,7 +239,7 @@ function whereabouts({ options, tls }: ConnectionTerms): IoredisOptions {
   };
 }
 
-/** What ioredis keeps to itself: the commands under way, made anew with each connection. */
+/** Private parts of ioredis: the queue of pending commands, made anew with each connection. */
 interface RedisInternals {
   commandQueue: { shift(): { readonly command: Command } | undefined };
   resetCommandQueue(): void;

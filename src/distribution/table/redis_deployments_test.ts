@@ -43,7 +43,7 @@ function open(redis: RedisOptions): Setup {
 
 // ---- TLS and ACL ---------------------------------------------------------------------------
 
-/** What docs/redis.md grants to a node. */
+/** Rights of a node in docs/redis.md. */
 const GRANTED =
   "~* resetchannels -@all +get +set +del +expire +hgetall +hset +hdel +sadd +srem +scard +smembers +sunion";
 

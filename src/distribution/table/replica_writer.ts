@@ -37,7 +37,7 @@ const BATCH = 128;
 /** Milliseconds within which what was counted in Redis counts: counting takes a command for each set. */
 const MEASURE_MS = 5_000;
 
-/** What the writer needs. */
+/** The parts that the writer works with. */
 export interface ReplicaWriterDependencies {
   readonly redis: RedisCommands;
   readonly clock: Clock;

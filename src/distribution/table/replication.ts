@@ -49,8 +49,8 @@ const LEASE_RATE = { perSec: 64, burst: 1_024 };
  */
 const NEWS_RATE = { perSec: 0.2, burst: 16 };
 /**
- * How often one datacenter may have all that we claim told from the start: each time costs as much as we
- * have sessions. Who asks sooner waits for a beat.
+ * Rate at which one datacenter may have all our claims sent again: the cost grows with our sessions.
+ * A datacenter that asks sooner waits for a beat.
  */
 const RESTART_RATE = { perSec: 1 / 60, burst: 16 };
 /** Bytes of one datacenter's frames that may wait to be applied. */
@@ -110,7 +110,7 @@ export class Replication implements LinkTraffic {
   /** The last POSITION of each datacenter that has to wait for its turn. */
   readonly #restartsDue = new Map<string, { link: OpenLink; position: PositionFields }>();
   readonly #log: PacedLog;
-  /** Of what datacenters do by right, as often as they like. */
+  /** Paces log lines about events that datacenters may cause as often as they like. */
   readonly #lives: PacedLog;
   readonly #time = new MeshTime();
   readonly peers: PeerBook;

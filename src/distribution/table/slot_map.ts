@@ -57,7 +57,7 @@ export function tryParseRedirect(message: string, from: HostPort): Redirect | un
   return { kind: kind === "ASK" ? "ask" : "moved", to };
 }
 
-/** What a node is called here. */
+/** Returns the name of a node in the map. */
 export function nodeName({ host, port }: HostPort): string {
   return `${host}:${port}`;
 }
