@@ -12,12 +12,12 @@ Deno.test("accountProbe() is a probe of the resource to its own account", () => 
   assert.ok(isAccountProbe(probe));
 });
 
-Deno.test("isAccountProbe() tells it from what clients and other accounts send", () => {
+Deno.test("isAccountProbe() is false for probes of clients and of other accounts", () => {
   const presence = (type: string, from: string, to: string) =>
     buildStanza(element("presence", { type }), { from: parseJid(from), to: parseJid(to) });
   for (
     const [type, from, to] of [
-      ["probe", "alice@example.com", "alice@example.com"], // as a client's own is sent
+      ["probe", "alice@example.com", "alice@example.com"], // a client's own probe
       ["probe", "bob@example.com/x", "alice@example.com"],
       ["probe", "alice@example.com/phone", "alice@example.com/desk"],
       ["unavailable", "alice@example.com/phone", "alice@example.com"],

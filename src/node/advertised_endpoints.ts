@@ -4,9 +4,9 @@ import type { EndpointAddress } from "../distribution/links/mod.ts";
 const EVERY_ADDRESS: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
 /**
- * What this node tells others about where it accepts links: `advertised_endpoints`, or else what is
- * listened on, ports as bound. Nobody can connect to "every address": there the local host's
- * name stands in.
+ * Returns the endpoints that this node advertises: `advertised_endpoints`, or else the addresses it
+ * listens on, with their ports as bound. Nobody can connect to `0.0.0.0` or `::`, so the local
+ * host's name replaces them.
  */
 export function advertisedEndpoints(
   { localHost, connections }: GlobalDistribConfig,

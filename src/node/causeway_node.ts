@@ -46,7 +46,7 @@ import { sessionResumption } from "./session_resumption.ts";
 import { StopBudget } from "./stop_budget.ts";
 import { WaitingBudget } from "./waiting_budget.ts";
 
-/** Where a node that has started can be reached; addresses as `127.0.0.1:5222` or `[::1]:5222`. */
+/** Addresses of a node that has started, such as `127.0.0.1:5222` or `[::1]:5222`. */
 export interface NodeAddresses {
   readonly node: string;
   readonly c2s: readonly string[];
@@ -56,29 +56,32 @@ export interface NodeAddresses {
   readonly admin: string;
 }
 
-/** What a node is given besides its configuration. */
+/** Dependencies of a node besides its configuration. */
 export interface NodeDeps {
   readonly log: Logger;
   readonly clock?: Clock;
-  /** Another process has taken this node's name: this one must end. */
+  /** Called when another process has taken this node's name: this process must end. */
   readonly superseded: () => void;
 }
 
 /**
- * Milliseconds that clients may take at a graceful stop to acknowledge what they were sent; this and the
- * next two are shares of `limits.shutdown_timeout`, which bounds them all.
+ * Milliseconds that clients may take at a graceful stop to acknowledge their stanzas. This time and
+ * the next two are part of `limits.shutdown_timeout`, which bounds them all.
  */
 const COLLECT_MS = 2_000;
-/** Milliseconds that clients and components may take at a graceful stop to see that their streams end. */
+/**
+ * Milliseconds that clients and components may take at a graceful stop to notice that their streams
+ * end.
+ */
 const HEAR_OUT_MS = 2_000;
-/** Milliseconds that peers may take at a graceful stop to end their side of what has ended here. */
+/** Milliseconds that peers may take at a graceful stop to end their side of each connection. */
 const CLOSE_MS = 1_000;
 
 /**
  * One process: the edge, the router between the two sides, the links and the session table.
  *
- * Parts are made in the order in which they need one another and stopped in the order in which
- * stanzas flow: first nothing new comes in, then what is held is answered, then the lanes empty.
+ * Parts are made in the order in which they need one another. They stop in the order in which
+ * stanzas flow: first no new stanza comes in, then held stanzas are answered, then the lanes empty.
  */
 export class CausewayNode {
   readonly #config: Config;
@@ -216,7 +219,8 @@ export class CausewayNode {
       process: this.#incarnation,
       outbound: { send: (host, envelope) => this.#openLinks.send(host, envelope) },
       locations: {
-        // What has come this far follows a session on its own way, or it would be overtaken.
+        // While a session moves to another node, its stanzas come to this node and follow it from
+        // here. A shorter way would let later stanzas overtake them.
         cached: (jid) =>
           this.#resumption?.follows(jid.text) === undefined ? this.#table.cached(jid) : localHost,
         locate: (jid) => this.#table.locate(jid),
@@ -263,15 +267,15 @@ export class CausewayNode {
       isUserHost: (domain) => isUserHost(domain, domains),
       elsewhere: { fetch: (request, process) => this.#resumption!.fetch(request, process) },
       reroute: (delivery, mayBeRepeat) => {
-        // What the session itself had to say to its client is nobody else's.
+        // Only envelopes are routed again: the rest is what the session itself wrote to its client.
         if (delivery instanceof Envelope) this.#router.reroute(delivery, mayBeRepeat);
       },
       giveUp: (delivery) => {
         if (delivery instanceof Envelope) this.#router.giveUp(delivery);
       },
       hasMoved: async (jid) => {
-        if (jid.domainpart !== globalHost) return false; // they are here or nowhere
-        this.#table.forget(jid); // what was known a moment ago is not asked for
+        if (jid.domainpart !== globalHost) return false; // no other datacenter serves this host
+        this.#table.forget(jid); // so that the lookup asks the session table, not the cache
         const host = await this.#table.locate(jid);
         return host !== undefined && host !== localHost;
       },
@@ -343,9 +347,10 @@ export class CausewayNode {
   }
 
   /**
-   * Starts everything; resolves when the node can be used. Redis may still be away: then the node is
-   * degraded, and says so.
-   * @throws CausewayError for a port, certificate, name or password that cannot be used; call `stop`
+   * Starts everything and resolves when the node can be used. Redis may still be away: then the
+   * node reports itself as degraded.
+   * @throws CausewayError for a port, certificate, name or password that cannot be used; call
+   * `stop`
    */
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
@@ -364,15 +369,15 @@ export class CausewayNode {
     });
     this.#links = links;
     this.#cluster = cluster;
-    // Every port before the first word to Redis: a copy of a running node, started by mistake, ends
-    // here, without having taken that node's name or withdrawn what it published.
+    // Open every port before writing to Redis. A copy of a running node, started by mistake, fails
+    // here: it has neither taken that node's name nor withdrawn what that node published.
     await links.listen();
     await cluster.listen();
     await this.#edge.open(config);
     await this.#admin.start();
     await this.#table.start();
     await this.#claimHosts();
-    await this.#table.publishClusterAddress(cluster.addresses[0]!); // it listens at one
+    await this.#table.publishClusterAddress(cluster.addresses[0]!); // it listens on one address
     await this.#table.clusterNodes();
     cluster.start();
     await this.#table.publishEndpoints(
@@ -395,7 +400,7 @@ export class CausewayNode {
     };
   }
 
-  /** Reads every certificate again, and connects the links anew, one by one, to use them. */
+  /** Reads every certificate again and reconnects the links, one by one, to use them. */
   async reloadCertificates(): Promise<void> {
     await this.#certificates.reload();
     await this.#links?.renew();
@@ -403,8 +408,8 @@ export class CausewayNode {
   }
 
   /**
-   * Leaves in order: every stanza held here is delivered, handed on or answered, as far as
-   * `limits.shutdown_timeout` reaches. Idempotent.
+   * Stops gracefully: delivers, hands over or answers every stanza held here, within
+   * `limits.shutdown_timeout`. Idempotent.
    */
   async stop(): Promise<void> {
     if (this.#phase === "draining" || this.#phase === "stopped") return;
@@ -419,8 +424,9 @@ export class CausewayNode {
     const drainRouter = (withinMs?: number) => wait("routing", this.#router.drain(), withinMs);
     await drainRouter();
     await wait("services", this.#services.close());
-    // Streams stay until what was read from them has met its fate: an error must still find its
-    // sender. What a datacenter that does not answer was sent comes back before they end.
+    // Streams stay until every stanza read from them is settled: an error must still reach its
+    // sender. Stanzas sent to a datacenter that does not answer come back as errors before the
+    // streams end.
     const layers = [this.#links, this.#cluster].filter((layer) => layer !== undefined);
     const seeOff = { clock: this.#clock, withinMs: budget.halfMs(), drainRouter };
     if (!await seeOffLanes(layers, seeOff)) await drainRouter();
@@ -428,19 +434,20 @@ export class CausewayNode {
     this.#resumption?.stop();
     this.#pressure.thaw();
     await wait("streams", this.#edge.closeStreams());
-    // What clients without stream management had written by then nobody sends again.
+    // Clients without stream management never resend what they had written by then, so it is read
+    // here.
     await this.#edge.hearOut(budget.halfMs(HEAR_OUT_MS));
     await wait("lookups", this.#router.idle(), budget.halfMs(CLOSE_MS));
-    // Other datacenters go on sending until they learn that we leave: the way to where their
-    // recipients are by now, the other nodes, stays open longer. What those hand over late and
-    // nobody can answer any more stays with them, unsettled.
+    // Other datacenters go on sending until they learn that we leave: so the links to the other
+    // nodes, where their recipients are by now, stay open longer. A stanza that another node hands
+    // over too late to be answered stays unsettled, and that node keeps it.
     const routed = () => this.#router.idle();
     await this.#links?.drain(budget.halfMs(), routed);
     await this.#cluster?.drain(budget.halfMs(), routed);
     await drainRouter();
     await wait("requests", this.#requests.close());
     await wait("table", this.#table.close());
-    // What a peer that does not answer leaves half open ends with the process.
+    // Connections that an unresponsive peer leaves half open end with the process.
     const ends = [this.#links?.close(), this.#cluster?.close(), this.#admin.close()];
     await wait("connections", Promise.all(ends), Math.min(budget.leftMs, CLOSE_MS));
     this.#certificates.close();
@@ -449,7 +456,7 @@ export class CausewayNode {
     this.#phase = "stopped";
   }
 
-  /** How the parts are, for `/health` and `/ready`. */
+  /** Returns the state of each part, for `/health` and `/ready`. */
   #parts(): readonly PartHealth[] {
     const { status, reason } = this.#table.snapshot();
     const redis = reason === undefined
@@ -478,7 +485,7 @@ export class CausewayNode {
     return this.#cluster;
   }
 
-  /** The account's resources on the other nodes of this datacenter hear of it too. */
+  /** Tells the account's resources on the other nodes of this datacenter about a presence. */
   #told(presence: Stanza, priority: number | undefined): void {
     const { from } = presence;
     if (from instanceof FullJid) void this.#table.sessionPriority(from, priority); // never rejects
@@ -486,8 +493,8 @@ export class CausewayNode {
   }
 
   /**
-   * Hosts that only some datacenters serve: the others learn where to find their people. The local host's
-   * name says so itself.
+   * Claims the hosts that only some datacenters serve, so that the others can find their accounts.
+   * The local host needs no claim: its name already says where it is.
    */
   async #claimHosts(): Promise<void> {
     const { globalHost, localHost } = this.#config.globalDistrib;
@@ -495,12 +502,12 @@ export class CausewayNode {
     await Promise.all(others.map((host) => this.#table.domainAdded(host, { hidden: true })));
   }
 
-  /** The table has `keys` anew: what waits for them may go now. */
+  /** Lets stanzas continue that wait for `keys`, which the session table has just updated. */
   #tableChanged(keys: readonly string[]): void {
     for (const key of keys) this.#requests.revealed(key);
     if (this.#router.bouncing === 0) return;
     const jids = keys.map((key) => parseJid(key));
-    // A full JID reveals its account as well: a login names both, and is to be acted on once.
+    // A full JID reveals its account too. A login names both JIDs, so the account is handled once.
     const accounts = new Set(
       jids.filter((jid) => jid instanceof FullJid).map(({ bare }) => bare.text),
     );

@@ -2,7 +2,7 @@ import { CausewayError } from "../base/mod.ts";
 import type { CertificateFiles, Config, LinkTlsConfig } from "../config/mod.ts";
 import { loadTlsContext } from "../net/mod.ts";
 
-/** What is wrong with a certificate that the configuration names. */
+/** A problem with a certificate that the configuration names. */
 export interface CertificateFinding {
   /** Key path, such as `listen.c2s[0].tls`. */
   readonly path: string;
@@ -19,7 +19,7 @@ export async function certificateFindings(
     try {
       const { names } = await loadTlsContext(files, nowMs);
       const { localHost } = config.globalDistrib;
-      // A peer would refuse it, for what it does not name (docs/security.md).
+      // A peer refuses a certificate that does not name the local host (docs/security.md).
       if ("cafile" in files && !names.includes(localHost)) {
         const found = names.length === 0 ? "none" : names.join(", ");
         const problem = `expected a certificate that names ${localHost}, found ${found}`;

@@ -7,7 +7,7 @@ import { certificateFindings } from "./certificate_findings.ts";
 const NAME = "dc1.example.com";
 const DAY_MS = 86_400_000;
 
-Deno.test("certificateFindings() reads every certificate, and names the file and what is wrong", async () => {
+Deno.test("certificateFindings() reads every certificate, and names the file and the problem", async () => {
   const directory = await Deno.makeTempDir();
   try {
     const authority = await CertificateAuthority.create();
@@ -69,7 +69,11 @@ cafile = "${files.ca ?? path("ca.pem")}"
     const [authorities, ...rest] = await find({ ca: text });
     assert.deepEqual([authorities!.problem, rest], [isNone, []]);
     assert.equal(authorities!.path, "modules.mod_global_distrib.connections.tls_opts");
-    assert.equal((await find({ key: other.keyfile })).length, 4, "the key is another one's");
+    assert.equal(
+      (await find({ key: other.keyfile })).length,
+      4,
+      "the key belongs to another certificate",
+    );
     assert.match((await find({ links: old.certfile }))[0]!.problem, /expired/);
     assert.deepEqual((await find({ links: other.certfile })).map(({ problem }) => problem), [
       `expected a certificate that names ${NAME}, found dc2.example.com`,

@@ -4,11 +4,14 @@ import { TlsContextHolder } from "../net/mod.ts";
 import type { TlsFiles } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 
-/** Days before its end from which on a certificate is warned about. */
+/** Days before a certificate ends from which on a warning is logged. */
 const WARN_DAYS = 14;
 const DAY_MS = 86_400_000;
 
-/** Every certificate that the process uses: read once each, read again on request, watched. */
+/**
+ * All certificates that the process uses. Each is read once, read again on request, and watched for
+ * its end.
+ */
 export class Certificates {
   readonly #metrics: Metrics;
   readonly #log: Logger;
@@ -22,7 +25,10 @@ export class Certificates {
     this.#clock = deps.clock;
   }
 
-  /** The context of these files. @throws CausewayError `net/tls-…`, which names the file */
+  /**
+   * Returns the TLS context of these files.
+   * @throws CausewayError `net/tls-…`, which names the file
+   */
   async load(files: TlsFiles): Promise<TlsContextHolder> {
     const holder = await TlsContextHolder.load(files, this.#clock);
     this.#holders.push(holder);
@@ -36,7 +42,10 @@ export class Certificates {
     return holder;
   }
 
-  /** Reads all files again; what cannot be used stays as it was, and is logged. */
+  /**
+   * Reads all files again. A certificate that cannot be used is logged, and the old one stays in
+   * use.
+   */
   async reload(): Promise<void> {
     for (const holder of this.#holders) {
       const { certfile } = holder.files;

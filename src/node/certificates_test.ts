@@ -6,7 +6,7 @@ import { Certificates } from "./certificates.ts";
 
 const DAY_MS = 86_400_000;
 
-Deno.test("Certificates reads files again, keeps what cannot be replaced, and warns of the end", async () => {
+Deno.test("Certificates reads files again, keeps the old one if the new one is unusable, and warns before the end", async () => {
   const directory = await Deno.makeTempDir();
   const authority = await CertificateAuthority.create();
   const nowMs = Date.now();

@@ -41,36 +41,41 @@ import {
   webSocketLimits,
 } from "./options.ts";
 
-/** What the ports for clients and components are made of. */
+/** Dependencies of the ports for clients and components. */
 export interface EdgeDeps {
-  /** By domain where people log in, the one that is named to strangers first. */
+  /**
+   * Accounts by domain. The first domain is the one named to clients that ask for an unknown
+   * domain.
+   */
   readonly accounts: ReadonlyMap<string, Accounts>;
-  /** What credentials of accounts that do not exist are made from. */
+  /** Seed for the credentials that are made up for accounts that do not exist. */
   readonly enumerationSecret: Uint8Array;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
   readonly sink: StanzaSink;
   readonly certificates: Certificates;
-  /** Undefined when clients are offered none. */
+  /** Undefined when clients are not offered stream management. */
   readonly management: StreamManagement<C2sSession> | undefined;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-/** Where accounts are looked up. */
+/** Source of accounts and their credentials. */
 export interface Accounts extends CredentialSource {
-  /** How many of them have which count of PBKDF2 rounds. */
+  /** Returns the number of accounts for each count of PBKDF2 rounds. */
   scramRounds(): Promise<ReadonlyMap<number, number>>;
 }
 
-/** Milliseconds between looks at how many rounds accounts have: they change with passwords. */
+/**
+ * Milliseconds between refreshes of the round counts: an account's count changes with its password.
+ */
 const ROUNDS_REFRESH_MS = 600_000;
 
-/** What a port is for. */
+/** Kind of peer that a port accepts. */
 export type EdgeKind = "c2s" | "websocket" | "component";
 
-/** Something that has streams. */
+/** A port, or anything else, that has streams. */
 interface StreamPort {
   dismiss(condition: "system-shutdown"): Promise<void>;
   hearOut(withinMs: number): Promise<number>;
@@ -111,21 +116,21 @@ export class Edge {
     for (const each of config.listen.component) await this.#openComponent(each, shared);
   }
 
-  /** Accepts no more; streams go on. */
+  /** Stops accepting connections. Streams go on. */
   async closeListeners(): Promise<void> {
     this.#isClosed = true;
     this.#cancelRounds?.();
     await Promise.all(this.#listeners.map(({ listener }) => listener.close()));
   }
 
-  /** Ends every stream; resolves when the registries have been told. `hearOut` is to follow. */
+  /** Ends every stream and resolves when the registries know. Call `hearOut` next. */
   async closeStreams(): Promise<void> {
     await Promise.all(this.#ports.map((port) => port.dismiss("system-shutdown")));
   }
 
   /**
-   * Takes what peers had written before they saw the end of their streams (RFC 6120 §4.4), until they have
-   * ended them too, but no longer than `withinMs`.
+   * Reads the stanzas that peers wrote before they noticed the end of their streams (RFC 6120
+   * §4.4). Ends when the peers have ended their streams too, or after `withinMs`.
    */
   async hearOut(withinMs: number): Promise<void> {
     const left = await Promise.all(this.#ports.map((port) => port.hearOut(withinMs)));
@@ -133,7 +138,7 @@ export class Edge {
     if (hungUpOn > 0) this.#deps.log.info("edge.hung-up", { streams: hungUpOn, afterMs: withinMs });
   }
 
-  /** Learns how many rounds accounts have, now and again and again. */
+  /** Learns the round counts of the accounts, now and every `ROUNDS_REFRESH_MS`. */
   async #learnRounds(rounds: ScramRounds): Promise<void> {
     const { accounts, clock, log } = this.#deps;
     try {
@@ -145,7 +150,7 @@ export class Edge {
       }
       rounds.learn(counts);
     } catch (error) {
-      log.warn("accounts.rounds-unknown", { error: describeError(error) }); // as they were
+      log.warn("accounts.rounds-unknown", { error: describeError(error) }); // the last counts stay in use
     }
     if (this.#isClosed) return;
     this.#cancelRounds = clock.after(ROUNDS_REFRESH_MS, () => {
@@ -182,7 +187,7 @@ export class Edge {
     this.#listeners.push({ kind: "websocket", listener });
   }
 
-  /** Turns what comes in at one port into clients' streams. */
+  /** Turns the connections of one port into client streams. */
   #clients(
     edge: "c2s" | "websocket",
     { allowPlaintext, config, admission, rates, rounds }: SharedByPorts & {
@@ -274,8 +279,7 @@ export class Edge {
   #showConnections(kind: EdgeKind): void {
     this.#deps.metrics.gauge({
       name: "causeway_connections_open",
-      help:
-        "Connections that the ports of each kind have, whether or not anybody logged in on them",
+      help: "Open connections at the ports of each kind, authenticated or not",
       labels: { port: kind },
     }, () => {
       let count = 0;
@@ -286,7 +290,7 @@ export class Edge {
     });
   }
 
-  /** Counts and logs what a port of this kind turns away or fails at. */
+  /** Counts and logs connections that a port of this kind refuses or fails to serve. */
   #watching(kind: EdgeKind): Required<Omit<ListenerHandlers, "accepted">> {
     const { log, metrics } = this.#deps;
     return {
@@ -303,7 +307,7 @@ export class Edge {
   }
 }
 
-/** What is one for all ports. */
+/** Objects that all ports share. */
 interface SharedByPorts {
   readonly config: Config;
   readonly admission: StreamAdmission;
@@ -311,7 +315,7 @@ interface SharedByPorts {
   readonly rounds: ScramRounds;
 }
 
-/** Where a port is, and how it is secured. */
+/** Address of a port, and its TLS settings. */
 interface Place {
   readonly host: string;
   readonly port: number;

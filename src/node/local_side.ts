@@ -6,7 +6,7 @@ import { readdress } from "../xmpp/mod.ts";
 
 import { isAccountProbe } from "./account_probe.ts";
 
-/** What this node's own side is made of. */
+/** Dependencies of `LocalSide`. */
 export interface LocalParts extends UserHosts {
   readonly sessions: {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
@@ -17,20 +17,20 @@ export interface LocalParts extends UserHosts {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
   };
   readonly services: { handle(stanza: Stanza): NodeOutcome };
-  /** Sends a service's answer; `request` is what it answers, and its duty to settle goes along. */
+  /** Sends a service's answer. The answer takes over the duty of `request`. */
   answer(reply: Stanza, request: Envelope | undefined): void;
 }
 
 /**
  * Sessions, components and services of this node behind the one interface that routing knows.
  *
- * A stanza handed to a session's or component's output is settled at once: it leaves with this turn's
- * write. One that a session with stream management keeps is settled when its client has acknowledged
- * it. A request that a service takes is settled by what becomes of the answer.
+ * A stanza handed to a session's or component's output is settled at once: it leaves with this
+ * turn's write. If a session with stream management keeps the stanza, it is settled when the client
+ * acknowledges it. A request that a service takes is settled together with its answer.
  */
 export class LocalSide implements NodeSide {
   readonly #parts: LocalParts;
-  /** Envelopes of requests whose answer is still to come, by stanza: services know no envelopes. */
+  /** Envelopes of requests that wait for their answer, by stanza. Services see only the stanza. */
   readonly #asked = new Map<Stanza, Envelope>();
   #current: Envelope | undefined;
 
@@ -55,8 +55,8 @@ export class LocalSide implements NodeSide {
   }
 
   deliver(envelope: Envelope): NodeOutcome {
-    // A request for a subscription that reaches a client here stays kept here until it is answered: what
-    // the client acknowledges is not the end of it.
+    // A subscription request that reaches a client here stays kept here until the contact answers
+    // it. The client's acknowledgement does not end it.
     const { stanza } = envelope;
     const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.settler : undefined;
     if (keeper !== undefined) envelope.settler = undefined;
@@ -73,7 +73,7 @@ export class LocalSide implements NodeSide {
     return outcome;
   }
 
-  /** For requests that are answered on behalf of an account: called within `deliver`. */
+  /** Answers a request on behalf of an account. Called within `deliver`. */
   askServices(stanza: Stanza): NodeOutcome {
     const envelope = this.#current;
     if (envelope?.stanza === stanza) this.#asked.set(stanza, envelope);
@@ -89,7 +89,7 @@ export class LocalSide implements NodeSide {
     this.#parts.answer(reply, envelope);
   }
 
-  /** The account's available resources here show themselves to one that has come to another node. */
+  /** Sends the presence of the account's available resources here to a resource on another node. */
   #tellPresences(probe: Stanza): NodeOutcome {
     for (const { lastPresence } of this.#parts.sessions.ofAccount(probe.to.bare.text)) {
       if (lastPresence !== undefined) {

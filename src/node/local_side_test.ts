@@ -26,7 +26,7 @@ class Fixture {
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
   service: NodeOutcome = "delivered";
-  /** What a service does when it is asked. */
+  /** The reaction of the service to a request. */
   whenAsked: (stanza: Stanza) => void = () => {};
   readonly local: LocalSide = new LocalSide({
     globalHost: "example.com",
@@ -86,7 +86,7 @@ const PLACES: readonly (readonly [to: string, where: string | undefined])[] = [
 ];
 
 for (const [to, where] of PLACES) {
-  Deno.test(`LocalSide hands what is for ${to} to ${where ?? "nobody"}`, () => {
+  Deno.test(`LocalSide hands a stanza for ${to} to ${where ?? "nobody"}`, () => {
     const fixture = new Fixture();
     const outcome = fixture.local.deliver(fixture.envelope(to));
     assert.deepEqual(fixture.handed, where === undefined ? [] : [where]);
@@ -94,7 +94,7 @@ for (const [to, where] of PLACES) {
   });
 }
 
-Deno.test("LocalSide settles what a session took, and leaves what nobody took", () => {
+Deno.test("LocalSide settles a stanza that a session took, and leaves one that nobody took", () => {
   const fixture = new Fixture();
   fixture.local.deliver(fixture.envelope("b@example.com"));
   assert.deepEqual(fixture.settled, [7]);
@@ -103,7 +103,7 @@ Deno.test("LocalSide settles what a session took, and leaves what nobody took", 
   assert.deepEqual(fixture.settled, [7]);
 });
 
-Deno.test("LocalSide leaves what somebody keeps to them, whatever its client acknowledges", () => {
+Deno.test("LocalSide does not settle a stanza that has a keeper, whatever its client acknowledges", () => {
   for (const outcome of ["delivered", "ignored", "no-session"] as const) {
     const fixture = new Fixture();
     fixture.session = outcome;
@@ -146,7 +146,7 @@ Deno.test("LocalSide keeps the duty of an account's request that a service refus
   assert.deepEqual(fixture.settled, []);
 });
 
-Deno.test("LocalSide leaves what a session keeps to that session's client", () => {
+Deno.test("LocalSide lets the client settle a stanza that its session keeps", () => {
   const fixture = new Fixture();
   const envelope = fixture.envelope("b@example.com");
   fixture.keeps = true;
@@ -164,7 +164,7 @@ function session(resourcepart: string, priority?: number): Fixture["sessions"][n
   return { jid, priority, lastPresence: priority === undefined ? undefined : presence };
 }
 
-Deno.test("LocalSide.ownSessions() tells what the account has here", () => {
+Deno.test("LocalSide.ownSessions() lists the account's sessions here", () => {
   const fixture = new Fixture();
   const own = (to: string) => fixture.local.ownSessions(parseJid(to));
   assert.deepEqual(own("b@example.com/y"), {

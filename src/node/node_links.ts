@@ -12,7 +12,7 @@ import type { Certificates } from "./certificates.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
 
-/** What the links of a node are made of, and whom they bring what they carry. */
+/** Dependencies of a node's links, and the receivers of their frames. */
 export interface NodeLinksParts {
   /** This process's incarnation. */
   readonly process: number;
@@ -28,7 +28,7 @@ export interface NodeLinksParts {
   readonly clock: Clock;
 }
 
-/** The links of one node; none of them listens or dials yet. */
+/** The links of one node. They neither listen nor dial yet. */
 export interface NodeLinks {
   /** To other datacenters. */
   readonly links: LinkLayer;
@@ -98,7 +98,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
   return { links, cluster };
 }
 
-/** Who takes what links carry besides stanzas: `inner`, and what brings sessions to other nodes. */
+/** Returns the receivers of frames other than stanzas: `inner`, and session resumption. */
 function traffic(
   inner: LinkTraffic | undefined,
   resumption: Resumption | undefined,

@@ -19,7 +19,7 @@ import type {
   StreamManagementOptions,
 } from "../xmpp/mod.ts";
 
-/** What the configuration says about links, in their own words. */
+/** Returns the options of the links. */
 export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
   const { connections, redis } = globalDistrib;
   const silenceTimeoutMs = limits.linkSilenceTimeoutMs;
@@ -42,7 +42,7 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
     creditBytes: limits.linkCreditBytes,
     maxPendingBytes: limits.linkMaxPendingBytes,
     maxInboundLanes: limits.linkMaxLanes,
-    // As long as peers may still come back with what they hold.
+    // Peers may come back for this long with the stanzas they hold.
     inboundMemoryMs: Math.max(limits.linkLaneLifetimeMs, redis.expireAfterMs),
     maxDatacenterLanes: limits.datacenterMaxLanes,
     maxDatacenterLinks: limits.datacenterMaxLinks,
@@ -55,7 +55,7 @@ export function linksOptions({ limits, globalDistrib }: Config): LinksOptions {
   };
 }
 
-/** What the configuration says about what routing keeps. */
+/** Returns the bounds of what routing keeps. */
 export function routerBounds(
   { limits, streamManagement }: Config,
 ): Required<Pick<RouterOptions, "maxQueued" | "maxQueuedBytes" | "lookupRates" | "memory">> {
@@ -67,18 +67,18 @@ export function routerBounds(
     memory: {
       maxPairs: limits.repeatMaxPairs,
       maxStanzas: limits.resendMaxMessages,
-      // A client that comes back later than its session would have waited has given up.
+      // A client that is away for longer than its session waits does not resend.
       resendLifetimeMs: (streamManagement?.resumeTimeoutMs ?? 0) + RESENDING_MS,
     },
   };
 }
 
-/** What the configuration says about keeping order between the nodes of this datacenter. */
+/** Returns the options for keeping order between the nodes of this datacenter. */
 export function handoverOptions({ limits }: Config): Required<HandoverOrderOptions> {
   return { maxWaiting: limits.handoverMaxItems, maxWaitingBytes: limits.handoverMaxBytes };
 }
 
-/** What the configuration says about the session table. */
+/** Returns the options of the session table. */
 export function tableOptions(config: Config, incarnation: number): TableOptions {
   const { limits, globalDistrib: { globalHost, localHost, redis, cache } } = config;
   return {
@@ -122,7 +122,7 @@ export function tableOptions(config: Config, incarnation: number): TableOptions 
   };
 }
 
-/** What the configuration says about stream management; undefined when it is off. */
+/** Returns the options of stream management, or undefined when it is off. */
 export function managementOptions({ streamManagement, limits }: Config):
   | StreamManagementOptions
   | undefined {
@@ -138,7 +138,9 @@ export function managementOptions({ streamManagement, limits }: Config):
   };
 }
 
-/** What the configuration says about sessions that go from one node to another; undefined when none do. */
+/**
+ * Returns the options for moving sessions between nodes, or undefined when sessions cannot move.
+ */
 export function resumptionOptions({ streamManagement, globalDistrib, limits }: Config):
   | ResumptionOptions
   | undefined {
@@ -155,7 +157,7 @@ export function resumptionOptions({ streamManagement, globalDistrib, limits }: C
   };
 }
 
-/** What the configuration says about the streams of clients and components. */
+/** Returns the limits of client and component streams. */
 export function streamLimits({ limits }: Config): StreamLimits {
   return {
     maxStanzaBytes: limits.maxStanzaBytes,
@@ -172,11 +174,12 @@ export function streamLimits({ limits }: Config): StreamLimits {
   };
 }
 
-/** What the configuration says about every port for clients or components. */
+/** Returns the limits of each port for clients or components. */
 export function portLimits({ limits }: Config): ListenerLimits {
   return {
     maxConnections: limits.maxConnections,
-    // The edge refuses stanzas before; what is past twice as much is cut, whatever it is.
+    // The edge refuses stanzas earlier. A connection with more than twice that pending is cut in
+    // any case.
     maxPendingBytes: 2 * limits.maxPendingBytes + limits.maxOwedBytes,
     lingerMs: limits.closeTimeoutMs,
     handshakeTimeoutMs: Math.min(limits.authenticationTimeoutMs, limits.tlsHandshakeTimeoutMs),
@@ -184,7 +187,7 @@ export function portLimits({ limits }: Config): ListenerLimits {
   };
 }
 
-/** What the configuration says about WebSockets, besides what it says about every port. */
+/** Returns the limits of WebSocket ports that `portLimits` does not cover. */
 export function webSocketLimits({ limits }: Config): WebSocketLimits {
   return {
     maxMessageBytes: limits.maxStanzaBytes,
@@ -193,7 +196,7 @@ export function webSocketLimits({ limits }: Config): WebSocketLimits {
   };
 }
 
-/** What the configuration says about the admin API, and about what its callers may cost. */
+/** Returns the options of the admin API, with the limits on its callers. */
 export function adminOptions({ listen, limits }: Config): AdminOptions {
   const { host, port, token } = listen.admin;
   const { wrongTokensPerAddress: wrongTokens } = limits;
@@ -211,7 +214,7 @@ export function adminOptions({ listen, limits }: Config): AdminOptions {
   };
 }
 
-/** What the configuration says about who is let in at the ports for clients and components. */
+/** Returns the limits on admission at the ports for clients and components. */
 export function admissionLimits({ limits }: Config): Required<AdmissionLimits> {
   return {
     maxUnauthenticated: limits.maxUnauthenticated,
@@ -219,21 +222,21 @@ export function admissionLimits({ limits }: Config): Required<AdmissionLimits> {
   };
 }
 
-/** What the configuration says about how much of one client is remembered. */
+/** Returns the bounds of what a node remembers about one client. */
 export function clientBounds(
   { limits }: Config,
 ): Required<Pick<C2sListenerOptions, "maxDirectedPresence">> {
   return { maxDirectedPresence: limits.maxDirectedPresence };
 }
 
-/** What the configuration says about the sessions of one account. */
+/** Returns the bounds on the sessions of one account. */
 export function sessionBounds(
   { limits }: Config,
 ): Required<Pick<SessionRegistryOptions, "maxSessionsPerAccount">> {
   return { maxSessionsPerAccount: limits.maxSessionsPerAccount };
 }
 
-/** What the configuration says about requests for subscriptions that are kept. */
+/** Returns the bounds on kept subscription requests. */
 export function requestBounds(
   { limits }: Config,
 ): Required<RequestBounds & Pick<SubscriptionRequestsOptions, "maxBytes">> {
@@ -245,7 +248,7 @@ export function requestBounds(
   };
 }
 
-/** What the configuration says about requests to the services of the datacenter. */
+/** Returns the bounds on requests to the services of the datacenter. */
 export function serviceBounds(
   { limits }: Config,
 ): Required<
@@ -255,7 +258,7 @@ export function serviceBounds(
   return { maxPendingRequests, maxIqBytes, maxIqElements };
 }
 
-/** What the configuration says about how often clients and components may do something. */
+/** Returns the rates of clients and components. */
 export function edgeRates({ limits }: Config): EdgeRatesOptions {
   const {
     connectionsPerAddress,
@@ -275,7 +278,10 @@ export function edgeRates({ limits }: Config): EdgeRatesOptions {
   };
 }
 
-/** How often one address may begin TLS at a port: a handshake costs us before anybody is a stream. */
+/**
+ * Returns the rate of TLS handshakes of one address at a port. A handshake costs CPU time before
+ * there is a stream to limit.
+ */
 export function handshakeRates({ limits }: Config, clock: Clock): EdgeRates {
   const { connectionsPerAddress } = limits;
   return new EdgeRates(connectionsPerAddress === undefined ? {} : { connectionsPerAddress }, clock);

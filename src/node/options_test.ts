@@ -21,7 +21,7 @@ import {
   webSocketLimits,
 } from "./options.ts";
 
-/** Every limit has a value of its own: what takes one for another is seen to. */
+/** Every limit has a value of its own, so that confusing two of them fails a test. */
 const LIMITS = `
 max_stanza_bytes = 20001
 max_depth = 33
@@ -177,7 +177,7 @@ function withLimits(limits: Partial<Config["limits"]>): Config {
   return { ...CONFIG, limits: { ...CONFIG.limits, ...limits } };
 }
 
-Deno.test("the limits of these tests are all unlike each other, and unlike those by default", () => {
+Deno.test("the limits of these tests differ from each other and from the defaults", () => {
   const byDefault = parsed("").limits;
   const values = Object.entries(CONFIG.limits).flatMap(([name, value]) => {
     assert.notDeepEqual(value, byDefault[name as keyof Config["limits"]], name);
@@ -217,7 +217,7 @@ Deno.test("linksOptions() gives the links the times and bounds of the file", () 
   });
 });
 
-Deno.test("linksOptions() forgets no lane with which a peer may still come back", () => {
+Deno.test("linksOptions() remembers a lane as long as its peer may come back", () => {
   assert.equal(linksOptions(withLimits({ linkLaneLifetimeMs: 13_999 })).inboundMemoryMs, 14_000);
 });
 
@@ -303,7 +303,7 @@ Deno.test("routerBounds() and handoverOptions() give routing the bounds of the f
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });
 
-Deno.test("adminOptions() gives the admin API its place, token and bounds of the file", () => {
+Deno.test("adminOptions() gives the admin API the address, token and bounds of the file", () => {
   assert.deepEqual(adminOptions(CONFIG), {
     host: "127.0.0.1",
     port: 8099,
@@ -412,7 +412,7 @@ Deno.test("without stream management there are no options for it, nor for sessio
   assert.equal(resumptionOptions(without), undefined);
 });
 
-Deno.test("edgeRates() gives the edge the rates of the file, and none where there is none", () => {
+Deno.test("edgeRates() gives the edge the rates of the file, and no limit where the file has none", () => {
   const rates = edgeRates(CONFIG);
   assert.deepEqual(rates, {
     connectionsPerAddress: { perSec: 41, burst: 42, maxKeys: 25 },

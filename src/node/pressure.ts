@@ -1,13 +1,13 @@
 import type { StanzaSource } from "../xmpp/mod.ts";
 
 /**
- * Slows down at the edge what feeds a lane that is too full: the client or component stops being
- * read, and TCP tells it so (docs/promises.md, "Bounds").
+ * Slows down a client or component that feeds a full lane: its node stops reading from it, and TCP
+ * slows the sender (docs/promises.md, "Bounds").
  */
 export class Pressure {
   readonly #sources = new Map<string, StanzaSource>();
   readonly #known = new Set<StanzaSource>();
-  /** How many lanes hold each sender back: a sender feeds one lane for each datacenter. */
+  /** Number of lanes that hold each sender back. A sender feeds one lane for each datacenter. */
   readonly #holds = new Map<string, number>();
 
   #isFrozen = false;
@@ -18,7 +18,7 @@ export class Pressure {
     return this.#holds.size;
   }
 
-  /** Notes whose stanzas come from this stream; cheap when it is known. */
+  /** Notes which sender's stanzas come from this stream. Cheap when the stream is known. */
   saw(source: StanzaSource): void {
     if (this.#known.has(source)) return;
     const sender = source.jid.text;
@@ -29,13 +29,13 @@ export class Pressure {
     if (this.#isFrozen || this.#holds.has(sender)) source.pause();
   }
 
-  /** At a stop: holds everybody back, so that what is here can be brought to its end. */
+  /** Holds every sender back at a stop, so that the stanzas here can be settled. */
   freeze(): void {
     this.#isFrozen = this.#isStopping = true;
     for (const source of this.#known) source.pause();
   }
 
-  /** Lets those go on again whom no lane holds back. */
+  /** Resumes reading from every sender that no lane holds back. */
   thaw(): void {
     this.#isFrozen = false;
     for (const [sender, source] of this.#sources) if (!this.#holds.has(sender)) source.resume();
@@ -43,7 +43,7 @@ export class Pressure {
 
   /** The stream of this full JID or component domain is over. */
   gone(sender: string): void {
-    if (this.#isStopping) return; // it may be read beyond its end
+    if (this.#isStopping) return; // its last stanzas may still be read
     const source = this.#sources.get(sender);
     if (source === undefined) return;
     this.#sources.delete(sender);

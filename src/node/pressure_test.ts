@@ -31,7 +31,7 @@ Deno.test("Pressure holds a sender back until no lane that it feeds is too full"
   assert.equal(pressure.heldBack, 0);
 });
 
-Deno.test("Pressure also holds back a stream that takes over a sender held back", () => {
+Deno.test("Pressure also holds back a new stream of a sender that is held back", () => {
   const pressure = new Pressure();
   const first = new Source();
   const second = new Source();
@@ -52,7 +52,7 @@ Deno.test("Pressure forgets a stream that is gone", () => {
   assert.equal(source.isPaused, false);
 });
 
-Deno.test("Pressure.thaw() lets those go on whom no lane holds back, and knows who was read to the end", () => {
+Deno.test("Pressure.thaw() resumes every stream that no lane holds back, including streams that have ended", () => {
   const pressure = new Pressure();
   const [free, held] = [new Source(), new Source("b@example.com/x")];
   for (const source of [free, held]) pressure.saw(source);
@@ -60,14 +60,14 @@ Deno.test("Pressure.thaw() lets those go on whom no lane holds back, and knows w
   pressure.changed("b@example.com/x", true);
   pressure.thaw();
   assert.deepEqual([free.isPaused, held.isPaused], [false, true]);
-  // Their streams are ended from here, and what they had written is read on.
+  // This node ends their streams, and still reads what they had written.
   for (const { jid } of [free, held]) pressure.gone(jid.text);
   pressure.changed("a@example.com/x", true);
   pressure.changed("b@example.com/x", false);
   assert.deepEqual([free.isPaused, held.isPaused], [true, false]);
 });
 
-Deno.test("Pressure.freeze() holds back everybody, who comes later too, until it thaws", () => {
+Deno.test("Pressure.freeze() holds back every stream, later ones too, until thaw()", () => {
   const pressure = new Pressure();
   const first = new Source();
   const second = new Source();

@@ -4,7 +4,8 @@ import { CausewayError, describeError } from "../base/mod.ts";
 import type { EndpointAddress } from "../distribution/links/mod.ts";
 
 /**
- * Turns names into addresses, once: what comes out is both listened on and shared (docs/configuration.md).
+ * Resolves host names to addresses, once: the node listens on the result and shares it
+ * (docs/configuration.md).
  * @throws CausewayError `node/endpoint-unresolved`
  */
 export async function resolveEndpoints(

@@ -14,7 +14,7 @@ Deno.test("resolveEndpoints() leaves addresses alone and looks names up", async 
   assert.match(resolved[2]!.host, /^(127\.0\.0\.1|::1)$/);
 });
 
-Deno.test("resolveEndpoints() names the endpoint that nobody knows", async () => {
+Deno.test("resolveEndpoints() names the endpoint that cannot be resolved", async () => {
   await assert.rejects(resolveEndpoints([{ host: "nowhere.invalid", port: 5555 }]), {
     code: "node/endpoint-unresolved",
     message: /nowhere\.invalid:5555/,

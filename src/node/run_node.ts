@@ -9,9 +9,9 @@ import { StopRequests } from "./stop_requests.ts";
 const SUPERSEDED = 2;
 
 /**
- * Runs one node until SIGTERM or SIGINT; gives the exit code. On readiness it prints one line,
- * `ready ` and the addresses as JSON, on standard output. SIGHUP reads certificates again. Another
- * signal to stop, half a second or more after the first, ends the process at once.
+ * Runs one node until SIGTERM or SIGINT and returns the exit code. When the node is ready, prints
+ * one line on standard output: `ready ` and the addresses as JSON. SIGHUP reads certificates again.
+ * A second SIGTERM or SIGINT, half a second or more after the first, ends the process at once.
  * @throws CausewayError when the node cannot start
  */
 export async function runNode(config: Config): Promise<number> {

@@ -1,30 +1,33 @@
 import type { Clock } from "../base/mod.ts";
 import type { HeldWatch } from "../distribution/links/mod.ts";
 
-/** Milliseconds between looks. */
+/** Milliseconds between two checks of the lanes. */
 const CHECK_MS = 10;
-/** Milliseconds after which what a peer that is linked has not received is stuck; no more than half the time. */
+/**
+ * Milliseconds after which a stanza that a linked peer has not received counts as stuck. At most
+ * half of `withinMs`.
+ */
 const STUCK_MS = 1000;
 
-/** The links of one scope, as far as a stop looks at them. */
+/** The links of one scope, as a stop sees them. */
 export interface SeenOff {
   watchHeld(): Pick<HeldWatch, "isSeenTo" | "hasGivenBack" | "giveUpStuck">;
 }
 
-/** How long a stop waits, and what comes between two rounds. */
+/** Time limit of the wait, and the work between two rounds. */
 export interface SeeOffOptions {
   readonly clock: Clock;
   readonly withinMs: number;
-  /** Routes what lanes have given back, and what waits for a lookup. */
+  /** Routes stanzas that lanes have returned, and stanzas that wait for a lookup. */
   drainRouter(withinMs: number): Promise<void>;
 }
 
 /**
- * Waits until what the lanes hold now has been settled, or received by peers that live, which is theirs to
- * see to. What a lane has given back may be on its way to another one: then once more. Destinations where
- * it is stuck after `withinMs` are given up.
+ * Waits until each stanza in the lanes is settled, or received by a live peer (that peer owns it
+ * then). A returned stanza may be on its way to another lane, so the wait then starts another
+ * round. After `withinMs` the lanes return the stanzas of destinations that are stuck.
  *
- * @returns false when any were, and what they gave back is to be routed
+ * @returns false when any destination was stuck: route what its lane returned
  */
 export async function seeOffLanes(
   layers: readonly SeenOff[],
@@ -32,13 +35,13 @@ export async function seeOffLanes(
 ): Promise<boolean> {
   const deadlineMs = clock.monotonicMs() + withinMs;
   const stuckMs = Math.min(STUCK_MS, withinMs / 2);
-  // From before the router is drained, which may take all the time.
+  // Start watching before the router drains: draining may take all the time.
   const rounds = [layers.map((layer) => layer.watchHeld())];
   for (;;) {
     await drainRouter(Math.max(0, deadlineMs - clock.monotonicMs()));
     const round = layers.map((layer) => layer.watchHeld());
     rounds.push(round);
-    // Each looks each time: they note since when all of theirs has been received.
+    // Ask every watch each time: a watch notes the moment when all its stanzas were received.
     while (!round.map((watch) => watch.isSeenTo).every((isSeenTo) => isSeenTo)) {
       if (clock.monotonicMs() >= deadlineMs) {
         for (const watch of rounds.flat()) watch.giveUpStuck(stuckMs);

@@ -3,7 +3,7 @@ import { ManualClock } from "../base/mod.ts";
 import { HeldWatch } from "../distribution/links/mod.ts";
 import { seeOffLanes } from "./see_off_lanes.ts";
 
-/** Links that tell what the test says, one row for each round. */
+/** Links whose answers the test scripts, one row for each round. */
 class Layer {
   readonly given: number[] = [];
   rounds = 0;
@@ -50,13 +50,13 @@ async function seeOff(...layers: readonly Layer[]) {
 const yes = () => true;
 const no = () => false;
 
-Deno.test("seeOffLanes() is done at once where nothing is held", async () => {
+Deno.test("seeOffLanes() ends at once when the lanes hold nothing", async () => {
   const layers = [new Layer(yes, no), new Layer(yes, no)];
   const { outcome, drained } = await seeOff(...layers);
   assert.deepEqual([outcome, drained, layers.map(({ rounds }) => rounds)], [true, 1, [2, 2]]);
 });
 
-Deno.test("seeOffLanes() begins anew for what lanes have given back, which may be in others by then", async () => {
+Deno.test("seeOffLanes() starts another round when lanes returned stanzas, which other lanes may hold now", async () => {
   const mesh = new Layer(yes, (round) => round < 4);
   const cluster = new Layer(yes, no);
   const { outcome, drained } = await seeOff(mesh, cluster);
@@ -64,7 +64,7 @@ Deno.test("seeOffLanes() begins anew for what lanes have given back, which may b
   assert.deepEqual(mesh.given, []);
 });
 
-Deno.test("seeOffLanes() gives up what is stuck when its time is over, of every round", async () => {
+Deno.test("seeOffLanes() makes lanes return the stuck stanzas of every round when its time is over", async () => {
   const mesh = new Layer(yes, (round) => round === 2);
   const cluster = new Layer((round) => round < 3, no);
   const { outcome, tookMs } = await seeOff(mesh, cluster);
@@ -73,7 +73,7 @@ Deno.test("seeOffLanes() gives up what is stuck when its time is over, of every 
   assert.deepEqual([mesh.given, cluster.given], [[1, 2, 3], [1, 2, 3]]);
 });
 
-Deno.test("seeOffLanes() looks at what the router has put into a lane before its first look", async () => {
+Deno.test("seeOffLanes() waits for stanzas that the router puts into a lane before the first check", async () => {
   const clock = new ManualClock();
   const seen: string[] = [];
   const layer = {
@@ -87,7 +87,7 @@ Deno.test("seeOffLanes() looks at what the router has put into a lane before its
   assert.deepEqual(seen, ["watched", "drained", "watched"]);
 });
 
-Deno.test("seeOffLanes() gives up who was stuck while the router took all the time, however short", async () => {
+Deno.test("seeOffLanes() makes stuck lanes return their stanzas even if the router took all the time", async () => {
   for (const withinMs of [400, 2000]) {
     const clock = new ManualClock();
     const host = { openLinks: 1, isGivenUp: false };

@@ -7,15 +7,15 @@ import type { FreezableSessions, RepeatMemory } from "../distribution/resumption
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { resumptionOptions } from "./options.ts";
 
-/** What sessions that go from one node to another are brought with. */
+/** Dependencies for moving sessions between nodes. */
 export interface SessionResumptionParts {
   /** This process's incarnation. */
   readonly process: number;
   readonly sessions: FreezableSessions;
   readonly memory: RepeatMemory;
-  /** The links to other datacenters, and those within this one; none before they are made. */
+  /** Returns the links to other datacenters and within this one. Empty before they are made. */
   links(): readonly LinkLayer[];
-  /** The links to other datacenters; undefined before they are made. */
+  /** Returns the links to other datacenters, or undefined before they are made. */
   mesh(): LinkLayer | undefined;
   isOtherLocalHost(domain: string): boolean;
   isComponentDomain(domain: string): boolean;
@@ -26,7 +26,10 @@ export interface SessionResumptionParts {
   readonly clock: Clock;
 }
 
-/** Brings sessions to and from other nodes; undefined where clients are offered no stream management. */
+/**
+ * Makes the part that moves sessions to and from other nodes. Undefined when stream management is
+ * off.
+ */
 export function sessionResumption(
   config: Config,
   parts: SessionResumptionParts,
@@ -44,7 +47,7 @@ export function sessionResumption(
       hasEnded: ({ process, host, nodeName }) => {
         const isOurs = host === localHost;
         const place = isOurs ? nodeName : host;
-        // Where another datacenter listens we may have from somebody else, who may be wrong.
+        // A third party may have told us where another datacenter listens, and it may be wrong.
         return parts.links().some((layer) =>
           layer.hasEnded(place, process) || (isOurs && layer.isGone(place))
         );
@@ -55,7 +58,7 @@ export function sessionResumption(
       call: ({ host }) => {
         if (host !== localHost) parts.mesh()?.call(host);
       },
-      // People of other hosts than the global one belong to this datacenter alone.
+      // Accounts of hosts other than the global host belong to this datacenter alone.
       mayHave: (account, host) => host === localHost || account.endsWith(`@${globalHost}`),
       mayBring: (fields) =>
         checkStanza(fields, {

@@ -1,8 +1,8 @@
 import type { Clock } from "../base/mod.ts";
 
 /**
- * The time that a stop may take in all. Each step takes a part of what is left at most, so that a slow
- * one leaves something to those behind it, and one that is done at once leaves them everything.
+ * Time budget of a whole stop. Each step takes at most a part of the time left. A slow step leaves
+ * some time to the steps after it, and a quick step leaves them all of it.
  */
 export class StopBudget {
   readonly #clock: Clock;
@@ -13,17 +13,17 @@ export class StopBudget {
     this.#deadlineMs = clock.monotonicMs() + totalMs;
   }
 
-  /** Milliseconds that are left. */
+  /** Milliseconds left. */
   get leftMs(): number {
     return Math.max(0, this.#deadlineMs - this.#clock.monotonicMs());
   }
 
-  /** Half of what is left, and never more than `mostMs`. */
+  /** Returns half of the time left, and never more than `mostMs`. */
   halfMs(mostMs = Infinity): number {
     return Math.min(this.leftMs / 2, mostMs);
   }
 
-  /** Waits for `step`, but no longer than `withinMs`: it then goes on by itself. */
+  /** Waits for `step`, but no longer than `withinMs`. A late step continues in the background. */
   async wait(step: Promise<unknown>, withinMs = this.halfMs()): Promise<"done" | "late"> {
     const late = Promise.withResolvers<"late">();
     const cancel = this.#clock.after(withinMs, () => late.resolve("late"));

@@ -1,15 +1,19 @@
 import type { Clock } from "../base/mod.ts";
 
-/** What a signal to stop asks for: an orderly end, an end at once, or nothing new. */
+/** Meaning of a signal to stop: drain, end at once, or an echo of the first signal. */
 export type StopRequest = "drain" | "at-once" | "echo";
 
 /**
- * Signals as near as this to the first are the same request. `deno task` hands on the signal that its
- * process group (a terminal, systemd, `timeout`) has sent to the node already: it comes twice.
+ * Milliseconds after the first signal in which another one is the same request. A terminal, systemd
+ * or `timeout` signals the whole process group, and `deno task` forwards the signal: the node gets
+ * it twice.
  */
 const ECHO_MS = 500;
 
-/** Tells a first signal to stop from its echo, and from one by somebody who does not want to wait. */
+/**
+ * Distinguishes the first signal to stop from its echo, and from a second one that asks to end at
+ * once.
+ */
 export class StopRequests {
   readonly #clock: Clock;
   #firstMs: number | undefined;
@@ -18,7 +22,7 @@ export class StopRequests {
     this.#clock = clock;
   }
 
-  /** To be called for each signal. */
+  /** Call this for each signal. */
   heard(): StopRequest {
     const nowMs = this.#clock.monotonicMs();
     if (this.#firstMs === undefined) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { StopRequests } from "./stop_requests.ts";
 
-Deno.test("StopRequests.heard() takes a signal that comes twice at once for one", () => {
+Deno.test("StopRequests.heard() treats two signals at once as one", () => {
   const requests = new StopRequests(new ManualClock());
   assert.deepEqual([requests.heard(), requests.heard(), requests.heard()], [
     "drain",
@@ -11,7 +11,7 @@ Deno.test("StopRequests.heard() takes a signal that comes twice at once for one"
   ]);
 });
 
-Deno.test("StopRequests.heard() ends at once for a signal half a second after the first, not before", () => {
+Deno.test("StopRequests.heard() ends the node at once for a second signal half a second later, not before", () => {
   const clock = new ManualClock();
   const requests = new StopRequests(clock);
   assert.equal(requests.heard(), "drain");

@@ -2,7 +2,7 @@ import { FairShares } from "../base/mod.ts";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 import type { Metrics } from "../observe/mod.ts";
 
-/** Where stanzas wait for somebody; the metrics' label `place`. */
+/** Places where stanzas wait; the metrics' label `place`. */
 const PLACES = [
   "sessions",
   "arriving-sessions",
@@ -15,20 +15,21 @@ const PLACES = [
 
 export type WaitingPlace = typeof PLACES[number];
 
-/** Milliseconds between looks at whether so much waits that somebody has to make room. */
+/** Milliseconds between checks whether sessions must make room. */
 const LOOK_MS = 1_000;
-/** Somebody has to while less than one in so many of the bytes is free. */
+/** Sessions make room while less than this fraction of the bytes (1/8) is free. */
 const SCARCE_PART = 8;
 
 /**
- * The one bound of a node for all stanzas that wait for somebody: for a client to acknowledge them or to
- * come back, for a datacenter, for the session table. It is shared fairly, over all places together,
- * between accounts by what they have sent, accounts by what waits for them, components and datacenters. Fair shares alone leave little when very many
- * hold theirs: then whoever has most waiting for sessions that may take minutes to be resumed makes room.
+ * The one bound of a node for all waiting stanzas: they wait for a client to acknowledge them or to
+ * come back, for a datacenter, or for the session table. All places share it fairly between
+ * accounts (by what they sent, and by what waits for them), components and datacenters. Fair shares
+ * alone leave little room when very many hold theirs. Then the sessions that hold most while they
+ * wait, perhaps for minutes, to be resumed make room.
  */
 export class WaitingBudget {
   readonly total: FairShares;
-  /** What each place counts what it holds with; all of them count for `total`. */
+  /** The shares of each place. All of them count for `total`. */
   readonly places: Readonly<Record<WaitingPlace, FairShares>>;
 
   constructor(maxBytes: number, metrics: Metrics) {
@@ -39,17 +40,19 @@ export class WaitingBudget {
     for (const place of PLACES) {
       metrics.gauge({
         name: "causeway_waiting_bytes",
-        help: "Bytes of memory that stanzas which wait for somebody take, by what keeps them",
+        help: "Bytes of memory that waiting stanzas take, by the place that keeps them",
         labels: { place },
       }, () => this.places[place].bytes);
     }
     metrics.gauge({
       name: "causeway_waiting_limit_bytes",
-      help: "Bytes of memory that all stanzas which wait for somebody may take",
+      help: "Bytes of memory that all waiting stanzas may take",
     }, () => maxBytes);
     metrics.gauge({
       name: "causeway_waiting_holders",
-      help: "Accounts, components and datacenters of which enough waits to count for a share",
+      help:
+        "Accounts, components and datacenters that have enough stanzas waiting to count for a " +
+        "share",
     }, () => total.holders);
   }
 
@@ -59,8 +62,8 @@ export class WaitingBudget {
   }
 
   /**
-   * Calls `makeRoom` each second while little is free.
-   * @returns ends that
+   * Calls `makeRoom` each second while less than an eighth is free.
+   * @returns a function that ends the watch
    */
   watch(clock: Clock, makeRoom: () => void): CancelTimer {
     let cancel: CancelTimer;

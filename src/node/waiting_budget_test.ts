@@ -5,7 +5,7 @@ import { WaitingBudget } from "./waiting_budget.ts";
 
 const ALICE = { singles: ["alice@example.com"], crowds: [] };
 
-Deno.test("WaitingBudget counts what all places hold for one total, and shows each", async () => {
+Deno.test("WaitingBudget adds up all places in one total, and shows each place", async () => {
   const clock = new ManualClock();
   const metrics = new MetricsRegistry(clock);
   const { total, places } = new WaitingBudget(1_000_000, metrics);
