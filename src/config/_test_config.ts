@@ -3,7 +3,7 @@ import { ConfigError } from "./config_error.ts";
 import { parseConfig } from "./load_config.ts";
 import type { ParseOptions } from "./surroundings.ts";
 
-/** A configuration without a mistake; what is put behind it begins at line 9. */
+/** A configuration without a mistake. Text appended to it begins at line 9. */
 export const SOUND = `hosts = ["example.com", "dc1.example.com"]
 node_name = "node1@dc1.example.com"
 
@@ -25,7 +25,7 @@ export function parse(text: string, options: Partial<ParseOptions> = {}): Config
   });
 }
 
-/** What is wrong with `text`, as `LINE: path: problem`, top to bottom. */
+/** Lists the mistakes in `text` as `LINE: path: problem`, top to bottom. */
 export function findingsIn(text: string, options: Partial<ParseOptions> = {}): string[] {
   try {
     parse(text, options);

@@ -37,9 +37,9 @@ import { LIMITS } from "./schema_limits.ts";
 import { unwrap } from "./schema_walk.ts";
 
 // The parts keep their own defaults and ranges, and the file has its own names and units for them.
-// What an operator reads on the reference page is what holds only as long as these agree.
+// The reference page is correct only as long as both agree.
 
-Deno.test("the defaults of the file are those of the links", () => {
+Deno.test("the file and the links have the same defaults", () => {
   const { limits, globalDistrib: { connections, ...module } } = parse(SOUND);
   const links = resolveLinksOptions();
   assert.deepEqual({
@@ -97,7 +97,7 @@ Deno.test("the defaults of the file are those of the links", () => {
   });
 });
 
-Deno.test("the defaults of the file are those of ports and rates", () => {
+Deno.test("the file and the ports and rates have the same defaults", () => {
   const { limits } = parse(SOUND);
   const { lingerMs, handshakeTimeoutMs } = resolveListenerLimits();
   assert.deepEqual(
@@ -107,7 +107,7 @@ Deno.test("the defaults of the file are those of ports and rates", () => {
   assert.equal(limits.connectionsPerAddress!.maxKeys, DEFAULT_MAX_KEYS);
 });
 
-Deno.test("the defaults of the file are those of the admin API", () => {
+Deno.test("the file and the admin API have the same defaults", () => {
   const { limits } = parse(SOUND);
   assert.deepEqual({
     maxConnections: limits.adminMaxConnections,
@@ -117,12 +117,12 @@ Deno.test("the defaults of the file are those of the admin API", () => {
   }, ADMIN_LIMITS);
 });
 
-Deno.test("the defaults of the file are those of bouncing", () => {
+Deno.test("the file and bouncing have the same defaults", () => {
   const { bounce } = parse(SOUND).globalDistrib;
   assert.deepEqual(bounce, resolveBounceOptions({}));
 });
 
-Deno.test("the defaults of the file are those of what waits in routing", () => {
+Deno.test("the file and the waiting queues of routing have the same defaults", () => {
   const { lookupMaxItems, lookupMaxBytes, handoverMaxItems, handoverMaxBytes } =
     parse(SOUND).limits;
   assert.deepEqual(
@@ -135,19 +135,19 @@ Deno.test("the defaults of the file are those of what waits in routing", () => {
   );
 });
 
-Deno.test("redis.command_timeout_ms takes what the session table takes, and nothing past it", () => {
+Deno.test("redis.command_timeout_ms has the same range in the file and the session table", () => {
   const read = (value: number) =>
     parse(`${SOUND}redis.command_timeout_ms = ${value}\n`).globalDistrib.redis.commandTimeoutMs;
   assert.deepEqual([100, 60_000].map(read), [100, 60_000]);
   for (const value of [99, 60_001]) assert.throws(() => read(value), /command_timeout_ms/);
 });
 
-Deno.test("the defaults of the file are those of what routing remembers", () => {
+Deno.test("the file and the memory of routing have the same defaults", () => {
   const { repeatMaxPairs, resendMaxMessages } = parse(SOUND).limits;
   assert.deepEqual([repeatMaxPairs, resendMaxMessages], [DEFAULT_MAX_PAIRS, DEFAULT_MAX_STANZAS]);
 });
 
-Deno.test("the defaults of the file are those of the session table", () => {
+Deno.test("the file and the session table have the same defaults", () => {
   const { redis, cache } = parse(SOUND).globalDistrib;
   const table = resolveTable({
     globalHost: "example.com",
@@ -210,7 +210,7 @@ for (const [option, limit, unitMs] of STREAM_LIMITS) {
   });
 }
 
-Deno.test("the defaults of the file are those of stream management", () => {
+Deno.test("the file and stream management have the same defaults", () => {
   const { bufferMax, bufferMaxBytes, unsettledMax, resumeElsewhereMax, ...rest } = parse(SOUND)
     .streamManagement!;
   assert.equal(resumeElsewhereMax, DEFAULT_MAX_GIVINGS);
@@ -244,7 +244,7 @@ for (const [option, limit] of LINK_LIMITS) {
   });
 }
 
-Deno.test("the defaults of the file are those of kept subscription requests", () => {
+Deno.test("the file and kept subscription requests have the same defaults", () => {
   const { keptRequests, keptRequestsPerSender, keptRequestsPerContact, keptRequestBytes } =
     parse(SOUND).limits;
   assert.deepEqual({
@@ -265,7 +265,7 @@ const DATACENTER_LIMITS = [
 ] as const;
 
 for (const [option, bound] of DATACENTER_LIMITS) {
-  Deno.test(`limits.${option} has the session table's default, and nothing that it refuses`, () => {
+  Deno.test(`limits.${option} has the session table's default, and allows nothing that the table refuses`, () => {
     const table = { globalHost: "example.com", localHost: "dc1", nodeName: "n", incarnation: 1 };
     const schema = LIMITS.shape[option];
     assert.equal(schema.def.defaultValue, resolveTable(table).datacenter[bound]);
@@ -291,7 +291,7 @@ Deno.test("limits.datacenter_max_lease is expire_after unless it is set", () => 
   }
 });
 
-Deno.test("no component may have a domain that is a key of the session table, and any other", () => {
+Deno.test("a component may have any domain except a key of the session table", () => {
   for (const domain of RESERVED_COMPONENT_DOMAINS) assert.ok(isReservedDomain(domain));
   assert.ok(isReservedDomain("hosts") && RESERVED_COMPONENT_DOMAINS.has("hosts"));
   assert.ok(!isReservedDomain("echo.example.com"));
@@ -346,7 +346,7 @@ const EDGE_LIMITS = [
 ] as const;
 
 for (const [option, byDefault, make] of EDGE_LIMITS) {
-  Deno.test(`limits.${option} has the edge's default, and nothing that it refuses`, () => {
+  Deno.test(`limits.${option} has the edge's default, and allows nothing that the edge refuses`, () => {
     const schema = LIMITS.shape[option];
     assert.equal(schema.def.defaultValue, byDefault);
     const { minValue, maxValue } = schema.def.innerType;
@@ -366,13 +366,13 @@ Deno.test("limits.max_directed_presence has a session's default", () => {
   );
 });
 
-Deno.test("limits.shutdown_timeout takes one second to one hour, and is eight", () => {
+Deno.test("limits.shutdown_timeout ranges from one second to one hour, and defaults to eight seconds", () => {
   assert.equal(parse(SOUND).limits.shutdownTimeoutMs, 8000);
   const takes = (value: number) => LIMITS.shape.shutdown_timeout.safeParse(value).success;
   assert.deepEqual([1, 3600, 0.999, 3600.1].map(takes), [true, true, false, false]);
 });
 
-Deno.test("each limit of a port takes both its bounds, and nothing past them", () => {
+Deno.test("each limit of a port accepts both its bounds, and nothing beyond them", () => {
   for (
     const [option, least, most] of [
       ["link_max_connections", 1, 1_000_000],
@@ -404,7 +404,7 @@ for (
     ["suspect_within_ms", "suspectWithinMs"],
   ] as const
 ) {
-  Deno.test(`mod_stream_management.${option} takes what a session takes, and nothing past it`, () => {
+  Deno.test(`mod_stream_management.${option} has the same range in the file and in a session`, () => {
     const { min, max } = STREAM_MANAGEMENT_RANGES[name];
     const read = (value: number) =>
       parse(`${SOUND}\n[modules.mod_stream_management]\n${option} = ${value}\n`);

@@ -3,18 +3,18 @@ import type { Secret } from "./secret.ts";
 /** A host name or IP address, and a port. */
 export interface HostPort {
   readonly host: string;
-  /** 0 asks the system for a free port; only where something is listened on. */
+  /** 0 asks the system for a free port. Only an address to listen on may have it. */
   readonly port: number;
 }
 
 /** A certificate chain and its private key, as absolute paths of PEM files. */
 export interface CertificateFiles {
   readonly certfile: string;
-  /** The same as `certfile` when the key is in there. */
+  /** The same as `certfile` when that file holds the key too. */
   readonly keyfile: string;
 }
 
-/** How a client port is secured: STARTTLS required, TLS from the first byte, or not at all. */
+/** Security of a client port: STARTTLS required, TLS from the first byte, or none. */
 export type C2sTls =
   | ({ readonly mode: "starttls" | "direct" } & CertificateFiles)
   | { readonly mode: "none" };
@@ -32,7 +32,7 @@ export interface WebSocketListenConfig extends HostPort {
   readonly tls: CertificateFiles | undefined;
   /** True when the operator allows unencrypted clients off loopback on this port. */
   readonly allowPlaintext: boolean;
-  /** What clients are told that its URL is; undefined for what their request was sent to. */
+  /** URL of the port as clients are told; undefined for the scheme and host of their request. */
   readonly url: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface ComponentDomainConfig {
   /** Normalised domainpart. */
   readonly name: string;
   readonly secret: Secret;
-  /** True when service discovery shows it only to those who may see hidden services. */
+  /** True when service discovery shows the component only to users who may see hidden services. */
   readonly isHidden: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface ComponentListenConfig extends HostPort {
 
 /** `[listen.admin]`. */
 export interface AdminListenConfig extends HostPort {
-  /** What a request must present as its bearer token; undefined when none is asked for. */
+  /** Bearer token that a request must present; undefined when none is required. */
   readonly token: Secret | undefined;
 }
 
@@ -67,15 +67,18 @@ export interface AuthConfig {
   readonly mechanisms: readonly SaslMechanism[];
   /** PBKDF2 rounds for passwords set from now on. */
   readonly scramIterations: number;
-  /** What credentials of accounts that do not exist are made from; undefined for a secret of the store. */
+  /**
+   * Secret from which credentials of nonexistent accounts are made; undefined for a secret of the
+   * store.
+   */
   readonly enumerationSecret: Secret | undefined;
 }
 
-/** How often something may happen: `burst` times at once, `perSec` times a second in the long run. */
+/** A rate: `burst` times at once, `perSec` times a second in the long run. */
 export interface RateConfig {
   readonly perSec: number;
   readonly burst: number;
-  /** Who is kept count of, at once. */
+  /** Addresses, accounts or components that are counted at once. */
   readonly maxKeys: number;
 }
 
@@ -153,11 +156,14 @@ export interface LimitsConfig {
   readonly handoverMaxBytes: number;
   readonly repeatMaxPairs: number;
   readonly resendMaxMessages: number;
-  /** What a stop in order may take, all in all. */
+  /** Milliseconds that a whole graceful stop may take. */
   readonly shutdownTimeoutMs: number;
 }
 
-/** `connections.tls_opts`, absolute paths; `cafile` holds the CA that peers' certificates come from. */
+/**
+ * `connections.tls_opts`, absolute paths; `cafile` holds the CA that issued the peers'
+ * certificates.
+ */
 export interface LinkTlsConfig extends CertificateFiles {
   readonly cafile: string;
 }
@@ -165,7 +171,7 @@ export interface LinkTlsConfig extends CertificateFiles {
 /** `modules.mod_global_distrib.connections`. */
 export interface ConnectionsConfig {
   readonly endpoints: readonly HostPort[];
-  /** Undefined: what `endpoints` turn out to be once resolved and bound. */
+  /** Undefined: `endpoints` as resolved and bound. */
   readonly advertisedEndpoints: readonly HostPort[] | undefined;
   readonly connectionsPerEndpoint: number;
   readonly endpointRefreshIntervalMs: number;
@@ -248,14 +254,14 @@ export interface StreamManagementConfig {
   readonly ackTimeoutMs: number;
   /** 0: sessions cannot be resumed. */
   readonly resumeTimeoutMs: number;
-  /** Time in which a session of another node has come here, or does not. */
+  /** Milliseconds in which a session of another node must arrive here. */
   readonly resumeElsewhereTimeoutMs: number;
-  /** Sessions that may be on their way to other nodes at once. */
+  /** Sessions that may move to other nodes at the same time. */
   readonly resumeElsewhereMax: number;
   readonly ackHoldMs: number;
   readonly endHoldMs: number;
   readonly movedCheckMs: number;
-  /** 0: a stanza is never given up. */
+  /** 0: a stanza is sent again each time. */
   readonly maxStreamEnds: number;
   readonly suspectWithinMs: number;
   /** 0: nothing is remembered of sessions that are over. */
@@ -263,7 +269,9 @@ export interface StreamManagementConfig {
   readonly maxStaleH: number;
 }
 
-/** The modules that answer on behalf of one host, `host_config` applied; false where one is off. */
+/**
+ * The modules that answer for one host, with `host_config` applied; false for a module that is off.
+ */
 export interface HostModulesConfig {
   readonly mod_disco: false | { readonly usersCanSeeHiddenServices: boolean };
   readonly mod_ping: boolean;
@@ -277,7 +285,7 @@ export interface LogConfig {
   readonly format: "text" | "json";
 }
 
-/** Something an operator should know though nothing is wrong; shown by `check`, logged by `serve`. */
+/** A hint for the operator that is no mistake. `check` prints it, `serve` logs it. */
 export interface ConfigNote {
   readonly path: string;
   readonly text: string;
@@ -288,7 +296,7 @@ export interface ConfigNote {
  * file paths absolute, durations milliseconds. Deeply frozen.
  */
 export interface Config {
-  /** The file it came from, as it was named. */
+  /** Path of the configuration file, as given. */
   readonly file: string;
   readonly hosts: readonly string[];
   readonly nodeName: string;
@@ -307,7 +315,7 @@ export interface Config {
   readonly streamManagement: StreamManagementConfig | undefined;
   /** By host, one entry for each of `hosts`. */
   readonly modules: ReadonlyMap<string, HostModulesConfig>;
-  /** By remote local host: endpoints that replace those which the session table names. */
+  /** Endpoints by remote local host. They replace the endpoints in the session table. */
   readonly globalDistribAddr: ReadonlyMap<string, readonly HostPort[]>;
   readonly notes: readonly ConfigNote[];
 }

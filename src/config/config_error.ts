@@ -7,11 +7,11 @@ export interface Finding {
   readonly line: number | undefined;
   /** Dotted key path as it would be written in TOML; empty for the file as a whole. */
   readonly path: string;
-  /** What was found and what is allowed, in one sentence. */
+  /** The value found and the values allowed, in one sentence. */
   readonly problem: string;
 }
 
-/** `FILE:LINE: key.path: problem`, leaving out what is not known. */
+/** Formats a finding as `FILE:LINE: key.path: problem`, without the parts that are unknown. */
 export function formatFinding(finding: Finding): string {
   const place = finding.line === undefined ? finding.file : `${finding.file}:${finding.line}`;
   return finding.path === ""

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { FILE_SCHEMA } from "./file_schema.ts";
 
-/** JSON Schema of the configuration file as it is written, for editors; options carry their meaning. */
+/**
+ * Returns the JSON Schema of the configuration file, for editors. Each option has its meaning as
+ * description.
+ */
 export function configJsonSchema(): Readonly<Record<string, unknown>> {
   return {
     ...z.toJSONSchema(FILE_SCHEMA, { io: "input", unrepresentable: "any" }),

@@ -18,7 +18,7 @@ Deno.test("configJsonSchema() describes the file as it is written", () => {
   const refreshAfter = at(module, "properties", "redis", "properties", "refresh_after");
   assert.deepEqual(refreshAfter, {
     default: 60,
-    description: "how often a node refreshes its own data; below `expire_after`",
+    description: "how often a node refreshes its own keys; below `expire_after`",
     type: "integer",
     minimum: 1,
     maximum: 31_536_000,

@@ -15,7 +15,7 @@ import {
 
 const AUTH = z.strictObject({
   backend: z.enum(["internal"]).default("internal").describe(
-    "where accounts are kept; `internal` is the SQLite file of `storage.internal`",
+    "store of the accounts; `internal` is the SQLite file of `storage.internal`",
   ),
   mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
     .default(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
@@ -25,9 +25,10 @@ const AUTH = z.strictObject({
   }).default(10_000).describe("PBKDF2 rounds for passwords that are set from now on"),
   enumeration_secret: absent(
     secret(),
-    "one of its own in the built-in store",
-    "what answers for accounts that do not exist are made from, so that they look like others; " +
-      "the same at all nodes and datacenters, at least 16 characters",
+    "a random secret in the built-in store",
+    "secret from which login answers for accounts that do not exist are made, so that nobody " +
+      "can tell which accounts exist; the same at all nodes and datacenters, at least 16 " +
+      "characters",
   ),
 });
 
@@ -39,7 +40,7 @@ const STORAGE = z.strictObject({
 
 const LOG = z.strictObject({
   level: z.enum(["debug", "info", "warn", "error"]).default("info").describe(
-    "the least severe events that are written",
+    "least severe level that is written",
   ),
   format: z.enum(["text", "json"]).default("text").describe(
     "one line of text or of JSON per event",
@@ -52,7 +53,7 @@ const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s/#{}"\\]+$/), {
 
 const HOST_CONFIG = z.strictObject({
   modules: HOST_CONFIG_MODULES.prefault({}).describe(
-    "modules of this host; each replaces the table of the same name under `modules`",
+    "modules of this host; each replaces the module of the same name under `modules`",
   ),
 });
 
@@ -65,16 +66,16 @@ export const FILE_SCHEMA = z.strictObject({
     "`HOSTNAME@<local_host>`",
     "name of this process, unique within its datacenter",
   ),
-  listen: LISTEN.prefault({}).describe("where connections are accepted"),
+  listen: LISTEN.prefault({}).describe("ports that accept connections"),
   auth: AUTH.prefault({}).describe("how users log in"),
-  storage: STORAGE.prefault({}).describe("where data is kept"),
+  storage: STORAGE.prefault({}).describe("stores for the data"),
   log: LOG.prefault({}).describe("the log, on standard error"),
-  limits: LIMITS.prefault({}).describe("what clients, components and peers may cost"),
+  limits: LIMITS.prefault({}).describe("limits on clients, components and peers"),
   modules: withWords(MODULES, { allowed: "a table with mod_global_distrib" }).describe(
-    "what runs for every host",
+    "modules of every host",
   ),
   host_config: z.record(domain(), HOST_CONFIG).default({}).describe(
-    "what differs for one of `hosts`, by its name",
+    "modules that differ for one of `hosts`, by its name",
   ),
   outgoing_pools: OUTGOING_POOLS.prefault({}).describe(
     "connections to databases, by kind and name",
@@ -82,7 +83,7 @@ export const FILE_SCHEMA = z.strictObject({
   global_distrib_addr: withWords(z.record(domain(), addresses(remoteAddress(), 1)), {
     allowed: "a table of lists of { host, port }",
   }).default({}).describe(
-    "by a remote local host: endpoints used instead of those that it advertises",
+    "endpoints to use for a remote local host instead of the ones it advertises",
   ),
 });
 

@@ -1,6 +1,6 @@
 import type { KeyPath } from "./toml_lines.ts";
 
-/** `path` as it would be written in TOML, positions in a list as `[n]` counted from 0. */
+/** Formats `path` as in TOML. Positions in a list are `[n]`, counted from 0. */
 export function formatKeyPath(path: KeyPath): string {
   let written = "";
   for (const key of path) {
@@ -13,7 +13,7 @@ export function formatKeyPath(path: KeyPath): string {
   return written;
 }
 
-/** The value at `path` in parsed TOML; undefined where there is none. */
+/** Returns the value at `path` in parsed TOML, or undefined if there is none. */
 export function valueAt(root: unknown, path: KeyPath): unknown {
   let value = root;
   for (const key of path) {
@@ -23,7 +23,10 @@ export function valueAt(root: unknown, path: KeyPath): unknown {
   return value;
 }
 
-/** Removes the key at `path`; for an item of a list, the list as a whole, so that nothing moves. */
+/**
+ * Removes the key at `path`. For an item of a list it removes the whole list, so that no other item
+ * changes its position.
+ */
 export function removeAt(root: unknown, path: KeyPath): void {
   let keep = path.length;
   while (keep > 0 && typeof path[keep - 1] === "number") keep--;
@@ -33,7 +36,9 @@ export function removeAt(root: unknown, path: KeyPath): void {
   if (typeof parent === "object" && parent !== null) Reflect.deleteProperty(parent, last);
 }
 
-/** A value for a message: short texts and numbers as they are, the rest by its kind. */
+/**
+ * Describes a value for a message: short texts and numbers as they are, other values by their kind.
+ */
 export function describeValue(value: unknown, isSecret: boolean): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (value instanceof Date) return "a date";

@@ -19,9 +19,9 @@ import { checkReferences } from "./references.ts";
 import { indexTomlLines } from "./toml_lines.ts";
 
 /**
- * Reads and checks a configuration file, with the process's environment around it.
+ * Reads and checks a configuration file, in the environment of this process.
  *
- * @throws ConfigError with all that is wrong with it
+ * @throws ConfigError with every mistake in the file
  */
 export function loadConfig(file: string): Config {
   let text: string;
@@ -40,9 +40,9 @@ export function loadConfig(file: string): Config {
 }
 
 /**
- * Checks `text`, the content of a configuration file, and fills in what it leaves out.
+ * Checks `text`, the content of a configuration file, and fills in the defaults.
  *
- * @throws ConfigError with all that is wrong with it
+ * @throws ConfigError with every mistake in the file
  */
 export function parseConfig(text: string, options: ParseOptions): Config {
   const { file } = options;
@@ -52,7 +52,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const shapeMistakes = shape.success ? [] : describeShape(FILE_SCHEMA, input, shape.error.issues);
   const sound = structuredClone(input);
   for (const { path } of shapeMistakes) removeAt(sound, path);
-  // What shape checking objected to is gone, so what is left has the types of the schema.
+  // Shape checking has removed the wrong values, so the rest has the types of the schema.
   const partial = sound as PartialFile;
   checkReferences(partial, surroundings);
   const mistakes = [
@@ -78,7 +78,7 @@ function parseToml(text: string, file: string): unknown {
   }
 }
 
-/** Adds lines, leaves out second mistakes at one key, and sorts as the file reads. */
+/** Adds line numbers, drops second mistakes at one key, and sorts in the order of the file. */
 function locate(mistakes: readonly Mistake[], text: string, file: string): Finding[] {
   const lines = indexTomlLines(text);
   const findings = new Map<string, Finding>();

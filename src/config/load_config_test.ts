@@ -177,7 +177,7 @@ Deno.test("parseConfig() fills in every default", () => {
   });
 });
 
-Deno.test("parseConfig() takes a rate of 0 for none, and any from 0.001 to a million", () => {
+Deno.test("parseConfig() reads a rate of 0 as no limit, and accepts 0.001 to a million", () => {
   const ratesOf = (rate: string) =>
     parse(`${SOUND}
 [limits]
@@ -222,7 +222,7 @@ stale_h = { enabled = false }`);
   );
 });
 
-Deno.test("parseConfig() turns what is written into milliseconds, absolute paths and normal names", () => {
+Deno.test("parseConfig() converts to milliseconds, absolute paths and normalised names", () => {
   const config = parse(`${SOUND}
 hosts_refresh_interval = 250
 connections.endpoint_refresh_interval = 2
@@ -318,7 +318,7 @@ allow_plaintext = true
   ]);
 });
 
-Deno.test("parseConfig() takes tls_opts with and without a key of its own", () => {
+Deno.test("parseConfig() accepts tls_opts with and without a separate key file", () => {
   const tlsOf = (table: string) =>
     parse(SOUND.replace("tls_opts = false", `tls_opts = ${table}`)).globalDistrib.connections.tls;
   assert.deepEqual(tlsOf('{ certfile = "/c.pem", keyfile = "k.pem", cafile = "ca.pem" }'), {
@@ -329,7 +329,7 @@ Deno.test("parseConfig() takes tls_opts with and without a key of its own", () =
   assert.equal(tlsOf('{ certfile = "/c.pem", cafile = "ca.pem" }')?.keyfile, "/c.pem");
 });
 
-Deno.test("parseConfig() takes secrets from the text, the environment and files, and shows none", () => {
+Deno.test("parseConfig() reads secrets from the text, the environment and files, and shows none", () => {
   const config = parse(`${SOUND}redis.password = { env = "SET" }
 [listen.admin]
 token = { file = "token" }
@@ -361,7 +361,7 @@ users_can_see_hidden_services = true
   assert.deepEqual(modules.get("dc1.example.com")?.mod_disco, { usersCanSeeHiddenServices: false });
 });
 
-Deno.test("parseConfig() has every service on, and off where it is false", () => {
+Deno.test("parseConfig() turns every service on unless it is false", () => {
   const on = { mod_ping: true, mod_time: true, mod_version: true };
   const disco = { usersCanSeeHiddenServices: false };
   const both = (text: string) => {
@@ -381,7 +381,7 @@ Deno.test("parseConfig() has every service on, and off where it is false", () =>
   );
 });
 
-Deno.test("parseConfig() gives a configuration that nobody can change", () => {
+Deno.test("parseConfig() returns a deeply frozen configuration", () => {
   const config = parse(`${SOUND}[global_distrib_addr]\n"a.net" = [{ host = "a", port = 1 }]\n`);
   const seen = new Set<unknown>();
   const visit = (value: unknown): void => {
@@ -394,7 +394,7 @@ Deno.test("parseConfig() gives a configuration that nobody can change", () => {
   assert.ok(seen.size > 15);
 });
 
-Deno.test("loadConfig() reads a file with its surroundings, and says when it cannot", async () => {
+Deno.test("loadConfig() reads a file and its references, and reports a file that it cannot read", async () => {
   const directory = await Deno.makeTempDir({ prefix: "causeway-config-" });
   try {
     const file = join(directory, "c.toml");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isLoopbackHost } from "./loopback.ts";
 
-Deno.test("isLoopbackHost() is true only for what other machines can never reach", () => {
+Deno.test("isLoopbackHost() is true only for addresses that other machines cannot reach", () => {
   const inside = [
     "127.0.0.1",
     "127.255.255.254",

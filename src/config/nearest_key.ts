@@ -1,4 +1,7 @@
-/** Single-character insertions, removals, replacements and swaps of neighbours from `a` to `b`. */
+/**
+ * Counts the single-character insertions, removals, replacements and swaps of neighbours that turn
+ * `a` into `b`.
+ */
 export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -23,8 +26,8 @@ export function editDistance(a: string, b: string): number {
 }
 
 /**
- * The key that was probably meant by `key`, or undefined when none is near: at most a third of the
- * letters differ, or one is the beginning of the other.
+ * Returns the allowed key that `key` probably stands for, or undefined when none is near. A key is
+ * near when at most a third of the letters differ, or one is the beginning of the other.
  */
 export function nearestKey(key: string, allowed: readonly string[]): string | undefined {
   const written = key.toLowerCase().replaceAll("-", "_");

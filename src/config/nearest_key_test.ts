@@ -15,7 +15,7 @@ Deno.test("editDistance() counts insertions, removals, replacements and swaps", 
   for (const [a, b, distance] of cases) assert.equal(editDistance(a, b), distance, `${a} ${b}`);
 });
 
-Deno.test("editDistance() is symmetric, zero for equals alone, and at most the longer length", () => {
+Deno.test("editDistance() is symmetric, zero only for equal texts, and at most the longer length", () => {
   fc.assert(fc.property(fc.string({ maxLength: 12 }), fc.string({ maxLength: 12 }), (a, b) => {
     const distance = editDistance(a, b);
     assert.equal(distance, editDistance(b, a));
@@ -24,7 +24,7 @@ Deno.test("editDistance() is symmetric, zero for equals alone, and at most the l
   }));
 });
 
-Deno.test("nearestKey() names what was probably meant, and nothing else", () => {
+Deno.test("nearestKey() names the key that was probably meant, or none", () => {
   const keys = ["hosts", "node_name", "message_ttl", "expire_after", "refresh_after"];
   const cases: readonly (readonly [string, string | undefined])[] = [
     ["host", "hosts"],

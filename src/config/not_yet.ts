@@ -2,8 +2,9 @@ import type { PartialFile } from "./partial_file.ts";
 import type { Mistake } from "./shape_findings.ts";
 
 /**
- * What the configuration may say by contract and this version does not do. Each is an error, since
- * going on without it would be silent; a version that does it deletes the line here.
+ * Finds options that the configuration format defines but this version does not implement. Each is
+ * an error: ignoring it would be silent. The version that implements an option deletes its line
+ * here.
  */
 export function findNotYetServed(file: PartialFile): Mistake[] {
   const mistakes: Mistake[] = Object.entries(file.outgoing_pools ?? {}).flatMap(([kind, pools]) =>

@@ -22,14 +22,17 @@ interface Section {
   readonly rows: Row[];
 }
 
-/** The page's part that lists every option with its type, default and meaning, as Markdown. */
+/**
+ * Renders the part of the page that lists every option with its type, default and meaning, as
+ * Markdown.
+ */
 export function renderOptions(): string {
   const sections: Section[] = [];
   collectSection("", "Top level", "", FILE_SCHEMA, sections);
   return sections.filter(({ rows }) => rows.length > 0).map(renderSection).join("\n");
 }
 
-/** `page` with its generated part as it should be. */
+/** Returns `page` with its generated part renewed. */
 export function withOptions(page: string): string {
   const begin = page.indexOf(BEGIN);
   const end = page.indexOf(END);
@@ -37,7 +40,7 @@ export function withOptions(page: string): string {
   return `${page.slice(0, begin)}${BEGIN}\n\n${renderOptions()}\n${page.slice(end)}`;
 }
 
-/** Adds the section of a table and, behind it, those of the tables inside. */
+/** Adds the section of a table, followed by the sections of its inner tables. */
 function collectSection(
   path: string,
   heading: string,
@@ -63,16 +66,19 @@ interface InnerTable {
   readonly path: string;
   readonly heading: string;
   readonly table: z.ZodType;
-  /** True for a table that may be left out as a whole, so that its options say all. */
+  /** True for a table that may be left out as a whole. Its own row would add nothing. */
   readonly isPlain: boolean;
 }
 
-/** The table that an option is, or that its items are; undefined when the option is shown as a row. */
+/**
+ * Returns the table that an option is, or that its items are. Undefined when the page shows the
+ * option as a row.
+ */
 function innerTable(path: string, option: z.ZodType): InnerTable | undefined {
   const { schema, words, isOptional } = unwrap(option);
   if (words.isWhole === true) return undefined;
   if (schema instanceof z.ZodArray) {
-    const table = schema.element as z.ZodType; // zod's core type, made by the classic one
+    const table = schema.element as z.ZodType; // zod declares its core type here; the value is a classic one
     if (shapeOf(table) === undefined || unwrap(table).words.isWhole === true) return undefined;
     return { path, heading: `[[${path}]]`, table, isPlain: false };
   }

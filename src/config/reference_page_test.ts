@@ -6,11 +6,11 @@ import { withOptions } from "./reference_page.ts";
 
 const PAGE = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 
-Deno.test("docs/configuration.md lists the options as the schema has them", () => {
+Deno.test("docs/configuration.md lists the options of the schema", () => {
   assert.equal(PAGE, withOptions(PAGE), "run `deno run -RW src/config/reference_page.ts`");
 });
 
-Deno.test("docs/configuration.md has an example that is accepted and sets what it shows", () => {
+Deno.test("docs/configuration.md has an example that is accepted and sets the values it shows", () => {
   const example = /## Example[^]*?```toml\n([^]*?)```/.exec(PAGE)?.[1];
   assert.ok(example !== undefined);
   const config = parse(example, { env: (name) => `value of ${name}` });

@@ -2,7 +2,10 @@ import type { PartialFile } from "./partial_file.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
-/** Tries all that the file refers to: certificates and keys, secrets, and this machine's name. */
+/**
+ * Checks everything that the file refers to: certificates and keys, secrets, and this machine's
+ * name.
+ */
 export function checkReferences(file: PartialFile, surroundings: Surroundings): void {
   const { c2s = [], websocket = [], component = [], admin } = file.listen ?? {};
   for (const [position, { tls }] of c2s.entries()) {
@@ -31,7 +34,9 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
   if (file.node_name === undefined) surroundings.hostname();
 }
 
-/** A secret that lets someone in must not be nothing, as an empty variable or file would make it. */
+/**
+ * Checks that a secret that grants access is not empty, as an empty variable or file would make it.
+ */
 function checkSecret(
   input: Parameters<Surroundings["secret"]>[0],
   path: KeyPath,

@@ -17,10 +17,10 @@ import { Secret } from "./secret.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
-/** Port of `connections.endpoints` when it is left out. */
+/** Port of `connections.endpoints` when the option is left out. */
 const DEFAULT_LINK_PORT = 5555;
 
-/** Turns a file that breaks no rule into what the process runs on. */
+/** Turns a file that breaks no rule into the configuration of the process. */
 export function resolveConfig(
   file: FileConfig,
   fileName: string,
@@ -281,12 +281,14 @@ function resolveStreamManagementConfig(file: FileConfig): StreamManagementConfig
   };
 }
 
-/** Whole milliseconds, which is what every timer takes. */
+/** Converts to whole milliseconds, the unit of every timer. */
 function toMs(seconds: number): number {
   return Math.round(seconds * 1000);
 }
 
-/** For each host the tables under `modules`, those of its `host_config` in their place. */
+/**
+ * Resolves the modules of each host: those under `modules`, replaced by those of its `host_config`.
+ */
 function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig> {
   const own = new Map(
     Object.entries(file.host_config).map(([host, { modules }]) => [normalizeDomain(host), modules]),

@@ -9,19 +9,19 @@ import type { Mistake } from "./shape_findings.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 
 /**
- * What a frame holds besides the stanza as it was received: its head, sender and recipient of 3 071
- * bytes each, and the 16 384 bytes by which a stanza may grow when it is stamped.
+ * Bytes of a frame besides the stanza as received: the head, sender and recipient of 3 071 bytes
+ * each, and 16 384 bytes by which a stanza may grow when it is stamped.
  */
 export const FRAME_OVERHEAD_BYTES = 24_576;
 
-/** Domains that no component can have: in Redis their keys are the session table's own. */
+/** Domains that no component can have: the session table itself uses their keys in Redis. */
 export const RESERVED_COMPONENT_DOMAINS: ReadonlySet<string> = new Set(["hosts"]);
 
 type Rule = (file: PartialFile) => readonly Mistake[];
 
 /**
- * What one option demands of another. Each rule skips what is missing or of a wrong shape, and asks
- * the schema for defaults.
+ * Demands of one option on another. Each rule skips values that are missing or of a wrong shape,
+ * and takes defaults from the schema.
  */
 const RULES: readonly Rule[] = [
   hostsAreDistinct,
@@ -41,7 +41,7 @@ const RULES: readonly Rule[] = [
   clusterAddressIsOne,
 ];
 
-/** All that breaks a rule. */
+/** Returns every mistake that breaks a rule. */
 export function applyRules(file: PartialFile): Mistake[] {
   return RULES.flatMap((rule) => rule(file));
 }
@@ -258,7 +258,10 @@ function adminIsGuarded(file: PartialFile): Mistake[] {
   }];
 }
 
-/** The address is also where the datacenter's other nodes connect to: "every address" is none. */
+/**
+ * Checks that the cluster address is a single address: the datacenter's other nodes connect to it,
+ * and nobody can connect to "every address".
+ */
 function clusterAddressIsOne(file: PartialFile): Mistake[] {
   const host = file.modules?.mod_global_distrib?.connections?.cluster?.host;
   if (host !== "0.0.0.0" && host !== "::") return [];
@@ -269,7 +272,7 @@ function clusterAddressIsOne(file: PartialFile): Mistake[] {
   }];
 }
 
-/** A fair share, at most a fifth, is to hold several of the longest stanzas. */
+/** Checks that a fair share, at most a fifth, has room for several of the longest stanzas. */
 function stanzasFitShares(file: PartialFile): Mistake[] {
   const { max_stanza_bytes: stanzaBytes, waiting_max_bytes: found } = LIMITS.parse(
     file.limits ?? {},
@@ -282,7 +285,10 @@ function stanzasFitShares(file: PartialFile): Mistake[] {
   }];
 }
 
-/** What other nodes may be sent at once is what they grant, and the frame in which that is used up. */
+/**
+ * Checks that the output buffer has room for the most that a peer lets us send at once: its credit,
+ * and the frame that exceeds the credit.
+ */
 function creditFitsOutput(file: PartialFile): Mistake[] {
   const limits = LIMITS.parse(file.limits ?? {});
   const least = limits.link_credit_bytes + limits.link_max_frame_bytes;

@@ -7,7 +7,7 @@ interface Case {
   readonly expected: readonly string[];
 }
 
-/** `SOUND` with one thing replaced. */
+/** Returns `SOUND` with one text replaced. */
 function edited(from: string, to: string): string {
   assert.ok(SOUND.includes(from), from);
   return SOUND.replace(from, to);

@@ -13,11 +13,11 @@ function rate(byDefault: number, meaning: string) {
 
 function burst(byDefault: number, ofRate: string) {
   return integer(1, 1_000_000).default(byDefault).describe(
-    `how many of them at once, after a time with fewer than \`${ofRate}\``,
+    `the burst: how many may come at once, after a time with fewer than \`${ofRate}\``,
   );
 }
 
-/** `[limits]`. Ranges are those of the parts that keep them. */
+/** `[limits]`. The ranges are those of the parts that enforce the limits. */
 export const LIMITS = z.strictObject({
   max_stanza_bytes: integer(10_000, 16_777_216).default(262_144).describe(
     "bytes of one stanza or stream header from a client or component",
@@ -29,252 +29,277 @@ export const LIMITS = z.strictObject({
     "attributes of one element, namespace declarations included",
   ),
   authentication_timeout: secondsBetween(0.1, 3600).default(30).describe(
-    "from the connection of a client to its bound resource, or of a component to its handshake",
+    "time from the connection of a client to its bound resource, or of a component to its handshake",
   ),
   max_connections: integer(1, 1_000_000).default(10_000).describe(
-    "connections that each port for clients or components has at once; one more is refused",
+    "open connections at each port for clients or components; one more is refused",
   ),
   tls_handshake_timeout: secondsBetween(0.01, 3600).default(10).describe(
-    "from the connection of a client or component to the end of its TLS handshake, or of the HTTP " +
-      "request at a port for WebSockets; at most `authentication_timeout`",
+    "time from the connection of a client or component to the end of its TLS handshake, or of " +
+      "its HTTP request at a WebSocket port; at most `authentication_timeout`",
   ),
   close_timeout: secondsBetween(0.01, 3600).default(5).describe(
-    "how long a connection of a client or component that is to end waits until what was sent is taken " +
-      "and the peer has ended its side",
+    "time that a closing connection of a client or component waits for the peer to read " +
+      "everything and to end its side",
   ),
   max_unauthenticated: integer(1, 1_000_000).default(1000).describe(
-    "connections of clients and components that have not authenticated, at once",
+    "open connections of clients and components that have not authenticated; one more ends " +
+      "the oldest",
   ),
   max_unauthenticated_bytes: integer(1024, 16_777_216).default(32_768).describe(
     "bytes that a client or component may send before it has authenticated",
   ),
   max_late_bytes: integer(0, 1_073_741_824).default(4_194_304).describe(
-    "bytes that are taken of a client without stream management, or a component, after this node has " +
-      "ended its stream to stop: what it had written by then",
+    "bytes still read from a component, or a client without stream management, after this " +
+      "node has ended its stream because it stops: the peer may have written them before it " +
+      "noticed",
   ),
   max_connections_per_address: integer(1, 1_000_000).default(1000).describe(
-    "connections of clients from one IP address, at once (IPv6: from one /64); loopback is not counted",
+    "open connections of clients from one IP address (IPv6: from one /64); loopback is not counted",
   ),
   max_sessions_per_account: integer(1, 10_000).default(50).describe(
-    "sessions of one account at this node, at once; one more is refused, unless one waits to be resumed",
+    "sessions of one account at this node; one more is refused, unless a session that waits " +
+      "to be resumed can make room",
   ),
   max_directed_presence: integer(1, 100_000).default(1000).describe(
-    "entities to which a session has sent presence directly and that are told of its end",
+    "entities to which a session has sent directed presence, and which get unavailable " +
+      "presence when it ends",
   ),
   max_pending_requests: integer(1, 1_000_000).default(1000).describe(
-    "requests to the datacenter's own services that wait for their answer, at once",
+    "requests to the datacenter's own services that wait for their answer; one more is refused",
   ),
   kept_requests: integer(1, 10_000_000).default(10_000).describe(
-    "requests for subscriptions that the node keeps until their contacts answer them; one more takes the " +
-      "place of the oldest",
+    "subscription requests that the node keeps until their contacts answer them; one more " +
+      "replaces the oldest",
   ),
   kept_requests_per_sender: integer(1, 1_000_000).default(100).describe(
-    "of them, those of one account or one component; one more takes the place of the sender's oldest",
+    "kept subscription requests from one account or one component; one more replaces its oldest",
   ),
   kept_requests_per_contact: integer(1, 1_000_000).default(100).describe(
-    "of them, those for one account; one more takes the place of the oldest from whoever has most of them",
+    "kept subscription requests for one account; one more replaces the oldest from the sender " +
+      "that has most of them",
   ),
   kept_request_bytes: integer(256, 262_144).default(4096).describe(
-    "bytes of a request that is kept as it came; of a longer one the addresses are",
+    "bytes of a subscription request that is kept whole; of a longer request only the " +
+      "addresses are kept",
   ),
   max_iq_bytes: integer(1, 16_777_216).default(65_536).describe(
     "bytes of the payload of a request that the datacenter's own services answer",
   ),
   max_iq_elements: integer(1, 1_000_000).default(1000).describe(
-    "elements of such a payload, attributes counted with them",
+    "elements and attributes of the payload of a request that the datacenter's own services answer",
   ),
   connection_rate_per_address: rate(
     100,
-    "connections per second from one IP address (IPv6: from one /64), loopback not counted; for " +
-      "streams over all ports, for TLS handshakes of clients, components and other nodes at each port",
+    "connections per second from one IP address (IPv6: from one /64), loopback not counted; " +
+      "the rate counts streams over all ports together, and TLS handshakes of clients, " +
+      "components and other nodes at each port",
   ),
   connection_burst_per_address: burst(1000, "connection_rate_per_address"),
   login_rate_per_address: rate(
     50,
-    "attempts to log in per second from one IP address (IPv6: from one /64), right or wrong, loopback not counted",
+    "login attempts per second from one IP address (IPv6: from one /64), successful or not, " +
+      "loopback not counted",
   ),
   login_burst_per_address: burst(1000, "login_rate_per_address"),
   failed_login_rate_per_account: rate(
     0.2,
-    "wrong passwords per second for one account, or for a name that could be one",
+    "wrong passwords per second for one account name, whether or not the account exists",
   ),
   failed_login_burst_per_account: burst(30, "failed_login_rate_per_account"),
   stanza_rate_per_account: rate(
     0,
-    "stanzas per second from all sessions that an account has at this node; what is past it is read later",
+    "stanzas per second from all sessions that an account has at this node; above the rate, " +
+      "the node reads more slowly",
   ),
   stanza_burst_per_account: burst(1000, "stanza_rate_per_account"),
   stanza_rate_per_address: rate(
     0,
-    "stanzas per second from all clients of one IP address (IPv6: of one /64), loopback not counted; what is past it is read later",
+    "stanzas per second from all clients of one IP address (IPv6: of one /64), loopback not " +
+      "counted; above the rate, the node reads more slowly",
   ),
   stanza_burst_per_address: burst(1000, "stanza_rate_per_address"),
   stanza_rate_per_component: rate(
     0,
-    "stanzas per second from a component, which speaks for many; what is past it is read later",
+    "stanzas per second from a component, which speaks for many; above the rate, the node " +
+      "reads more slowly",
   ),
   stanza_burst_per_component: burst(1000, "stanza_rate_per_component"),
   wrong_token_rate_per_address: rate(
     1,
-    "wrong tokens per second for the admin API from one IP address (IPv6: from one /64), loopback too; " +
-      "past it the right one is not taken from there either",
+    "wrong admin API tokens per second from one IP address (IPv6: from one /64), loopback " +
+      "too; above the rate, even the right token is refused from that address",
   ),
   wrong_token_burst_per_address: burst(30, "wrong_token_rate_per_address"),
   rate_max_keys: integer(1, 10_000_000).default(10_000).describe(
-    "addresses, accounts or components that each of these rates keeps count of; past it who was heard " +
-      "of longest ago is forgotten, and has a full burst again",
+    "addresses, accounts or components that each of these rates counts; one more replaces the " +
+      "one seen longest ago, which then has a full burst again",
   ),
   admin_max_connections: integer(1, 1_000_000).default(256).describe(
-    "connections that the admin API has at once; one more ends the oldest that has not asked yet",
+    "open connections of the admin API; one more ends the oldest that has no request to answer",
   ),
   admin_request_timeout: secondsBetween(0.1, 3600).default(10).describe(
-    "from a connection to the admin API to the end of its request",
+    "time from a connection to the admin API to the end of its request",
   ),
   admin_max_head_bytes: integer(1024, 1_048_576).default(16_384).describe(
-    "bytes of the head of a request to the admin API, its URL and its headers' names and values; a " +
-      "longer one is cut off",
+    "bytes of the head of an admin API request (its URL, header names and header values); a " +
+      "longer head ends the connection",
   ),
   admin_max_body_bytes: integer(1024, 16_777_216).default(65_536).describe(
-    "bytes of the body of a request to the admin API; a longer one is refused",
+    "bytes of the body of an admin API request; a longer body is refused",
   ),
   sasl_attempts: integer(1, 100).default(3).describe("failed logins before the stream is closed"),
   max_pending_bytes: integer(16_384, 1_073_741_824).default(1_048_576).describe(
-    "bytes that may wait for a client or component that reads slowly; a stanza past it is refused, and over half of it nothing is read from that peer",
+    "bytes that may wait for a client or component that reads slowly; a stanza above that is " +
+      "refused, and while more than half is used, nothing is read from that peer",
   ),
   max_owed_bytes: integer(0, 1_073_741_824).default(67_108_864).describe(
-    "bytes that may wait beyond that of errors by which nodes answer what a client or component has " +
-      "sent, so that it gets them when very many come back at once; one past it is dropped and " +
-      "counted. As many again may wait for a client with stream management to acknowledge them",
+    "bytes of errors that may wait in addition to `max_pending_bytes`: answers to the peer's " +
+      "own stanzas, of which very many can come back at once. An error above that is dropped " +
+      "and counted. The same amount again may wait for a client with stream management to " +
+      "acknowledge it",
   ),
   slow_reader_timeout: secondsBetween(0.01, 3600).default(30).describe(
-    "after this long with stanzas refused for want of reading, and less than half of " +
-      "`max_pending_bytes` read in it, a connection is cut; and after twice as long of reading nothing " +
-      "where over half of that waits",
+    "time after which a connection is cut if the peer reads too slowly: stanzas were refused, " +
+      "and the peer read less than half of `max_pending_bytes`. A peer that reads nothing while " +
+      "more than half of `max_pending_bytes` waits is cut after twice that time",
   ),
   websocket_max_fragments: integer(1, 1_000_000).default(1024).describe(
     "frames of one WebSocket message; one more ends the connection",
   ),
   http_max_head_bytes: integer(1024, 1_048_576).default(16_384).describe(
-    "bytes of the head of an HTTP request to a port for WebSockets; a longer one is refused",
+    "bytes of the head of an HTTP request to a WebSocket port; a longer head is refused",
   ),
   keepalive_interval: secondsBetween(0.1, 86_400).default(150).describe(
-    "after this long without anything sent to a client, a space is",
+    "time without output to a client after which the node sends it a space",
   ),
   link_max_frame_bytes: integer(16_384, 134_217_728).default(524_288).describe(
     "bytes of one frame on a link; above `max_stanza_bytes`",
   ),
   link_handshake_timeout: secondsBetween(0.01, 3600).default(10).describe(
-    "from the connection of a peer to its HELLO",
+    "time from the connection of a peer to its HELLO",
   ),
   link_max_connections: integer(1, 1_000_000).default(10_000).describe(
-    "incoming links that each endpoint has at once; one more is refused",
+    "open incoming links at each endpoint; one more is refused",
   ),
   link_max_unauthenticated: integer(1, 1_000_000).default(1024).describe(
-    "incoming links without HELLO, at once; all nodes of other datacenters may call at the same time, " +
-      "each over `connections_per_endpoint` links",
+    "open incoming links that have not sent HELLO; leave room for all nodes of other " +
+      "datacenters to connect at the same time, each with `connections_per_endpoint` links",
   ),
   link_silence_timeout: secondsBetween(0.01, 3600).default(15).describe(
-    "after this long without a frame a link is dead",
+    "time without a frame after which a link counts as dead",
   ),
   link_credit_bytes: integer(16_384, 1_073_741_824).default(4_194_304).describe(
-    "bytes that a peer may have on the way to this node",
+    "bytes that a peer may send before this node grants more",
   ),
   link_max_pending_bytes: integer(1_048_576, Number.MAX_SAFE_INTEGER).default(16_777_216).describe(
-    "bytes that wait for another node to read them; one more ends the link; at least " +
+    "bytes that may wait on a link for the other node to read them; one more ends the link; " +
+      "at least " +
       "`link_credit_bytes` + `link_max_frame_bytes` of the other nodes",
   ),
   link_max_lanes: integer(1, 1_000_000).default(4096).describe(
-    "peers' lanes of which each side of the node (other datacenters, its own) knows what it has " +
-      "received; one more takes the place of one that is not linked, or is refused",
+    "incoming lanes that a node remembers, with what it received on them; one bound for other " +
+      "datacenters and one for its own. One more replaces a lane without a link, or is refused",
   ),
   link_lane_lifetime: secondsBetween(1, 86_400).default(600).describe(
-    "how long that is known of a lane that is not linked; `expire_after` where that is longer",
+    "time for which an incoming lane without a link is remembered; `expire_after` if that is longer",
   ),
   datacenter_max_nodes: integer(1, 10_000).default(256).describe(
-    "nodes of one other datacenter that live, at once; one more is refused, unless one that is dead makes room",
+    "live nodes of one other datacenter; one more is refused, unless a dead node can make room",
   ),
   datacenter_max_endpoints_per_node: integer(1, 64).default(16).describe(
-    "endpoints of each of its nodes; the first so many are taken",
+    "endpoints of each node of another datacenter; further ones are ignored",
   ),
   datacenter_max_endpoints: integer(1, 100_000).default(256).describe(
-    "endpoints of one other datacenter that are remembered and called, of all its nodes",
+    "endpoints of one other datacenter, over all its nodes, that are remembered and connected to",
   ),
   datacenter_max_claims: integer(1, 1_000_000_000).default(1_000_000).describe(
-    "sessions that one other datacenter may put into the Redis of this one, at about 0.9 KiB each there; one with an address of more than 256 bytes counts as 16; one more is refused, and taken when there is room",
+    "sessions of one other datacenter that this datacenter's Redis stores, at about 0.9 KiB " +
+      "each; a session with an address of more than 256 bytes counts as 16. One more is refused " +
+      "until there is room",
   ),
   datacenter_max_claims_per_account: integer(1, 100_000).default(200).describe(
-    "of them those of one account; the oldest beyond it are taken away until they are told anew",
+    "sessions of one account among these; the oldest ones above that are removed until the " +
+      "other datacenter reports them again",
   ),
   datacenter_max_domains: integer(1, 1_000_000).default(1_000).describe(
-    "component domains of one other datacenter; the same",
+    "component domains of one other datacenter that this datacenter's Redis stores; one more " +
+      "is refused until there is room",
   ),
   datacenter_max_links: integer(1, 1_000_000).default(2_500).describe(
-    "incoming links of one other datacenter, at once, over all endpoints; one more is refused",
+    "open incoming links of one other datacenter, over all endpoints; one more is refused",
   ),
   datacenter_max_unauthenticated: integer(1, 1_000_000).default(256).describe(
-    "of them those without HELLO, by the names in their certificate",
+    "open incoming links of one other datacenter (by its certificate) that have not sent HELLO",
   ),
   datacenter_max_lanes: integer(1, 1_000_000).default(1_024).describe(
-    "of `link_max_lanes` those of one other datacenter",
+    "share of `link_max_lanes` that one other datacenter may use",
   ),
   datacenter_max_lease: absent(
     secondsBetween(1, 31_536_000),
     "`expire_after`",
-    "how long a lease of another datacenter's node holds at most, whatever it says",
+    "longest lease that a node of another datacenter can take, whatever it asks for",
   ),
   link_max_unsettled: integer(1, Number.MAX_SAFE_INTEGER).default(1_048_576).describe(
-    "stanzas of one peer's lane whose fate is open; one more ends the link",
+    "stanzas of one incoming lane that are not settled; one more ends the link",
   ),
   link_max_senders: integer(1, 100_000_000).default(200_000).describe(
-    "senders whose lane to a datacenter is remembered; past it those go early of whom no lane holds " +
-      "anything",
+    "senders whose lane to a datacenter is remembered; above that, senders without a stanza " +
+      "in a lane are forgotten early",
   ),
   lane_max_bytes: integer(131_072, Number.MAX_SAFE_INTEGER).default(16_777_216).describe(
-    "bytes that one lane keeps until they are settled; an eighth is kept for the errors by which nodes answer",
+    "bytes that one lane keeps until they are settled; an eighth is reserved for errors that " +
+      "nodes owe",
   ),
   lane_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(65_536).describe(
-    "stanzas that one lane keeps until they are settled; an eighth is kept for the errors by which nodes answer",
+    "stanzas that one lane keeps until they are settled; an eighth is reserved for errors that " +
+      "nodes owe",
   ),
   waiting_max_bytes: integer(16_777_216, Number.MAX_SAFE_INTEGER).default(536_870_912).describe(
-    "bytes of memory that all stanzas which wait for somebody may take, over all queues of this node: of " +
-      "sessions, lanes, lookups, hand-over and the bounce store; one past it, or past a fair share of it, " +
+    "bytes of memory that all waiting stanzas of this node may take: in sessions, lanes, " +
+      "lookups, hand-over and the bounce store. A stanza above that, or above its fair share, " +
       "is refused; at least 16 times `max_stanza_bytes`",
   ),
   lookup_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
-    "stanzas that wait until the session table has said where their sender's earlier ones go, at once, " +
-      "and as many answers; each sender and datacenter has a fair share of them, and one more is refused",
+    "stanzas that wait for a lookup, of their own recipient or of an earlier stanza's, and as " +
+      "many answers; each sender and datacenter has a fair share, and one more is refused",
   ),
   lookup_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
-    "bytes of them, about 1 KiB and its text for each; shared in the same way",
+    "bytes of stanzas that wait for a lookup, about 1 KiB plus the text for each; shared in the " +
+      "same way",
   ),
   lookup_rate_per_account: rate(
     200,
-    "lookups of the session table per second for what all sessions of an account send; what needs more " +
-      "waits, and its sender's later stanzas behind it. Retries of `bounce` have `max_retries` times as many of their own",
+    "session-table lookups per second for the stanzas of all sessions of an account; above " +
+      "the rate, a stanza waits for its lookup, and its sender's later stanzas wait behind it. " +
+      "Retries of `bounce` have a rate of their own, `max_retries` times as high",
   ),
   lookup_burst_per_account: burst(1000, "lookup_rate_per_account"),
   lookup_rate_per_component: rate(
     2000,
-    "the same for all that comes from one domain that is none of `hosts`, such as a component's",
+    "session-table lookups per second for the stanzas of one domain that is not one of " +
+      "`hosts`, such as a component's",
   ),
   lookup_burst_per_component: burst(10_000, "lookup_rate_per_component"),
   handover_max_items: integer(1, Number.MAX_SAFE_INTEGER).default(100_000).describe(
-    "stanzas that wait, so as not to overtake what their sender has under way to another node of this " +
-      "datacenter which their recipient has left, at once; each sender and datacenter has a fair share of " +
-      "them, and one more is refused",
+    "stanzas that wait after their recipient moved to another node of this datacenter: they " +
+      "must not overtake their sender's earlier stanzas, which went to the old node. Each " +
+      "sender and datacenter has a fair share, and one more is refused",
   ),
   handover_max_bytes: integer(1024, Number.MAX_SAFE_INTEGER).default(67_108_864).describe(
-    "bytes of them, about 1 KiB and its text for each; shared in the same way",
+    "bytes of the stanzas that `handover_max_items` counts, about 1 KiB plus the text for each; " +
+      "shared in the same way",
   ),
   repeat_max_pairs: integer(2, 10_000_000).default(65_536).describe(
-    "pairs of sender and recipient of which it is remembered what was delivered here, so that what comes " +
-      "on two ways is delivered once; past it the older half is forgotten",
+    "pairs of sender and recipient whose deliveries here are remembered, so that a stanza " +
+      "that arrives on two routes is delivered once; above that, the older half is forgotten",
   ),
   resend_max_messages: integer(2, 16_777_216).default(262_144).describe(
-    "stanzas delivered here that are remembered, at 16 bytes each, so that one that a client sends " +
-      "again is delivered once; past it the older half is forgotten",
+    "delivered stanzas that are remembered, at 16 bytes each, so that a stanza that its " +
+      "client resends is delivered once; above that, the older half is forgotten",
   ),
   shutdown_timeout: secondsBetween(1, 3600).default(8).describe(
-    "what a stop in order (SIGTERM) may take; what is open then goes back to its senders as errors",
+    "time that a graceful stop (SIGTERM) may take; stanzas that are still held then come back " +
+      "to their senders as errors",
   ),
 });

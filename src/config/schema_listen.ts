@@ -37,7 +37,7 @@ export const C2S = z.strictObject({
   port: listenPort().default(5222).describe("TCP port; 0 takes a free one"),
   tls: C2S_TLS.describe("how the port is secured"),
   allow_plaintext: z.boolean().default(false).describe(
-    'lets `mode = "none"` stand off loopback: passwords and messages travel in the clear',
+    'allows `mode = "none"` off loopback: passwords and messages travel in the clear',
   ),
 });
 
@@ -50,23 +50,23 @@ export const WEBSOCKET = z.strictObject({
       "`allow_plaintext = true`",
   ),
   allow_plaintext: z.boolean().default(false).describe(
-    "lets a port without `tls` stand off loopback: passwords and messages travel in the clear",
+    "allows a port without `tls` off loopback: passwords and messages travel in the clear",
   ),
   url: absent(
     withWords(z.string().max(2048).regex(/^wss?:\/\/[^\s/?#"'<>]+(?:[/?][^\s#"'<>]*)?$/i), {
       allowed: 'a URL such as "wss://chat.example.com/xmpp-websocket"',
     }),
     "scheme and host of the request",
-    "what clients are told by `/.well-known/host-meta` (XEP-0156), where they reach the port " +
-      "by another name, for example through a proxy",
+    "URL that `/.well-known/host-meta` (XEP-0156) names, if clients reach the port by another " +
+      "name, for example through a proxy",
   ),
 });
 
 const COMPONENT_DOMAIN = z.strictObject({
   name: domain().describe("domain that the component serves"),
-  secret: secret().describe("what it proves to know (XEP-0114 §3)"),
+  secret: secret().describe("secret that the component proves to know (XEP-0114 §3)"),
   hidden: z.boolean().default(false).describe(
-    "shown by service discovery only to those who may see hidden services",
+    "service discovery shows the component only to users who may see hidden services",
   ),
 });
 

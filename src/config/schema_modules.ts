@@ -21,7 +21,7 @@ const TLS_OPTS = withWords(
     z.strictObject({
       certfile: filePath().describe("PEM file with the certificate chain of this datacenter"),
       cafile: filePath().describe(
-        "PEM file with the CA that all datacenters' certificates are from",
+        "PEM file with the CA that issued the certificates of all datacenters",
       ),
       keyfile: filePath().optional().describe(
         "PEM file with the private key, if not in `certfile`",
@@ -35,14 +35,14 @@ const CONNECTIONS = z.strictObject({
   endpoints: absent(
     addresses(listenAddress()),
     "`[{ host = local_host, port = 5555 }]`",
-    "where links from other datacenters are accepted; may be empty; a host name is resolved once, at " +
-      "start, and the resolved address is what is listened on and shared; of `0.0.0.0` and `::`, " +
-      "which are every address, the name of the local host is shared",
+    "addresses that accept links from other datacenters; may be empty. A host name is " +
+      "resolved once, at start; the node listens on the resolved address and shares it. For " +
+      "`0.0.0.0` and `::` (every address) it shares the name of the local host",
   ),
   advertised_endpoints: absent(
     addresses(remoteAddress()),
     "`endpoints`",
-    "what other datacenters are told to connect to, where it differs from `endpoints`",
+    "addresses that other datacenters connect to, if they differ from `endpoints`",
   ),
   connections_per_endpoint: integer(1, 1000).default(1).describe(
     "links opened to each endpoint of another datacenter",
@@ -51,27 +51,30 @@ const CONNECTIONS = z.strictObject({
     "how often a remote host's endpoints are read again; one timer for each remote host",
   ),
   endpoint_refresh_interval_when_empty: seconds().default(3).describe(
-    "the same while no endpoint of that host is known",
+    "how often a remote host's endpoints are read again while none of them is known",
   ),
   disabled_gc_interval: seconds().default(60).describe(
     "how often disabled endpoints whose connections are dead are closed entirely",
   ),
   rehome_after_ms: milliseconds().default(3000).describe(
-    "how long stanzas wait for a node of another datacenter to be back before they go to another node " +
-      "of it that is reached; the same at all nodes",
+    "how long stanzas wait for a node of another datacenter to return before they go to " +
+      "another node there that is reachable; the same at all nodes",
   ),
   reroute_after_ms: milliseconds().default(1000).describe(
-    "how long they wait for a datacenter of which no node is reached before it is looked whether their " +
-      "recipients are elsewhere by now; each further time twice as long, up to a quarter of `expire_after`",
+    "how long stanzas wait for a datacenter without a reachable node before their recipients " +
+      "are looked up again; each further wait is twice as long, up to a quarter of " +
+      "`expire_after`",
   ),
   seeds: addresses(remoteAddress()).default([]).describe(
-    "nodes in other datacenters from which the rest of the mesh is learned",
+    "nodes in other datacenters from which this one learns about the rest of the mesh",
   ),
   cluster: listenAddress().default({ host: "127.0.0.1", port: 0 }).describe(
-    "where links from nodes of this datacenter are accepted, also when `endpoints` is empty; " +
-      "an address of this node that they can reach",
+    "address that accepts links from other nodes of this datacenter, even if `endpoints` is " +
+      "empty; they must be able to reach it",
   ),
-  tls_opts: TLS_OPTS.describe("certificate of this datacenter for its links, and whom it trusts"),
+  tls_opts: TLS_OPTS.describe(
+    "certificate of this datacenter for its links, and the CA that it trusts",
+  ),
 });
 
 const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
@@ -80,14 +83,15 @@ const REDIS_SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
 
 const REDIS_TLS_FILES = z.strictObject({
   cafile: filePath().optional().describe(
-    "PEM file with the authorities that Redis' certificate must come from; left out: those that the runtime trusts",
+    "PEM file with the authorities that may issue Redis' certificate; absent: those that the " +
+      "runtime trusts",
   ),
   certfile: filePath().optional().describe(
-    "PEM file with a certificate for Redis to see, where it wants one",
+    "PEM file with the client certificate, if Redis requires one",
   ),
   keyfile: filePath().optional().describe("PEM file with its private key, if not in `certfile`"),
   servername: hostName().optional().describe(
-    "the name that Redis' certificate must carry; left out: the host that is connected to",
+    "name that Redis' certificate must contain; absent: the host of the connection",
   ),
 });
 
@@ -97,44 +101,44 @@ const REDIS_TLS = withWords(z.union([z.boolean(), REDIS_TLS_FILES]), {
 
 /** `modules.mod_global_distrib.redis`. */
 export const REDIS = z.strictObject({
-  server: REDIS_SERVER.default("127.0.0.1").describe("where Redis is"),
-  port: z.int().min(1).max(65535).default(8102).describe("its TCP port"),
+  server: REDIS_SERVER.default("127.0.0.1").describe("address of Redis"),
+  port: z.int().min(1).max(65535).default(8102).describe("TCP port of Redis"),
   tls: REDIS_TLS.default(false).describe(
-    "encrypts the connections, those to Sentinels too; `true` stands for an empty table",
+    "encrypts the connections to Redis and to Sentinels; `true` means an empty table",
   ),
-  username: text().optional().describe("ACL user; left out: Redis' default user"),
+  username: text().optional().describe("ACL user; absent: Redis' default user"),
   password: secret().default("").describe(
-    "its password; empty for none, which is what Dynomite needs",
+    "password of Redis; empty for no password, as Dynomite needs it",
   ),
   sentinels: addresses(remoteAddress()).default([]).describe(
-    "Sentinels that name the master, instead of `server` and `port`",
+    "Sentinels that name the master; they replace `server` and `port`",
   ),
-  sentinel_name: text().default("mymaster").describe("the name by which they know the master"),
+  sentinel_name: text().default("mymaster").describe("name of the master at the Sentinels"),
   sentinel_username: text().optional().describe("ACL user at the Sentinels"),
   sentinel_password: secret().default("").describe(
-    "password at the Sentinels; empty for none. `password` is for Redis itself",
+    "password at the Sentinels; empty for no password. `password` is for Redis itself",
   ),
   cluster: addresses(remoteAddress()).default([]).describe(
-    "some nodes of a Redis Cluster, which name the others, instead of `server` and `port`",
+    "some nodes of a Redis Cluster, which name the others; they replace `server` and `port`",
   ),
   pool_size: integer(1, 64).default(1).describe(
     "connections to Redis; a cluster has one to each master",
   ),
   replication: z.enum(["builtin", "external"]).default("builtin").describe(
-    "who carries the session table between datacenters: the nodes themselves, or something under Redis",
+    "how the session table gets to other datacenters: `builtin`, by the nodes themselves, or " +
+      "`external`, by a replicator below Redis",
   ),
-  expire_after: seconds().default(120).describe("lifetime of what is written and not refreshed"),
+  expire_after: seconds().default(120).describe("lifetime of a key that is not refreshed"),
   refresh_after: seconds().default(60).describe(
-    "how often a node refreshes its own data; below `expire_after`",
+    "how often a node refreshes its own keys; below `expire_after`",
   ),
   command_timeout_ms: integer(100, 60_000).default(5000).describe(
-    "milliseconds that Redis may say nothing to what it is asked; then its connection is given up, and " +
-      "a new one made",
+    "milliseconds that Redis may take for an answer; then the node replaces the connection",
   ),
 });
 
 const CACHE = z.strictObject({
-  cache_missed: z.boolean().default(true).describe("remembers also that a JID was not found"),
+  cache_missed: z.boolean().default(true).describe("also remembers that a JID was not found"),
   domain_lifetime_seconds: seconds(0).default(600).describe(
     "how long a domain's host is remembered",
   ),
@@ -151,7 +155,7 @@ const BOUNCE_TABLE = z.strictObject({
     "stanzas held at once; each sender, recipient and datacenter has a fair share of them",
   ),
   max_bytes: integer(1024).default(67_108_864).describe(
-    "bytes held at once, about 1 KiB and its text for each stanza; shared in the same way",
+    "bytes held at once, about 1 KiB plus the text for each stanza; shared in the same way",
   ),
 });
 
@@ -171,74 +175,74 @@ export const MOD_GLOBAL_DISTRIB = z.strictObject({
   ),
   connections: CONNECTIONS.describe("links to other nodes"),
   redis: REDIS.prefault({}).describe("the session table"),
-  cache: CACHE.prefault({}).describe("what a node remembers of the session table"),
+  cache: CACHE.prefault({}).describe("part of the session table that a node remembers"),
   bounce: BOUNCE.prefault({}).describe("holding stanzas that have no known route"),
 });
 
 const STREAM_MANAGEMENT_TABLE = z.strictObject({
   buffer_max: integer(1, 1_000_000).default(5_000).describe(
-    "stanzas that a session keeps until its client has acknowledged them; one more ends the session, " +
-      "and they are routed again",
+    "stanzas that a session keeps until its client acknowledges them; one more ends the " +
+      "session, and its stanzas are routed again",
   ),
   buffer_max_bytes: integer(16_384, 1_073_741_824).default(8_388_608).describe(
-    "bytes that they may cost, about 1 KiB and its text for each",
+    "bytes of the stanzas that a session keeps, about 1 KiB plus the text for each",
   ),
   unsettled_max: integer(0, 1_000_000).default(256).describe(
-    "the last of them that the nodes which sent them keep as well, for the case that this one dies; " +
-      "what is older is lost then",
+    "newest kept stanzas of a session that the sending nodes keep too, in case this node " +
+      "dies; older ones are lost then",
   ),
   ack_freq: integer(1, 1_000_000).default(10).describe(
-    "stanzas after which the client is asked for an acknowledgement",
+    "stanzas after which the node asks the client for an acknowledgement",
   ),
   ack_delay_ms: z.int().min(10).max(3_600_000).default(1_000).describe(
-    "wait after which it is asked at the latest, in milliseconds",
+    "time in milliseconds after a stanza at which the node asks for an acknowledgement at the latest",
   ),
   ack_timeout: z.int().min(1).max(86_400).default(60).describe(
-    "wait for the answer, in seconds, before the connection is given up; the session stays. Time in " +
-      "which the node does not read from the client does not count",
+    "time in seconds that the client may take to answer before the node closes the " +
+      "connection; the session stays. Time in which the node does not read from the client does " +
+      "not count",
   ),
   resume_timeout: z.int().min(0).max(86_400).default(600).describe(
-    "time in seconds for which a session without a connection waits for its client; 0: not at all",
+    "time in seconds for which a hibernating session waits for its client; 0: not at all",
   ),
   resume_elsewhere_timeout: z.int().min(1).max(60).default(5).describe(
-    "time in seconds in which a client that resumes at another node than its session's gets it, or is " +
-      "told that it does not",
+    "time in seconds after which a client that resumes at another node has its session, or a refusal",
   ),
   resume_elsewhere_max: integer(1, 1_000_000).default(10_000).describe(
-    "sessions that other nodes may be taking over from this one at once; one more stays",
+    "sessions that other nodes may take over from this one at the same time; one more stays here",
   ),
   ack_hold_ms: z.int().min(0).max(3_600_000).default(5_000).describe(
-    "time in milliseconds for which a stanza that only this node holds keeps the client from being " +
-      "told that it was handled",
+    "time in milliseconds for which a client waits for the acknowledgement of a stanza that " +
+      "only this node holds",
   ),
   end_hold_ms: z.int().min(0).max(60_000).default(500).describe(
-    "time in milliseconds for which the end of a stream waits for another node to hold what the client " +
-      "has sent, at most",
+    "longest time in milliseconds for which the end of a stream waits until another node " +
+      "holds the client's stanzas too",
   ),
   moved_check_ms: z.int().min(100).max(3_600_000).default(5_000).describe(
-    "time in milliseconds between looks whether the user of a session that keeps stanzas, and whose " +
-      "client says nothing, is in another datacenter by now",
+    "time in milliseconds between checks whether a user has moved to another datacenter; for " +
+      "sessions that keep stanzas while their client is silent",
   ),
   stream_ends_max: z.int().min(0).max(1_000).default(3).describe(
-    "streams of its recipient that a stanza may end before it is given up and its sender gets an error; " +
-      "0: it is sent again each time",
+    "streams of its recipient that a stanza may break before its sender gets an error " +
+      "instead; 0: the stanza is sent again each time",
   ),
   suspect_within_ms: z.int().min(0).max(60_000).default(2_000).describe(
-    "time in milliseconds after a stanza was sent alone in which the end of the connection counts as " +
-      "its doing, where the client gives no reason",
+    "time in milliseconds after a stanza was sent alone in which that stanza is blamed if the " +
+      "connection ends without a reason",
   ),
   stale_h: z.strictObject({
     enabled: z.boolean().default(true).describe(
-      "tells a client that comes too late how many of its stanzas were handled",
+      "tells a client that resumes too late how many of its stanzas were handled",
     ),
     geriatric: z.int().min(1).max(86_400).default(3_600).describe(
-      "seconds for which that is remembered",
+      "seconds for which the node remembers that count",
     ),
     max_items: integer(1, 10_000_000).default(100_000).describe(
-      "sessions of which it is, and as many of which it is known to which node they went; one more is " +
-        "remembered in place of the oldest",
+      "ended sessions whose count is remembered, and as many moved sessions whose new node is " +
+        "remembered; one more replaces the oldest",
     ),
-  }).prefault({}).describe("what is known of sessions that cannot be resumed any more"),
+  }).prefault({}).describe("memory of sessions that can no longer be resumed"),
 });
 
 const MOD_STREAM_MANAGEMENT = withWords(
@@ -252,7 +256,10 @@ const MOD_DISCO = z.strictObject({
   ),
 });
 
-/** The modules that a host may have; `byDefault` says what holds where one is left out. */
+/**
+ * Builds the modules that a host may have. `byDefault` describes the value of a module that is left
+ * out.
+ */
 function hostModules(byDefault: string) {
   const service = <T extends z.ZodType>(table: T, meaning: string) => {
     const schema = withWords(z.union([z.literal(false), table]), {
@@ -266,14 +273,14 @@ function hostModules(byDefault: string) {
     mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
     mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),
     mod_offline: z.looseObject({}).optional().describe(
-      "storage for stanzas to users who are logged in nowhere; not on the global or the local host",
+      "storage for stanzas to users without a session; not on the global or the local host",
     ),
   };
 }
 
-/** `[modules]`: what runs for every host. */
+/** `[modules]`: the modules of every host. */
 export const MODULES = z.strictObject({
-  mod_global_distrib: MOD_GLOBAL_DISTRIB.describe("what joins this datacenter to the others"),
+  mod_global_distrib: MOD_GLOBAL_DISTRIB.describe("connection of this datacenter to the others"),
   mod_stream_management: MOD_STREAM_MANAGEMENT.prefault({}).describe(
     "stream management for clients (XEP-0198)",
   ),

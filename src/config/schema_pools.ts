@@ -2,8 +2,9 @@ import { z } from "zod";
 import { withWords } from "./schema_words.ts";
 
 /**
- * Any pool is a finding until a backend opens it (`not_yet.ts`); its options come with that backend, so here
- * only the shape `outgoing_pools.KIND.NAME` is fixed.
+ * Builds the schema of one kind of pool. Any pool is a finding until a backend opens it
+ * (`not_yet.ts`). The options of a pool come with that backend, so only the shape
+ * `outgoing_pools.KIND.NAME` is fixed here.
  */
 function pools(product: string) {
   return withWords(z.record(z.string().min(1), z.looseObject({})), {

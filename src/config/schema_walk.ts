@@ -2,7 +2,10 @@ import { z } from "zod";
 import type { SchemaWords } from "./schema_words.ts";
 import { wordsOf } from "./schema_words.ts";
 
-/** A schema without what only says that it may be left out, and all that was said of it on the way. */
+/**
+ * A schema without its wrappers for defaults and optionality, and the facts that the wrappers
+ * stated.
+ */
 export interface Unwrapped {
   readonly schema: z.ZodType;
   readonly words: SchemaWords;
@@ -43,7 +46,7 @@ export function branchesOf(schema: z.ZodType): readonly z.ZodType[] {
   return schema instanceof z.ZodUnion ? schema.options as readonly z.ZodType[] : [schema];
 }
 
-/** The schema that rules the value at `path`; undefined where there is none. */
+/** Returns the schema of the value at `path`, or undefined if there is none. */
 export function schemaAt(root: z.ZodType, path: readonly PropertyKey[]): z.ZodType | undefined {
   let schema: z.ZodType | undefined = root;
   for (const key of path) {
@@ -62,7 +65,7 @@ function childOf(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   return shapeOf(plain)?.[String(key)];
 }
 
-/** What a schema allows, as it reads after "expected". */
+/** Describes the values that a schema allows, in words that fit after "expected". */
 export function describeAllowed(schema: z.ZodType): string {
   const { schema: plain, words } = unwrap(schema);
   if (words.allowed !== undefined) return words.allowed;

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { tryNormalizeDomain } from "./normalize_domain.ts";
 
-/** What messages and the reference page say of a schema beyond what it says itself. */
+/** Words for people about a schema, for messages and the reference page. */
 export interface SchemaWords {
-  /** What is allowed, as it reads after "expected". */
+  /** The allowed values, in words that fit after "expected". */
   readonly allowed?: string;
   /** Default that depends on other options. */
   readonly defaultText?: string;
-  /** True when `allowed` says all, so that the reference page need not list the parts. */
+  /** True when `allowed` says everything, so that the reference page does not list the parts. */
   readonly isWhole?: boolean;
 }
 
@@ -24,7 +24,10 @@ export function wordsOf(schema: z.ZodType): SchemaWords {
   return REGISTRY.get(schema) ?? {};
 }
 
-/** An option without a default in the schema: absent, it becomes what `defaultText` says. */
+/**
+ * Makes an option without a default in the schema. `defaultText` describes its value when it is
+ * absent.
+ */
 export function absent<T extends z.ZodType>(
   schema: T,
   defaultText: string,
@@ -50,7 +53,7 @@ export function filePath(): z.ZodString {
   return withWords(z.string().min(1), { allowed: "a file path" });
 }
 
-/** Where to listen: host name or address, and a port that may be 0. */
+/** Makes a schema of an address to listen on: host name or IP address, and a port that may be 0. */
 export function listenAddress() {
   const schema = z.strictObject({
     host: hostName().describe("host name or IP address to listen on"),
@@ -59,7 +62,7 @@ export function listenAddress() {
   return withWords(schema, { allowed: "a table { host, port }", isWhole: true });
 }
 
-/** Where to connect to. */
+/** Makes a schema of an address to connect to. */
 export function remoteAddress() {
   const schema = z.strictObject({
     host: hostName().describe("host name or IP address to connect to"),

@@ -1,6 +1,6 @@
 /**
- * A value that must not be shown: it is `[secret]` wherever it is printed, logged or serialised, and
- * given out by `reveal` alone.
+ * A value that must not be shown. Printed, logged or serialised it reads `[secret]`. Only `reveal`
+ * returns the value.
  */
 export class Secret {
   readonly #value: string;
@@ -9,7 +9,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself. Call it where the secret is used, and keep the result nowhere. */
+  /** Returns the value itself. Call this where the secret is used, and do not store the result. */
   reveal(): string {
     return this.#value;
   }

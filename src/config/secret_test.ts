@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Secret } from "./secret.ts";
 
-Deno.test("Secret gives its value to reveal() alone", () => {
+Deno.test("Secret shows its value only through reveal()", () => {
   const secret = new Secret("hunter2");
   assert.equal(secret.reveal(), "hunter2");
   const shown = [

@@ -21,7 +21,10 @@ const SECRET_KEYS: ReadonlySet<unknown> = new Set([
   ...["password", "sentinel_password", "secret", "token", "enumeration_secret"],
 ]);
 
-/** Keys that are no options here although a reader of another page may expect them, and why. */
+/**
+ * Keys that a reader of other documentation may expect but that are no options here, with the
+ * reason.
+ */
 const EXPLAINED: ReadonlyMap<string, string> = new Map([
   [
     "mod_global_distrib",
@@ -45,7 +48,7 @@ const EXPLAINED: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
-/** Says in our words what zod found wrong with the shape of `input`. */
+/** Describes in our words the mistakes that zod found in the shape of `input`. */
 export function describeShape(
   root: z.ZodType,
   input: unknown,
@@ -54,7 +57,7 @@ export function describeShape(
   const mistakes = new Map<string, Mistake>();
   for (const issue of issues) {
     for (const mistake of describeIssue(root, input, issue, [])) {
-      // A value that breaks two rules of one schema is still one wrong value.
+      // A value that breaks two rules of one schema is reported once.
       const name = JSON.stringify(mistake.path);
       if (!mistakes.has(name)) mistakes.set(name, mistake);
     }
@@ -106,7 +109,7 @@ function describeUnknownKey(key: string, allowed: readonly string[], table: unkn
   return `unknown key${question || ";"} allowed here: ${allowed.join(", ")}`;
 }
 
-/** The keys that a table may have, over all branches of a union. */
+/** Returns the keys that a table may have, over all branches of a union. */
 function knownKeys(schema: z.ZodType | undefined): string[] {
   if (schema === undefined) return [];
   const branches = branchesOf(unwrap(schema).schema);
@@ -120,7 +123,10 @@ function describeKey(schema: z.ZodType | undefined): string {
     : "another name";
 }
 
-/** The position of the union's branch that was meant: the table that shares a key with `value`. */
+/**
+ * Returns the position of the union's branch that was probably meant: the table that shares a key
+ * with `value`.
+ */
 function branchFor(schema: z.ZodType, value: unknown): number | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const tables = branchesOf(unwrap(schema).schema)

@@ -180,21 +180,21 @@ for (const { what, text, expected } of CASES) {
   });
 }
 
-Deno.test("parseConfig() reports text that is no TOML, with its line", () => {
+Deno.test("parseConfig() reports text that is not TOML, with its line", () => {
   assert.deepEqual(findingsIn("a = 1\nb = [1,\nc"), ["3: : not TOML: invalid value (column 1)"]);
   assert.deepEqual(findingsIn("a = 1\na = 2"), [
     "2: : not TOML: trying to redefine an already defined table or value (column 1)",
   ]);
 });
 
-Deno.test("parseConfig() says what an empty file lacks", () => {
+Deno.test("parseConfig() reports the required options that an empty file lacks", () => {
   assert.deepEqual(findingsIn("", { hostname: () => "box" }), [
     "-: hosts: missing; expected a list of at least one domain",
     "-: modules: missing; expected a table with mod_global_distrib",
   ]);
 });
 
-Deno.test("parseConfig() reports a file that cannot be read where it is named", () => {
+Deno.test("parseConfig() reports an unreadable file at the key that names it", () => {
   const text = SOUND.replace(
     "tls_opts = false",
     'tls_opts = { certfile = "a.pem", cafile = "b.pem" }',
@@ -208,17 +208,17 @@ Deno.test("parseConfig() reports a file that cannot be read where it is named", 
   ]);
 });
 
-Deno.test("parseConfig() asks for node_name where the machine does not tell its name", () => {
+Deno.test("parseConfig() asks for node_name when the machine's name is unknown", () => {
   const hostname = (): string => {
     throw new Error("not permitted");
   };
   assert.deepEqual(findingsIn(SOUND, { hostname }), []);
   assert.deepEqual(findingsIn(SOUND.replace(/node_name.*\n/, ""), { hostname }), [
-    "-: node_name: missing, and this machine's name is not to be had: not permitted",
+    "-: node_name: missing, and this machine's name is unknown: not permitted",
   ]);
 });
 
-Deno.test("parseConfig() reports all mistakes of a file at once, as it reads", () => {
+Deno.test("parseConfig() reports all mistakes of a file at once, in the file's order", () => {
   const expected = readFileSync(new URL("broken.findings.txt", FIXTURES), "utf8").trimEnd();
   const text = readFileSync(new URL("broken.toml", FIXTURES), "utf8");
   const readFile = (): string => {
@@ -232,7 +232,7 @@ Deno.test("parseConfig() reports all mistakes of a file at once, as it reads", (
   });
 });
 
-Deno.test("parseConfig() says why what the reference passes to its TLS driver has no effect", () => {
+Deno.test("parseConfig() explains why TLS driver options of the reference have no effect", () => {
   for (
     const [key, value, reason] of [
       ["dhfile", '"dh.pem"', /TLS 1\.3 alone, .*Diffie-Hellman parameters .* have no effect/],

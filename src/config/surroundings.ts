@@ -4,26 +4,29 @@ import type { SecretInput } from "./schema_words.ts";
 import type { Mistake } from "./shape_findings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
-/** What a configuration refers to outside of its own text. */
+/** Sources outside the text of a configuration that the text refers to. */
 export interface ParseOptions {
   /** Name of the file for messages; relative paths in it start at its directory. */
   readonly file: string;
   /** Value of an environment variable. */
   readonly env: (name: string) => string | undefined;
-  /** Text of a file, by absolute path; throws what went wrong. */
+  /** Text of a file, by absolute path. Throws when the file cannot be read. */
   readonly readFile: (path: string) => string;
-  /** Name of this machine; asked for only when `node_name` is left out. */
+  /** Name of this machine. Called only when `node_name` is left out. */
   readonly hostname: () => string;
 }
 
-/** A value of `secret()` of which parts may be missing. */
+/** A value of `secret()` with parts that may be missing. */
 type PartialSecret =
   | string
   | {
     readonly [Key in "env" | "file"]?: string | undefined;
   };
 
-/** Reads what a configuration refers to, and keeps the mistakes made in referring to it. */
+/**
+ * Reads the files, variables and names that a configuration refers to, and collects the mistakes in
+ * those references.
+ */
 export class Surroundings {
   readonly mistakes: Mistake[] = [];
   readonly #options: ParseOptions;
@@ -34,17 +37,19 @@ export class Surroundings {
     this.#directory = dirname(resolve(options.file));
   }
 
-  /** `path` from the directory of the configuration file. */
+  /** Resolves `path` from the directory of the configuration file. */
   absolute(path: string): string {
     return resolve(this.#directory, path);
   }
 
-  /** Notes a mistake when the file that stands at `keyPath` cannot be read. */
+  /** Notes a mistake when the file named at `keyPath` cannot be read. */
   checkFile(path: string | undefined, keyPath: KeyPath): void {
     if (path !== undefined) this.#read(path, keyPath);
   }
 
-  /** The secret that stands at `keyPath`; undefined, with a mistake noted, when it is not to be had. */
+  /**
+   * Returns the secret at `keyPath`. When it cannot be read, notes a mistake and returns undefined.
+   */
   secret(input: PartialSecret | SecretInput | undefined, keyPath: KeyPath): string | undefined {
     if (typeof input === "string" || input === undefined) return input;
     const { env, file }: { readonly env?: string | undefined; readonly file?: string | undefined } =
@@ -54,14 +59,16 @@ export class Surroundings {
     return this.#variable(env, [...keyPath, "env"]);
   }
 
-  /** Name of this machine; undefined, with a mistake noted, when it is not to be had. */
+  /**
+   * Returns the name of this machine. When it is unknown, notes a mistake and returns undefined.
+   */
   hostname(): string | undefined {
     try {
       return this.#options.hostname();
     } catch (thrown) {
       this.mistakes.push({
         path: ["node_name"],
-        problem: `missing, and this machine's name is not to be had: ${describeError(thrown)}`,
+        problem: `missing, and this machine's name is unknown: ${describeError(thrown)}`,
       });
       return undefined;
     }

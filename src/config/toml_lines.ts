@@ -1,15 +1,18 @@
 /** A place in a document: table keys and list positions from the top. */
 export type KeyPath = readonly (string | number)[];
 
-/** Where the keys of a TOML document stand. */
+/** Line numbers of the keys of a TOML document. */
 export interface TomlLines {
-  /** Line of the key or list item at `path`, else of the nearest thing above it that is written. */
+  /**
+   * Returns the line of the key or list item at `path`, or of the nearest key above it that is
+   * written.
+   */
   lineOf(path: KeyPath): number | undefined;
 }
 
 /**
  * Finds the line of each key and list item of `text`, a TOML document that a parser has accepted
- * already. The parser tells values without places, and messages need places.
+ * already. The parser gives values without lines, and messages need lines.
  */
 export function indexTomlLines(text: string): TomlLines {
   const lines = new TomlLineScanner(text).scan();
@@ -24,11 +27,11 @@ export function indexTomlLines(text: string): TomlLines {
   };
 }
 
-/** Walks a valid document once, front to back; what it need not understand it skips. */
+/** Walks a valid document once, front to back, and skips everything it need not understand. */
 class TomlLineScanner {
   readonly #text: string;
   readonly #lines = new Map<string, number>();
-  /** By path of a list of tables: how many were begun. */
+  /** Number of tables begun, by path of their list. */
   readonly #tableCounts = new Map<string, number>();
   #at = 0;
   #line = 1;
@@ -105,12 +108,13 @@ class TomlLineScanner {
     try {
       return JSON.parse(`"${written}"`);
     } catch {
-      // TOML knows escapes that JSON does not; such a key is found by nobody, which costs a line.
+      // TOML has escapes that JSON does not have. A key written with one is never found, so its
+      // message has no line.
       return written;
     }
   }
 
-  /** A run of characters that end nothing. */
+  /** Reads a run of characters without a delimiter. */
   #bare(): string {
     const start = this.#at;
     while (this.#at < this.#text.length && !/[\s,.=#\[\]{}]/.test(this.#text[this.#at]!)) {
@@ -145,7 +149,7 @@ class TomlLineScanner {
     while (!this.#skipToItem("}")) this.#keyValue(path);
   }
 
-  /** Skips blanks and commas; true when `end` was there, which is consumed. */
+  /** Skips blanks and commas. If `end` follows, consumes it and returns true. */
   #skipToItem(end: string): boolean {
     for (;;) {
       this.#skipBlank();
@@ -185,7 +189,7 @@ class TomlLineScanner {
   }
 
   #mark(path: KeyPath, line: number): void {
-    // A dotted key or header also places the tables that it names on the way.
+    // A dotted key or header also defines the tables on its path.
     for (let depth = path.length; depth > 0; depth--) {
       const name = JSON.stringify(path.slice(0, depth));
       if (!this.#lines.has(name)) this.#lines.set(name, line);

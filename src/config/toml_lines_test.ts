@@ -55,7 +55,7 @@ const LINES: readonly (readonly [KeyPath, number | undefined])[] = [
   [["x y", "z.w", "last"], 25],
 ];
 
-Deno.test("indexTomlLines() finds keys, items and tables in every way of writing them", () => {
+Deno.test("indexTomlLines() finds keys, items and tables in every notation", () => {
   parse(TEXT); // the index is for what a parser accepts
   const lines = indexTomlLines(TEXT);
   for (const [path, line] of LINES) assert.equal(lines.lineOf(path), line, path.join("."));
@@ -63,7 +63,7 @@ Deno.test("indexTomlLines() finds keys, items and tables in every way of writing
   for (const [path, line] of LINES) assert.equal(withReturns.lineOf(path), line, path.join("."));
 });
 
-Deno.test("lineOf() gives the nearest place above what is not written", () => {
+Deno.test("lineOf() returns the nearest written line above a key that is not written", () => {
   const lines = indexTomlLines(TEXT);
   assert.equal(lines.lineOf(["listen", "c2s", 1, "tls", "mode"]), 15);
   assert.equal(lines.lineOf(["hosts", 9]), 2);
@@ -71,7 +71,7 @@ Deno.test("lineOf() gives the nearest place above what is not written", () => {
   assert.equal(lines.lineOf([]), undefined);
 });
 
-/** Paths of all that a parser read. */
+/** Returns the paths of all keys that a parser read. */
 function* pathsOf(value: unknown, path: KeyPath = []): Generator<KeyPath> {
   if (path.length > 0) yield path;
   if (Array.isArray(value)) {
@@ -95,7 +95,7 @@ Deno.test("indexTomlLines() knows every key that the parser reads from the fixtu
   }
 });
 
-Deno.test("indexTomlLines() ends on text that no parser would accept", () => {
+Deno.test("indexTomlLines() terminates on text that no parser would accept", () => {
   for (const text of ["[", "[[", "a", "a =", 'a = "', "a = [", "a = {", '"', "=", "a = {b", "]"]) {
     indexTomlLines(text).lineOf(["a"]);
   }
