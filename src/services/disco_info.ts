@@ -13,7 +13,7 @@ interface Identity {
   readonly name?: string;
 }
 
-/** Tells what the server, or an account on it, is and can do (XEP-0030 §3). */
+/** Answers with the identity and features of the server, or of an account on it (XEP-0030 §3). */
 export class DiscoInfo implements IqService {
   readonly namespace = DISCO_INFO;
   readonly name = "query";
@@ -36,7 +36,7 @@ export class DiscoInfo implements IqService {
   }
 
   answer(request: IqRequest): IqAnswer {
-    // XEP-0030 §3.2: there are no nodes here.
+    // XEP-0030 §3.2: this server has no disco nodes.
     if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
     const features = new Set<string>();
     for (const service of this.#services) {

@@ -1,13 +1,13 @@
 import { element } from "../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "./iq_service.ts";
 
-/** Namespace of queries for what is connected to an address. */
+/** Namespace of queries for the items of an address. */
 export const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
 
-/** UTF-16 units of a `node` that is said back to whoever asks; no name of a node is longer. */
+/** Longest disco `node` that an answer repeats, in UTF-16 units. No name of a node is longer. */
 const MAX_ECHOED_NODE = 1023;
 
-/** A component that may be told of, and the datacenter it is connected to. */
+/** A component that disco may list, and the datacenter it is connected to. */
 export interface PublicDomain {
   readonly domain: string;
   readonly host: string;
@@ -41,8 +41,8 @@ export class DiscoItems implements IqService {
   }
 
   /**
-   * XEP-0030 §8: to who may not see the account's presence, and where there is no such account, an empty
-   * result, whatever node was asked for.
+   * Answers with an empty result, for every disco node, a requester who may not see the account's
+   * presence. An account that does not exist gives the same answer (XEP-0030 §8).
    */
   answerStranger(request: IqRequest): IqAnswer {
     const asked = request.payload.attribute("node") ?? "";

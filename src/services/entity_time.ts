@@ -4,7 +4,10 @@ import type { IqAnswer, IqService } from "./iq_service.ts";
 
 const NAMESPACE = "urn:xmpp:time";
 
-/** Tells the time of this machine (XEP-0202). It speaks of UTC only: the zone is nobody's business. */
+/**
+ * Answers with the time of this machine (XEP-0202). It answers in UTC and does not reveal the time
+ * zone.
+ */
 export class EntityTime implements IqService {
   readonly namespace = NAMESPACE;
   readonly name = "time";

@@ -26,29 +26,29 @@ import { ServiceMetrics } from "./service_metrics.ts";
 import type { Software } from "./software_version.ts";
 import { SoftwareVersion } from "./software_version.ts";
 
-/** Requests that may wait for their answer at once, unless configured. */
+/** Default number of requests that may wait for their answer. */
 export const DEFAULT_MAX_PENDING_REQUESTS = 1000;
 
-/** Bytes of a request's payload, unless configured. */
+/** Default limit on the bytes of a request's payload. */
 export const DEFAULT_MAX_IQ_BYTES = 65_536;
 
-/** Elements and attributes of a request's payload, unless configured. */
+/** Default limit on the elements and attributes of a request's payload. */
 export const DEFAULT_MAX_IQ_ELEMENTS = 1000;
 
-/** What the services of a datacenter need. */
+/** Options and dependencies of the services of a datacenter. */
 export interface HostServicesOptions {
-  /** What disco and software version tell. */
+  /** Name and version that disco and software version answer with. */
   readonly software: Software;
   readonly publicDomains: PublicDomains;
   /**
-   * Takes the answer to `request`, a stanza for which `handle` said `delivered`; called exactly
-   * once for each, inside `handle` or later.
+   * Takes the answer to `request`, a stanza for which `handle` returned `delivered`. Called exactly
+   * once for each such stanza, inside `handle` or later.
    */
   readonly reply: (answer: Stanza, request: Stanza) => void;
   readonly metrics: Metrics;
   readonly logger?: Logger;
   readonly clock?: Clock;
-  /** Whether `host` has `module` turned on. @default all are on */
+  /** Returns true if `host` has `module` turned on. @default all are on */
   readonly hasModule?: (host: string, module: ServiceModule) => boolean;
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
@@ -61,8 +61,8 @@ export interface HostServicesOptions {
 }
 
 /**
- * What became of a stanza: `delivered` when an answer goes to `reply`, `ignored` when there is
- * nothing to say, else the error that its sender is to get.
+ * Fate of a stanza: `delivered` when an answer goes to `reply`, `ignored` when the stanza needs no
+ * answer, else the condition of the error that its sender must get.
  */
 export type ServiceOutcome = "delivered" | "ignored" | StanzaErrorCondition;
 
@@ -70,8 +70,8 @@ export type ServiceOutcome = "delivered" | "ignored" | StanzaErrorCondition;
  * Answers for the hosts of this datacenter and, where a server speaks for its users, for the bare
  * JIDs of accounts (RFC 6120 §10.5.3, RFC 6121 §8.5.1 and §8.5.2.1.3).
  *
- * What is addressed to an account is answered to its owner. Others get an answer that is the same for
- * every address, existing or not (XEP-0030 §8): no account is looked up for it.
+ * A request to an account is answered to its owner. Other requesters get an answer that is the same
+ * for every address, existing or not (XEP-0030 §8): no account is looked up for it.
  */
 export class HostServices {
   readonly #services = new Map<string, IqService>();
@@ -130,7 +130,7 @@ export class HostServices {
       case "message":
         return stanza.type === "error" ? this.#ignore("message-error") : this.#refuse();
       case "iq":
-        // Nothing here asks for anything, so no answer can be for us.
+        // The services here send no requests, so no answer can be for them.
         if (stanza.type === "result" || stanza.type === "error") return this.#ignore("iq-reply");
         return this.#handleRequest(stanza, stanza.type === "set" ? "set" : "get");
       default:
@@ -155,7 +155,7 @@ export class HostServices {
     const payload = this.#tryParse(found);
     if (payload === undefined) return this.#count("bad-request");
     const id = stanzaId(stanza);
-    // Our own streams let no longer one through; another datacenter's might.
+    // Our own streams refuse longer ids. Another datacenter's streams might not.
     if (id !== undefined && id.length > MAX_ID_BYTES) return this.#count("bad-request");
     const request = { stanza, id, target, payload };
     if (isStranger) return this.#answerStranger(service, request);
@@ -186,7 +186,10 @@ export class HostServices {
     return this.#tryRead(() => onlyChild(stanzaSource(bytes)));
   }
 
-  /** True for a payload of which no tree is made: that costs a hundred times as much as looking for it. */
+  /**
+   * Returns true for a payload too large to parse into a tree: parsing costs a hundred times as
+   * much as finding it.
+   */
   #isTooLarge(payload: ChildElement): boolean {
     return payload.end - payload.start > this.#maxIqBytes ||
       hasMoreElements(payload, this.#maxIqElements);
@@ -201,7 +204,7 @@ export class HostServices {
     try {
       return read();
     } catch (thrown) {
-      // Our own streams let nothing like this through; another datacenter's might.
+      // Our own streams refuse such stanzas. Another datacenter's streams might not.
       this.#logger.warn("services.unreadable", { error: describeError(thrown) });
       return undefined;
     }

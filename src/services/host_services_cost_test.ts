@@ -7,7 +7,7 @@ import { timeRatio } from "../base/_test_cost_ratio.ts";
 import { HostServices } from "./host_services.ts";
 
 const BYTES = 262_000;
-/** A tree costs 20 to 45 times what the scan of the bytes does. */
+/** A tree costs 20 to 45 times as much as the scan of the bytes. */
 const MOST = 8;
 
 function request(open: string, close: string): Stanza {
@@ -39,6 +39,6 @@ for (
     });
     const handle = () => assert.equal(services.handle(stanza), outcome);
     const ratio = timeRatio(handle, () => scanFrame(stanza.bytes), MOST);
-    assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as the check of its bytes`);
+    assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as expensive as the check of its bytes`);
   });
 }

@@ -57,7 +57,7 @@ class Setup {
     return this.services.handle(stanza(kind, type, payload, to, from));
   }
 
-  /** What the only request so far was answered with. */
+  /** The answer to the only request so far. */
   get answer(): string {
     strictEqual(this.replies.length, 1);
     return new TextDecoder().decode(this.replies[0]!.answer.bytes);
@@ -76,7 +76,7 @@ function stanza(
   return { kind, type, from: parseJid(from), to: parseJid(to), bytes };
 }
 
-Deno.test("HostServices.handle() answers a ping from the address asked to the one who asked", () => {
+Deno.test("HostServices.handle() answers a ping from the address asked, to the requester", () => {
   for (const to of ["example.com", "dc1.example.com", "alice@example.com"]) {
     const setup = new Setup();
     strictEqual(setup.handle("iq", "get", PING, to), "delivered");
@@ -89,7 +89,7 @@ Deno.test("HostServices.handle() answers a ping from the address asked to the on
   }
 });
 
-Deno.test("HostServices.handle() tells what the server is and can do", () => {
+Deno.test("HostServices.handle() answers with the identity and features of the server", () => {
   const setup = new Setup();
   setup.handle("iq", "get", INFO);
   match(setup.answer, /<identity category=['"]server['"] type=['"]im['"] name=['"]Causeway['"]\/>/);
@@ -118,7 +118,7 @@ Deno.test("HostServices.handle() lists a component connected in two datacenters 
   deepStrictEqual(items.map(([, jid]) => jid), ["echo.example.com", "rooms.example.com"]);
 });
 
-Deno.test("HostServices.handle() tells its software and the time", () => {
+Deno.test("HostServices.handle() answers with its software version and the time", () => {
   const version = new Setup();
   version.handle("iq", "get", VERSION);
   match(version.answer, /<name>Causeway<\/name><version>1\.2\.3<\/version>/);
@@ -127,7 +127,7 @@ Deno.test("HostServices.handle() tells its software and the time", () => {
   match(time.answer, new RegExp(`<tzo>\\+00:00</tzo><utc>${START}</utc>`));
 });
 
-Deno.test("HostServices.handle() speaks for an account to its owner alone", async () => {
+Deno.test("HostServices.handle() answers for an account to its owner alone", async () => {
   const account = "alice@example.com";
   const rows: [string, string, ServiceOutcome][] = [
     ["alice@example.com/desk", PING, "delivered"],
@@ -161,7 +161,7 @@ Deno.test("HostServices.handle() refuses a request whose id is too long to be re
   strictEqual(setup.services.handle(ping), "delivered");
 });
 
-Deno.test("HostServices.handle() tells strangers of no account that it has any items", async () => {
+Deno.test("HostServices.handle() tells strangers that an account has no items", async () => {
   const node = "<query xmlns='http://jabber.org/protocol/disco#items' node='x'/>";
   const rows: [string, string, RegExp][] = [
     ["bob@example.com/phone", ITEMS, /<query xmlns=['"][^'"]+#items['"]\/>/],
@@ -189,7 +189,7 @@ Deno.test("HostServices.handle() tells strangers of no account that it has any i
   await setup.services.close();
 });
 
-Deno.test("HostServices.handle() refuses, and does not tell of, what a host has turned off", async () => {
+Deno.test("HostServices.handle() refuses a module that a host has turned off, and does not list it", async () => {
   const rows: [ServiceModule, string, RegExp][] = [
     ["mod_disco", INFO, /disco#info/],
     ["mod_disco", ITEMS, /disco#items/],
@@ -217,7 +217,7 @@ Deno.test("HostServices.handle() refuses, and does not tell of, what a host has 
   }
 });
 
-Deno.test("HostServices.handle() refuses what no service is there for", () => {
+Deno.test("HostServices.handle() refuses a request that no service handles", () => {
   const rows: [StanzaKind, StanzaType, string, ServiceOutcome][] = [
     ["iq", "get", "<query xmlns='jabber:iq:roster'/>", "service-unavailable"],
     ["iq", "set", PING, "service-unavailable"],
@@ -237,7 +237,7 @@ Deno.test("HostServices.handle() refuses what no service is there for", () => {
   }
 });
 
-Deno.test("HostServices.handle() answers item-not-found for a node that is not there", () => {
+Deno.test("HostServices.handle() answers item-not-found for an unknown disco node", () => {
   for (const namespace of ["disco#info", "disco#items"]) {
     const setup = new Setup();
     const query = `<query xmlns='http://jabber.org/protocol/${namespace}' node='x'/>`;
@@ -247,7 +247,7 @@ Deno.test("HostServices.handle() answers item-not-found for a node that is not t
   }
 });
 
-Deno.test("HostServices.handle() drops and counts what needs no answer", () => {
+Deno.test("HostServices.handle() drops and counts stanzas that need no answer", () => {
   const rows: [StanzaKind, StanzaType, IgnoredKind][] = [
     ["iq", "result", "iq-reply"],
     ["iq", "error", "iq-reply"],
@@ -302,7 +302,7 @@ Deno.test("HostServices.handle() holds maxPendingRequests and refuses the next o
   await setup.services.close();
 });
 
-Deno.test("HostServices.handle() makes no tree of a payload past its bounds", () => {
+Deno.test("HostServices.handle() makes no tree of a payload above its bounds", () => {
   const ofBytes = (bytes: number) => `<ping xmlns='urn:xmpp:ping'>${"x".repeat(bytes - 35)}</ping>`;
   const ofElements = (elements: number) =>
     `<ping xmlns='urn:xmpp:ping'>${"<a b='c'/>".repeat((elements - 2) / 2)}</ping>`;
@@ -321,7 +321,7 @@ Deno.test("HostServices.handle() makes no tree of a payload past its bounds", ()
   }
 });
 
-Deno.test("HostServices.handle() finds a payload by its namespace, however that is written", () => {
+Deno.test("HostServices.handle() finds a payload by its namespace, whichever prefix declares it", () => {
   const rows: [string, ServiceOutcome][] = [
     ["<p:ping xmlns:p='urn:xmpp:ping'/>", "delivered"],
     [
@@ -337,7 +337,7 @@ Deno.test("HostServices.handle() finds a payload by its namespace, however that 
   }
 });
 
-Deno.test("HostServices.close() waits for the answers under way", async () => {
+Deno.test("HostServices.close() waits for pending answers", async () => {
   const domains = Promise.withResolvers<readonly { domain: string; host: string }[]>();
   const setup = new Setup({ publicDomains: () => domains.promise });
   setup.handle("iq", "get", ITEMS);

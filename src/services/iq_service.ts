@@ -1,12 +1,12 @@
 import type { Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
 
-/** What a request is addressed to: a host of this datacenter, or the bare JID of an account. */
+/** Kind of addressee of a request: a host of this datacenter, or the bare JID of an account. */
 export type IqTarget = "host" | "account";
 
 /** One `<iq type='get'/>` or `set` for a service, with its payload parsed. */
 export interface IqRequest {
   readonly stanza: Stanza;
-  /** Its `id`, which the answer bears too (RFC 6120 §8.2.3). */
+  /** The `id` of the request, which its answer repeats (RFC 6120 §8.2.3). */
   readonly id: string | undefined;
   readonly target: IqTarget;
   /** The only child element (RFC 6120 §8.2.3). */
@@ -14,7 +14,7 @@ export interface IqRequest {
 }
 
 /**
- * What a service says: the payload of the result, `"empty"` for a result without one, or the
+ * Answer of a service: the payload of the result, `"empty"` for a result without a payload, or the
  * condition of the error.
  */
 export type IqAnswer =
@@ -30,22 +30,29 @@ export type ServiceModule = "mod_disco" | "mod_ping" | "mod_time" | "mod_version
  * and hand it to `HostServices`.
  */
 export interface IqService {
-  /** Namespace of the payload; with `name` and `type` it is what requests are told apart by. */
+  /**
+   * Namespace of the payload. Namespace, `name` and `type` together select the service of a
+   * request.
+   */
   readonly namespace: string;
   /** Name of the payload element. */
   readonly name: string;
   readonly type: "get" | "set";
-  /** Module that turns it off for a host; left out, it is always on. */
+  /** Module that turns the service off for a host. Without one, the service is always on. */
   readonly module?: ServiceModule;
-  /** What requests may be addressed to. An account's are answered to its owner alone. */
+  /**
+   * Kinds of addressees that the service answers for. Requests to an account are answered to its
+   * owner alone.
+   */
   readonly targets: readonly IqTarget[];
-  /** What disco#info lists for it (XEP-0030 §3.1). */
+  /** Features that disco#info lists for the service (XEP-0030 §3.1). */
   readonly features: readonly string[];
-  /** Answers one request. What it throws or rejects with becomes `internal-server-error`. */
+  /** Answers one request. A thrown error or a rejection becomes `internal-server-error`. */
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer>;
   /**
-   * Answers for the bare JID of an account that is not the requester's own, existing or not: the answer
-   * must tell nothing of the account. @default `service-unavailable`
+   * Answers for the bare JID of an account that is not the requester's own, existing or not. The
+   * answer must reveal nothing about the account.
+   * @default `service-unavailable`
    */
   answerStranger?(request: IqRequest): IqAnswer;
 }

@@ -2,7 +2,7 @@ import type { IqAnswer, IqService } from "./iq_service.ts";
 
 const NAMESPACE = "urn:xmpp:ping";
 
-/** Says that the server is there (XEP-0199). */
+/** Answers pings (XEP-0199). */
 export class Ping implements IqService {
   readonly namespace = NAMESPACE;
   readonly name = "ping";

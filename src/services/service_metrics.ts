@@ -3,7 +3,7 @@ import type { Counter, Metrics } from "../observe/mod.ts";
 /** Stanzas for a host that need no answer. */
 export type IgnoredKind = "presence" | "iq-reply" | "message-error";
 
-/** What the services count. */
+/** Counters of the services. */
 export class ServiceMetrics {
   /** Requests that got a result. */
   readonly answered: Counter;
@@ -15,13 +15,13 @@ export class ServiceMetrics {
     const handled = (outcome: string) =>
       metrics.counter({
         name: "causeway_services_stanzas_total",
-        help: "What became of stanzas addressed to a host or an account of this datacenter",
+        help: "Stanzas addressed to a host or an account of this datacenter, by outcome",
         labels: { outcome },
       });
     const ignored = (kind: IgnoredKind) =>
       metrics.counter({
         name: "causeway_services_ignored_total",
-        help: "Which stanzas addressed to a host were dropped as needing no answer",
+        help: "Stanzas addressed to a host that were dropped because they need no answer, by kind",
         labels: { kind },
       });
     this.answered = handled("answered");

@@ -3,13 +3,16 @@ import type { IqAnswer, IqService } from "./iq_service.ts";
 
 const NAMESPACE = "jabber:iq:version";
 
-/** What the server tells about itself. */
+/** Name and version of the server. */
 export interface Software {
   readonly name: string;
   readonly version: string;
 }
 
-/** Tells which software this is (XEP-0092); not the operating system, which helps only attackers. */
+/**
+ * Answers with the software name and version (XEP-0092). It leaves out the operating system, which
+ * helps only attackers.
+ */
 export class SoftwareVersion implements IqService {
   readonly namespace = NAMESPACE;
   readonly name = "query";

@@ -1,6 +1,6 @@
 /**
- * Told once what became of a request that this node keeps: another node has it for good (`settle`), or it
- * stays here. To routing it is the one whose duty the request is.
+ * Learns once what became of a request that this node keeps: another node has taken it over
+ * (`settle`), or it stays here. Routing reports to it as to the holder of the request's duty.
  */
 export class KeptRequest {
   #ended: ((isElsewhere: boolean) => void) | undefined;

@@ -1,6 +1,6 @@
 import type { Counter, Metrics } from "../../observe/mod.ts";
 
-/** What keeping subscription requests counts. */
+/** Metrics of kept subscription requests. */
 export class RequestMetrics {
   readonly kept: Counter;
   readonly delivered: Counter;
@@ -13,10 +13,10 @@ export class RequestMetrics {
     const counter = (outcome: string) =>
       metrics.counter({
         name: "causeway_subscription_requests_total",
-        help:
-          "What became of requests for subscriptions: kept for their contact; delivered to a client " +
-          "that became available; passed on to the node where the contact is; ignored, as there is no " +
-          "such account; displaced by newer ones for want of room; or failed, as the store did",
+        help: "Subscription requests by outcome: kept for their contact; delivered to a client " +
+          "that became available; passed on to the node of the contact; ignored because there " +
+          "is no such account; displaced by newer ones because there was no room; or failed " +
+          "because the store failed",
         labels: { outcome },
       });
     this.kept = counter("kept");
@@ -27,7 +27,7 @@ export class RequestMetrics {
     this.failed = counter("failed");
     metrics.gauge({
       name: "causeway_subscription_request_contacts",
-      help: "Accounts for which requests for subscriptions are kept here",
+      help: "Accounts for which this node keeps subscription requests",
     }, contacts);
   }
 }

@@ -12,40 +12,46 @@ import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import { KeptRequest } from "./kept_request.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 
-/** What keeping subscription requests needs of the node. */
+/** Options and dependencies of `SubscriptionRequests`. */
 export interface SubscriptionRequestsOptions {
   readonly store: SubscriptionRequestStore;
-  /** True when this node's accounts have one of this bare JID. */
+  /** Returns true when this node has an account with this bare JID. */
   exists(contact: Jid): Promise<boolean>;
   /** True while the account has a session at this node. */
   isHere(contact: string): boolean;
-  /** Where the session table places the contact; undefined: nowhere. Never rejects. */
+  /** Looks up the contact's local host in the session table; undefined: nowhere. Never rejects. */
   locate(contact: Jid): Promise<string | undefined>;
-  /** Routes a request that is kept; `kept` is told what became of it. */
+  /** Routes a kept request. `kept` learns what became of it. */
   route(request: Stanza, kept: KeptRequest, entry: RequestEntry): void;
-  /** Gives a stanza to a session of this node; false when it does not take it. */
+  /** Gives a stanza to a session of this node. False when the session does not take it. */
   deliver(to: FullJid, request: Stanza): boolean;
-  /** Whose share of the room a request of `requester`, a bare JID, takes. */
+  /** Returns the sender in whose share of the room a request of `requester`, a bare JID, counts. */
   senderOf(requester: Jid): string;
   readonly metrics: Metrics;
   readonly logger?: Logger;
   readonly clock?: Clock;
-  /** Bytes of a request that is kept as it came; of a longer one the addresses are. @default 4096 */
+  /**
+   * Bytes of a request that is kept whole. Of a longer request only the addresses are kept.
+   * @default 4096
+   */
   readonly maxBytes?: number;
 }
 
-/** Where a request entered the mesh. */
+/** Place where a request entered the mesh. */
 export type RequestEntry = Pick<SubscriptionRequest, "origin" | "process" | "sequence">;
 
-/** Bytes of a request that is kept as it came, unless configured. */
+/** Default limit on the bytes of a request that is kept whole. */
 export const DEFAULT_MAX_REQUEST_BYTES = 4096;
-/** Milliseconds for which requests are gathered, so that a flood of them costs few writes. */
+/**
+ * Milliseconds for which changes are gathered into one write, so that a flood of requests costs few
+ * writes.
+ */
 const GATHER_MS = 20;
-/** Changes in one write: the event loop stands still for it. */
+/** Most changes in one write: the event loop stands still during a write. */
 const MAX_WRITE = 64;
-/** Milliseconds between looks at what is kept. */
+/** Milliseconds between two sweeps of the kept requests. */
 const SWEEP_MS = 10_000;
-/** Contacts that one look asks the session table for. */
+/** Contacts that one sweep looks up in the session table. */
 const SWEEP_CONTACTS = 200;
 
 /** A change on its way to the store. */
@@ -57,13 +63,14 @@ interface Waiting {
 /**
  * Keeps requests for subscriptions until their contacts have answered them (RFC 6121 §3.1.3).
  *
- * Every request is written to the store before it is routed, whoever it is for: then it counts as
- * settled, so that its requester cannot tell whether the contact is online, offline or does not exist.
- * From the store it goes to where the contact is. The node there writes it to its own store, and this
- * one forgets it: the request follows its contact. A node that has the contact delivers it each time one
- * of the contact's clients becomes available, until the contact answers or the requester takes it back.
+ * Every request is written to the store before it is routed, for existing and other contacts alike.
+ * It counts as settled then, so the requester cannot tell whether the contact is online, offline or
+ * does not exist. From the store the request goes to the node of the contact. That node writes it
+ * to its own store, and this node forgets it: the request follows its contact. The contact's node
+ * delivers the request each time one of the contact's clients becomes available, until the contact
+ * answers or the requester cancels it.
  *
- * What is kept for accounts that do not exist goes with the next look at the store, and is counted.
+ * The next sweep removes and counts requests for accounts that do not exist.
  */
 export class SubscriptionRequests {
   readonly #options: SubscriptionRequestsOptions;
@@ -72,9 +79,9 @@ export class SubscriptionRequests {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #maxBytes: number;
-  /** Everybody for whom something may be kept; what is too much goes with the next look. */
+  /** Contacts for whom a request may be kept. The next sweep removes those without one. */
   readonly #contacts = new Set<string>();
-  /** Of those, the ones whose account has not been looked for. */
+  /** Contacts among these whose account has not been checked yet. */
   readonly #unproven = new Set<string>();
   /** Pairs whose request is on its way to another node. */
   readonly #underWay = new Set<string>();
@@ -82,7 +89,10 @@ export class SubscriptionRequests {
   /** Changes to write, in their order. */
   readonly #waiting: Waiting[] = [];
   #isWriting = false;
-  /** Rises with every request that is kept, so that an older look at the store is known. */
+  /**
+   * Rises with every request that is kept, so that an older result of reading the store is
+   * recognised.
+   */
   #edition = 0;
   #cancelWrite: CancelTimer | undefined;
   #cancelSweep: CancelTimer | undefined;
@@ -97,7 +107,7 @@ export class SubscriptionRequests {
     this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_REQUEST_BYTES;
   }
 
-  /** Takes up what was kept when the process ended. Never rejects. */
+  /** Loads the contacts of requests kept by an earlier process. Never rejects. */
   async start(): Promise<void> {
     try {
       for (const contact of await this.#store.contacts()) this.#note(contact);
@@ -106,7 +116,7 @@ export class SubscriptionRequests {
     }
   }
 
-  /** Writes what is gathered, and waits for what is under way to the store. */
+  /** Writes the gathered changes, and waits for unfinished writes. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelSweep?.();
@@ -115,11 +125,12 @@ export class SubscriptionRequests {
   }
 
   /**
-   * Takes note of presence that manages a subscription, before it is routed to a person.
+   * Notes presence that manages a subscription, before it is routed to an account.
    *
-   * A request is kept: the promise resolves when it is on the disk, with what is to be told of its further
-   * way, or with undefined when it could not be kept. Never rejects. An answer, or the requester's taking it
-   * back, ends it, and nobody waits for that: whether there was a request would show in the time.
+   * A request is kept. The promise resolves when the request is on the disk, with a `KeptRequest`
+   * to report its fate to, or with undefined when it could not be kept. Never rejects. An answer or
+   * a cancellation ends the request. Nobody waits for that end, because the waiting time would
+   * reveal whether there was a request.
    */
   note(stanza: Stanza, entry: RequestEntry): Promise<KeptRequest | undefined> | undefined {
     const { from: { bare: from }, to: { bare: to } } = stanza;
@@ -138,12 +149,12 @@ export class SubscriptionRequests {
     }
   }
 
-  /** A client of the account has sent its initial presence here. */
+  /** Delivers kept requests to a client of the account that has sent its initial presence here. */
   becameAvailable(jid: FullJid): void {
     if (this.#contacts.has(jid.bare.text)) this.#spawn(this.#deliver(jid));
   }
 
-  /** The session table has news of an account: what is kept for it may have somewhere to go. */
+  /** Tries to route the requests kept for an account of which the session table has news. */
   revealed(contact: string): void {
     if (this.#contacts.has(contact)) this.#spawn(this.#sendOn(contact));
   }
@@ -170,7 +181,9 @@ export class SubscriptionRequests {
     else this.#cancelWrite ??= this.#clock.after(GATHER_MS, () => this.#write());
   }
 
-  /** Writes some of what is gathered; one write after another, so that their order is kept. */
+  /**
+   * Writes some of the gathered changes. Writes follow one another, so that their order is kept.
+   */
   #write(): void {
     this.#cancelWrite?.();
     this.#cancelWrite = undefined;
@@ -195,7 +208,7 @@ export class SubscriptionRequests {
         this.#note(change.request.contact);
       }
     } catch (thrown) {
-      isWritten = false; // what was not removed comes once more, at worst
+      isWritten = false; // at worst, a request that was not removed is delivered once more
       this.#metrics.failed.inc(waiting.length);
       this.#fail("change", thrown);
     }
@@ -209,7 +222,10 @@ export class SubscriptionRequests {
     this.#sweepLater();
   }
 
-  /** What is kept of a stanza: all of it, unless it is long or not between bare JIDs (RFC 6121 §3.1.2). */
+  /**
+   * Makes the request to keep from a stanza: all of it, unless it is long or not between bare JIDs
+   * (RFC 6121 §3.1.2).
+   */
   #requestIn({ from, to, bytes }: Stanza, entry: RequestEntry): SubscriptionRequest {
     const isAsItIs = bytes.length <= this.#maxBytes && from === from.bare && to === to.bare;
     const kept = isAsItIs ? bytes.slice() : bareRequest(from.bare, to.bare).bytes;
@@ -243,7 +259,10 @@ export class SubscriptionRequests {
     }
   }
 
-  /** Routes what is kept for a contact who is not at this node, who would have it already. */
+  /**
+   * Routes the requests kept for a contact who is at another node. A contact at this node has them
+   * already.
+   */
   async #sendOn(contact: string): Promise<void> {
     if (this.#options.isHere(contact)) return;
     for (const request of await this.#requestsFor(contact)) {
@@ -289,16 +308,16 @@ export class SubscriptionRequests {
       contacts.push(contact);
     }
     await Promise.all(contacts.map(async (contact) => {
-      // Those that were looked for go behind the others.
+      // Contacts just looked up go to the end of the queue.
       this.#contacts.delete(contact);
       this.#contacts.add(contact);
       if (this.#options.isHere(contact)) return;
       if (await this.#options.locate(parseJid(contact)) !== undefined) await this.#sendOn(contact);
-      else await this.#requestsFor(contact); // forgets one who has none any more
+      else await this.#requestsFor(contact); // forgets a contact without requests
     }));
   }
 
-  /** Forgets what is kept for accounts that do not exist (RFC 6121 §8.5.1). */
+  /** Forgets requests kept for accounts that do not exist (RFC 6121 §8.5.1). */
   async #dropStrangers(): Promise<void> {
     try {
       for (const contact of [...this.#unproven].slice(0, SWEEP_CONTACTS)) {
@@ -311,7 +330,7 @@ export class SubscriptionRequests {
         for (const request of requests) this.#change({ change: { kind: "remove-same", request } });
       }
     } catch (thrown) {
-      this.#fail("check", thrown); // the rest with the next look
+      this.#fail("check", thrown); // the next sweep checks the rest
     }
   }
 
@@ -319,7 +338,7 @@ export class SubscriptionRequests {
     this.#logger.warn("subscriptions.store-failed", { what, error: describeError(thrown) });
   }
 
-  /** `close` waits for it. */
+  /** Runs `work` in the background. `close` waits for it. */
   #spawn(work: Promise<void>): void {
     const task: Promise<void> = work
       .catch((thrown) => this.#logger.error("subscriptions.bug", { error: describeError(thrown) }))

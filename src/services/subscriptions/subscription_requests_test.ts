@@ -32,13 +32,13 @@ class Node implements AsyncDisposable {
   readonly metrics = new MetricsRegistry(this.clock);
   readonly logger = new MemoryLogger();
   readonly accounts = new Set([ALICE, BOB, CAROL]);
-  /** Who has a session here. */
+  /** Accounts with a session here. */
   readonly here = new Set<string>();
   readonly table = new Map<string, string>();
   readonly routed: { readonly text: string; readonly kept: KeptRequest }[] = [];
   readonly entries: RequestEntry[] = [];
   readonly delivered: string[] = [];
-  /** What the store was told, one array for each write. */
+  /** Changes that the store received, one array for each write. */
   readonly writes: (readonly RequestChange[])[] = [];
   isBroken = false;
   readonly store: SubscriptionRequestStore;
@@ -84,13 +84,13 @@ class Node implements AsyncDisposable {
     return node;
   }
 
-  /** Lets time pass, and all that it sets off. */
+  /** Lets time pass, and everything happen that it triggers. */
   async pass(forMs: number): Promise<void> {
     this.clock.advance(forMs);
     for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Has a request kept. */
+  /** Makes the node keep a request. */
   async keep(stanza = presence("subscribe")): Promise<KeptRequest> {
     const noted = this.requests.note(stanza, ENTRY);
     await this.pass(GATHER_MS);
@@ -103,7 +103,7 @@ class Node implements AsyncDisposable {
     return Number(text.split("\n").find((each) => each.startsWith(line))?.slice(line.length));
   }
 
-  /** As kill -9; gives the directory. */
+  /** Ends the node like `kill -9`, and returns its directory. */
   die(): string {
     this.#internal.close();
     this.metrics.close();
@@ -148,7 +148,7 @@ Deno.test("SubscriptionRequests.note() takes the same steps whether or not there
   assert.equal(await node.counted("ignored"), 1);
 });
 
-Deno.test("SubscriptionRequests writes what comes at once in one go", async () => {
+Deno.test("SubscriptionRequests writes simultaneous changes in one write", async () => {
   await using node = await Node.start();
   const noted = [ALICE, CAROL, "dan@example.com"].map((from) =>
     node.requests.note(presence("subscribe", from), ENTRY)
@@ -158,7 +158,7 @@ Deno.test("SubscriptionRequests writes what comes at once in one go", async () =
   assert.deepEqual(node.writes.map(({ length }) => length), [3]);
 });
 
-Deno.test("SubscriptionRequests writes 64 changes at once, and no more, in their order", async () => {
+Deno.test("SubscriptionRequests writes at most 64 changes at once, in their order", async () => {
   await using node = await Node.start();
   const from = Array.from(
     { length: 150 },
@@ -195,7 +195,7 @@ Deno.test("SubscriptionRequests delivers to each client that becomes available, 
   }
 });
 
-Deno.test("SubscriptionRequests forgets what its requester takes back, also in the same moment", async () => {
+Deno.test("SubscriptionRequests forgets a request that its requester cancels, even at the same moment", async () => {
   await using node = await Node.start();
   (await node.keep()).stays();
   assert.equal(
@@ -215,7 +215,7 @@ Deno.test("SubscriptionRequests forgets what its requester takes back, also in t
   assert.deepEqual(node.delivered, []);
 });
 
-Deno.test("SubscriptionRequests keeps the newest of a pair, and forgets only what another node has", async () => {
+Deno.test("SubscriptionRequests keeps the newest request of a pair, and forgets only one that another node has", async () => {
   await using node = await Node.start();
   const older = await node.keep(presence("subscribe", ALICE, BOB, "first"));
   const newer = await node.keep(presence("subscribe", ALICE, BOB, "second"));
@@ -228,7 +228,7 @@ Deno.test("SubscriptionRequests keeps the newest of a pair, and forgets only wha
   assert.equal(await node.counted("passed-on"), 2);
 });
 
-Deno.test("SubscriptionRequests routes what it keeps when the contact is revealed, once at a time", async () => {
+Deno.test("SubscriptionRequests routes kept requests when the contact is revealed, one attempt at a time", async () => {
   await using node = await Node.start();
   (await node.keep()).stays();
   const { text } = { text: textOf(presence("subscribe")) };
@@ -250,7 +250,7 @@ Deno.test("SubscriptionRequests routes what it keeps when the contact is reveale
   assert.equal(await node.store.count(), 0);
 });
 
-Deno.test("SubscriptionRequests routes nothing of a contact who is here", async () => {
+Deno.test("SubscriptionRequests routes no request for a contact who is at this node", async () => {
   await using node = await Node.start();
   (await node.keep()).stays();
   node.here.add(BOB);
@@ -260,7 +260,7 @@ Deno.test("SubscriptionRequests routes nothing of a contact who is here", async 
   assert.deepEqual(node.routed, []);
 });
 
-Deno.test("SubscriptionRequests looks for contacts of whom it was not told, also after a restart", async () => {
+Deno.test("SubscriptionRequests looks up contacts that nobody revealed, also after a restart", async () => {
   const before = await Node.start();
   (await before.keep()).stays();
   await using node = await Node.start({ directory: before.die() });
@@ -275,7 +275,7 @@ Deno.test("SubscriptionRequests looks for contacts of whom it was not told, also
   assert.equal(await node.store.count(), 0);
 });
 
-Deno.test("SubscriptionRequests keeps the addresses of what is long, or not between accounts", async () => {
+Deno.test("SubscriptionRequests keeps only the addresses of a request that is long or not between accounts", async () => {
   await using node = await Node.start({ maxBytes: 300 });
   const long = presence("subscribe", ALICE, BOB, "x".repeat(300));
   const full = presence("subscribe", "rooms.example.com/nick", CAROL);
@@ -288,7 +288,7 @@ Deno.test("SubscriptionRequests keeps the addresses of what is long, or not betw
   }
 });
 
-Deno.test("SubscriptionRequests keeps nothing when the store fails, says so, and goes on", async () => {
+Deno.test("SubscriptionRequests keeps nothing when the store fails, logs that, and goes on", async () => {
   await using node = await Node.start();
   node.isBroken = true;
   assert.equal(await node.keep(), undefined);
@@ -299,7 +299,7 @@ Deno.test("SubscriptionRequests keeps nothing when the store fails, says so, and
   assert.equal(await node.store.count(), 1);
 });
 
-Deno.test("SubscriptionRequests.close() writes what is gathered", async () => {
+Deno.test("SubscriptionRequests.close() writes the gathered changes", async () => {
   await using node = await Node.start();
   const noted = node.requests.note(presence("subscribe"), ENTRY)!;
   await node.requests.close();
