@@ -3,29 +3,30 @@ import type { Context, MiddlewareHandler } from "hono";
 import type { RateLimit } from "../base/mod.ts";
 import { addressKey } from "../base/mod.ts";
 
-/** True where only this machine can connect. */
+/** Returns true for addresses that only this machine can connect to. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, "");
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
-/** What the API knows of a request besides what it says. */
+/** Facts about a request that the request itself does not contain. */
 export interface AdminBindings {
-  /** Who asks, with the port, `127.0.0.1:40312` or `[2001:db8::1]:40312`. */
+  /** Address and port of the caller, `127.0.0.1:40312` or `[2001:db8::1]:40312`. */
   readonly remoteAddress?: string;
 }
 
-/** How many tokens may be wrong. */
+/** Limit on wrong tokens. */
 export interface WrongTokens {
   /** By address. */
   readonly limit: RateLimit;
-  /** Told of each request that was answered without a look at its token. */
+  /** Called for each request that was refused without checking its token. */
   refused(): void;
 }
 
 /**
- * Lets in who carries `token`, in a time that does not tell how much of it was right. From an address
- * with too many wrong ones not even the right one is taken for a while, or guessing would go on.
+ * Admits requests that carry `token`. The comparison takes the same time however much of the token
+ * is right. After too many wrong tokens from an address, even the right one is refused from there
+ * for a while: an answer would let guessing go on.
  */
 export function requireToken(
   token: string,
@@ -34,7 +35,7 @@ export function requireToken(
   const expected = digest(token);
   return async (context, next) => {
     const given = /^Bearer +(\S+)$/i.exec(context.req.header("authorization") ?? "")?.[1] ?? "";
-    // What the port passes on with each request; the framework does not know its type.
+    // The port passes these bindings on with each request. The framework does not know their type.
     const { remoteAddress = "" } = (context.env ?? {}) as AdminBindings;
     const from = addressKey({ remoteAddress, isLoopback: false });
     if (given !== "" && wrongTokens?.limit.take(from) === false) {
@@ -42,7 +43,7 @@ export function requireToken(
       context.header("retry-after", "1");
       return context.json({ error: "too-many-requests", message: "Too many wrong tokens" }, 429);
     }
-    // Digests have one length, whatever was given.
+    // `timingSafeEqual` needs equal lengths, and all digests have the same length.
     if (timingSafeEqual(digest(given), expected)) {
       wrongTokens?.limit.giveBack(from);
       return await next();
@@ -53,8 +54,8 @@ export function requireToken(
 }
 
 /**
- * Keeps web pages out of an API that trusts its machine: a page on a foreign site must not ask it
- * across sites (`Origin`, `Sec-Fetch-Site`), nor by a name of its own that it points to loopback
+ * Keeps web pages out of an API that trusts its own machine. A page on a foreign site must not call
+ * it across sites (`Origin`, `Sec-Fetch-Site`), nor through a DNS name that points to loopback
  * (`Host`, DNS rebinding).
  */
 export function requireLocalCaller(): MiddlewareHandler {

@@ -16,7 +16,7 @@ import {
   SESSIONS_ROUTE,
 } from "./admin_routes.ts";
 
-/** The API as an application that answers requests, wherever they come from. */
+/** Makes the API as an application that answers requests, independent of the transport. */
 export function createAdminApp(
   deps: AdminDeps,
   options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token">,
@@ -108,11 +108,11 @@ function pathOf(route: { readonly path: string }): string {
   return route.path;
 }
 
-/** The methods that `path` knows; empty where nothing is. */
+/** Returns the methods of `path`; empty when there is no such path. */
 function methodsAt({ routes }: OpenAPIHono, path: string): readonly string[] {
   const found = new Set<string>();
   for (const { method, path: pattern } of routes) {
-    // A route for all methods is what comes before every answer.
+    // Routes for all methods are middleware, not endpoints.
     if (method === "ALL" || !isMatch(pattern.split("/"), path.split("/"))) continue;
     found.add(method);
     if (method === "GET") found.add("HEAD");

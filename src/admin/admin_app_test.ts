@@ -35,7 +35,7 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
   return { app, parts, log };
 }
 
-Deno.test("GET /health tells the node and its parts, and stays 200 while one is down", async () => {
+Deno.test("GET /health shows the node and its parts, and stays 200 while a part is down", async () => {
   const { app, parts } = fixture();
   parts[0] = { name: "redis", state: "down", reason: "connection refused" };
   const response = await app.request("/health");
@@ -51,7 +51,7 @@ Deno.test("GET /health tells the node and its parts, and stays 200 while one is 
   assert.equal(response.headers.get("cache-control"), "no-store");
 });
 
-Deno.test("GET /ready is 200 while all is up, 503 with each reason otherwise", async () => {
+Deno.test("GET /ready is 200 while every part is up, 503 with each reason otherwise", async () => {
   const { app, parts } = fixture();
   const ready = await app.request("/ready");
   assert.equal(ready.status, 200);
@@ -66,7 +66,7 @@ Deno.test("GET /ready is 200 while all is up, 503 with each reason otherwise", a
   });
 });
 
-Deno.test("GET /metrics serves Prometheus' text", async () => {
+Deno.test("GET /metrics serves the Prometheus text format", async () => {
   const response = await fixture().app.request("/metrics");
   assert.equal(response.status, 200);
   assert.match(response.headers.get("content-type")!, /^text\/plain; version=/);
@@ -91,7 +91,7 @@ Deno.test("GET /api/metrics serves classic names, and each under its own path", 
   }
 });
 
-Deno.test("GET /api/links and /api/sessions pass on what they are given", async () => {
+Deno.test("GET /api/links and /api/sessions pass on what the node reports", async () => {
   const { app } = fixture();
   const links = await (await app.request("/api/links")).json();
   assert.deepEqual(links, { hosts: [{ host: "dc2.example.com", openLinks: 2 }] });
@@ -116,7 +116,7 @@ Deno.test("GET /openapi.json describes every path", async () => {
   assert.ok(document.paths["/ready"].get.responses["503"].content["application/json"].schema);
 });
 
-Deno.test("an unknown path is 404, and another method 405 with those that are possible", async () => {
+Deno.test("an unknown path gives 404, and a wrong method 405 with the allowed methods", async () => {
   const { app } = fixture();
   assert.equal((await app.request("/etc/passwd")).status, 404);
   assert.equal((await app.request("/api/hosts/", { method: "DELETE" })).status, 404);
@@ -135,7 +135,7 @@ Deno.test("an unknown path is 404, and another method 405 with those that are po
   }
 });
 
-Deno.test("GET / tells which paths there are", async () => {
+Deno.test("GET / lists the paths", async () => {
   const response = await fixture().app.request("/");
   assert.equal(response.status, 200);
   const { node, paths } = await response.json();
@@ -145,7 +145,7 @@ Deno.test("GET / tells which paths there are", async () => {
   }
 });
 
-Deno.test("DELETE /api/hosts/{host} removes it, or tells why not", async () => {
+Deno.test("DELETE /api/hosts/{host} removes the host, or says why not", async () => {
   for (
     const [outcome, status] of [
       ["removed", 200],
@@ -171,7 +171,7 @@ Deno.test("DELETE /api/hosts/{host} removes it, or tells why not", async () => {
   }
 });
 
-Deno.test("DELETE /api/hosts/{host} is for nobody without the token, nor for foreign pages", async () => {
+Deno.test("DELETE /api/hosts/{host} is refused without the token, and to foreign pages", async () => {
   const removeHost = () => Promise.reject(new Error("asked"));
   const path = "/api/hosts/dc9.example.com";
   const guarded = fixture({ token: TOKEN, deps: { removeHost } });
@@ -181,7 +181,7 @@ Deno.test("DELETE /api/hosts/{host} is for nobody without the token, nor for for
   assert.equal((await open.app.request(path, { method: "DELETE", headers })).status, 403);
 });
 
-Deno.test("a part that fails gives 500 without telling why, and a log line that does", async () => {
+Deno.test("a failing part gives 500 without a reason, and logs the reason", async () => {
   const { app, log } = fixture({
     deps: {
       links: () => {
@@ -195,7 +195,7 @@ Deno.test("a part that fails gives 500 without telling why, and a log line that 
   assert.equal(log.named("admin.failed")[0]?.fields["error"], "inner detail");
 });
 
-Deno.test("with a token every path wants exactly it", async () => {
+Deno.test("with a token every path requires exactly that token", async () => {
   for (const host of ["0.0.0.0", "127.0.0.1"]) {
     const { app } = fixture({ host, token: TOKEN });
     for (const path of ["/health", "/ready", "/metrics", "/api/links", "/openapi.json", "/none"]) {
@@ -254,7 +254,7 @@ Deno.test("on loopback a foreign Host, Origin or site is refused", async () => {
   }
 });
 
-Deno.test("off loopback with its token the API answers by any name", async () => {
+Deno.test("off loopback with its token the API answers under any Host name", async () => {
   const { app } = fixture({ host: "0.0.0.0", token: TOKEN });
   const headers = { host: "node1.example.com:8088", authorization: `Bearer ${TOKEN}` };
   assert.equal((await app.request("/health", { headers })).status, 200);

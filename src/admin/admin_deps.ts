@@ -2,17 +2,17 @@ import type { RateLimitOptions } from "../base/mod.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
 
 /**
- * How a part of the process is: `up`, `degraded` (it serves with less than it should, as without
- * Redis), `draining` (it takes nothing new) or `down`.
+ * State of a part of the process: `up`, `degraded` (it serves less than it should, for example
+ * without Redis), `draining` (it accepts nothing new) or `down`.
  */
 export type PartState = "up" | "degraded" | "draining" | "down";
 
 /** One part of the process, as `/health` and `/ready` show it. */
 export interface PartHealth {
-  /** Such as `redis`, `links`, `c2s`. */
+  /** Name, such as `redis`, `links`, `c2s`. */
   readonly name: string;
   readonly state: PartState;
-  /** Why it is not up. */
+  /** Reason why the part is not up. */
   readonly reason?: string;
 }
 
@@ -23,43 +23,49 @@ export interface AdminMetrics {
   prometheus(): Promise<string>;
 }
 
-/** What the API asks the process. Each is asked at each request, so it should be cheap. */
+/**
+ * Sources of the API's answers in the process. Each request calls them, so they should be cheap.
+ */
 export interface AdminDeps {
   /** Name of this node, `node1@dc1.example.com`. */
   readonly node: string;
   readonly version: string;
   readonly metrics: AdminMetrics;
   parts(): readonly PartHealth[];
-  /** The links to other nodes, as `LinkLayer.snapshot` gives them; anything JSON can say. */
+  /** Returns the links to other nodes, as from `LinkLayer.snapshot`: any JSON object. */
   links(): object;
   /**
-   * Takes a datacenter that will not come back out of all that this one knows. `live`: it is there;
-   * `unavailable`: the table cannot be written now.
+   * Removes a datacenter that will not come back from everything this one knows. `live`: it still
+   * answers; `unavailable`: the session table cannot be written now.
    */
   removeHost(host: string): Promise<"removed" | "live" | "unknown" | "unavailable">;
-  /** How many of each there are: sessions, components … */
+  /** Returns counts by kind: sessions, components … … */
   sessions(): Readonly<Record<string, number>>;
 }
 
-/** Where the API listens and who may ask. */
+/** Address of the API, and its access control. */
 export interface AdminOptions {
   /** @default "127.0.0.1" */
   readonly host?: string;
   /** 0 lets the system choose. @default 8088 */
   readonly port?: number;
-  /** Needed off loopback; where it is set, every request must carry it as a bearer token. */
+  /** Bearer token that every request must carry, when set. Required off loopback. */
   readonly token?: string;
   /**
-   * Wrong tokens from one IP address (IPv6: from one /64); past them none is looked at, the right one
-   * neither. @default not limited
+   * Limit on wrong tokens from one IP address (IPv6: from one /64). Above it every token is
+   * refused, even the right one.
+   * @default not limited
    */
   readonly wrongTokens?: RateLimitOptions;
   readonly limits?: AdminLimits;
 }
 
-/** What callers may cost, whoever they are. */
+/** Limits on callers, with or without a token. */
 export interface AdminLimits {
-  /** Connections at once; one more ends the oldest that is owed nothing. @default 256 */
+  /**
+   * Open connections. One more ends the oldest connection without a pending answer.
+   * @default 256
+   */
   readonly maxConnections?: number;
   /** Milliseconds from a connection to the end of its request. @default 10_000 */
   readonly requestTimeoutMs?: number;
@@ -69,7 +75,7 @@ export interface AdminLimits {
   readonly maxBodyBytes?: number;
 }
 
-/** What holds where nothing is said. */
+/** Default limits. */
 export const ADMIN_LIMITS: Required<AdminLimits> = {
   maxConnections: 256,
   requestTimeoutMs: 10_000,

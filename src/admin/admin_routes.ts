@@ -14,7 +14,9 @@ const HEALTH = z.object({
 
 const READINESS = z.object({
   ready: z.boolean(),
-  reasons: z.array(z.string()).readonly().openapi({ description: "What keeps it from ready" }),
+  reasons: z.array(z.string()).readonly().openapi({
+    description: "Reasons why the node is not ready",
+  }),
 }).openapi("Readiness");
 
 const COUNTER = z.object({
@@ -45,17 +47,17 @@ function json<Schema extends z.ZodType>(schema: Schema, description: string) {
 export const HEALTH_ROUTE = createRoute({
   method: "get",
   path: "/health",
-  summary: "Does the process live, and how are its parts",
+  summary: "State of the process and its parts",
   responses: { 200: json(HEALTH, "It lives") },
 });
 
 export const READY_ROUTE = createRoute({
   method: "get",
   path: "/ready",
-  summary: "May clients be sent here",
+  summary: "Readiness: whether clients may be sent to this node",
   responses: {
     200: json(READINESS, "Every part is up"),
-    503: json(READINESS, "It is degraded or draining"),
+    503: json(READINESS, "A part is degraded, draining or down"),
   },
 });
 
@@ -99,19 +101,19 @@ export const LINKS_ROUTE = createRoute({
 export const SESSIONS_ROUTE = createRoute({
   method: "get",
   path: "/api/sessions",
-  summary: "How many sessions and components are connected here",
+  summary: "Number of sessions and components connected here",
   responses: { 200: json(z.record(z.string(), z.number()), "The counts") },
 });
 
 export const REMOVE_HOST_ROUTE = createRoute({
   method: "delete",
   path: "/api/hosts/{host}",
-  summary: "Remove a datacenter that will not come back: it is not called any more",
+  summary: "Remove a datacenter that will not come back, so that nobody connects to it any more",
   request: { params: z.object({ host: z.string() }) },
   responses: {
     200: json(
       z.object({ removed: z.string() }),
-      "It is forgotten, at all nodes of this datacenter",
+      "All nodes of this datacenter have forgotten it",
     ),
     404: json(FAILURE, "Nothing is known of it"),
     409: json(FAILURE, "A node of it is linked with this one"),
@@ -122,7 +124,7 @@ export const REMOVE_HOST_ROUTE = createRoute({
 export const INDEX_ROUTE = createRoute({
   method: "get",
   path: "/",
-  summary: "What there is",
+  summary: "List of the paths",
   responses: {
     200: json(
       z.object({ node: z.string(), version: z.string(), paths: z.array(z.string()) }),

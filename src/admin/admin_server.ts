@@ -17,27 +17,29 @@ export interface AdminServer {
    * @throws {CausewayError} `admin/cannot-listen`
    */
   start(): Promise<void>;
-  /** Where it listens, `127.0.0.1:8088`; empty before `start`. */
+  /** Address, such as `127.0.0.1:8088`; empty before `start`. */
   readonly address: string;
-  /** Stops listening; answers under way may finish, for a second. */
+  /** Stops listening. Pending answers have one second to finish. */
   close(): Promise<void>;
 }
 
-/** What the server needs besides what it shows. */
+/** Dependencies of the server besides the data it shows. */
 export interface AdminSurroundings {
   readonly log?: Logger;
   readonly clock?: Clock;
-  /** Told of each connection that is ended because of a bound. */
+  /** Called for each connection that is ended because of a limit. */
   readonly refused?: (reason: HttpRefusal) => void;
 }
 
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8088;
-/** Milliseconds that answers under way may take at the end; `limits.shutdown_timeout` bounds them too. */
+/**
+ * Milliseconds that pending answers may take at a stop. `limits.shutdown_timeout` bounds them too.
+ */
 const CLOSE_LINGER_MS = 1000;
 
 /**
- * Makes the admin API; it listens once started.
+ * Makes the admin API. It listens after `start`.
  * @throws {CausewayError} `admin/token-required` off loopback without a token
  */
 export function createAdmin(

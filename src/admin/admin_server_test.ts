@@ -15,7 +15,7 @@ const DEPS: AdminDeps = {
   removeHost: () => Promise.resolve("unknown"),
 };
 
-Deno.test("createAdmin() serves on a port that the system chose, until closed", async () => {
+Deno.test("createAdmin() serves on a port chosen by the system, until closed", async () => {
   const admin = createAdmin(DEPS, { port: 0 });
   assert.equal(admin.address, "");
   await admin.start();
@@ -24,7 +24,7 @@ Deno.test("createAdmin() serves on a port that the system chose, until closed", 
   const response = await fetch(`http://${address}/ready`);
   assert.deepEqual(await response.json(), { ready: true, reasons: [] });
 
-  // What a page under a name of its own that was pointed here sends.
+  // A page with a DNS name that points to loopback sends this (DNS rebinding).
   const socket = await Deno.connect({ port: Number(address.split(":")[1]) });
   await socket.write(
     new TextEncoder().encode(
@@ -39,7 +39,7 @@ Deno.test("createAdmin() serves on a port that the system chose, until closed", 
   await assert.rejects(fetch(`http://${address}/ready`), TypeError);
 });
 
-Deno.test("createAdmin().start() tells of a taken port in one error", async () => {
+Deno.test("createAdmin().start() reports a taken port in one error", async () => {
   const first = createAdmin(DEPS, { port: 0 });
   await first.start();
   const port = Number(first.address.split(":")[1]);
@@ -50,7 +50,7 @@ Deno.test("createAdmin().start() tells of a taken port in one error", async () =
   await first.close();
 });
 
-Deno.test("createAdmin() off loopback refuses to exist without a token", () => {
+Deno.test("createAdmin() throws off loopback without a token", () => {
   for (const host of ["0.0.0.0", "::", "192.0.2.1", "admin.example.com"]) {
     assert.throws(() => createAdmin(DEPS, { host, port: 0 }), { code: "admin/token-required" });
   }
@@ -60,7 +60,7 @@ Deno.test("createAdmin() off loopback refuses to exist without a token", () => {
   }
 });
 
-/** A connection to the API, with what it has sent. */
+/** Opens a connection to the API and sends `text`. */
 async function visit(address: string, text: string): Promise<Deno.TcpConn> {
   const connection = await Deno.connect({ port: Number(address.split(":")[1]) });
   await connection.write(new TextEncoder().encode(text));
@@ -69,7 +69,7 @@ async function visit(address: string, text: string): Promise<Deno.TcpConn> {
 
 const ASK = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
-Deno.test("createAdmin() keeps answering past maxConnections that only sit there, and lets those go", async () => {
+Deno.test("createAdmin() keeps answering above maxConnections idle connections, and ends the oldest", async () => {
   const refused: string[] = [];
   const admin = createAdmin(DEPS, { port: 0, limits: { maxConnections: 3 } }, {
     refused: (reason) => refused.push(reason),
@@ -89,7 +89,7 @@ Deno.test("createAdmin() keeps answering past maxConnections that only sit there
   }
 });
 
-Deno.test("createAdmin() does not wait for who has its answer and stays", async () => {
+Deno.test("createAdmin() does not wait for a connection that stays open after its answer", async () => {
   const admin = createAdmin(DEPS, { port: 0, limits: { maxConnections: 2 } });
   await admin.start();
   const staying: Deno.TcpConn[] = [];
@@ -103,7 +103,7 @@ Deno.test("createAdmin() does not wait for who has its answer and stays", async 
   for (const connection of staying) connection.close();
 });
 
-Deno.test("createAdmin() gives a request its time and not more", async () => {
+Deno.test("createAdmin() ends a request after requestTimeoutMs, not before", async () => {
   const clock = new ManualClock();
   const refused: string[] = [];
   const admin = createAdmin(DEPS, { port: 0, limits: { requestTimeoutMs: 2000 } }, {
@@ -112,7 +112,7 @@ Deno.test("createAdmin() gives a request its time and not more", async () => {
   });
   await admin.start();
   const slow = await visit(admin.address, ASK.slice(0, -2));
-  // The answer to another says that the slow one was accepted before.
+  // The answer to another request proves that the slow one was accepted before.
   await new Response((await visit(admin.address, ASK)).readable).text();
   clock.advance(1_999);
   assert.deepEqual(refused, []);
@@ -124,7 +124,7 @@ Deno.test("createAdmin() gives a request its time and not more", async () => {
   await admin.close();
 });
 
-Deno.test("createAdmin() takes a head and a body of their bounds, and none past them", async () => {
+Deno.test("createAdmin() accepts a head and a body at their limits, and refuses larger ones", async () => {
   const refused: string[] = [];
   const admin = createAdmin(DEPS, { port: 0, limits: { maxHeadBytes: 1024, maxBodyBytes: 100 } }, {
     refused: (reason) => refused.push(reason),
@@ -148,7 +148,7 @@ Deno.test("createAdmin() takes a head and a body of their bounds, and none past 
   await admin.close();
 });
 
-Deno.test("createAdmin() answers what is no request it could take, and goes on", async () => {
+Deno.test("createAdmin() answers malformed requests, and goes on", async () => {
   const admin = createAdmin(DEPS, { port: 0 });
   await admin.start();
   const cases: readonly (readonly [string, RegExp])[] = [
@@ -184,7 +184,7 @@ Deno.test("createAdmin() answers what is no request it could take, and goes on",
   await admin.close();
 });
 
-Deno.test("createAdmin() looks at no token from an address with too many wrong ones, for a while", async () => {
+Deno.test("createAdmin() refuses every token for a while from an address with too many wrong ones", async () => {
   const clock = new ManualClock();
   const refused: string[] = [];
   const options = { port: 0, token: "right", wrongTokens: { perSec: 0.5, burst: 3 } };
@@ -197,12 +197,14 @@ Deno.test("createAdmin() looks at no token from an address with too many wrong o
     await response.body?.cancel();
     return response.status;
   };
-  for (let i = 0; i < 5; i++) assert.equal(await ask("right"), 200, "right ones cost nothing");
-  for (let i = 0; i < 5; i++) assert.equal(await ask(undefined), 401, "nothing was guessed");
+  for (let i = 0; i < 5; i++) assert.equal(await ask("right"), 200, "right tokens do not count");
+  for (let i = 0; i < 5; i++) {
+    assert.equal(await ask(undefined), 401, "a missing token does not count");
+  }
   for (let i = 0; i < 3; i++) assert.equal(await ask("wrong"), 401, "up to the limit");
   assert.deepEqual(refused, []);
   assert.equal(await ask("wrong"), 429, "one past it");
-  assert.equal(await ask("right"), 429, "who guesses on is not to learn that it was right");
+  assert.equal(await ask("right"), 429, "a guesser must not learn that the token was right");
   assert.deepEqual(refused, ["wrong-tokens", "wrong-tokens"]);
   clock.advance(2000);
   assert.equal(await ask("right"), 200);
@@ -211,7 +213,7 @@ Deno.test("createAdmin() looks at no token from an address with too many wrong o
   await admin.close();
 });
 
-Deno.test("createAdmin() counts the wrong tokens of each address apart", async () => {
+Deno.test("createAdmin() counts the wrong tokens of each address separately", async () => {
   const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
   const app = createAdminApp(DEPS, { host: "0.0.0.0", token: "right" }, SILENT_LOGGER, {
     limit,
@@ -225,6 +227,6 @@ Deno.test("createAdmin() counts the wrong tokens of each address apart", async (
   assert.equal(await ask("right", "192.0.2.1:1001"), 429);
   assert.equal(await ask("right", "192.0.2.2:1000"), 200);
   assert.equal(await ask("wrong", "[2001:db8::1]:1000"), 401);
-  assert.equal(await ask("right", "[2001:db8::2]:1000"), 429, "one /64 is one household");
+  assert.equal(await ask("right", "[2001:db8::2]:1000"), 429, "one /64 counts as one address");
   assert.equal(await ask("right", "[2001:db8:0:1::1]:1000"), 200);
 });

@@ -9,8 +9,8 @@ import type { CancelTimer, Clock } from "../base/mod.ts";
 import type { AdminLimits } from "./admin_deps.ts";
 
 /**
- * Why a connection was ended without an answer to a request; `body-too-large` and `wrong-tokens` answer,
- * but without a look at what was asked.
+ * Reason why a connection was ended without an answer to its request. `body-too-large` and
+ * `wrong-tokens` do answer, but without looking at the request.
  */
 export type HttpRefusal =
   | "too-many-connections"
@@ -19,44 +19,49 @@ export type HttpRefusal =
   | "body-too-large"
   | "wrong-tokens";
 
-/** What a door is given. */
+/** Options and handlers of `HttpDoor`. */
 export interface HttpDoorOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
-  /** One connection more than there may be ends the oldest that is owed nothing, or is refused. */
+  /**
+   * Limits. One connection above `maxConnections` ends the oldest one without a pending answer, or
+   * is refused.
+   */
   readonly limits: Required<AdminLimits>;
-  /** Told of each connection that is ended because of a bound. */
+  /** Called for each connection that is ended because of a limit. */
   refused(reason: HttpRefusal): void;
-  /** @param remoteAddress who asks, with the port */
+  /** @param remoteAddress address and port of the caller */
   handle(request: Request, remoteAddress: string): Response | Promise<Response>;
 }
 
 /**
- * Milliseconds that a peer which has its answer may take to hang up: it costs its place among
- * `maxConnections` alone, and goes first when that is wanted.
+ * Milliseconds that a peer may take to hang up after its answer. It costs only a place among
+ * `maxConnections`, and its connection ends first when a place is needed.
  */
 const LINGER_MS = 1000;
 
 /**
- * Takes HTTP requests, one from each connection: `Deno.serve` bounds neither how many connections
- * there are nor how long each may say nothing, and whoever can connect could use up the process'
- * file descriptors.
+ * Accepts HTTP requests, one per connection. `Deno.serve` limits neither the number of connections
+ * nor their idle time, so anybody who can connect could use up the process' file descriptors.
  */
 export class HttpDoor {
   readonly #options: HttpDoorOptions;
   readonly #http: HttpServer;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Those whose request is not there yet, or that have their answer; longest so first. */
+  /**
+   * Connections without a complete request, or with their answer sent. The longest waiting comes
+   * first.
+   */
   readonly #waiting = new Map<Socket, CancelTimer>();
 
   constructor(options: HttpDoorOptions) {
     this.#options = options;
-    // It never listens itself: sockets come to it past the bounds.
+    // This server never listens itself: it gets its sockets after the limits were checked.
     this.#http = createHttpServer({ maxHeaderSize: options.limits.maxHeadBytes });
     this.#http.on("request", (request, response) => {
-      this.#answer(request, response).catch(() => response.destroy()); // the peer has gone
+      this.#answer(request, response).catch(() => response.destroy()); // the peer has hung up
     });
     this.#http.on("clientError", (error: NodeJS.ErrnoException, socket) => {
       if (error.code === "HPE_HEADER_OVERFLOW") options.refused("head-too-large");
@@ -65,7 +70,7 @@ export class HttpDoor {
     this.#server = createServer((socket) => this.#enter(socket));
   }
 
-  /** Address and port, once it listens. */
+  /** Address and port while the door listens. */
   get address(): AddressInfo | undefined {
     return this.#server.address() as AddressInfo | undefined ?? undefined;
   }
@@ -74,10 +79,10 @@ export class HttpDoor {
     return this.#sockets.size;
   }
 
-  /** Begins to listen; rejects with what the system says. */
+  /** Begins to listen. Rejects with the system's error. */
   async open(): Promise<void> {
     const { host, port } = this.#options;
-    // The runtime throws a missing permission from a place where nobody can catch it.
+    // Check the permission first: the runtime throws that error where nobody can catch it.
     const { state } = await Deno.permissions.query({ name: "net", host: netHost(host, port) });
     if (state !== "granted") {
       throw new Deno.errors.NotCapable("the process may not, see --allow-net");
@@ -86,13 +91,13 @@ export class HttpDoor {
       this.#server.once("error", reject);
       this.#server.listen({ host, port, backlog: 128 }, () => {
         this.#server.off("error", reject);
-        this.#server.on("error", () => {}); // what cannot be accepted is not there
+        this.#server.on("error", () => {}); // a connection that cannot be accepted needs no answer
         resolve();
       });
     });
   }
 
-  /** Stops listening, and waits until what was asked is answered. */
+  /** Stops listening, and waits until every request is answered. */
   async shutdown(): Promise<void> {
     const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const socket of [...this.#waiting.keys()]) socket.destroy();
@@ -158,12 +163,12 @@ export class HttpDoor {
     const response = await this.#options.handle(request, remoteOf(socket));
     outgoing.writeHead(response.status, [...response.headers].flat());
     if (response.body === null || incoming.method === "HEAD") outgoing.end();
-    // Two declarations of one type: the platform's, and Node's.
+    // The platform and Node declare this type separately.
     else await pipeline(Readable.fromWeb(response.body as NodeReadableStream), outgoing);
   }
 }
 
-/** All of it; undefined when it is longer than the bound. */
+/** Reads the whole body. Returns undefined when it is longer than the limit. */
 async function readBody(
   incoming: IncomingMessage,
   maxBytes: number,
@@ -178,7 +183,10 @@ async function readBody(
   return chunks;
 }
 
-/** The request as the platform knows it; the status that answers one that it cannot know. */
+/**
+ * Converts to a platform `Request`. Returns the HTTP status that answers a request without a valid
+ * form.
+ */
 function tryRequest(incoming: IncomingMessage, body: Uint8Array<ArrayBuffer>[]): Request | number {
   const { method = "GET", url = "/" } = incoming;
   const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values = []]) =>
@@ -194,11 +202,11 @@ function tryRequest(incoming: IncomingMessage, body: Uint8Array<ArrayBuffer>[]):
       ...(hasBody && { body: new Blob(body) }),
     });
   } catch {
-    return 400; // a host, method or header that is none
+    return 400; // an invalid host, method or header
   }
 }
 
-/** IPv4 addresses as such, also where they came to a port for both. */
+/** Formats the remote address. An IPv4 address at a dual-stack port is shown as IPv4. */
 function remoteOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
   return netHost(remoteAddress.replace(/^::ffff:(?=\d+\.)/i, ""), remotePort);
 }
