@@ -11,12 +11,12 @@ import type { UserStore } from "./user_store.ts";
 
 const SECRET_BYTES = 32;
 
-/** How the built-in store is opened. */
+/** Options of the built-in store. */
 export interface InternalStoreOptions {
-  /** The file; made, for its owner alone, where there is none. */
+  /** Path of the file. A missing file is created, readable by its owner alone. */
   readonly path: string;
   /**
-   * Milliseconds to wait for another process that writes; the event loop stands still meanwhile.
+   * Milliseconds to wait while another process writes. The event loop stands still meanwhile.
    * @default 2000
    */
   readonly busyTimeoutMs?: number;
@@ -24,31 +24,34 @@ export interface InternalStoreOptions {
 
 /**
  * The built-in store: one SQLite file. Several processes may have it open, such as a node and
- * `causeway users`; what one writes the other sees with its next read.
+ * `causeway users`. Each process sees the other's writes with its next read.
  */
 export class InternalStore {
   readonly path: string;
   readonly #database: DatabaseSync;
 
-  /** @throws CausewayError with a code `storage/…` when it cannot be opened or is not ours */
+  /**
+   * @throws CausewayError with a code `storage/…` when the file cannot be opened or is not a
+   * Causeway store
+   */
   constructor(options: InternalStoreOptions) {
     this.path = options.path;
     createPrivately(options.path);
     this.#database = openDatabase(options.path, options.busyTimeoutMs ?? 2000);
   }
 
-  /** The accounts of one domain. */
+  /** Returns the accounts of one domain. */
   users(domainpart: string): UserStore {
     return new SqliteUserStore(this.#database, domainpart, this.path);
   }
 
-  /** Requests for subscriptions that wait for their contacts, of all domains. */
+  /** Returns the subscription requests that wait for their contacts, of all domains. */
   subscriptionRequests(bounds?: RequestBounds): SubscriptionRequestStore {
     return new SqliteSubscriptionRequestStore(this.#database, this.path, bounds);
   }
 
   /**
-   * Random bytes that stay the same as long as the file does; made when they are first asked for.
+   * Returns random bytes that stay the same as long as the file exists. The first call makes them.
    * @throws CausewayError with a code `storage/…`
    */
   secret(name: string): Uint8Array {
@@ -62,7 +65,7 @@ export class InternalStore {
     }
   }
 
-  /** Closes the file; the stores that were taken from it reject from then on. */
+  /** Closes the file. Stores obtained from it reject from then on. */
   close(): void {
     if (this.#database.isOpen) this.#database.close();
   }
@@ -72,7 +75,10 @@ export class InternalStore {
   }
 }
 
-/** SQLite makes files that anyone may read; its side files take over the mode of the main one. */
+/**
+ * Creates the file for its owner alone. SQLite would make it readable by everyone, and its side
+ * files take over the mode of the main one.
+ */
 function createPrivately(path: string): void {
   try {
     closeSync(openSync(path, "a", 0o600));
@@ -90,7 +96,7 @@ function openDatabase(path: string, busyTimeoutMs: number): DatabaseSync {
   try {
     database = new DatabaseSync(path, { timeout: busyTimeoutMs });
     runSql(database, "PRAGMA journal_mode = WAL");
-    // FULL: what was reported as done is there after the power failed, too.
+    // FULL: a change that was reported as done survives a power failure.
     runSql(database, "PRAGMA synchronous = FULL");
     migrate(database, path);
     return database;

@@ -16,7 +16,7 @@ async function withPath(work: (path: string) => Promise<void> | void): Promise<v
   }
 }
 
-Deno.test("InternalStore keeps accounts over close and open", () =>
+Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
     {
       using store = new InternalStore({ path });
@@ -44,7 +44,7 @@ Deno.test("InternalStore.secret() makes a secret once for each name, and shares 
     assert.deepEqual(again.secret("one"), first);
   }));
 
-Deno.test("InternalStore makes its files for their owner alone", () =>
+Deno.test("InternalStore creates files that only their owner can read", () =>
   withPath(async (path) => {
     using store = new InternalStore({ path });
     await store.users("example.com").add("alice", conformanceCredentials(1));
@@ -53,7 +53,7 @@ Deno.test("InternalStore makes its files for their owner alone", () =>
     }
   }));
 
-Deno.test("InternalStore is shared by several that have it open", () =>
+Deno.test("InternalStore shares its data with other objects that have the file open", () =>
   withPath(async (path) => {
     using node = new InternalStore({ path });
     using command = new InternalStore({ path });
@@ -85,7 +85,7 @@ Deno.test("InternalStore reads while another process writes, and reports a lock 
     }
   }));
 
-Deno.test("InternalStore refuses a file that is no database, and leaves it as it was", () =>
+Deno.test("InternalStore refuses a file that is not a database, and leaves it unchanged", () =>
   withPath(async (path) => {
     await Deno.writeTextFile(path, "This is a letter, not a database. ".repeat(100));
     assert.throws(() => new InternalStore({ path }), {
@@ -103,7 +103,7 @@ Deno.test("InternalStore reports damage inside the file", () =>
       for (let i = 0; i < 100; i++) await users.add(`user${i}`, conformanceCredentials(i));
     }
     const bytes = await Deno.readFile(path);
-    bytes.fill(0xff, 4096); // the header stays: it is a database, and a damaged one
+    bytes.fill(0xff, 4096); // the header stays, so the file is still a database, but damaged
     await Deno.writeFile(path, bytes);
     await assert.rejects(async () => {
       using store = new InternalStore({ path });
@@ -111,7 +111,7 @@ Deno.test("InternalStore reports damage inside the file", () =>
     }, { code: "storage/corrupt" });
   }));
 
-Deno.test("InternalStore says which directory is missing", () =>
+Deno.test("InternalStore names a missing directory", () =>
   withPath((path) => {
     const inside = join(path, "deeper", "store.sqlite");
     assert.throws(() => new InternalStore({ path: inside }), {
@@ -129,7 +129,7 @@ Deno.test("InternalStore.close() may be called twice, and its accounts reject fr
     await assert.rejects(users.exists("alice"), { code: "storage/failed" });
   }));
 
-Deno.test("SqliteUserStore reports a full disk, keeps what was there, and goes on with room", () =>
+Deno.test("SqliteUserStore reports a full disk, keeps its data, and goes on when there is room", () =>
   withPath(async (path) => {
     new InternalStore({ path }).close();
     const database = new DatabaseSync(path);
@@ -197,7 +197,7 @@ Deno.test("migrate() goes from each older version to the newest and keeps the da
     }
   }));
 
-Deno.test("migrate() leaves all as it was when a step fails", () =>
+Deno.test("migrate() changes nothing when a step fails", () =>
   withPath((path) => {
     const database = new DatabaseSync(path);
     try {

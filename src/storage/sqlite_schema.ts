@@ -2,8 +2,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { CausewayError } from "../base/mod.ts";
 
 /**
- * Steps from an empty database to the present one, one statement each. A step that was released never changes; what
- * changes is added behind it. The number of steps done is the schema's version.
+ * Steps from an empty database to the present one, one statement each. A released step never
+ * changes: changes are added as new steps at the end. The number of steps done is the schema's
+ * version.
  */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE users (
@@ -35,7 +36,8 @@ export const MIGRATIONS: readonly string[] = [
     UNIQUE (contact, requester)
   ) STRICT`,
   "CREATE INDEX subscription_requests_by_sender ON subscription_requests (sender)",
-  // Behind every account, so that there is always a row to read behind a name without one.
+  // A row that sorts behind every account, so that there is always a row to read for a name without
+  // an account.
   `INSERT INTO users VALUES (
     char(0x10ffff), '',
     zeroblob(16), 1, zeroblob(20), zeroblob(20),
@@ -44,8 +46,8 @@ export const MIGRATIONS: readonly string[] = [
 ];
 
 /**
- * Brings a database to the present schema, all steps in one transaction. Two processes that start at
- * once take turns, since the version is read inside it.
+ * Brings a database to the present schema, all steps in one transaction. Two processes that start
+ * at the same time take turns, because the version is read inside the transaction.
  *
  * @throws CausewayError `storage/schema-too-new` when a newer version of the program made it
  */

@@ -9,7 +9,10 @@ import type {
 } from "./subscription_request_store.ts";
 import { resolveRequestBounds } from "./subscription_request_store.ts";
 
-/** Subscription requests in the built-in store. Ids grow, so that the lowest is the oldest. */
+/**
+ * Subscription requests in the built-in store. Ids grow, so the request with the lowest id is the
+ * oldest.
+ */
 export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore {
   readonly #database: DatabaseSync;
   readonly #path: string;
@@ -22,7 +25,8 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     this.#bounds = resolveRequestBounds(bounds);
   }
 
-  // The methods are asynchronous by contract; SQLite answers at once, and what it throws rejects.
+  // The interface makes the methods asynchronous. SQLite answers at once, and its errors become
+  // rejections.
 
   // deno-lint-ignore require-await
   async change(changes: readonly RequestChange[]): Promise<number> {
@@ -64,7 +68,7 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     return this.#read(() => this.#count());
   }
 
-  /** Gives the number of requests that had to go. */
+  /** Applies one change, and returns the number of requests that were displaced. */
   #apply(change: RequestChange): number {
     switch (change.kind) {
       case "keep":
@@ -94,7 +98,10 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     return this.#trimSender(sender) + this.#trimContact(contact);
   }
 
-  /** Removes the oldest of this sender past the newest it may have; gives their number. */
+  /**
+   * Keeps as many of this sender's newest requests as it may have, removes the older ones and
+   * returns their number.
+   */
   #trimSender(sender: string): number {
     return this.#run(
       `DELETE FROM subscription_requests WHERE sender = ? AND id <= (
@@ -105,11 +112,12 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
   }
 
   /**
-   * Removes what is too much for this contact: each time the oldest of the sender that has most for it, so
-   * that who speaks for many takes no room from the others. Gives their number.
+   * Removes requests above the bound for this contact: each time the oldest of the sender that has
+   * most of them, so that a sender that speaks for many takes no room from the others. Returns
+   * their number.
    */
   #trimContact(contact: string): number {
-    // Mostly one at most: more only after the bound was lowered.
+    // Usually at most one is removed. More are removed only after the bound was lowered.
     for (let removed = 0;; removed++) if (this.#trimContactOnce(contact) === 0) return removed;
   }
 
@@ -139,7 +147,7 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     return Number(row!["requests"]); // an aggregate has a row
   }
 
-  /** Runs a statement that changes rows; gives their number. */
+  /** Runs a statement that changes rows, and returns their number. */
   #run(sql: string, values: readonly (string | number | Uint8Array)[]): number {
     return Number(this.#prepare(sql).run(...values).changes);
   }
@@ -153,7 +161,7 @@ export class SqliteSubscriptionRequestStore implements SubscriptionRequestStore 
     return statement;
   }
 
-  /** All that `work` changes reaches the disk once, or not at all. */
+  /** Runs `work` in one transaction: its changes reach the disk together, or not at all. */
   #write<T>(work: () => T): T {
     try {
       runSql(this.#database, "BEGIN IMMEDIATE");

@@ -23,7 +23,7 @@ async function open() {
 
 subscriptionRequestStoreConformance("SqliteSubscriptionRequestStore", open);
 
-Deno.test("SqliteSubscriptionRequestStore has what it kept when the file is opened again", async () => {
+Deno.test("SqliteSubscriptionRequestStore keeps its requests when the file is opened again", async () => {
   await using fixture = await open();
   const request = conformanceRequest("alice@example.com", "bob@example.com");
   await fixture.requests().change([{ kind: "keep", request }]);

@@ -17,14 +17,14 @@ const SECRET_COLUMNS = [
 ].join(", ");
 
 /**
- * Gives the account, or else the row behind its place: so a row is found, read and made into values in
- * the same steps whether or not there is an account. Who asks is a stranger with a clock. A row of no
- * domain is behind all others (`MIGRATIONS`).
+ * Selects the account, or else the next row after its place. A row is thus found, read and
+ * converted in the same steps whether or not the account exists: a stranger may measure the time. A
+ * row without a domain sorts behind all others (`MIGRATIONS`).
  */
 const CREDENTIALS_SQL = `SELECT domainpart, localpart, ${SECRET_COLUMNS} FROM users
   WHERE (domainpart, localpart) >= (?, ?) ORDER BY domainpart, localpart LIMIT 1`;
 
-/** Accounts that are looked at to learn how many rounds they have: a few milliseconds' worth. */
+/** Accounts that are sampled for their round counts. Reading them takes a few milliseconds. */
 const SAMPLE_ACCOUNTS = 10_000;
 
 type Row = Readonly<Record<string, unknown>>;
@@ -42,7 +42,8 @@ export class SqliteUserStore implements UserStore {
     this.#path = path;
   }
 
-  // The methods are asynchronous by contract; SQLite answers at once, and what it throws rejects.
+  // The interface makes the methods asynchronous. SQLite answers at once, and its errors become
+  // rejections.
 
   // deno-lint-ignore require-await
   async add(localpart: string, credentials: ScramCredentials): Promise<void> {
@@ -92,7 +93,7 @@ export class SqliteUserStore implements UserStore {
   // deno-lint-ignore require-await
   async credentials(localpart: string): Promise<ScramCredentials | undefined> {
     return this.#attempt("read an account from", () => {
-      const row: Row = this.#prepare(CREDENTIALS_SQL).get(this.#domainpart, localpart)!; // see there
+      const row: Row = this.#prepare(CREDENTIALS_SQL).get(this.#domainpart, localpart)!; // CREDENTIALS_SQL always finds a row
       const sha1 = this.#secretIn(row, "sha1");
       const sha256 = this.#secretIn(row, "sha256");
       const isLocalpart = row["localpart"] === localpart;
@@ -144,7 +145,7 @@ export class SqliteUserStore implements UserStore {
     };
   }
 
-  /** Statements are compiled once; SQLite compiles them again by itself when the schema changes. */
+  /** Compiles each statement once. SQLite recompiles it by itself when the schema changes. */
   #prepare(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -167,7 +168,7 @@ export class SqliteUserStore implements UserStore {
   }
 }
 
-/** In the order of `SECRET_COLUMNS`. */
+/** Returns the values in the order of `SECRET_COLUMNS`. */
 function valuesOf({ sha1, sha256 }: ScramCredentials): (Uint8Array | number)[] {
   return [
     sha1.salt,

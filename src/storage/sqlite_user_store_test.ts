@@ -20,7 +20,7 @@ userStoreConformance("SqliteUserStore", async () => {
   };
 });
 
-/** Says what was asked of the database, and what shape the rows had that it gave. */
+/** Records in `steps` the statements of a database, and the shape of the rows that it returns. */
 function watched(database: DatabaseSync, steps: string[]): DatabaseSync {
   const prepare = (sql: string): StatementSync => {
     const statement = database.prepare(sql);

@@ -21,12 +21,12 @@ function resultCodeOf(thrown: unknown): number | undefined {
   return typeof thrown.errcode === "number" ? thrown.errcode & 0xff : undefined;
 }
 
-/** True when a row with that key is there already. */
+/** Returns true when a row with that key exists already. */
 export function isConstraintError(thrown: unknown): boolean {
   return resultCodeOf(thrown) === SQLITE_CONSTRAINT;
 }
 
-/** Says in our words what SQLite threw while it was to do `action`, such as `read accounts from`. */
+/** Wraps an error that SQLite threw during `action`, such as `read accounts from`. */
 export function wrapSqliteError(thrown: unknown, action: string, path: string): CausewayError {
   if (thrown instanceof CausewayError) return thrown;
   const resultCode = resultCodeOf(thrown);

@@ -1,14 +1,17 @@
 /** A request for a subscription that its contact has not answered (RFC 6121 §3.1.3). */
 export interface SubscriptionRequest {
-  /** Bare JID of who asks. */
+  /** Bare JID of the account that asks. */
   readonly requester: string;
-  /** Bare JID of who is asked. */
+  /** Bare JID of the account that is asked. */
   readonly contact: string;
-  /** Whose share of the room it takes: the requester, or a component's whole domain. */
+  /**
+   * Sender in whose share of the room the request counts: the requester, or a component's whole
+   * domain.
+   */
   readonly sender: string;
   /** The presence stanza as it goes to the contact. */
   readonly stanza: Uint8Array;
-  /** Where it entered the mesh: local host, incarnation and number there. */
+  /** Place where the request entered the mesh: local host, incarnation and number there. */
   readonly origin: string;
   readonly process: number;
   readonly sequence: number;
@@ -17,21 +20,21 @@ export interface SubscriptionRequest {
 /** Which requests are meant: at most one is kept for each pair. */
 export type RequestPair = Pick<SubscriptionRequest, "requester" | "contact">;
 
-/** One step in what is kept. */
+/** One change of the kept requests. */
 export type RequestChange =
   | { readonly kind: "keep"; readonly request: SubscriptionRequest }
   /** Forgets the request of the pair, if there is one. */
   | { readonly kind: "remove"; readonly pair: RequestPair }
-  /** Forgets this very request: one with another stanza, which has come since, stays. */
+  /** Forgets exactly this request. A newer request of the pair, with another stanza, stays. */
   | { readonly kind: "remove-same"; readonly request: SubscriptionRequest };
 
-/** Requests that are kept at once. */
+/** Limits on the kept requests. */
 export interface RequestBounds {
-  /** Of one sender; at least 1. @default 100 */
+  /** Requests of one sender; at least 1. @default 100 */
   readonly maxPerSender?: number;
-  /** For one contact; at least 1. @default 100 */
+  /** Requests for one contact; at least 1. @default 100 */
   readonly maxPerContact?: number;
-  /** Of all; at least 1. @default 10000 */
+  /** All requests; at least 1. @default 10000 */
   readonly maxRequests?: number;
 }
 
@@ -42,9 +45,10 @@ export function resolveRequestBounds(bounds: RequestBounds = {}): Required<Reque
 }
 
 /**
- * Requests for subscriptions that wait for their contacts. The newest request of a pair takes the place
- * of an older one. Where there is no room, the oldest request of that sender, of all, or for that contact
- * of the sender that has most for it goes, so that keeping one takes the same steps whatever is kept.
+ * Requests for subscriptions that wait for their contacts. The newest request of a pair replaces an
+ * older one. When there is no room, one request is removed: the oldest of that sender, the oldest
+ * of all, or the oldest for that contact of the sender that has most for it. Keeping a request thus
+ * takes the same steps whatever is kept.
  *
  * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
  * cannot do it. What was reported as done is on the disk.

@@ -8,11 +8,11 @@ import type {
 
 /** One backend, empty, opened for one test. */
 export interface RequestStoreFixture extends AsyncDisposable {
-  /** Each call may be answered by an object of its own. */
+  /** Returns the requests. Each call may return another object. */
   requests(bounds?: RequestBounds): SubscriptionRequestStore;
 }
 
-/** A request that differs from others by its names and its text. */
+/** Makes a request that differs from others by its names and its text. */
 export function conformanceRequest(
   requester: string,
   contact: string,
@@ -32,7 +32,7 @@ function keep(...requests: readonly SubscriptionRequest[]): RequestChange[] {
   return requests.map((request) => ({ kind: "keep", request }));
 }
 
-/** Who asks `contact`, the oldest first. */
+/** Returns the requesters of `contact`, the oldest request first. */
 async function requesters(store: SubscriptionRequestStore, contact: string): Promise<string[]> {
   return (await store.ofContact(contact)).map(({ requester }) => requester);
 }
@@ -40,7 +40,7 @@ async function requesters(store: SubscriptionRequestStore, contact: string): Pro
 type Check = (fixture: RequestStoreFixture) => Promise<void>;
 
 const CHECKS: Readonly<Record<string, Check>> = {
-  async "ofContact() gives back what was kept, the oldest first"(fixture) {
+  async "ofContact() returns the kept requests, the oldest first"(fixture) {
     const store = fixture.requests();
     const [first, second] = [conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)];
     assert.equal(await store.change(keep(first)), 0);
@@ -51,7 +51,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.count(), 3);
   },
 
-  async "change() puts the newest request of a pair in the place of the older one"(fixture) {
+  async "change() replaces the older request of a pair by the newer one"(fixture) {
     const store = fixture.requests();
     await store.change(keep(conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)));
     const newer = conformanceRequest(ALICE, BOB, { text: "me again" });
@@ -60,7 +60,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual((await store.ofContact(BOB))[1], newer);
   },
 
-  async "change() makes room of the same sender, the oldest first"(fixture) {
+  async "change() removes the oldest request of a sender that has too many"(fixture) {
     const store = fixture.requests({ maxPerSender: 2 });
     await store.change(keep(conformanceRequest(CAROL, "x@example.com")));
     const contacts = ["a", "b", "c", "d"].map((name) => `${name}@example.com`);
@@ -83,7 +83,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await requesters(store, BOB), [`b@${sender}`]);
   },
 
-  async "change() makes room for the same contact, the oldest first"(fixture) {
+  async "change() removes the oldest request for a contact that has too many"(fixture) {
     const store = fixture.requests({ maxPerContact: 2 });
     await store.change(keep(conformanceRequest(ALICE, CAROL)));
     const names = ["a", "b", "c"].map((name) => `${name}@example.com`);
@@ -95,7 +95,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await requesters(store, CAROL), [ALICE]);
   },
 
-  async "who speaks for many takes no room for a contact from the others"(fixture) {
+  async "a sender that speaks for many takes no room for a contact from the others"(fixture) {
     const store = fixture.requests({ maxPerContact: 3 });
     const sender = "rooms.example.com";
     const rooms = ["a", "b", "c", "d"].map((name) => `${name}@${sender}`);
@@ -109,7 +109,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await requesters(store, BOB), [ALICE, rooms[3], CAROL]);
   },
 
-  async "change() makes room of all, the oldest first"(fixture) {
+  async "change() removes the oldest request of all when there are too many"(fixture) {
     const store = fixture.requests({ maxRequests: 3 });
     const names = ["a", "b", "c", "d", "e"].map((name) => `${name}@example.com`);
     assert.equal(
@@ -120,7 +120,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.count(), 3);
   },
 
-  async "change() forgets pairs, and passes over what is not there"(fixture) {
+  async "change() removes pairs, and ignores pairs without a request"(fixture) {
     const store = fixture.requests();
     await store.change(keep(conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)));
     await store.change([

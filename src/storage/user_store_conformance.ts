@@ -31,7 +31,7 @@ export function conformanceCredentials(seed: number): ScramCredentials {
 type Check = (fixture: UserStoreFixture) => Promise<void>;
 
 const CHECKS: Readonly<Record<string, Check>> = {
-  async "credentials() gives back what add() was given"(fixture) {
+  async "credentials() returns the credentials given to add()"(fixture) {
     const users = fixture.users("example.com");
     await users.add("alice", conformanceCredentials(1));
     await users.add("bob", conformanceCredentials(2));
@@ -59,7 +59,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await users.list(), []);
   },
 
-  async "add() refuses an account that exists, and leaves it as it was"(fixture) {
+  async "add() refuses an account that exists, and leaves it unchanged"(fixture) {
     const users = fixture.users("example.com");
     await users.add("alice", conformanceCredentials(1));
     await assert.rejects(
@@ -69,7 +69,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
   },
 
-  async "of many add() at once exactly one wins"(fixture) {
+  async "exactly one of many simultaneous add() calls succeeds"(fixture) {
     const users = fixture.users("example.com");
     const outcomes = await Promise.allSettled(
       Array.from({ length: 8 }, (_, seed) => users.add("alice", conformanceCredentials(seed))),
@@ -150,7 +150,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
   },
 
-  async "list() refuses a page of nothing"(fixture) {
+  async "list() refuses a page of no accounts"(fixture) {
     await assert.rejects(fixture.users("example.com").list({ limit: 0 }), RangeError);
   },
 };
