@@ -5,7 +5,7 @@ import { SOUND } from "../config/_test_config.ts";
 const ENTRY = fileURLToPath(new URL("../../mod.ts", import.meta.url));
 const DENO_CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 
-/** What a command said, and how it ended. */
+/** Output of a command, and its exit code. */
 export interface Outcome {
   readonly code: number;
   readonly out: string;
@@ -49,7 +49,7 @@ export class CommandFixture implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     const writer = process.stdin.getWriter();
-    // A command that does not read may be gone before it is written to.
+    // A command that does not read its input may have ended before this write.
     await writer.write(new TextEncoder().encode(input)).catch(() => {});
     await writer.close().catch(() => {});
     const { code, stdout, stderr } = await process.output();

@@ -17,13 +17,13 @@ export class Accounts {
     this.#store = new InternalStore({ path: config.storage.internal.path });
   }
 
-  /** The accounts of one of `hosts`. */
+  /** Returns the accounts of one of `hosts`. */
   users(domainpart: string): UserStore {
     return this.#store.users(domainpart);
   }
 
   /**
-   * The address of an account, existing or not.
+   * Parses the address of an account, existing or not.
    *
    * @throws CausewayError `cli/address` when `text` is not `localpart@domain` with one of `hosts`
    */
@@ -32,7 +32,7 @@ export class Accounts {
   }
 
   async add(jid: BareJid, password: string): Promise<void> {
-    // Asked first, so that nobody waits for a derivation that leads to a refusal.
+    // Check first, so that nobody waits for a key derivation that ends in a refusal.
     const users = this.users(jid.domainpart);
     if (await users.exists(jid.localpart)) throw existsAlready(jid);
     await users.add(jid.localpart, await this.#derive(password));
@@ -48,7 +48,7 @@ export class Accounts {
     if (!await users.setPassword(jid.localpart, credentials)) throw isMissing(jid);
   }
 
-  /** Adds the account, or changes its password when it is there. */
+  /** Adds the account, or changes its password when it exists. */
   async put(jid: BareJid, password: string): Promise<void> {
     const users = this.users(jid.domainpart);
     const credentials = await this.#derive(password);
@@ -69,7 +69,7 @@ export class Accounts {
   }
 }
 
-/** See `Accounts.address`. */
+/** Parses an account address; see `Accounts.address`. */
 export function parseAccountAddress(text: string, hosts: readonly string[]): BareJid {
   const jid = tryParseJid(text);
   if (!(jid instanceof BareJid) || jid.localpart === "") {

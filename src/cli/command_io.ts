@@ -2,15 +2,17 @@ import { readFileSync } from "node:fs";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { promptPassword } from "./password_prompt.ts";
 
-/** What commands read and write besides the files they are told of. */
+/** Input and output of commands besides the files they name. */
 export interface CommandIo {
-  /** Writes a line of what was asked for. */
+  /** Writes a line of the result. */
   out(line: string): void;
-  /** Writes a line of what went wrong. */
+  /** Writes a line about an error. */
   error(line: string): void;
-  /** All of standard input. */
+  /** Reads all of standard input. */
   readInput(): Promise<string>;
-  /** A password from standard input: typed unseen at a terminal, else its first line. */
+  /**
+   * Reads a password from standard input: typed without echo at a terminal, else the first line.
+   */
   readPassword(prompt: string): Promise<string>;
 }
 
@@ -25,7 +27,7 @@ export const PROCESS_IO: CommandIo = {
   },
 };
 
-/** The text of a file that the operator named. */
+/** Reads the text of a file that the operator named. */
 export function readNamedFile(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -36,7 +38,7 @@ export function readNamedFile(path: string): string {
   }
 }
 
-/** What stands before the first line break. */
+/** Returns the text before the first line break. */
 export function firstLine(text: string): string {
   return text.split(/\r?\n/, 1)[0]!;
 }

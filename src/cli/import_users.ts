@@ -3,20 +3,23 @@ import type { BareJid } from "../xmpp/mod.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ListedUser } from "./user_list.ts";
 
-/** Derivations at once: the platform's pool has four threads, and the event loop keeps it filled. */
+/**
+ * Simultaneous key derivations: the platform's pool has four threads, and the event loop keeps it
+ * filled.
+ */
 const BATCH = 16;
 
-/** What came of an import. */
+/** Result of an import. */
 export interface ImportResult {
-  /** Accounts that are now as the list says. */
+  /** Number of accounts that were added or updated. */
   readonly imported: number;
-  /** One message for each account that is not. */
+  /** One message for each account that failed. */
   readonly failures: readonly string[];
 }
 
 /**
- * Adds the accounts of a list. Nothing is added when any address in it cannot be; what fails after
- * that is told, and does not stop the rest.
+ * Adds the accounts of a list. One unusable address in the list means that no account is added.
+ * Later failures are reported, and the other accounts are still added.
  */
 export async function importUsers(
   accounts: Accounts,

@@ -12,12 +12,12 @@ import type { CommandIo } from "./command_io.ts";
 import { PROCESS_IO } from "./command_io.ts";
 import { usersCommand } from "./users_command.ts";
 
-/** What a command's exit code says. */
+/** Exit codes of the commands. */
 export const EXIT = { ok: 0, failure: 1, configuration: 2 } as const;
 
 /**
- * Runs the command that `args` name and gives the exit code. What goes wrong is one line on standard
- * error for each mistake, never a stack trace.
+ * Runs the command that `args` name and returns the exit code. Prints one line on standard error
+ * for each mistake, never a stack trace.
  */
 export async function main(args: readonly string[], io: CommandIo = PROCESS_IO): Promise<number> {
   let exitCode: number = EXIT.ok;
@@ -43,10 +43,10 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
     .exitOverride();
   const config = () => new Option("--config <FILE>", "configuration file").makeOptionMandatory();
 
-  program.command("serve").description("run a node until it is told to stop").addOption(config())
+  program.command("serve").description("run a node until SIGTERM or SIGINT").addOption(config())
     .action(async (options: { readonly config: string }) => {
       const configuration = loadConfig(options.config);
-      // Loaded here, so that the other commands start without what only a node needs.
+      // Import here, so that the other commands start without loading the node.
       const { runNode } = await import("../node/mod.ts");
       await checkCertificates(configuration, options.config);
       done(await runNode(configuration));
@@ -61,7 +61,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
       io.out(`${options.config}: ok`);
     });
 
-  const configCommand = program.command("config").description("about the configuration file");
+  const configCommand = program.command("config").description("inspect the configuration file");
   configCommand.command("schema").description("print its JSON Schema, for editors")
     .action(() => io.out(JSON.stringify(configJsonSchema(), null, 2)));
 
@@ -81,7 +81,7 @@ async function checkCertificates(configuration: Config, file: string): Promise<v
   );
 }
 
-/** Commands that were made apart do not know how the program writes and ends. */
+/** Copies the program's output and exit settings to a command that was made separately. */
 function inheritSettings(command: Command, program: Command): Command {
   command.copyInheritedSettings(program);
   for (const inner of command.commands) inner.copyInheritedSettings(program);
@@ -89,7 +89,7 @@ function inheritSettings(command: Command, program: Command): Command {
 }
 
 function report(thrown: unknown, io: CommandIo): number {
-  if (thrown instanceof CommanderError) return thrown.exitCode; // commander has said why
+  if (thrown instanceof CommanderError) return thrown.exitCode; // commander has printed the reason
   if (thrown instanceof ConfigError) {
     for (const finding of thrown.findings) io.error(formatFinding(finding));
     return EXIT.configuration;

@@ -4,7 +4,7 @@ import { InternalStore } from "../storage/mod.ts";
 import { SOUND } from "../config/_test_config.ts";
 import { CommandFixture } from "./_test_command.ts";
 
-Deno.test("causeway check accepts a sound file and tells its notes", async () => {
+Deno.test("causeway check accepts a sound file and prints its notes", async () => {
   await using fixture = await CommandFixture.make();
   assert.deepEqual(await fixture.run(["check", "--config", "causeway.toml"]), {
     code: 0,
@@ -32,7 +32,7 @@ Deno.test("causeway check prints one line for each mistake and exits with 2", as
   });
 });
 
-Deno.test("causeway check and serve exit with 2 on a certificate that is none, and say which", async () => {
+Deno.test("causeway check and serve exit with 2 on a file that is not a certificate, and name it", async () => {
   await using fixture = await CommandFixture.make(
     SOUND.replace("tls_opts = false", 'tls_opts = { certfile = "a.pem", cafile = "a.pem" }'),
   );
@@ -74,7 +74,7 @@ Deno.test("every command that takes a configuration exits with 2 on a bad one, a
   ]);
 });
 
-Deno.test("causeway says in one line which configuration file it cannot read", async () => {
+Deno.test("causeway names in one line a configuration file that it cannot read", async () => {
   await using fixture = await CommandFixture.make();
   assert.deepEqual(await fixture.run(["check", "--config", "missing.toml"]), {
     code: 2,
@@ -84,7 +84,7 @@ Deno.test("causeway says in one line which configuration file it cannot read", a
   });
 });
 
-Deno.test("causeway refuses what it does not know in one line", async () => {
+Deno.test("causeway refuses unknown commands and options in one line", async () => {
   await using fixture = await CommandFixture.make();
   assert.deepEqual(await fixture.run(["srve"]), {
     code: 1,
@@ -98,7 +98,7 @@ Deno.test("causeway refuses what it does not know in one line", async () => {
   });
 });
 
-Deno.test("causeway config schema prints a JSON Schema, version the version, --help the commands", async () => {
+Deno.test("causeway config schema prints a JSON Schema, causeway version the version, --help the commands", async () => {
   await using fixture = await CommandFixture.make();
   const schema = await fixture.run(["config", "schema"]);
   assert.equal(schema.code, 0);
@@ -223,7 +223,7 @@ Deno.test("causeway users import takes CSV and JSON from a file or standard inpu
   assert.equal((await run(["list"])).out.split("\n").length, 42);
 });
 
-Deno.test("causeway users import adds nobody when an address in the list cannot be", async () => {
+Deno.test("causeway users import adds no account when an address in the list cannot be used", async () => {
   await using fixture = await CommandFixture.make();
   const outcome = await fixture.run(
     ["users", "import", "--config", "causeway.toml"],
@@ -241,7 +241,7 @@ Deno.test("causeway users import adds nobody when an address in the list cannot 
   assert.equal(list.out, "");
 });
 
-Deno.test("causeway users says in one line what is wrong with the store", async () => {
+Deno.test("causeway users reports a broken store in one line", async () => {
   await using fixture = await CommandFixture.make();
   await Deno.writeTextFile(
     join(fixture.directory, "causeway.sqlite"),

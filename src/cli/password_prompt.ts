@@ -4,7 +4,7 @@ import { CausewayError } from "../base/mod.ts";
 export interface Terminal {
   /** Turns echo and line editing off, or on again. */
   setRaw(isRaw: boolean): void;
-  /** The next keys as bytes; null at the end of input. */
+  /** Reads the next keys as bytes; null at the end of input. */
   read(buffer: Uint8Array): Promise<number | null>;
   /** Shows `text` as it is. */
   write(text: string): void;
@@ -13,7 +13,7 @@ export interface Terminal {
 const PROCESS_TERMINAL: Terminal = {
   setRaw: (isRaw) => Deno.stdin.setRaw(isRaw),
   read: (buffer) => Deno.stdin.read(buffer),
-  // Standard output may be a file that collects what the command says.
+  // Not standard output: that may be a file that collects the command's results.
   write: (text) => void Deno.stderr.writeSync(new TextEncoder().encode(text)),
 };
 
@@ -21,7 +21,7 @@ const INTERRUPT = "\x03";
 const END_OF_INPUT = "\x04";
 
 /**
- * Asks twice for a password that is not shown, and gives it when both are equal.
+ * Asks twice for a password without echo, and returns it when both are equal.
  *
  * @throws CausewayError `cli/interrupted` on Ctrl-C, `cli/passwords-differ`
  */
@@ -62,7 +62,7 @@ async function readUnseen(prompt: string, keys: KeyReader, terminal: Terminal): 
   }
 }
 
-/** Characters of a terminal, also when several arrive together, as a paste does. */
+/** Characters of a terminal, one by one, even when several arrive together, as in a paste. */
 class KeyReader {
   readonly #terminal: Terminal;
   readonly #decoder = new TextDecoder();
@@ -73,7 +73,7 @@ class KeyReader {
     this.#terminal = terminal;
   }
 
-  /** The next character; undefined at the end of input. */
+  /** Reads the next character; undefined at the end of input. */
   async next(): Promise<string | undefined> {
     while (this.#pending.length === 0) {
       const length = await this.#terminal.read(this.#buffer);

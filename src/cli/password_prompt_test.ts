@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Terminal } from "./password_prompt.ts";
 import { promptPassword } from "./password_prompt.ts";
 
-/** A terminal at which `keys` are struck, each text arriving at once. */
+/** A terminal at which `keys` are typed. Each text arrives at once. */
 class FakeTerminal implements Terminal {
   readonly modes: boolean[] = [];
   shown = "";
@@ -35,7 +35,7 @@ Deno.test("promptPassword() asks twice, shows nothing of what is typed, and rese
   assert.deepEqual(terminal.modes, [true, false]);
 });
 
-Deno.test("promptPassword() takes both passwords from one paste", async () => {
+Deno.test("promptPassword() reads both passwords from one paste", async () => {
   assert.equal(await promptPassword("P", new FakeTerminal("secret\nsecret\n")), "secret");
 });
 
@@ -44,13 +44,13 @@ Deno.test("promptPassword() obeys backspace and Ctrl-U and leaves out other cont
   assert.equal(await promptPassword("P", terminal), "secret");
 });
 
-Deno.test("promptPassword() takes characters whose bytes arrive apart", async () => {
+Deno.test("promptPassword() reads characters whose bytes arrive separately", async () => {
   const bytes = new TextEncoder().encode("ü😀\r");
   const apart = Array.from(bytes, (byte) => new Uint8Array([byte]));
   assert.equal(await promptPassword("P", new FakeTerminal(...apart, ...apart)), "ü😀");
 });
 
-Deno.test("promptPassword() refuses two that differ", async () => {
+Deno.test("promptPassword() refuses two different passwords", async () => {
   const terminal = new FakeTerminal("one\r", "two\r");
   await assert.rejects(promptPassword("P", terminal), {
     code: "cli/passwords-differ",

@@ -11,10 +11,10 @@ export interface ListedUser {
 export type UserListFormat = "csv" | "json";
 
 /**
- * Reads a list of accounts: CSV (RFC 4180) with the columns JID and password, a first line
- * `jid,password` being its header; or one JSON object `{"jid": …, "password": …}` on each line.
+ * Reads a list of accounts: CSV (RFC 4180) with the columns JID and password and an optional header
+ * line `jid,password`; or one JSON object `{"jid": …, "password": …}` on each line.
  *
- * @throws CausewayError `cli/user-list` that names the line; it never shows a password
+ * @throws CausewayError `cli/user-list`, which names the line and never shows a password
  */
 export function parseUserList(
   text: string,
@@ -70,7 +70,7 @@ interface CsvRecord {
   readonly fields: readonly string[];
 }
 
-/** Quoted fields may hold commas, line breaks and doubled quotes. */
+/** Parses CSV. Quoted fields may hold commas, line breaks and doubled quotes. */
 function* csvRecords(text: string): Generator<CsvRecord> {
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
   let fields: string[] = [];

@@ -22,7 +22,7 @@ Deno.test("parseUserList() reads a JSON object from each line", () => {
   ]);
 });
 
-Deno.test("parseUserList() reads a list of nobody", () => {
+Deno.test("parseUserList() reads an empty list", () => {
   for (const text of ["", "\n", "jid,password\n"]) assert.deepEqual(parseUserList(text), []);
 });
 
@@ -48,7 +48,7 @@ for (const [text, problem] of MALFORMED) {
   });
 }
 
-Deno.test("parseUserList() takes back any CSV that follows RFC 4180", () => {
+Deno.test("parseUserList() reads any CSV that follows RFC 4180", () => {
   const field = fc.string({ unit: fc.constantFrom("a", '"', ",", "\n", "\r", " ", "ü") });
   const users = fc.array(
     fc.tuple(field, field).map(([jid, password]) => ({ jid: `u${jid}`, password })),

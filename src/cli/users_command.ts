@@ -21,7 +21,10 @@ interface ImportOptions extends ConfigOption {
   readonly update?: true;
 }
 
-/** `causeway users …`: the accounts of the built-in store. `done` is told the exit code. */
+/**
+ * Makes the command `causeway users …` for the accounts of the built-in store. Calls `done` with
+ * the exit code.
+ */
 export function usersCommand(io: CommandIo, done: (code: number) => void): Command {
   const users = new Command("users").description("manage the accounts of the built-in store");
   const jid = () => new Argument("<jid>", "account, such as alice@example.com");
