@@ -19,7 +19,7 @@ import { join } from "node:path";
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
 
-/** What a certificate is to say. */
+/** Content of a certificate. */
 export interface CertificateRequest {
   /** DNS names; the first one is the subject too. At least one. */
   readonly names: readonly string[];
@@ -37,7 +37,7 @@ export interface Certificate {
   readonly privateKeyPem: string;
 }
 
-/** Where `writeCertificate` put things. */
+/** Paths of the files from `writeCertificate`. */
 export interface CertificateFiles {
   readonly certfile: string;
   readonly keyfile: string;

@@ -57,7 +57,7 @@ Deno.test("CertificateAuthority.issue() makes certificates that two nodes accept
   }
 });
 
-Deno.test("CertificateAuthority.issue() names no host that was not asked for", async () => {
+Deno.test("CertificateAuthority.issue() names only the requested hosts", async () => {
   const authority = await CertificateAuthority.create();
   const server = await authority.issue(DC1);
   const outcome = await meet({
@@ -82,7 +82,7 @@ Deno.test("CertificateAuthority.create() twice makes authorities that do not tru
   assert.match(await meet({ server, trusted: ours, name }), /^refused/, "no certificate at all");
 });
 
-Deno.test("CertificateAuthority.issue() keeps to the validity that was asked for", async () => {
+Deno.test("CertificateAuthority.issue() uses the requested validity", async () => {
   const authority = await CertificateAuthority.create();
   const server = await authority.issue(DC1);
   const name = "dc1.example.com";
@@ -94,7 +94,7 @@ Deno.test("CertificateAuthority.issue() keeps to the validity that was asked for
   assert.equal(await meet({ server, client: short, trusted: authority, name }), "welcome");
 });
 
-Deno.test("CertificateAuthority.issue() refuses a certificate for nobody", async () => {
+Deno.test("CertificateAuthority.issue() refuses a certificate without names", async () => {
   const authority = await CertificateAuthority.create();
   await assert.rejects(authority.issue({ names: [] }), RangeError);
 });

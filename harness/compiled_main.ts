@@ -1,8 +1,8 @@
 /**
- * Runs two datacenters on the binary that `CAUSEWAY_BIN` names, and lets two people talk. For CI, where
- * the only base executable at hand is of an older Deno, whose `node:tls` does not take over accepted
- * sockets: links and clients go without TLS, which on loopback is allowed. With a binary of the pinned
- * Deno, `deno task cluster --check` does the same with TLS.
+ * Runs two datacenters on the binary that `CAUSEWAY_BIN` names, and lets two users talk. For CI,
+ * where the only base executable is of an older Deno, whose `node:tls` cannot take over accepted
+ * sockets. Links and clients therefore go without TLS, which is allowed on loopback. With a binary
+ * of the pinned Deno, `deno task cluster --check` does the same with TLS.
  */
 import { withCluster } from "./cluster/mod.ts";
 import { Stage } from "./scenarios/_stage.ts";

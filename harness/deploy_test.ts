@@ -26,7 +26,7 @@ function unitCommand(configFile: string, bundle: string): Command {
   return { program: Deno.execPath(), args: moved };
 }
 
-Deno.test("whatever starts a node names what it may read and write", async () => {
+Deno.test("every command that starts a node names the files it may read and write", async () => {
   const { tasks } = project;
   for (
     const [what, line] of Object.entries({
@@ -44,18 +44,18 @@ Deno.test("whatever starts a node names what it may read and write", async () =>
   }
 });
 
-/** What the engine is told; quotation marks and backslashes of shells aside. */
+/** Returns the engine flags, without the quotation marks and backslashes of shells. */
 function engineFlags(text: string): readonly string[] {
   return [...text.matchAll(/--v8-flags=[\w=,-]+/g)].map(([flag]) => flag);
 }
 
-/** The commands on a page that start a node, or make what does. */
+/** Returns the commands on a page that start a node, or build one. */
 function nodeCommands(page: string): readonly string[] {
   return page.replaceAll(/\\\n\s*/g, "").split("\n")
     .filter((line) => /^deno (run .* serve\b|compile\b)/.test(line));
 }
 
-Deno.test("whatever starts a node gives the engine the same room for young objects", async () => {
+Deno.test("every command that starts a node gives the engine the same room for young objects", async () => {
   const { tasks } = project;
   const [wanted] = engineFlags(tasks.serve);
   assert.match(wanted!, /--min-semi-space-size=(\d+),--max-semi-space-size=\1$/);
@@ -75,7 +75,7 @@ Deno.test("docs/security.md shows the very command of deploy/causeway.service", 
   assert.equal(`ExecStart=/usr/bin/${command}`, started);
 });
 
-Deno.test("deploy/causeway.service grants a node all that it needs, and not the whole machine", async () => {
+Deno.test("deploy/causeway.service grants a node everything it needs, and not the whole machine", async () => {
   const { args } = unitCommand("/run/causeway/node.toml", "causeway.js");
   assert.deepEqual(args.slice(0, args.indexOf("causeway.js")), [
     "run",

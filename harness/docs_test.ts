@@ -38,7 +38,7 @@ function glossaryWords(): readonly string[] {
     .flatMap(([, cell]) => cell!.split(", "));
 }
 
-Deno.test("comments and messages name pages and sections that are there", () => {
+Deno.test("comments and messages name existing pages and sections", () => {
   const wrong: string[] = [];
   for (const [path, text] of SOURCES) {
     // A comment may break the line within a reference.
@@ -58,7 +58,7 @@ Deno.test("comments and messages name pages and sections that are there", () => 
   assert.deepEqual(wrong, []);
 });
 
-Deno.test("comments refer to no page that is not in the repository", () => {
+Deno.test("comments refer only to pages in the repository", () => {
   const wrong: string[] = [];
   for (const [path, text] of SOURCES) {
     if (path.startsWith("fixtures/")) continue;
@@ -71,7 +71,7 @@ Deno.test("comments refer to no page that is not in the repository", () => {
   assert.deepEqual(wrong, []);
 });
 
-Deno.test("links between pages lead to files and headings that are there", () => {
+Deno.test("links between pages lead to existing files and headings", () => {
   const wrong: string[] = [];
   for (const [path, text] of PAGES) {
     const prose = text.replaceAll(/^```.*?^```/gms, "").replaceAll(/`[^`\n]*`/g, "");

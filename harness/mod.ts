@@ -1,5 +1,5 @@
 /**
- * Datacenters to order: starts them, breaks them, and cleans up after itself.
+ * Test harness for whole datacenters: starts them, breaks them, and cleans up.
  *
  * ```ts ignore
  * await withCluster({ datacenters: 3 }, async (cluster) => {

@@ -12,13 +12,13 @@ export interface Need {
   isThere(): Promise<boolean> | boolean;
 }
 
-/** What to do about the needs that are not met. */
+/** Plan for the missing programs. */
 export type Plan =
   | { readonly kind: "nothing" }
   | { readonly kind: "install"; readonly packages: readonly string[] }
   | { readonly kind: "stop"; readonly message: string };
 
-/** What there is on this machine to install with. */
+/** Means of this machine to install packages. */
 export interface Machine {
   readonly isRoot: boolean;
   readonly hasApt: boolean;
@@ -82,7 +82,7 @@ function isFile(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;
   } catch {
-    return false; // not there, or not ours to look at
+    return false; // missing, or not readable
   }
 }
 

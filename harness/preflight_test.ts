@@ -9,12 +9,12 @@ function need(what: string, debianPackage: string, there: boolean): Need {
 const REDIS = need("redis-server", "redis-server", false);
 const SLIXMPP = need("slixmpp for /usr/bin/python3", "python3-slixmpp", false);
 
-Deno.test("missingOf() keeps what is not there, in order", async () => {
+Deno.test("missingOf() returns the missing needs, in order", async () => {
   const needs = [SLIXMPP, need("openssl", "openssl", true), REDIS];
   assert.deepEqual(await missingOf(needs), [SLIXMPP, REDIS]);
 });
 
-Deno.test("planFor() installs as root where there is apt-get, and otherwise says what to type", () => {
+Deno.test("planFor() installs as root with apt-get, and otherwise prints the command to type", () => {
   const missing = [REDIS, SLIXMPP];
   assert.deepEqual(planFor([], { isRoot: false, hasApt: false }), { kind: "nothing" });
   assert.deepEqual(planFor(missing, { isRoot: true, hasApt: true }), {

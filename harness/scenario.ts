@@ -1,27 +1,30 @@
 import type { Cluster, ClusterOptions } from "./cluster/mod.ts";
 
-/** Who carries the session table between datacenters. */
+/** Way in which the session table gets from one datacenter to the others. */
 export type Replication = NonNullable<ClusterOptions["replication"]>;
 
-/** For scenarios that have to go well whoever replicates. */
+/** Both kinds, for scenarios that must pass with either. */
 export const REPLICATIONS: readonly Replication[] = ["external", "builtin"];
 
 /**
- * A conversation that has to go well, run by the end-to-end tests and by
- * `deno task cluster --scenario NAME`.
+ * A conversation that must go well, run by the end-to-end tests and by `deno task cluster
+ * --scenario NAME`.
  */
 export interface Scenario {
   /** Kebab case, for the command line. */
   readonly name: string;
   /** One line for `--list`. */
   readonly summary: string;
-  /** What it needs of its cluster; the command line's own options come on top. */
+  /** Options of its cluster. The command line's own options override them. */
   readonly options?: ClusterOptions;
-  /** The replications that the tests play it with, each on a cluster of its own. @default external alone */
+  /**
+   * Kinds of replication that the tests play it with, each on a cluster of its own.
+   * @default external alone
+   */
   readonly replications?: readonly Replication[];
   /**
-   * Plays it on a cluster of its own. `say` tells people what has just been seen.
-   * @throws as soon as something is not as it should be
+   * Plays it on a cluster of its own. `say` prints a line for people about the last observation.
+   * @throws as soon as an observation is wrong
    */
   run(cluster: Cluster, say: (line: string) => void): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { SCENARIOS } from "./scenarios/mod.ts";
 
 const PAGE = await Deno.readTextFile(new URL("../docs/security.md", import.meta.url));
 
-Deno.test("docs/security.md names tests and scenarios that are there", () => {
+Deno.test("docs/security.md names existing tests and scenarios", () => {
   const table = PAGE.slice(PAGE.indexOf("## Attacks"));
   const files = [...table.matchAll(/`(src\/[^`]+)`/g)].map(([, path]) => path!); // the group matched
   assert.ok(files.length > 20);

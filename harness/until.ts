@@ -1,18 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What `until` waits for and what it says when that does not come. */
+/** Options of `until`: the awaited fact, the time, and the evidence for a timeout. */
 export interface UntilOptions {
   /** The fact, as a claim: `"dc1 sees dc2"`. */
   readonly what: string;
   /** Milliseconds before giving up. @default 10000 */
   readonly withinMs?: number;
-  /** Milliseconds between looks. @default 20 */
+  /** Milliseconds between two probes. @default 20 */
   readonly everyMs?: number;
   /** More to print on a timeout, such as the tails of logs. */
   readonly evidence?: () => string;
 }
 
-/** The value that `until` hands on: what is falsy never gets that far. */
+/** A value that `until` returns: never a falsy one. */
 export type Truthy<T> = Exclude<T, false | 0 | 0n | "" | null | undefined>;
 
 /** Thrown by `until`; its message holds `what`, the last value and the evidence. */
@@ -21,8 +21,8 @@ export class TimeoutError extends Error {
 }
 
 /**
- * Looks again and again until `probe` gives something truthy, and hands that on. A probe that throws
- * has not come true yet; what it threw is shown if it never does.
+ * Calls `probe` again and again until it returns a truthy value, and returns that value. A probe
+ * that throws counts as falsy. Its error is shown on a timeout.
  */
 export async function until<T>(
   probe: () => T | Promise<T>,

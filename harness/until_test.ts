@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { TimeoutError, until } from "./until.ts";
 
-Deno.test("until() hands on the first truthy value", async () => {
+Deno.test("until() returns the first truthy value", async () => {
   let looks = 0;
   const value = await until(() => ++looks >= 3 && `look ${looks}`, { what: "third", everyMs: 1 });
   assert.equal(value, "look 3");
 });
 
-Deno.test("until() takes a probe that throws as not true yet", async () => {
+Deno.test("until() treats a probe that throws as falsy", async () => {
   let looks = 0;
   const probe = () => {
     if (++looks < 3) throw new Error("too early");
@@ -16,7 +16,7 @@ Deno.test("until() takes a probe that throws as not true yet", async () => {
   assert.equal(await until(probe, { what: "no throw", everyMs: 1 }), 3);
 });
 
-Deno.test("until() says what it waited for, the last value and the evidence", async () => {
+Deno.test("until() reports the awaited fact, the last value and the evidence", async () => {
   const waiting = until(() => Promise.resolve(0), {
     what: "dc1 sees dc2",
     withinMs: 5,

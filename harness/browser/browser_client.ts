@@ -2,16 +2,16 @@ import type { MessageOptions, PresenceOptions, ReceivedStanza } from "../clients
 import { ChatClient, escapeXml, Inbox, newId } from "../clients/mod.ts";
 import type { BrowserPage } from "./browser_page.ts";
 
-/** Who logs in from a page, and where. */
+/** Account and page of a login. */
 export interface BrowserLogin {
-  /** Where the page asks for the WebSocket's address (XEP-0156). */
+  /** URL from which the page gets the WebSocket's address (XEP-0156). */
   readonly origin: string;
   readonly domain: string;
   readonly localpart: string;
   readonly password: string;
 }
 
-/** What the page says once it is in. */
+/** Answer of the page after the login. */
 interface LoggedIn {
   readonly jid: string;
   readonly service: string;

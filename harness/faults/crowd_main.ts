@@ -12,14 +12,14 @@ import { setTimeout as delay } from "node:timers/promises";
 const [countText = "0", behaviour = "silent", ...places] = Deno.args;
 const AT_ONCE = 16;
 const BYTE_EVERY_MS = 2000;
-/** What those who drip write, a byte at a time, again and again. */
+/** Text that the dripping connections write, a byte at a time, again and again. */
 const DRIP = new TextEncoder().encode("<?xml version='1.0'?>" + " ".repeat(1000));
 
 const GREETING = new TextEncoder().encode(
   "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' " +
     "to='example.com' version='1.0'>",
 );
-/** How often another one greets once all have. */
+/** Milliseconds between two greetings once all connections have greeted. */
 const GREET_EVERY_MS = 50;
 
 const connections = new Set<Deno.TcpConn>();

@@ -2,7 +2,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { type Listening, listenOn } from "../net/listening.ts";
 import { type PipeConditions, StreamPipe } from "./stream_pipe.ts";
 
-/** `forward` is from who dials to who is dialled. */
+/** Direction of bytes. `forward` is from the dialling side to the other. */
 export type Direction = "forward" | "backward";
 
 /** An address to dial. */
@@ -84,7 +84,7 @@ export class LinkProxy implements AsyncDisposable {
     this.#listening = await listenOn(server);
   }
 
-  /** Where new connections lead; without a target they are refused. */
+  /** Target of new connections. Without one they are refused. */
   setTarget(target: Target | undefined): void {
     this.#target = target;
   }

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** What a pipe does to the bytes that go through it; read anew for each chunk. */
+/** Conditions of a pipe, read again for each chunk. */
 export interface PipeConditions {
   /** Milliseconds that each chunk is held. */
   readonly delayMs: number;

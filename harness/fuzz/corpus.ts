@@ -10,7 +10,10 @@ export interface KeptInput {
   readonly input: Uint8Array;
 }
 
-/** What once was a finding of a target; what belongs together is in the order in which it was sent. */
+/**
+ * Inputs that were findings of a target. Inputs of one finding are in the order in which they were
+ * sent.
+ */
 export async function readKept(target: string, corpus = CORPUS): Promise<readonly KeptInput[]> {
   const files: string[] = [];
   for await (const { name } of Deno.readDir(join(corpus, target))) {

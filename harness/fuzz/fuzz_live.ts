@@ -40,7 +40,7 @@ async function blame(
   suspects: readonly Uint8Array[],
   problem: string,
 ): Promise<FuzzFinding> {
-  // What does not go away says nothing about what is sent now.
+  // A problem that persists says nothing about the current input.
   if (await problemOf(() => target.check()) === undefined) {
     for (const input of suspects) {
       await problemOf(() => target.run(input));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fuzzLive } from "./fuzz_live.ts";
 import type { LiveFuzzTarget } from "./fuzz_target.ts";
 
-/** A target in memory: what of its inputs goes wrong, and how, is the test's. */
+/** A target in memory. The test decides which inputs fail, and how. */
 class FakeTarget implements LiveFuzzTarget {
   readonly name = "fake";
   readonly tokens = [];

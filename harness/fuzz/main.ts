@@ -22,7 +22,7 @@ interface FuzzOptions {
   readonly seed: number;
 }
 
-/** Reads the command line. Throws with what is wrong. */
+/** Reads the command line. Throws an error that names the mistake. */
 function parseOptions(args: readonly string[]): FuzzOptions {
   const text = { type: "string" } as const;
   const { values } = parseArgs({

@@ -1,6 +1,6 @@
 import { SeededRandom } from "../../src/base/mod.ts";
 
-/** How inputs are changed, besides what every target needs. */
+/** Options of the mutations of one target. */
 export interface MutatorOptions {
   /** Pieces that mean something to the target, spliced in whole. */
   readonly tokens: readonly Uint8Array[];

@@ -7,7 +7,7 @@ const SCRIPT = fileURLToPath(new URL("./reference_parsers.py", import.meta.url))
 /** A document that a parser in wide use cannot read. */
 export interface Refusal {
   readonly index: number;
-  /** Which parser, and what it says. */
+  /** Name of the parser, and its message. */
   readonly reason: string;
 }
 

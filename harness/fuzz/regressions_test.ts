@@ -2,7 +2,7 @@ import { replay, replayKept, SUBJECTS } from "./replay.ts";
 import { TARGETS } from "./targets/mod.ts";
 
 for (const name of Object.keys(SUBJECTS)) {
-  Deno.test(`fuzz target ${name} takes what once was a finding`, () => replayKept(name));
+  Deno.test(`fuzz target ${name} accepts the inputs of earlier findings`, () => replayKept(name));
 }
 
 for (const target of TARGETS) {

@@ -33,7 +33,7 @@ async function withCorpus(target: string, action: (corpus: string) => Promise<vo
 }
 
 for (const [name, subject] of Object.entries(SUBJECTS)) {
-  Deno.test(`replayKept() gives ${name} what was kept for it, and names the file that fails`, () =>
+  Deno.test(`replayKept() gives ${name} its kept inputs, and names the file that fails`, () =>
     withCorpus(name, async (corpus) => {
       const inputs = [SECOND, FIRST, SECOND];
       const files = await keepFinding(name, inputs, { corpus });

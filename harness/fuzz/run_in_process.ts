@@ -4,7 +4,7 @@ import { readKept } from "./corpus.ts";
 import { CURRENT_BYTES } from "./worker_protocol.ts";
 import type { FuzzPlan, FuzzWord } from "./worker_protocol.ts";
 
-/** How long and from where a target is fuzzed. */
+/** Duration and seed of a fuzzing run. */
 export interface FuzzRun {
   readonly target: string;
   readonly seed: number;
@@ -14,11 +14,11 @@ export interface FuzzRun {
 /** Something that does not hold. */
 export interface FuzzFinding {
   readonly problem: string;
-  /** What brings it about: one input, or those among which the one could not be told. */
+  /** Inputs that cause it: one, or several among which the cause is unknown. */
   readonly inputs: readonly Uint8Array[];
 }
 
-/** What a run came to. */
+/** Result of a run. */
 export interface FuzzResult {
   readonly runs: number;
   readonly finding: FuzzFinding | undefined;

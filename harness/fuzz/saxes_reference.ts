@@ -8,7 +8,7 @@ export interface ReferenceElement {
   readonly attributes: readonly (readonly [string, string])[];
 }
 
-/** What the reference parser makes of a stream. */
+/** Verdict of the reference parser on a stream. */
 export type ReferenceVerdict =
   | { readonly isAccepted: true; readonly elements: readonly ReferenceElement[] }
   | { readonly isAccepted: false; readonly reason: string };

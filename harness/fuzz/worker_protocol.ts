@@ -1,4 +1,4 @@
-/** What a fuzzing worker is told, once. */
+/** The one message to a fuzzing worker. */
 export interface FuzzPlan {
   readonly target: string;
   readonly seed: number;
@@ -11,8 +11,8 @@ export interface FuzzPlan {
 }
 
 /**
- * What a fuzzing worker tells: how far it is; or what it found, or that it cannot go on, which is its last
- * word.
+ * Messages of a fuzzing worker: its progress, or, as the last message, its finding or the reason
+ * why it cannot go on.
  */
 export type FuzzWord =
   | { readonly kind: "progress"; readonly runs: number }

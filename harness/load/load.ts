@@ -3,7 +3,7 @@ import { type Flow, type Ledger, msOutside, type Span } from "../ledger/mod.ts";
 import type { LoadClient } from "./load_client.ts";
 import { DEFAULT_MIX, FormDraw, type Mix } from "./mix.ts";
 
-/** How much is sent. */
+/** Options of a load. */
 export interface LoadOptions {
   readonly perSecond: number;
   /** @default mostly messages to full JIDs */
@@ -88,7 +88,7 @@ export class Load implements AsyncDisposable {
     this.#endMs ??= performance.now();
   }
 
-  /** How many stanzas were to be sent outside `windows`, whatever has hindered it. */
+  /** Returns the number of stanzas that were due outside `windows`, sent or not. */
   asked(windows: readonly Span[]): number {
     if (this.#startMs === undefined) return 0;
     const span = { fromMs: this.#startMs, toMs: this.#endMs ?? performance.now() };

@@ -10,17 +10,17 @@ import { Unacknowledged } from "./unacknowledged.ts";
 export interface LoadPlace {
   /** For messages, and to be recognised by `endOf`; what precedes the first `-` is its datacenter. */
   readonly name: string;
-  /** Where it listens for clients now; absent while it does not run. */
+  /** Returns its address for clients now; undefined while it does not run. */
   readonly address: () => Address | undefined;
 }
 
-/** How a node was ended, and when, by the clock of `performance`. */
+/** Way in which a node was ended, and the time on the clock of `performance`. */
 export interface NodeEnd {
   readonly how: "killed" | "stopped";
   readonly atMs: number;
 }
 
-/** Who logs in, and where. */
+/** Account and nodes of a client. */
 export interface LoadClientOptions {
   readonly localpart: string;
   readonly password: string;
@@ -31,11 +31,11 @@ export interface LoadClientOptions {
   /** Nodes to try, the first one first. */
   readonly places: readonly LoadPlace[];
   readonly ledger: Ledger;
-  /** How the process that a connection went to was ended; absent if it was not. */
+  /** Returns how the process behind a connection was ended; undefined if it was not. */
   readonly endOf: (place: LoadPlace) => NodeEnd | undefined;
 }
 
-/** What happened to a client besides stanzas, for proofs. */
+/** Counts of a client's events other than stanzas, as proof of faults. */
 export interface LoadClientCounts {
   logins: number;
   lost: number;
@@ -85,14 +85,14 @@ export class LoadClient implements AsyncDisposable {
   #isLeaving = false;
   /** The server has ended the stream, and takes nothing more. */
   #isDismissed = false;
-  /** What it has handled is told for good. */
+  /** True once its last acknowledgement is sent. */
   #hasSaidLast = false;
   #lastWord = "";
   #stall: PromiseWithResolvers<void> | undefined;
   #sleptFromMs: number | undefined;
   /** After now while it sleeps. */
   #wokeAtMs = Infinity;
-  /** When a write to its connection failed first. */
+  /** Time of the first failed write to its connection. */
   #brokeAtMs: number | undefined;
   /** The node to which its connection broke, until it is logged in again. */
   #lostPlace: LoadPlace | undefined;
@@ -116,12 +116,12 @@ export class LoadClient implements AsyncDisposable {
     return this.#place;
   }
 
-  /** Where it logged in first. */
+  /** The node of its first login. */
   get home(): LoadPlace {
     return this.#options.places[0]!;
   }
 
-  /** What it last heard or met that was no stanza, for messages. */
+  /** Last non-stanza event, for messages. */
   get lastWord(): string {
     return this.#lastWord;
   }
@@ -134,7 +134,7 @@ export class LoadClient implements AsyncDisposable {
     });
   }
 
-  /** Why it gave up; only a server that breaks the rules gets it to. */
+  /** Reason why it stopped trying. Only a server that breaks the rules causes that. */
   get failure(): unknown {
     return this.#failure;
   }

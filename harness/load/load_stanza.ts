@@ -37,13 +37,13 @@ export function loadResult(request: string): string {
   return `<iq type='result' to='${from}'${id}/>`;
 }
 
-/** What a received stanza is. */
+/** Kind of a received stanza. */
 export type LoadStanza =
   | { readonly kind: "arrival" | "result"; readonly mark: StanzaMark }
   | { readonly kind: "error"; readonly mark: StanzaMark; readonly condition: string }
-  /** Not as anybody has sent it. */
+  /** A stanza that differs from every sent one. */
   | { readonly kind: "stray" }
-  /** Nothing of a load's. */
+  /** A stanza that does not belong to a load. */
   | { readonly kind: "foreign" };
 
 /** Reads a stanza that was received, or written. */

@@ -30,7 +30,7 @@ Deno.test("loadResult() answers the request to whoever sent it", () => {
   assert.deepEqual(readLoadStanza(result), { kind: "result", mark: MARK });
 });
 
-Deno.test("readLoadStanza() takes for stray what is not as it was sent", () => {
+Deno.test("readLoadStanza() reports a changed stanza as stray", () => {
   for (const kind of KINDS) {
     const text = loadStanza(kind, BEN, MARK);
     for (

@@ -12,7 +12,7 @@ export interface Mix {
   readonly presence: number;
 }
 
-/** What people's clients send, with a little presence. */
+/** Default mix: typical client traffic, with a little presence. */
 export const DEFAULT_MIX: Mix = { full: 68, bare: 15, iq: 15, presence: 2 };
 
 /**
@@ -27,7 +27,7 @@ export function tryMix(text: string): Mix | undefined {
   return isMix ? { full, bare, iq, presence } : undefined;
 }
 
-/** How one stanza is sent. */
+/** Kind and address of one stanza to send. */
 export interface Form {
   readonly kind: StanzaKind;
   readonly isBare: boolean;

@@ -1,7 +1,10 @@
 /** XEP-0198 counts modulo 2^32. */
 const MODULUS = 2 ** 32;
 
-/** What a client with stream management has sent and not yet been told to be handled, in order. */
+/**
+ * Stanzas that a client with stream management has sent and that the server has not acknowledged,
+ * in order.
+ */
 export class Unacknowledged {
   #stanzas: string[] = [];
   #first = 0;

@@ -12,10 +12,10 @@ import type { Certificate } from "../certificates.ts";
 import type { Target } from "../faults/mod.ts";
 import { until } from "../until.ts";
 
-/** What a peer played by hand is made of. */
+/** Options of a peer played by hand. */
 export interface LinkPeerOptions {
   readonly target: Target;
-  /** What it presents; nothing when absent. */
+  /** Certificate that it presents; none when absent. */
   readonly certificate?: Certificate;
   /** Told of each frame that comes; the bytes are its until it returns. */
   readonly heard?: (type: number, buffer: Uint8Array, start: number, end: number) => void;
@@ -67,7 +67,7 @@ export class LinkPeer implements Disposable {
     this.#socket.on("close", () => this.#hasEnded = true);
   }
 
-  /** What the node said when it hung up; undefined when it has not, or said nothing. */
+  /** Reason in the node's GOODBYE; undefined when there was none. */
   get goodbye(): Goodbye | undefined {
     return this.#goodbye;
   }

@@ -480,7 +480,7 @@ function transferFrames(
   ];
 }
 
-/** What a stanza of the actor's own says, but for its number. */
+/** Fields of the actor's own stanzas, except the number. */
 interface StanzaLies {
   readonly from?: string;
   readonly origin?: string;

@@ -21,7 +21,7 @@ const MAX_FRAME_BYTES = 1_000_000;
 /** ACKs and POSITIONs that one link is flooded with. */
 const FLOOD = 500;
 
-/** What the accepting side of one link does wrong once it has been greeted. */
+/** Misbehaviour of the accepting side of one link after HELLO. */
 type Manner = (hello: Hello, localHost: string) => readonly Uint8Array[];
 
 const silent: Manner = (hello, localHost) => [helloOf(localHost, { lane: hello.lane })];
@@ -70,12 +70,12 @@ const MANNERS: readonly Manner[] = [
   () => [new TextEncoder().encode("HTTP/1.1 200 OK\r\n\r\n")],
 ];
 
-/** Where a malicious datacenter accepts links: each link that a node makes meets another lie. */
+/** Listener of a malicious datacenter. Each link that a node makes gets another misbehaviour. */
 export class MaliciousListener implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<TLSSocket>();
   readonly #localHost: string;
-  /** Where in the manners it began. */
+  /** Index of the first misbehaviour. */
   readonly #first: number;
   #links = 0;
 

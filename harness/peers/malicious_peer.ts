@@ -6,9 +6,9 @@ import { type Act, ACTS } from "./malicious_acts.ts";
 import { MaliciousListener } from "./malicious_listener.ts";
 import { type MaliciousIdentity, Visit } from "./visit.ts";
 
-/** How the actor behaves. */
+/** Options of the actor. */
 export interface MaliciousPeerOptions {
-  /** Where its choices begin. @default drawn */
+  /** Seed of its choices. @default random */
   readonly seed?: number;
   /** @default DEFAULT_ACTS_PER_SECOND */
   readonly actsPerSecond?: number;
@@ -32,7 +32,7 @@ const OWN_USERS = ["mallory1", "mallory2", "mallory3"];
  * process number of another datacenter's node. It claims users of its own that nobody else has.
  */
 export class MaliciousPeer implements AsyncDisposable {
-  /** Where its choices began. */
+  /** Seed of its choices. */
   readonly seed: number;
   readonly #identity: MaliciousIdentity;
   readonly #listener: MaliciousListener;
@@ -91,12 +91,12 @@ export class MaliciousPeer implements AsyncDisposable {
     return new MaliciousPeer(identity, { ...options, listener, targets, seed });
   }
 
-  /** How often each act has been done. */
+  /** Count of each act. */
   get done(): ReadonlyMap<string, number> {
     return this.#done;
   }
 
-  /** How many acts have been done. */
+  /** Number of acts done. */
   get count(): number {
     return [...this.#done.values()].reduce((sum, times) => sum + times, 0);
   }
@@ -116,7 +116,7 @@ export class MaliciousPeer implements AsyncDisposable {
     return this.#listener.links;
   }
 
-  /** What nodes have let happen that they may not. */
+  /** Forbidden effects that nodes have allowed. */
   get failures(): readonly string[] {
     return [...this.#failures];
   }
@@ -167,7 +167,7 @@ export class MaliciousPeer implements AsyncDisposable {
   }
 }
 
-/** Where the nodes of `cluster` that run accept links. */
+/** Returns the link addresses of the running nodes of `cluster`. */
 function linkAddresses(cluster: Cluster): readonly Target[] {
   return cluster.datacenters.flatMap(({ nodes }) => nodes.flatMap((node) => linkAddress(node)));
 }

@@ -12,7 +12,7 @@ import type { Target } from "../faults/mod.ts";
 import { until } from "../until.ts";
 import { helloOf, LinkPeer } from "./link_peer.ts";
 
-/** What a malicious datacenter is, and whom it means. */
+/** Identity of a malicious datacenter, and its targets. */
 export interface MaliciousIdentity {
   /** Local host that its certificate names, such as `dc9.example.com`. */
   readonly localHost: string;
@@ -20,7 +20,7 @@ export interface MaliciousIdentity {
   readonly globalHost: string;
   /** Local hosts of the honest datacenters. */
   readonly honestHosts: readonly string[];
-  /** Where the actor itself accepts links, for what it tells of its endpoints. */
+  /** Addresses where the actor itself accepts links, for its endpoint records. */
   readonly endpoint: string;
   /** Localparts of users that nobody else claims: only these may the actor claim. */
   readonly ownUsers: readonly string[];

@@ -3,7 +3,7 @@ import type { Run } from "./run.ts";
 
 /** A process to start. */
 export interface ChildOptions {
-  /** What messages call it. */
+  /** Name for messages. */
   readonly name: string;
   readonly program: string;
   readonly args: readonly string[];
@@ -16,7 +16,7 @@ export interface ChildOptions {
   readonly run?: Run;
 }
 
-/** How a process ended. */
+/** Exit code and signal of a process that ended. */
 export interface ChildExit {
   readonly code: number;
   readonly signal: string | null;

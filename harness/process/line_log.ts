@@ -6,7 +6,7 @@ export interface LogLine {
 
 type Watcher = (line: LogLine) => void;
 
-/** What a process wrote, line by line: the last ones in memory, all of them in a file. */
+/** Output of a process, line by line: the last lines in memory, all of them in a file. */
 export class LineLog {
   readonly #lines: LogLine[] = [];
   readonly #watchers = new Set<Watcher>();

@@ -26,7 +26,7 @@ Deno.test("LineLog forgets old lines in memory and none in its file", async () =
   }
 });
 
-Deno.test("LineLog.watch() tells of each line until it is ended", () => {
+Deno.test("LineLog.watch() reports each line until it is ended", () => {
   const log = new LineLog();
   const seen: string[] = [];
   const end = log.watch((line) => seen.push(line.text));

@@ -8,7 +8,7 @@ import { causewayCommand, type Command, PROJECT_DIRECTORY } from "./serve_comman
 /** A configuration as the TOML file will hold it. */
 export type NodeConfiguration = object;
 
-/** What makes a node. */
+/** Options of a node process. */
 export interface NodeProcessOptions<Configuration extends NodeConfiguration = NodeConfiguration> {
   /** Short name for files and messages, such as `dc1-node1`. */
   readonly name: string;
@@ -20,7 +20,7 @@ export interface NodeProcessOptions<Configuration extends NodeConfiguration = No
   readonly readyWithinMs?: number;
   /** The program, given the path of the configuration file. @default the task `serve` */
   readonly command?: (configFile: string) => Command;
-  /** Told of each successful start, before `start()` resolves. */
+  /** Called after each successful start, before `start()` resolves. */
   readonly started?: (ready: ReadyLine) => void;
 }
 
@@ -53,7 +53,7 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
     return this.#child.isPaused ? "paused" : "running";
   }
 
-  /** What the running node said of itself. @throws when it is not running */
+  /** The ready line of the running node. @throws when it is not running */
   get ready(): ReadyLine {
     if (this.#ready === undefined) throw new Error(`${this.name} is not running`);
     return this.#ready;
@@ -69,7 +69,7 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
     return this.#startedChild().exited;
   }
 
-  /** What the process of the last start wrote, oldest first. */
+  /** Lines that the process of the last start wrote, oldest first. */
   get logs(): readonly string[] {
     return this.#child?.log.lines.map((line) => line.text) ?? [];
   }
@@ -132,7 +132,7 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#child?.stop();
-    await this.#starting?.catch(() => {}); // told to whoever called `start()`
+    await this.#starting?.catch(() => {}); // the caller of `start()` gets this error
   }
 
   async #start(): Promise<ReadyLine> {

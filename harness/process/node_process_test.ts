@@ -20,7 +20,7 @@ function fakeNode(run: Run, code: string, readyWithinMs = 10_000) {
   });
 }
 
-Deno.test("NodeProcess.start() writes the configuration and hands on the ready line", async () => {
+Deno.test("NodeProcess.start() writes the configuration and returns the ready line", async () => {
   await using run = await Run.start();
   await using node = fakeNode(
     run,

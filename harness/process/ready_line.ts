@@ -4,7 +4,10 @@ export interface Address {
   readonly port: number;
 }
 
-/** What a node says when it is ready: its name and where it listens, in the order of its configuration. */
+/**
+ * Ready line of a node: its name and the addresses where it listens, in the order of its
+ * configuration.
+ */
 export interface ReadyLine {
   readonly node: string;
   readonly c2s: readonly Address[];

@@ -15,7 +15,7 @@ Deno.test("tryReadyLine() reads the addresses of a node", () => {
   });
 });
 
-Deno.test("tryReadyLine() takes listeners that are missing for none", () => {
+Deno.test("tryReadyLine() reads missing listeners as none", () => {
   assert.deepEqual(tryReadyLine('ready {"node":"n","admin":null}'), {
     node: "n",
     c2s: [],
@@ -31,7 +31,7 @@ Deno.test("tryReadyLine() leaves other lines alone", () => {
   assert.equal(tryReadyLine("starting"), undefined);
 });
 
-Deno.test("tryReadyLine() refuses what is no address", () => {
+Deno.test("tryReadyLine() refuses malformed addresses", () => {
   for (const address of ["127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "::1:5222", 5222]) {
     const line = `ready ${JSON.stringify({ node: "n", c2s: [address] })}`;
     assert.throws(() => tryReadyLine(line), TypeError, line);

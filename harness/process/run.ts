@@ -2,7 +2,10 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 
 const WATCHDOG = new URL("./watchdog.ts", import.meta.url);
-/** Where runs leave their files; inside the project, so that no permission beyond it is needed. */
+/**
+ * Directory for the files of runs. It lies inside the project, so that no further permission is
+ * needed.
+ */
 export const RUNS_DIRECTORY = fileURLToPath(new URL("../../.tmp/runs/", import.meta.url));
 
 /**

@@ -1,4 +1,4 @@
-/** What a program that has ended wrote. */
+/** Output and exit code of a program that has ended. */
 export interface ProgramOutput {
   readonly code: number;
   readonly output: string;

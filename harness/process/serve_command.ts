@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 /** The project's root: where commands run and what `mod.ts` is relative to. */
 export const PROJECT_DIRECTORY = fileURLToPath(new URL("../../", import.meta.url));
 
-/** A program and what it is given. */
+/** A program and its arguments. */
 export interface Command {
   readonly program: string;
   readonly args: readonly string[];
@@ -35,7 +35,7 @@ function serveFlags(): readonly string[] {
 }
 
 /**
- * What stands between `deno` and `mod.ts` in the line of the task.
+ * Returns the words between `deno` and `mod.ts` in the line of the task.
  * @throws {TypeError} when the line is not `deno run … mod.ts serve`
  */
 export function parseServeTask(line: string): readonly string[] {

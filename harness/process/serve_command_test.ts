@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parseServeTask } from "./serve_command.ts";
 
-Deno.test("parseServeTask() gives what stands before mod.ts", () => {
+Deno.test("parseServeTask() returns the words before mod.ts", () => {
   assert.deepEqual(
     parseServeTask("deno run --no-prompt --allow-net --allow-read=. mod.ts serve"),
     ["run", "--no-prompt", "--allow-net", "--allow-read=."],

@@ -1,6 +1,6 @@
 /**
  * The `causeway` command on a machine whose clock is wrong: the first argument says by how many
- * milliseconds it is ahead. What a clock goes by, not how time passes, is all that is changed.
+ * milliseconds it is ahead. Only the wall clock is shifted. Durations stay right.
  */
 import { main } from "../../mod.ts";
 

@@ -9,7 +9,7 @@ Deno.test("redisMakers() always ends with the embedded one under auto", async ()
   assert.ok(makers.some((maker) => maker.kind === "local"), "redis-server is installed for tests");
 });
 
-Deno.test("startRedises() starts one server per name, apart from each other", async () => {
+Deno.test("startRedises() starts one separate server per name", async () => {
   await using run = await Run.start();
   for (const choice of ["local", "embedded"] as const) {
     const servers = await startRedises(choice, ["dc1", "dc2"], { run });

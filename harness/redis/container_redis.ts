@@ -7,7 +7,7 @@ import type { RedisServer } from "./redis_server.ts";
 export const CONTAINER_ENGINES = ["docker", "podman"] as const;
 export type ContainerEngine = typeof CONTAINER_ENGINES[number];
 
-/** How to make a Redis in a container. */
+/** Options of a Redis in a container. */
 export interface ContainerRedisOptions {
   readonly run: Run;
   readonly engine: ContainerEngine;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { containerCommands, parsePublishedPort } from "./container_redis.ts";
 
-Deno.test("containerCommands() publishes on loopback only, and removes what it made", () => {
+Deno.test("containerCommands() publishes on loopback only, and removes its container", () => {
   const commands = containerCommands("causeway-1", { image: "redis:7", password: "" });
   assert.deepEqual(commands.run(undefined), [
     ...["run", "--detach", "--rm", "--name", "causeway-1", "--publish", "127.0.0.1::6379"],
@@ -14,7 +14,7 @@ Deno.test("containerCommands() publishes on loopback only, and removes what it m
   assert.deepEqual(commands.remove, ["rm", "--force", "causeway-1"]);
 });
 
-Deno.test("containerCommands() hands the password over", () => {
+Deno.test("containerCommands() passes the password on", () => {
   const commands = containerCommands("c", { image: "redis:7", password: "s3cret" });
   assert.deepEqual(commands.run(undefined).slice(-2), ["--requirepass", "s3cret"]);
 });

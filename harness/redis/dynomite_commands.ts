@@ -33,7 +33,7 @@ declare(table.script_with_keys, ([_script, count, ...rest]) => {
 
 const NOT_REPLICATED = new Set(table.not_replicated);
 
-/** Commands and forms of them that Dynomite does not take, though Redis does. */
+/** Commands and command forms that Redis accepts but Dynomite does not. */
 export const DYNOMITE_CLOSES_ON: readonly Command[] = [
   ["AUTH", "open sesame"],
   ["HELLO", "2"],
@@ -52,12 +52,18 @@ export const DYNOMITE_CLOSES_ON: readonly Command[] = [
   ["SUBSCRIBE", "channel"],
 ];
 
-/** False for what makes Dynomite close the connection: its parser does not know it. */
+/**
+ * Returns false for a command that makes Dynomite close the connection, because its parser does not
+ * know it.
+ */
 export function isTaken([name, ...operands]: Command): boolean {
   return FORMS.get(name!.toUpperCase())?.(operands) ?? false;
 }
 
-/** True for what Dynomite sends on to the other datacenters, whatever comes of it here. */
+/**
+ * Returns true for a command that Dynomite forwards to the other datacenters, whatever its result
+ * here.
+ */
 export function isReplicated([name]: Command): boolean {
   return !NOT_REPLICATED.has(name!.toUpperCase());
 }
@@ -72,7 +78,10 @@ export function isScattered([name, ...keys]: Command): boolean {
   return tags.has(undefined) || tags.size > 1;
 }
 
-/** What is between the first `{` and the next `}`; undefined when there is none, or nothing. */
+/**
+ * Returns the text between the first `{` and the next `}`; undefined when there is none or it is
+ * empty.
+ */
 export function hashTag(key: string): string | undefined {
   return /\{([^}]+)\}/.exec(key)?.[1];
 }

@@ -7,7 +7,7 @@ import {
   isTaken,
 } from "./dynomite_commands.ts";
 
-Deno.test("isTaken() knows what Dynomite takes: by name, and by the number of arguments", () => {
+Deno.test("isTaken() knows the commands that Dynomite accepts, by name and number of arguments", () => {
   for (
     const command of [
       "PING",
@@ -33,7 +33,7 @@ Deno.test("isTaken() knows what Dynomite takes: by name, and by the number of ar
   ) assert.equal(isTaken(command.split(" ")), true, command);
 });
 
-Deno.test("isTaken() is false for what makes Dynomite close the connection", () => {
+Deno.test("isTaken() is false for commands that make Dynomite close the connection", () => {
   for (
     const command of [
       ...DYNOMITE_CLOSES_ON,

@@ -6,7 +6,7 @@ import type { RedisServer } from "./redis_server.ts";
 import { encodeError, encodeSimple, encodeValue, RespDecoder, RespError } from "./resp.ts";
 import { type Listening, listenOn } from "../net/listening.ts";
 
-/** How to make an embedded Redis. */
+/** Options of an embedded Redis. */
 export interface EmbeddedRedisOptions {
   /** Empty for none. @default "" */
   readonly password?: string;
@@ -20,8 +20,8 @@ interface Session {
 }
 
 /**
- * A Redis inside this process, for machines that have none: the commands that Causeway uses, over the
- * real protocol. `redis_conformance_test.ts` holds it to what a real server answers.
+ * A Redis inside this process, for machines that have none: the commands that Causeway uses, over
+ * the real protocol. `redis_conformance_test.ts` compares its answers with a real server's.
  */
 export class EmbeddedRedis implements RedisServer {
   readonly kind = "embedded";

@@ -1,6 +1,6 @@
 import { RespError } from "./resp.ts";
 
-/** What a key may hold. */
+/** Value of a key. */
 export type StoredValue = string | Set<string> | Map<string, string>;
 
 interface Entry {
@@ -9,7 +9,7 @@ interface Entry {
   expiresAtMs: number | undefined;
 }
 
-/** Keys, values and their expiry. What has expired is gone the next time anyone looks. */
+/** Keys, values and their expiry. An expired key disappears at the next access. */
 export class EmbeddedStore {
   readonly #entries = new Map<string, Entry>();
   readonly #nowMs: () => number;

@@ -6,7 +6,7 @@ import type { RedisServer } from "./redis_server.ts";
 /** Either speaks the same protocol and takes the same options; the first that is there is used. */
 export const LOCAL_PROGRAMS = ["redis-server", "valkey-server"] as const;
 
-/** How to make a local Redis. */
+/** Options of a local Redis. */
 export interface LocalRedisOptions {
   readonly run: Run;
   /** For file names: `dc1-redis`. */

@@ -8,7 +8,7 @@ import {
   toBinary,
 } from "./resp.ts";
 
-/** Where a Redis listens, and what opens it. */
+/** Address and password of a Redis. */
 export interface RedisAddress {
   readonly host: string;
   readonly port: number;

@@ -180,7 +180,7 @@ const SERVERS: Record<string, (run: Run, password?: string) => RedisServer> = {
 };
 
 for (const [name, make] of Object.entries(SERVERS)) {
-  Deno.test(`${name} answers as every Redis does`, async (test) => {
+  Deno.test(`${name} answers like every Redis`, async (test) => {
     await using run = await Run.start();
     await using server = make(run);
     await server.start();
@@ -209,7 +209,7 @@ for (const [name, make] of Object.entries(SERVERS)) {
     assert.deepEqual(counts, Array.from({ length: 500 }, (_, i) => i + 1));
   });
 
-  Deno.test(`${name} drops what has expired`, async () => {
+  Deno.test(`${name} drops expired keys`, async () => {
     await using run = await Run.start();
     await using server = make(run);
     await server.start();
@@ -220,7 +220,7 @@ for (const [name, make] of Object.entries(SERVERS)) {
     assert.deepEqual(await client.call("KEYS", "*"), ["k"]);
   });
 
-  Deno.test(`${name} lets in only who knows its password`, async () => {
+  Deno.test(`${name} accepts only clients with its password`, async () => {
     await using run = await Run.start();
     await using server = make(run, "s3cret");
     await server.start();

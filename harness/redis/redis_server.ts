@@ -1,6 +1,6 @@
 import type { RedisAddress, RedisClient } from "./redis_client.ts";
 
-/** What a Redis of the harness is made of. */
+/** Kind of program behind a Redis of the harness. */
 export type RedisKind = "docker" | "local" | "embedded";
 
 /** One server, or several of which another takes over when one dies. */

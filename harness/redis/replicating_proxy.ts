@@ -28,7 +28,7 @@ export class ReplicatingProxy implements AsyncDisposable {
     this.#upstream = upstream;
   }
 
-  /** Where to connect instead of to the Redis itself. */
+  /** Address to connect to instead of the Redis itself. */
   get address(): RedisAddress {
     if (this.#listening === undefined) throw new Error("The replicating proxy was never started");
     return { host: "127.0.0.1", port: this.#listening.port, password: "" }; // Dynomite knows none
@@ -105,7 +105,7 @@ export class ReplicatingProxy implements AsyncDisposable {
             server.write(bytes);
             this.#replicate(command);
           } else {
-            // What came before it is carried out all the same.
+            // Commands before it are still carried out.
             this.#unknownCommands++;
             isOver = true;
             server.end();
@@ -150,7 +150,7 @@ export class ReplicatingProxy implements AsyncDisposable {
   }
 }
 
-/** Runs what decodes; bytes that are not the protocol end the connection with a word. */
+/** Runs `decode`. Bytes that are not the protocol end the connection with an error reply. */
 function decodeInto(client: Socket, decode: () => void): void {
   try {
     decode();

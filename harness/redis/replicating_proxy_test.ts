@@ -70,7 +70,7 @@ Deno.test("ReplicatingProxy answers from its own Redis and copies writes both wa
   await arrives(dc1, "bob@example.com", null);
 });
 
-Deno.test("ReplicatingProxy sends every write on as it came, whatever came of it here", async () => {
+Deno.test("ReplicatingProxy forwards every write unchanged, whatever its result here", async () => {
   await using stack = new AsyncDisposableStack();
   const { dc1, dc2 } = await pair(stack);
   await dc2.direct.call("SET", "k", "there first");
@@ -126,7 +126,7 @@ Deno.test("ReplicationLane delivers what it held once a stopped Redis is back", 
   assert.equal(await dc2.node.call("GET", "k"), "1", "the proxy finds its Redis again");
 });
 
-Deno.test("ReplicatingProxy answers in turn what it is told to refuse", async () => {
+Deno.test("ReplicatingProxy answers refused commands in order", async () => {
   await using stack = new AsyncDisposableStack();
   const { dc1 } = await pair(stack);
   dc1.proxy.refuse(["GET"]);
@@ -149,7 +149,7 @@ Deno.test("ReplicatingProxy answers in turn what it is told to refuse", async ()
   assert.equal(await dc1.node.call("GET", "a"), "2", "it is the same connection");
 });
 
-Deno.test("ReplicatingProxy closes on what Dynomite does not know, and swallows what came before", async () => {
+Deno.test("ReplicatingProxy closes on commands unknown to Dynomite, and drops pending answers", async () => {
   await using stack = new AsyncDisposableStack();
   const { dc1, dc2 } = await pair(stack);
   for (const [at, command] of DYNOMITE_CLOSES_ON.entries()) {
@@ -162,7 +162,7 @@ Deno.test("ReplicatingProxy closes on what Dynomite does not know, and swallows 
   assert.equal(dc1.proxy.unknownCommands, DYNOMITE_CLOSES_ON.length);
 });
 
-Deno.test("ReplicatingProxy takes what Dynomite takes besides what nodes ask", async () => {
+Deno.test("ReplicatingProxy accepts further commands that Dynomite accepts", async () => {
   await using stack = new AsyncDisposableStack();
   const { dc1, dc2 } = await pair(stack);
   assert.match(String(await dc1.node.call("INFO")), /redis_version/);

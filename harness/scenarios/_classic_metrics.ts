@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { parsePrometheusText, type Sample, sumOf } from "../screen/mod.ts";
 
-/** A metric as operators of the reference know it, and what Prometheus calls it. */
+/**
+ * A metric with its classic name, as operators of the reference know it, and its Prometheus name.
+ */
 interface ClassicName {
   /** `<host>` stands for a remote local host. */
   readonly classic: string;
@@ -55,7 +57,10 @@ function durations(classic: string): ClassicName {
   return { classic, prometheus: prometheusName(classic, "_seconds"), kind: "histogram" };
 }
 
-/** How far metrics have moved, by datacenter and the end of their classic names; all others stood still. */
+/**
+ * Increases of metrics, by datacenter and the end of their classic names. All other metrics stood
+ * still.
+ */
 export type Counted = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 /** A histogram by its classic name. */
@@ -71,7 +76,7 @@ export interface Summary {
   readonly max: number;
 }
 
-/** Every metric of the contract on one node, in both forms, as it stood at one moment. */
+/** Snapshot of every metric of the contract on one node, in both forms. */
 class Page {
   readonly #hosts: readonly string[];
   readonly #classic: Readonly<Record<string, Record<string, number>>>;
@@ -95,7 +100,10 @@ class Page {
     return new Page(hosts, classic, parsePrometheusText(text));
   }
 
-  /** Counts by classic name, one for each host where the name has one. @throws when one is missing */
+  /**
+   * Counts by classic name, one for each host if the name contains a host.
+   * @throws when one is missing
+   */
   get classicCounts(): Readonly<Record<string, number>> {
     return this.#counts((name) => {
       const metric = this.#classic[PREFIX + name];
@@ -104,7 +112,7 @@ class Page {
     });
   }
 
-  /** The same as Prometheus has them. @throws when one is missing */
+  /** The same counts from the Prometheus text. @throws when one is missing */
   get prometheusCounts(): Readonly<Record<string, number>> {
     return this.#counts((_name, { prometheus, kind }, labels) => {
       const name = kind === "histogram" ? `${prometheus}_count` : prometheus;
@@ -154,7 +162,7 @@ export class ClassicMetrics {
     this.#before = before;
   }
 
-  /** Resolves when what went before has come to rest. */
+  /** Resolves when earlier activity has ended. */
   static async of(cluster: Cluster): Promise<ClassicMetrics> {
     const metrics = new ClassicMetrics(cluster, await readAll(cluster));
     await metrics.settle();
@@ -166,7 +174,7 @@ export class ClassicMetrics {
     return this.#before.get(name)!; // there is one for each
   }
 
-  /** Begins anew from what stands when two looks in a row have seen the same. */
+  /** Takes a new starting point as soon as two snapshots in a row are equal. */
   async settle(): Promise<void> {
     await this.#cluster.until(async () => {
       const before = this.#before;
@@ -178,8 +186,8 @@ export class ClassicMetrics {
   }
 
   /**
-   * Waits until what has moved since the last step is exactly `counted`, in both forms, on every node:
-   * what is not named has not moved. The next step begins there.
+   * Waits until the metrics have moved by exactly `counted` since the last step, in both forms, on
+   * every node. Metrics not named must not have moved. The next step begins there.
    */
   async expect(counted: Counted): Promise<void> {
     const wanted = this.#cluster.datacenters.map(({ name }) =>

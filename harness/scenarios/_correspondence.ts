@@ -2,7 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ChatClient, newId } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 
-/** Between two rounds of messages, so that the writers do not take the whole machine. */
+/**
+ * Milliseconds between two rounds of messages, so that the writers do not take the whole machine.
+ */
 const PACE_MS = 20;
 
 /** Numbered messages from one client to another's full JID. */
@@ -22,7 +24,7 @@ class Thread {
     await this.from.sendMessage(this.to.jid, String(this.ids.length), { id });
   }
 
-  /** Ids of what has arrived, in order and with repeats. */
+  /** Ids of the messages that arrived, in order and with repeats. */
   get arrived(): readonly string[] {
     return this.to.received
       .filter(({ kind, type, from }) =>
@@ -31,7 +33,7 @@ class Thread {
       .map(({ id }) => id ?? "");
   }
 
-  /** Ids of what has come back as an error. */
+  /** Ids of the messages that came back as an error. */
   get returned(): readonly string[] {
     const ids = new Set(this.ids);
     return this.from.received
@@ -47,7 +49,7 @@ class Thread {
     return `${this.from.jid} → ${this.to.jid}`;
   }
 
-  /** @throws unless each message has arrived or come back, once, and what arrived did so in order */
+  /** @throws unless each message arrived or came back, once, and the arrivals are in order */
   check(): void {
     const fates = [...this.arrived, ...this.returned].toSorted().join();
     if (fates !== this.ids.toSorted().join()) {
@@ -71,15 +73,15 @@ class Thread {
   }
 }
 
-/** How many messages went, and how many of them came back as errors. */
+/** Number of messages sent, and of those that came back as errors. */
 export interface Balance {
   readonly sent: number;
   readonly returned: number;
 }
 
 /**
- * People who write to each other all the time, each to every other one, without waiting for anything.
- * In the end each message must have arrived or come back, once, and in its order.
+ * Users who write to each other all the time, each to every other, without waiting for anything. In
+ * the end each message must have arrived or come back, once and in order.
  */
 export class Correspondence implements AsyncDisposable {
   readonly #cluster: Cluster;
@@ -129,7 +131,7 @@ export class Correspondence implements AsyncDisposable {
     );
   }
 
-  /** Resolves when something that was written from now on has arrived from everyone at everyone. */
+  /** Resolves when everyone has received a new message from everyone. */
   async flowsAgain(): Promise<void> {
     const from = this.#threads.map(({ ids }) => ids.length);
     await this.#cluster.until(
@@ -142,12 +144,12 @@ export class Correspondence implements AsyncDisposable {
     );
   }
 
-  /** How many of `who`'s messages have come back. */
+  /** Number of `who`'s messages that came back. */
   returnedTo(who: ChatClient): number {
     return this.#of(({ from }) => from === who).returned;
   }
 
-  /** What was written between two people, both ways. */
+  /** Counts of the messages between two users, both ways. */
   between(one: ChatClient, other: ChatClient): Balance {
     const pair = [one, other];
     return this.#of(({ from, to }) => pair.includes(from) && pair.includes(to));
@@ -162,7 +164,7 @@ export class Correspondence implements AsyncDisposable {
       await to.expectMessage(marker);
     }
     for (const thread of this.#threads) {
-      // The marker was claimed, and is no part of the thread.
+      // The marker was claimed already, so add it to the thread's ids.
       thread.ids.push(thread.arrived.at(-1)!);
       thread.check();
     }

@@ -1,9 +1,9 @@
 import type { CausewayNode } from "../cluster/mod.ts";
 
-/** What becomes of an endpoint, as the log has it. */
+/** Change of an endpoint's state, as logged. */
 export type EndpointTransition = "opened" | "disabled" | "enabled" | "closed";
 
-/** What a node has logged of endpoints of other datacenters. */
+/** Log lines of a node about endpoints of other datacenters. */
 export class EndpointLog {
   readonly #node: CausewayNode;
 

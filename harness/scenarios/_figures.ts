@@ -3,7 +3,7 @@ import { parsePrometheusText, type Sample, sumOf } from "../screen/mod.ts";
 
 const CLASSIC = "global.mod_global_distrib.";
 
-/** What a node of a datacenter had counted at one moment, as its admin API tells. */
+/** Snapshot of the metrics of a datacenter's node, from its admin API. */
 export class Figures {
   readonly #classic: Readonly<Record<string, ClassicMetric>>;
   readonly #samples: readonly Sample[];
@@ -25,7 +25,10 @@ export class Figures {
     return new Figures(classic, parsePrometheusText(text));
   }
 
-  /** A metric by the end of its classic name, such as `stop_ttl_zero`; 0 if nothing moved it yet. */
+  /**
+   * Returns a metric by the end of its classic name, such as `stop_ttl_zero`; 0 if nothing moved it
+   * yet.
+   */
   classic(name: string): number {
     const metric = this.#classic[CLASSIC + name];
     return metric === undefined ? 0 : "value" in metric ? metric.value : metric.count;
@@ -36,7 +39,10 @@ export class Figures {
     return sumOf(this.#samples, name, labels);
   }
 
-  /** How far the children of `name` have moved since `before`, by their labels: only those that have. */
+  /**
+   * Returns the increases of the children of `name` since `before`, by their labels. Children that
+   * did not move are left out.
+   */
   movedSince(before: Figures, name: string): Readonly<Record<string, number>> {
     const moved: Record<string, number> = {};
     for (const { name: own, labels, value } of this.#samples) {
@@ -58,8 +64,8 @@ async function get(url: URL): Promise<Response> {
 }
 
 /**
- * Waits until no lane of any datacenter holds anything: until then what was delivered would be sent again
- * where a node has not heard so.
+ * Waits until no lane of any datacenter holds a stanza. Until then a node may not know that a
+ * stanza was delivered, and would send it again.
  */
 export async function untilNothingIsHeld(cluster: Cluster): Promise<void> {
   for (const datacenter of cluster.datacenters) {
@@ -70,7 +76,10 @@ export async function untilNothingIsHeld(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Waits until lanes and bounce of the datacenter `at` hold so many stanzas at least. */
+/**
+ * Waits until the lanes and the bounce store of the datacenter `at` hold at least `stanzas`
+ * stanzas.
+ */
 export async function untilHeld(cluster: Cluster, at: string, stanzas: number): Promise<void> {
   let held = 0;
   await cluster.until(

@@ -27,7 +27,7 @@ export class Letters {
     if (body !== letter.body) throw new Error(`Expected "${letter.body}": "${body}" came`);
   }
 
-  /** Sends one of `sender`, and claims it. */
+  /** Sends a message from `sender`, and claims it at the recipient. */
   async expectOf(sender: ChatClient): Promise<void> {
     await this.expect(await this.sendOf(sender));
   }

@@ -5,13 +5,13 @@ import { LinkProxy } from "../faults/mod.ts";
 import { quickMechanism } from "./_stage.ts";
 import type { Library } from "./_stage.ts";
 
-/** Who logs in, where, and through what. */
+/** Account, datacenter and proxy of a login. */
 export interface ManagedEntrance {
   readonly library: Library;
   /** `dc1` */
   readonly at: string;
   readonly resource: string;
-  /** Stands between client and node. @default nothing does */
+  /** Proxy between client and node. @default none */
   readonly proxy?: LinkProxy;
 }
 
@@ -45,7 +45,7 @@ export function enterManaged(
     : XmppJsClient.connect({ ...options, ...quickMechanism("starttls") });
 }
 
-/** A proxy before the clients' STARTTLS port of the datacenter `at`; whoever asks for it ends it. */
+/** Starts a proxy in front of the STARTTLS port of the datacenter `at`. The caller closes it. */
 export async function proxyBefore(cluster: Cluster, at: string): Promise<LinkProxy> {
   const proxy = new LinkProxy(`clients→${at}`);
   proxy.setTarget(cluster.datacenter(at).clientAddress("starttls"));
@@ -53,7 +53,7 @@ export async function proxyBefore(cluster: Cluster, at: string): Promise<LinkPro
   return proxy;
 }
 
-/** `body 1`, `body 2`, … to be told apart from everything else. */
+/** Returns numbered bodies such as `body 1`, `body 2`, … */
 export function numbered(prefix: string, first: number, last: number): string[] {
   return Array.from({ length: last - first + 1 }, (_, at) => `${prefix} ${first + at}`);
 }
@@ -65,7 +65,7 @@ export function bodiesOf(client: ChatClient, prefix: string): string[] {
   );
 }
 
-/** Errors that came back to `client`. */
+/** Returns the errors that came back to `client`. */
 export function errorsOf(client: ChatClient): string[] {
   return client.received.flatMap(({ type, errorCondition, id }) =>
     type === "error" ? [`${errorCondition} for ${id}`] : []

@@ -1,7 +1,7 @@
 import type { Datacenter } from "../cluster/mod.ts";
 import { Figures } from "./_figures.ts";
 
-/** How much more memory a node may occupy after attacks that came to some megabytes in all. */
+/** Bytes by which a node may grow after attacks of some megabytes in all. */
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
 
 /** Throws when the node occupies far more than at the beginning. */

@@ -3,23 +3,25 @@ import { newId } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import { Figures } from "./_figures.ts";
 
-/** What became of a run of messages; each number stands in it once. */
+/** Fates of a run of messages. Each number occurs once. */
 export interface Fates {
-  /** For each recipient, in the order in which they were given: what arrived there, as it arrived. */
+  /**
+   * For each recipient, in the given order: the numbers that arrived there, in order of arrival.
+   */
   readonly arrived: readonly (readonly number[])[];
-  /** What came back to the sender as an error, as it came. */
+  /** Numbers that came back to the sender as an error, in order of arrival. */
   readonly returned: readonly number[];
   /** The conditions of those errors. */
   readonly conditions: ReadonlySet<string>;
 }
 
-/** What is asked of a sender or recipient. */
+/** Members of a client that a message run uses. */
 export type Correspondent = Pick<ChatClient, "jid" | "received" | "sendMessage" | "expectStanza">;
 
-/** What waits. */
+/** Members of a cluster that wait. */
 export type Patience = Pick<Cluster, "until">;
 
-/** Numbered messages of one sender, and what becomes of each. */
+/** Numbered messages of one sender, and the fate of each. */
 export class MessageRun {
   readonly #sender: Correspondent;
   /** The id of each message, by its number. */
@@ -29,7 +31,7 @@ export class MessageRun {
     this.#sender = sender;
   }
 
-  /** How many have been sent. */
+  /** Number of messages sent. */
   get length(): number {
     return this.#ids.length;
   }
@@ -53,8 +55,9 @@ export class MessageRun {
   }
 
   /**
-   * Waits until each message has arrived at one of `recipients` or has come back, and claims them all.
-   * @throws when one did not in time, or had several fates
+   * Waits until each message has arrived at one of `recipients` or has come back, and claims them
+   * all.
+   * @throws when a message has no fate in time, or several fates
    */
   async fates(
     cluster: Patience,
@@ -111,7 +114,7 @@ export function isAscending(numbers: readonly number[]): boolean {
   return numbers.every((number, index) => index === 0 || number > numbers[index - 1]!);
 }
 
-/** How many runs of ascending numbers there are. */
+/** Counts the runs of ascending numbers. */
 export function ascents(numbers: readonly number[]): number {
   return numbers.filter((number, index) => index === 0 || number < numbers[index - 1]!).length;
 }

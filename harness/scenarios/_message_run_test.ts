@@ -8,7 +8,7 @@ const CLUSTER = { until };
 /** Short: nothing is on its way that could still come. */
 const WITHIN_MS = 30;
 
-/** Somebody whose stanzas the test itself puts in. */
+/** A correspondent whose stanzas the test supplies. */
 class Fake implements Correspondent {
   readonly jid = "somebody@example.com/fake";
   readonly received: ReceivedStanza[] = [];
@@ -41,7 +41,7 @@ async function start(count: number) {
   return { run, sender, one, other };
 }
 
-Deno.test("MessageRun.fates() tells where each message arrived or why it came back, and claims it", async () => {
+Deno.test("MessageRun.fates() returns where each message arrived or why it came back, and claims it", async () => {
   const { run, sender, one, other } = await start(4);
   one.put(sender.sent[1]);
   one.put(sender.sent[0]);
@@ -57,14 +57,14 @@ Deno.test("MessageRun.fates() tells where each message arrived or why it came ba
   deepStrictEqual([one, other, sender].map(({ taken }) => taken.length), [2, 1, 1]);
 });
 
-Deno.test("MessageRun.fates() finds what was lost", async () => {
+Deno.test("MessageRun.fates() finds a lost message", async () => {
   const { run, sender, one } = await start(3);
   one.put(sender.sent[0]);
   one.put(sender.sent[2]);
   await rejects(run.fates(CLUSTER, [one], WITHIN_MS), /Neither arrived nor came back: 1$/m);
 });
 
-Deno.test("MessageRun.fates() finds what arrived twice, here, elsewhere, or with an error besides", async () => {
+Deno.test("MessageRun.fates() finds a message that arrived twice, at one client or two, or arrived and came back", async () => {
   for (const place of ["one", "other", "sender"] as const) {
     const { run, ...people } = await start(2);
     const { sender, one, other } = people;

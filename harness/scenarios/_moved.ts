@@ -1,12 +1,12 @@
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { Figures } from "./_figures.ts";
 
-/** By metric, how far each of its children is to move; a metric with none is not to move at all. */
+/** Expected increases of each metric's children. A metric without children must not move. */
 export type Moves = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 /**
- * Waits until the metrics of `datacenter` have moved since `before` exactly as `moves` says: a counter
- * moves when a connection has ended on both sides, which the peer does not see.
+ * Waits until the metrics of `datacenter` have moved exactly by `moves` since `before`. Some
+ * counters move only when a connection has ended on both sides, which the peer cannot see.
  */
 export async function expectMoved(
   cluster: Cluster,
@@ -27,7 +27,7 @@ export async function expectMoved(
   });
 }
 
-/** As text that two equal objects share, however they were put together. */
+/** Serialises `moves` with sorted keys, so that equal objects give equal texts. */
 function inOrder(moves: Moves): string {
   const entries = Object.entries(moves).map(([name, children]) =>
     [name, Object.entries(children).sort(([one], [other]) => one < other ? -1 : 1)] as const

@@ -4,10 +4,13 @@ import type { Replication, Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
 import { SCENARIOS } from "./mod.ts";
 
-/** A real server: what these tests say about Redis is not to be said about a replacement. */
+/** A real Redis server: the results must not depend on a replacement. */
 const REDIS: ClusterOptions = { redis: "local" };
 
-/** Plays the scenarios that ask for nothing of their own on one cluster, which takes long to start. */
+/**
+ * Plays the scenarios without options of their own on one shared cluster, because a cluster takes
+ * long to start.
+ */
 export function testOnOneCluster(replication: Replication): void {
   const undemanding = playedWith(replication).filter(({ options }) => options === undefined);
   Deno.test({
@@ -26,7 +29,7 @@ export function testOnOneCluster(replication: Replication): void {
   });
 }
 
-/** Plays the scenarios that need a cluster as they want it, each on its own. */
+/** Plays the scenarios with options of their own, each on its own cluster. */
 export function testOnOwnClusters(replication: Replication): void {
   for (const scenario of playedWith(replication)) {
     if (scenario.options === undefined) continue;
@@ -41,7 +44,10 @@ function playedWith(replication: Replication): readonly Scenario[] {
   return SCENARIOS.filter(({ replications = ["external"] }) => replications.includes(replication));
 }
 
-/** Keeps the cluster's directory when the scenario fails: a step's failure is not seen outside. */
+/**
+ * Plays a scenario, and keeps the cluster's directory when it fails: the test runner does not
+ * report a step's failure to the cluster.
+ */
 async function play(scenario: Scenario, cluster: Cluster): Promise<void> {
   try {
     await scenario.run(cluster, () => {});
@@ -53,7 +59,7 @@ async function play(scenario: Scenario, cluster: Cluster): Promise<void> {
   }
 }
 
-/** The next scenario finds the tables as the first one did. */
+/** Waits until the tables hold no session, as the next scenario expects. */
 async function untilEverybodyHasLeft(cluster: Cluster): Promise<void> {
   await using stage = new Stage(cluster);
   const accounts = cluster.users.map(({ localpart }) => `${localpart}@${cluster.globalHost}`);

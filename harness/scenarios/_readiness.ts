@@ -1,6 +1,6 @@
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 
-/** What `/ready` says. */
+/** Returns the answer of `/ready`. */
 export async function readiness(
   datacenter: Datacenter,
 ): Promise<{ readonly status: number; readonly reasons: readonly string[] }> {

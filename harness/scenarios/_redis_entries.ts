@@ -5,13 +5,13 @@ export interface RedisEntry {
   readonly type: string;
   /** A string, the sorted members of a set, or the fields of a hash. */
   readonly value: RespValue | Readonly<Record<string, string>>;
-  /** Milliseconds left to it; −1 for ever. */
+  /** Milliseconds until it expires; −1: never. */
   readonly ttlMs: number;
 }
 
-/** Everything that a Redis holds, by key; keys that go while it is read are left out. */
+/** Reads everything that a Redis holds, by key. Keys that disappear meanwhile are left out. */
 export async function readRedis(redis: RedisClient): Promise<ReadonlyMap<string, RedisEntry>> {
-  const keys = await redis.call("KEYS", "*") as string[]; // what the command is for
+  const keys = await redis.call("KEYS", "*") as string[]; // KEYS returns a list of keys
   const entries = await Promise.all(
     keys.toSorted().map(async (key) => [key, await readEntry(redis, key)] as const),
   );

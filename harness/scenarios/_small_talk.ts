@@ -4,14 +4,14 @@ import type { Cluster } from "../cluster/mod.ts";
 import { until } from "../until.ts";
 import { Stage } from "./_stage.ts";
 
-/** A round trip that takes longer means that the talk was disturbed. */
+/** Milliseconds of a round trip above which the talk counts as disturbed. */
 const ROUND_WITHIN_MS = 3000;
-/** They draw breath, so that what they are beside gets its share of the machine. */
+/** Milliseconds between rounds, so that the tested activity gets its share of the machine. */
 const BREATH_MS = 5;
 
-/** Between which users and datacenters the talk goes. */
+/** Users and datacenters of the talk. */
 export interface SmallTalkOptions {
-  /** Localpart and datacenter of who begins. */
+  /** Localpart and datacenter of the user who begins. */
   readonly one: { readonly localpart: string; readonly at: string };
   readonly other: { readonly localpart: string; readonly at: string };
 }
@@ -22,8 +22,8 @@ const ALICE_AND_BOB: SmallTalkOptions = {
 };
 
 /**
- * Two people who talk the whole time and must not notice what goes on elsewhere: each says something
- * as soon as the other has. `stop` throws when a word was late, lost, repeated or not theirs.
+ * Two users who talk all the time and must not notice a fault elsewhere. Each answers as soon as
+ * the other has written. `stop` throws when a message was late, lost, repeated or foreign.
  */
 export class SmallTalk implements AsyncDisposable {
   readonly #stage: Stage;
@@ -54,14 +54,14 @@ export class SmallTalk implements AsyncDisposable {
     return new SmallTalk(stage, one, other);
   }
 
-  /** Rounds that have gone well. */
+  /** Number of successful rounds. */
   get rounds(): number {
     return this.#rounds;
   }
 
   /** Resolves when a whole round has been made that began after this call. */
   async goesOn(): Promise<void> {
-    const enough = this.#rounds + 2; // the one under way has begun before
+    const enough = this.#rounds + 2; // the current round began before this call
     await until(() => this.#failure !== undefined || this.#rounds >= enough, {
       what: "the conversation next to it goes on",
       withinMs: 3 * ROUND_WITHIN_MS,
@@ -70,7 +70,7 @@ export class SmallTalk implements AsyncDisposable {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Ends the talk. @throws when something was not as it should be in any of the rounds */
+  /** Ends the talk. @throws when any round went wrong */
   async stop(): Promise<number> {
     this.#isStopping = true;
     await this.#talking;

@@ -4,8 +4,8 @@ import { Figures } from "./_figures.ts";
 const LINK_SILENCE_SECONDS = 1.5;
 
 /**
- * Datacenters that give up links which have been silent for a moment, remember a moment where somebody
- * is, and forget after `expireAfterSeconds` who is not heard of.
+ * Options of datacenters that drop silent links quickly, cache locations for a moment only, and let
+ * entries expire after `expireAfterSeconds`.
  */
 export function easilySplit(expireAfterSeconds: number): ClusterOptions {
   return {

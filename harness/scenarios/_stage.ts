@@ -14,10 +14,10 @@ import { type Address, causewayCommand, PROJECT_DIRECTORY, runProgram } from "..
 /** Password of the accounts that `Stage.addAccount` adds. */
 const ADDED_PASSWORD = "secret";
 
-/** Which library a client is made of. */
+/** Library behind a client. */
 export type Library = "@xmpp" | "slixmpp";
 
-/** How somebody logs in. */
+/** Options of a login. */
 export interface Entrance {
   /** @default "@xmpp" */
   readonly library?: Library;
@@ -29,11 +29,11 @@ export interface Entrance {
   readonly resource?: string;
   /** Domain of the account. @default the global host */
   readonly domain?: string;
-  /** Which node of the datacenter, counting from 0. @default 0 */
+  /** Number of the node in its datacenter, counting from 0. @default 0 */
   readonly node?: number;
 }
 
-/** Lets the people and components of one scenario in, and sees all of them out at its end. */
+/** Logs in the users and components of one scenario, and disconnects all of them at its end. */
 export class Stage implements AsyncDisposable {
   readonly cluster: Cluster;
   readonly #entered = new AsyncDisposableStack();
@@ -58,7 +58,7 @@ export class Stage implements AsyncDisposable {
     }
   }
 
-  /** The account `who` logs in at the datacenter `at`, and has not sent presence yet. */
+  /** Logs in the account `who` at the datacenter `at`, without presence. */
   async enter(who: string, at: string, entrance: Entrance = {}): Promise<ChatClient> {
     const { cluster } = this;
     const { library = "@xmpp", security = "starttls", resource, webSocket = false } = entrance;
@@ -85,7 +85,7 @@ export class Stage implements AsyncDisposable {
     return this.#entered.use(client);
   }
 
-  /** As `enter`, and whatever is for the bare JID may reach it now. */
+  /** As `enter`, and sends presence: stanzas for the bare JID can reach the client now. */
   async enterAvailable(who: string, at: string, entrance?: Entrance): Promise<ChatClient> {
     const client = await this.enter(who, at, entrance);
     await becomeAvailable(client);
@@ -110,7 +110,10 @@ export class Stage implements AsyncDisposable {
     return this.#entered.use(await RoomService.connect({ ...entrance, ...options }));
   }
 
-  /** Waits until every datacenter's table, or those named, has this session where `client` was let in. */
+  /**
+   * Waits until the tables of all datacenters, or of those named, place this session at the
+   * datacenter where `client` logged in.
+   */
   async untilTableSaysOfSession(
     client: ChatClient,
     at: string,
@@ -169,8 +172,9 @@ function addressOf(datacenter: Datacenter, entrance: Entrance): Address {
 }
 
 /**
- * `@xmpp/client` works a password's 10 000 rounds out in script, which takes a second of a processor and
- * more; where PLAIN is offered, on encrypted streams, it logs in with that. slixmpp uses SCRAM.
+ * `@xmpp/client` computes the 10 000 rounds of a password in script, which takes over a second of
+ * processor time. Encrypted streams offer PLAIN, so it logs in with PLAIN there. slixmpp uses
+ * SCRAM.
  */
 export function quickMechanism(security: ClientSecurity): { readonly mechanism?: "PLAIN" } {
   return security === "none" ? {} : { mechanism: "PLAIN" };
@@ -182,7 +186,7 @@ export async function becomeAvailable(client: ChatClient, priority?: number): Pr
   await client.expectStanza(isPresence({ from: client.jid, type: undefined }));
 }
 
-/** A claim about presence: who it is from, and its type. */
+/** Returns a predicate for presence of a sender and a type. */
 export function isPresence(
   wanted: { readonly from: string; readonly type: string | undefined },
 ): (stanza: ReceivedStanza) => boolean {

@@ -1,7 +1,7 @@
 import type { Cluster } from "../cluster/mod.ts";
 import { bare } from "./_stage.ts";
 
-/** Deletes what dc1's table says of `jid`, and gives it. */
+/** Deletes the entries of `jid` from dc1's table, and returns them. */
 export async function takeEntries(
   cluster: Cluster,
   jid: string,
@@ -17,7 +17,7 @@ export async function takeEntries(
   return entries;
 }
 
-/** Puts back what `takeEntries` gave, for a minute. */
+/** Restores the entries from `takeEntries`, for a minute. */
 export async function putEntries(
   cluster: Cluster,
   entries: ReadonlyMap<string, string>,

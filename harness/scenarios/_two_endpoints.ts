@@ -2,7 +2,7 @@ import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { LinkProxy } from "../faults/mod.ts";
 import type { Figures } from "./_figures.ts";
 
-/** An endpoint of the admin API's `/api/links`, as far as scenarios look at it. */
+/** Part of an endpoint in the admin API's `/api/links` that scenarios read. */
 export interface EndpointView {
   readonly endpoint: string;
   readonly state: string;
@@ -13,7 +13,7 @@ export interface EndpointView {
   }[];
 }
 
-/** What the admin API's `/api/links` says of one destination. */
+/** One destination in the admin API's `/api/links`. */
 export interface LinksView {
   readonly host: string;
   /** Stanzas that wait for an endpoint to appear. */
@@ -21,7 +21,7 @@ export interface LinksView {
   readonly endpoints: readonly EndpointView[];
 }
 
-/** What a datacenter's node knows of `host`; undefined as long as it knows nothing. */
+/** Returns a node's view of its links to `host`; undefined while it has none. */
 export async function linksTowards(
   datacenter: Datacenter,
   host: string,
@@ -47,8 +47,8 @@ export interface ProxiedEndpoint {
 }
 
 /**
- * `dc2` as a datacenter that advertises two endpoints, each through a proxy of its own, and `dc1`
- * which links to both. The cluster has `links: "direct"`: what is dialled comes from Redis alone.
+ * `dc2` advertises two endpoints, each through a proxy of its own, and `dc1` links to both. The
+ * cluster has `links: "direct"`, so `dc1` takes the addresses from Redis alone.
  */
 export class TwoEndpoints implements AsyncDisposable {
   readonly #cluster: Cluster;
@@ -77,7 +77,10 @@ export class TwoEndpoints implements AsyncDisposable {
     return [a!, b!]; // there are two proxies
   }
 
-  /** Waits until dc1 has bound `count` senders; gives the endpoint that has most of them, and the other. */
+  /**
+   * Waits until dc1 has bound `count` senders. Returns the endpoint with most of them as `used`,
+   * and the other as `spare`.
+   */
   async ofSenders(
     count: number,
   ): Promise<{ readonly used: ProxiedEndpoint; readonly spare: ProxiedEndpoint }> {
@@ -94,14 +97,14 @@ export class TwoEndpoints implements AsyncDisposable {
     return { used: first!.endpoint, spare: second!.endpoint }; // there are two proxies
   }
 
-  /** What `dc1` knows of one endpoint; undefined once it has closed it. */
+  /** Returns `dc1`'s view of one endpoint; undefined once `dc1` has closed it. */
   async view(name: string): Promise<EndpointView | undefined> {
     return (await this.#views()).find(({ endpoint }) => endpoint === name);
   }
 
   /**
-   * Takes an endpoint out of the set that `dc1` sees, which nothing puts back: replication from dc2 is
-   * held. Resolves when `dc1` has disabled it.
+   * Removes an endpoint from the set that `dc1` sees. Replication from dc2 is held, so nothing
+   * restores it. Resolves when `dc1` has disabled the endpoint.
    */
   async disable(endpoint: ProxiedEndpoint): Promise<void> {
     this.#cluster.replication("dc2", "dc1").part();
@@ -116,7 +119,9 @@ export class TwoEndpoints implements AsyncDisposable {
     );
   }
 
-  /** Lets dc2's next renewal of its endpoints through; resolves when `dc1` uses all again. */
+  /**
+   * Lets dc2's next renewal of its endpoints through. Resolves when `dc1` uses all endpoints again.
+   */
   async enable(): Promise<void> {
     this.#cluster.replication("dc2", "dc1").heal();
     for (const proxy of this.#proxies) proxy.heal();
@@ -125,7 +130,7 @@ export class TwoEndpoints implements AsyncDisposable {
     });
   }
 
-  /** Waits until dc1 has been told the fate of everything that it sent. */
+  /** Waits until every stanza that dc1 sent is settled. */
   async untilSettled(): Promise<void> {
     await this.#cluster.until(
       async () =>
@@ -140,7 +145,8 @@ export class TwoEndpoints implements AsyncDisposable {
 
   async #areAllOpen(): Promise<boolean> {
     const views = await this.#views();
-    // The endpoint of dc2's former process is tried again, and counted as failing, until it is closed.
+    // dc1 retries the endpoint of dc2's former process, and counts failures, until it closes that
+    // endpoint.
     return views.length === this.#proxies.length && this.#endpoints().every(({ name }) => {
       const view = views.find(({ endpoint }) => endpoint === name);
       return view?.state === "enabled" && view.lanes.length === CONNECTIONS &&
@@ -164,7 +170,7 @@ export class TwoEndpoints implements AsyncDisposable {
 /** Connections to each endpoint. */
 export const CONNECTIONS = 10;
 
-/** How often links have come up and failed, from `dc1` to the others. */
+/** Returns how often links from `dc1` to the others came up and failed. */
 export function linkEnds(metrics: Figures): { readonly up: number; readonly failed: number } {
   return {
     up: metrics.sum("mod_global_distrib_outgoing_established_total"),

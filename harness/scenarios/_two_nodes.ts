@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 
-/** Two datacenters of two nodes each, in which what is gone is forgotten within seconds. */
+/** Two datacenters of two nodes each, with entries that expire within seconds. */
 export const TWO_NODES: ClusterOptions = {
   datacenters: 2,
   nodes: 2,
@@ -13,7 +13,7 @@ export const TWO_NODES: ClusterOptions = {
   },
 };
 
-/** Every ordered pair of two different ones. */
+/** Yields every ordered pair of two different items. */
 export function* pairs<T>(all: readonly T[]): Iterable<readonly [T, T]> {
   for (const one of all) for (const other of all) if (one !== other) yield [one, other];
 }
@@ -31,10 +31,10 @@ export async function expectChat(
 }
 
 /**
- * As `expectChat`; where `address` is known as it was, the first messages may still go there. Takes
- * all that arrive.
+ * As `expectChat`, but the first messages may still go to the old place of `address`. Takes all
+ * that arrive.
  *
- * @param alsoAt takes what somebody else gets of each
+ * @param alsoAt takes the copies that another client gets
  */
 export async function untilChat(
   cluster: Cluster,
@@ -49,11 +49,11 @@ export async function untilChat(
     bodies.push(body);
     await from.sendMessage(address, body);
     await alsoAt?.(body);
-    // One that was given up may be late, on a busy machine.
+    // On a busy machine, an earlier attempt may arrive late.
     const isOne = (stanza: ReceivedStanza) => bodies.includes(stanza.body ?? "");
     return (await to.expectMessage(isOne, 500).catch(() => undefined))?.body;
   }, { what: `${to.jid} gets what ${from.jid} sends to ${address}` });
-  // They come in order: those behind it will be there too.
+  // Messages arrive in order, so the later ones arrive too.
   for (const body of bodies.slice(bodies.indexOf(first) + 1)) await to.expectMessage(body);
 }
 

@@ -7,15 +7,15 @@ import { expectMoved } from "./_moved.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { Stage } from "./_stage.ts";
 
-/** Something that no stream may carry. */
+/** Input that no stream may carry. */
 interface Attack {
   readonly what: string;
   /** Bytes to send, on a connection that is fresh, has opened its stream, or has logged in. */
   readonly bytes: string | Uint8Array;
   readonly on: "connection" | "stream" | "session";
-  /** The stream error that has to end it. */
+  /** The stream error that must end it. */
   readonly condition: string;
-  /** The limit that it is counted under. */
+  /** Label of the limit that counts it. */
   readonly limit?: string;
 }
 
@@ -27,14 +27,14 @@ const MAX_UNAUTHENTICATED = 20;
 
 const HOSTILE_CLIENTS: Scenario = {
   name: "hostile-clients",
-  summary: "what no XMPP stream may carry ends that stream with its named error, and no other",
+  summary: "input that no XMPP stream may carry ends only that stream, with the right stream error",
   options: { datacenters: 2 },
   run: attackAll,
 };
 
 const HALF_OPEN_STREAMS: Scenario = {
   name: "half-open-streams",
-  summary: "who connects and falls silent is cut in time, however many they are",
+  summary: "any number of clients that connect and fall silent are disconnected in time",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
@@ -47,7 +47,7 @@ const HALF_OPEN_STREAMS: Scenario = {
   run: fallSilent,
 };
 
-/** What comes to the clients' ports and must not be let through. */
+/** Hostile input to the ports for clients. */
 export const BAD_CLIENT_INPUT: readonly Scenario[] = [HOSTILE_CLIENTS, HALF_OPEN_STREAMS];
 
 async function attackAll(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -60,7 +60,7 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
   for (const attack of attacks(cluster.globalHost)) {
     const before = await Figures.read(dc1);
     await using socket = await reach(cluster, attack.on);
-    // The node may hang up before it has read all: what cannot be sent is not the point.
+    // The node may hang up before it has read everything, so a failed write is fine.
     await socket.send(attack.bytes).catch(() => {});
     const last = await socket.readToEnd();
     const error = new RegExp(
@@ -83,7 +83,7 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
   }
   await expectSameMemory(dc1, beginning);
   await carol.expectNothingElse();
-  say(`next to it ${await talk.stop()} rounds were talked, and carol's stream stayed`);
+  say(`alice and bob talked ${await talk.stop()} rounds meanwhile, and carol's stream stayed open`);
 }
 
 async function fallSilent(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -115,7 +115,7 @@ async function fallSilent(cluster: Cluster, say: (line: string) => void): Promis
     causeway_connections_refused_total: { "port=c2s reason=net/handshake-timeout": 1 },
   });
   for (const [what] of silences) say(`${what}: connection-timeout`);
-  say("a port for direct TLS that hears nothing: net/handshake-timeout");
+  say("a silent connection to the direct TLS port: net/handshake-timeout");
 
   const opened = (await Figures.read(dc1)).sum("xmpp_streams_opened_total");
   await using crowd = new AsyncDisposableStack();
@@ -154,12 +154,15 @@ async function fallSilent(cluster: Cluster, say: (line: string) => void): Promis
     },
   });
   say(
-    `${MAX_UNAUTHENTICATED} at once: the oldest makes room for carol, the others are cut in time`,
+    `${MAX_UNAUTHENTICATED} silent streams at once: the oldest makes room for carol, the ` +
+      `others are closed in time`,
   );
-  say(`next to it ${await talk.stop()} rounds were talked`);
+  say(`alice and bob talked ${await talk.stop()} rounds meanwhile`);
 }
 
-/** Connects to the port for direct TLS without a word, and waits until it is cut. */
+/**
+ * Connects to the direct TLS port, sends nothing, and waits until the node closes the connection.
+ */
 async function hearNothing(datacenter: Datacenter): Promise<void> {
   await using socket = await RawSocket.connect(datacenter.clientAddress("direct"));
   await socket.readToEnd();

@@ -16,21 +16,21 @@ import { Stage } from "./_stage.ts";
 const HOST = "dc9.example.com";
 const MAX_UNAUTHENTICATED = 16;
 const HANDSHAKE_TIMEOUT_SECONDS = 2;
-/** Links that say HELLO at once, each for a lane of its own. */
+/** Links that send HELLO at once, each for a lane of its own. */
 const FLOOD = 200;
-/** So many of them come together: fewer than may be without HELLO. */
+/** Links opened together: fewer than the limit for links without HELLO. */
 const BATCH = 8;
 
 const HOSTILE_PEERS: Scenario = {
   name: "hostile-peers",
-  summary: "a link on which nonsense comes is ended with a named reason, and no other is",
+  summary: "malformed input on a link ends only that link, with a named reason",
   options: { datacenters: 2 },
   run: attackAll,
 };
 
 const HELLO_FLOOD: Scenario = {
   name: "hello-flood",
-  summary: "hundreds of links that say HELLO, or nothing, keep nobody else from talking",
+  summary: "hundreds of links that send HELLO or stay silent do not disturb other links",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
@@ -43,16 +43,16 @@ const HELLO_FLOOD: Scenario = {
   run: flood,
 };
 
-/** What comes to the port for links from someone who may connect there. */
+/** Hostile input from a peer that may connect to the port for links. */
 export const BAD_LINK_INPUT: readonly Scenario[] = [HOSTILE_PEERS, HELLO_FLOOD];
 
 /** Bytes that end a link. */
 interface Attack {
   readonly what: string;
   readonly bytes: Uint8Array;
-  /** What GOODBYE says, and the metric is labelled with. */
+  /** Reason in GOODBYE, and label of the metric. */
   readonly reason: string;
-  /** Whether the link stood before: then it is counted for its host. */
+  /** True if the link was open before: then it is counted for its host. */
   readonly wasOpen: boolean;
 }
 
@@ -80,15 +80,15 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
   await expectMoved(cluster, dc1, before, {
     mod_global_distrib_links_refused_total: { "reason=net/tls-failed": 1 },
   });
-  say("bytes that are no TLS: net/tls-failed");
+  say("bytes that are not TLS: net/tls-failed");
 
   await using stage = new Stage(cluster);
   const carol = await stage.enterAvailable("carol", "dc1");
   await forge(cluster, certificate, carol.jid);
   await carol.expectNothingElse();
-  say("stanzas in another datacenter's name were refused and counted, the link stood");
+  say("stanzas in another datacenter's name were refused and counted; the link stayed open");
   await expectSameMemory(dc1, beginning);
-  say(`next to it ${await talk.stop()} rounds were talked`);
+  say(`alice and bob talked ${await talk.stop()} rounds meanwhile`);
 }
 
 async function flood(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -122,7 +122,7 @@ async function flood(cluster: Cluster, say: (line: string) => void): Promise<voi
     mod_global_distrib_incoming_first_packet_total: {},
   });
   say(
-    `${MAX_UNAUTHENTICATED} links that say nothing: one more is turned away, all are cut in time`,
+    `${MAX_UNAUTHENTICATED} silent links: one more is refused, all are closed in time`,
   );
 
   const before = await Figures.read(dc1);
@@ -141,7 +141,8 @@ async function flood(cluster: Cluster, say: (line: string) => void): Promise<voi
   await talk.goesOn();
   await expectSameMemory(dc1, beginning);
   say(
-    `${FLOOD} links that say HELLO were let in; next to it ${await talk.stop()} rounds were talked`,
+    `${FLOOD} links with HELLO were accepted; alice and bob talked ${await talk.stop()} ` +
+      `rounds meanwhile`,
   );
 }
 
@@ -187,8 +188,8 @@ function counted({ reason, wasOpen }: Attack): Moves {
 }
 
 /**
- * Lets a peer in that then speaks in the name of dc2, as its frame says or only as what the recipient
- * would read does, and sees that nothing of it gets through.
+ * Connects a peer that sends stanzas in the name of dc2, either in the frame or only in the stanza
+ * text. Checks that none gets through.
  */
 async function forge(cluster: Cluster, certificate: Certificate, to: string): Promise<void> {
   const dc1 = cluster.datacenter("dc1");

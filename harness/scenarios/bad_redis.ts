@@ -7,7 +7,7 @@ import { readiness, untilReady } from "./_readiness.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { bare, Stage } from "./_stage.ts";
 
-/** All that the session table asks of Redis once it has logged in. */
+/** All commands that the session table sends to Redis after login. */
 const COMMANDS = [
   ...["GET", "SET", "DEL", "EXPIRE", "HGETALL", "HSET", "HDEL"],
   ...["SADD", "SREM", "SMEMBERS", "SUNION"],
@@ -23,19 +23,19 @@ function optionsWith(retries: number): ClusterOptions {
       const distribution = configuration.modules.mod_global_distrib;
       distribution["bounce"] = { resend_after_ms: 100, max_retries: retries };
       distribution["cache"] = { jid_lifetime_seconds: JID_LIFETIME_SECONDS };
-      // A node looks at Redis four times in this span: every second.
+      // A node checks Redis four times in this span: every second.
       Object.assign(distribution.redis, { refresh_after: 4 });
     },
   };
 }
 
-/** Retries that reach over the moment in which a Redis that came back empty is filled again. */
+/** Enough retries to outlast the moment in which an empty Redis is filled again. */
 const OUTLASTING_RETRIES = 5;
 
 const REFUSING_REDIS: Scenario = {
   name: "refusing-redis",
-  summary: "a Redis that answers nothing but errors makes its datacenter degraded, no more",
-  // The replicating proxy is what refuses.
+  summary: "a Redis that answers only errors makes its datacenter degraded, and nothing worse",
+  // The replicating proxy sends the errors.
   options: { ...optionsWith(OUTLASTING_RETRIES), replication: "external" },
   run: (cluster, say) =>
     degrade(cluster, {
@@ -49,7 +49,7 @@ const REFUSING_REDIS: Scenario = {
 
 const KILLED_REDIS: Scenario = {
   name: "killed-redis",
-  summary: "a Redis that is killed and comes back empty is filled again, and nobody notices",
+  summary: "a killed Redis that comes back empty is filled again, and users notice nothing",
   options: optionsWith(OUTLASTING_RETRIES),
   run: (cluster, say) =>
     degrade(cluster, {
@@ -63,13 +63,13 @@ const KILLED_REDIS: Scenario = {
 
 const GARBAGE_IN_REDIS: Scenario = {
   name: "garbage-in-redis",
-  summary: "values in Redis that nobody of us wrote are counted and taken for nothing",
+  summary: "foreign values in Redis are counted and otherwise ignored",
   replications: REPLICATIONS,
   options: optionsWith(MAX_RETRIES),
   run: readGarbage,
 };
 
-/** A Redis that does not do what it should. */
+/** Scenarios with a Redis that misbehaves. */
 export const BAD_REDIS: readonly Scenario[] = [
   REFUSING_REDIS,
   KILLED_REDIS,
@@ -79,7 +79,7 @@ export const BAD_REDIS: readonly Scenario[] = [
 interface Outage {
   readonly say: (line: string) => void;
   readonly what: string;
-  /** What `/ready` says of it. */
+  /** Reason that `/ready` shows. */
   readonly reason: RegExp;
   begin(datacenter: Datacenter): Promise<void>;
   end(datacenter: Datacenter): Promise<void>;
@@ -107,10 +107,10 @@ async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
   await neighbour.expectMessage("still here");
   const unknown = await carol.sendMessage(`nobody@${cluster.globalHost}`, "who are you?");
   await carol.expectError(unknown, "service-unavailable");
-  // They go on past the lifetime of what the cache holds of them.
+  // The talk goes on longer than the lifetime of the cache entries.
   const endMs = performance.now() + 1000 * JID_LIFETIME_SECONDS;
   do await talk.goesOn(); while (performance.now() < endMs);
-  outage.say("who is known is reached, who logs in too; who is unknown is not, and carol is told");
+  outage.say("known users and new logins are reached; carol gets an error for an unknown user");
 
   await outage.end(dc1);
   await untilReady(cluster, dc1);
@@ -120,7 +120,7 @@ async function degrade(cluster: Cluster, outage: Outage): Promise<void> {
   await expectSameMemory(dc1, before);
   for (const client of [carol, neighbour]) await client.expectNothingElse();
   outage.say(
-    `Redis is back, everybody is in it; ${await talk.stop()} rounds were talked all along`,
+    `Redis is back with every session; alice and bob talked ${await talk.stop()} rounds meanwhile`,
   );
 }
 
@@ -139,7 +139,7 @@ async function readGarbage(cluster: Cluster, say: (line: string) => void): Promi
     ] as const
   ) {
     const before = await Figures.read(dc1);
-    const ghost = `${crypto.randomUUID()}@${cluster.globalHost}`; // which the cache does not know
+    const ghost = `${crypto.randomUUID()}@${cluster.globalHost}`; // a JID that is not in the cache
     await dc1.redisClient.call(command, ghost, value);
     const id = await carol.sendMessage(ghost, "are you there?");
     await carol.expectError(id, "service-unavailable");
@@ -149,21 +149,21 @@ async function readGarbage(cluster: Cluster, say: (line: string) => void): Promi
     });
     await dc1.redisClient.call("DEL", ghost);
     await talk.goesOn();
-    say(`${what}: counted, and carol is told that nobody is there`);
+    say(`${what}: counted, and carol gets the error for an unknown user`);
   }
   await clearWrongTypes(cluster, dc1);
   await talk.goesOn();
   say("lists instead of the table's own sets and hashes: deleted, counted, and written again");
   await carol.expectNothingElse();
-  say(`next to it ${await talk.stop()} rounds were talked`);
+  say(`alice and bob talked ${await talk.stop()} rounds meanwhile`);
 }
 
-/** Puts a list in the place of every set and hash, and waits until they are what they were. */
+/** Replaces every set and hash by a list, and waits until they are sets and hashes again. */
 async function clearWrongTypes(
   cluster: Cluster,
   { redisClient: redis }: Datacenter,
 ): Promise<void> {
-  const names = await redis.call("KEYS", "*") as string[]; // what the command is for
+  const names = await redis.call("KEYS", "*") as string[]; // KEYS returns a list of keys
   const types = new Map<string, unknown>();
   for (const name of names) {
     const type = await redis.call("TYPE", name);
@@ -175,7 +175,7 @@ async function clearWrongTypes(
     await redis.call("LPUSH", name, "nonsense");
   }
   for (const [name, type] of types) {
-    // What is dc2's need not be read at dc1; a replicator that cannot write it gives up on it.
+    // dc1 need not read dc2's keys, and a replicator that cannot write one drops the write.
     if (cluster.options.replication === "external" && /dc2\.|bob@/.test(name)) continue;
     await cluster.until(async () => await redis.call("TYPE", name) === type, {
       what: `${name} is a ${type} again`,

@@ -9,8 +9,7 @@ const NOTES = 3;
 /** People who write as soon as they are let in, and send presence later or never. */
 export const BEFORE_PRESENCE: Scenario = {
   name: "before-presence",
-  summary:
-    "users write before their initial presence, and get what came for them when they send it",
+  summary: "users write before their initial presence, and get waiting messages when they send it",
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -21,14 +20,17 @@ export const BEFORE_PRESENCE: Scenario = {
       await expectWord(from, to, to.jid);
       await expectWord(to, from, from.jid);
     }
-    say("nobody has sent presence: full JIDs are reached, and answer");
+    say("nobody has sent presence: messages to full JIDs arrive and are answered");
 
     await becomeAvailable(bob);
     await stage.untilTableSaysOfSession(bob, "dc2");
     await expectWord(alice, bob, bare(bob.jid));
     await expectWord(carol, bob, bare(bob.jid));
     await expectWord(bob, alice, alice.jid);
-    say("bob sends presence: alice and carol, who have not, reach his bare JID, and he answers");
+    say(
+      "bob sends presence: alice and carol reach his bare JID without presence of their own, " +
+        "and he answers",
+    );
 
     const runs = [new MessageRun(bob), new MessageRun(carol)];
     for (const run of runs) await run.send(bare(alice.jid), NOTES);
@@ -41,7 +43,7 @@ export const BEFORE_PRESENCE: Scenario = {
       assert.ok(isAscending(arrived[0]!), `out of order: ${arrived[0]}`);
     }
     assert.ok(isPresence({ from: alice.jid, type: undefined })(alice.received[before]!));
-    say("what is for alice's bare JID waits for her presence, and arrives behind it, in order");
+    say("messages to alice's bare JID wait for her presence, and then arrive in order");
 
     for (const client of [alice, bob, carol]) {
       for (const from of [alice, bob, carol]) await client.expectNothingElse(from);

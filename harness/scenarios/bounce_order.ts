@@ -6,13 +6,13 @@ import { bare, Stage } from "./_stage.ts";
 import { putEntries, takeEntries } from "./_table_entries.ts";
 
 const ROUNDS = 10;
-/** Messages of a round that go straight through, and as many that bounce. */
+/** Messages of a round that go straight through. As many bounce. */
 const HALF = 10;
 
 /** Entries come and go under a stream of messages: each second batch has to wait. */
 const HALF_BOUNCING: Scenario = {
   name: "order-half-bouncing",
-  summary: "half of 200 messages bounce, every other ten of them; all arrive in order",
+  summary: "every second batch of ten out of 200 messages bounces, and all arrive in order",
   options: {
     datacenters: 2,
     configure({ modules }: CausewayConfiguration) {
@@ -27,7 +27,7 @@ const HALF_BOUNCING: Scenario = {
     const alice = await stage.enterAvailable("alice", "dc1");
     const bob = await stage.enterAvailable("bob", "dc2");
     await stage.untilTableSaysOfSession(bob, "dc2");
-    cluster.replication("dc2", "dc1").part(); // so that nothing puts back what is taken away
+    cluster.replication("dc2", "dc1").part(); // so that replication does not restore the deleted entries
     const before = await Figures.read(dc1);
     let sent = 0;
     for (let round = 0; round < ROUNDS; round++) {
@@ -48,15 +48,15 @@ const HALF_BOUNCING: Scenario = {
 
 const CROWD = 99;
 
-/** What waits goes at once when its recipient shows where they are, long before the next retry. */
+/** Bouncing messages go at once when their recipient is located, long before the next retry. */
 const NINETY_NINE: Scenario = {
   name: "order-ninety-nine-released",
-  summary: "99 messages wait for somebody who is nowhere, and go in order when he is heard of",
+  summary: "99 messages wait for a user without a session, and arrive in order after his login",
   replications: REPLICATIONS,
   options: {
     datacenters: 3,
     configure({ modules }: CausewayConfiguration) {
-      // No retry comes within the scenario: what goes, goes because of what was seen.
+      // No retry comes within the scenario, so only the login can release the messages.
       modules.mod_global_distrib["bounce"] = { resend_after_ms: 120_000, max_retries: 2 };
     },
   },
@@ -70,15 +70,15 @@ const NINETY_NINE: Scenario = {
       await alice.sendMessage(address, String(number));
     }
     await untilBouncing(cluster, dc1, CROWD);
-    say(`${CROWD} messages to bob, who is nowhere, wait at dc1`);
+    say(`${CROWD} messages to bob, who has no session, wait at dc1`);
 
     const bob = await stage.enterAvailable("bob", "dc2");
     await stage.untilTableSaysOfSession(bob, "dc2");
     if (cluster.options.replication === "external") {
-      await untilBouncing(cluster, dc1, CROWD); // nobody has looked, and nobody has heard of him
+      await untilBouncing(cluster, dc1, CROWD); // no lookup has found him yet
       await bob.sendMessage(carol.jid, "good morning");
       await carol.expectMessage("good morning");
-    } // where the nodes replicate, his login itself tells dc1 where he is
+    } // with builtin replication, his login itself reaches dc1
     for (let number = 0; number < CROWD; number++) {
       const { body, from, to } = await bob.expectMessage(() => true);
       if (body !== String(number) || from !== alice.jid || to !== bare(bob.jid)) {
@@ -89,7 +89,7 @@ const NINETY_NINE: Scenario = {
     await bob.expectNothingElse(alice);
     await alice.expectNothingElse(bob);
     await carol.expectNothingElse(bob);
-    say("bob logs in at dc2, and is heard of at dc1: all go to him at once, in order, once");
+    say("bob logs in at dc2, and dc1 learns of it: all messages go to him at once, in order, once");
   },
 };
 

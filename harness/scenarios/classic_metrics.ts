@@ -12,15 +12,15 @@ const [DC1, DC2, DC3] = ["dc1.example.com", "dc2.example.com", "dc3.example.com"
 /** Each metric of the contract is driven to an exact value; at each step, every other stands still. */
 export const CLASSIC_METRICS: Scenario = {
   name: "classic-metrics",
-  summary: "every metric counts what it says, when it happens, for each remote host, in both forms",
+  summary: "every metric counts its events at once, for each remote host, in both forms",
   replications: REPLICATIONS,
   options: {
     configure({ modules }: CausewayConfiguration, { name }) {
       const distribution = modules.mod_global_distrib;
-      // What is looked up once stays known, unless the scenario wants otherwise.
+      // A lookup's result stays cached, unless the scenario wants otherwise.
       distribution["cache"] = { jid_lifetime_seconds: 600 };
       distribution["bounce"] = { resend_after_ms: RESEND_AFTER_MS, max_retries: 1 };
-      if (name === "dc2") distribution["message_ttl"] = 0; // nothing that begins there may leave
+      if (name === "dc2") distribution["message_ttl"] = 0; // no stanza may leave dc2
     },
   },
   async run(cluster, say) {
@@ -32,7 +32,7 @@ export const CLASSIC_METRICS: Scenario = {
       await stage.untilTableSaysOfSession(who, at);
     }
     await untilLinked(cluster);
-    // Where people are is known afterwards, and where they write from.
+    // These messages fill the caches with both users' locations.
     await oneByOne(alice, bob, 1);
     await oneByOne(carol, alice, 1);
     await bob.sendMessage(alice.jid, "this goes nowhere");
@@ -75,7 +75,7 @@ export const CLASSIC_METRICS: Scenario = {
         delivered_with_ttl: 3,
       },
     });
-    say("3 from dc3 to dc1 are counted under dc3");
+    say("3 messages from dc3 to dc1 are counted under dc3");
 
     const desk = await stage.enterAvailable("bob", "dc2", { resource: "desk" });
     await stage.untilTableSays(desk.jid, DC2);
@@ -98,7 +98,7 @@ export const CLASSIC_METRICS: Scenario = {
         delivered_with_ttl: 1,
       },
     });
-    say("a recipient that nobody asked for yet: one miss, one question to Redis, timed");
+    say("a recipient not looked up before: one miss, one question to Redis, timed");
 
     const ids: string[] = [];
     for (const nobody of ["nobody", "noone", "nemo"]) {
@@ -115,13 +115,16 @@ export const CLASSIC_METRICS: Scenario = {
     await metrics.expect({
       dc1: {
         ...questions,
-        mapping_fetches: questions.mapping_fetches + 3, // for who gets the errors
+        mapping_fetches: questions.mapping_fetches + 3, // lookups of the errors' recipient
         "mapping_fetch_time[us]": questions.mapping_fetches + 3,
         delivered_with_ttl: 3,
         bounce_queue_size: -3,
       },
     });
-    say("3 messages for nobody: 3 bounce, are looked up once more each, and are gone");
+    say(
+      "3 messages for an unknown user: all bounce, are looked up once more each, and leave the " +
+        "bounce store",
+    );
 
     const stays = await bob.sendMessage(alice.jid, "no further");
     await bob.expectError(stays, "service-unavailable");
@@ -166,7 +169,7 @@ export const CLASSIC_METRICS: Scenario = {
   },
 };
 
-/** One message after the other, each after the one before has arrived: each is a batch of its own. */
+/** Sends each message after the one before has arrived, so that each is a batch of its own. */
 async function oneByOne(from: ChatClient, to: ChatClient, count: number): Promise<void> {
   const letters = new Letters(to);
   for (let number = 0; number < count; number++) await letters.expectOf(from);
@@ -191,7 +194,7 @@ async function untilLinked(cluster: Cluster): Promise<void> {
   }
 }
 
-/** What the histograms show besides their counts. */
+/** Checks the figures of the histograms besides their counts. */
 function expectUsable(metrics: ClassicMetrics): void {
   const { ratePerSec: _rate, count: _count, ...ttls } = metrics.page("dc2")
     .summary("delivered_with_ttl");

@@ -29,7 +29,7 @@ export const COMPONENT_DISCONNECTS: Scenario = {
     const counts: string[] = [];
     for (const run of runs) {
       const { arrived: [arrived], returned, conditions } = await run.fates(cluster, [echo]);
-      // they may come back from the datacenter that lost its session as well as from their own
+      // messages may come back from the datacenter that lost the session, or from their own
       assert.ok(
         isAscending([...arrived!, ...sorted(returned)]),
         `out of order: ${arrived} | ${returned}`,
@@ -49,7 +49,7 @@ export const COMPONENT_DISCONNECTS: Scenario = {
       assert.deepEqual([arrived!.length, returned], [run.length, []]);
       assert.ok(isAscending(arrived!), `out of order: ${arrived}`);
     }
-    say("it is back before they give up: all that was for it meanwhile arrives, in order");
+    say("it is back before the retries end: all messages that waited arrive, in order");
 
     again.echo();
     for (const user of users) {
@@ -60,14 +60,14 @@ export const COMPONENT_DISCONNECTS: Scenario = {
     await stage.untilGone(again.jid);
     await Promise.all(users.map((user) => expectGone(user, again.jid)));
     await expectSilence(users);
-    say("it is cut off: the next message of each comes back, and nothing else arrived");
+    say("its connection is cut: each user's next message comes back, and nothing else arrived");
   },
 };
 
-/** What is left of a component when it has gone: nothing, in any datacenter. */
+/** A component that has gone leaves nothing behind, in any datacenter. */
 export const COMPONENT_UNREGISTERS: Scenario = {
   name: "component-unregisters",
-  summary: "a component at dc1 goes for good: no table, disco or memory of any datacenter keeps it",
+  summary: "a component at dc1 goes for good, and every table, disco list and cache forgets it",
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -83,7 +83,7 @@ export const COMPONENT_UNREGISTERS: Scenario = {
         { what: `disco lists ${echo.jid} to ${user.jid}` },
       );
     }
-    say("alice, bob and carol know it: each datacenter has its place in memory");
+    say("alice, bob and carol reach it: each datacenter caches its place");
 
     await echo.disconnect();
     await stage.untilGone(echo.jid);
@@ -93,7 +93,8 @@ export const COMPONENT_UNREGISTERS: Scenario = {
     }
     await Promise.all(users.map((user) => expectGone(user, echo.jid)));
     say(
-      "it goes: no Redis has a key or a member of its name, disco lists nothing, senders are told",
+      "it goes: no Redis has a key or member with its name, disco does not list it, senders " +
+        "get errors",
     );
 
     const elsewhere = await stage.connectComponent("echo", "dc3");
@@ -104,7 +105,7 @@ export const COMPONENT_UNREGISTERS: Scenario = {
       await user.expectMessage("from dc3: where are you?");
     }
     await expectSilence(users);
-    say("it comes to dc3: nobody looks for it where it was, and nothing else arrived");
+    say("it connects to dc3: no stanza goes to its old place, and nothing else arrived");
   },
 };
 

@@ -3,7 +3,7 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { becomeAvailable, isPresence, Stage } from "./_stage.ts";
 
-/** A component in one datacenter, and what the others have of it. */
+/** A component in one datacenter, used from all of them. */
 export const COMPONENT: Scenario = {
   name: "component",
   summary: "a component at dc1 answers users of every datacenter, goes, and comes back at dc2",
@@ -19,12 +19,12 @@ export const COMPONENT: Scenario = {
     ]);
     await expectEchoes(users, echo.jid);
     await expectEchoes(users, `somebody@${echo.jid}/with resource`);
-    say("it answers alice, bob and carol, from the very address that they asked");
+    say("it answers alice, bob and carol, from exactly the address that they wrote to");
 
     await echo.kill();
     await stage.untilGone(echo.jid);
     await Promise.all(users.map((user) => expectUnavailable(user, echo.jid)));
-    say("it is cut off: everyone gets service-unavailable, for messages and requests");
+    say("its connection is cut: messages and requests get service-unavailable");
 
     const again = await stage.connectComponent("echo", "dc2");
     again.echo();
@@ -36,15 +36,15 @@ export const COMPONENT: Scenario = {
     await stage.untilGone(echo.jid);
     await Promise.all(users.map((user) => expectUnavailable(user, echo.jid)));
     for (const user of users) await user.expectNothingElse();
-    say("it disconnects in order: service-unavailable again, and nothing else arrived");
+    say("it ends its stream: service-unavailable again, and nothing else arrived");
   },
 };
 
-/** A component whose domain says nothing of ours, and who speaks first. */
+/** A component of an unrelated domain that writes first. */
 export const FOREIGN_COMPONENT: Scenario = {
   name: "foreign-component",
   summary:
-    "a component of another domain writes from dc2 to users whose nodes have not heard of it",
+    "a component of a foreign domain writes from dc2 to users whose nodes do not know it yet",
   replications: ["external", "builtin"],
   options: { components: [{ name: "push.example.net", secret: "far away" }] },
   async run(cluster, say) {
@@ -63,7 +63,7 @@ export const FOREIGN_COMPONENT: Scenario = {
       assert.deepEqual(seen, bodies);
     }
     say(
-      "the first word that alice and carol hear of it is its first message, and all come in order",
+      "alice and carol first learn of it from its first message, and all messages come in order",
     );
     for (const user of users) {
       await user.sendMessage(push.jid, "thank you");
@@ -103,7 +103,7 @@ export const TWO_COMPONENTS: Scenario = {
     await becomeAvailable(alice);
     await alice.disconnect();
     await rooms.expectStanza(isPresence({ from: alice.jid, type: "unavailable" }));
-    say("alice (dc1) tells rooms that she is there, and leaves: rooms learns it");
+    say("alice (dc1) sends rooms presence and leaves: rooms gets both");
 
     await rooms.expectNothingElse(hidden);
     await hidden.expectNothingElse(rooms);
@@ -113,10 +113,10 @@ export const TWO_COMPONENTS: Scenario = {
 
 const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
 
-/** What disco lists, asked at every datacenter. */
+/** The disco lists of every datacenter. */
 export const COMPONENT_LISTING: Scenario = {
   name: "component-listing",
-  summary: "disco at every datacenter lists the components of all, without the hidden ones",
+  summary: "disco at every datacenter lists the components of all datacenters except hidden ones",
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const asking = await Promise.all([
@@ -153,7 +153,7 @@ export const COMPONENT_LISTING: Scenario = {
     await untilListed(rooms.jid);
     await rooms.kill();
     await untilListed();
-    say("what disconnects is listed no more");
+    say("a component that disconnects is no longer listed");
   },
 };
 

@@ -6,7 +6,7 @@ import { ConsoleClient, MessagePrinter, sendWith } from "../console/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { bare, Stage } from "./_stage.ts";
 
-/** How each program can log in. */
+/** Programs with the kinds of security they can log in with. */
 const PROGRAMS: readonly (readonly [MessageProgram, ClientSecurity])[] = [
   ["go-sendxmpp", "starttls"],
   ["go-sendxmpp", "direct"],
@@ -15,7 +15,7 @@ const PROGRAMS: readonly (readonly [MessageProgram, ClientSecurity])[] = [
   ["sendxmpp", "none"],
 ];
 
-/** Programs that send from a script: what they write into a stream differs from what RFC 6120 shows. */
+/** Programs that send from a script. Their streams differ from the examples of RFC 6120. */
 export const SENDING_PROGRAMS: Scenario = {
   name: "sending-programs",
   summary: "go-sendxmpp and Perl's sendxmpp log in at dc1 and dc3, and reach bob at dc2",
@@ -78,7 +78,7 @@ export const TERMINAL_CLIENTS: Scenario = {
       await each.quit();
       await stage.untilGone(each.jid);
     }
-    say("who quits is gone");
+    say("a client that quits has no session any more");
   },
 };
 

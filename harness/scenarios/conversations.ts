@@ -4,7 +4,7 @@ import type { Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { bare, becomeAvailable, type Entrance, isPresence, Stage } from "./_stage.ts";
 
-/** How alice (dc1), bob (dc2) and carol (dc3) log in. */
+/** Login options of alice (dc1), bob (dc2) and carol (dc3). */
 export type Cast = readonly [alice: Entrance, bob: Entrance, carol: Entrance];
 
 /** alice, bob and carol talk, each at a datacenter of their own, whatever their clients are. */
@@ -34,7 +34,7 @@ function alike(
   return [entrance, entrance, entrance];
 }
 
-/** A scenario in which three people talk, once for each cast. */
+/** Makes a scenario in which three users talk, once for each cast. */
 export function conversation(name: string, clients: string, ...casts: readonly Cast[]): Scenario {
   return {
     name,
@@ -42,7 +42,7 @@ export function conversation(name: string, clients: string, ...casts: readonly C
     async run(cluster, say) {
       for (const cast of casts) {
         await converse(cluster, cast, say);
-        // The next cast begins with nobody in the house.
+        // The next cast begins without sessions.
         await using stage = new Stage(cluster);
         for (const who of PEOPLE) await stage.untilGone(`${who}@${cluster.globalHost}`);
       }
@@ -81,7 +81,7 @@ async function converse(
       .map((predicate) => to.received.findIndex(predicate));
     assert.deepEqual(places, places.toSorted((left, right) => left - right));
   }
-  say("after presence: bare JIDs are reached too, first of all by what was sent before");
+  say("after presence: bare JIDs are reached too, first by the messages that waited");
 
   for (const [from, to] of pairs(clients)) await expectRequest(from, to);
   await expectSilence(clients);
@@ -112,7 +112,10 @@ function bodyIs(body: string): (stanza: ReceivedStanza) => boolean {
   return (stanza) => stanza.body === body;
 }
 
-/** `to` is a client without services: what counts is that it is asked, and its answer comes back. */
+/**
+ * Sends a request from `from` to `to`. `to` is a client without services, so its answer may be an
+ * error.
+ */
 async function expectRequest(from: ChatClient, to: ChatClient): Promise<void> {
   const asking = from.iq({ type: "get", to: to.jid, payload: "<nothing xmlns='urn:example'/>" });
   const request = await to.expectStanza((stanza) => stanza.kind === "iq");

@@ -8,22 +8,25 @@ import { Stage } from "./_stage.ts";
 
 /** The open-file limit of the machines that this runs on. */
 const OPEN_FILES = 20_000;
-/** What a node may hold for strangers: streams, those told to go, handshakes of three ports. */
+/**
+ * Connections that a node may hold for strangers: streams, closing streams, and handshakes of three
+ * ports.
+ */
 const MAX_HELD = 6_000;
 const CROWDS = ["silent", "silent", "drip"] as const;
-/** As many as say a stream header and sit there: more than a node takes by default. */
+/** Clients that send a stream header and then stay idle: more than a node accepts by default. */
 const GREETERS = 1_500;
-/** So many others come and go before a slow client says its header. */
+/** Strangers that must make room before a slow client sends its header. */
 const EVICTED_MEANWHILE = 20;
 const HEADER = "<stream:stream xmlns='jabber:client' " +
   "xmlns:stream='http://etherx.jabber.org/streams' to='example.com' version='1.0'>";
 const OPENED_WITHIN_MS = 120_000;
 const LET_IN_WITHIN_MS = 120_000;
 
-/** Those who only hold places keep nobody out who means it, as many as they are. */
+/** Any number of idle connections keeps no real client out. */
 export const CROWDS_AT_EVERY_PORT: Scenario = {
   name: "crowds-at-every-port",
-  summary: "20 000 half-open connections, one-byte writers and greeters keep nobody out",
+  summary: "20 000 half-open, one-byte and idle connections keep no real client out",
   options: { datacenters: 2 },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
@@ -59,7 +62,10 @@ export const CROWDS_AT_EVERY_PORT: Scenario = {
     }
     say(`${total} connections were opened, the node holds ${held}, and all can still log in`);
     await greetAndStay(cluster);
-    say(`${GREETERS} greet, sit there and come again: who is slow gets in, and all can log in`);
+    say(
+      `${GREETERS} idle streams come again and again: a slow client gets in, and everyone can ` +
+        `log in`,
+    );
     await talk.goesOn();
     const after = await Figures.read(dc1);
     for (const name of ["outgoing_closed", "incoming_closed", "outgoing_errored"]) {
@@ -71,11 +77,11 @@ export const CROWDS_AT_EVERY_PORT: Scenario = {
     const evicted = evictedUntil(after) - evictedUntil(before);
     if (evicted === 0) throw new Error("Expected strangers to have made room: none has");
     say(`${evicted} strangers made room; the links stayed`);
-    say(`next to it ${await talk.stop()} rounds were talked`);
+    say(`alice and bob talked ${await talk.stop()} rounds meanwhile`);
   },
 };
 
-/** Strangers who say their header keep nobody out either, not even who is slow to say it. */
+/** Checks that strangers with a stream header keep no client out, not even a slow one. */
 async function greetAndStay(cluster: Cluster): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
   await using greeters = gather(cluster, {
@@ -127,7 +133,7 @@ function gather(
   });
 }
 
-/** How many connections it has made; undefined while it makes them. */
+/** Returns the number of connections it has made; undefined while it is still connecting. */
 function openedBy(child: Child): number | undefined {
   for (const { text } of child.log.lines) {
     const match = /^opened (\d+) of/.exec(text);
@@ -136,14 +142,14 @@ function openedBy(child: Child): number | undefined {
   return undefined;
 }
 
-/** How many strangers have made room. */
+/** Returns the number of strangers that have made room. */
 function evictedUntil(figures: Figures): number {
   return figures.sum("xmpp_limit_hits_total", { limit: "unauthenticated-streams" });
 }
 
 /**
- * True when a client that says its header after others have made room is answered. One that is slower
- * than the time it has is not owed it: on a busy machine the next one may be faster.
+ * Returns true when a client that sends its header after others have made room is answered. A
+ * client slower than its time limit may be refused: on a busy machine the next one may be faster.
  */
 async function greetSlowly(cluster: Cluster): Promise<boolean> {
   const dc1 = cluster.datacenter("dc1");

@@ -7,7 +7,7 @@ import { endpointsTowards, linksTowards } from "./_two_endpoints.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
 
-/** Links as an operator has them: where to connect stands in Redis. */
+/** Links as in production: addresses come from Redis. */
 const OPTIONS = {
   datacenters: 2,
   links: "direct",
@@ -23,7 +23,7 @@ const OPTIONS = {
 
 const ADVERTISED: Scenario = {
   name: "advertised-endpoints",
-  summary: "others connect to what a datacenter advertises, not to what it listens on",
+  summary: "other datacenters connect to the advertised endpoints, not to the listening addresses",
   replications: REPLICATIONS,
   options: OPTIONS,
   async run(cluster, say) {
@@ -31,7 +31,7 @@ const ADVERTISED: Scenario = {
     await proxy.start();
     const dc2 = cluster.datacenter("dc2");
     await startAnew(dc2, ({ modules }) => {
-      // A name stays a name: it is for others to resolve.
+      // A name stays a name: the other datacenters resolve it.
       const advertised = [{ host: "localhost", port: proxy.address.port }];
       modules.mod_global_distrib.connections["advertised_endpoints"] = advertised;
     });
@@ -48,7 +48,7 @@ const ADVERTISED: Scenario = {
 
 const OVERRIDE: Scenario = {
   name: "global-distrib-addr",
-  summary: "global_distrib_addr replaces what a datacenter advertises, which nobody touches then",
+  summary: "global_distrib_addr replaces the advertised endpoints, and nobody connects to those",
   options: OPTIONS,
   async run(cluster, say) {
     await using proxy = new LinkProxy("override");
@@ -68,13 +68,13 @@ const OVERRIDE: Scenario = {
     await talkBothWays(cluster);
     const { accepted, refusals } = trap.counts;
     if (accepted + refusals > 0) throw new Error("Expected nobody to try what is advertised");
-    say("dc1 goes by its own configuration, whatever the tables have");
+    say("dc1 uses the endpoints of its own configuration, whatever the tables say");
   },
 };
 
 const ADDRESS_KINDS: Scenario = {
   name: "ipv6-and-named-endpoints",
-  summary: "a datacenter listens on an IPv6 address and a name, and is linked to at both",
+  summary: "a datacenter listens on an IPv6 address and a name, and accepts links at both",
   replications: REPLICATIONS,
   options: OPTIONS,
   async run(cluster, say) {
@@ -95,7 +95,7 @@ const ADDRESS_KINDS: Scenario = {
     // Each new sender goes to the lane that has fewest: two senders use both.
     await talkBothWays(cluster, 2);
     const lanes = (await endpointsTowards(cluster.datacenter("dc1"), dc2.localHost))
-      .filter(({ endpoint }) => names.includes(endpoint)) // not that of dc2's first process
+      .filter(({ endpoint }) => names.includes(endpoint)) // without the endpoint of dc2's first process
       .map((endpoint) => endpoint.lanes.reduce((sum, { senders }) => sum + senders, 0));
     if (lanes.join() !== "1,1") throw new Error(`Expected a sender on each: there are ${lanes}`);
     say(`${names.join(" and ")}: resolved once, listed, linked to, and both used`);
@@ -104,7 +104,7 @@ const ADDRESS_KINDS: Scenario = {
 
 const NONE: Scenario = {
   name: "empty-endpoints",
-  summary: "a datacenter without endpoints reaches others; what is for it waits, and comes back",
+  summary: "a datacenter without endpoints reaches others; messages to it wait, and come back",
   replications: REPLICATIONS,
   options: OPTIONS,
   async run(cluster, say) {
@@ -130,15 +130,20 @@ const NONE: Scenario = {
       async () => (await linksTowards(dc1, dc2.localHost))?.parkedItems === ids.length,
       { what: "dc1 holds what is for dc2" },
     );
-    say("bob reaches alice; what she answers waits for an endpoint");
+    say("bob reaches alice; her answer waits for an endpoint");
     for (const id of ids) await alice.expectError(id, "remote-server-timeout");
     await bob.expectNothingElse();
     await alice.expectNothingElse(bob);
-    say(`after expire_after (${EXPIRE_AFTER_SECONDS} s) it comes back, and nothing else arrived`);
+    say(
+      `after expire_after (${EXPIRE_AFTER_SECONDS} s) the answer comes back, and nothing else ` +
+        `arrived`,
+    );
   },
 };
 
-/** What a datacenter listens on, what it says that it listens on, and what others make of it. */
+/**
+ * Scenarios about listening addresses, advertised endpoints, and their use by other datacenters.
+ */
 export const ENDPOINT_ADDRESSES: readonly Scenario[] = [ADVERTISED, OVERRIDE, ADDRESS_KINDS, NONE];
 
 async function startAnew(
@@ -159,7 +164,7 @@ async function untilListed(cluster: Cluster, names: readonly string[]): Promise<
   const key = `${localHost}#${node.ready.node}#{endpoints}`;
   for (const { name, redisClient } of cluster.datacenters) {
     await cluster.until(async () => {
-      const members = await redisClient.call("SMEMBERS", key) as string[]; // what the command is for
+      const members = await redisClient.call("SMEMBERS", key) as string[]; // SMEMBERS returns a list of members
       return members.toSorted().join() === names.toSorted().join();
     }, { what: `${name}'s table lists of dc2: ${names.join(", ") || "nothing"}` });
   }
@@ -177,8 +182,8 @@ async function untilLinked(cluster: Cluster, names: readonly string[]): Promise<
 }
 
 /**
- * Sessions of alice's at dc1 and bob at dc2 write to each other; nothing else arrives. Resolves when
- * dc1 has been told the fate of all that it sent.
+ * Lets alice's sessions at dc1 and bob at dc2 write to each other, and checks that nothing else
+ * arrives. Resolves when every stanza that dc1 sent is settled.
  */
 async function talkBothWays(cluster: Cluster, senders = 1): Promise<void> {
   await using stage = new Stage(cluster);

@@ -9,12 +9,12 @@ import { CONNECTIONS, linksTowards, TwoEndpoints } from "./_two_endpoints.ts";
 const WAITING = 20;
 
 /**
- * Everything that can become of an endpoint. Which of the two a step is about shows in the admin API,
- * and each transition stands in the log once.
+ * All state changes of an endpoint. The admin API shows which of the two endpoints each step uses,
+ * and the log has each change once.
  */
 export const ENDPOINT_LIFECYCLE: Scenario = {
   name: "endpoint-lifecycle",
-  summary: "endpoints are disabled, enabled, waited for and collected, and messages find their way",
+  summary: "messages arrive while endpoints are disabled, enabled, missing and collected",
   options: {
     datacenters: 2,
     links: "direct",
@@ -26,7 +26,7 @@ export const ENDPOINT_LIFECYCLE: Scenario = {
         endpoint_refresh_interval_when_empty: 1,
         disabled_gc_interval: 1,
       });
-      redis["refresh_after"] = 4; // what a node publishes is renewed four times in this span
+      redis["refresh_after"] = 4; // a node renews its entries four times in this span
     },
   },
   async run(cluster, say) {
@@ -56,7 +56,7 @@ export const ENDPOINT_LIFECYCLE: Scenario = {
     await cluster.until(async () => await endpoints.view(b.name) === undefined, {
       what: "dc1 has collected the disabled endpoint whose connections are dead",
     });
-    await letters.expectOf(await enter()); // no choice: the disabled one is all there is
+    await letters.expectOf(await enter()); // the disabled endpoint is the only one left
     if (a.proxy.counts.forwardBytes === bytes) throw new Error("Expected the open one to be used");
     const open = await endpoints.view(a.name);
     if (open?.state !== "disabled" || open.lanes.some(({ state }) => state !== "open")) {
@@ -64,14 +64,20 @@ export const ENDPOINT_LIFECYCLE: Scenario = {
     }
     log.expect(a.name, ["opened", "disabled"]);
     log.expect(b.name, ["opened", "disabled", "closed"]);
-    say("a disabled one whose connections are dead is closed; one that is open stays, and is used");
+    say(
+      "a disabled endpoint with dead connections is closed; one with open connections stays, " +
+        "and is used",
+    );
 
     await endpoints.enable();
     if (a.proxy.counts.accepted !== accepted) throw new Error("Expected its links to be kept");
     log.expect(a.name, ["opened", "disabled", "enabled"]);
     log.expect(b.name, ["opened", "disabled", "closed", "opened"]);
     await letters.expectOf(await enter());
-    say("listed again: the open one is enabled as it is, the closed one has a new pool");
+    say(
+      "listed again: the open endpoint is enabled with its connections, the closed one gets a " +
+        "new pool",
+    );
 
     for (const endpoint of endpoints.both) {
       await endpoints.disable(endpoint);

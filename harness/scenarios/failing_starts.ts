@@ -7,7 +7,7 @@ import { SmallTalk } from "./_small_talk.ts";
 
 const PASSWORD = "open sesame";
 
-/** A start that must fail, and what has to be said about it. */
+/** A start that must fail, and the expected message. */
 interface FailingStart {
   readonly what: string;
   /** Makes the mistake in a configuration that is otherwise good. */
@@ -19,7 +19,7 @@ interface FailingStart {
 
 export const FAILING_STARTS: Scenario = {
   name: "failing-starts",
-  summary: "a node that cannot start says why in one line, and leaves a running one alone",
+  summary: "a node that cannot start says why in one line, and does not disturb a running node",
   replications: ["builtin"], // Dynomite knows no password
   options: { datacenters: 1, redisPassword: PASSWORD },
   async run(cluster, say) {
@@ -31,7 +31,8 @@ export const FAILING_STARTS: Scenario = {
     const published = await publishedBy(cluster);
     for (const start of failingStarts(cluster)) {
       const configuration = structuredClone(node.configuration);
-      // A copy of the running node, as an operator starts by mistake: its name, but no port of its.
+      // A copy of the running node, started by mistake: it has the node's name but none of its
+      // ports.
       configuration.storage.internal.path = cluster.run.path("copy.sqlite");
       start.spoil(configuration);
       const configFile = cluster.run.path("copy.toml");
@@ -58,11 +59,11 @@ export const FAILING_STARTS: Scenario = {
       say(`${start.what}: exit code ${code}, "${lines[0]}"`);
     }
     if (node.state !== "running") throw new Error(`The node itself has ended\n${node.tail()}`);
-    say(`the node that was there first went on: ${await talk.stop()} rounds were talked`);
+    say(`the first node went on: alice and bob talked ${await talk.stop()} rounds`);
   },
 };
 
-/** What Redis holds of the node: its lease, its name, its endpoints and its datacenter. */
+/** Reads what the node published in Redis: its lease, name, endpoints and datacenter. */
 async function publishedBy(cluster: Cluster): Promise<string> {
   const { localHost, node, redisClient } = cluster.datacenter("dc1");
   const name = node.ready.node;
@@ -116,13 +117,13 @@ function failingStarts(cluster: Cluster): readonly FailingStart[] {
       exitCode: 1,
     },
     {
-      what: "a certificate that is not there",
+      what: "a missing certificate file",
       spoil: ({ listen }) => listen.c2s[0]!["tls"] = { mode: "starttls", certfile: missing },
       says: /nobody-wrote-this\.pem/,
       exitCode: 2,
     },
     {
-      what: "a certificate that is none",
+      what: "a certificate file without a certificate",
       spoil: ({ listen }) => {
         listen.c2s[0]!["tls"] = { mode: "starttls", certfile: cluster.run.path("users.json") };
       },
@@ -130,7 +131,7 @@ function failingStarts(cluster: Cluster): readonly FailingStart[] {
       exitCode: 2,
     },
     {
-      what: "a certificate for links that is none",
+      what: "a link certificate file without a certificate",
       spoil: ({ modules }) => {
         const { connections } = modules.mod_global_distrib;
         const file = cluster.run.path("users.json");

@@ -13,13 +13,13 @@ const HIBERNATING = 10;
 export const FAIR_BOUNCE: Scenario = {
   name: "fair-bounce",
   summary:
-    "one sender keeps the bounce store full; messages to people who are about to log in arrive",
+    "one sender keeps the bounce store full, and other users' messages still wait and arrive",
   options: {
     datacenters: 1,
     configure: (configuration) => {
       configuration.modules["mod_global_distrib"]!["bounce"] = {
         max_items: BOUNCE_ITEMS,
-        max_retries: 9, // 100 s, so that a slow machine does not give alice's message up
+        max_retries: 9, // 100 s, so that alice's message is not returned on a slow machine
       };
       // The rate of lookups would keep carol from filling the store.
       configuration["limits"] = { lookup_rate_per_account: 0 };
@@ -81,7 +81,7 @@ class Attack {
           text += `<message to='nobody${n}-${i}@example.com' type='chat' id='${n}-${i}'/>`;
         }
         await attacker.send(text);
-        // Once there is no room, each is answered at once.
+        // Once the store is full, each message comes back at once.
         if (n * 50 > BOUNCE_ITEMS) await read.promise;
       }
     })();
@@ -97,7 +97,7 @@ class Attack {
 
 export const WAITING_BUDGET: Scenario = {
   name: "waiting-budget",
-  summary: "an account's sessions that wait to be resumed cost its share, and others' still work",
+  summary: "hibernating sessions of one account use only its share, and other sessions still work",
   options: {
     datacenters: 1,
     configure: (configuration) => {
@@ -111,7 +111,7 @@ export const WAITING_BUDGET: Scenario = {
     await bob.send(`<enable xmlns='${SM}' resume='true'/>`);
     await bob.socket.readUntil("/>");
     await bob.socket.close();
-    // Errors that repeat ids as long as is allowed, and what would be repeated were it not too long.
+    // Ids of the greatest length that an error repeats, and longer ones that it does not repeat.
     for (const id of ["x".repeat(1_000), "x".repeat(200_000)]) {
       for (let n = 0; n < HIBERNATING / 2; n++) {
         await using alice = await login(cluster, "alice", `${id.length}-${n}`);
@@ -128,7 +128,7 @@ export const WAITING_BUDGET: Scenario = {
       { what: "all of alice's sessions and bob's wait to be resumed" },
     );
     const held = (await figures()).sum("causeway_waiting_bytes");
-    // A fifth is one account's share; each session counts for it to about 64 KiB.
+    // One account's share is a fifth, and each session may exceed it by about 64 KiB.
     const most = BUDGET_BYTES / 5 + HIBERNATING * 65_536;
     assert.ok(held > BUDGET_BYTES / 10 && held < most, `${held} bytes wait, ${most} may`);
     await carol.send(`<message to='${bob.jid}' type='chat' id='m'><body>for bob</body></message>`);

@@ -8,32 +8,36 @@ import { expectSameMemory } from "./_memory.ts";
 import { MiserlyPeer } from "../peers/mod.ts";
 import { SmallTalk } from "./_small_talk.ts";
 
-/** A datacenter whose links stand and let nothing through. */
+/** A datacenter whose links are open but grant no credit. */
 const MISER = "dc9.example.com";
 const LANE_MAX_BYTES = 2 * 1024 * 1024;
 const SILENCE_SECONDS = 2;
-/** Several times what the lane and the buffers of the sender's connection hold together. */
+/**
+ * Messages of the load: several times as many as the lane and the buffers of the sender's
+ * connection hold.
+ */
 const LOAD_MESSAGES = 60_000;
 const PADDING = "x".repeat(1000);
 const CHUNK_MESSAGES = 50;
-/** The sender is held back when this long nothing more is taken from it. */
+/** Milliseconds without progress after which the sender counts as held back. */
 const STALLED_MS = 1500;
 
 /**
- * What a client has at a time in the hands of its node are some 700 stanzas of this size. Between the mark
- * at which it is held back, half of the bound, and what is kept for errors, an eighth, a wide lane has
- * room for that of two; a narrow one not for that of six.
+ * A node holds some 700 stanzas of this size for one client at a time. It holds the client back
+ * when a lane is half full, and an eighth of the lane is reserved for errors. Between these marks a
+ * wide lane has room for the stanzas of two clients. A narrow lane has no room for those of six.
  */
 const WIDE_ITEMS = 4000;
 const NARROW_ITEMS = 2000;
 const ONE = 1;
 const MANY = 6;
-/** Of everyone together, at each end. */
+/** Questions of all clients together, at each end. */
 const QUESTIONS = 12_000;
 
 const MISERLY_DATACENTER: Scenario = {
   name: "miserly-datacenter",
-  summary: "a peer that answers pings and grants nothing costs its bound; who feeds it is slowed",
+  summary: "a peer that answers pings but grants no credit costs only its bound, and its senders are " +
+    "slowed",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
@@ -57,7 +61,7 @@ function lanesOf(items: number) {
 
 const HELD_BACK: Scenario = {
   name: "held-back-lanes",
-  summary: "two clients who answer each other are held back by their lanes, and refused nothing",
+  summary: "full lanes hold back two clients who answer each other, and refuse them nothing",
   options: lanesOf(WIDE_ITEMS),
   async run(cluster, say) {
     const { fullest, refused, said } = await answerEachOther(cluster, ONE);
@@ -71,20 +75,20 @@ const HELD_BACK: Scenario = {
 
 const FULL_LANES: Scenario = {
   name: "full-lanes",
-  summary: "two datacenters answer each other with full lanes: all goes on, and nothing is lost",
+  summary: "two datacenters answer each other over full lanes without a standstill or a loss",
   options: lanesOf(NARROW_ITEMS),
   async run(cluster, say) {
     const { refusedAt, refused, said } = await answerEachOther(cluster, MANY);
     for (const [index, count] of refusedAt.entries()) {
       assert.ok(count > 0, `dc${index + 1}'s lane was never full`);
     }
-    // full again and again: it goes on all the time
+    // the lanes are full again and again, and messages still flow
     assert.ok(said - refused > 4 * NARROW_ITEMS, `only ${said - refused} got through`);
     say(`of ${said} questions and answers full lanes refused ${refused}; all others arrived`);
   },
 };
 
-/** What more load than can go does to those who bring it, and to nobody else. */
+/** Scenarios in which overload slows only the clients that cause it. */
 export const FULL_LANES_SCENARIOS: readonly Scenario[] = [
   MISERLY_DATACENTER,
   HELD_BACK,
@@ -117,7 +121,8 @@ async function feedTheMiser(cluster: Cluster, say: (line: string) => void): Prom
   assert.ok(before.items > 0 && before.bytes <= LANE_MAX_BYTES, JSON.stringify(before));
   say(`carol is held back after ${atStall} messages, of which the lane holds ${before.items}`);
 
-  // Longer than the silence after which a link is dead: only the answers to PING keep it.
+  // Longer than the silence after which a link is dead: only the answers to PING keep the link
+  // open.
   const pings = miser.pings;
   await delay(3 * SILENCE_SECONDS * 1000);
   assert.ok(miser.pings > pings, "nobody asked whether the miser lives");
@@ -126,7 +131,8 @@ async function feedTheMiser(cluster: Cluster, say: (line: string) => void): Prom
   assert.deepEqual(after, before, "what a peer that grants nothing costs stays as it is");
   await expectSameMemory(dc1, beginning);
   await talk.goesOn();
-  say(`after ${3 * SILENCE_SECONDS} s it costs ${after.bytes} bytes still, of ${LANE_MAX_BYTES}`);
+  say(`after ${3 * SILENCE_SECONDS} s it still costs ${after.bytes} bytes, of at most ` +
+    `${LANE_MAX_BYTES}`);
 
   miser.grant();
   await sending;
@@ -137,21 +143,25 @@ async function feedTheMiser(cluster: Cluster, say: (line: string) => void): Prom
   });
   assert.equal(miser.received, LOAD_MESSAGES);
   say(
-    `once it grants, all ${LOAD_MESSAGES} come; next to it ${await talk.stop()} rounds were talked`,
+    `once it grants credit, all ${LOAD_MESSAGES} arrive; alice and bob talked ${await ` +
+      `talk.stop()} rounds meanwhile`,
   );
 }
 
-/** What came of clients that answered each other. */
+/** Result of clients that answered each other. */
 interface Conversation {
   /** The most that the lanes of each datacenter have held. */
   readonly fullest: readonly number[];
   readonly said: number;
   readonly refused: number;
-  /** Of these, what each datacenter refused its own. */
+  /** Stanzas among these that each datacenter refused its own clients. */
   readonly refusedAt: readonly number[];
 }
 
-/** Lets `pairs` clients of each datacenter ask one of the other as fast as they are let, and be asked. */
+/**
+ * Lets `pairs` clients of each datacenter write questions to clients of the other as fast as
+ * possible, and answer theirs.
+ */
 async function answerEachOther(cluster: Cluster, pairs: number): Promise<Conversation> {
   const datacenters = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
   await using clients = new AsyncDisposableStack();
@@ -212,12 +222,12 @@ class Talker {
   readonly #client: RawClient;
   #writing = Promise.resolve();
   sent = 0;
-  /** Questions of the other. */
+  /** Questions received from the other client. */
   heard = 0;
   answers = 0;
-  /** What came back because there was no room for it. */
+  /** Errors for stanzas that found no room. */
   errors = 0;
-  /** Anything else that came back. */
+  /** All other errors. */
   readonly otherErrors: string[] = [];
 
   constructor(client: RawClient) {
@@ -233,7 +243,7 @@ class Talker {
     return this.#client.jid;
   }
 
-  /** Asks the other as fast as it is let. */
+  /** Writes questions to the other client as fast as possible. */
   ask(jid: string, questions: number): void {
     for (let number = 0; number < questions; number++) this.#say(jid, "question");
   }

@@ -4,16 +4,16 @@ import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { ascents, isAscending, MessageRun } from "./_message_run.ts";
 import { bare, Stage } from "./_stage.ts";
 
-/** Of each phase. */
+/** Messages of each phase. */
 const MESSAGES = 50;
 
-/** A user goes from one datacenter to another, and others do not stop writing. */
+/** A user moves from one datacenter to another while others write to him. */
 export const GRACEFUL_MOVE: Scenario = {
   name: "graceful-move",
-  summary: "bob goes from dc2 to dc3 with messages in flight: all arrive once, and soon in order",
+  summary: "bob moves from dc2 to dc3 with messages in flight: all arrive once, and soon in order",
   options: {
     configure({ modules }) {
-      // Longer than it takes to log in again: what nobody can be found for meets him.
+      // Longer than a new login takes, so that bouncing messages reach him.
       modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 5 };
     },
   },
@@ -23,11 +23,11 @@ export const GRACEFUL_MOVE: Scenario = {
       const [atDc2, atDc3] = await move(cluster, address);
       say(`to his ${address} JID: ${atDc2} messages arrived at dc2, ${atDc3} at dc3, none twice`);
     }
-    say("what came after the move came in order, and nothing else arrived anywhere");
+    say("messages after the move arrived in order, and nothing else arrived anywhere");
   },
 };
 
-/** Gives how many messages bob received where he was, and where he went. */
+/** Moves bob, and returns how many messages he received at his old and his new place. */
 async function move(
   cluster: Cluster,
   address: "full" | "bare",
@@ -49,7 +49,7 @@ async function move(
   const { arrived: [atDc2, atDc3], returned } = await moving.fates(cluster, [before, after]);
   assert.deepEqual(returned, [], "nothing comes back: he was away for a moment only");
   assert.ok(isAscending(atDc2!), `out of order at dc2: ${atDc2}`);
-  // Where he was sent on from dc2 and directly by dc1, either way keeps its order.
+  // Messages reach dc3 through dc2 or directly from dc1. Each route keeps its order.
   assert.ok(ascents(atDc3!) <= 2, `more than two ways to dc3: ${atDc3}`);
   assert.ok(atDc2!.length > 0 && atDc3!.length > MESSAGES, "messages came while he moved");
 

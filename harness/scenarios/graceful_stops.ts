@@ -9,16 +9,19 @@ import { bodiesOf, enterManaged, errorsOf, numbered } from "./_managed_client.ts
 import { becomeAvailable, Stage } from "./_stage.ts";
 
 const MESSAGES = 500;
-/** From SIGTERM to the end, where nothing has to be waited for. */
+/** Milliseconds from SIGTERM to the end, when there is nothing to wait for. */
 const PROMPT_MS = 4000;
-/** What a node waits for one that does not answer, half of what it may take, and what closing takes. */
+/**
+ * Milliseconds of a stop beside an unresponsive node: half of `shutdown_timeout`, and the time to
+ * close.
+ */
 const PATIENT_MS = 7000;
-/** The same where what a stop may take is configured to be two seconds. */
+/** The same with a `shutdown_timeout` of two seconds. */
 const IMPATIENT_MS = 3000;
 
 const STOP_WITH_CLIENTS: Scenario = {
   name: "stop-with-clients",
-  summary: "SIGTERM gives back what bounces, ends every stream with a word, and exits 0",
+  summary: "SIGTERM returns bouncing messages, ends every stream with an error, and exits 0",
   options: {
     datacenters: 1,
     configure(configuration: CausewayConfiguration) {
@@ -33,7 +36,7 @@ const STOP_WITH_CLIENTS: Scenario = {
 
 const STOP_UNDER_LOAD: Scenario = {
   name: "stop-under-load",
-  summary: "a datacenter is stopped while messages come: each arrives or comes back",
+  summary: "a datacenter stops while messages arrive: each is delivered or comes back",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
@@ -46,8 +49,7 @@ const STOP_UNDER_LOAD: Scenario = {
 
 const STOP_BESIDE_THE_DEAD: Scenario = {
   name: "stop-beside-the-dead",
-  summary:
-    "what a datacenter that does not answer was sent comes back before SIGTERM ends a stream",
+  summary: "messages to an unresponsive datacenter come back before SIGTERM ends a stream",
   options: { datacenters: 2 },
   async run(cluster, say) {
     await stopBeside(cluster, PATIENT_MS, say);
@@ -56,8 +58,7 @@ const STOP_BESIDE_THE_DEAD: Scenario = {
 
 const STOP_IN_A_HURRY: Scenario = {
   name: "stop-in-a-hurry",
-  summary:
-    "`limits.shutdown_timeout` is what a stop takes beside a datacenter that does not answer",
+  summary: "`limits.shutdown_timeout` bounds a stop beside an unresponsive datacenter",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
@@ -71,34 +72,33 @@ const STOP_IN_A_HURRY: Scenario = {
 
 const STOP_BESIDE_A_SLEEPER: Scenario = {
   name: "stop-beside-a-sleeper",
-  summary: "a node ends at once though another one keeps its messages for a client that sleeps",
+  summary: "a node stops at once although another node keeps its messages for a sleeping client",
   options: { datacenters: 2 },
   run: stopBesideSleeper,
 };
 
 const STOP_BETWEEN_TWO: Scenario = {
   name: "stop-between-two",
-  summary:
-    "a node waits for one that does not answer: what its clients get meanwhile comes to them once",
+  summary: "a stopping node waits for an unresponsive one, and its clients get new messages once",
   options: { datacenters: 3 },
   run: stopBetweenTwo,
 };
 
 const STOP_HEARS_OUT: Scenario = {
   name: "stop-hears-out",
-  summary: "what clients write until they see the end of their stream arrives, and no longer",
+  summary: "messages that clients write until they notice the end of their stream arrive",
   options: { datacenters: 2 },
   run: stopHearsOut,
 };
 
 const STOP_AT_ONCE: Scenario = {
   name: "stop-at-once",
-  summary: "a second SIGTERM ends a node that still waits for others",
+  summary: "a second SIGTERM ends a node that still waits for others at once",
   options: { datacenters: 2 },
   run: stopAtOnce,
 };
 
-/** How nodes end when they are told to. */
+/** Scenarios about nodes that are told to stop. */
 export const GRACEFUL_STOPS: readonly Scenario[] = [
   STOP_WITH_CLIENTS,
   STOP_UNDER_LOAD,
@@ -160,7 +160,7 @@ async function stopWithClients(cluster: Cluster, say: (line: string) => void): P
   if (JSON.stringify([left, lease, user]) !== "[[],0,0]") {
     throw new Error(`Expected nothing of it in Redis: got ${JSON.stringify([left, lease, user])}`);
   }
-  say("it has taken its host, its lease and its users out of Redis");
+  say("it has removed its host, its lease and its users from Redis");
 }
 
 async function stopUnderLoad(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -177,7 +177,7 @@ async function stopUnderLoad(cluster: Cluster, say: (line: string) => void): Pro
     }
   };
   await send(MESSAGES / 2);
-  await bob.expectMessage(({ id }) => id === ids[0]); // the rest is anywhere on the way
+  await bob.expectMessage(({ id }) => id === ids[0]); // the others may be anywhere on the way
   dc2.node.signal("SIGTERM");
   await send(MESSAGES / 2);
   const { code } = await dc2.node.exited;
@@ -199,7 +199,7 @@ async function stopBeside(
   const exit = await stopWithin(dc1, withinMs);
   for (const id of ids) await alice.expectError(id, "service-unavailable");
   say(`dc2 did not answer: ${ids.length} messages came back before alice's stream ended, ${exit}`);
-  await dc2.kill(); // so that it does not, when it goes on, wait in turn
+  await dc2.kill(); // so that dc2 does not wait in turn when it is resumed
 }
 
 async function stopBesideSleeper(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -225,7 +225,7 @@ async function stopBesideSleeper(cluster: Cluster, say: (line: string) => void):
   await bob.comeBack();
   await bob.expectMessage(bodies.at(-1)!);
   assert.deepEqual(bodiesOf(bob, "asleep"), bodies);
-  say(`he wakes, and has all ${bodies.length} messages that alice sent him, once and in order`);
+  say(`he wakes, and gets all ${bodies.length} messages that alice sent him, once and in order`);
   await bob.disconnect();
 }
 
@@ -241,7 +241,7 @@ async function stopBetweenTwo(cluster: Cluster, say: (line: string) => void): Pr
     await stage.untilTableSaysOfSession(carol, "dc1");
     await writer.sendMessage(carol.jid, "before");
     await carol.expectMessage("before");
-    await carol.sendMessage(writer.jid, "before"); // who sends is not read any more when dc1 stops
+    await carol.sendMessage(writer.jid, "before"); // a stopping node stops reading from senders
     await writer.expectMessage("before");
     await writeToTheDead(cluster, stage);
     dc1.node.signal("SIGTERM");
@@ -261,8 +261,8 @@ async function stopBetweenTwo(cluster: Cluster, say: (line: string) => void): Pr
   await again.expectMessage("after");
   assert.deepEqual(bodiesOf(again, "meanwhile"), [], "she has them");
   assert.deepEqual(errorsOf(writer), []);
-  say("she logs in at dc3, and none of them comes again");
-  await dc2.kill(); // so that it does not, when it goes on, wait in turn
+  say("she logs in at dc3, and none of the messages arrives again");
+  await dc2.kill(); // so that dc2 does not wait in turn when it is resumed
 }
 
 async function stopHearsOut(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -283,7 +283,7 @@ async function stopHearsOut(cluster: Cluster, say: (line: string) => void): Prom
   await bob.expectMessage("polite 0");
   const stopped = stopWithin(dc1, PATIENT_MS);
   const writesOn = (async () => {
-    // It never ends its stream, and writes until there is nobody to write to.
+    // This client never ends its stream, and writes until its connection is gone.
     for (let number = 0;; number++) {
       await write(rude, "rude", number);
       await delay(1);
@@ -304,7 +304,7 @@ async function stopHearsOut(cluster: Cluster, say: (line: string) => void): Prom
   await bob.expectMessage(bodies.at(-1)!);
   assert.deepEqual(bodiesOf(bob, "polite"), bodies);
   say(
-    `all ${bodies.length} messages that were written before their client saw the end arrived: ${exit}`,
+    `all ${bodies.length} messages that the client wrote before it noticed the end arrived: ${exit}`,
   );
 }
 
@@ -319,7 +319,7 @@ async function stopAtOnce(cluster: Cluster, say: (line: string) => void): Promis
   const startMs = performance.now();
   const { exited } = dc1.node;
   await cluster.until(() => {
-    dc1.node.signal("SIGTERM"); // again and again: what comes with the first is taken for its echo
+    dc1.node.signal("SIGTERM"); // again and again: a signal right after the first counts as its echo
     return dc1.node.state === "stopped";
   }, { what: "another SIGTERM ends dc1" });
   const { code, signal } = await exited;
@@ -329,10 +329,10 @@ async function stopAtOnce(cluster: Cluster, say: (line: string) => void): Promis
     throw new Error("Expected the log to say that the node was stopped at once");
   }
   say(`the second SIGTERM ended it after ${tookMs} ms with exit code 1`);
-  await dc2.kill(); // so that it does not, when it goes on, wait in turn
+  await dc2.kill(); // so that dc2 does not wait in turn when it is resumed
 }
 
-/** dc2 stops answering, and alice at dc1 writes to bob there. */
+/** Makes dc2 unresponsive, and lets alice at dc1 write to bob there. */
 async function writeToTheDead(
   cluster: Cluster,
   stage: Stage,
@@ -357,10 +357,13 @@ async function writeToTheDead(
   return { alice, ids };
 }
 
-/** Stops the node of `datacenter`; gives how it went, for people. @throws when it took too long */
+/**
+ * Stops the node of `datacenter`, and returns a text for people about it.
+ * @throws when it took too long
+ */
 async function stopWithin(datacenter: Datacenter, withinMs: number): Promise<string> {
   const startMs = performance.now();
-  datacenter.node.signal("SIGINT"); // and SIGTERM with it: one request, as `deno task` passes it on
+  datacenter.node.signal("SIGINT"); // together with SIGTERM: one request, as `deno task` forwards signals
   const { code, signal } = await datacenter.node.stop(2 * withinMs);
   const tookMs = Math.round(performance.now() - startMs);
   if (code !== 0) throw new Error(`Expected exit code 0: got ${code} ${signal ?? ""}`);

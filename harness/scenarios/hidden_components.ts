@@ -4,10 +4,10 @@ import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { discoItems } from "./_disco.ts";
 import { Stage } from "./_stage.ts";
 
-/** Components that are not for everybody's eyes, where an operator shows them nevertheless. */
+/** Hidden components, and a datacenter that shows them to its users. */
 export const HIDDEN_COMPONENTS: Scenario = {
   name: "hidden-components",
-  summary: "disco at dc3 shows users what is hidden, in every datacenter; dc1 and dc2 do not",
+  summary: "disco at dc3 shows users the hidden components of every datacenter; dc1 and dc2 do not",
   options: {
     configure({ modules }, { name }) {
       if (name === "dc3") modules["mod_disco"] = { users_can_see_hidden_services: true };
@@ -28,7 +28,8 @@ export const HIDDEN_COMPONENTS: Scenario = {
     }
     const untilListed = async (user: ChatClient, ...domains: readonly string[]) => {
       for (const host of [cluster.globalHost, ...cluster.datacenters.map((dc) => dc.localHost)]) {
-        // The datacenter that answers decides: the global host is the user's own.
+        // The datacenter that answers decides. For the global host that is the user's own
+        // datacenter.
         const isShown = host === "dc3.example.com" ||
           (user === carol && host === cluster.globalHost);
         const wanted = domains.filter((each) => isShown || each !== hidden.jid).toSorted();
@@ -39,7 +40,7 @@ export const HIDDEN_COMPONENTS: Scenario = {
       }
     };
     for (const user of [alice, bob, carol]) await untilListed(user, echo.jid, hidden.jid);
-    say("echo (dc2) is listed everywhere; hidden (dc1) where dc3 answers, and nowhere else");
+    say("echo (dc2) is listed everywhere; hidden (dc1) only where dc3 answers");
 
     const twin = await stage.connectComponent("hidden", "dc3");
     await untilListed(carol, echo.jid, hidden.jid);
@@ -60,7 +61,7 @@ export const HIDDEN_COMPONENTS: Scenario = {
         await recipient!.expectMessage(`from ${user.jid}`);
       } else await nearest.expectMessage(`from ${user.jid}`);
     }
-    say("everyone reaches it, listed or not; alice at dc1, carol at dc3");
+    say("everyone reaches it, listed or not: alice the one at dc1, carol the one at dc3");
 
     await hidden.disconnect();
     await twin.disconnect();
@@ -70,6 +71,6 @@ export const HIDDEN_COMPONENTS: Scenario = {
       await user.expectNothingElse();
     }
     await echo.expectNothingElse();
-    say("it has gone: nobody lists it, and nothing else arrived");
+    say("it disconnects: no datacenter lists it, and nothing else arrived");
   },
 };

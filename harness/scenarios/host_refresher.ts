@@ -7,12 +7,12 @@ import { endpointsTowards } from "./_two_endpoints.ts";
 const EXPIRE_AFTER_SECONDS = 3;
 
 /**
- * A datacenter's endpoints die with it, and nobody sends anything to it: only the look at the list of
- * hosts can find it again. Its own links to us, which would announce it, are kept away.
+ * A datacenter's endpoints die with it, and nobody sends a stanza to it: only the host refresher
+ * can find it again. Its own links to dc1, which would announce it, are blocked.
  */
 export const HOST_REFRESHER: Scenario = {
   name: "host-refresher",
-  summary: "the pool of a killed datacenter is closed, and made anew without any stanza for it",
+  summary: "the pool of a killed datacenter is closed, and opened again without any stanza for it",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration, { name }) {
@@ -24,7 +24,7 @@ export const HOST_REFRESHER: Scenario = {
         disabled_gc_interval: 1,
       });
       Object.assign(distribution.redis, { expire_after: EXPIRE_AFTER_SECONDS, refresh_after: 1 });
-      // dc1 goes by what Redis says; dc2's links to dc1 run through the harness' proxies.
+      // dc1 takes addresses from Redis; dc2's links to dc1 run through the harness' proxies.
       if (name === "dc1") configuration.global_distrib_addr = {};
     },
   },
@@ -68,6 +68,6 @@ export const HOST_REFRESHER: Scenario = {
     await bob.expectMessage("welcome back");
     await bob.expectNothingElse(alice);
     await alice.expectNothingElse();
-    say("dc2 starts again, elsewhere: dc1 has a new pool to it before anybody needs one");
+    say("dc2 starts again on another port: dc1 has a new pool to it before any stanza needs one");
   },
 };

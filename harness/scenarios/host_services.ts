@@ -10,7 +10,7 @@ const TIME = "<time xmlns='urn:xmpp:time'/>";
 const INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
 const ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
 
-/** What a host says it can do: each is then asked of it. */
+/** Features of a host. The scenario then uses each. */
 const FEATURES = [
   "http://jabber.org/protocol/disco#info",
   "http://jabber.org/protocol/disco#items",
@@ -19,11 +19,11 @@ const FEATURES = [
   "urn:xmpp:time",
 ];
 
-/** What the hosts answer, from wherever they are asked. */
+/** Services of the hosts, asked from every datacenter. */
 export const HOST_SERVICES: Scenario = {
   name: "host-services",
   summary:
-    "ping, disco, version and time of the global host and of every local host, from everywhere",
+    "users of every datacenter get ping, disco, version and time from the global and all local hosts",
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const users = await Promise.all([
@@ -46,7 +46,7 @@ export const HOST_SERVICES: Scenario = {
       assert.doesNotMatch(items.xml, /<item/);
       await expectRefusal(user, undefined, "<query xmlns='urn:example'/>");
     }
-    say("one's own account answers for itself");
+    say("a user's own account answers");
 
     for (const user of users) {
       for (const other of users) {
@@ -55,13 +55,13 @@ export const HOST_SERVICES: Scenario = {
         if (other !== user) await expectNoItems(user, bare(other.jid));
       }
     }
-    say("other people's accounts tell nothing");
+    say("other users' accounts reveal nothing");
 
     for (const user of users) {
       const others = users.filter((other) => other !== user).map(({ jid }) => bare(jid));
       await expectOneOrder(user, [`nobody@${cluster.globalHost}`, ...others]);
     }
-    say("whether somebody is there or not, the answers come in the order of the questions");
+    say("the answers come in the order of the requests, whether or not the account exists");
 
     for (const user of users) {
       for (const host of [cluster.globalHost, ...locals]) {
@@ -79,14 +79,14 @@ export const HOST_SERVICES: Scenario = {
   },
 };
 
-/** XEP-0030 §8: what a stranger is told of an account, existing or not. */
+/** Checks the answer to a stranger about an account, existing or not (XEP-0030 §8). */
 async function expectNoItems(user: ChatClient, account: string): Promise<void> {
   const items = await expectResult(user, account, ITEMS);
   assert.match(items.xml, /<query /);
   assert.doesNotMatch(items.xml, /<item/);
 }
 
-/** Asks all accounts at once: one that is looked for longer than another would be heard of later. */
+/** Asks all accounts at once: an account that takes longer to look up would answer later. */
 async function expectOneOrder(user: ChatClient, accounts: readonly string[]): Promise<void> {
   const asked = [PING, VERSION, LAST, INFO].flatMap((payload) =>
     accounts.map((to) => ({ to, payload }))
@@ -145,7 +145,10 @@ async function expectRefusal(
   assertFrom(answer, user, to);
 }
 
-/** An answer to what had no address may leave out its own (RFC 6120 §8.1.2.1). */
+/**
+ * Checks the `from` of an answer. An answer to a request without `to` may omit it (RFC 6120
+ * §8.1.2.1).
+ */
 function assertFrom(answer: ReceivedStanza, user: ChatClient, to: string | undefined): void {
   if (to === undefined) assert.ok(answer.from === undefined || answer.from === bare(user.jid));
   else assert.equal(answer.from, to);

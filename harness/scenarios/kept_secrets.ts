@@ -4,7 +4,7 @@ import { causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.t
 import type { Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
 
-/** What nobody may ever read in what a node writes, each unlike anything else. */
+/** Secrets that must never appear in a node's output. Each is a unique text. */
 const SECRETS = {
   alice: "pw-alice-5b1f0c7e",
   bob: "pw-bob-93d2aa41",
@@ -29,10 +29,10 @@ const ADMIN_PATHS = [
   "/api/sessions",
 ];
 
-/** A node is used and misused with secrets that are known, and all that it says is searched for them. */
+/** Uses and misuses a node with known secrets, and searches all its output for them. */
 export const KEPT_SECRETS: Scenario = {
   name: "kept-secrets",
-  summary: "no password, token, key or message is in a log, an error or an answer of the admin API",
+  summary: "no password, token, key or message appears in a log, an error or an admin API answer",
   replications: ["builtin"], // Dynomite knows no password
   options: {
     datacenters: 2,
@@ -112,7 +112,7 @@ async function refused(login: Promise<RawClient>): Promise<void> {
   throw new Error("Expected a login with a wrong password to fail: it has not");
 }
 
-/** Everything that the admin API says, with the token, a wrong one and none. */
+/** Collects all answers of the admin API, with the token, a wrong token and none. */
 async function overheardAtAdmin({ node }: Datacenter): Promise<string[]> {
   node.configuration.listen.admin["token"] = SECRETS.token;
   await node.restart();
@@ -133,7 +133,10 @@ async function overheardAtAdmin({ node }: Datacenter): Promise<string[]> {
   return heard;
 }
 
-/** What the commands say of the configuration, as it is and with mistakes next to secrets. */
+/**
+ * Collects the output of the commands about the configuration, as it is and with mistakes next to
+ * secrets.
+ */
 async function overheardFromCommands(cluster: Cluster, { node }: Datacenter): Promise<string[]> {
   const good = await Deno.readTextFile(node.configFile);
   const spoilt = [
@@ -156,7 +159,7 @@ async function overheardFromCommands(cluster: Cluster, { node }: Datacenter): Pr
   return heard;
 }
 
-/** A node that cannot log in to its Redis says so, again and again. */
+/** Restarts a node that cannot log in to its Redis, so that it logs that error repeatedly. */
 async function restartWithRedisAway({ node }: Datacenter): Promise<void> {
   const { redis } = node.configuration.modules.mod_global_distrib;
   const { port } = redis;
@@ -166,7 +169,7 @@ async function restartWithRedisAway({ node }: Datacenter): Promise<void> {
   await node.restart();
 }
 
-/** The log files of the run: what the memory of a log has let go is in there. */
+/** Reads the log files of the run: they also have the lines dropped from memory. */
 async function filesOf(cluster: Cluster): Promise<string[]> {
   const texts: string[] = [];
   for (const { node } of cluster.datacenters) {
@@ -175,7 +178,7 @@ async function filesOf(cluster: Cluster): Promise<string[]> {
   return texts;
 }
 
-/** Each secret, plain and as it goes over a wire, and the private keys. */
+/** Returns each secret, plain and in its wire encodings, and the private keys. */
 async function encodings(cluster: Cluster): Promise<readonly (readonly [string, string])[]> {
   const spelt = Object.entries(SECRETS).flatMap(([name, secret]) => [
     [name, secret] as const,

@@ -7,16 +7,18 @@ import { PING } from "./_ping.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { bare, Stage } from "./_stage.ts";
 
-/** Seconds after which what a dead datacenter said of itself is forgotten, and its lanes given up. */
+/** Seconds after which the entries of a dead datacenter expire, and the lanes to it are closed. */
 const EXPIRE_AFTER_SECONDS = 3;
 const MESSAGES = 20;
-/** From a stanza to its error: in a lane until it expires, or bouncing until it is out of retries. */
+/**
+ * Milliseconds from a stanza to its error: it waits in a lane until that expires, or bounces until
+ * its retries end.
+ */
 const ANSWER_WITHIN_MS = 1000 * EXPIRE_AFTER_SECONDS + 9000;
 
 const KILLED_DATACENTER: Scenario = {
   name: "killed-datacenter",
-  summary:
-    "whoever writes to a datacenter that was killed gets errors, and answers when it is back",
+  summary: "messages to a killed datacenter come back as errors, and arrive when it is back",
   options: {
     configure(configuration: CausewayConfiguration) {
       const distribution = configuration.modules.mod_global_distrib;
@@ -30,18 +32,18 @@ const KILLED_DATACENTER: Scenario = {
 
 const RESTARTED_DATACENTER: Scenario = {
   name: "restarted-datacenter",
-  summary: "what was on its way to a datacenter killed and started at once arrives or comes back",
+  summary: "messages on their way to a datacenter that is killed and restarted arrive or come back",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
-      // Longer than it takes to log in again: what bounces meets its recipient.
+      // Longer than a new login takes, so that bouncing messages reach their recipient.
       configuration.modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 6 };
     },
   },
   run: restartDatacenter,
 };
 
-/** What becomes of stanzas for people whose datacenter has died. */
+/** Scenarios about stanzas for users whose datacenter has died. */
 export const DEAD_DATACENTERS: readonly Scenario[] = [KILLED_DATACENTER, RESTARTED_DATACENTER];
 
 async function loseDatacenter(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -104,7 +106,10 @@ async function loseDatacenter(cluster: Cluster, say: (line: string) => void): Pr
   if ([dc1!, dc3!].some(({ node }, index) => node.pid !== pids[index])) {
     throw new Error("Expected the other datacenters to have run through");
   }
-  say(`dc2 is back and reached by both, which ran on; next to it ${rounds} rounds were talked`);
+  say(
+    `dc2 is back, and both others, which never stopped, reach it; alice and carol talked ` +
+      `${rounds} rounds meanwhile`,
+  );
 }
 
 async function restartDatacenter(cluster: Cluster, say: (line: string) => void): Promise<void> {
@@ -115,7 +120,7 @@ async function restartDatacenter(cluster: Cluster, say: (line: string) => void):
   await alice.sendMessage(before.jid, "are you there?");
   await before.expectMessage("are you there?");
   const { pid } = dc1!.node;
-  // Until dc2 has told that it is delivered, it would be sent again to the next process.
+  // Until dc2 reports a delivery, dc1 would send the stanza again to the next process.
   await cluster.until(
     async () => (await Figures.read(dc1!)).sum("mod_global_distrib_lane_items") === 0,
     { what: "dc1 holds nothing any more" },
@@ -165,7 +170,7 @@ async function untilLinked(cluster: Cluster, name: string): Promise<void> {
   }
 }
 
-/** Claims one error for each of `ids`, and gives how often each condition came. */
+/** Claims one error for each of `ids`, and returns how often each condition came. */
 async function expectErrors(client: ChatClient, ids: readonly string[]): Promise<string> {
   const counts = new Map<string, number>();
   for (const id of ids) {

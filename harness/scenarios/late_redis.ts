@@ -29,14 +29,15 @@ export const LATE_REDIS: Scenario = {
     const bob = await stage.enterAvailable("bob", "dc2");
     const unknown = await alice.sendMessage(bob.jid, "can you hear me?");
     await alice.expectError(unknown, "service-unavailable");
-    say("people at dc1 talk to each other; who is elsewhere is not found, and the sender is told");
+    say("users at dc1 talk to each other; a message to another datacenter comes back as an error");
 
     await dc1.redis.start();
     await cluster.until(async () => (await readiness(dc1)).status === 200, {
       what: "/ready says 200",
     });
     for (const client of [alice, carol]) await stage.untilTableSays(client.jid, dc1.localHost);
-    // What dc2 wrote while dc1's Redis was away is in it at dc2's next renewal; a new login is at once.
+    // Entries that dc2 wrote while dc1's Redis was away arrive with dc2's next renewal. A new login
+    // arrives at once.
     const again = await stage.enterAvailable("bob", "dc2");
     await stage.untilTableSays(again.jid, dc2.localHost);
     await again.sendMessage(alice.jid, "now I can");

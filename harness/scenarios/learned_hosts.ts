@@ -3,16 +3,17 @@ import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 
-/** A cluster of their own: what others have done must not have left anything in dc2's memory. */
+/** A cluster of their own: other scenarios must not have left anything in dc2's cache. */
 const OPTIONS: ClusterOptions = { replication: "external" };
 
 /**
- * The way back of a reply while the replicator brings nothing from dc1 to dc2: dc2 can know where the
- * sender is by nothing but what came over the link. Where nodes replicate, the link itself brings it.
+ * The way back of a reply while the replicator carries nothing from dc1 to dc2. dc2 can learn the
+ * sender's place only from the stanza on the link. With builtin replication the link itself carries
+ * the table.
  */
 export const LEARNED_USER: Scenario = {
   name: "learned-user",
-  summary: "dc2, which has not heard of alice's login, finds the way back to her from her message",
+  summary: "dc2 does not know alice's login, and learns the way back to her from her message",
   options: OPTIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -23,9 +24,10 @@ export const LEARNED_USER: Scenario = {
     await stage.untilTableSaysOfSession(alice, "dc1", ["dc1", "dc3"]);
     const unknown = await bob.sendMessage(alice.jid, "can I reach you?");
     await bob.expectError(unknown, "service-unavailable");
-    say("alice logs in at dc1, of which dc2 hears nothing: bob cannot reach her");
+    say("alice logs in at dc1 and dc2 does not learn of it: bob cannot reach her");
 
-    // Unavailable presence is a farewell, and an error may be anybody's: neither says where one is.
+    // Unavailable presence means that she leaves, and anybody may send an error: neither shows
+    // where she is.
     await alice.presence({ to: bob.jid, type: "unavailable" });
     await bob.expectStanza(isPresence({ from: alice.jid, type: "unavailable" }));
     const farewell = await bob.sendMessage(alice.jid, "and now?");
@@ -45,7 +47,7 @@ export const LEARNED_USER: Scenario = {
     assert.equal((await request).from, alice.jid);
     await stage.untilTableSays(alice.jid, null, ["dc2"]);
     await stage.untilTableSays(bare(alice.jid), null, ["dc2"]);
-    say("she writes to him: his answers find her, though dc2's table says nothing still");
+    say("she writes to him: his answers find her, although dc2's table still has no entry");
 
     await bob.expectNothingElse(alice);
     await alice.expectNothingElse(bob);
@@ -54,11 +56,10 @@ export const LEARNED_USER: Scenario = {
   },
 };
 
-/** As `LEARNED_USER`, for who speaks for a whole domain. */
+/** As `LEARNED_USER`, for a component, which speaks for a whole domain. */
 export const LEARNED_COMPONENT: Scenario = {
   name: "learned-component",
-  summary:
-    "dc2, which has not heard of a component at dc1, finds the way back to it from its message",
+  summary: "dc2 does not know a component at dc1, and learns the way back to it from its message",
   options: OPTIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -69,7 +70,7 @@ export const LEARNED_COMPONENT: Scenario = {
     await stage.untilTableSays(echo.jid, "dc1.example.com", ["dc1", "dc3"]);
     const unknown = await bob.sendMessage(echo.jid, "can I reach you?");
     await bob.expectError(unknown, "service-unavailable");
-    say("echo connects to dc1, of which dc2 hears nothing: bob cannot reach it");
+    say("echo connects to dc1 and dc2 does not learn of it: bob cannot reach it");
 
     const robot = `robot@${echo.jid}`;
     await echo.sendMessage(bob.jid, "it is me", { from: robot });
@@ -89,7 +90,7 @@ export const LEARNED_COMPONENT: Scenario = {
   },
 };
 
-/** Keeps dc1's writes from dc2's Redis until it is disposed of. */
+/** Keeps dc1's writes from dc2's Redis until the result is disposed of. */
 function cutReplication(cluster: Cluster): AsyncDisposable {
   const lane = cluster.replication("dc1", "dc2");
   lane.part();

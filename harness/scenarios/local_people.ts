@@ -19,11 +19,12 @@ const OPTIONS: ClusterOptions = {
   },
 };
 
-/** Every entry of `hosts` has people, and not only the global host. */
+/** Every entry of `hosts` has accounts, not only the global host. */
 export const LOCAL_PEOPLE: Scenario = {
   name: "local-people",
-  summary: "people of the local host and of other hosts log in where these are served, and write " +
-    "to all others",
+  summary:
+    "users of the local host and of other hosts log in where these are served, and write to " +
+    "everyone",
   options: OPTIONS,
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -72,7 +73,7 @@ export const LOCAL_PEOPLE: Scenario = {
       await untilChat(cluster, from, phone, bare(carol.jid));
       await expectChat(from, carol);
     }
-    say("carol's phone at another node of dc1 gets what is for her bare JID, whoever writes");
+    say("carol's phone at another node of dc1 gets the messages to her bare JID, whoever writes");
 
     const here = await stage.enterAvailable("erin", "dc1", { ...plain, domain: SHARED });
     const there = await stage.enterAvailable("erin", "dc2", { ...plain, domain: SHARED });
@@ -106,7 +107,7 @@ export const LOCAL_PEOPLE: Scenario = {
       const id = await user.sendMessage(`nobody@${dc1}`, "anybody there?");
       await user.expectError(id, "service-unavailable");
     }
-    say(`who writes to nobody at ${dc1} is told so`);
+    say(`a message to an unknown account at ${dc1} comes back`);
     await expectNothingElse([...people, phone, here, there, frank]);
   },
 };

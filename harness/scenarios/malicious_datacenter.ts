@@ -15,12 +15,12 @@ const SEED = 20_260_101;
 const ROUNDS = 2;
 const PER_SECOND = 100;
 const SETTLE_MS = 20_000;
-/** Late doubles and errors show up in this time. */
+/** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
 const MEBIBYTE = 1024 * 1024;
-/** What a node may occupy more for all that the actor does. */
+/** Bytes by which a node may grow because of the actor. */
 const MAX_GROWTH_BYTES = 192 * MEBIBYTE;
-/** What `/metrics` may grow by: some series of one more datacenter. */
+/** Characters by which `/metrics` may grow: some series of one more datacenter. */
 const MAX_METRICS_GROWTH_CHARACTERS = 256 * 1024;
 /** Keys that a datacenter's Redis may hold for the actor at once, beside its bounded claims. */
 const MAX_KEYS = 20_000;
@@ -29,13 +29,13 @@ const GONE_WITHIN_MS = 3 * EXPIRE_AFTER_SECONDS * 1000;
 
 /** Counters of links that do not move while a link goes on. */
 const LINK_COUNTERS = ["incoming_first_packet", "incoming_errored", "outgoing_errored"];
-/** What only the actor's entries contain. */
+/** Texts that only the actor's entries contain. */
 const TRACES = [MALICIOUS_HOST, "mallory", "nobody-", "made-up-"];
 
 /** A datacenter with a good certificate that lies about everything it can. */
 export const MALICIOUS_DATACENTER: Scenario = {
   name: "malicious-datacenter",
-  summary: "a datacenter that lies about everything costs the others no stanza, link or entry",
+  summary: "a malicious datacenter costs the others no stanza, link or entry",
   replications: ["builtin"],
   options: {
     datacenters: 2,
@@ -60,7 +60,7 @@ async function sufferAll(cluster: Cluster, say: (line: string) => void): Promise
   await untilEveryoneIsFound(cluster, load);
   const beginning = await lookAtAll(cluster);
   load.start();
-  // every kind of failure is collected: one lie that works does not hide the next
+  // collect every kind of failure, so that one does not hide the next
   const found: string[] = [];
   const differs = new Map<string, string>();
   {
@@ -97,7 +97,7 @@ async function sufferAll(cluster: Cluster, say: (line: string) => void): Promise
   found.push(...findings(balance, { answers: "none" }));
   found.push(...await untilAllIsGone(cluster));
   if (found.length > 0) throw new Error([...new Set(found)].join("\n"));
-  say("its entries and series are gone, those of the others are as they were");
+  say("its entries and metric series are gone; those of the others are unchanged");
 }
 
 async function untilEveryoneIsFound(cluster: Cluster, load: Load): Promise<void> {
@@ -110,13 +110,13 @@ async function untilEveryoneIsFound(cluster: Cluster, load: Load): Promise<void>
   }
 }
 
-/** What a datacenter looks like from outside. */
+/** State of a datacenter as seen from outside. */
 interface Look {
   readonly name: string;
   readonly figures: Figures;
   readonly rssBytes: number;
   readonly metricsCharacters: number;
-  /** Where the table says that the honest are, and who is a datacenter. */
+  /** Places of honest users, and the list of datacenters, in the table. */
   readonly places: string;
   readonly keys: number;
   /** Links to and from honest datacenters, and how often they broke. */
@@ -149,7 +149,7 @@ async function lookAt(cluster: Cluster, datacenter: Datacenter): Promise<Look> {
   };
 }
 
-/** What must not be, between two looks. */
+/** Returns the forbidden differences between two observations. */
 function differences(before: readonly Look[], after: readonly Look[]): readonly string[] {
   return after.flatMap((now, index) => {
     const then = before[index]!; // of the same datacenter
@@ -168,7 +168,7 @@ function differences(before: readonly Look[], after: readonly Look[]): readonly 
   });
 }
 
-/** Somebody logs in anew and is found, from everywhere: time goes on as it did. */
+/** Checks that a new login is found from everywhere: the epochs still advance normally. */
 async function strangersTalk(cluster: Cluster): Promise<readonly string[]> {
   const found: string[] = [];
   await using stage = new Stage(cluster);
@@ -206,7 +206,7 @@ async function untilAllIsGone(cluster: Cluster): Promise<readonly string[]> {
   return found;
 }
 
-/** What is left of the actor; removing it as an operator does is part of it. */
+/** Returns what is left of the actor after its removal through the admin API. */
 async function traces(cluster: Cluster, datacenter: Datacenter): Promise<string> {
   const url = datacenter.adminUrl(`/api/hosts/${MALICIOUS_HOST}`);
   const response = await fetch(url, { method: "DELETE" });

@@ -8,10 +8,10 @@ import { endpointsTowards } from "./_two_endpoints.ts";
 
 const CONNECTIONS = 100;
 const SENDERS = 10;
-/** Of each sender. */
+/** Messages of each sender. */
 const MESSAGES = 100;
 
-/** A sender keeps to one lane, however many there are. */
+/** A sender stays on one lane, however many lanes there are. */
 export const MANY_CONNECTIONS: Scenario = {
   name: "order-hundred-connections",
   summary: "over 100 connections to an endpoint, ten senders' messages arrive in order, both ways",

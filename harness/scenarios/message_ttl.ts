@@ -8,12 +8,12 @@ import { becomeAvailable, Stage } from "./_stage.ts";
 const TTLS: Readonly<Record<string, number>> = { dc2: 1, dc3: 0 };
 
 /**
- * Stanzas go no further than their TTL allows. Wrong entries are planted in the Redis of a
- * datacenter, past its replicator; the addresses are such that no node has a claim on them.
+ * Stanzas go no further than their TTL allows. Wrong entries are written directly into the Redis of
+ * a datacenter, bypassing its replicator. No node has a claim on the addresses.
  */
 export const MESSAGE_TTL: Scenario = {
   name: "message-ttl",
-  summary: "tables that point at each other: a message is not forwarded without end, but counted",
+  summary: "a message between tables that point at each other stops at its TTL, and is counted",
   options: {
     configure({ modules }, { name }) {
       const ttl = TTLS[name];
@@ -72,7 +72,10 @@ export const MESSAGE_TTL: Scenario = {
     await carol.sendMessage(elsewhere, "you are here after all");
     await desk.expectMessage("you are here after all");
     assert.deepEqual(moved(counted, counted = await countAll(cluster)), { "dc3 stop_ttl_zero": 1 });
-    say("where the hops end, local delivery is tried: alice's other client at dc3 has it");
+    say(
+      "when no hops are left, local delivery is tried: alice's other client at dc3 gets the " +
+        "message",
+    );
 
     await alice.expectNothingElse(bob);
     await bob.expectNothingElse(alice);

@@ -6,14 +6,14 @@ import { easilySplit, untilLinkIsDown } from "./_splits.ts";
 import { bare, Stage } from "./_stage.ts";
 
 const MESSAGES = 20;
-/** Longer than the scenario takes: nothing comes back because its time is over. */
+/** Longer than the scenario takes, so that no message expires. */
 const EXPIRE_AFTER_SECONDS = 60;
 
-/** A datacenter is cut off without a word, and somebody of it logs in at another. */
+/** A datacenter is silently cut off, and one of its users logs in at another. */
 export const MOVED_BEHIND_SPLIT: Scenario = {
   name: "moved-behind-split",
   summary:
-    "what waits for bob's datacenter, cut off without a word, finds him where he logs in next",
+    "messages to bob's datacenter, which is silently cut off, reach him where he logs in next",
   replications: REPLICATIONS,
   options: easilySplit(EXPIRE_AFTER_SECONDS),
   async run(cluster, say) {
@@ -26,7 +26,7 @@ export const MOVED_BEHIND_SPLIT: Scenario = {
       await other.sendMessage(bob.jid, "before");
       await bob.expectMessage((message) => message.body === "before" && message.from === other.jid);
     }
-    await untilNothingIsHeld(cluster); // nobody would know of what has just arrived
+    await untilNothingIsHeld(cluster); // dc2 could no longer report recent deliveries
     cluster.isolate("dc2");
     const runs = [alice, carol].map((sender) => new MessageRun(sender));
     const send = () => Promise.all(runs.map((run) => run.send(bob.jid, MESSAGES)));
@@ -35,7 +35,7 @@ export const MOVED_BEHIND_SPLIT: Scenario = {
       await untilLinkIsDown(cluster, cluster.datacenter(name), cluster.datacenter("dc2"));
     }
     await send();
-    say("dc2 is cut off; alice and carol write to bob there, before and after that is known");
+    say("dc2 is cut off; alice and carol write to bob there, before and after their nodes notice");
 
     const moved = await stage.enterAvailable("bob", "dc3", { resource: "phone" });
     for (const run of runs) {
@@ -43,7 +43,7 @@ export const MOVED_BEHIND_SPLIT: Scenario = {
       assert.deepEqual(returned, [], "he is reached, so nothing comes back");
       assert.ok(ascents(arrived[0]!) <= 2, `more than two ways to dc3: ${arrived[0]}`);
     }
-    say("he logs in at dc3: all of it finds him there");
+    say("he logs in at dc3: all messages reach him there");
 
     cluster.rejoin("dc2");
     await stage.untilTableSaysOfSession(moved, "dc3");

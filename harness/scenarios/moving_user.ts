@@ -3,10 +3,10 @@ import type { ChatClient } from "../clients/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { bare, Stage } from "./_stage.ts";
 
-/** An account that logs out here and in there. */
+/** An account that logs out at one datacenter and in at another. */
 export const MOVING_USER: Scenario = {
   name: "moving-user",
-  summary: "bob goes from dc2 to dc3, and on with two logins at once: messages follow him",
+  summary: "bob moves from dc2 to dc3, and later has two sessions at once: messages follow him",
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -19,7 +19,7 @@ export const MOVING_USER: Scenario = {
     await expectMessages([alice, carol], atDc2, atDc2.jid, "his phone is at dc2");
     say("alice (dc1) and carol (dc3) reach bob at dc2");
 
-    // alice's datacenter has just been told where bob is, and remembers it.
+    // alice's datacenter has just cached bob's place.
     await atDc2.disconnect();
     const atDc3 = await stage.enterAvailable("bob", "dc3", { resource: "phone" });
     assert.equal(atDc3.jid, atDc2.jid);
@@ -30,7 +30,7 @@ export const MOVING_USER: Scenario = {
     await atDc3.kill();
     const atDc1 = await stage.enterAvailable("bob", "dc1", { resource: "phone" });
     await expectMessages([alice, carol], atDc1, account, "bob is at dc1");
-    say("his connection is cut, and he logs in at dc1: the same");
+    say("his connection is cut, and he logs in at dc1: the next messages find him there");
 
     const tablet = await stage.enterAvailable("bob", "dc2", { resource: "tablet" });
     await stage.untilTableSays(account, "dc2.example.com");

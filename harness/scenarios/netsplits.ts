@@ -7,7 +7,7 @@ import { Stage } from "./_stage.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
 
-/** How long a split lasts: what is seen before it is healed. */
+/** Length of a split: the event to wait for before it is healed. */
 type Length = "a moment" | "until links are given up" | "until the tables forget";
 
 const SPLITS: readonly Length[] = [
@@ -19,15 +19,17 @@ const SPLITS: readonly Length[] = [
 ];
 
 /**
- * dc1 is parted from dc2 and dc3, again and again, and everyone goes on writing to everyone.
+ * dc1 is separated from dc2 and dc3 again and again, while everyone goes on writing to everyone.
  *
- * A stanza that has arrived just before a split, but whose sender's node has not heard so, comes back
- * as an error besides when the split outlives `expire_after`: the node cannot know. So that each
- * message must have one fate, everyone draws breath before each split, until nothing is on its way.
+ * A stanza may arrive just before a split, before the sender's node learns of its delivery. If the
+ * split outlasts `expire_after`, that stanza also comes back as an error: the node cannot know
+ * better. Everyone therefore pauses before each split until no stanza is on its way, and each
+ * message must have one fate.
  */
 export const NETSPLITS: Scenario = {
   name: "netsplits",
-  summary: "dc1 is parted from the others five times: each message arrives or comes back, in order",
+  summary:
+    "dc1 is separated from the others five times: each message arrives or comes back, in order",
   replications: REPLICATIONS,
   options: easilySplit(EXPIRE_AFTER_SECONDS),
   async run(cluster, say) {
@@ -59,7 +61,7 @@ export const NETSPLITS: Scenario = {
       cluster.rejoin("dc1");
       await letters.flowsAgain();
       for (const [who, at] of everyone) await stage.untilTableSaysOfSession(who, at);
-      say(`parted ${length}, and healed: everyone reaches everyone`);
+      say(`separated for ${length}, and healed: everyone reaches everyone`);
     }
 
     const { sent, returned } = await letters.check();

@@ -7,15 +7,15 @@ import { Stage } from "./_stage.ts";
 
 const MAX_RETRIES = 4;
 
-/** What is for an account that is logged in nowhere waits for it, and then comes back. */
+/** Stanzas to an account without a session wait for a login, and then come back. */
 export const NOBODY_HOME: Scenario = {
   name: "nobody-home",
-  summary: "what nobody can be found for bounces, and comes back as the error of its kind",
+  summary: "stanzas to an account without a session bounce, and come back as the right error",
   options: {
     configure({ modules }) {
       const distribution = modules.mod_global_distrib;
       distribution["bounce"] = { resend_after_ms: 100, max_retries: MAX_RETRIES };
-      // What else is looked up is looked up once: every further question is a retry's.
+      // Other lookups happen once, so every further question to Redis is a retry.
       distribution["cache"] = { jid_lifetime_seconds: 600 };
     },
   },
@@ -34,7 +34,7 @@ export const NOBODY_HOME: Scenario = {
       what: "dc1 holds the message",
       everyMs: 5,
     });
-    // While it waits, others are served: their stanzas are not behind it.
+    // While it waits, stanzas to other recipients do not wait behind it.
     await alice.sendMessage(carol.jid, "is bob there?");
     await carol.expectMessage("is bob there?");
     await carol.sendMessage(alice.jid, "no");
@@ -56,7 +56,7 @@ export const NOBODY_HOME: Scenario = {
     for (let n = 0; n < 20; n++) ids.push(await alice.sendMessage(bob, `message ${n}`));
     for (const each of ids) await alice.expectError(each, "service-unavailable");
     assertOrder(alice, ids.map((each) => (stanza) => stanza.id === each));
-    say("so do twenty, in the order in which they were sent");
+    say("twenty more come back in the order in which they were sent");
 
     const stranger = `nobody-of-this-name@${cluster.globalHost}`;
     const strangerId = await alice.sendMessage(stranger, "are you there?");
@@ -65,7 +65,7 @@ export const NOBODY_HOME: Scenario = {
       strangerError.xml.replaceAll(stranger, bob).replaceAll(strangerId, id),
       error.xml,
     );
-    say("an account that does not exist looks like one that is logged in nowhere");
+    say("a nonexistent account gives the same errors as one without a session");
 
     const answer = await alice.iq({ type: "get", to: bob, payload: PING });
     assert.deepEqual([answer.from, answer.errorCondition], [bob, "service-unavailable"]);
@@ -86,7 +86,7 @@ export const NOBODY_HOME: Scenario = {
     );
     const unsubscribed = await Figures.read(dc1);
     assert.equal(unsubscribed.sum(HELD) - subscribed.sum(HELD), 1);
-    say("the end of a subscription bounces, and is counted where it finds nobody");
+    say("an unsubscribe bounces, and is counted as dropped when the retries end");
 
     await alice.presence({ to: bob });
     await alice.presence({ to: bob, type: "unavailable" });
@@ -94,20 +94,20 @@ export const NOBODY_HOME: Scenario = {
       async () => movedSum(unsubscribed, await Figures.read(dc1), DROPPED, "no-route") === 2,
       { what: "presence for nobody is counted as dropped" },
     );
-    say("presence for him is dropped, and counted");
+    say("presence to him is dropped, and counted");
 
     const held = (await Figures.read(dc1)).sum(HELD);
     await expectRefusal(alice, "somebody@elsewhere.example", "remote-server-not-found");
     await expectRefusal(alice, "dc1.example.com", "service-unavailable");
     await expectRefusal(alice, "dc2.example.com", "service-unavailable");
     assert.equal((await Figures.read(dc1)).sum(HELD), held, "none of them was held");
-    say("what is for foreign domains, or for local hosts, is answered without bouncing");
+    say("stanzas to foreign domains, or to local hosts, are answered without bouncing");
 
     await expectRefusal(alice, "somebody@dc2.example.com", "service-unavailable");
     assert.equal((await Figures.read(dc1)).sum(HELD), held, "dc2 looks for its own people");
     await expectRefusal(alice, "somebody@dc1.example.com", "service-unavailable");
     assert.equal((await Figures.read(dc1)).sum(HELD), held + 1);
-    say("what is for nobody at a local host bounces where that host is, and comes back");
+    say("a stanza to an unknown account at a local host bounces at that host, and comes back");
 
     const silent = await stage.enter("bob", "dc2");
     await stage.untilTableSaysOfSession(silent, "dc2");
@@ -117,7 +117,7 @@ export const NOBODY_HOME: Scenario = {
     await silent.expectNothingElse(alice);
     await silent.disconnect();
     await stage.untilGone(bob);
-    say("a client of his that never sends presence is as good as none for his bare JID");
+    say("a client without presence does not count for his bare JID");
 
     await carol.expectNothingElse(alice);
     await alice.expectNothingElse(carol);
@@ -130,7 +130,7 @@ const HELD = "causeway_bounce_held_total";
 const REQUESTS = "causeway_subscription_requests_total";
 const DROPPED = "causeway_stanzas_dropped_total";
 
-/** How far the counter `name` with this reason has moved. */
+/** Returns the increase of the counter `name` with this reason. */
 function movedSum(before: Figures, after: Figures, name: string, reason: string): number {
   return after.sum(name, { reason }) - before.sum(name, { reason });
 }
@@ -141,7 +141,7 @@ async function expectRefusal(alice: ChatClient, to: string, condition: string): 
   assert.deepEqual([error.from, error.to], [to, alice.jid]);
 }
 
-/** `client` received what fits the predicates, in their order. */
+/** Checks that `client` received stanzas that match the predicates, in their order. */
 function assertOrder(
   client: ChatClient,
   predicates: readonly ((stanza: ReceivedStanza) => boolean)[],

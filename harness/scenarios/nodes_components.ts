@@ -10,7 +10,8 @@ const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
 /** A component belongs to its datacenter, on whichever node it is. */
 export const NODES_COMPONENTS: Scenario = {
   name: "nodes-components",
-  summary: "a component on one node is used from all, on two nodes of one and in two datacenters",
+  summary:
+    "a component serves all nodes, connected to one node, to two nodes, and in two datacenters",
   options: TWO_NODES,
   replications: ["external", "builtin"],
   async run(cluster, say) {
@@ -29,12 +30,12 @@ export const NODES_COMPONENTS: Scenario = {
     const second = await stage.connectComponent("echo", "dc1", 0);
     second.echo(({ body }) => `dc1-node1 ${body}`);
     await answeredBy(cluster, users.slice(0, 2), echo.jid, ["dc1-node1", "dc1-node2"]);
-    say("it is connected to the first node too: each uses the one of their own node");
+    say("it connects to the first node too: each user reaches the one at their own node");
 
     const third = await stage.connectComponent("echo", "dc2", 0);
     third.echo(({ body }) => `dc2-node1 ${body}`);
     await answeredBy(cluster, users, echo.jid, ["dc1-node1", "dc1-node2", "dc2-node1"]);
-    say("and at dc2: everyone uses the one of their own datacenter");
+    say("it connects to dc2 too: everyone reaches the one in their own datacenter");
 
     for (const user of users) {
       const answer = await user.iq({
@@ -51,7 +52,7 @@ export const NODES_COMPONENTS: Scenario = {
     await answeredBy(cluster, users, echo.jid, ["dc1-node2", "dc1-node2", "dc2-node1"]);
     await echo.kill();
     await answeredBy(cluster, users, echo.jid, ["dc2-node1", "dc2-node1", "dc2-node1"]);
-    say("the nearer ones go: the one that is left serves all");
+    say("the nearer ones disconnect: the last one serves everyone");
 
     await third.disconnect();
     await stage.untilGone(echo.jid);
@@ -64,7 +65,7 @@ export const NODES_COMPONENTS: Scenario = {
   },
 };
 
-/** Waits until each user's messages are answered from where they should be. */
+/** Waits until each user's messages are answered by the expected connection. */
 async function answeredBy(
   cluster: Cluster,
   users: readonly ChatClient[],

@@ -4,10 +4,10 @@ import { PING } from "./_ping.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 import { expectChat, pairs, TWO_NODES, untilChat } from "./_two_nodes.ts";
 
-/** Whoever is where in a datacenter, it is one datacenter. */
+/** Users on different nodes of one datacenter. */
 export const NODES_CONVERSATIONS: Scenario = {
   name: "nodes-conversations",
-  summary: "people on different nodes of one datacenter, and of another, talk as if on one",
+  summary: "users on different nodes of one datacenter, and of another, talk as if on one node",
   options: TWO_NODES,
   replications: ["external", "builtin"],
   async run(cluster, say) {
@@ -30,14 +30,14 @@ export const NODES_CONVERSATIONS: Scenario = {
       await client.expectStanza(isPresence({ from: desk.jid, type: undefined }));
     }
     await desk.expectStanza(isPresence({ from: alice.jid, type: undefined }));
-    say("alice comes a second time, to the other node: her two clients learn of each other");
+    say("alice logs in again, at the other node: her two clients get each other's presence");
 
     for (const from of [alice, desk, bob, carol]) {
       await untilChat(cluster, from, desk, bare(desk.jid));
       await expectChat(from, desk, bare(desk.jid));
       await expectChat(from, alice);
     }
-    say("her bare JID is where the priority is highest, whoever writes from wherever");
+    say("messages to her bare JID reach the client with the highest priority, from every node");
 
     await alice.presence({ priority: 5 });
     await desk.expectStanza(isPresence({ from: alice.jid, type: undefined }));
@@ -50,7 +50,7 @@ export const NODES_CONVERSATIONS: Scenario = {
         (body) => desk.expectMessage(body),
       );
     }
-    say("both of one priority: both get what is for her");
+    say("with equal priorities both clients get the messages to her");
 
     await desk.presence({ type: "unavailable" });
     await alice.expectStanza(isPresence({ from: desk.jid, type: "unavailable" }));
@@ -59,7 +59,7 @@ export const NODES_CONVERSATIONS: Scenario = {
     await expectChat(bob, desk);
     await desk.disconnect();
     await expectChat(carol, alice, bare(alice.jid));
-    say("the one becomes unavailable and goes: the other gets everything");
+    say("one client becomes unavailable and leaves: the other gets everything");
 
     const answer = await bob.iq({ type: "get", to: bare(bob.jid), payload: PING });
     assert.equal(answer.type, "result");

@@ -6,7 +6,7 @@ import { untilTaken } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
 
-/** One of a datacenter's nodes ends with traffic. */
+/** Scenarios in which a datacenter's node ends under traffic. */
 export const NODES_ENDING: readonly Scenario[] = [
   ending("killed", "is killed", (node) => node.kill()),
   ending("stopped", "is stopped in order", (node) => node.stop()),
@@ -17,12 +17,12 @@ type End = (node: CausewayNode) => Promise<unknown>;
 function ending(name: string, what: string, end: End): Scenario {
   return {
     name: `nodes-${name}`,
-    summary: `a node ${what} under traffic: what was for it arrives or comes back`,
+    summary: `a node ${what} under traffic: its users' messages arrive or come back`,
     options: TWO_NODES,
     replications: ["external", "builtin"],
     async run(cluster, say) {
       await endNode(cluster, say, end);
-      say(`the node that ${what} was missed by nobody else`);
+      say(`the end of the node that ${what} disturbed nobody else`);
     },
   };
 }
@@ -45,7 +45,7 @@ async function endNode(cluster: Cluster, say: (line: string) => void, end: End):
   await cluster.until(() => talk.every((each) => each.returned > 0), {
     what: "what is for bob comes back to both",
   });
-  say("bob is nowhere: what is for him comes back");
+  say("bob has no session: messages to him come back");
 
   const again = await stage.enterAvailable("bob", "dc1", { resource: "pager" });
   for (const from of [alice, carol]) await untilChat(cluster, from, again);
@@ -62,7 +62,7 @@ async function endNode(cluster: Cluster, say: (line: string) => void, end: End):
   say("it is started again: bob is reached there too");
 }
 
-/** Somebody who writes to one address, one message after the other, until told to stop. */
+/** A sender that writes to one address, one message after the other, until `stop`. */
 class Stream {
   readonly from: string;
   readonly #client: ChatClient;
@@ -75,7 +75,7 @@ class Stream {
     this.#client = client;
     this.from = client.jid;
     this.#writing = this.#write(to);
-    this.#writing.catch(() => {}); // `stop` tells; a scenario that fails before it never asks
+    this.#writing.catch(() => {}); // `stop` reports the error; a scenario that fails earlier never calls it
   }
 
   static start(client: ChatClient, to: string): Stream {
@@ -86,14 +86,14 @@ class Stream {
     return this.#sent;
   }
 
-  /** How many have come back. */
+  /** Number of messages that came back. */
   get returned(): number {
     return this.#numbersAt(this.#client, true).length;
   }
 
   /**
    * Waits until each message has arrived or has come back.
-   * @throws when one has neither, or when some arrived twice at one client or out of order
+   * @throws when a message has no fate, or messages arrived twice at one client or out of order
    */
   async stop(
     cluster: Cluster,

@@ -6,7 +6,7 @@ import { expectChat, pairs, TWO_NODES, untilChat } from "./_two_nodes.ts";
 /** A node that nobody outside its datacenter can dial. */
 export const NODES_WITHOUT_ENDPOINT: Scenario = {
   name: "nodes-without-endpoint",
-  summary: "a node that declares no endpoint is reached through its datacenter's other node",
+  summary: "a node without endpoints is reached through its datacenter's other node",
   options: {
     ...TWO_NODES,
     configure(configuration, place) {
@@ -25,15 +25,17 @@ export const NODES_WITHOUT_ENDPOINT: Scenario = {
     const carol = await stage.enterAvailable("carol", "dc2");
     for (const [from, to] of pairs([alice, bob, carol])) await untilChat(cluster, from, to);
     for (const [from, to] of pairs([alice, bob, carol])) await expectChat(from, to);
-    say("bob's node listens for nobody outside dc1: carol at dc2 reaches him, and he her");
+    say(
+      "bob's node accepts no links from outside dc1: carol at dc2 reaches him, and he reaches her",
+    );
     for (const [from, to] of pairs([alice, bob, carol])) await to.expectNothingElse(from);
   },
 };
 
-/** A datacenter that is nothing to the outside. */
+/** A datacenter that accepts no links from outside. */
 export const NODES_ALONE: Scenario = {
   name: "nodes-alone",
-  summary: "the nodes of a datacenter that declares no endpoint at all reach each other",
+  summary: "the nodes of a datacenter without any endpoint reach each other",
   options: {
     ...TWO_NODES,
     datacenters: 1,
@@ -53,6 +55,6 @@ export const NODES_ALONE: Scenario = {
     ];
     for (const [from, to] of pairs(clients)) await expectChat(from, to);
     for (const [from, to] of pairs(clients)) await to.expectNothingElse(from);
-    say("three nodes without an endpoint: each reaches each, and nothing else arrived");
+    say("three nodes without endpoints: each reaches each, and nothing else arrived");
   },
 };

@@ -5,7 +5,7 @@ import { Figures } from "./_figures.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
 import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
 
-/** Waits until the nodes of `datacenter` have looked again at all that they wrote. */
+/** Waits until the nodes of `datacenter` have read back everything that they wrote. */
 async function untilReadBack(cluster: Cluster, datacenter: Datacenter): Promise<void> {
   for (const node of datacenter.nodes) {
     await cluster.until(
@@ -19,7 +19,7 @@ async function untilReadBack(cluster: Cluster, datacenter: Datacenter): Promise<
 /** One client's full JID on one node after another. */
 export const NODES_MOVES: Scenario = {
   name: "nodes-moves",
-  summary: "a full JID logs in at the other node of its datacenter: the older stream ends",
+  summary: "a login with the same full JID at the datacenter's other node ends the older stream",
   options: TWO_NODES,
   replications: ["external", "builtin"],
   async run(cluster, say) {
@@ -42,19 +42,19 @@ export const NODES_MOVES: Scenario = {
       }
       older = newer;
     }
-    say("alice's pager moves from node to node, three times: the older one gets a conflict");
+    say("alice's pager moves from node to node, three times: the older session gets a conflict");
 
-    // What the older one's end has to say to the table comes late, and must change nothing.
+    // The older session's update of the table comes late, and must change nothing.
     await untilReadBack(cluster, cluster.datacenter("dc1"));
     await stage.untilTableSaysOfSession(older, "dc1");
     for (const from of [bob, carol]) await expectChat(from, older);
-    say("when all has been read back, the table still has the newest one");
+    say("when everything has been read back, the table still has the newest session");
 
     await older.disconnect();
     await stage.untilGone(older.jid);
     const id = await carol.sendMessage(older.jid, "gone?");
     await carol.expectError(id, "service-unavailable");
     for (const client of [bob, carol]) await client.expectNothingElse();
-    say("it leaves: nobody is there any more");
+    say("it leaves: the table has no session of hers any more");
   },
 };

@@ -6,7 +6,7 @@ import { TWO_NODES, untilChat } from "./_two_nodes.ts";
 
 const COUNT = 1_000;
 
-/** Order from a sender to a recipient, whichever nodes lie between. */
+/** Order from a sender to a recipient, across any nodes. */
 export const NODES_ORDER: Scenario = {
   name: "nodes-order",
   summary: "1 000 messages of each of two senders arrive in order at a recipient on another node",
@@ -25,7 +25,9 @@ export const NODES_ORDER: Scenario = {
       assertOrdered(arrived[0]!, COUNT);
       if (returned.length > 0) throw new Error(`${returned.length} messages came back`);
     }
-    say(`${COUNT} from the other node and ${COUNT} from dc2 arrived, all and in order`);
+    say(
+      `${COUNT} from the other node and ${COUNT} from dc2 messages arrived, all of them in order`,
+    );
     await bob.expectNothingElse();
   },
 };

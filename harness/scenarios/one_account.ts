@@ -4,10 +4,10 @@ import type { Scenario } from "../scenario.ts";
 import { PING } from "./_ping.ts";
 import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
 
-/** Two clients that want to be the same one. */
+/** Two clients that bind the same full JID. */
 export const RESOURCE_CONFLICT: Scenario = {
   name: "resource-conflict",
-  summary: "of two clients with one full JID the newer stays; in two datacenters both do",
+  summary: "of two clients with one full JID the newer stays; in two datacenters both stay",
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const bob = await stage.enterAvailable("bob", "dc3");
@@ -25,10 +25,11 @@ export const RESOURCE_CONFLICT: Scenario = {
     await becomeAvailable(newer);
     await expectChat(bob, newer, bare(newer.jid));
     await expectChat(newer, bob, bob.jid);
-    say("the older client at dc1 is told of a conflict, the newer one gets what follows");
+    say("the older client at dc1 gets a conflict, and later messages go to the newer one");
 
-    // Across datacenters there is nobody to tell: the table names the newest login. Where the older one
-    // has just been looked up it may be taken for the newest as long as caches live; dc2 has not.
+    // Across datacenters nobody ends the older session: the table names the newest login. A
+    // datacenter that has just looked up the older login may use it until its cache entry expires.
+    // dc2 has not looked it up.
     const away = await stage.enterAvailable("alice", "dc3", { resource: "pager" });
     assert.equal(away.jid, newer.jid);
     await stage.untilTableSaysOfSession(away, "dc3");
@@ -42,14 +43,15 @@ export const RESOURCE_CONFLICT: Scenario = {
     await expectChat(carol, newer, newer.jid);
     await newer.expectNothingElse(bob);
     await bob.expectNothingElse(newer);
-    say("it leaves: they go to the one at dc1 again, and nothing else arrived");
+    say("it leaves: messages go to the session at dc1 again, and nothing else arrived");
   },
 };
 
-/** What somebody sends to their own account. */
+/** Stanzas that a user sends to her own account. */
 export const ONESELF: Scenario = {
   name: "oneself",
-  summary: "alice writes to herself: to this client, to another, here and elsewhere",
+  summary:
+    "alice writes to her own clients, the same one and others, at her datacenter and elsewhere",
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const phone = await stage.enter("alice", "dc1", { resource: "phone" });
@@ -59,7 +61,7 @@ export const ONESELF: Scenario = {
     await becomeAvailable(phone);
     await expectChat(phone, phone, phone.jid);
     await expectChat(phone, phone, bare(phone.jid));
-    say("to her own full JID, and once she is available to her bare JID");
+    say("to her own full JID, and after presence to her bare JID");
 
     const desk = await stage.enter("alice", "dc1", { resource: "desk", library: "slixmpp" });
     await desk.presence({ priority: 5 });
@@ -80,9 +82,13 @@ export const ONESELF: Scenario = {
     await expectChat(laptop, desk, desk.jid);
     await expectChat(laptop, laptop, bare(laptop.jid));
     await expectChat(phone, desk, bare(phone.jid));
-    say("so is a third one at dc3; what is for the bare JID stays in its datacenter");
+    say(
+      "a third client at dc3 is reached too; messages to the bare JID stay in the sender's " +
+        "datacenter",
+    );
 
-    // The table does not know it, so that its bare JID counts, which is where the last login was.
+    // The table does not know this resource, so the bare JID decides: it is where the last login
+    // was.
     const gone = await phone.sendMessage(`${bare(phone.jid)}/nowhere`, "to whoever is there");
     assert.equal((await laptop.expectMessage("to whoever is there")).id, gone);
     const asked = await phone.iq({
@@ -100,7 +106,7 @@ export const ONESELF: Scenario = {
     await expectChat(phone, phone, bare(phone.jid));
     await phone.expectNothingElse(laptop);
     await laptop.expectNothingElse(phone);
-    say("the desk leaves: the phone learns it, and nothing else arrived");
+    say("the desk leaves: the phone gets its unavailable presence, and nothing else arrived");
   },
 };
 

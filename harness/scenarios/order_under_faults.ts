@@ -7,7 +7,7 @@ import { Stage } from "./_stage.ts";
 import { putEntries, takeEntries } from "./_table_entries.ts";
 import { CONNECTIONS, linkEnds, TwoEndpoints } from "./_two_endpoints.ts";
 
-/** Of all senders together. */
+/** Messages of all senders together. */
 const MESSAGES = 1000;
 /** Forward bytes after which the sender's connection is cut: within its first dozens of frames. */
 const CUT_AFTER_BYTES = 8000;
@@ -15,7 +15,7 @@ const CUT_AFTER_BYTES = 8000;
 const OPTIONS: ClusterOptions = {
   datacenters: 2,
   links: "direct",
-  replication: "external", // which can be held while entries of one datacenter are taken away
+  replication: "external", // external replication can be held while entries of one datacenter are removed
   configure(configuration: CausewayConfiguration) {
     const { connections, redis, ...others } = configuration.modules.mod_global_distrib;
     configuration.modules.mod_global_distrib = {
@@ -27,15 +27,17 @@ const OPTIONS: ClusterOptions = {
         endpoint_refresh_interval_when_empty: 1,
         disabled_gc_interval: 1,
       },
-      // A node renews what it publishes four times in this span: every second.
+      // A node renews its entries four times in this span: every second.
       redis: { ...redis, refresh_after: 4 },
       cache: { jid_lifetime_seconds: 1 },
-      bounce: { max_retries: 8 }, // nothing that waits is to come back, however slow the machine
+      bounce: { max_retries: 8 }, // enough that no waiting message comes back, even on a slow machine
     };
   },
 };
 
-/** One sender's connection dies mid-frame, then its endpoint is taken away with messages in it. */
+/**
+ * One sender's link is cut in mid-frame, then its endpoint is removed with messages in its lanes.
+ */
 const ONE_SENDER: Scenario = {
   name: "order-one-sender",
   summary: "1000 messages of one sender keep their order through a cut link and a lost endpoint",
@@ -52,12 +54,15 @@ const SEVERAL_SENDERS: Scenario = {
 
 const THROUGH_BOUNCE: Scenario = {
   name: "order-through-bounce",
-  summary: "1000 messages keep their order though some bounce while the sender's link is cut",
+  summary: "1000 messages keep their order although some bounce while the sender's link is cut",
   options: OPTIONS,
   run: keepOrderThroughBounce,
 };
 
-/** Order between a sender and a recipient, whatever becomes of links, endpoints and table entries. */
+/**
+ * Scenarios about order between a sender and a recipient while links, endpoints and table entries
+ * fail.
+ */
 export const ORDER_UNDER_FAULTS: readonly Scenario[] = [
   ONE_SENDER,
   SEVERAL_SENDERS,
@@ -90,7 +95,7 @@ async function keepOrder(
     const ends = linkEnds(await Figures.read(dc1));
     return ends.failed === before.failed + 1 && ends.up === before.up + 1 && ends;
   }, { what: "dc1 has counted one failed link and made it again" });
-  say("a link with a sender on it was cut mid-stream, and made again");
+  say("a link with a sender on it was cut in mid-stream, and reconnected");
 
   used.proxy.blackHole();
   const spareBytes = spare.proxy.counts.forwardBytes;
@@ -121,7 +126,7 @@ async function keepOrder(
   say(`all ${MESSAGES} messages arrived, each once and in order`);
 
   await endpoints.enable();
-  await senders[0]!.sendMessage(bob.jid, "after all"); // every caller asks for a sender at least
+  await senders[0]!.sendMessage(bob.jid, "after all"); // every caller asks for at least one sender
   await bob.expectMessage("after all");
   await endpoints.untilSettled();
   say("the endpoint is listed again, and used again");
@@ -141,9 +146,9 @@ async function keepOrderThroughBounce(
   const { used } = await endpoints.ofSenders(1);
   const before = linkEnds(await Figures.read(dc1));
 
-  cluster.replication("dc2", "dc1").part(); // so that nothing puts back what is taken away
+  cluster.replication("dc2", "dc1").part(); // so that replication does not restore the deleted entries
   const entries = await takeEntries(cluster, bob.jid);
-  // The cache still knows bob for a moment: go on until a message has had to wait.
+  // The cache still has bob's entry for a moment: go on until a message has to wait.
   let sent = quarter;
   await cluster.until(async () => {
     await sendAll([alice], bob, { from: sent, to: ++sent });
@@ -173,5 +178,5 @@ async function keepOrderThroughBounce(
   say(`all ${MESSAGES} messages arrived, each once and in order; ${held} of them had bounced`);
 }
 
-/** A frame of ours is larger than this, whatever is in it. */
+/** Lower bound on the bytes of a frame with a stanza. */
 const MIN_FRAME_BYTES = 100;

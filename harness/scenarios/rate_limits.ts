@@ -9,15 +9,18 @@ import { Stage } from "./_stage.ts";
 const STANZA_RATE = 500;
 const STANZA_BURST = 100;
 const FAILED_LOGIN_BURST = 3;
-/** A megabyte in all: many times what is read at once. */
+/** Messages of the flood, a megabyte in all: many times as much as one read. */
 const MESSAGES = 2000;
 const PADDING = "x".repeat(400);
-/** What is read at once, in messages, and what the first ones have before the limit begins. */
+/**
+ * Messages that pass before the limit slows the sender: the burst, and the messages of one read.
+ */
 const FREE_MESSAGES = STANZA_BURST + 500;
 
 export const RATE_LIMITS: Scenario = {
   name: "rate-limits",
-  summary: "who sends too much is read later and loses nothing; who guesses too often has to wait",
+  summary: "a client over its rate limit is slowed down and loses nothing; password guesses are " +
+    "limited",
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
@@ -37,10 +40,13 @@ export const RATE_LIMITS: Scenario = {
     await talk.goesOn();
     say(`${MESSAGES} messages at once took ${Math.round(tookMs)} ms, in order and whole`);
     await guessTooOften(cluster, dc1);
-    say(`${FAILED_LOGIN_BURST} wrong passwords, then temporary-auth-failure, also for nobody`);
+    say(
+      `${FAILED_LOGIN_BURST} wrong passwords, then temporary-auth-failure, also for a ` +
+        `nonexistent account`,
+    );
     await askForNobody(cluster);
-    say("nobody has the same salt at each datacenter");
-    say(`next to it ${await talk.stop()} rounds were talked`);
+    say("a nonexistent account has the same salt at each datacenter");
+    say(`alice and bob talked ${await talk.stop()} rounds meanwhile`);
   },
 };
 
@@ -105,7 +111,7 @@ async function askForNobody(cluster: Cluster): Promise<void> {
   }
 }
 
-/** The salt that SCRAM shows for a name. */
+/** Returns the salt that SCRAM shows for a name. */
 async function saltOf(cluster: Cluster, datacenter: Datacenter, name: string): Promise<string> {
   await using socket = await RawSocket.connect(datacenter.clientAddress("none"));
   await openStream(socket, cluster.globalHost);

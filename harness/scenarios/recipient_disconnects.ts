@@ -6,13 +6,14 @@ import { bare, isPresence, Stage } from "./_stage.ts";
 
 const MESSAGES = 60;
 
-/** What bounces comes back after six seconds. */
+/** Milliseconds in which a bouncing message must come back; it takes about six seconds. */
 const RETURNED_WITHIN_MS = 20_000;
 
-/** The recipient goes while somebody elsewhere is writing to them. */
+/** The recipient leaves while a user elsewhere writes to him. */
 export const RECIPIENT_DISCONNECTS: Scenario = {
   name: "recipient-disconnects",
-  summary: "bob leaves while alice writes: each message arrives, comes back, or meets him again",
+  summary:
+    "bob leaves while alice writes: each message arrives, comes back, or waits for his return",
   options: {
     configure({ modules }) {
       // Longer than it takes to log in, on a busy machine too.
@@ -37,7 +38,7 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
       [phone],
       RETURNED_WITHIN_MS,
     );
-    // they may come back from the datacenter that lost its session as well as from their own
+    // messages may come back from the datacenter that lost the session, or from their own
     assert.ok(
       isAscending([...arrived!, ...sorted(returned)]),
       `out of order: ${arrived} | ${returned}`,
@@ -67,14 +68,14 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
     assert.equal((await tablet.expectMessage("to the phone that is gone")).id, chat);
     const answer = await alice.iq({ type: "get", to: back.jid, payload: PING });
     assert.deepEqual([answer.from, answer.errorCondition], [back.jid, "service-unavailable"]);
-    say("his phone is cut off: what it was sent to read goes to his tablet, requests come back");
+    say("his phone's connection is cut: messages go to his tablet, requests come back");
 
     await tablet.disconnect();
     await stage.untilGone(account);
     const late = await alice.sendMessage(tablet.jid, "anybody?");
     await alice.expectError(late, "service-unavailable", RETURNED_WITHIN_MS);
     await alice.expectNothingElse();
-    say("nobody is left: the next message comes back, and nothing else arrived");
+    say("no session is left: the next message comes back, and nothing else arrived");
   },
 };
 

@@ -25,7 +25,8 @@ const MESSAGES = 20;
 /** Every lookup and every write takes long; and then Redis does not answer at all for a while. */
 const SLOW: Scenario = {
   name: "redis-slow",
-  summary: "dc1's Redis is slow, then hangs: order is kept, nobody else waits, nothing is lost",
+  summary:
+    "dc1's Redis is slow, then hangs: order is kept, other users do not wait, nothing is lost",
   options: { datacenters: 2, configure },
   async run(cluster, say) {
     await using proxy = new LinkProxy("dc1→redis");
@@ -66,26 +67,28 @@ const SLOW: Scenario = {
     await alice.expectNothingElse(bob);
     await bob.expectNothingElse(alice);
     await carol.expectNothingElse(bob);
-    say("hanging: dc1 gives up waiting and says so; messages go on; it recovers by itself");
+    say(
+      "hanging: dc1 replaces the connection and reports it; messages go on; it recovers by itself",
+    );
   },
 };
 
 const CACHE_MISSES = "mod_global_distrib_mapping_cache_misses_total";
 const FETCH_SECONDS = "mod_global_distrib_mapping_fetch_time_seconds_sum";
 
-/** A way in which a Redis takes no writes, and the end of it. */
+/** A way to make a Redis refuse writes, and to undo it. */
 interface Refusal {
   readonly what: string;
   readonly begins: readonly (readonly string[])[];
   readonly ends: readonly (readonly string[])[];
-  /** What `/ready` says meanwhile. */
+  /** Reason that `/ready` shows meanwhile. */
   readonly reason: RegExp;
 }
 
 const REFUSALS: readonly Refusal[] = [
   {
     what: "read-only",
-    // A replica of nobody: it answers from what it has, and takes no writes.
+    // A replica without a primary answers from its data, and refuses writes.
     begins: [["REPLICAOF", "127.0.0.1", "1"]],
     ends: [["REPLICAOF", "NO", "ONE"]],
     reason: /READONLY/,
@@ -103,10 +106,11 @@ const REFUSALS: readonly Refusal[] = [
   },
 ];
 
-/** Redis answers, and refuses what is to be written. */
+/** Redis answers, and refuses writes. */
 const UNWRITABLE: Scenario = {
   name: "redis-unwritable",
-  summary: "dc1's Redis is read-only, then full: dc1 says so, serves on, and writes all afterwards",
+  summary: "dc1's Redis is read-only, then full: dc1 reports it, goes on, and writes everything " +
+    "afterwards",
   replications: REPLICATIONS,
   options: { datacenters: 2, configure },
   async run(cluster, say) {
@@ -126,7 +130,7 @@ const UNWRITABLE: Scenario = {
       await new Letters(bob).expectOf(alice);
       await new Letters(alice).expectOf(bob);
       assert.equal(await dc1.redisClient.call("GET", carol.jid), null);
-      say(`${what}: dc1 is degraded and says why; who logs in is served, and not in the table`);
+      say(`${what}: dc1 is degraded and says why; a new login works, but is not in the table`);
 
       await callAll(dc1, ends);
       await untilReady(cluster, dc1);
@@ -136,7 +140,7 @@ const UNWRITABLE: Scenario = {
       await new Letters(bob).expectOf(carol);
       for (const who of [alice, carol]) await who.expectNothingElse(bob);
       await bob.expectNothingElse(alice);
-      say(`it takes writes again: everybody is in every table, and nothing else arrived`);
+      say(`it accepts writes again: every session is in every table, and nothing else arrived`);
     }
   },
 };
@@ -151,10 +155,12 @@ async function callAll(
 /** Renewals of a claim after which it would have expired twice. */
 const RENEWALS = 2 * EXPIRE_AFTER_SECONDS;
 
-/** Dynomite closes the connection on what it does not know, and swallows replies. */
+/** Dynomite closes the connection on an unknown command, and drops pending replies. */
 const RESTRICTED: Scenario = {
   name: "redis-proxy-restricted",
-  summary: "a proxy such as Dynomite closes on what it does not know: a phone and a laptop stay",
+  summary:
+    "behind a proxy that closes on unknown commands, as Dynomite does, two sessions stay in the " +
+    "tables",
   options: { datacenters: 2, configure, replication: "external" },
   async run(cluster, say) {
     const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
@@ -187,7 +193,7 @@ const RESTRICTED: Scenario = {
     for (const bob of [phone, laptop]) await bob.disconnect();
     for (const bob of [phone, laptop]) await stage.untilGone(bob.jid);
     assert.equal(countUnknown(cluster), unknown, "nothing that Dynomite does not know was asked");
-    say("sessions come and go, and nothing was asked that Dynomite does not know");
+    say("sessions come and go, and dc2 sent no command that Dynomite does not know");
 
     const { redis } = dc2.node.configuration.modules.mod_global_distrib;
     redis.password = "open sesame";
@@ -200,10 +206,10 @@ const RESTRICTED: Scenario = {
   },
 };
 
-/** Whoever starts while nobody has noticed yet finds a Redis in which its datacenter never was. */
+/** A node that starts before the loss is noticed finds a Redis without its datacenter. */
 const FLUSHED_BEFORE_A_START: Scenario = {
   name: "redis-flushed-before-a-start",
-  summary: "Redis has lost everything when a node starts: its datacenter stays who it was",
+  summary: "a node that starts on an emptied Redis keeps its datacenter's id",
   replications: REPLICATIONS,
   options: TWO_NODES,
   async run(cluster, say) {
@@ -233,11 +239,11 @@ const FLUSHED_BEFORE_A_START: Scenario = {
         await untilChat(cluster, other, client);
       }
     }
-    say("both of its nodes are linked to both of dc1's: everybody reaches everybody");
+    say("both of dc2's nodes are linked to both of dc1's: everyone reaches everyone");
   },
 };
 
-/** What Redis may do wrong while it is there. */
+/** Scenarios with a Redis that runs but fails. */
 export const REDIS_FAULTS: readonly Scenario[] = [
   SLOW,
   UNWRITABLE,
@@ -245,7 +251,10 @@ export const REDIS_FAULTS: readonly Scenario[] = [
   FLUSHED_BEFORE_A_START,
 ];
 
-/** @throws unless the replicator closes the connection on everything that Dynomite does not know */
+/**
+ * Checks that the replicator closes the connection on everything that Dynomite does not know.
+ * @throws when it does not
+ */
 async function expectCloses({ replicator }: Datacenter): Promise<void> {
   await using client = new RedisClient(replicator.address);
   for (const command of DYNOMITE_CLOSES_ON) {
@@ -257,7 +266,10 @@ function countUnknown(cluster: Cluster): number {
   return cluster.datacenters.reduce((sum, { replicator }) => sum + replicator.unknownCommands, 0);
 }
 
-/** How often the claim of the account's that was renewed least has been written, as `at` sees it. */
+/**
+ * Returns how often, in this datacenter's Redis, the least renewed claim of the account was
+ * written.
+ */
 async function renewals({ redisClient }: Datacenter, { jid }: ChatClient): Promise<number> {
   const claims = await redisClient.call("HGETALL", `causeway:claims:${bare(jid)}`) as string[];
   const counts = claims.filter((_, i) => i % 2 === 1).map((claim) =>

@@ -9,10 +9,10 @@ const EXPIRE_S = 4;
 const REFRESH_S = 1;
 const DATACENTER_ID_S = 7 * 86_400;
 
-/** Every key of every Redis, read as an operator would, at each step of a few logins. */
+/** Every key of every Redis, read with KEYS at each step of a few logins. */
 export const REDIS_KEYS: Scenario = {
   name: "redis-keys",
-  summary: "what lies in each Redis after login, refresh, logout, stop and kill: this and no more",
+  summary: "each Redis has exactly the right keys after login, refresh, logout, stop and kill",
   options: {
     configure({ modules }) {
       const { redis } = modules.mod_global_distrib;
@@ -68,7 +68,7 @@ export const REDIS_KEYS: Scenario = {
       assertRenewed(first[index]!, entries); // as many as datacenters
     }
     assert.equal(kitchen.received.length + phone.received.length + tablet.received.length, 0);
-    say(`after refresh, ${EXPIRE_S} s and more later: the same; nobody was taken back`);
+    say(`after refresh, ${EXPIRE_S} s and more later: the same keys; no login was withdrawn`);
 
     await tablet.disconnect();
     const { logins, components } = full.facts;
@@ -82,16 +82,16 @@ export const REDIS_KEYS: Scenario = {
     await hidden.kill();
     const onlyBob = full.with({ logins: [logins[1]!], components: [] });
     await onlyBob.untilFound("after all components have gone");
-    say("who logs out or is cut off leaves nothing behind, and nor do components");
+    say("sessions and components that end, or whose connections are cut, leave nothing behind");
 
     await dc3.stop();
     await onlyBob.with({ ...onlyBob.facts, withoutNodes: [dc3] }).untilFound("after a stop");
-    say("dc3 stops in order: all that it published is gone at once");
+    say("dc3 stops gracefully: everything it published is gone at once");
 
     await dc2.kill();
     const onlyDc1 = mesh.with({ logins: [], components: [], withoutNodes: [dc2, dc3] });
     await onlyDc1.untilFound("after a kill");
-    say("dc2 is killed: all that it published expires, bob with it");
+    say("dc2 is killed: everything it published expires, and bob's entries too");
   },
 };
 
@@ -107,7 +107,7 @@ interface Attachment {
   readonly at: Datacenter;
 }
 
-/** What has happened: later logins come later in the list. */
+/** Events so far. Later logins come later in the list. */
 interface Facts {
   readonly logins: readonly Login[];
   readonly components: readonly Attachment[];
@@ -118,7 +118,7 @@ interface Facts {
 type Entries = ReadonlyMap<string, RedisEntry>;
 type Shape = Readonly<Record<string, readonly [type: string, value: unknown]>>;
 
-/** What the tables have to say of some facts. */
+/** Expected content of the tables, derived from facts. */
 class Expected {
   readonly facts: Facts;
   readonly #cluster: Cluster;
@@ -132,7 +132,7 @@ class Expected {
     return new Expected(this.#cluster, facts);
   }
 
-  /** Waits until every Redis holds exactly this; gives what they hold. */
+  /** Waits until every Redis holds exactly this, and returns the entries. */
   async untilFound(when: string): Promise<readonly Entries[]> {
     return await this.#cluster.until(() => this.assertFound(when), {
       what: `each Redis holds what it should ${when}`,
@@ -172,7 +172,7 @@ class Expected {
       shape[`causeway:node:${localHost}#${nodeName}`] = ["string", "a lease"];
       shape[`causeway:cluster:${localHost}`] = ["hash", [nodeName]];
       for (const [name, list] of [["domains", own], ["public_domains", open]] as const) {
-        if (list.length === 0) continue; // a set without members is no key
+        if (list.length === 0) continue; // a set without members does not exist
         shape[`${localHost}#${nodeName}#{${name}}`] = [
           "set",
           list.map(({ domain }) => domain).toSorted(),
@@ -185,7 +185,7 @@ class Expected {
     }
     for (const { account, resource, at } of logins) {
       shape[`${account}/${resource}`] = ["string", at.localHost];
-      shape[account] = ["string", at.localHost]; // the last one stands
+      shape[account] = ["string", at.localHost]; // the last login wins
       const claims = logins.filter((other) => other.account === account);
       shape[`causeway:claims:${account}`] = [
         "hash",
@@ -196,12 +196,12 @@ class Expected {
   }
 }
 
-/** A claim without what differs from run to run. */
+/** Returns a claim without the parts that differ from run to run. */
 function claimOf(at: Datacenter, resource: string): string {
   return JSON.stringify([at.localHost, at.node.ready.node, resource]);
 }
 
-/** Keys, types and values, where a random value is replaced by what it is. */
+/** Returns keys, types and values. Each random value is replaced by a description. */
 function shapeOf(entries: Entries): Shape {
   const shape: Record<string, readonly [type: string, value: unknown]> = {};
   for (const [key, { type, value }] of entries) shape[key] = [type, describeValue(key, value)];
@@ -224,7 +224,7 @@ function describeValue(key: string, value: RedisEntry["value"]): unknown {
     .toSorted();
 }
 
-/** Incarnation and start, or undefined for what is not a lease. */
+/** Reads the incarnation and start of a lease. Returns undefined for other values. */
 function readLease(value: unknown): readonly number[] | undefined {
   const fields = JSON.parse(String(value));
   const isLease = Array.isArray(fields) && fields.length === 2 &&
@@ -251,7 +251,7 @@ function readClaim(id: string, value: string): ClaimFields | undefined {
   return isRecent ? fields as unknown as ClaimFields : undefined;
 }
 
-/** Every key expires, and not later than configured. */
+/** Checks that a key expires, and not later than configured. */
 function assertLifetime(key: string, ttlMs: number): void {
   const isId = key.startsWith("causeway:dc:");
   const lifeS = isId ? DATACENTER_ID_S : EXPIRE_S;
@@ -259,11 +259,11 @@ function assertLifetime(key: string, ttlMs: number): void {
   assert.ok(ttlMs <= lifeS * 1000, `${key} lives for ${ttlMs} ms, more than ${lifeS} s`);
 }
 
-/** Looks again and again until a key that nobody renews has outlived the entries of the table. */
+/** Repeats `look` until a key that nobody renews has lived longer than the entries of the table. */
 async function outliveEntries(cluster: Cluster, look: () => Promise<unknown>): Promise<void> {
   const [{ redis }] = cluster.datacenters as readonly [Datacenter]; // three, as `run` has seen
   await using aside = new RedisClient(redis.address);
-  // In a database of its own, where it is not among the keys that are looked at.
+  // Use another database, so that this key is not among the checked keys.
   await aside.call("SELECT", 1);
   await aside.call("SET", "nobody-renews-me", "1", "EX", EXPIRE_S + REFRESH_S);
   await cluster.until(async () => {
@@ -272,7 +272,7 @@ async function outliveEntries(cluster: Cluster, look: () => Promise<unknown>): P
   }, { what: "the lifetime of an entry has passed", everyMs: 100 });
 }
 
-/** Everything of `before` is still there, and has been written again since. */
+/** Checks that every entry of `before` still exists, and has been written again since. */
 function assertRenewed(before: Entries, after: Entries): void {
   assert.deepEqual([...after.keys()], [...before.keys()]);
   for (const [key, entry] of after) {

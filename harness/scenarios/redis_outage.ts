@@ -39,14 +39,15 @@ export const REDIS_OUTAGE: Scenario = {
     const isExternal = cluster.options.replication === "external";
 
     await dc1.redis.stop();
-    // A key that lives longer than entries do tells when it has been long enough.
+    // When this key expires, which lives longer than entries, all entries have expired.
     await dc2.redisClient.call("SET", HOURGLASS, "running", "EX", EXPIRE_AFTER_SECONDS + 1);
     await untilReady(cluster, dc1, /redis/);
     await cluster.until(async () => await dc2.redisClient.call("GET", HOURGLASS) === null, {
       what: "expire_after has passed",
     });
-    // With an external replicator nothing of dc1 reaches dc2's table any more, and its entries end;
-    // the nodes themselves go on to tell each other, whatever becomes of either's Redis.
+    // With external replication no entry of dc1 reaches dc2's table any more, and its entries
+    // expire. With builtin replication the nodes still update each other, whatever happens to
+    // either Redis.
     const isHeld = async () => {
       const lease = `causeway:node:${dc1.localHost}#${dc1.node.ready.node}`;
       return await dc2.redisClient.call("GET", lease) !== null;
@@ -58,11 +59,13 @@ export const REDIS_OUTAGE: Scenario = {
       await carol.expectError(lost, "service-unavailable");
     } else await toDesk.expectOf(carol);
     await toBob.expectOf(alice); // the cache answers, long past its lifetime
-    await toAlice.expectOf(bob); // dc2 has just seen where she writes from
+    await toAlice.expectOf(bob); // dc2 has just learned her place from her message
     await toDesk.expectOf(alice); // both are here
     const lines = dc1.node.logs.filter((line) => /redis\.down/.test(line)).length;
     assert.equal(lines, 1, "an outage is one line in the log");
-    say("dc1's Redis is gone, its entries expired: dc1 says so, and those who talk go on talking");
+    say(
+      "dc1's Redis is gone, its entries expired: dc1 reports it, and running conversations go on",
+    );
 
     await dc1.redis.start();
     await untilReady(cluster, dc1);

@@ -6,13 +6,13 @@ import { helloOf, LinkPeer, type LinkPeerOptions } from "../peers/mod.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { expectMoved } from "./_moved.ts";
 
-/** A peer that must not be let in. */
+/** A peer that must be refused. */
 interface Stranger {
   readonly what: string;
   readonly certificate: LinkPeerOptions["certificate"];
-  /** Reason in GOODBYE; undefined where TLS fails before anything can be said. */
+  /** Reason in GOODBYE; undefined when TLS fails before GOODBYE can be sent. */
   readonly goodbye: string | undefined;
-  /** Reason under which it is counted and logged. */
+  /** Reason under which the refusal is counted and logged. */
   readonly counted: string;
 }
 
@@ -20,7 +20,8 @@ const DAY_MS = 86_400_000;
 
 export const REFUSED_LINKS: Scenario = {
   name: "refused-links",
-  summary: "who comes without the right certificate is refused, counted and logged; others go on",
+  summary:
+    "a peer without the right certificate is refused, counted and logged; other links stay open",
   options: { datacenters: 3 },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
@@ -56,11 +57,11 @@ export const REFUSED_LINKS: Scenario = {
     const noticed = OTHER_LINKS.flatMap((name) => Object.entries(after.movedSince(beginning, name)))
       .filter(([labels]) => labels !== "host=unknown");
     if (noticed.length > 0) throw new Error(`Expected other links to stand: ${noticed}`);
-    say(`the other links stood, and ${await talk.stop()} rounds were talked over them`);
+    say(`the other links stayed open, and ${await talk.stop()} rounds were talked over them`);
   },
 };
 
-/** What moves when a link that was up ends or is made. */
+/** Metrics that move when a link comes up or ends. */
 const OTHER_LINKS = [
   "mod_global_distrib_outgoing_established_total",
   "mod_global_distrib_outgoing_closed_total",

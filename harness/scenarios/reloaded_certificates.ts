@@ -11,7 +11,7 @@ import { Stage } from "./_stage.ts";
 
 export const RELOADED_CERTIFICATES: Scenario = {
   name: "reloaded-certificates",
-  summary: "SIGHUP brings new certificates into use, one that is broken changes nothing",
+  summary: "SIGHUP loads new certificates, and a broken file changes nothing",
   options: { datacenters: 2 },
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
@@ -42,7 +42,7 @@ export const RELOADED_CERTIFICATES: Scenario = {
       return moved("closed") === 1 && moved("established") === 1 && moved("errored") === 0;
     }, { what: "dc1 has made its link anew, in order" });
     await talk.goesOn();
-    say("SIGHUP: every port shows the new certificate, and the link was made anew with it");
+    say("SIGHUP: every port shows the new certificate, and the link was reconnected with it");
 
     await Deno.writeTextFile(cluster.run.path("dc1.pem"), "no certificate at all\n");
     await hangUp(dc1, "tls.reload-failed");
@@ -56,15 +56,15 @@ export const RELOADED_CERTIFICATES: Scenario = {
     await using stage = new Stage(cluster);
     await stage.enter("carol", "dc1", { security: "direct" });
     await talk.goesOn();
-    say(`a broken file changed nothing; ${await talk.stop()} rounds were talked all the while`);
+    say(`a broken file changed nothing; ${await talk.stop()} rounds were talked meanwhile`);
   },
 };
 
-/** Sends SIGHUP, and waits until the log says `event` of all that was to be read. */
+/** Sends SIGHUP, and waits until the log has `event` for every certificate. */
 async function hangUp({ node }: Datacenter, event: string): Promise<void> {
   const lines = node.logs.length;
   const { c2s, websocket } = node.configuration.listen;
-  // Those of the encrypted ports for clients, and that of the links.
+  // One certificate for each encrypted client port, and one for the links.
   const count = [...c2s, ...websocket].filter(isEncrypted).length + 1;
   node.signal("SIGHUP");
   await until(
@@ -88,7 +88,7 @@ function ports(datacenter: Datacenter): readonly (readonly [string, Target])[] {
   ];
 }
 
-/** Fingerprint of the certificate that a port shows. */
+/** Returns the fingerprint of the certificate that a port shows. */
 function shownBy({ host, port }: Target): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect({ host, port, rejectUnauthorized: false }, () => {

@@ -5,10 +5,11 @@ import { linksTowards } from "./_two_endpoints.ts";
 
 const EXPIRE_AFTER_SECONDS = 2;
 
-/** What an operator does about a datacenter that has burnt down. */
+/** An operator removes a datacenter that has burnt down. */
 export const REMOVED_DATACENTER: Scenario = {
   name: "removed-datacenter",
-  summary: "a dead datacenter is removed by hand, everywhere, and is let in again when it is back",
+  summary:
+    "an operator removes a dead datacenter everywhere, and it is accepted again when it is back",
   replications: ["builtin"],
   options: {
     datacenters: 3,
@@ -39,7 +40,9 @@ export const REMOVED_DATACENTER: Scenario = {
     }
     const gone = await alice.sendMessage(carol.jid, "and you?");
     await alice.expectError(gone, "service-unavailable");
-    say("dc3 is dead: removed at dc1 and dc2, nobody calls it, and who was there is nowhere");
+    say(
+      "dc3 is dead: removed at dc1 and dc2, it gets no connections, and its users have no session",
+    );
 
     await dc3!.start();
     const back = await stage.enterAvailable("carol", "dc3");
@@ -48,11 +51,11 @@ export const REMOVED_DATACENTER: Scenario = {
     await back.expectMessage("welcome");
     await back.expectNothingElse(alice);
     await alice.expectNothingElse(back);
-    say("dc3 is started again: it is known by its own word, and reached");
+    say("dc3 is started again: it announces itself, and is reached");
   },
 };
 
-/** Asks `at` to forget `dead`, until the answer is the one that it has to be in the end. */
+/** Asks `at` to remove `dead`, until it gives the expected answer. */
 async function expectAnswer(
   cluster: Cluster,
   at: Datacenter,

@@ -8,10 +8,10 @@ import { Stage } from "./_stage.ts";
 
 const BUILTIN = ["builtin"] as const;
 
-/** A datacenter that nobody has heard of comes to a mesh that is at work. */
+/** An unknown datacenter joins a running mesh. */
 const JOINING: Scenario = {
   name: "joining-datacenter",
-  summary: "dc3 comes new to a running mesh through one seed: it gets hosts, endpoints and table",
+  summary: "a new dc3 joins a running mesh through one seed, and gets hosts, endpoints and table",
   options: { links: "direct", replication: "builtin" },
   replications: BUILTIN,
   async run(cluster, say) {
@@ -40,7 +40,10 @@ const JOINING: Scenario = {
     await stage.untilTableSaysOfSession(alice, "dc1");
     await stage.untilTableSaysOfSession(bob, "dc2");
     await stage.untilTableSays(`echo.${cluster.globalHost}`, dc2.localHost);
-    say("through its one seed it has learned of both, and has their whole table; they know of it");
+    say(
+      "through its one seed it has learned of both others, and has their whole table; they know " +
+        "it too",
+    );
 
     const carol = await stage.enterAvailable("carol", "dc3");
     await stage.untilTableSaysOfSession(carol, "dc3");
@@ -52,7 +55,7 @@ const JOINING: Scenario = {
 /** A Redis without persistence restarts empty, or somebody flushes it. */
 const FLUSHED: Scenario = {
   name: "flushed-redis",
-  summary: "dc2's Redis loses all its data: it is filled again at once, by dc2 and by the others",
+  summary: "dc2's Redis loses all its data, and dc2 and the others fill it again at once",
   options: { replication: "builtin" },
   replications: BUILTIN,
   async run(cluster, say) {
@@ -68,7 +71,7 @@ const FLUSHED: Scenario = {
     for (const [who, at] of everyone) await stage.untilTableSaysOfSession(who, at);
     await untilSet(cluster, dc2, "hosts", cluster.datacenters.map(({ localHost }) => localHost));
     await expectTalk([alice, bob, carol]);
-    say("it was flushed: long before anything is renewed, all that it had is there again");
+    say("it was flushed: all its data is back long before the next renewal");
 
     await dc2.redis.stop();
     await alice.disconnect();
@@ -77,16 +80,16 @@ const FLUSHED: Scenario = {
     await stage.untilTableSaysOfSession(carol, "dc3");
     await stage.untilGone(alice.jid);
     await expectTalk([bob, carol]);
-    say("it was ended and begun anew, and alice left meanwhile: the same, without her");
+    say("it was restarted, and alice left meanwhile: its data is back, without her");
   },
 };
 
 /** Two logins at once: the newest has the bare JID, until it closes. */
 const TWO_HOMES: Scenario = {
   name: "two-homes",
-  summary: "bob is at dc2 and dc3 at once: the newest login has the bare JID, and gives it back",
-  // A cluster of its own: where replication is external, dc1 may remember for `jid_lifetime_seconds`
-  // where bob was in a scenario before.
+  summary: "bob is at dc2 and dc3 at once: the newest login gets the bare JID until it ends",
+  // A cluster of its own: where replication is external, dc1 may remember for
+  // `jid_lifetime_seconds` where bob was in an earlier scenario.
   options: {},
   replications: ["external", "builtin"],
   async run(cluster, say) {
@@ -102,7 +105,10 @@ const TWO_HOMES: Scenario = {
     await tablet.expectMessage("to where you came last");
     await alice.sendMessage(phone.jid, "to the phone");
     await phone.expectMessage("to the phone");
-    say("his tablet came last: it gets what is for the account, his phone what is for the phone");
+    say(
+      "his tablet logged in last: it gets messages to the account, his phone those to its full " +
+        "JID",
+    );
 
     await tablet.disconnect();
     await stage.untilTableSays(account, "dc2.example.com");
@@ -110,14 +116,14 @@ const TWO_HOMES: Scenario = {
     await alice.sendMessage(account, "to what is left");
     await phone.expectMessage("to what is left");
     await phone.expectNothingElse();
-    say("it leaves: the account is the phone's again");
+    say("it leaves: messages to the account go to the phone again");
   },
 };
 
 /** An operator copies a configuration and forgets to change the local host. */
 const HOST_TWICE: Scenario = {
   name: "local-host-twice",
-  summary: "a second datacenter called dc2 is refused by name, and the first one notices nothing",
+  summary: "a second datacenter called dc2 is refused by name, and the first one is not disturbed",
   options: {
     replication: "builtin",
     configure(configuration, place) {
@@ -159,7 +165,7 @@ const FIVE_MINUTES_MS = 300_000;
 /** Time on one machine is wrong, and nobody has noticed. */
 const WRONG_CLOCK: Scenario = {
   name: "wrong-clock",
-  summary: "dc2's clock is five minutes ahead: its logins are not taken for newer than they are",
+  summary: "dc2's clock is five minutes ahead: its logins do not count as newer than they are",
   options: {
     replication: "builtin",
     command: (configFile) => {
@@ -193,7 +199,7 @@ const WRONG_CLOCK: Scenario = {
     await stage.untilTableSaysOfSession(couch, "dc3", ["dc1", "dc3"]);
     cluster.rejoin("dc2");
     await stage.untilTableSaysOfSession(couch, "dc3");
-    say("dc2 is parted; he logs in there, then at dc3; it is healed: the account is at dc3");
+    say("dc2 is separated; he logs in there, then at dc3; after healing the account is at dc3");
 
     const again = await stage.enterAvailable("bob", "dc2", { resource: "lamp" });
     await stage.untilTableSaysOfSession(again, "dc2");

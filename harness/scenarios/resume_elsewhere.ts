@@ -13,14 +13,16 @@ import { untilTaken } from "./_ping.ts";
 import { becomeAvailable, isPresence, Stage } from "./_stage.ts";
 import { assertOrdered } from "./_two_nodes.ts";
 
-/** Messages of each sender before the cut, while nobody is there, at most while bob moves, and after. */
+/**
+ * Messages of each sender: before the cut, while bob is away, at most while he moves, and after.
+ */
 const BEFORE = 20;
 const MEANWHILE = 40;
 const MOVING = 200;
 const AFTER = 40;
-/** Messages of bob's, each time before and after. */
+/** Messages of bob, before and after each move. */
 const UP = 20;
-/** Hops that a stanza may take, of which one to another datacenter costs one. */
+/** Hops that a stanza may take. Each passage to another datacenter costs one. */
 const MESSAGE_TTL = 4;
 
 function rememberShortly({ modules }: CausewayConfiguration): void {
@@ -36,7 +38,7 @@ interface Place {
   readonly node: number;
 }
 
-/** Where bob goes, beginning at the first of them, and where those are who write to him. */
+/** Places that bob visits in turn, and the places of the users who write to him. */
 interface Journey {
   readonly stops: readonly Place[];
   readonly senders: readonly Place[];
@@ -51,7 +53,8 @@ interface Sender {
 export const RESUME_ELSEWHERE: Scenario = {
   name: "resume-elsewhere",
   summary:
-    "bob's network brings him to another datacenter, and to others: his session is there each time",
+    "bob's client resumes at another datacenter, and then at others: his session moves there " +
+    "each time",
   options: { configure: rememberShortly },
   replications: REPLICATIONS,
   run: (cluster, say) =>
@@ -66,7 +69,7 @@ const NODES: ClusterOptions = { datacenters: 2, nodes: 2, configure: rememberSho
 /** The same between the nodes of one datacenter. */
 export const RESUME_AT_OTHER_NODE: Scenario = {
   name: "resume-at-other-node",
-  summary: "bob's network brings him to the other node of his datacenter: his session is there",
+  summary: "bob's client resumes at the other node of his datacenter: his session moves there",
   options: NODES,
   replications: REPLICATIONS,
   run: (cluster, say) =>
@@ -95,9 +98,9 @@ async function travel(
     await using bob = await enterManaged(cluster, "bob", { library, at, resource, proxy });
     await becomeAvailable(bob);
     await stage.untilTableSaysOfSession(bob, at);
-    // slixmpp forgets what was not acknowledged to it in the moment in which it asks to resume.
+    // slixmpp forgets its unacknowledged stanzas when it asks to resume.
     const up = library === "slixmpp" ? 0 : UP;
-    // One of those who must not hear that he has gone.
+    // The witness must not get unavailable presence.
     await bob.presence({ to: witness.jid });
     await witness.expectStanza(isPresence({ from: bob.jid, type: undefined }));
     for (const [index, stop] of stops.slice(1).entries()) {
@@ -118,7 +121,10 @@ async function travel(
   }
 }
 
-/** Cuts bob's connection, and lets him come back to another place while messages are on their way. */
+/**
+ * Cuts bob's connection, and lets his client come back at another place while messages are on their
+ * way.
+ */
 async function move(
   cluster: Cluster,
   { bob, up, proxy, senders, from, stop }: {
@@ -161,7 +167,8 @@ async function move(
   for (const [index, run] of runs.entries()) {
     const { arrived, returned } = await run.fates(cluster, [bob]);
     assert.deepEqual(returned, []);
-    // Of a third datacenter one message may go by the old place yet, and the next straight to the new one.
+    // From a third datacenter one message may still go through the old place, and the next directly
+    // to the new one.
     const isThird = ![from.at, stop.at].includes(senders[index]!.at);
     const numbers = isThird ? arrived[0]!.toSorted((one, other) => one - other) : arrived[0]!;
     assertOrdered(numbers, run.length);
@@ -173,8 +180,9 @@ async function move(
 }
 
 /**
- * Waits until what `sender` writes to bob goes straight to the datacenter where he is. Where nobody tells
- * the nodes of other datacenters that he has moved, it goes by his place before until they forget that.
+ * Waits until the messages of `sender` to bob go directly to his datacenter. Nodes of other
+ * datacenters may not learn of the move. Their messages go through his old place until the cache
+ * entry expires.
  */
 async function untilStraight(
   cluster: Cluster,
@@ -204,7 +212,7 @@ function placeOf(cluster: Cluster, { at, node }: Place): Address {
   return datacenter.clientAddress("starttls", datacenter.nodes[node]);
 }
 
-/** Sessions of other nodes that clients have resumed there. */
+/** Returns the number of sessions of other nodes that clients have resumed at `place`. */
 async function resumed(cluster: Cluster, place: Place): Promise<number> {
   return (await figuresAt(cluster, place)).sum("causeway_resumed_elsewhere_total");
 }

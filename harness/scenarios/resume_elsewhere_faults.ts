@@ -8,18 +8,18 @@ import type { Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
 
 const SM = "urn:xmpp:sm:3";
-/** `resume_elsewhere_timeout`, and what a client may wait besides. */
+/** Seconds of `resume_elsewhere_timeout`. */
 const TIMEOUT_S = 2;
 const PATIENCE_MS = 1_500;
 
 function hurry({ modules }: { readonly modules: Record<string, unknown> }): void {
   modules["mod_stream_management"] = {
     resume_elsewhere_timeout: TIMEOUT_S,
-    moved_check_ms: 200, // what was taken back is soon routed to where bob has logged in anew
+    moved_check_ms: 200, // returned stanzas soon go to bob's new login
   };
 }
 
-/** bob's client, which acknowledges only what it is told to. */
+/** bob's client, which acknowledges stanzas only when the test says so. */
 class Bob implements AsyncDisposable {
   readonly socket: RawSocket;
   jid = "";
@@ -33,7 +33,7 @@ class Bob implements AsyncDisposable {
     this.socket = socket;
   }
 
-  /** On a stream on which he is authenticated, at the datacenter `at`. */
+  /** Connects and authenticates bob at the datacenter `at`. */
   static async connect(cluster: Cluster, at: string): Promise<Bob> {
     const { host, port } = cluster.datacenter(at).clientAddress("none");
     const { password } = cluster.users.find(({ localpart }) => localpart === "bob")!; // of every cluster
@@ -41,7 +41,7 @@ class Bob implements AsyncDisposable {
     return new Bob(await openAuthenticated({ host, port, domain, localpart: "bob", password }));
   }
 
-  /** Binds, is available, and has stream management. */
+  /** Binds a resource, sends presence and enables stream management. */
   async enter(): Promise<void> {
     this.jid = await bindResource(this.socket, "phone");
     await this.socket.send(`<enable xmlns='${SM}' resume='true'/>`);
@@ -50,7 +50,7 @@ class Bob implements AsyncDisposable {
     await this.socket.send("<presence/>");
   }
 
-  /** Wants the session `id`; true when he gets it. */
+  /** Asks to resume the session `id`. Returns true when the server agrees. */
   async resume(id: string, h: number): Promise<boolean> {
     await this.socket.send(`<resume xmlns='${SM}' previd='${id}' h='${h}'/>`);
     const answer = await this.socket.readUntil(">");
@@ -75,10 +75,10 @@ class Bob implements AsyncDisposable {
   }
 }
 
-/** The old node is killed, or hangs: the client is told in time, and logs in anew. */
+/** The old node is killed, or hangs. The client gets a refusal in time, and logs in again. */
 const FROM_DEAD_NODE: Scenario = {
   name: "resume-from-dead-node",
-  summary: "bob resumes at another datacenter than his, which hangs, and which is dead: a clean no",
+  summary: "bob resumes elsewhere while his datacenter hangs, or is dead, and gets a clean refusal",
   options: { configure: hurry },
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -104,10 +104,10 @@ const FROM_DEAD_NODE: Scenario = {
   },
 };
 
-/** The new node is killed with the session that it has just got. */
+/** The new node is killed with the session that it has just taken over. */
 const TO_DYING_NODE: Scenario = {
   name: "resume-at-dying-node",
-  summary: "bob's session comes to dc2, which is killed at once: all that he has not had is there",
+  summary: "bob's session moves to dc2, which is killed at once, and no message is lost",
   // A proxy would go on listening for a node that is dead.
   options: { links: "direct", configure: hurry },
   replications: REPLICATIONS,
@@ -147,8 +147,7 @@ const BODY = "x".repeat(4_000);
 /** The links between old and new node are cut while the session is on its way. */
 const OVER_CUT_LINKS: Scenario = {
   name: "resume-over-cut-links",
-  summary:
-    "links are cut while bob's session is on its way: it is here or there, and nothing is lost",
+  summary: "links are cut while bob's session moves: it stays or arrives, and nothing is lost",
   options: { datacenters: 2, configure: hurry },
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -191,7 +190,7 @@ function linksOf(cluster: Cluster): readonly LinkProxy[] {
   return [...cluster.links("dc1", "dc2"), ...cluster.links("dc2", "dc1")];
 }
 
-/** Bytes that the links have passed, both ways. */
+/** Returns the bytes that the links have carried, both ways. */
 function carried(cluster: Cluster): number {
   return linksOf(cluster).reduce(
     (sum, { counts }) => sum + counts.forwardBytes + counts.backwardBytes,
@@ -203,7 +202,7 @@ function cutLinks(cluster: Cluster): void {
   for (const proxy of linksOf(cluster)) proxy.cut();
 }
 
-/** What may happen to a session on its way. */
+/** Scenarios with faults while a session moves. */
 export const RESUME_ELSEWHERE_FAULTS: readonly Scenario[] = [
   FROM_DEAD_NODE,
   TO_DYING_NODE,

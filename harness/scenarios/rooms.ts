@@ -4,13 +4,13 @@ import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 
 const HISTORY = 3;
-/** Said by each of two at once. */
+/** Messages of each of two simultaneous speakers. */
 const MESSAGES = 30;
 
-/** Rooms that a component of one datacenter serves to people in the others. */
+/** Rooms that a component of one datacenter serves to users in the others. */
 export const ROOMS: Scenario = {
   name: "rooms",
-  summary: "a component at dc1 serves rooms: people of dc2 and dc3 meet there, and read the past",
+  summary: "a component at dc1 serves rooms: users of dc2 and dc3 meet there, and get the history",
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -29,7 +29,7 @@ export const ROOMS: Scenario = {
     await bob.expectStanza(isPresence({ from: `${room}/carol`, type: undefined }));
     await speak(carol, room, "hello bob", [bob, carol]);
     await speak(bob, room, "hello carol", [bob, carol]);
-    say(`carol (dc3) enters: she is told who is there and the last ${HISTORY} messages; they talk`);
+    say(`carol (dc3) enters: she gets the occupants and the last ${HISTORY} messages; they talk`);
 
     const ids = await Promise.all([bob, carol].map(async (speaker) => {
       const sent: string[] = [];
@@ -44,7 +44,10 @@ export const ROOMS: Scenario = {
       const theirs = heard[0]!.filter(({ from }) => from === `${room}/${nick}`);
       assert.deepEqual(theirs.map(({ id }) => id), ids[index], `${nick} is heard in order`);
     }
-    say(`both speak at once, ${MESSAGES} times: both hear one conversation, each speaker in order`);
+    say(
+      `both speak at once, ${MESSAGES} times: both get the same conversation, each speaker in ` +
+        `order`,
+    );
 
     const whisper = await bob.sendMessage(`${room}/carol`, "just you");
     const whispered = await carol.expectMessage("just you");
@@ -54,7 +57,10 @@ export const ROOMS: Scenario = {
     await alice.joinRoom(`${room}/bob`);
     const taken = await alice.expectStanza(isPresence({ from: `${room}/bob`, type: "error" }));
     assert.equal(taken.errorCondition, "conflict");
-    say("one whispers to the other; alice, who is not in it, is not heard, nor may she be bob");
+    say(
+      "bob whispers to carol; alice, who is not in the room, can neither speak nor take bob's " +
+        "nickname",
+    );
 
     const before = carol.jid;
     await carol.disconnect();
@@ -65,7 +71,10 @@ export const ROOMS: Scenario = {
     await enter(again, room, { nick: "carol", others: ["bob"], past });
     await bob.expectStanza(isPresence({ from: `${room}/carol`, type: undefined }));
     await speak(bob, room, "back so soon?", [bob, again]);
-    say("carol logs out, which the room is told; she enters it from dc1, and finds the past again");
+    say(
+      "carol logs out, and the room learns it; she enters again from dc1, and gets the history " +
+        "again",
+    );
 
     await bob.kill();
     await again.expectStanza(isPresence({ from: `${room}/bob`, type: "unavailable" }));
@@ -76,11 +85,14 @@ export const ROOMS: Scenario = {
       await client.expectNothingElse(client);
     }
     assert.deepEqual(rooms.received.filter(({ type }) => type === "error"), []);
-    say("bob is cut off: the room is told too, and nothing else arrived anywhere");
+    say("bob's connection is cut: the room learns that too, and nothing else arrived anywhere");
   },
 };
 
-/** `client` enters as `nick`, and is told of `others` and of the `past`, in the order of XEP-0045. */
+/**
+ * Lets `client` enter as `nick`, and checks that it gets `others` and `past` in the order of
+ * XEP-0045.
+ */
 async function enter(
   client: ChatClient,
   room: string,
@@ -115,7 +127,7 @@ function nickIn({ from = "" }: ReceivedStanza): string {
   return from.split("/")[1] ?? "";
 }
 
-/** `speaker` says `body`, and all of `listeners` hear it once. */
+/** Lets `speaker` say `body`, and checks that each of `listeners` gets it once. */
 async function speak(
   speaker: ChatClient,
   room: string,

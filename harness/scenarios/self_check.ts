@@ -2,7 +2,7 @@ import { XmppJsClient } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 
-/** What `deno task cluster --check` runs. */
+/** The scenario of `deno task cluster --check`. */
 export const SELF_CHECK: Scenario = {
   name: "self-check",
   summary: "someone logs in at each datacenter, and everyone writes to everyone",
@@ -39,7 +39,7 @@ export const SELF_CHECK: Scenario = {
   },
 };
 
-/** Logs in a user of their own at datacenter number `index`. */
+/** Logs in a separate user at datacenter number `index`. */
 async function logIn(cluster: Cluster, index: number): Promise<XmppJsClient> {
   const user = cluster.users[index];
   if (user === undefined) throw new RangeError("The self-check needs a user for each datacenter");

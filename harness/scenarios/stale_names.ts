@@ -6,10 +6,10 @@ import { endpointsTowards } from "./_two_endpoints.ts";
 
 const EXPIRE_AFTER_SECONDS = 3;
 
-/** A set that a living node renews never expires: names of the dead in it have to be taken out. */
+/** A set that a live node renews never expires, so names of dead nodes must be removed from it. */
 export const STALE_NAMES: Scenario = {
   name: "stale-node-names",
-  summary: "names of nodes and datacenters that are no more are pruned, and nobody goes by them",
+  summary: "names of dead nodes and datacenters are pruned, and no node uses them",
   replications: REPLICATIONS,
   options: {
     datacenters: 2,
@@ -33,12 +33,12 @@ export const STALE_NAMES: Scenario = {
     await untilMembers(cluster, nodes, [former]);
     await untilMembers(cluster, "hosts", [dc1.localHost, dc2.localHost]);
 
-    // Another node under another name, as when a machine is replaced; the first one said no goodbye.
+    // A node with another name replaces one that was killed, as when a machine is replaced.
     await dc2.node.kill();
     const successor = `node2@${dc2.localHost}`;
     dc2.node.configuration.node_name = successor;
     await dc2.node.start();
-    // And what a datacenter that was taken down long ago has left behind, endpoints and all.
+    // Add the leftovers of a datacenter that was shut down long ago, including endpoints.
     const ghost = `dc9.${cluster.globalHost}`;
     for (const { redisClient } of cluster.datacenters) {
       await redisClient.call("SADD", nodes, `ghost@${dc2.localHost}`);
@@ -49,7 +49,7 @@ export const STALE_NAMES: Scenario = {
     }
     await untilMembers(cluster, nodes, [successor]);
     await untilMembers(cluster, "hosts", [dc1.localHost, dc2.localHost]);
-    say(`the tables have ${successor} alone of dc2, and no datacenter but dc1 and dc2`);
+    say(`the tables list only ${successor} for dc2, and only the datacenters dc1 and dc2`);
 
     const { links } = dc2.node.ready;
     const wanted = links.map(({ host, port }) => `${host}#${port}`).join();
@@ -72,7 +72,7 @@ export const STALE_NAMES: Scenario = {
     await new Letters(alice).expectOf(bob);
     await alice.expectNothingElse(bob);
     await bob.expectNothingElse(alice);
-    say("dc1 knows one endpoint of dc2, the living node's, and messages go over it");
+    say("dc1 knows one endpoint of dc2, the live node's, and messages use it");
   },
 };
 
@@ -88,7 +88,7 @@ async function untilMembers(
   for (const { name, redisClient } of cluster.datacenters) {
     let seen: readonly string[] = [];
     await cluster.until(async () => {
-      seen = await redisClient.call("SMEMBERS", key) as string[]; // what the command is for
+      seen = await redisClient.call("SMEMBERS", key) as string[]; // SMEMBERS returns a list of members
       return seen.toSorted().join() === wanted.toSorted().join();
     }, {
       what: `${key} has ${wanted.join(", ")} in ${name}'s table`,

@@ -11,10 +11,10 @@ const SM = "urn:xmpp:sm:3";
 /** `ack_hold_ms` of every node: long enough to tell "at once" from "in the end". */
 const HOLD_MS = 3_000;
 
-/** What `h` promises (design §9): that the stanza survives the node that says it. */
+/** The promise of `h`: the stanza survives the death of the node that sends it. */
 export const STREAM_MANAGEMENT_H: Scenario = {
   name: "stream-management-h",
-  summary: "h covers what another node holds at once, and what only this node holds after a while",
+  summary: "h covers stanzas that another node holds at once, and others after `ack_hold_ms`",
   options: {
     datacenters: 2,
     configure: (configuration) => {
@@ -31,12 +31,12 @@ export const STREAM_MANAGEMENT_H: Scenario = {
       await using bob = await enterManaged(cluster, "bob", entrance);
       await stage.untilTableSaysOfSession(bob, at);
       await using alice = await logInRaw(cluster);
-      // bob's client will not acknowledge what cannot reach it.
+      // bob's client cannot acknowledge: nothing reaches it.
       proxy.blackHole();
       const sinceMs = performance.now();
       await alice.send(`<message to='${bob.jid}' type='chat' id='1'><body>h</body></message>`);
       await alice.send(`<r xmlns='${SM}'/>`);
-      // What is not covered yet is told of once it is, without being asked again.
+      // The node sends a stanza's `h` once it is covered, without another request.
       let h = await readH(alice.socket);
       while (h === "0") h = await readH(alice.socket);
       const tookMs = performance.now() - sinceMs;
@@ -70,7 +70,7 @@ async function logInRaw(cluster: Cluster): Promise<RawClient> {
   return alice;
 }
 
-/** The `h` of the next `<a/>`. */
+/** Reads the `h` of the next `<a/>`. */
 async function readH(socket: RawSocket): Promise<string> {
   const text = await socket.readUntil("/>");
   const h = /<a [^>]*h='(\d+)'\/>$/.exec(text)?.[1];

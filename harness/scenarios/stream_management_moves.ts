@@ -10,7 +10,8 @@ const MESSAGES = 60;
 /** A dead socket at one datacenter, and the same resource logged in at another. */
 export const STREAM_MANAGEMENT_MOVE: Scenario = {
   name: "stream-management-move",
-  summary: "bob's network dies at dc2 and he logs in at dc3: what dc2 holds for him arrives there",
+  summary: "bob's network dies at dc2 and he logs in at dc3: messages that dc2 holds for him arrive " +
+    "there",
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -25,20 +26,21 @@ export const STREAM_MANAGEMENT_MOVE: Scenario = {
 
     const dc2 = cluster.datacenter("dc2");
     const before = await Figures.read(dc2);
-    // Nothing passes, and nobody is told.
+    // Nothing passes, and neither side notices.
     proxy.blackHole();
     const bodies = numbered("held", 1, MESSAGES);
     for (const [index, body] of bodies.entries()) {
       await alice.sendMessage(index % 2 === 0 ? atDc2.jid : bare(atDc2.jid), body);
     }
-    // What is under way when he logs in takes other ways, for each address its own.
+    // Wait first: messages on their way during his login would take other routes, depending on the
+    // address.
     const sent = "xmpp_stanzas_sent_total";
     await cluster.until(
       async () => (await Figures.read(dc2)).sum(sent) - before.sum(sent) >= MESSAGES,
       { what: `dc2 has sent ${MESSAGES} messages` },
     );
     assert.deepEqual(bodiesOf(atDc2, "held"), []);
-    say(`${MESSAGES} messages went to a socket at dc2 that is dead`);
+    say(`${MESSAGES} messages went to a dead socket at dc2`);
 
     await using atDc3 = await enterManaged(cluster, "bob", { ...entrance, at: "dc3" });
     assert.equal(atDc3.jid, atDc2.jid);
@@ -53,18 +55,18 @@ export const STREAM_MANAGEMENT_MOVE: Scenario = {
     await atDc3.expectMessage("last");
     assert.deepEqual(bodiesOf(atDc3, "held"), bodies);
     assert.deepEqual(errorsOf(alice), []);
-    say("he logs in at dc3 as the same resource, and has them all there, once and in order");
+    say("he logs in at dc3 as the same resource, and gets them all there, once and in order");
     await atDc3.disconnect();
   },
 };
 
-/** Nobody comes back, and what was kept finds another of the account's resources. */
+/** The client never comes back, and kept messages go to another resource of the account. */
 export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
   name: "stream-management-timeout",
   summary: "bob's phone at dc2 never comes back: its messages reach his tablet at dc3 in the end",
   options: {
     configure: (configuration) => {
-      // Time enough for the tablet to log in: while bob is nowhere, what is for him waits by address.
+      // Enough time for the tablet to log in: without a session, messages to bob wait by address.
       configuration.modules["mod_stream_management"] = { resume_timeout: 5 };
     },
   },
@@ -95,6 +97,6 @@ export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
     await tablet.expectMessage("last");
     assert.deepEqual(bodiesOf(tablet, "kept"), bodies);
     assert.deepEqual(errorsOf(alice), []);
-    say(`past the time to resume, all ${MESSAGES} messages are on the tablet`);
+    say(`after `resume_timeout`, all ${MESSAGES} messages are on the tablet`);
   },
 };

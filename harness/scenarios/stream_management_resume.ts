@@ -8,8 +8,7 @@ const MESSAGES = 150;
 /** Real clients come back to their stream (XEP-0198 §5). */
 export const STREAM_MANAGEMENT_RESUME: Scenario = {
   name: "stream-management-resume",
-  summary:
-    "bob's connection is cut while messages come and go; he resumes, nothing is lost or doubled",
+  summary: "bob's connection is cut under traffic; he resumes, and nothing is lost or duplicated",
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");
@@ -19,7 +18,7 @@ export const STREAM_MANAGEMENT_RESUME: Scenario = {
       await using bob = await enterManaged(cluster, "bob", { library, at: "dc2", resource, proxy });
       await becomeAvailable(bob);
       const down = numbered(`to ${library}`, 1, MESSAGES);
-      // slixmpp forgets what was not acknowledged to it in the moment in which it asks to resume.
+      // slixmpp forgets its unacknowledged stanzas when it asks to resume.
       const up = numbered(`from ${library}`, 1, library === "slixmpp" ? 0 : 20);
       for (const [index, body] of down.entries()) {
         if (index === 50) {

@@ -8,12 +8,11 @@ import { TWO_NODES } from "./_two_nodes.ts";
 
 const REQUESTS = "causeway_subscription_requests_total";
 
-/** Requests for subscriptions to people who are offline (RFC 6121 §3.1.3). */
+/** Subscription requests to users who are offline (RFC 6121 §3.1.3). */
 export const SUBSCRIPTION_REQUESTS: Scenario = {
   name: "subscription-requests",
-  summary:
-    "who is asked for a subscription while offline gets the request at each login, wherever " +
-    "that is, until it is answered",
+  summary: "a subscription request to an offline user arrives at each login, at any datacenter, " +
+    "until it is answered",
   options: TWO_NODES,
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -33,7 +32,10 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
     assert.deepEqual(requestsAt(first), [], "he has not said that he is there");
     await becomeAvailable(first);
     await first.expectStanza(isRequest(account("alice")));
-    say("bob is asked by alice while offline, logs in at dc2, and gets it with his presence");
+    say(
+      "alice sends bob a request while he is offline; he logs in at dc2, and gets it after his " +
+        "presence",
+    );
 
     await first.disconnect();
     await stage.untilGone(first.jid);
@@ -55,7 +57,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
       await bob.disconnect();
       await stage.untilGone(bob.jid);
     }
-    say("he answers, and is not asked again");
+    say("he answers, and does not get the request again");
 
     const received = alice.received.length;
     await alice.presence({ to: account("nobody"), type: "subscribe" });
@@ -64,7 +66,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
     await alice.presence({ to: account("bob"), type: "unsubscribe" });
     await untilCounted(cluster, "ignored", 1);
     assert.equal(alice.received.length, received, "nobody tells who exists");
-    say("a request to nobody is ignored and counted; alice sees no difference");
+    say("a request to a nonexistent account is ignored and counted; alice sees no difference");
 
     await dc1.node.kill();
     await dc1.node.start();
@@ -74,7 +76,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
     await bob.expectNothingElse(carol);
     assert.deepEqual(requestsAt(bob), []);
     say(
-      "alice's node is killed: carol gets her request all the same, and bob not what was taken back",
+      "alice's node is killed: carol still gets her request, and bob does not get the cancelled one",
     );
 
     await stage.addAccount(`dave@${dc1.localHost}`, "dc1");

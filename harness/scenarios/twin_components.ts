@@ -22,7 +22,7 @@ export const TWIN_COMPONENTS: Scenario = {
     for (const user of users) await expectAnswer(user, first.jid, "dc1");
     say("it is connected at dc1, and answers alice, bob and carol");
 
-    // dc2 and dc3 have just learnt where it is, and remember it for minutes.
+    // dc2 and dc3 have just cached its place, for minutes.
     const second = await connect(stage, "dc2");
     await stage.untilTableSays(second.jid, "dc2.example.com");
     const hosts = [cluster.globalHost, ...cluster.datacenters.map((each) => each.localHost)];
@@ -46,7 +46,7 @@ export const TWIN_COMPONENTS: Scenario = {
     await alice.expectMessage("which one did you get?");
     const twin = await first.sendMessage(second.jid, "who am I?", { from: `twin@${first.jid}` });
     assert.equal((await first.expectMessage("who am I?")).id, twin);
-    say("the one at dc1 that writes to its own domain reaches itself");
+    say("the one at dc1 writes to its own domain, and reaches itself");
 
     await first.disconnect();
     await cluster.until(async () => await askWho(alice, first.jid) === "dc2", {
@@ -57,7 +57,7 @@ export const TWIN_COMPONENTS: Scenario = {
       assert.deepEqual(await discoItems(user, cluster.globalHost), [second.jid]);
     }
     await stage.untilTableSays(second.jid, "dc2.example.com");
-    say("it leaves dc1: everyone is answered at dc2, and disco lists it still");
+    say("it leaves dc1: dc2 answers everyone, and disco still lists it");
 
     await second.disconnect();
     await stage.untilGone(second.jid);
@@ -66,7 +66,7 @@ export const TWIN_COMPONENTS: Scenario = {
       await user.expectError(id, "service-unavailable");
     }));
     for (const user of users) for (const from of users) await user.expectNothingElse(from);
-    say("it leaves dc2: everyone is told, and nothing else arrived");
+    say("it leaves dc2: everyone gets an error, and nothing else arrived");
   },
 };
 
@@ -77,7 +77,9 @@ async function connect(stage: Stage, at: string): Promise<XmppComponent> {
   return component;
 }
 
-/** Which of the twins answers `user`; an error's condition when none does. */
+/**
+ * Returns the datacenter of the twin that answers `user`, or the error condition when none does.
+ */
 async function askWho(user: ChatClient, domain: string): Promise<string> {
   const id = await user.sendMessage(domain, "who is it?");
   const answer = await user.expectMessage((message) => message.id === id);

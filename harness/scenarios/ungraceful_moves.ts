@@ -20,8 +20,8 @@ const LIVELY = { expire_after: 4, refresh_after: 1 };
 const SLEEPY = { expire_after: 120, refresh_after: 60 };
 
 /**
- * bob's network dies at dc2, which does not notice, and he logs in at dc3, of which dc2 hears nothing
- * until one of the two has renewed what it says of him. Whoever that is: nothing is lost.
+ * bob's network dies at dc2, which does not notice, and he logs in at dc3. dc2 does not learn of
+ * that login until one of the two renews its claim of bob. Nothing is lost, whichever renews first.
  */
 export const UNGRACEFUL_MOVES: readonly Scenario[] = [
   ungracefulMove("ungraceful-move-old-first", "dc2, where he was, refreshes first", OLD),
@@ -32,7 +32,7 @@ export const UNGRACEFUL_MOVES: readonly Scenario[] = [
 function ungracefulMove(name: string, who: string, refresher: string | undefined): Scenario {
   return {
     name,
-    summary: `bob's socket at dc2 is dead, he logs in at dc3, and ${who}: nothing is lost`,
+    summary: `bob's socket at dc2 is dead, he logs in at dc3, and ${who}; nothing is lost`,
     options: {
       configure({ modules }, place) {
         const distribution = modules.mod_global_distrib;
@@ -67,7 +67,7 @@ async function move(
   };
   await sendToBoth(MESSAGES / 2);
   await run.untilArrived(cluster, before, MESSAGES / 2);
-  // Until bob's client has acknowledged them, nobody can know that he has them.
+  // Only an acknowledgement of bob's client shows that he has them.
   await cluster.until(
     async () => (await Figures.read(cluster.datacenter("dc1"))).sum(LANE_ITEMS) === 0,
     { what: "bob has acknowledged what he has read" },
@@ -93,7 +93,8 @@ async function move(
   const { arrived: [atOld, atNew], returned } = await run.fates(cluster, [before, after], 30_000);
   assert.deepEqual(returned, [], "nothing comes back: he has been somewhere all the time");
   assert.deepEqual(atOld, Array.from({ length: MESSAGES / 2 }, (_, number) => number));
-  // What dc2 gave up, and what came on the direct way; the first may have been given up in two turns.
+  // Messages that dc2 returned, and messages on the direct route. dc2 may have returned its
+  // messages in two batches.
   const held = atNew!.filter((number) => number < MESSAGES / 2 + MESSAGES);
   assert.ok(isAscending(held), `what dc2 held is out of order: ${held}`);
   assert.ok(ascents(atNew!) <= 3, `out of order: ${atNew}`);
@@ -112,7 +113,7 @@ async function move(
   await alice.expectNothingElse(after);
   await after.disconnect();
   await stage.untilGone(bare(after.jid));
-  say("every table has him at dc3, where all that follows arrives; nothing else arrived anywhere");
+  say("every table has him at dc3, where all later messages arrive; nothing else arrived anywhere");
 }
 
 /** Waits until the node of `datacenter` has renewed everything of its own `REFRESHES` times. */

@@ -11,7 +11,7 @@ const MESSAGES = 20;
 /** People in a browser: alice's page at dc1 over `wss`, carol's at dc3 over `ws`, bob at dc2 over TCP. */
 export const WEBSOCKET_BROWSER: Scenario = {
   name: "websocket-browser",
-  summary: "alice and carol, in pages of a real browser at dc1 and dc3, and bob at dc2 talk",
+  summary: "alice at dc1 and carol at dc3, in pages of a real browser, talk with bob at dc2",
   async run(cluster, say) {
     await using pages = await ChatPageServer.start();
     await using browser = await Browser.start(
@@ -42,7 +42,7 @@ export const WEBSOCKET_BROWSER: Scenario = {
         assert.deepEqual(arrived, bodies.map((body) => `${from.jid} ${body}`));
       }
     }
-    say(`everybody has ${MESSAGES} messages of everybody else, in order`);
+    say(`everyone has ${MESSAGES} messages from everyone else, in order`);
 
     const id = await alice.sendMessage(`nobody@${cluster.globalHost}`, "hello?");
     await alice.expectError(id, "service-unavailable");
@@ -53,7 +53,7 @@ export const WEBSOCKET_BROWSER: Scenario = {
     await stage.untilGone(alice.jid);
     await carol.disconnect();
     await stage.untilGone(carol.jid);
-    say("nothing else arrived anywhere, and who logs out is gone");
+    say("nothing else arrived anywhere, and a page that logs out leaves no session");
   },
 };
 

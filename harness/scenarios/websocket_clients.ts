@@ -19,7 +19,7 @@ export const WEBSOCKET_CLIENTS: Scenario = conversation(
 /** Clients find the WebSocket by themselves (XEP-0156), and log in where they are sent. */
 export const WEBSOCKET_DISCOVERY: Scenario = {
   name: "websocket-discovery",
-  summary: "every datacenter tells by host-meta where its WebSocket is, and lets alice in there",
+  summary: "every datacenter's host-meta names its WebSocket, and alice logs in there",
   async run(cluster, say) {
     for (const datacenter of cluster.datacenters) {
       for (const security of ["none", "direct"] as const) {
@@ -41,7 +41,7 @@ export const WEBSOCKET_DISCOVERY: Scenario = {
   },
 };
 
-/** What both documents of a datacenter say. */
+/** Returns the WebSocket URL that both host-meta documents of a datacenter name. */
 async function discover(
   cluster: Cluster,
   at: string,

@@ -4,7 +4,7 @@ import { causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.t
 import type { Scenario } from "../scenario.ts";
 import { readRedis } from "./_redis_entries.ts";
 
-/** A configuration that names hosts wrongly, and all that has to be said about it. */
+/** A configuration with wrong hosts, and the expected messages. */
 interface WrongHosts {
   readonly what: string;
   spoil(configuration: CausewayConfiguration): void;
@@ -12,10 +12,10 @@ interface WrongHosts {
   readonly says: readonly RegExp[];
 }
 
-/** Nothing may start, not even for a moment, with hosts that cannot be meant. */
+/** A node must not start, not even for a moment, with impossible hosts. */
 export const WRONG_HOSTS: Scenario = {
   name: "wrong-hosts",
-  summary: "a node whose hosts make no sense does not start, and names every mistake at once",
+  summary: "a node with impossible hosts does not start, and names every mistake at once",
   options: { datacenters: 1, replication: "external" },
   async run(cluster, say) {
     const { node, redisClient } = cluster.datacenter("dc1");
@@ -37,7 +37,7 @@ export const WRONG_HOSTS: Scenario = {
       say(`${wrong.what}: refused, exit code 2`);
     }
     await node.start();
-    say("as it was, it starts");
+    say("with the original configuration, it starts");
   },
 };
 
@@ -79,7 +79,9 @@ const WRONG: readonly WrongHosts[] = [
   },
 ];
 
-/** Starts a node that must refuse with exit code 2 and without a ready line; gives what it says. */
+/**
+ * Starts a node that must refuse with exit code 2 and without a ready line. Returns its messages.
+ */
 async function startInVain(
   cluster: Cluster,
   configuration: CausewayConfiguration,

@@ -1,15 +1,15 @@
 import type { CausewayNode } from "../cluster/mod.ts";
 import { placesOf, type TrialStage } from "../trials/mod.ts";
 
-/** What happens all the time while a soak lasts; each resolves when it is over. */
+/** An event that happens repeatedly during a soak. Its promise resolves when the event is over. */
 type Event = (stage: TrialStage, round: number) => Promise<void> | void;
 
 /** Between one event and the next. */
 const PAUSE_MS = 1_000;
 
 /**
- * Lets things happen for as long as the stage's fault is to last: clients come, go, roam and lose
- * their connections, links break, a Redis forgets. Only `victim` is ever ended: memory can be compared
+ * Causes events as long as the stage's fault lasts: clients come, go, roam and lose their
+ * connections, links break, a Redis forgets. Only `victim` is ever ended: memory can be compared
  * only where a process goes on.
  */
 export async function commotion(stage: TrialStage, victim: CausewayNode): Promise<void> {
@@ -28,13 +28,13 @@ export async function commotion(stage: TrialStage, victim: CausewayNode): Promis
   await stage.repeatedly(PAUSE_MS, (round) => events[round % events.length]!(stage, round));
 }
 
-/** Somebody logs out and in at the next node of the datacenter. */
+/** Lets a client log out, and in again at the next node of the datacenter. */
 async function relocate(stage: TrialStage, round: number): Promise<void> {
   await clientOf(stage, round).relocate();
   stage.prove("moves from node to node");
 }
 
-/** Somebody logs out and in at another datacenter. */
+/** Lets a client log out, and in again at another datacenter. */
 async function roam(stage: TrialStage, round: number): Promise<void> {
   const client = clientOf(stage, round);
   const here = client.place?.name.split("-")[0];
@@ -72,7 +72,7 @@ async function flushRedis(stage: TrialStage, round: number): Promise<void> {
   stage.prove("flushed Redis");
 }
 
-/** In order and by force, in turn. */
+/** Ends a node, gracefully and by SIGKILL in turn. */
 async function endNode(stage: TrialStage, victim: CausewayNode, round: number): Promise<void> {
   await stage.during(async () => {
     if (round % 20 < 10) await stage.kill(victim);

@@ -1,7 +1,7 @@
 import type { ProgramOutput } from "../process/mod.ts";
 import { parsePrometheusText, sumOf } from "../screen/mod.ts";
 
-/** What one node occupied at one moment. */
+/** Resources that one node used at one moment. */
 export interface Sample {
   readonly rssBytes: number;
   /** Open files and sockets; undefined when they could not be counted. */
@@ -10,7 +10,10 @@ export interface Sample {
   readonly held: number;
 }
 
-/** What a node has in hand: in lanes, bouncing, until the table has answered, until another node has. */
+/**
+ * Metrics of the stanzas that a node holds: in lanes, bouncing, waiting for a lookup, waiting for
+ * another node.
+ */
 const HELD = [
   "mod_global_distrib_lane_items",
   "mod_global_distrib_bounce_queue_size",
@@ -18,12 +21,12 @@ const HELD = [
   "causeway_handover_queue_size",
 ];
 
-/** How much a node's memory may differ between the second third of a run and the last. */
+/** Largest relative change of a node's memory between the second and the last third of a run. */
 export const MAX_DRIFT = 0.1;
 /** Handles more than at the beginning that a node may have in the end: links that were made anew. */
 export const MAX_MORE_HANDLES = 16;
 
-/** What a node says of itself at `/metrics`. */
+/** Reads a sample from a node's `/metrics`. */
 export function readSample(metrics: string): Omit<Sample, "handles"> {
   const samples = parsePrometheusText(metrics);
   return {
@@ -54,7 +57,7 @@ export function rssByThird(samples: readonly Sample[]): readonly [number, number
   return [third(0), third(1), third(2)];
 }
 
-/** What speaks against a node that ran through the whole soak; `calm` is what it was like before. */
+/** Lists the leaks of a node that ran through the whole soak. `calm` is its state before. */
 export function leaks(
   calm: Sample,
   samples: readonly Sample[],

@@ -23,7 +23,7 @@ process_resident_memory_bytes 6000000
   assert.deepEqual(readSample(metrics), { rssBytes: 6_000_000, held: 54_321 });
 });
 
-Deno.test("readHandles() counts lines, and knows nothing where they could not be listed", () => {
+Deno.test("readHandles() counts lines, and returns undefined where they could not be listed", () => {
   const listed = { code: 0, output: "0\n1\n17\n", errors: "" };
   assert.equal(readHandles(listed, "linux"), 3);
   assert.equal(readHandles({ code: 2, output: "", errors: "ls: no" }, "linux"), undefined);
@@ -36,7 +36,7 @@ Deno.test("rssByThird() gives the median of each third", () => {
   assert.deepEqual(rssByThird(samples), [2, 20, 8]);
 });
 
-Deno.test("leaks() finds memory that goes on growing, and takes it when it has stopped", () => {
+Deno.test("leaks() finds memory that keeps growing, and accepts growth that has stopped", () => {
   assert.equal(leaks(CALM, rising(100, 200), CALM).length, 1);
   assert.deepEqual(leaks(CALM, [...rising(100, 200).slice(0, 30), ...rising(200, 200)], CALM), []);
 });
@@ -48,7 +48,7 @@ Deno.test("leaks() finds handles and stanzas that stay", () => {
   assert.equal(leaks(CALM, flat, { ...CALM, held: 1 }).length, 1);
 });
 
-Deno.test("leaks() finds that handles are unknown, before or after", () => {
+Deno.test("leaks() reports unknown handles, before or after", () => {
   const flat = rising(100, 100);
   const unknown = { ...CALM, handles: undefined };
   const found = ["nothing is known of its handles"];
@@ -57,7 +57,7 @@ Deno.test("leaks() finds that handles are unknown, before or after", () => {
   assert.deepEqual(leaks(CALM, flat, unknown), found);
 });
 
-Deno.test("leaks() finds that there is nothing to tell from", () => {
+Deno.test("leaks() reports missing samples", () => {
   assert.deepEqual(leaks(CALM, [], CALM), ["nothing is known of its memory"]);
   const dumb = rising(0, 0);
   assert.deepEqual(leaks(CALM, dumb, CALM), ["nothing is known of its memory"]);

@@ -4,7 +4,7 @@ import { commotion } from "./commotion.ts";
 import { leaks, rssByThird, type Sample } from "./samples.ts";
 import { sampleNode } from "./watch.ts";
 
-/** How long, and how much. */
+/** Duration and load of a soak. */
 export interface SoakOptions {
   readonly minutes: number;
   readonly perSecond: number;
@@ -14,11 +14,11 @@ export interface SoakOptions {
 }
 
 const SAMPLE_MS = 2_000;
-/** A node may take so long after the commotion to hold nothing any more. */
+/** Milliseconds after the commotion in which a node must get rid of all stanzas. */
 const CALM_MS = 30_000;
 const MEBIBYTE = 1024 * 1024;
 
-/** Runs load, clients that come and go, and faults, and looks whether anything is left over. */
+/** Runs load, clients that come and go, and faults, and checks that no resource leaks. */
 export async function soak(
   { minutes, perSecond, hasMalice, say }: SoakOptions,
 ): Promise<TrialResult> {
@@ -69,7 +69,7 @@ async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]
   });
 }
 
-/** The samples of the moment in which nothing is held any more, or else the last ones. */
+/** Returns the samples of the moment in which no node holds a stanza, or else the last ones. */
 async function untilCalm(
   cluster: Cluster,
   sampleAll: () => Promise<readonly Sample[]>,

@@ -16,14 +16,14 @@ const QUIET_MS = 50;
 export const FUZZ_USERS: readonly ClusterUser[] = [...DEFAULT_USERS, ...HONEST_USERS];
 
 /**
- * Who is there while a node is fuzzed: honest people, all of whose stanzas have to arrive, and a
- * malicious datacenter, which tries at the links what the fuzzer tries elsewhere.
+ * Clients and peers of a node that is fuzzed: honest users, whose stanzas must all arrive, and a
+ * malicious datacenter, which attacks the links while the fuzzer attacks elsewhere.
  */
 export class Company implements AsyncDisposable {
   readonly #load: Load;
   readonly #malice: MaliciousPeer;
   readonly #answers: Demands["answers"];
-  /** What has been told of already. */
+  /** Findings that were reported already. */
   #found = new Set<string>();
 
   private constructor(load: Load, malice: MaliciousPeer, answers: Demands["answers"]) {

@@ -11,7 +11,7 @@ const HEADER = `<?xml version='1.0'?><stream:stream to='${DOMAIN}' ` +
   "xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'>";
 const END = "</stream:stream>";
 
-/** What is fuzzed from the first byte on; everything else comes behind a handshake. */
+/** Share of inputs fuzzed from the first byte on. All others follow a handshake. */
 const FROM_THE_FIRST = "<?xml";
 
 /** The port for components (XEP-0114): its handshake, and what comes behind it. */

@@ -9,7 +9,7 @@ const END_WITHIN_MS = 1000;
 /** For what is no finding: an input that was cut short leaves an exchange open. */
 const LEAVE_WITHIN_MS = 200;
 
-/** What makes one way into a node. */
+/** Description of one way into a node. */
 export interface EdgeParts {
   readonly name: string;
   readonly tokens: readonly Uint8Array[];

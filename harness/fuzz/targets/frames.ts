@@ -108,7 +108,7 @@ export const FRAMES_TARGET: FuzzTarget = {
   },
 };
 
-/** How one type of frame is read, and written again. */
+/** Decoder and encoder of one type of frame. */
 interface Codec<Value> {
   decode(buffer: Uint8Array, start: number, end: number): Value;
   encode(value: Value): Uint8Array | undefined;
@@ -133,7 +133,7 @@ function codec<Value>(
   };
 }
 
-/** What is longer is written as two. */
+/** A longer table is written as two frames. */
 const MAX_REWRITTEN_BYTES = 50_000;
 
 const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
@@ -160,7 +160,7 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
   changes: codec(decodeChanges, (changes) => changesFrame(changes, changes.records).frame),
   snapshot: codec(decodeSnapshot, snapshotFrame),
   position: codec(decodePosition, positionFrame),
-  // Of each datacenter eight endpoints are passed on.
+  // Only eight endpoints of each datacenter are passed on.
   mesh: codec(
     decodeMesh,
     (hints) => hints.every(({ endpoints }) => endpoints.length <= 8) ? meshFrame(hints) : undefined,

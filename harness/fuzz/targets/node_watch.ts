@@ -5,7 +5,7 @@ import type { Datacenter } from "../../cluster/mod.ts";
 /** An answer may have to wait for a Redis that says nothing until the node gives it up. */
 const ANSWER_WITHIN_MS = 15_000;
 const MAX_RSS_GROWTH_BYTES = 400_000_000;
-/** What a node logs of bugs of its own. */
+/** Log events of a node about its own bugs. */
 const BUG = /stream\.broken|Uncaught|internal-server-error|TypeError|RangeError/;
 
 /** Watches a node that is fuzzed: it answers a client, reports no bug, and does not grow. */

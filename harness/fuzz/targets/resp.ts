@@ -14,8 +14,8 @@ import { NodeWatch } from "./node_watch.ts";
 const SAY_WITHIN_MS = 250;
 
 /**
- * What Redis answers: a node whose Redis talks nonsense goes on serving, reports no bug of its own, and
- * is ready again once Redis talks sense.
+ * Replies of Redis. A node whose Redis sends nonsense goes on serving, reports no bug of its own,
+ * and is ready again once Redis sends valid replies.
  */
 export class RespTarget implements LiveFuzzTarget {
   readonly name = "resp";

@@ -8,7 +8,10 @@ import { referenceVerdict } from "../saxes_reference.ts";
 import type { ReferenceElement } from "../saxes_reference.ts";
 import { stampedStanza } from "../stamped_stanza.ts";
 
-/** What ours may refuse though the reference takes it: RFC 6120 asks for it, or it is a limit. */
+/**
+ * Refusals of our scanner that the reference need not share: RFC 6120 demands them, or they are
+ * limits.
+ */
 const STRICTER: ReadonlySet<string> = new Set(["policy-violation", "unsupported-encoding"]);
 
 /** Documents held for the references at most; an input that makes more of them is cut short. */
@@ -137,7 +140,7 @@ function concat(pieces: readonly Uint8Array[]): Uint8Array {
 
 interface Scanned {
   readonly elements: readonly ReferenceElement[];
-  /** What would go out of it. */
+  /** Output that the input would lead to. */
   readonly stanzas: readonly Uint8Array[];
   /** Why the stream was refused, or `unfinished`. */
   readonly failure: string | undefined;
