@@ -65,7 +65,7 @@ export class TestServer implements AsyncDisposable {
     return this.#ports.get(kind)!; // `start` has opened one for each
   }
 
-  /** What a client needs to log in as `localpart`. */
+  /** Returns the login options of a client for `localpart`. */
   optionsFor(localpart: string, security: ClientSecurity) {
     const { caFile } = this;
     const port = this.port(security);

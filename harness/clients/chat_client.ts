@@ -5,10 +5,10 @@ import { describeStanza } from "./received_stanza.ts";
 /** Milliseconds that a wait for a stanza takes at most, unless told otherwise. */
 export const EXPECT_WITHIN_MS = 10_000;
 
-/** How a client gets onto its stream: plaintext on loopback, upgraded, or encrypted throughout. */
+/** Security of a client's stream: plaintext on loopback, STARTTLS, or TLS from the first byte. */
 export type ClientSecurity = "none" | "starttls" | "direct";
 
-/** Who logs in, and where. */
+/** Account and server of a login. */
 export interface ChatClientOptions {
   /** @default "127.0.0.1" */
   readonly host?: string;

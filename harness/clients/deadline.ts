@@ -1,9 +1,9 @@
-/** What a wait is for, so that its failure explains itself. */
+/** Description of a wait, so that its failure explains itself. */
 export interface DeadlineOptions {
-  /** What is waited for, after "Waited … ms for". */
+  /** Awaited fact, in words that fit after "Waited … ms for". */
   readonly what: string;
   readonly withinMs: number;
-  /** What had been seen when time ran out. */
+  /** Observations when time ran out. */
   readonly seen?: () => string;
 }
 

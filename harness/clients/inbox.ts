@@ -10,7 +10,7 @@ interface Waiter {
 
 const SHOWN_STANZAS = 8;
 
-/** What a client has received, in order, and who waits for what. */
+/** Stanzas that a client has received, in order, and the pending waits. */
 export class Inbox {
   readonly #received: ReceivedStanza[] = [];
   readonly #untaken = new Set<ReceivedStanza>();
@@ -22,7 +22,7 @@ export class Inbox {
     return this.#received;
   }
 
-  /** What no `take` has claimed yet, oldest first. */
+  /** Stanzas that no `take` has claimed yet, oldest first. */
   get untaken(): readonly ReceivedStanza[] {
     return [...this.#untaken];
   }

@@ -3,7 +3,7 @@ import { RawSocket } from "./raw_socket.ts";
 import type { RawCredentials, RawMechanism } from "./scram.ts";
 import { plainResponse, ScramExchange } from "./scram.ts";
 
-/** How a raw client logs in. */
+/** Login options of a raw client. */
 export interface RawLoginOptions extends RawSocketOptions, RawCredentials {
   /** The domain of the account. */
   readonly domain: string;

@@ -1,6 +1,6 @@
 import { withDeadline } from "./deadline.ts";
 
-/** What a raw client verifies a server's certificate with. */
+/** Trust settings of a raw client for a server's certificate. */
 export interface RawTlsOptions {
   /** PEM certificates of the authorities to trust; nothing else is. */
   readonly caCerts: readonly string[];
@@ -8,7 +8,7 @@ export interface RawTlsOptions {
   readonly serverName: string;
 }
 
-/** How a raw client reaches a server. */
+/** Address and TLS options of a raw client's server. */
 export interface RawSocketOptions {
   /** @default "127.0.0.1" */
   readonly host?: string;

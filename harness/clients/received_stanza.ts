@@ -16,7 +16,7 @@ export interface ReceivedStanza {
   readonly xml: string;
 }
 
-/** What a test waits for: a body, or a claim about the stanza. */
+/** Criterion of a wait: a body, or a predicate on the stanza. */
 export type StanzaPredicate = string | ((stanza: ReceivedStanza) => boolean);
 
 export function matchesStanza(predicate: StanzaPredicate, stanza: ReceivedStanza): boolean {

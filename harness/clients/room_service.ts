@@ -6,14 +6,14 @@ import type { XmppJsElement } from "./xmpp_js_entity.ts";
 import type { StartedEntity } from "./xmpp_js_peer.ts";
 
 export interface RoomServiceOptions extends XmppComponentOptions {
-  /** How many messages of a room's past a newcomer is told. @default 20 */
+  /** Number of past messages that a newcomer gets. @default 20 */
   readonly historyLength?: number;
 }
 
 interface Room {
   /** Full JIDs by nickname. */
   readonly occupants: Map<string, string>;
-  /** What was said, oldest first. */
+  /** Messages of the room, oldest first. */
   readonly history: { readonly nick: string; readonly stamp: string; readonly body: string }[];
 }
 
@@ -42,7 +42,7 @@ export class RoomService extends XmppComponent {
     const [room, nick] = split(element.attrs.to ?? "");
     const from = element.attrs.from ?? "";
     if (!room.includes("@")) return;
-    // What comes back shows that an occupant has gone without a word (XEP-0045 §9.10).
+    // An error that comes back shows that an occupant has silently gone (XEP-0045 §9.10).
     if (element.attrs.type === "error") return this.#leave(room, from);
     if (element.name === "presence") {
       if (element.attrs.type === "unavailable") this.#leave(room, from);

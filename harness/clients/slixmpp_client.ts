@@ -10,7 +10,7 @@ const PYTHON = "/usr/bin/python3";
 const SCRIPT = fileURLToPath(new URL("./slixmpp_client.py", import.meta.url));
 const SHOWN_STDERR_CHARS = 2_000;
 
-/** How a client made of slixmpp logs in. */
+/** Login options of a client made of slixmpp. */
 export interface SlixmppClientOptions extends ChatClientOptions {
   /** @default the strongest that both sides know */
   readonly mechanism?: "PLAIN" | "SCRAM-SHA-1" | "SCRAM-SHA-256";
@@ -24,7 +24,7 @@ export interface SlixmppClientOptions extends ChatClientOptions {
 type SlixmppEvent =
   | { readonly event: "online"; readonly jid: string }
   | { readonly event: "failed" | "disconnected"; readonly reason: string }
-  /** Of a client with stream management: the connection is gone, and the session is not. */
+  /** True for a client with stream management whose connection is gone while its session is not. */
   | { readonly event: "dropped" | "resumed" }
   | ({ readonly event: "stanza" } & NullableStanza);
 

@@ -7,7 +7,7 @@ import { ANSWER_WITHIN_MS, toReceivedStanza } from "./xmpp_js_entity.ts";
 import type { StartedEntity } from "./xmpp_js_peer.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 
-/** How a component attaches itself (XEP-0114). */
+/** Options of a component's connection (XEP-0114). */
 export interface XmppComponentOptions {
   /** @default "127.0.0.1" */
   readonly host?: string;

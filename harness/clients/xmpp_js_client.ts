@@ -11,7 +11,7 @@ import type { TrustedEntity } from "./xmpp_js_trust.ts";
 import { STARTTLS, stayPlain, trustDirect, trustStarttls } from "./xmpp_js_trust.ts";
 import { trustWebSocket } from "./xmpp_js_web_socket.ts";
 
-/** How a client made of `@xmpp/client` logs in. */
+/** Login options of a client made of `@xmpp/client`. */
 export interface XmppJsClientOptions extends ChatClientOptions {
   /** @default the strongest that both sides know */
   readonly mechanism?: "PLAIN" | "SCRAM-SHA-1";

@@ -1,7 +1,8 @@
 import type { ReceivedStanza } from "./received_stanza.ts";
 
 /**
- * What we use of the objects that `@xmpp/client` and `@xmpp/component` make; neither brings types.
+ * Members that we use of the objects from `@xmpp/client` and `@xmpp/component`. Neither package has
+ * types.
  */
 export interface XmppJsElement {
   readonly name: string;
@@ -28,7 +29,7 @@ export interface XmppJsEntity {
   /** Milliseconds that it waits for each answer of the server; 2000 unless set. */
   timeout: number;
   readonly reconnect: { stop(): void; reconnect(): Promise<void> };
-  /** Of a client only. */
+  /** Present on clients only. */
   readonly streamManagement?: XmppJsStreamManagement;
 }
 

@@ -14,7 +14,7 @@ export interface StartedEntity {
   readonly jid: string;
 }
 
-/** What a client and a component made of the xmpp.js packages have in common. */
+/** Common base of clients and components made of the xmpp.js packages. */
 export abstract class XmppJsPeer extends ChatClient {
   readonly jid: string;
   protected override readonly inbox: Inbox;

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { XmppJsElement, XmppJsEntity, XmppJsSocket } from "./xmpp_js_entity.ts";
 
-/** What a client of `@xmpp/client` shall believe about its server. */
+/** Trust settings of an `@xmpp/client` client for its server. */
 export interface XmppJsTrust {
   /** PEM certificates of the authorities; the system's are not asked. */
   readonly ca: string;

@@ -1,7 +1,7 @@
 import type { SocketShell, TrustedEntity } from "./xmpp_js_trust.ts";
 import { derive, findTransport } from "./xmpp_js_trust.ts";
 
-/** What the package's own shell around a `WebSocket` has besides. */
+/** Further members of the package's own wrapper around a `WebSocket`. */
 interface WebSocketShell extends SocketShell {
   url: string | null;
   secure: boolean;
@@ -23,7 +23,7 @@ export function trustWebSocket(entity: TrustedEntity, ca: string | undefined): v
 
     override connect(url: string): void {
       this.url = url;
-      // What the package decides by the URL alone: whether PLAIN may be used.
+      // The package decides by the URL alone whether PLAIN may be used.
       this.secure = true;
       const client = ca === undefined ? undefined : Deno.createHttpClient({ caCerts: [ca] });
       const socket = new WebSocket(url, {

@@ -9,11 +9,11 @@ export interface ComponentAccount {
   readonly hidden?: boolean;
 }
 
-/** How clients reach a node; the order is that of its listeners. */
+/** Security of a node's client ports, in the order of its listeners. */
 export const CLIENT_SECURITIES = ["starttls", "direct", "none"] as const;
 export type Security = typeof CLIENT_SECURITIES[number];
 
-/** How clients reach a node over WebSocket, `ws` and `wss`; the order is that of its listeners. */
+/** Security of a node's WebSocket ports, `ws` and `wss`, in the order of its listeners. */
 export const WEBSOCKET_SECURITIES = ["none", "direct"] as const;
 export type WebSocketSecurity = typeof WEBSOCKET_SECURITIES[number];
 
@@ -72,7 +72,7 @@ export interface CausewayConfiguration {
 
 type RedisPlace = Pick<DistributionConfiguration["redis"], "server" | "port">;
 
-/** What a configuration is made from. */
+/** Inputs of a configuration. */
 export interface ConfigurationFacts {
   readonly globalHost: string;
   readonly localHost: string;

@@ -97,7 +97,7 @@ export class Cluster implements AsyncDisposable {
     return this.#mesh.between(from, to);
   }
 
-  /** What carries `from`'s writes to `to`'s Redis, where replication is external. */
+  /** Returns the lane that carries `from`'s writes to `to`'s Redis, with external replication. */
   replication(from: string, to: string): ReplicationLane {
     return this.datacenter(from).replicator.towards(to);
   }

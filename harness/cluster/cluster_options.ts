@@ -22,19 +22,22 @@ export interface NodePlace {
   readonly localHost: string;
 }
 
-/** What a cluster is to be; everything has a default. */
+/** Options of a cluster. All have defaults. */
 export interface ClusterOptions {
-  /** How many; called `dc1`, `dc2` …; 1 to 9. @default 3 */
+  /** Number of datacenters, 1 to 9, called `dc1`, `dc2` … @default 3 */
   readonly datacenters?: number;
   /** Nodes in each; 1 to 9. @default 1 */
   readonly nodes?: number;
   /** @default "auto" */
   readonly redis?: RedisChoice;
-  /** What a datacenter's Redis is made of; anything but "single" is local. @default "single" */
+  /**
+   * Form of a datacenter's Redis. All forms except "single" use local servers.
+   * @default "single"
+   */
   readonly redisForm?: RedisForm;
   /** Password of every Redis. @default "" */
   readonly redisPassword?: string;
-  /** Who carries the session table between datacenters. @default "builtin" */
+  /** Way in which the session table gets to other datacenters. @default "builtin" */
   readonly replication?: "external" | "builtin";
   /** @default "example.com" */
   readonly globalHost?: string;
@@ -60,7 +63,7 @@ export interface ClusterOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `addUsers` is given. */
+/** Arguments of `addUsers`. */
 export interface UserImport {
   readonly configFile: string;
   /** An object on each line: `{"jid": "alice@example.com", "password": "…"}`. */

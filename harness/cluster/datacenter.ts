@@ -10,7 +10,7 @@ import {
 
 export type CausewayNode = NodeProcess<CausewayConfiguration>;
 
-/** What a datacenter is made of. */
+/** Parts of a datacenter. */
 export interface DatacenterParts {
   /** `dc1` */
   readonly name: string;
@@ -59,12 +59,12 @@ export class Datacenter implements AsyncDisposable {
     return this.#redisClient ??= this.redis.client?.() ?? new RedisClient(this.redis.address);
   }
 
-  /** Where clients log in. */
+  /** Returns the address where clients log in. */
   clientAddress(security: Security, node = this.node): Address {
     return listener(node, "c2s", CLIENT_SECURITIES.indexOf(security));
   }
 
-  /** Where clients log in over WebSocket. */
+  /** Returns the address where clients log in over WebSocket. */
   webSocketAddress(security: WebSocketSecurity, node = this.node): Address {
     return listener(node, "websocket", WEBSOCKET_SECURITIES.indexOf(security));
   }
@@ -80,7 +80,7 @@ export class Datacenter implements AsyncDisposable {
     return new URL(path, `${scheme}://${host}:${port}`);
   }
 
-  /** Where external components connect. */
+  /** Returns the address where external components connect. */
   componentAddress(node = this.node): Address {
     return listener(node, "component", 0);
   }

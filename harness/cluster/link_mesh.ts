@@ -39,7 +39,7 @@ export class LinkMesh implements AsyncDisposable {
     return proxies;
   }
 
-  /** What `from` has to dial to reach each of the others, by name. */
+  /** Returns the addresses that `from` dials to reach each of the others, by name. */
   addresses(from: string): Readonly<Record<string, readonly Target[]>> {
     const targets = this.#proxies.get(from) ?? new Map<string, LinkProxy[]>();
     return Object.fromEntries(

@@ -1,7 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { REDIS_CHOICES, type RedisChoice } from "../redis/mod.ts";
 
-/** What `deno task cluster` was told to do. */
+/** Parsed command line of `deno task cluster`. */
 export interface ClusterCommand {
   /** Undefined: as many as the scenario asks for, else three. */
   readonly datacenters: number | undefined;
@@ -16,12 +16,12 @@ export interface ClusterCommand {
   readonly json: boolean;
 }
 
-/** Why there is nothing to do: help was asked for, or an option is wrong; all has been said already. */
+/** Reason to stop: help was requested, or an option is wrong. The message is printed already. */
 export interface ParsingEnd {
   readonly exitCode: number;
 }
 
-/** Where messages for people go. */
+/** Output for people. */
 export interface CommandOutput {
   out(text: string): void;
   error(text: string): void;

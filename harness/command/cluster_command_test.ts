@@ -20,7 +20,7 @@ const STANDARD: ClusterCommand = {
   json: false,
 };
 
-Deno.test("parseClusterCommand() leaves open what is not said", () => {
+Deno.test("parseClusterCommand() leaves missing options undefined", () => {
   assert.deepEqual(parse().command, STANDARD);
 });
 
@@ -39,7 +39,7 @@ Deno.test("parseClusterCommand() reads every option", () => {
   assert.deepEqual(parse("--scenario", "x").command, { ...STANDARD, scenario: "x" });
 });
 
-Deno.test("parseClusterCommand() refuses what it does not know, with exit code 2", () => {
+Deno.test("parseClusterCommand() refuses unknown options with exit code 2", () => {
   for (
     const args of [
       ["--datacenters", "many"],

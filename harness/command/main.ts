@@ -21,7 +21,7 @@ export interface ClusterMainOptions {
   readonly scenarios: readonly Scenario[];
   readonly isTerminal: boolean;
   readonly isColoured: boolean;
-  /** What every cluster is, where the command line does not say otherwise. */
+  /** Options of every cluster unless the command line overrides them. */
   readonly cluster?: ClusterOptions;
 }
 
@@ -60,7 +60,7 @@ function clusterOptions(command: ClusterCommand): ClusterOptions {
   const more = MORE_USERS.map((localpart) => ({ localpart, password: "secret" }));
   const users = [...DEFAULT_USERS, ...more];
   return {
-    // What is not said is not here: a scenario has numbers of its own.
+    // Options missing on the command line stay absent here, because a scenario has its own.
     ...(datacenters === undefined ? {} : { datacenters }),
     ...(nodes === undefined ? {} : { nodes }),
     ...(replication === undefined ? {} : { replication }),

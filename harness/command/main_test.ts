@@ -103,7 +103,7 @@ Deno.test("cluster --check says what it saw and exits 0", async () => {
   );
 });
 
-Deno.test("cluster --scenario has as many datacenters as the scenario asks for, if no other number is said", async () => {
+Deno.test("cluster --scenario uses the scenario's number of datacenters unless the command line names another", async () => {
   for (const [more, count] of [[[], 2], [["--datacenters", "1"], 1]] as const) {
     await using child = cluster("--scenario", "pair", ...more);
     assert.equal((await child.exited).code, 0);
@@ -142,7 +142,7 @@ Deno.test("cluster --list names the scenarios", async () => {
   ]);
 });
 
-Deno.test("cluster refuses what this version cannot do with a clear word and exit code 2", async () => {
+Deno.test("cluster refuses unsupported options with a clear message and exit code 2", async () => {
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["--nodes", "10"], /10 nodes in a datacenter: a whole number from 1 to 9/],
     [["--datacenters", "0"], /from 1 to 9/],

@@ -1,14 +1,14 @@
 import { type ClusterOptions, withCluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** What came of a scenario. */
+/** Result of a scenario. */
 export interface ScenarioResult {
   readonly scenario: string;
   readonly ok: boolean;
   readonly seconds: number;
-  /** What was seen, in order. */
+  /** Lines that the scenario said, in order. */
   readonly seen: readonly string[];
-  /** Why it failed, with what the cluster said. */
+  /** Reason of the failure, with the cluster's logs. */
   readonly error?: string;
 }
 

@@ -1,7 +1,7 @@
 import type { ClientSecurity } from "../clients/mod.ts";
 import type { Run } from "../process/mod.ts";
 
-/** Who logs in with a program, and where. */
+/** Account and server of a program's login. */
 export interface ConsoleAccount {
   readonly run: Run;
   readonly host: string;
@@ -33,7 +33,7 @@ export async function makeHome(
   return { name, directory };
 }
 
-/** Where programs find their files and the authority that they trust. */
+/** Environment in which programs find their files and the authority that they trust. */
 export function environmentOf(home: string, caFile: string): Readonly<Record<string, string>> {
   return {
     HOME: home,

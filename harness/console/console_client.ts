@@ -11,7 +11,7 @@ interface Manner {
   /** Files in the program's home. */
   files(account: ConsoleAccount): Readonly<Record<string, string>>;
   args(home: string): readonly string[];
-  /** What the screen shows once the program is online. */
+  /** Text on the screen once the program is online. */
   readonly online: RegExp;
   /** The lines that say something to somebody, and have the screen show what they answer. */
   say(to: string, body: string): readonly string[];

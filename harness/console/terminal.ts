@@ -9,7 +9,7 @@ const START_WITHIN_MS = 20_000;
 /** Long enough for a program that logs in over TLS beside other tests. */
 const EXPECT_WITHIN_MS = 30_000;
 
-/** What runs in a terminal. */
+/** Program of a terminal. */
 export interface TerminalOptions {
   /** Names the terminal's files; no other of the run has it. */
   readonly name: string;
@@ -65,7 +65,7 @@ export class Terminal implements AsyncDisposable {
     await this.#keys(["Enter"]);
   }
 
-  /** What the screen shows now. */
+  /** Returns the text on the screen now. */
   async screen(): Promise<string> {
     return await this.#tmux(["capture-pane", "-p", "-J", "-t", SESSION]) ?? "";
   }
@@ -101,7 +101,10 @@ export class Terminal implements AsyncDisposable {
     throw new Error(`Cannot type into the terminal ${this.#name}: its program has ended`);
   }
 
-  /** What a command of tmux says; undefined when it fails. It never starts a server of its own. */
+  /**
+   * Runs a tmux command and returns its output; undefined when it fails. Never starts a server of
+   * its own.
+   */
   async #tmux(command: readonly string[]): Promise<string | undefined> {
     const args = ["-N", "-u", "-S", socketOf(this.#name), ...command];
     const ended = await runProgram("tmux", args, { cwd: this.#directory });

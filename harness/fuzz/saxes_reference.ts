@@ -26,10 +26,10 @@ const PLAIN_URI = /^(?:[A-Za-z]+:)?[\w./-]*$/;
  * Reads a whole stream with `saxes`, and adds what RFC 6120 §11 forbids beyond XML, so that the
  * verdict can be held against `StreamScanner`'s.
  *
- * Where `saxes` is laxer than XML Namespaces this is corrected: it takes `a:1` for a name. Where parsers
- * differ the scanner accepts only what all of them read, and the verdict is undefined: names of the fifth
- * edition of XML 1.0, namespaces that are no URI, `xml:id`, and very long references and names. There
- * `expat` and `libxml2` decide (see `parser_child.ts`).
+ * This function corrects `saxes` where it is laxer than XML Namespaces: it accepts `a:1` as a name.
+ * If parsers differ, the scanner accepts only what all of them read, and the verdict is undefined:
+ * names of the fifth edition of XML 1.0, namespaces that are no URI, `xml:id`, and very long
+ * references and names. There `expat` and `libxml2` decide (see `parser_child.ts`).
  */
 export function referenceVerdict(stream: Uint8Array): ReferenceVerdict | undefined {
   const problems: string[] = [];

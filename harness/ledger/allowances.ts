@@ -2,32 +2,37 @@ import type { Flow } from "./flow.ts";
 import { SENT_AGAIN } from "./flow.ts";
 
 /**
- * What lies in a socket or in a process was sent so shortly before the connection broke: what takes
- * longer is held somewhere else, in a lane or in a bounce queue, and has no business to be lost. A stanza
- * takes milliseconds, and up to 4 s where ten times as much runs as the machine has processors.
+ * Milliseconds before a broken connection in which a stanza may still be in a socket or in a
+ * process. An older stanza is held elsewhere, in a lane or in the bounce store, and must not be
+ * lost. A stanza takes milliseconds, and up to 4 s where ten times as much runs as the machine has
+ * processors.
  */
 export const ON_ITS_WAY_MS = 5_000;
 
 /**
- * A client with stream management is asked after a second at the latest what it has, and answers: what
- * it received so shortly before its node was killed may come again.
+ * Milliseconds before its node's death in which a client with stream management may receive a
+ * stanza that then comes again. The node asks for an acknowledgement after a second at the latest,
+ * and the client answers.
  */
 export const UNACKNOWLEDGED_MS = 2_000;
 
 /**
- * Without stream management a stanza is done with when it is written to the socket. The node before
- * learns of that some milliseconds later, unless this one is killed first; the rest is for the way to
- * the client and for a machine that does a lot besides.
+ * The same without stream management. A stanza is settled when it is written to the socket. The
+ * sending node learns of that some milliseconds later, unless this node is killed first. The rest
+ * is for the way to the client and for a busy machine.
  */
 export const UNTOLD_MS = 250;
 
 /**
- * A node reads the end of a broken connection some milliseconds after the client has met it, or longer
- * on a machine that does a lot besides: until then it goes on writing to it.
+ * Milliseconds in which a node goes on writing to a broken connection. It reads the end some
+ * milliseconds after the client noticed it, or later on a busy machine.
  */
 export const UNNOTICED_MS = 1_000;
 
-/** A node may go on for so long to send to where a recipient was: the lifetime of its cache. */
+/**
+ * Milliseconds for which a node may go on sending to a recipient's old place: the lifetime of its
+ * cache.
+ */
 export const CACHE_LIFETIME_MS = 5_000;
 
 /**

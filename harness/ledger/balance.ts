@@ -2,9 +2,9 @@ import { mayBeLate } from "./allowances.ts";
 import type { Flow, StanzaKind } from "./flow.ts";
 import type { Span } from "./span.ts";
 
-/** What the one who counts has to know of the run. */
+/** Facts about the run that the balance needs. */
 export interface BalanceOptions {
-  /** When the fault did its work; what was due outside has to arrive. */
+  /** Times of the fault. Stanzas due outside them must arrive. */
   readonly windows: readonly Span[];
   /**
    * Milliseconds after which a partitioned datacenter's stanzas are answered by errors, where a fault
@@ -15,26 +15,26 @@ export interface BalanceOptions {
   readonly only?: (flow: Flow) => boolean;
 }
 
-/** What is allowed of a kind, and what is not. */
+/** Number of allowed and forbidden cases of a kind. */
 export interface Split {
   readonly allowed: number;
   readonly forbidden: number;
 }
 
-/** How much was due, and how much of it came. */
+/** Number of stanzas due, and of those that arrived. */
 export interface Due {
   readonly due: number;
   readonly came: number;
 }
 
-/** What became of the stanzas of one kind. */
+/** Fates of the stanzas of one kind. */
 export interface KindBalance {
   readonly sent: number;
   readonly delivered: number;
   readonly answered: number;
 }
 
-/** What became of all stanzas. */
+/** Fates of all stanzas. */
 export interface Balance {
   readonly sent: number;
   readonly kinds: Readonly<Record<StanzaKind, KindBalance>>;
@@ -42,7 +42,7 @@ export interface Balance {
   readonly delivered: number;
   /** By an error, and not delivered. */
   readonly answered: number;
-  /** Presence of which nothing came of either: nobody is owed an error for it. */
+  /** Presence with neither a delivery nor an error: no error is owed for it. */
   readonly vanished: number;
   /** Neither, of anything else; `forbidden` ones are lost. */
   readonly unknown: Split;
@@ -56,9 +56,11 @@ export interface Balance {
   readonly answeredAgain: number;
   /** Requests that the recipient's result came back for, and results beyond the first. */
   readonly results: { readonly requests: number; readonly again: number };
-  /** How often each error condition came back. */
+  /** Count of each error condition. */
   readonly conditions: Readonly<Record<string, number>>;
-  /** Stanzas that nobody has sent, or not so, or not to whom they came. */
+  /**
+   * Stanzas that nobody sent, or that differ from the sent ones, or that reached the wrong client.
+   */
   readonly strays: number;
   /** Due while the client had no connection, and never sent. */
   readonly skipped: number;
@@ -68,12 +70,12 @@ export interface Balance {
     readonly sent: number;
     readonly delivered: number;
     readonly presence: Due;
-    /** Of requests that were delivered, those whose result came back. */
+    /** Delivered requests whose result came back. */
     readonly results: Due;
   };
   /** Milliseconds that the slowest delivery took. */
   readonly slowestMs: number;
-  /** The first few that are not allowed, for whoever looks for the cause. */
+  /** The first few forbidden cases, for finding the cause. */
   readonly examples: readonly string[];
 }
 
@@ -81,7 +83,7 @@ const MAX_EXAMPLES_OF_A_KIND = 4;
 /** Timers fire a little early now and then. */
 const SLACK_MS = 100;
 
-/** Counts up what became of the stanzas of `flows`. */
+/** Counts the fates of the stanzas of `flows`. */
 export function balanceOf(
   flows: readonly Flow[],
   apart: {

@@ -6,10 +6,13 @@ export const MAY_BE_UNKNOWN = 1;
 export const MAY_BE_DOUBLE = 2;
 /** Its client has sent it again, and may not know better. */
 export const SENT_AGAIN = 4;
-/** A node was killed through which it may have come, before that could say so to the one before it. */
+/**
+ * It may have passed a node that was killed before it could report the delivery to the sending
+ * node.
+ */
 export const MAY_BE_UNTOLD = 8;
 
-/** What a flow consists of, in any mixture. */
+/** Kinds of stanzas that a flow mixes. */
 export const STANZA_KINDS = ["message", "iq", "presence"] as const;
 export type StanzaKind = typeof STANZA_KINDS[number];
 
@@ -45,12 +48,12 @@ export class Flow {
   #marks = new Uint8Array(FIRST_CAPACITY);
   /** The how manieth first arrival each one was. */
   #order = new Uint32Array(FIRST_CAPACITY);
-  /** When what came more than once came last. */
+  /** Time of the last arrival of each stanza that arrived more than once. */
   readonly #cameAgainAtMs = new Map<number, number>();
   #allowedDoubles = 0;
-  /** When a connection of either of the two broke. */
+  /** Times at which a connection of either client broke. */
   readonly #brokeAtMs: number[] = [];
-  /** When the recipient's node may have gone on writing to a connection that had broken. */
+  /** Times in which the recipient's node may have gone on writing to a broken connection. */
   readonly #unnoticed: Span[] = [];
   readonly #doubles: number[] = [];
   readonly #skippedAtMs: number[] = [];
@@ -64,7 +67,7 @@ export class Flow {
     this.to = to;
   }
 
-  /** How many stanzas have been sent. */
+  /** Number of stanzas sent. */
   get sent(): number {
     return this.#sent;
   }
@@ -99,7 +102,7 @@ export class Flow {
     return this.#recipientMoves;
   }
 
-  /** When stanzas were due that were never sent. */
+  /** Times of stanzas that were due and never sent. */
   get skippedAtMs(): readonly number[] {
     return this.#skippedAtMs;
   }
@@ -158,7 +161,10 @@ export class Flow {
     this.#brokeAtMs.push(atMs);
   }
 
-  /** When the first connection of either of the two broke after that; undefined when none did. */
+  /**
+   * Returns the time of the first broken connection of either client after that; undefined when
+   * there was none.
+   */
   nextBreakMs(afterMs: number): number | undefined {
     return this.#brokeAtMs.find((atMs) => atMs >= afterMs);
   }
@@ -202,12 +208,12 @@ export class Flow {
     return this.#arrivals[seq]!;
   }
 
-  /** How many have arrived at least once. */
+  /** Number of stanzas that arrived at least once. */
   get arrivalCount(): number {
     return this.#arrivedFirst;
   }
 
-  /** How many first arrivals there were before that of `seq`; valid where there was one. */
+  /** Number of first arrivals before that of `seq`. Valid only if it arrived. */
   arrivalsBefore(seq: number): number {
     return this.#order[seq]!;
   }
@@ -225,12 +231,12 @@ export class Flow {
     return this.#sentAtMs[seq]!;
   }
 
-  /** Of the first arrival; valid where there was one. */
+  /** Time of the first arrival. Valid only if there was one. */
   arrivedAtMs(seq: number): number {
     return this.#arrivedAtMs[seq]!;
   }
 
-  /** Of the last error; valid where there was one. */
+  /** Time of the last error. Valid only if there was one. */
   answeredAtMs(seq: number): number {
     return this.#answeredAtMs[seq]!;
   }
@@ -256,8 +262,8 @@ export class Flow {
     // each reason is good for one more
     let reason = 0;
     if (this.has(seq, MAY_BE_DOUBLE)) reason = MAY_BE_DOUBLE;
-    // Where it came first nobody takes it twice. The new place knows nothing of its text, and of its
-    // number only where the session came along.
+    // The place of the first arrival drops a repeat. The new place does not know the text, and
+    // knows the number only if the session moved along.
     else if (this.#recipientAtOtherNodeMs >= lastAtMs && this.has(seq, SENT_AGAIN)) {
       reason = SENT_AGAIN;
     } else if (this.#recipientAnewAtOtherNodeMs >= lastAtMs && this.has(seq, MAY_BE_UNTOLD)) {

@@ -16,21 +16,26 @@ import {
 } from "./flow.ts";
 import type { Span } from "./span.ts";
 
-/** How a client came to lose its connection. */
+/** Circumstances in which a client lost its connection. */
 export interface LostConnection {
   /** Stream management: what was on its way is not lost with the connection. */
   readonly isManaged: boolean;
-  /** When the client met the end of it. @default now */
+  /** Time at which the client noticed the end. @default now */
   readonly brokeAtMs?: number;
-  /** When the node at the other end was killed, if it was. */
+  /** Time at which the node at the other end was killed, if it was. */
   readonly killedAtMs?: number;
-  /** When the node at the other end was told to end, if it was: from then on it leaves unread what comes. */
+  /**
+   * Time at which the node at the other end was told to stop, if it was. From then on it reads
+   * nothing more.
+   */
   readonly stoppedAtMs?: number;
-  /** Since when the client has not read what came, if so: all of that is on the connection. */
+  /**
+   * Time since which the client has not read, if so. All stanzas since then are on the connection.
+   */
   readonly unreadSinceMs?: number;
 }
 
-/** Where a client has logged in, seen from where it was before, and when. */
+/** Place of a login relative to the client's place before, and its time. */
 export interface Login extends Span {
   readonly isOtherNode: boolean;
   readonly isOtherDatacenter: boolean;
@@ -38,21 +43,24 @@ export interface Login extends Span {
   readonly isResumed?: boolean;
 }
 
-/** What is known of a stanza wherever it turns up. */
+/** Identity of a stanza, known wherever it turns up. */
 export interface StanzaMark {
   readonly flow: number;
   readonly seq: number;
 }
 
 /**
- * Who has sent what to whom, and what became of it. Clients tell it what they do and see; in the end
- * each stanza was delivered once, was answered by an error, or is unknown.
+ * Account of every stanza that clients sent, and of its fate. Clients report what they do and see.
+ * In the end each stanza was delivered once, was answered by an error, or is unknown.
  */
 export class Ledger {
   readonly #flows: Flow[] = [];
   readonly #nowMs: () => number;
   readonly #conditions = new Map<string, number>();
-  /** Without stream management: when the connection broke of who has not come back yet. */
+  /**
+   * Clients without stream management that have not come back yet, with the time when their
+   * connection broke.
+   */
   readonly #brokenAtMs = new Map<string, number>();
   #strays = 0;
 
@@ -186,7 +194,7 @@ export class Ledger {
     flow.mark(seq, SENT_AGAIN);
   }
 
-  /** How many stanzas of unknown fate there are that may not be unknown. */
+  /** Number of stanzas with a forbidden unknown fate. */
   unsettled(): number {
     let count = 0;
     for (const flow of this.#flows) {
@@ -206,20 +214,24 @@ export class Ledger {
   }
 }
 
-/** What is open and was sent in that time may have been lost with the connection. */
+/**
+ * Marks stanzas that were sent in that time and have no fate: they may have been lost with the
+ * connection.
+ */
 function markOnItsWay(flow: Flow, { fromMs, toMs }: Span): void {
   for (let seq = flow.firstOpen(); seq < flow.sent && flow.sentAtMs(seq) <= toMs; seq++) {
     if (!flow.isOpen(seq) || flow.sentAtMs(seq) < fromMs) continue;
-    // What is behind it on the same connection has come: there it is not any more.
+    // A later stanza on the same connection has arrived, so this one is no longer on that
+    // connection.
     const isOvertaken = seq < flow.highestArrived &&
       !mayBeLate(flow, seq, { atMs: toMs, before: Infinity });
     if (!isOvertaken) flow.mark(seq, MAY_BE_UNKNOWN);
   }
 }
 
-/** Marks what has come after `sinceMs`. */
+/** Marks the stanzas that arrived after `sinceMs`. */
 function markSince(flow: Flow, sinceMs: number, mark: number): void {
-  // arrivals come roughly in order: what is far older than the limit ends the search
+  // arrivals are roughly in order: one far older than the limit ends the search
   for (let seq = flow.sent - 1; seq >= 0; seq--) {
     if (flow.arrivals(seq) === 0) continue;
     if (flow.lastArrivedAtMs(seq) >= sinceMs) flow.mark(seq, mark);
@@ -227,5 +239,5 @@ function markSince(flow: Flow, sinceMs: number, mark: number): void {
   }
 }
 
-/** Nothing is on its way for longer. */
+/** Longest time that a stanza can be on its way. */
 const SEARCH_BACK_MS = 120_000;

@@ -33,7 +33,7 @@ Deno.test("Ledger finds nothing where each stanza arrives once and in order", ()
   assert.equal(ledger.unsettled(), 0);
 });
 
-Deno.test("Ledger finds exactly the losses, doubles and swaps that were planted", () => {
+Deno.test("Ledger finds exactly the planted losses, duplicates and swaps", () => {
   const count = 40;
   fc.assert(fc.property(
     fc.uniqueArray(fc.nat(count - 1), { maxLength: 8 }),
@@ -62,7 +62,7 @@ Deno.test("Ledger finds exactly the losses, doubles and swaps that were planted"
   ));
 });
 
-Deno.test("Ledger wants no errors where none are allowed, and takes them for a fate elsewhere", () => {
+Deno.test("Ledger refuses errors where none are allowed, and counts them as a fate elsewhere", () => {
   const { arrives, isAnswered, balance } = setUp(100);
   for (let seq = 0; seq < 99; seq++) arrives(seq);
   isAnswered(99);
@@ -82,7 +82,7 @@ function sendAt(
 }
 
 for (const [client, role] of [["ann", "sender"], ["ben", "recipient"]] as const) {
-  Deno.test(`Ledger allows to be lost what was on its way when an unmanaged ${role}'s connection broke`, () => {
+  Deno.test(`Ledger allows the loss of stanzas on their way when an unmanaged ${role}'s connection broke`, () => {
     const { clock, ledger, flow, balance } = setUp(0);
     const at = { clock, ledger, flow };
     for (const nowMs of [10_000, 10_001, 14_999, 15_001]) sendAt(at, nowMs);
@@ -96,7 +96,7 @@ for (const [client, role] of [["ann", "sender"], ["ben", "recipient"]] as const)
 }
 
 for (const isManaged of [false, true]) {
-  Deno.test(`Ledger allows ${isManaged ? "no managed" : "an unmanaged"} client to lose what was written before its node saw it gone`, () => {
+  Deno.test(`Ledger allows ${isManaged ? "no managed" : "an unmanaged"} client to lose stanzas written before its node noticed the broken connection`, () => {
     const { clock, ledger, flow, balance } = setUp(0);
     const at = { clock, ledger, flow };
     clock.nowMs = 10_000;
@@ -110,7 +110,7 @@ for (const isManaged of [false, true]) {
   });
 }
 
-Deno.test("Ledger allows to be lost in a row only what was written to a connection that had broken", () => {
+Deno.test("Ledger allows losses in a row only for stanzas written to a broken connection", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(0);
   const at = { clock, ledger, flow };
   clock.nowMs = 10_000;
@@ -128,7 +128,7 @@ Deno.test("Ledger allows to be lost in a row only what was written to a connecti
 });
 
 for (const how of ["killedAtMs", "stoppedAtMs"] as const) {
-  Deno.test(`Ledger allows nothing to be lost that was sent after a node had ended (${how})`, () => {
+  Deno.test(`Ledger allows no loss of stanzas sent after a node had ended (${how})`, () => {
     const { clock, ledger, flow, balance } = setUp(0);
     const at = { clock, ledger, flow };
     clock.nowMs = 10_000;
@@ -139,7 +139,7 @@ for (const how of ["killedAtMs", "stoppedAtMs"] as const) {
   });
 }
 
-Deno.test("Ledger allows nothing to be lost that was sent after who was gone had come back", () => {
+Deno.test("Ledger allows no loss of stanzas sent after the client had come back", () => {
   const { clock, ledger, flow, balance } = setUp(0);
   const at = { clock, ledger, flow };
   clock.nowMs = 10_000;
@@ -167,7 +167,7 @@ for (const [client, allowed] of [["ann", 2], ["ben", 1]] as const) {
   });
 }
 
-Deno.test("Ledger allows to be lost what a client that did not read was sent until its connection broke", () => {
+Deno.test("Ledger allows the loss of stanzas sent to a client that did not read until its connection broke", () => {
   const { clock, ledger, flow, balance } = setUp(0);
   const at = { clock, ledger, flow };
   for (const nowMs of [4_999, 5_000, 30_000, 30_001, 60_000]) sendAt(at, nowMs);
@@ -176,7 +176,7 @@ Deno.test("Ledger allows to be lost what a client that did not read was sent unt
 });
 
 for (const client of ["ann", "ben"]) {
-  Deno.test(`Ledger does not allow to be lost what was overtaken on ${client}'s broken connection`, () => {
+  Deno.test(`Ledger allows no loss of a stanza that a later one overtook on ${client}'s broken connection`, () => {
     const { ledger, arrives, balance } = setUp(4);
     for (const seq of [0, 2]) arrives(seq);
     ledger.connectionLost(client, { isManaged: false });
@@ -184,7 +184,7 @@ for (const client of ["ann", "ben"]) {
   });
 }
 
-Deno.test("Ledger allows to be lost what another stream overtook on the way to the broken connection", () => {
+Deno.test("Ledger allows the loss of a stanza that another stream overtook on the way to the broken connection", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(1);
   ledger.loggedIn("ann", elsewhere(clock.nowMs++));
   ledger.sending(flow);
@@ -208,7 +208,7 @@ Deno.test("Ledger leaves the stanzas of others alone when a connection is lost",
 
 for (const [isManaged, withinMs] of [[true, 2_000], [false, 250]] as const) {
   const who = isManaged ? "a managed client" : "a client without stream management";
-  Deno.test(`Ledger allows to come twice what ${who} got ${withinMs} ms before its node was killed`, () => {
+  Deno.test(`Ledger allows a second arrival of stanzas that ${who} got ${withinMs} ms before its node was killed`, () => {
     const { clock, ledger, arrives, balance } = setUp(3);
     arrives(0);
     clock.nowMs += 1;
@@ -225,7 +225,7 @@ for (const [isManaged, withinMs] of [[true, 2_000], [false, 250]] as const) {
   });
 }
 
-Deno.test("Ledger allows no doubles where a connection was cut and the node lives", () => {
+Deno.test("Ledger allows no duplicates when a connection was cut and the node lives", () => {
   const { ledger, arrives, balance } = setUp(1);
   arrives(0);
   ledger.connectionLost("ben", { isManaged: true });
@@ -233,7 +233,7 @@ Deno.test("Ledger allows no doubles where a connection was cut and the node live
   assert.deepEqual(balance().doubled, { allowed: 0, forbidden: 1 });
 });
 
-Deno.test("Ledger allows to come twice what a killed node's client sends again to who was elsewhere meanwhile", () => {
+Deno.test("Ledger allows a second arrival of stanzas that a killed node's client resends to a recipient that moved", () => {
   const { clock, ledger, arrives, balance } = setUp(4);
   arrives(0);
   arrives(1);
@@ -250,7 +250,7 @@ Deno.test("Ledger allows to come twice what a killed node's client sends again t
   assert.deepEqual(balance().doubled, { allowed: 1, forbidden: 4 }, "once only");
 });
 
-Deno.test("Ledger allows no doubles of what is sent again to who stayed at the node, however often it came back", () => {
+Deno.test("Ledger allows no duplicates of resent stanzas to a recipient that stayed at its node", () => {
   const { clock, ledger, arrives, balance } = setUp(1);
   arrives(0);
   clock.nowMs = 1_000;
@@ -260,7 +260,7 @@ Deno.test("Ledger allows no doubles of what is sent again to who stayed at the n
   assert.deepEqual(balance().doubled, { allowed: 0, forbidden: 1 });
 });
 
-Deno.test("Ledger allows to come twice what came through a killed node to who was elsewhere afterwards", () => {
+Deno.test("Ledger allows a second arrival of stanzas through a killed node to a recipient that moved afterwards", () => {
   const { clock, ledger, arrives, balance } = setUp(4);
   clock.nowMs = 1_000;
   arrives(0);
@@ -276,7 +276,7 @@ Deno.test("Ledger allows to come twice what came through a killed node to who wa
   assert.deepEqual(balance().doubled, { allowed: 1, forbidden: 3 });
 });
 
-Deno.test("Ledger allows to come twice what was on its way through a killed node, to who was elsewhere then", () => {
+Deno.test("Ledger allows a second arrival of stanzas on their way through a killed node to a recipient that moved", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(0);
   const at = { clock, ledger, flow };
   for (const nowMs of [7_999, 8_000, 10_000]) sendAt(at, nowMs);
@@ -306,7 +306,7 @@ Deno.test("Ledger.sentAgain() refuses what was never sent", () => {
   assert.throws(() => ledger.sentAgain("ben", { flow: 0, seq: 0 }), RangeError);
 });
 
-Deno.test("Ledger allows an error for what was delivered only after an expiry that was outlived", () => {
+Deno.test("Ledger allows an error for a delivered stanza only after the fault outlasted an expiry", () => {
   const { clock, arrives, isAnswered, balance } = setUp(2);
   arrives(0);
   arrives(1);
@@ -319,7 +319,7 @@ Deno.test("Ledger allows an error for what was delivered only after an expiry th
   assert.deepEqual(outlived.contradicted, { allowed: 1, forbidden: 1 });
 });
 
-Deno.test("Ledger allows another order to a recipient who has moved, of what was sent while nodes may not know", () => {
+Deno.test("Ledger allows another order to a recipient that has moved, for stanzas sent before nodes learned of it", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(0);
   const at = { clock, ledger, flow };
   const swap = (first: number) => {
@@ -339,7 +339,7 @@ Deno.test("Ledger allows another order to a recipient who has moved, of what was
   assert.deepEqual(balance().reordered, { allowed: 2, forbidden: 2 });
 });
 
-Deno.test("Ledger allows what was sent before a sender's move to come behind what was sent after, and nothing else", () => {
+Deno.test("Ledger allows stanzas from before a sender's move to arrive after later ones, and no other disorder", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(4);
   ledger.loggedIn("ann", elsewhere(clock.nowMs));
   clock.nowMs++;
@@ -356,7 +356,7 @@ Deno.test("Ledger allows what was sent before a sender's move to come behind wha
   assert.deepEqual({ allowed, forbidden }, { allowed: 3, forbidden: 2 });
 });
 
-Deno.test("Ledger allows no other order where a recipient logs in in the same datacenter, or a sender at the same node", () => {
+Deno.test("Ledger allows no other order after a login in the recipient's same datacenter, or at the sender's same node", () => {
   const { clock, ledger, arrives, balance } = setUp(2);
   const again = { ...elsewhere(clock.nowMs), isOtherDatacenter: false };
   ledger.loggedIn("ben", again);
@@ -366,7 +366,7 @@ Deno.test("Ledger allows no other order where a recipient logs in in the same da
   assert.deepEqual(balance().reordered, { allowed: 0, forbidden: 1 });
 });
 
-Deno.test("Ledger finds swaps where clients move all the time, but to who has just moved", () => {
+Deno.test("Ledger finds swaps while clients move, except to a client that has just moved", () => {
   const clock = { nowMs: 0 };
   const ledger = new Ledger(() => clock.nowMs);
   const clients = Array.from({ length: 12 }, (_, index) => `c${index}`);
@@ -394,7 +394,7 @@ Deno.test("Ledger finds swaps where clients move all the time, but to who has ju
   assert.deepEqual(ledger.balance({ windows: [] }).reordered, planted);
 });
 
-Deno.test("Ledger counts what nobody has sent, or not to the one it came to", () => {
+Deno.test("Ledger counts stanzas that nobody sent, or that reached the wrong client", () => {
   const { ledger, balance } = setUp(1);
   ledger.arrived("ben", { flow: 0, seq: 1 });
   ledger.arrived("ben", { flow: 7, seq: 0 });
@@ -405,7 +405,7 @@ Deno.test("Ledger counts what nobody has sent, or not to the one it came to", ()
   assert.match(balanceLine(balance()), /^1 sent .* 5 strays/);
 });
 
-Deno.test("Ledger owes presence no fate, and finds it doubled or out of order all the same", () => {
+Deno.test("Ledger requires no fate of presence, but still finds it duplicated or out of order", () => {
   const { ledger, flow, arrives, balance } = setUp(1);
   for (let more = 0; more < 3; more++) ledger.sending(flow, "presence");
   for (const seq of [2, 0, 0, 1]) arrives(seq);
@@ -415,7 +415,7 @@ Deno.test("Ledger owes presence no fate, and finds it doubled or out of order al
   assert.deepEqual([unknown.forbidden, doubled.forbidden, reordered.forbidden], [0, 1, 2]);
 });
 
-Deno.test("Ledger allows presence that its client has sent again to come late, and messages not", () => {
+Deno.test("Ledger allows resent presence to arrive late, but not messages", () => {
   const { ledger, flow, arrives, balance } = setUp(2); // two messages
   for (let more = 0; more < 3; more++) ledger.sending(flow, "presence");
   for (const seq of [0, 2]) ledger.sentAgain("ann", { flow: 0, seq });
@@ -442,7 +442,7 @@ Deno.test("Ledger counts results apart, and as strays where no request has arriv
   assert.deepEqual(balance().unknown, { allowed: 0, forbidden: 1 });
 });
 
-Deno.test("Ledger keeps what goes to the bare address apart from what goes to the full one", () => {
+Deno.test("Ledger separates stanzas to the bare address from those to the full one", () => {
   const { ledger, arrives, balance } = setUp(1);
   ledger.sending(ledger.open("ann", "ben", "ben's account"));
   ledger.arrived("ben", { flow: 1, seq: 0 });
@@ -450,7 +450,7 @@ Deno.test("Ledger keeps what goes to the bare address apart from what goes to th
   assert.deepEqual(findings(balance(), STRICT), []);
 });
 
-Deno.test("Ledger wants 95 % of what was due outside the windows, skipped ones included", () => {
+Deno.test("Ledger requires 95 % of the stanzas due outside the windows, skipped ones included", () => {
   const { clock, ledger, flow, isAnswered, arrives, balance } = setUp(100);
   for (let seq = 0; seq < 95; seq++) arrives(seq);
   for (let seq = 95; seq < 100; seq++) isAnswered(seq);
@@ -465,7 +465,7 @@ Deno.test("Ledger wants 95 % of what was due outside the windows, skipped ones i
   assert.deepEqual(findings(balance({ windows: [{ fromMs: 150, toMs: 300 }] }), FREE), []);
 });
 
-Deno.test("Ledger wants 90 % of what was asked for outside the windows to have been sent", () => {
+Deno.test("Ledger requires that 90 % of the stanzas due outside the windows were sent", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(90);
   for (let seq = 0; seq < 90; seq++) arrives(seq);
   clock.nowMs = 200;

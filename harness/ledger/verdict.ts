@@ -1,23 +1,23 @@
 import type { Balance, Split } from "./balance.ts";
 
-/** What has to come out of a run. */
+/** Required result of a run. */
 export interface Demands {
-  /** "none": what was accepted has to be delivered, all of it. */
+  /** "none": every accepted stanza must be delivered. */
   readonly answers: "none" | "some";
-  /** How many were to be sent outside the fault's own windows. @default not looked at */
+  /** Number of stanzas due outside the fault's own windows. @default not checked */
   readonly askedOutside?: number;
 }
 
-/** The share of what was due outside the fault's own windows that has to be delivered. */
+/** Share of the stanzas due outside the fault's own windows that must be delivered. */
 const DELIVERED_SHARE = 0.95;
 
-/** The share of what was to be sent that has to be. */
+/** Share of the due stanzas that must be sent. */
 const SENT_SHARE = 0.9;
 
-/** Of less than so many a share says little. */
+/** Smallest number of stanzas for which a share is meaningful. */
 const MIN_FOR_A_SHARE = 200;
 
-/** What speaks against a run; nothing, when all went well. */
+/** Lists the failures of a run. Empty when all went well. */
 export function findings(balance: Balance, demands: Demands): readonly string[] {
   const found: string[] = [];
   const none = (count: number, what: string) => {

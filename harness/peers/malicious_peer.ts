@@ -23,13 +23,14 @@ export const DEFAULT_ACTS_PER_SECOND = 2;
 const OWN_USERS = ["mallory1", "mallory2", "mallory3"];
 
 /**
- * A datacenter that means harm: it holds a good certificate for a local host of its own, and tries all
- * that docs/security.md says a datacenter cannot do, one act after the other at one node after the
- * other, in an order that follows from its seed. Links that nodes make to it meet lies as well.
+ * A malicious datacenter. It holds a good certificate for a local host of its own, and tries
+ * everything that docs/security.md says a datacenter cannot do. It does one act after the other at
+ * one node after the other, in an order that follows from its seed. It also misbehaves on links
+ * that nodes make to it.
  *
- * What a datacenter can do by right it leaves alone, because honest people would rightly notice: it
- * claims no user and no component of anybody else, tells no repeats in others' names, and takes no
- * process number of another datacenter's node. It claims users of its own that nobody else has.
+ * It does nothing that a datacenter is allowed to do and honest users would notice. It claims no
+ * user or component of another datacenter, reports no repeats in others' names, and takes no
+ * process number of another datacenter's node. It claims only users that nobody else has.
  */
 export class MaliciousPeer implements AsyncDisposable {
   /** Seed of its choices. */

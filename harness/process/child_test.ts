@@ -52,7 +52,7 @@ Deno.test("Child.pause() holds a process still until resume()", async () => {
   await using child = script(WAITS);
   await hasSaid(child, "tick");
   child.pause();
-  // What it had written before the signal arrives first; then a look must find nothing new.
+  // Output from before the signal arrives first. After that, nothing new may arrive.
   let before = -1;
   await until(() => {
     const quiet = child.log.lines.length === before;

@@ -34,7 +34,7 @@ export class RedisCluster implements FailoverRedis {
     return `a cluster of ${this.#nodes.map((node) => node.description).join(", ")}`;
   }
 
-  /** Of a node that runs. */
+  /** Address of a running node. */
   get address(): RedisAddress {
     return (this.#nodes.find((node) => node.isRunning) ?? this.#nodes[0]!).address;
   }

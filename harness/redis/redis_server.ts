@@ -31,7 +31,7 @@ export interface RedisServer extends AsyncDisposable {
   /** It keeps its connections and answers nothing, until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** What a node's `redis` table says of it, where it is not a server and a port. */
+  /** Options for a node's `redis` table, if they are not a server and a port. */
   readonly place?: Readonly<Record<string, unknown>>;
   /** A client, where it takes more than connecting to `address`. */
   client?(): RedisClient;

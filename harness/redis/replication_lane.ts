@@ -10,9 +10,9 @@ interface Held {
 const RETRY_MS = 50;
 
 /**
- * Copies one datacenter's writes into another's Redis: in order, after the lag, and not while parted.
- * What is held is delivered after healing as it was written, with its relative expiry starting then,
- * whatever has happened to the key meanwhile: the last arrival wins.
+ * Copies one datacenter's writes into another's Redis: in order, after the lag, and not while
+ * parted. Held writes are delivered unchanged after healing. Their relative expiry starts then,
+ * whatever happened to the key meanwhile: the last arrival wins.
  */
 export class ReplicationLane implements AsyncDisposable {
   /** Milliseconds from a write here to its arrival there. Applies to writes from now on. */

@@ -35,7 +35,7 @@ export class SentinelGroup implements FailoverRedis {
     return `${this.#master.description}, by ${SENTINELS} Sentinels`;
   }
 
-  /** Of the server that is the master, as far as is known. */
+  /** Address of the master, as far as known. */
   get address(): RedisAddress {
     return this.#master.address;
   }

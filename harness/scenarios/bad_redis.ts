@@ -12,7 +12,7 @@ const COMMANDS = [
   ...["GET", "SET", "DEL", "EXPIRE", "HGETALL", "HSET", "HDEL"],
   ...["SADD", "SREM", "SMEMBERS", "SUNION"],
 ];
-/** Where every look into Redis is counted. */
+/** Retries of the scenario that counts every lookup in Redis. */
 const MAX_RETRIES = 1;
 const JID_LIFETIME_SECONDS = 1;
 

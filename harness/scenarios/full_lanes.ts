@@ -36,7 +36,8 @@ const QUESTIONS = 12_000;
 
 const MISERLY_DATACENTER: Scenario = {
   name: "miserly-datacenter",
-  summary: "a peer that answers pings but grants no credit costs only its bound, and its senders are " +
+  summary:
+    "a peer that answers pings but grants no credit costs only its bound, and its senders are " +
     "slowed",
   options: {
     datacenters: 2,
@@ -131,8 +132,10 @@ async function feedTheMiser(cluster: Cluster, say: (line: string) => void): Prom
   assert.deepEqual(after, before, "what a peer that grants nothing costs stays as it is");
   await expectSameMemory(dc1, beginning);
   await talk.goesOn();
-  say(`after ${3 * SILENCE_SECONDS} s it still costs ${after.bytes} bytes, of at most ` +
-    `${LANE_MAX_BYTES}`);
+  say(
+    `after ${3 * SILENCE_SECONDS} s it still costs ${after.bytes} bytes, of at most ` +
+      `${LANE_MAX_BYTES}`,
+  );
 
   miser.grant();
   await sending;
@@ -143,8 +146,8 @@ async function feedTheMiser(cluster: Cluster, say: (line: string) => void): Prom
   });
   assert.equal(miser.received, LOAD_MESSAGES);
   say(
-    `once it grants credit, all ${LOAD_MESSAGES} arrive; alice and bob talked ${await ` +
-      `talk.stop()} rounds meanwhile`,
+    `once it grants credit, all ${LOAD_MESSAGES} arrive; alice and bob talked ${await talk
+      .stop()} rounds`,
   );
 }
 

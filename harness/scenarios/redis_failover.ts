@@ -7,12 +7,12 @@ import { Letters } from "./_letters.ts";
 import { untilReady } from "./_readiness.ts";
 import { Stage } from "./_stage.ts";
 
-/** A failover takes about two seconds, on a busy machine many more. */
+/** Milliseconds allowed for a failover. It takes about two seconds, on a busy machine many more. */
 const FAILOVER_MS = 60_000;
-/** Messages that everyone writes to everyone in each act. */
+/** Messages that everyone writes to everyone in each phase. */
 const MESSAGES = 30;
 
-/** A master of one datacenter's Redis dies while people talk, and another server takes its place. */
+/** A master of one datacenter's Redis dies while users talk, and another server replaces it. */
 export const REDIS_FAILOVERS: readonly Scenario[] = [
   failover("sentinel", "the master that three Sentinels watch"),
   failover("cluster", "one of the three masters of a Redis Cluster"),
@@ -21,7 +21,8 @@ export const REDIS_FAILOVERS: readonly Scenario[] = [
 function failover(form: Exclude<RedisForm, "single">, what: string): Scenario {
   return {
     name: `redis-${form}-failover`,
-    summary: `${what} dies: people talk on, dc1 says so, and its table is complete again`,
+    summary:
+      `${what} dies: users keep talking, dc1 reports it, and its table becomes complete again`,
     replications: ["builtin"],
     options: {
       datacenters: 2,
@@ -57,7 +58,10 @@ function failover(form: Exclude<RedisForm, "single">, what: string): Scenario {
       await new Letters(desk).expectOf(desk);
       people.push({ at: "dc1", client: desk });
       await untilReady(cluster, dc2);
-      say("a master has died: dc1 says so, dc2 is ready; people talk on, and alice logs in again");
+      say(
+        "a master has died: dc1 reports it, dc2 is ready; users keep talking, and alice logs in " +
+          "again",
+      );
 
       await untilReady(cluster, dc1, undefined, { withinMs: FAILOVER_MS });
       await untilComplete();

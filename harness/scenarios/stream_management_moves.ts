@@ -10,7 +10,8 @@ const MESSAGES = 60;
 /** A dead socket at one datacenter, and the same resource logged in at another. */
 export const STREAM_MANAGEMENT_MOVE: Scenario = {
   name: "stream-management-move",
-  summary: "bob's network dies at dc2 and he logs in at dc3: messages that dc2 holds for him arrive " +
+  summary:
+    "bob's network dies at dc2 and he logs in at dc3: messages that dc2 holds for him arrive " +
     "there",
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -97,6 +98,6 @@ export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
     await tablet.expectMessage("last");
     assert.deepEqual(bodiesOf(tablet, "kept"), bodies);
     assert.deepEqual(errorsOf(alice), []);
-    say(`after `resume_timeout`, all ${MESSAGES} messages are on the tablet`);
+    say(`after the time to resume, all ${MESSAGES} messages are on the tablet`);
   },
 };

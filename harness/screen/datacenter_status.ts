@@ -1,7 +1,7 @@
 import type { Datacenter } from "../cluster/mod.ts";
 import { parsePrometheusText, type Sample, sumOf } from "./prometheus_text.ts";
 
-/** What a live line shows of one datacenter. */
+/** Status of one datacenter in a live line. */
 export interface DatacenterStatus {
   readonly name: string;
   readonly state: "ready" | "degraded" | "silent" | "paused" | "stopped";
@@ -35,7 +35,9 @@ export class StatusReader {
     this.#answerWithinMs = answerWithinMs;
   }
 
-  /** How the datacenter is now. Never rejects: what does not answer is shown as such. */
+  /**
+   * Reads the datacenter's status now. Never rejects: a node that does not answer is shown as such.
+   */
   async read(): Promise<DatacenterStatus> {
     const { name, nodes, redis } = this.#datacenter;
     const isUp = nodes.some((node) => node.state === "running");

@@ -3,17 +3,17 @@ import { StatusReader } from "./datacenter_status.ts";
 import type { Palette } from "./palette.ts";
 import { statusLine, statusTable } from "./status_view.ts";
 
-/** How a live view writes. */
+/** Output of a live view. */
 export type LiveFormat = "redraw" | "lines" | "json";
 
-/** What a live view needs. */
+/** Options of a live view. */
 export interface LiveViewOptions {
   readonly format: LiveFormat;
   readonly paint: Palette;
   /** Ends it. */
   readonly signal: AbortSignal;
   readonly write: (text: string) => void;
-  /** Milliseconds between looks. @default 1000 when redrawn, else 5000 */
+  /** Milliseconds between two updates. @default 1000 when redrawn, else 5000 */
   readonly everyMs?: number;
 }
 

@@ -17,7 +17,7 @@ const FAKE = {
   }),
 } as const;
 
-Deno.test("StatusReader tells what runs, what is held and what has gone", async () => {
+Deno.test("StatusReader tells running, paused and ended datacenters apart", async () => {
   await withCluster(FAKE, async (cluster) => {
     const dc1 = cluster.datacenter("dc1");
     const reader = new StatusReader(dc1, 10_000);

@@ -3,7 +3,7 @@ import type { Address } from "../process/mod.ts";
 import type { Palette } from "./palette.ts";
 import { textTable } from "./text_table.ts";
 
-/** Where people and components reach one node. */
+/** Addresses of one node for users and components. */
 export interface NodeDescription {
   readonly starttls: string;
   readonly directTls: string;
@@ -66,7 +66,7 @@ export function describeCluster(cluster: Cluster): ClusterDescription {
   }
 }
 
-/** How to log in, for people. */
+/** Renders the login card for people. */
 export function loginCard(description: ClusterDescription, paint: Palette): string[] {
   const { datacenters, users, globalHost } = description;
   const [userHead, ...userLines] = textTable(

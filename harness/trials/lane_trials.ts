@@ -9,7 +9,7 @@ import type { TrialStage } from "./trial_stage.ts";
 /** A datacenter whose links stand and let nothing through. */
 const MISER = "dc9.example.com";
 const LANE_MAX_BYTES = 2 * 1024 * 1024;
-/** What the node may occupy besides, of whatever else it does: what is fed to it would be gigabytes. */
+/** Bytes that the node may use for everything else. The input would be gigabytes. */
 const MAX_GROWTH_BYTES = 128 * 1024 * 1024;
 /** As many as there are guests; each writes as fast as it is let. */
 const FEEDERS = 4;

@@ -2,7 +2,7 @@ import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import type { Direction, LinkProxy } from "../faults/mod.ts";
 import type { Trial } from "./trial.ts";
 
-/** How long a partition lasts, beside `expire_after`. */
+/** Length of a partition, relative to `expire_after`. */
 const PARTITION_FACTOR = 1.6;
 /** Bytes after which a link is cut: now in a handshake, now in a frame. */
 const MAX_CUT_AFTER_BYTES = 20_000;

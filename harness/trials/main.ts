@@ -16,7 +16,10 @@ const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--
 `;
 
 const DEFAULT_SECONDS = 60;
-/** Of the default mix 83 % are messages: these alone are 2 000 a second, also of the 90 % that have to be sent. */
+/**
+ * Default rate. 83 % of the default mix are messages: at least 2 000 a second, even if only the
+ * required 90 % are sent.
+ */
 const DEFAULT_PER_SECOND = 2_680;
 
 /** `deno task test:faults`. Gives the exit code: 0 when all passed, 1 when one failed, 2 for a bad command. */
@@ -88,7 +91,7 @@ async function play(
   }
 }
 
-/** What is asked for, or what is wrong with it. */
+/** Parses the command line. Returns the request, or the mistake in it. */
 function parse(args: readonly string[], trials: readonly Trial[]): Command | string {
   try {
     const { values } = parseArgs({

@@ -9,15 +9,18 @@ const BOUNDS = ["pending-bytes", "slow-reader", "unacknowledged-stanzas"] as con
 const MAX_PENDING_BYTES = 2 * 1024 * 1024;
 /** Less than may be pending: the client with stream management stays connected. */
 const BUFFER_MAX_BYTES = MAX_PENDING_BYTES * 0.75;
-/** What a deaf client is sent: the kernel's buffers are filled in seconds, and so are the bounds. */
+/**
+ * Bytes per second sent to a deaf client: they fill the kernel's buffers in seconds, and then the
+ * bounds.
+ */
 const DEAF_BYTES_PER_SECOND = 2_000_000;
 const BOUNDS_WITHIN_MS = 45_000;
 /**
- * Nothing may arrive for so much longer between clients beside a deaf one than between those whose nodes
- * have none: these tell how long anything takes on this machine.
+ * Milliseconds by which silence beside a deaf client may exceed silence at nodes without one. The
+ * latter shows how slow this machine is.
  */
 const MAX_SILENCE_MS = 2_000;
-/** That machine has to be good for something. */
+/** Longest silence between any clients. A slower machine proves nothing. */
 const MAX_SILENCE_ANYWHERE_MS = 6_000;
 
 /** One client sleeps with stream management and one without; nobody else may notice. */
@@ -80,7 +83,7 @@ async function meetBounds(stage: TrialStage, before: readonly number[]): Promise
   }
 }
 
-/** How often each bound has been met, at all nodes together. */
+/** Returns how often each bound was met, at all nodes together. */
 async function boundsMet(stage: TrialStage): Promise<readonly number[]> {
   const texts = await Promise.all(
     stage.nodes().map(async ({ datacenter, node }) => {

@@ -11,9 +11,9 @@ import { MaliciousPeer } from "../peers/mod.ts";
 import type { Trial } from "./trial.ts";
 import { placesOf, TrialStage } from "./trial_stage.ts";
 
-/** How much load, and for how long. */
+/** Options of a trial: load and duration. */
 export interface TrialOptions {
-  /** How long the fault goes on. */
+  /** Milliseconds that the fault lasts. */
   readonly faultMs: number;
   readonly perSecond: number;
   /** @default that of a `Load` */
@@ -25,7 +25,7 @@ export interface TrialOptions {
   readonly say?: (line: string) => void;
 }
 
-/** What came of a trial. */
+/** Result of a trial. */
 export interface TrialResult {
   readonly trial: string;
   readonly outcome: "passed" | "failed" | "skipped";
@@ -37,18 +37,18 @@ export interface TrialResult {
 
 const NODES = 2;
 const DATACENTERS = 3;
-/** The load runs alone for so long before and after the fault. */
+/** Milliseconds for which the load runs alone before and after the fault. */
 const LEAD_MS = 2_000;
-/** Of everyone by everyone else, after the logins. */
+/** Milliseconds after the logins in which every client must hear from every other. */
 const FOUND_WITHIN_MS = 30_000;
-/** In which everything has to get its fate once nothing more is sent. */
+/** Milliseconds in which every stanza must get its fate once the load has ended. */
 const SETTLE_MS = 20_000;
-/** Late doubles and errors show up in this time. */
+/** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
 
 /** Two at each node: one with and one without stream management. */
 export const LOAD_USERS = usersCalled("load", 2 * NODES * DATACENTERS);
-/** Who brings no load; a trial may do with them what it likes. */
+/** Clients that bring no load. A trial may use them freely. */
 const GUESTS = usersCalled("guest", 4);
 
 /** Plays one trial on a cluster of its own. Rejects only when there cannot be one. */
@@ -150,7 +150,7 @@ async function playOn(
 
 /** A fault is one of a cluster that has started: whoever has logged in is known everywhere. */
 async function untilEveryoneIsFound({ cluster, load }: TrialStage): Promise<void> {
-  // Whose message has come is known to be available too: its presence went before.
+  // A client whose message has arrived is available too: its presence came before the message.
   for (const address of ["full", "bare"] as const) {
     load.greet(address);
     await cluster.until(() => load.ledger.unsettled() === 0, {

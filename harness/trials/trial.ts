@@ -8,7 +8,7 @@ export interface Trial extends Pick<Demands, "answers"> {
   readonly name: string;
   /** One line for `--list`. */
   readonly summary: string;
-  /** What it needs of its cluster, for a fault that goes on for `faultMs`. */
+  /** Options of its cluster, for a fault that lasts `faultMs`. */
   readonly options?: (faultMs: number) => ClusterOptions;
   /** The `expire_after` that the fault outlasts, in milliseconds. */
   readonly outlivedExpiryMs?: (faultMs: number) => number;

@@ -8,11 +8,11 @@ import type { ChildExit } from "../process/mod.ts";
 /** Longer than any deadline of a node's own: what is killed for it hangs. */
 const STOP_WITHIN_MS = 60_000;
 
-/** What a trial has at hand. */
+/** Parts that a trial works with. */
 export interface TrialStageParts {
   readonly cluster: Cluster;
   readonly load: Load;
-  /** How long the fault is to go on. */
+  /** Milliseconds that the fault lasts. */
   readonly faultMs: number;
   readonly say: (line: string) => void;
 }
@@ -38,7 +38,7 @@ export class TrialStage {
     return this.#windows;
   }
 
-  /** How often each fault has been seen to happen. */
+  /** Count of the observed faults of each kind. */
   get proofs(): ReadonlyMap<string, number> {
     return this.#proofs;
   }

@@ -11,7 +11,9 @@ const HEADER = `<?xml version='1.0'?><stream:stream to='${DOMAIN}' ` +
   "xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'>";
 const END = "</stream:stream>";
 
-/** Share of inputs fuzzed from the first byte on. All others follow a handshake. */
+/**
+ * Beginning of inputs that are sent from the first byte on. All other inputs follow a handshake.
+ */
 const FROM_THE_FIRST = "<?xml";
 
 /** The port for components (XEP-0114): its handshake, and what comes behind it. */

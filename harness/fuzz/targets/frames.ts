@@ -133,7 +133,7 @@ function codec<Value>(
   };
 }
 
-/** A longer table is written as two frames. */
+/** Bytes up to which a frame is written again as one. A longer frame is written as two. */
 const MAX_REWRITTEN_BYTES = 50_000;
 
 const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {

@@ -140,7 +140,7 @@ function concat(pieces: readonly Uint8Array[]): Uint8Array {
 
 interface Scanned {
   readonly elements: readonly ReferenceElement[];
-  /** Output that the input would lead to. */
+  /** Stanzas that would go out. */
   readonly stanzas: readonly Uint8Array[];
   /** Why the stream was refused, or `unfinished`. */
   readonly failure: string | undefined;
