@@ -1,6 +1,6 @@
 /**
- * The session table's cache: what each stanza pays to learn where its recipient is.
- * `deno bench --allow-read --allow-env bench/cache_bench.ts`
+ * The session table's cache: the cost for each stanza of finding its recipient's place. `deno bench
+ * --allow-read --allow-env bench/cache_bench.ts`
  */
 import { LRUCache } from "lru-cache";
 import { SystemClock } from "../src/base/mod.ts";
@@ -27,7 +27,7 @@ const METRICS: Metrics = {
   remove() {},
 };
 
-/** A table that is never started: what is measured needs no Redis. */
+/** A table that is never started: the measurement needs no Redis. */
 const table = new SessionTable({
   globalHost: "example.com",
   localHost: "dc1.example.com",
@@ -44,7 +44,7 @@ const known = Array.from({ length: JIDS }, (_, i) => jid(i));
 const unknown = Array.from({ length: JIDS }, (_, i) => jid(i + JIDS));
 const baseline = new LRUCache<string, { host: string }>({ max: 2 * JIDS });
 for (const each of known) {
-  // Redis is away: what is learned then goes to the cache at once
+  // without Redis, a learned place goes to the cache at once
   table.learn(each, "dc2.example.com");
   baseline.set(each.text, { host: "dc2.example.com" });
 }

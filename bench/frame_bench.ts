@@ -1,4 +1,4 @@
-/** Frames between nodes: what encoding and decoding one 300-byte stanza costs. */
+/** Frames between nodes: the cost of encoding and decoding one 300-byte stanza. */
 import { Envelope } from "../src/distribution/mod.ts";
 import {
   decodeStanza,

@@ -35,10 +35,10 @@ const ENVELOPE_FIELDS = {
 const frame = stanzaFrame(ENVELOPE_FIELDS, 1);
 const piece = new Uint8Array(frame.length * Math.floor(RAW_BYTES / frame.length));
 for (let at = 0; at < piece.length; at += frame.length) piece.set(frame, at);
-/** As many on either side, so that the times compare. */
+/** Frames of one batch, as many on either side, so that the times compare. */
 const BATCH = PIECES * (piece.length / frame.length);
 
-/** As of a node: what lanes hold counts for all that waits there. */
+/** Budget as in a node: stanzas in lanes count towards all waiting stanzas. */
 const budget = new FairShares({ within: new FairShares({ maxBytes: 536_870_912 }) });
 const lane = new Lane(1, {
   laneMaxBytes: 16_777_216,

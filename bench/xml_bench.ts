@@ -146,7 +146,7 @@ Deno.bench({ name: "parseElement (a tree)", group: STANZA_GROUP }, () => {
   parseElement(bounced.bytes);
 });
 
-/** What one legal stanza of the greatest size can cost, at worst. */
+/** Worst cost of one legal stanza of the greatest size. */
 const WORST_BYTES = 262_144;
 const harmless = scannerAfterHeader();
 const harmlessBytes = ENCODER.encode(message(WORST_BYTES));

@@ -18,7 +18,7 @@ export interface BaselineOptions {
   readonly pacePerSecond: number;
 }
 
-/** What the same machine does when nothing but TLS stands between two processes. */
+/** Figures of the same machine with only TLS between two processes. */
 export interface BaselineFigures {
   readonly framesPerSecond: number;
   readonly senderCpuUsPerFrame: number;

@@ -1,6 +1,6 @@
 import type { LatencySummary } from "./latency_recorder.ts";
 
-/** What the receiving process of the baseline is started with: PEM texts and the frames' size. */
+/** Argument of the baseline's receiving process: PEM texts and the frames' size. */
 export interface BaselineReceiverPlan {
   readonly certificatePem: string;
   readonly privateKeyPem: string;
@@ -8,7 +8,7 @@ export interface BaselineReceiverPlan {
   readonly frameBytes: number;
 }
 
-/** What the sending process is started with. */
+/** Argument of the sending process. */
 export interface BaselineSenderPlan extends BaselineReceiverPlan {
   readonly port: number;
   readonly serverName: string;
@@ -19,7 +19,7 @@ export type BaselineSenderCommand =
   | { readonly do: "pace"; readonly perSecond: number }
   | { readonly do: "pause" };
 
-/** To the receiver: forget what came so far; tell what came since. */
+/** Commands to the receiver: reset the counts; report the counts since. */
 export type BaselineReceiverCommand = { readonly do: "begin" } | { readonly do: "end" };
 
 export interface BaselineResult {

@@ -36,7 +36,10 @@ async function firstLine(program: string, args: readonly string[]): Promise<stri
   return (await output(program, args)).split("\n")[0] ?? "";
 }
 
-/** What the program says; empty when it is not there: a figure without it is still a figure. */
+/**
+ * Returns a program's output; empty when there is no such program, because the figures are useful
+ * without it.
+ */
 async function output(program: string, args: readonly string[]): Promise<string> {
   const cwd = fileURLToPath(new URL("../../", import.meta.url));
   try {

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** What `deno task bench:e2e` may be told. */
+/** Options of `deno task bench:e2e`. */
 export interface BenchOptions {
   readonly datacenters: number;
   readonly pairs: number;

@@ -3,7 +3,7 @@ import type { BenchOptions } from "./bench_options.ts";
 import type { LatencySummary } from "./latency_recorder.ts";
 import type { TableFigures } from "./table_measurement.ts";
 
-/** What one node used for the messages of one run. */
+/** Resources that one node used for the messages of one run. */
 export interface NodeFigures {
   readonly node: string;
   readonly role: "source" | "destination" | "both" | "bystander";
@@ -41,7 +41,7 @@ export interface BenchFigures {
   readonly table: TableFigures | undefined;
 }
 
-/** What must not be missed on a machine of two cores that runs the load besides. */
+/** Floors to keep on a machine of two cores that also runs the load. */
 export const FLOORS = { messagesPerSecond: 45_000, cpuUsPerMessage: 15 } as const;
 
 /** The same for the table; those of its renewal and its transfer belong to 100 000 sessions. */

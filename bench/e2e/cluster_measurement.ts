@@ -8,11 +8,11 @@ import { processUsage } from "./process_usage.ts";
 export interface MeasuredNode {
   readonly name: string;
   readonly pid: number;
-  /** Where clients log in without TLS. */
+  /** Address where clients log in without TLS. */
   readonly c2s: { readonly host: string; readonly port: number };
 }
 
-/** What the load runs against: one node for each datacenter, accounts at hand. */
+/** Target of the load: one node for each datacenter, with accounts. */
 export interface MeasuredCluster {
   readonly domain: string;
   readonly nodes: readonly MeasuredNode[];

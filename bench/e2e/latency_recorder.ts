@@ -1,4 +1,4 @@
-/** What a run says about latency, in microseconds. */
+/** Latency figures of a run, in microseconds. */
 export interface LatencySummary {
   readonly count: number;
   readonly p50Us: number;

@@ -15,7 +15,7 @@ export interface ClientPlan {
   readonly resource: string;
 }
 
-/** What the load generator is started with, as JSON in its only argument. */
+/** Argument of the load generator, as JSON. */
 export interface LoadPlan {
   readonly pairs: readonly PairPlan[];
   /** Messages on their way at once, for each pair, when the load is as high as it gets. */
@@ -25,8 +25,8 @@ export interface LoadPlan {
 }
 
 /**
- * What it is told, one line each: as much as the windows let through, or a fixed rate; `warmUpMs`
- * come first and are not counted.
+ * Commands to the load generator, one line each: send as much as the windows allow, or at a fixed
+ * rate. The first `warmUpMs` are not counted.
  */
 export type LoadCommand =
   | { readonly do: "saturate"; readonly warmUpMs: number; readonly measureMs: number }
@@ -37,14 +37,16 @@ export type LoadCommand =
     readonly measureMs: number;
   };
 
-/** What one measured stretch of time held. */
+/** Figures of one measured stretch of time. */
 export interface LoadResult {
   readonly elapsedMs: number;
   readonly received: number;
   readonly latency: LatencySummary;
 }
 
-/** What it tells: ready to go, measuring from now, measured until now, everything has arrived. */
+/**
+ * Events of the load generator: ready, measuring starts, measuring ends, everything has arrived.
+ */
 export type LoadEvent =
   | { readonly event: "ready" }
   | { readonly event: "begin" }

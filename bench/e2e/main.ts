@@ -14,7 +14,7 @@ import { measureCluster } from "./cluster_measurement.ts";
 import { measureTable } from "./table_measurement.ts";
 
 const PASSWORD = "bench";
-/** What goes the same way as the table of a new datacenter. */
+/** Stanzas per second on the link that also carries the table of a new datacenter. */
 const TABLE_STANZAS_PER_SECOND = 1_000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

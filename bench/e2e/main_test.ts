@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 const DENO_CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 
-Deno.test("bench:e2e says in words what keeps it from running, and exits with 1", async () => {
+Deno.test("bench:e2e explains why it cannot run, and exits with 1", async () => {
   // It may start nothing, as where a node or a Redis cannot be started.
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [

@@ -45,7 +45,7 @@ class Setup implements AsyncDisposable {
   }
 }
 
-Deno.test("Pair.send() writes in one piece what is due in one turn, and counts what arrives", async () => {
+Deno.test("Pair.send() writes the due messages of one turn in one piece, and counts arrivals", async () => {
   await using setup = await Setup.start();
   for (let i = 0; i < 20; i++) setup.pair.send(1);
   strictEqual(setup.pair.outstanding, 20);

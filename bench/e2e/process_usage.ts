@@ -1,4 +1,4 @@
-/** What a process has used since it began. */
+/** Resources that a process has used since it began. */
 export interface ProcessUsage {
   /** Microseconds of processor time, in user and system mode, over all its threads. */
   readonly cpuUs: number;

@@ -5,7 +5,7 @@ import type { LatencySummary } from "./latency_recorder.ts";
 import { processUsage } from "./process_usage.ts";
 import type { TableNodeCommand, TableNodeEvent, TableNodePlan } from "./table_protocol.ts";
 
-/** What the session table of one node costs, and how soon another datacenter has it. */
+/** Cost of one node's session table, and the time until another datacenter has it. */
 export interface TableFigures {
   readonly sessions: number;
   readonly loginsPerSecond: number;
@@ -16,7 +16,7 @@ export interface TableFigures {
   readonly renewalShareOfCore: number;
   /** Seconds until a datacenter that is new has all of it. */
   readonly transferSeconds: number;
-  /** Of stanzas on the same link, meanwhile and when it is over. */
+  /** Latency of stanzas on the same link, during the transfer and after it. */
   readonly latencyMeanwhile: LatencySummary;
   readonly latencyIdle: LatencySummary;
 }

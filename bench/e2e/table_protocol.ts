@@ -1,7 +1,7 @@
 import type { EndpointAddress } from "../../src/distribution/links/mod.ts";
 import type { LatencySummary } from "./latency_recorder.ts";
 
-/** What a node of the table bench is started with, as JSON in its only argument. */
+/** Argument of a node of the table bench, as JSON. */
 export interface TableNodePlan {
   readonly localHost: string;
   readonly redisPort: number;
@@ -10,11 +10,11 @@ export interface TableNodePlan {
   readonly cafile: string;
   /** Sessions that are logged in here. */
   readonly sessions: number;
-  /** Whom to call; undefined: be called. */
+  /** Address to connect to; undefined: wait for connections. */
   readonly seed: EndpointAddress | undefined;
 }
 
-/** What it is told, one line each. */
+/** Commands to a node, one line each. */
 export type TableNodeCommand =
   /** Measure lookups, cached and not, for so long each. */
   | { readonly do: "look-up"; readonly forMs: number }
@@ -23,7 +23,7 @@ export type TableNodeCommand =
   /** Report how long the stanzas took that have come since the last report. */
   | { readonly do: "report" };
 
-/** What it tells. */
+/** Events of a node. */
 export type TableNodeEvent =
   | { readonly event: "ready"; readonly port: number; readonly loginMs: number }
   | {
