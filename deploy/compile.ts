@@ -13,7 +13,9 @@
 const BUNDLE = "dist/causeway.js";
 const BINARY = "dist/causeway";
 
-/** What the binary is given for good: the rights of a node, and the engine's room for young objects. */
+/**
+ * Flags built into the binary: the permissions of a node, and the engine's room for young objects.
+ */
 const FLAGS = [
   ...["--no-prompt", "--v8-flags=--min-semi-space-size=16,--max-semi-space-size=16", "--allow-net"],
   `--allow-read=/etc/causeway,/var/lib/causeway${more("CAUSEWAY_READ")}`,

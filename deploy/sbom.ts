@@ -16,7 +16,7 @@ export interface Package {
   readonly dependencies: readonly string[];
 }
 
-/** What this module reads of `deno info --json FILE`. */
+/** Part of `deno info --json FILE` that this module reads. */
 export interface ModuleGraph {
   readonly modules: readonly { readonly kind?: string; readonly npmPackage?: string }[];
   readonly npmPackages: Readonly<
@@ -30,7 +30,7 @@ export interface ModuleGraph {
   >;
 }
 
-/** What this module reads of `deno.lock`. */
+/** Part of `deno.lock` that this module reads. */
 export interface LockFile {
   readonly npm: Readonly<Record<string, { readonly integrity: string }>>;
 }

@@ -36,7 +36,7 @@ function list(graph = GRAPH) {
   return listPackages(graph, { npm }, (path) => Promise.resolve(LICENCES[path]));
 }
 
-Deno.test("listPackages() knows what is shipped from what only tests load", async () => {
+Deno.test("listPackages() separates shipped packages from those that only tests load", async () => {
   const packages = await list();
   assert.deepEqual(
     packages.map(({ id, licence, isShipped }) => [id, licence, isShipped]),
@@ -72,7 +72,7 @@ Deno.test("cycloneDx() is valid CycloneDX 1.6, and the same bytes each time", as
   );
 });
 
-Deno.test("licenceReport() counts each licence and lists what is shipped apart", async () => {
+Deno.test("licenceReport() counts each licence and lists shipped packages separately", async () => {
   const report = licenceReport(await list());
   assert.match(report, /- GPL-2\.0-only: 1\n/);
   assert.match(report, /Shipped[^]*below \| 2\.1\.0[^]*tests and tasks alone[^]*tester \| 3\.0\.0/);
