@@ -52,13 +52,13 @@ interface Hole {
   readonly direction: Direction;
 }
 
-/** A direction in which nothing arrives, and nobody is told. */
+/** A direction in which nothing arrives, unnoticed by either side. */
 export const BLACK_HOLE: Trial = {
   name: "black-hole",
   summary: "what dc1 sends to dc2 vanishes without a reset, then what dc2 sends to dc1",
   answers: "none",
   options: (faultMs) => ({
-    // so that links are given up and made anew within a short fault too
+    // so that links are closed and reconnected within a short fault too
     configure: (configuration) => {
       configuration["limits"] = { link_silence_timeout: Math.min(15, Math.max(1, faultMs / 5000)) };
     },
