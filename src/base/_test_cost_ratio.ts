@@ -1,11 +1,11 @@
-/** What is measured, and how large. */
+/** One kind of work whose cost is compared, and the size of its input. */
 export interface CostMeasurement<T> {
-  /** An input of about `size` units. */
+  /** Makes an input of about `size` units. */
   make(size: number): T;
-  /** What is done with it. */
+  /** Does the measured work on one input. */
   work(input: T): unknown;
   readonly largeSize: number;
-  /** Small inputs that are as much as a large one. @default 8 */
+  /** Number of small inputs that add up to one large input. @default 8 */
   readonly smallCount?: number;
   /** A ratio below this is good enough to stop measuring. @default `MAX_COST_RATIO` */
   readonly enough?: number;
@@ -14,12 +14,15 @@ export interface CostMeasurement<T> {
 /** In linear time a cost ratio is near 1, in quadratic time near the number of small inputs. */
 export const MAX_COST_RATIO = 3;
 
-/** Measured anew so often before it counts: others have the processor too. */
+/** Rounds of measurement. Other processes use the processor too, so only the fastest round counts. */
 const ROUNDS = 40;
-/** Done so often in one measurement, so that the clock is fine enough for it. */
+/** Repetitions within one round, because the clock is too coarse for one. */
 const REPETITIONS = 8;
 
-/** What `one` costs, as a multiple of `other`; the least of each is compared, and `enough` ends it. */
+/**
+ * Returns the cost of `one` as a multiple of `other`. It compares the fastest run of each and stops
+ * below `enough`.
+ */
 export function timeRatio(one: () => void, other: () => void, enough: number): number {
   let oneMs = Infinity;
   let otherMs = Infinity;
@@ -36,8 +39,8 @@ export function timeRatio(one: () => void, other: () => void, enough: number): n
 }
 
 /**
- * What one large input costs, as a multiple of as much input in small ones: the least that is seen, and
- * no more looking once that is below `enough`.
+ * Returns the cost of one large input as a multiple of small inputs of the same total size. It takes the
+ * smallest ratio of several measurements, and stops measuring below `enough`.
  */
 export function costRatio<T>(measurement: CostMeasurement<T>): number {
   const { make, work, largeSize, smallCount = 8, enough = MAX_COST_RATIO } = measurement;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { addressKey } from "./address_key.ts";
 
-Deno.test("addressKey() is an IPv4 address, or the /64 of an IPv6 address", () => {
+Deno.test("addressKey() returns an IPv4 address, or the /64 of an IPv6 address", () => {
   const keyOf = (remoteAddress: string) => addressKey({ remoteAddress, isLoopback: false });
   for (
     const [remoteAddress, key] of [

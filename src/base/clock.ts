@@ -2,7 +2,7 @@
 export type CancelTimer = () => void;
 
 /**
- * Time as the program sees it, passed in so that tests decide when things happen.
+ * Time, passed in so that tests decide when things happen.
  *
  * Wall time is for stamps that leave the process, monotonic time for durations.
  */

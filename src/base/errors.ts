@@ -1,6 +1,6 @@
-/** What a caller may rely on in every error of ours: a stable code, never the message. */
+/** Options of every error of ours. Callers rely on its stable code, never on its message. */
 export interface CausewayErrorOptions extends ErrorOptions {
-  /** True when doing the same again later may succeed. @default false */
+  /** True when a retry may succeed. @default false */
   readonly retryable?: boolean;
 }
 
@@ -22,7 +22,7 @@ export class CausewayError extends Error {
   }
 }
 
-/** The message of anything that was thrown, for a log field. */
+/** Returns the message of anything that was thrown, for a log field. */
 export function describeError(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

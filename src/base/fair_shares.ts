@@ -1,54 +1,57 @@
 /**
- * The share rule: one holder may have at most a quarter of what is still free, which is a fifth of the
- * bound while it is the only one. Whoever comes later always finds something free.
+ * The share rule: one holder may have at most a quarter of what is still free. While it is the only
+ * holder, that is a fifth of the bound. A later holder always finds something free.
  */
 const SINGLE_PART = 4;
-/** A crowd may have at most as much as is still free: half of the bound while it is the only one. */
+/**
+ * A crowd may have at most as much as is still free. While it is the only holder, that is half of the
+ * bound.
+ */
 const CROWD_PART = 1;
 
-/** A tab tells its share of changes in steps of so many bytes, so that small ones cost a sum only. */
+/** Step in which a tab reports its size to its share, so that small changes cost only an addition. */
 const TAB_STEP_BYTES = 65_536;
 
-/** Bytes that a retained stanza costs besides its text: an array of its own, and what routing knows of it. */
+/** Bytes that a retained stanza costs besides its text: its own array and its routing data. */
 export const RETAINED_OVERHEAD_BYTES = 1_024;
 
-/** What all holders together may have. */
+/** Bounds on what all holders have together. */
 export interface FairBounds {
   /** @default unlimited */
   readonly maxItems?: number;
   /** @default unlimited */
   readonly maxBytes?: number;
-  /** A wider bound that everything held here counts for as well. @default none */
+  /** A wider bound that also counts everything held here. @default none */
   readonly within?: FairShares;
 }
 
-/** Whose shares something counts for, by names that never mean both kinds. */
+/** The holders that an item counts for. No name stands for both a single and a crowd. */
 export interface Holders {
-  /** Such as an account. */
+  /** Single holders, such as an account. */
   readonly singles: readonly string[];
-  /** Each stands for many: all that a component speaks for, or that a datacenter brings. */
+  /** Holders that stand for many: everything that a component speaks for, or that a datacenter brings. */
   readonly crowds: readonly string[];
 }
 
-/** What one holder has. */
+/** Items and bytes of one holder. */
 interface Share {
   items: number;
   bytes: number;
 }
 
 /**
- * A bound that many holders share fairly: who holds little finds room beside who holds much.
+ * A bound that many holders share fairly: a holder with little finds room beside a holder with much.
  *
- * Each item counts for one or several holders (its sender, its recipient, the peer that brought it).
- * It is taken while the bound has room for it, and none of these holders would have more than a quarter
- * of what is free; for a crowd, more than what is free. A holder that has nothing needs room only. Every
- * operation costs the same however many holders there are.
+ * Each item counts for one or several holders (its sender, its recipient, the peer that brought it). An
+ * item is taken under two conditions. The bound has room for it, and none of its holders would have more
+ * than a quarter of what is free (a crowd: more than all that is free). A holder that has nothing needs
+ * only room. The cost of an operation does not depend on the number of holders.
  */
 export class FairShares {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly #within: FairShares | undefined;
-  /** False where there is nothing to share: then only sums are kept, and `#within` knows the shares. */
+  /** False without a bound of its own: then only sums are kept here, and `#within` keeps the shares. */
   readonly #isBound: boolean;
   readonly #shares = new Map<string, Share>();
   #items = 0;
@@ -66,7 +69,7 @@ export class FairShares {
     return this.#items;
   }
 
-  /** Bytes held, whoever holds them. */
+  /** Bytes held, by all holders together. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -81,14 +84,14 @@ export class FairShares {
     return this.#shares.get(holder)?.bytes ?? 0;
   }
 
-  /** True when one more item of `bytes` finds room, for each of `holders`. */
+  /** True when one more item of `bytes` finds room in the bound and in the share of each of `holders`. */
   mayHold(holders: Holders, bytes: number): boolean {
     return this.#items < this.maxItems && this.#bytes + bytes <= this.maxBytes &&
       this.#areWithin(holders, 1, bytes) &&
       (this.#within === undefined || this.#within.mayHold(holders, bytes));
   }
 
-  /** Counts one more item, whatever the bounds. */
+  /** Counts one more item, even past the bounds. */
   hold(holders: Holders, bytes: number): void {
     this.#items++;
     this.#bytes += bytes;
@@ -96,7 +99,7 @@ export class FairShares {
     this.#within?.hold(holders, bytes);
   }
 
-  /** Takes back what `hold` was told with the same arguments. */
+  /** Undoes a `hold` with the same arguments. */
   release(holders: Holders, bytes: number): void {
     this.#items--;
     this.#bytes -= bytes;
@@ -104,25 +107,31 @@ export class FairShares {
     this.#within?.release(holders, bytes);
   }
 
-  /** True when there is room for `bytes`, whoever holds them. */
+  /** True when the bound has room for `bytes`, whatever the shares. */
   mayGrow(bytes: number): boolean {
     return this.#bytes + bytes <= this.maxBytes &&
       (this.#within === undefined || this.#within.mayGrow(bytes));
   }
 
-  /** Counts `bytes` that are no items of their own, whatever the bounds; below 0 to take them back. */
+  /** Counts `bytes` that belong to no item, even past the bounds. A negative number takes bytes back. */
   grow(bytes: number): void {
     this.#bytes += bytes;
     this.#within?.grow(bytes);
   }
 
-  /** True when the shares of `holders` allow `bytes` more; whether there is room, `mayGrow` tells. */
+  /**
+   * True when the shares of `holders` allow `bytes` more. Whether the bound has room is `mayGrow`'s
+   * answer.
+   */
   mayOwe(holders: Holders, bytes: number): boolean {
     return this.#areWithin(holders, 0, bytes) &&
       (this.#within === undefined || this.#within.mayOwe(holders, bytes));
   }
 
-  /** Counts `bytes` for `holders` that `grow` counts for all; below 0 to take them back. */
+  /**
+   * Adds `bytes` to the shares of `holders`; `grow` counts them for the bound. A negative number takes
+   * bytes back.
+   */
   owe(holders: Holders, bytes: number): void {
     this.#change(holders, 0, bytes);
     this.#within?.owe(holders, bytes);
@@ -157,9 +166,9 @@ export class FairShares {
 }
 
 /**
- * What one place (a session's queue, a sender's part of a lane) holds for somebody, whose share learns of it
- * in steps of 64 KiB, rounded down: a place that holds little costs no look at the shares. The bound itself
- * is told of every byte with `FairShares.grow`.
+ * The bytes that one place (a session's queue, a sender's part of a lane) holds for some holders. It
+ * reports them to their shares in steps of 64 KiB, rounded down, so that a place that holds little never
+ * looks at the shares. `FairShares.grow` counts every byte for the bound itself.
  */
 export class ShareTab {
   readonly #shares: FairShares;
@@ -172,7 +181,7 @@ export class ShareTab {
     this.#holders = holders;
   }
 
-  /** Bytes on it. */
+  /** Bytes on the tab. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -183,13 +192,13 @@ export class ShareTab {
     return untold < TAB_STEP_BYTES || this.#shares.mayOwe(this.#holders, untold);
   }
 
-  /** Counts `bytes` more, whatever the bounds. */
+  /** Counts `bytes` more, even past the bounds. */
   add(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes - this.#toldBytes >= TAB_STEP_BYTES) this.#tell();
   }
 
-  /** Takes `bytes` off it. */
+  /** Takes `bytes` off the tab. */
   remove(bytes: number): void {
     this.#bytes -= bytes;
     if (this.#toldBytes - this.#bytes >= TAB_STEP_BYTES) this.#tell();

@@ -22,7 +22,7 @@ Deno.test("FairShares.mayHold() gives one holder alone a fifth, and a crowd alon
   }
 });
 
-Deno.test("FairShares.mayHold() lets whoever has nothing hold one item while there is room", () => {
+Deno.test("FairShares.mayHold() lets a holder with nothing hold one item while there is room", () => {
   const shares = new FairShares({ maxItems: 2, maxBytes: 100 });
   assert.equal(shares.mayHold(single("alice"), 101), false);
   assert.equal(shares.mayHold(single("alice"), 100), true);
@@ -33,7 +33,7 @@ Deno.test("FairShares.mayHold() lets whoever has nothing hold one item while the
   assert.equal(shares.mayHold(single("carol"), 0), false);
 });
 
-Deno.test("FairShares.mayHold() asks the share of each holder, and the wider bound", () => {
+Deno.test("FairShares.mayHold() checks the share of each holder, and the wider bound", () => {
   const within = new FairShares({ maxBytes: 100 });
   const shares = new FairShares({ maxBytes: 1000, within });
   shares.hold(single("alice", "to bob"), 20);
@@ -46,7 +46,7 @@ Deno.test("FairShares.mayHold() asks the share of each holder, and the wider bou
   assert.deepEqual([within.items, within.bytes, within.holders, shares.holders], [0, 0, 0, 0]);
 });
 
-/** What any of a few holders tries next. */
+/** Steps of a few holders, in any order. */
 const STEPS = fc.array(
   fc.record({
     who: fc.integer({ min: 0, max: 9 }),
@@ -56,7 +56,7 @@ const STEPS = fc.array(
   { maxLength: 400 },
 );
 
-Deno.test("FairShares never passes its bound, and whoever comes new finds room beside any others", () => {
+Deno.test("FairShares never passes its bound, and a new holder finds room beside any others", () => {
   fc.assert(fc.property(STEPS, (steps) => {
     const maxBytes = 10_000;
     const shares = new FairShares({ maxBytes });
@@ -76,7 +76,7 @@ Deno.test("FairShares never passes its bound, and whoever comes new finds room b
       assert.ok(shares.bytes <= maxBytes);
       assert.equal(shares.bytes, held.reduce((sum, each) => sum + each.bytes, 0));
       assert.equal(shares.items, held.length);
-      // Ten that each take what they can leave (4/5)^10 free, less an item each that they had first.
+      // Ten holders that take all they may leave (4/5)^10 free, minus the first item of each.
       assert.ok(shares.mayHold(single("new"), Math.max(0, Math.floor(maxBytes * 0.8 ** 10) - 500)));
     }
     for (const { holders, bytes } of held) shares.release(holders, bytes);
@@ -84,7 +84,7 @@ Deno.test("FairShares never passes its bound, and whoever comes new finds room b
   }));
 });
 
-Deno.test("FairShares leaves room after many holders have each taken all that they can", () => {
+Deno.test("FairShares leaves room after ten holders have each taken all they may", () => {
   const shares = new FairShares({ maxBytes: 100_000_000 });
   for (let holder = 0; holder < 10; holder++) {
     while (shares.mayHold(single(`eve${holder}`), 1000)) shares.hold(single(`eve${holder}`), 1000);
@@ -96,7 +96,7 @@ Deno.test("FairShares leaves room after many holders have each taken all that th
   }
 });
 
-Deno.test("ShareTab tells its share in steps, and all of it is taken back", () => {
+Deno.test("ShareTab reports its bytes in steps, and takes all of them back", () => {
   fc.assert(fc.property(fc.array(fc.integer({ min: 1, max: 40_000 })), (sizes) => {
     const shares = new FairShares({ maxBytes: 1e9 });
     const tab = new ShareTab(shares, single("alice"));
@@ -130,7 +130,7 @@ Deno.test("ShareTab.mayAdd() keeps all tabs of a holder within its share", () =>
       isTaken = true;
     }
   }
-  // A fifth, and less than one step for each tab.
+  // A fifth of the bound, plus less than one step for each tab.
   assert.ok(bytes >= 184_000 && bytes <= 200_000 + 4 * 65_536, `${bytes}`);
   assert.equal(new ShareTab(shares, single("bob")).mayAdd(100_000), true);
 });

@@ -6,7 +6,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** A clock that stands still until told to move; for tests and for the simulation. */
+/** A clock that stands still until it is moved, for tests and for the simulation. */
 export class ManualClock implements Clock {
   #nowMs = 0;
   #wallOffsetMs: number;
@@ -42,7 +42,7 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Moves both times forward and runs what falls due, earliest first. */
+  /** Moves both times forward and runs the timers that fall due, earliest first. */
   advance(byMs: number): void {
     const endMs = this.#nowMs + byMs;
     for (;;) {

@@ -1,4 +1,4 @@
-/** Randomness that is passed in, so that a simulation can repeat a run from its seed. */
+/** Randomness, passed in so that a simulation can repeat a run from its seed. */
 export interface Random {
   /** A number in [0, 1). */
   unit(): number;

@@ -1,6 +1,9 @@
 import type { Clock } from "./clock.ts";
 
-/** How often something may happen: `burst` times at once, and `perSec` times a second in the long run. */
+/**
+ * The allowed frequency of something: `burst` times at once, and `perSec` times a second in the long
+ * run.
+ */
 export interface Rate {
   /** Above 0. */
   readonly perSec: number;
@@ -8,30 +11,30 @@ export interface Rate {
   readonly burst: number;
 }
 
-/** What a rate limit is given. */
+/** Options of a rate limit. */
 export interface RateLimitOptions extends Rate {
   /** Keys remembered at once; at least 1. @default 10000 */
   readonly maxKeys?: number;
 }
 
-/** Keys that a rate limit remembers, unless told otherwise. */
+/** Default number of keys that a rate limit remembers. */
 export const DEFAULT_MAX_KEYS = 10_000;
-/** A longer key is cut: keys come from strangers. */
+/** Length at which a key is cut, because strangers choose keys. */
 const MAX_KEY_LENGTH = 256;
 
 /**
  * A token bucket for each key, such as an address or an account.
  *
- * Of each bucket only the moment is kept at which it is full again; whoever has a full one is
- * forgotten. Past `maxKeys` whoever was heard of longest ago is forgotten too: a stranger with very
- * many keys wins a fresh bucket, not our memory.
+ * The limit keeps one number for each bucket: the moment at which it is full again. A key whose bucket
+ * is full is forgotten. Past `maxKeys` the least recently used key is forgotten too: a stranger with
+ * very many keys wins a fresh bucket, but does not fill our memory.
  */
 export class RateLimit {
   readonly #clock: Clock;
   readonly #intervalMs: number;
   readonly #burstMs: number;
   readonly #maxKeys: number;
-  /** By key, the monotonic time at which its bucket is full; whoever was heard of last is last. */
+  /** Monotonic time at which a key's bucket is full, by key; the most recently used key comes last. */
   readonly #fullAtMs = new Map<string, number>();
 
   /** @throws RangeError for a rate that lets nothing pass */
@@ -57,7 +60,9 @@ export class RateLimit {
     return this.#fullAtMs.size;
   }
 
-  /** Takes one out of the key's bucket; false, and nothing is taken, when it is empty. */
+  /**
+   * Takes one token out of the key's bucket. Returns false, and takes nothing, when the bucket is empty.
+   */
   take(key: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const fullAtMs = this.#after(key, nowMs);
@@ -67,7 +72,7 @@ export class RateLimit {
   }
 
   /**
-   * Takes one out of the key's bucket, also when it is empty.
+   * Takes one token out of the key's bucket, even when it is empty.
    * @returns milliseconds until the bucket is no longer overdrawn, 0 while it is not
    */
   charge(key: string): number {
@@ -77,7 +82,7 @@ export class RateLimit {
     return Math.max(0, fullAtMs - nowMs - this.#burstMs);
   }
 
-  /** Puts one back that was taken. */
+  /** Puts one taken token back. */
   giveBack(key: string): void {
     const name = key.slice(0, MAX_KEY_LENGTH);
     const fullAtMs = this.#fullAtMs.get(name);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "./manual_clock.ts";
 import { RateLimit } from "./rate_limit.ts";
 
-Deno.test("RateLimit.take() gives burst at once, then perSec a second", () => {
+Deno.test("RateLimit.take() gives burst tokens at once, then perSec a second", () => {
   const clock = new ManualClock();
   const limit = new RateLimit({ perSec: 2, burst: 3 }, clock);
   const takes = (count: number) => Array.from({ length: count }, () => limit.take("a"));
@@ -20,7 +20,7 @@ Deno.test("RateLimit keeps a bucket for each key", () => {
   assert.deepEqual([limit.take("a"), limit.take("b"), limit.take("a")], [true, true, false]);
 });
 
-Deno.test("RateLimit.charge() says how long an overdrawn bucket takes", () => {
+Deno.test("RateLimit.charge() returns how long an overdrawn bucket takes to recover", () => {
   const clock = new ManualClock();
   const limit = new RateLimit({ perSec: 10, burst: 2 }, clock);
   const charges = [1, 2, 3, 4].map(() => Math.round(limit.charge("a")));
@@ -37,7 +37,7 @@ Deno.test("RateLimit.giveBack() undoes one take", () => {
   assert.deepEqual([limit.take("a"), limit.take("a")], [true, false]);
 });
 
-Deno.test("RateLimit remembers maxKeys and not one more, whoever is full first", () => {
+Deno.test("RateLimit remembers maxKeys and not one more, in whatever order buckets fill", () => {
   const clock = new ManualClock();
   const limit = new RateLimit({ perSec: 1, burst: 1, maxKeys: 2 }, clock);
   for (const key of ["a", "b"]) limit.take(key);
@@ -50,7 +50,7 @@ Deno.test("RateLimit remembers maxKeys and not one more, whoever is full first",
   assert.equal(limit.keyCount, 1, "full buckets go together");
 });
 
-Deno.test("RateLimit remembers 10000 keys, unless told otherwise, and not one more", () => {
+Deno.test("RateLimit remembers 10000 keys by default, and not one more", () => {
   const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
   for (let i = 1; i <= 10_000; i++) limit.take(`key ${i}`);
   assert.equal(limit.keyCount, 10_000);

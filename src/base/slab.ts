@@ -1,19 +1,19 @@
-/** Bytes in one slab: large enough that its own cost is small beside what it holds. */
+/** Bytes of one slab, large enough that its own cost is small beside its content. */
 export const SLAB_BYTES = 65_536;
 
 /**
- * Hands out consecutive pieces of shared blocks, for many small byte strings that live about
- * equally long.
+ * Hands out consecutive pieces of shared blocks, for many small byte strings that live about equally
+ * long.
  *
- * A `Uint8Array` of its own for a 300-byte stanza costs about 850 bytes; a view of a slab costs its
- * length and a view object. A slab lives as long as anything in it does, so what is kept for long
- * (bounce) is copied out on its own.
+ * A `Uint8Array` of its own for a 300-byte stanza costs about 850 bytes. A view of a slab costs its
+ * length and a view object. A slab lives as long as any of its pieces, so a stanza that is kept for long
+ * (a bounce) is copied out of the slab.
  */
 export class SlabAllocator {
   #slab: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #used = 0;
 
-  /** A view of `byteLength` writable bytes; its content is undefined. */
+  /** Returns a view of `byteLength` writable bytes with undefined content. */
   allocate(byteLength: number): Uint8Array<ArrayBuffer> {
     if (byteLength > SLAB_BYTES >> 2) return new Uint8Array(byteLength);
     if (this.#used + byteLength > this.#slab.length) {
@@ -25,7 +25,7 @@ export class SlabAllocator {
     return this.#slab.subarray(start, start + byteLength);
   }
 
-  /** A copy of `bytes` in a slab. */
+  /** Copies `bytes` into a slab. */
   copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
     const piece = this.allocate(bytes.length);
     piece.set(bytes);

@@ -1,11 +1,11 @@
 import type { CancelTimer, Clock } from "./clock.ts";
 
 /**
- * A clock that stands still while one callback of the event loop runs, however many stanzas that one
- * brings: to read the time costs a tenth of a microsecond, and each stanza asks for it several times.
+ * A clock that stands still during one callback of the event loop, however many stanzas the callback
+ * brings. Reading the time costs a tenth of a microsecond, and each stanza needs it several times.
  *
- * Time goes on with the next microtask, so what awaits something sees it pass; work that never yields
- * cannot be measured with it.
+ * Time goes on with the next microtask, so code that awaits something sees time pass. This clock cannot
+ * measure work that never yields.
  */
 export class TurnClock implements Clock {
   readonly #clock: Clock;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "./manual_clock.ts";
 import { TurnClock } from "./turn_clock.ts";
 
-Deno.test("TurnClock stands still until the callback in hand is done", async () => {
+Deno.test("TurnClock stands still until the current callback returns", async () => {
   const manual = new ManualClock(1_000);
   const clock = new TurnClock(manual);
   for (const turn of [0, 1, 2]) {
@@ -14,7 +14,7 @@ Deno.test("TurnClock stands still until the callback in hand is done", async () 
   }
 });
 
-Deno.test("TurnClock reads each time when it is first asked for it in a turn", async () => {
+Deno.test("TurnClock reads each kind of time at its first use in a turn", async () => {
   const manual = new ManualClock(0);
   const clock = new TurnClock(manual);
   assert.equal(clock.wallUs(), 0);
@@ -25,7 +25,7 @@ Deno.test("TurnClock reads each time when it is first asked for it in a turn", a
   assert.equal(clock.wallUs(), 7_000);
 });
 
-Deno.test("TurnClock runs timers, and tells wall milliseconds, as the clock below does", () => {
+Deno.test("TurnClock runs timers and gives wall milliseconds as the clock beneath it does", () => {
   const manual = new ManualClock(100);
   const clock = new TurnClock(manual);
   let ran = 0;

@@ -3,19 +3,19 @@ import type { LogLevel as LogTapeLevel, LogRecord } from "@logtape/logtape";
 import type { LogEntry, LogFields, Logger } from "./log.ts";
 import { redactFields } from "./redact.ts";
 
-/** Least important level that is written. */
+/** Least important level that the logger writes. */
 export type LogLevel = LogEntry["level"];
 
-/** `text` for people, `json` with one object a line for machines. */
+/** `text` for people; `json` for machines, one object a line. */
 export type LogFormat = "text" | "json";
 
-/** How a process logs. */
+/** Options of a process's logger. */
 export interface LoggerOptions {
   /** @default "info" */
   readonly level?: LogLevel;
   /** @default "text" */
   readonly format?: LogFormat;
-  /** Takes each line, its end included. @default writes to standard error */
+  /** Takes each line with its line end. @default writes to standard error */
   readonly write?: (line: string) => void;
 }
 
@@ -38,8 +38,8 @@ const FROM_LOGTAPE: Readonly<Record<LogTapeLevel, LogLevel>> = {
 };
 
 /**
- * The logger of the process. LogTape is configured process-wide, so a later call replaces what an
- * earlier one set, for both of them.
+ * Creates the logger of the process. LogTape is configured process-wide, so a later call also changes
+ * the loggers that earlier calls returned.
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const { level = "info", format = "text", write = writeToStderr } = options;
@@ -53,7 +53,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     ],
   });
   const logger = getLogger(CATEGORY);
-  // The event goes along as a field, because LogTape would fill in braces in a message.
+  // The event travels as a field, because LogTape fills in braces in a message.
   return {
     debug: (event, fields) => logger.debug("", { event, fields }),
     info: (event, fields) => logger.info("", { event, fields }),
@@ -73,7 +73,7 @@ function toEntry(record: LogRecord): LogEntry {
 
 const RESERVED = new Set(["time", "level", "event"]);
 
-/** One JSON object and a line feed; a field named like one of ours gets a `_` behind it. */
+/** Renders one JSON object and a line feed. A field named like one of ours gets a trailing `_`. */
 export function jsonLine({ level, event, fields }: LogEntry, timestampMs: number): string {
   const renamed = Object.entries(fields).map((
     [name, value],
@@ -91,7 +91,10 @@ export function textLine({ level, event, fields }: LogEntry, timestampMs: number
   return line + "\n";
 }
 
-/** Bare where nothing can be misread; else JSON, so that no value can begin a line of its own. */
+/**
+ * Returns a value as it is where nothing can be misread, else as JSON, so that no value can begin a line
+ * of its own.
+ */
 function textValue(value: unknown): string {
   if (typeof value === "string" && /^[\w.:@/#+\[\]-]+$/.test(value)) return value;
   return toJson(value);

@@ -38,7 +38,7 @@ Deno.test("createLogger() writes text for people that no value can break out of"
   );
 });
 
-Deno.test("createLogger() writes nothing that a terminal obeys, and loses nothing of it", () => {
+Deno.test("createLogger() escapes everything that a terminal obeys, and loses none of it", () => {
   const detail = "\u009b31m \u0085 \u2028 \u202e\u2066 \u007f \u001b[2J é 😀";
   for (const format of ["json", "text"] as const) {
     const { lines, log } = logTo({ format });
@@ -52,7 +52,7 @@ Deno.test("createLogger() writes nothing that a terminal obeys, and loses nothin
   }
 });
 
-Deno.test("createLogger() drops what is below its level", () => {
+Deno.test("createLogger() drops events below its level", () => {
   const { lines, log } = logTo({ level: "warn" });
   log.debug("a");
   log.info("b");
@@ -78,7 +78,7 @@ Deno.test("createLogger() never writes a secret, at any depth", () => {
   }
 });
 
-Deno.test("createLogger() tells errors, BigInts and cycles without failing", () => {
+Deno.test("createLogger() writes errors, BigInts and cycles without failing", () => {
   const { lines, log } = logTo({ format: "json" });
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;

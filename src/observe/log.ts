@@ -9,7 +9,7 @@ export interface Logger {
   error(event: string, fields?: LogFields): void;
 }
 
-/** A logger that keeps nothing; the default where a caller gives none. */
+/** A logger that keeps nothing, the default for callers that pass none. */
 export const SILENT_LOGGER: Logger = {
   debug() {},
   info() {},

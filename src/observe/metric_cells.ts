@@ -6,10 +6,10 @@ const BUCKET_BOUNDS_US: readonly number[] = [
   ...[1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000],
 ];
 
-/** Samples kept for rates: one more than the minute has intervals. */
+/** Samples kept for rates: one more than the number of intervals in a minute. */
 export const RATE_SAMPLES = 13;
 
-/** A counter that remembers what it was at the registry's last samplings. */
+/** A counter that remembers its values at the registry's last samplings. */
 export class CounterCell implements Counter {
   #value = 0;
   readonly #samples = new Float64Array(RATE_SAMPLES);
@@ -27,13 +27,13 @@ export class CounterCell implements Counter {
     this.#samples[slot] = this.#value;
   }
 
-  /** By how much it has grown since the sample in `slot`. */
+  /** Returns the growth since the sample in `slot`. */
   growthSince(slot: number): number {
     return this.#value - this.#samples[slot]!;
   }
 }
 
-/** A gauge, set or asked for. */
+/** A gauge with a value that is either set or read on demand. */
 export class GaugeCell implements Gauge {
   #value = 0;
   #read: (() => number) | undefined;
@@ -42,7 +42,7 @@ export class GaugeCell implements Gauge {
     return this.#read === undefined ? this.#value : this.#read();
   }
 
-  /** Asks `read` for the value from now on. */
+  /** Reads the value from `read` from now on. */
   readFrom(read: () => number): void {
     this.#read = read;
   }
@@ -56,7 +56,7 @@ export class GaugeCell implements Gauge {
   }
 }
 
-/** Values below are counted exactly; from here on, 32 cells to each doubling. */
+/** Smaller values are counted exactly. From here on there are 32 cells to each doubling. */
 const EXACT_BELOW = 64;
 const CELLS_PER_DOUBLING = 32;
 const CELL_COUNT = EXACT_BELOW + (32 - 6) * CELLS_PER_DOUBLING;
@@ -73,15 +73,15 @@ function widthOf(cell: number): number {
   return cell < EXACT_BELOW ? 1 : 2 ** (((cell - EXACT_BELOW) / CELLS_PER_DOUBLING | 0) + 1);
 }
 
-/** The Prometheus buckets of a histogram, and how its values are shown there. */
+/** The Prometheus buckets of a histogram, and the unit in which they are shown. */
 export class BucketLayout {
   /** Upper bounds, rising. */
   readonly bounds: readonly number[];
-  /** By what a value is divided where it is shown: 1_000_000 shows microseconds as seconds. */
+  /** Divisor of a shown value: 1_000_000 shows microseconds as seconds. */
   readonly divisor: number;
-  /** For each cell the bucket of its lowest value; a cell may straddle bounds. */
+  /** Bucket of each cell's lowest value; a cell may straddle bounds. */
   readonly cellBuckets: Uint16Array;
-  /** The bounds with infinity behind them. */
+  /** The bounds, followed by infinity. */
   readonly limits: Float64Array;
 
   constructor(bounds: readonly number[], divisor: number) {
@@ -102,7 +102,7 @@ export class BucketLayout {
 /** Durations: 10 µs to 30 s, shown in seconds. */
 export const DURATION_BUCKETS = new BucketLayout(BUCKET_BOUNDS_US, 1_000_000);
 
-/** What a histogram has seen, in its own unit; all 0 when it has seen nothing. */
+/** Summary of a histogram's observations, in its own unit; all 0 without observations. */
 export interface HistogramSummary {
   readonly count: number;
   readonly min: number;
@@ -115,9 +115,9 @@ export interface HistogramSummary {
 }
 
 /**
- * A log-linear histogram: whole numbers below 64 exactly, above that 32 cells to each doubling up to
- * 2^32 (71 minutes in microseconds), so that a quantile is at most 1.6 % off. Count, sum, extremes
- * and the Prometheus buckets are exact.
+ * A log-linear histogram. Whole numbers below 64 are counted exactly; above that there are 32 cells to
+ * each doubling up to 2^32 (71 minutes in microseconds), so that a quantile is at most 1.6 % off. Count,
+ * sum, extremes and the Prometheus buckets are exact.
  */
 export class HistogramCell implements Histogram {
   readonly #cells = new Float64Array(CELL_COUNT);
@@ -137,7 +137,7 @@ export class HistogramCell implements Histogram {
     this.#buckets = new Float64Array(layout.limits.length);
   }
 
-  /** Its observations as a counter, for rates. */
+  /** The number of observations as a counter, for rates. */
   get counter(): CounterCell {
     return this.#counter;
   }
@@ -150,12 +150,12 @@ export class HistogramCell implements Histogram {
     return this.#sum;
   }
 
-  /** Observations in each bucket of the layout, not cumulative, then those above the last. */
+  /** Observations in each bucket of the layout, not cumulative, followed by those above the last bound. */
   get buckets(): Readonly<Float64Array> {
     return this.#buckets;
   }
 
-  /** A negative duration, which a wall clock that was set back gives, counts as 0. */
+  /** Records `value`. A negative duration, which appears when the wall clock was set back, counts as 0. */
   observe(value: number, times = 1): void {
     if (!(value >= 0)) {
       if (value !== value) return;
@@ -179,7 +179,7 @@ export class HistogramCell implements Histogram {
     this.#buckets[bucket]! += times;
   }
 
-  /** The value below or at which `share` (0 to 1) of all observations lie. */
+  /** Returns the value below or at which `share` (0 to 1) of all observations lie. */
   quantile(share: number): number {
     const { count } = this;
     if (count === 0) return 0;

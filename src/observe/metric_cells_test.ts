@@ -42,7 +42,7 @@ Deno.test("HistogramCell quantiles are at most 2 % off, everything else is exact
   );
 });
 
-Deno.test("HistogramCell takes fractions, counts negatives as 0, ignores what is not a number", () => {
+Deno.test("HistogramCell takes fractions, counts negatives as 0, ignores NaN", () => {
   const cell = new HistogramCell(DURATION_BUCKETS);
   for (const value of [10.5, -3, NaN, Infinity]) cell.observe(value);
   assert.equal(cell.count, 3);
@@ -53,7 +53,7 @@ Deno.test("HistogramCell takes fractions, counts negatives as 0, ignores what is
   assert.equal(cell.buckets[1], 1, "10.5 is above 10 µs");
 });
 
-Deno.test("HistogramCell that has seen nothing shows zeros", () => {
+Deno.test("HistogramCell without observations shows zeros", () => {
   assert.deepEqual(new HistogramCell(DURATION_BUCKETS).summary(), {
     count: 0,
     min: 0,
@@ -66,7 +66,7 @@ Deno.test("HistogramCell that has seen nothing shows zeros", () => {
   });
 });
 
-Deno.test("HistogramCell.observe() of many at once is observing each", () => {
+Deno.test("HistogramCell.observe() with `times` equals that many single observations", () => {
   const [one, other] = [new HistogramCell(DURATION_BUCKETS), new HistogramCell(DURATION_BUCKETS)];
   for (const [value, times] of [[5, 3], [70.5, 1000], [2_000_000, 1], [-1, 2]] as const) {
     one.observe(value, times);

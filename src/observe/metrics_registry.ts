@@ -30,7 +30,7 @@ export interface ClassicGauge {
   readonly value: number;
 }
 
-/** What one classic name shows; a histogram in the unit that its name says. */
+/** The value under one classic name; a histogram in the unit that its name says. */
 export type ClassicMetric =
   | ClassicCounter
   | ClassicGauge
@@ -57,8 +57,8 @@ interface Family {
 }
 
 /**
- * The metrics of one process. Moving one is an addition to a field; everything else is worked out
- * when somebody looks. One timer for all of them samples the counters for their rates.
+ * The metrics of one process. Moving one is an addition to a field; everything else is computed when
+ * somebody looks. One timer samples all counters for their rates.
  */
 export class MetricsRegistry implements Metrics {
   readonly #clock: Clock;
@@ -74,7 +74,7 @@ export class MetricsRegistry implements Metrics {
     this.#sample();
   }
 
-  /** The MIME type of what `prometheus` gives. */
+  /** The MIME type of `prometheus()`'s text. */
   get contentType(): string {
     return this.#registry.contentType;
   }
@@ -107,12 +107,12 @@ export class MetricsRegistry implements Metrics {
     else if (cell instanceof HistogramCell) this.#counters.delete(cell.counter);
   }
 
-  /** A counter whose value somebody else keeps, such as processor time; it never falls. */
+  /** Declares a counter whose value other code keeps, such as processor time; it never falls. */
   counterFrom(declaration: MetricDeclaration, read: () => number): void {
     this.#child("counter", declaration, () => new GaugeCell()).readFrom(read);
   }
 
-  /** Everything that has a classic name, under it; sorted by name. */
+  /** Returns everything that has a classic name, under that name; sorted by name. */
   classic(): Readonly<Record<string, ClassicMetric>> {
     const named: [string, ClassicMetric][] = [];
     for (const family of this.#families.values()) {
@@ -123,7 +123,7 @@ export class MetricsRegistry implements Metrics {
     return Object.fromEntries(named.sort(([one], [other]) => one < other ? -1 : 1));
   }
 
-  /** Everything in Prometheus' text format. */
+  /** Returns everything in Prometheus' text format. */
   prometheus(): Promise<string> {
     return this.#registry.metrics();
   }
@@ -155,7 +155,7 @@ export class MetricsRegistry implements Metrics {
     const family = this.#family(kind, declaration, labelNames.join());
     const key = keyOf(labels);
     const known = family.children.get(key);
-    // One family holds one kind of cell: `#family` has checked the kind.
+    // One family holds one kind of cell, as `#family` has checked.
     if (known !== undefined) return known.cell as C;
     const cell = make();
     const classicName = declaration.classicName?.replace(
@@ -210,7 +210,10 @@ export class MetricsRegistry implements Metrics {
     this.#cancelTimer = this.#clock.after(SAMPLE_INTERVAL_MS, () => this.#sample());
   }
 
-  /** Growth per second since the youngest sample that is a minute old, or else since the oldest. */
+  /**
+   * Returns the growth per second since the youngest sample that is a minute old, or else since the
+   * oldest.
+   */
   #rate(counter: CounterCell): number {
     const nowMs = this.#clock.monotonicMs();
     const oldest = Math.max(0, this.#sampleCount - RATE_SAMPLES);
@@ -231,13 +234,13 @@ function keyOf(labels: MetricLabels): string {
 
 type RenderedValue = MetricValue<string> & { readonly metricName?: string };
 
-/** A family as the registry renders it: of a metric it reads nothing but the name and `get`. */
+/** Wraps a family for the registry, which reads only the name and `get` of a metric to render it. */
 function asPromMetric(family: Family): Parameters<Registry["registerMetric"]>[0] {
   const metric = {
     name: family.declaration.name,
     get: () => Promise.resolve(rendered(family)),
   };
-  // Its type asks for one of its own classes, which would count a second time.
+  // The type asks for one of the registry's own classes, which would count a second time.
   return metric as unknown as Parameters<Registry["registerMetric"]>[0];
 }
 

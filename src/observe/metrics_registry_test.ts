@@ -160,7 +160,7 @@ Deno.test("registerProcessMetrics() shows memory and processor time", async () =
   assert.ok(cpu > 0, String(cpu));
 });
 
-Deno.test("MetricsRegistry.remove() takes what is gone out of everything that is shown", async () => {
+Deno.test("MetricsRegistry.remove() removes a metric from every output", async () => {
   const metrics = new MetricsRegistry(new ManualClock());
   const gone = { host: "dc9.example.com" };
   const left = { host: "dc2.example.com" };
@@ -173,7 +173,11 @@ Deno.test("MetricsRegistry.remove() takes what is gone out of everything that is
   metrics.remove("lag", { host: "dc8.example.com" });
   const text = await metrics.prometheus();
   assert.ok(!text.includes("dc9"), text);
-  assert.equal(text.match(/^[^#].*dc2/gm)?.length, 2 + 20 + 3, "what is left is whole");
+  assert.equal(
+    text.match(/^[^#].*dc2/gm)?.length,
+    2 + 20 + 3,
+    "the remaining metrics are complete",
+  );
   assert.deepEqual(Object.keys(metrics.classic()).filter((name) => name.includes("dc9")), []);
   assert.equal(metrics.counter({ ...SENT, labels: gone }).value, 0, "it begins anew");
 });

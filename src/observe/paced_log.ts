@@ -3,9 +3,9 @@ import type { LogFields, Logger } from "./log.ts";
 
 /** Milliseconds between two lines of one event about one source. */
 const LINE_MS = 60_000;
-/** Lines a minute about what one datacenter, or one of its certificates, does by right: come, go, move. */
+/** Lines a minute about ordinary events (come, go, move) of one datacenter or one of its certificates. */
 export const LIFE_LINES = 64;
-/** Sources remembered at once; past it the one that has said nothing for longest is forgotten. */
+/** Sources remembered at once; past it the source that has been silent longest is forgotten. */
 const MAX_SOURCES = 1_024;
 
 interface Source {
@@ -14,17 +14,17 @@ interface Source {
   dueMs: number;
   /** Lines that may still be written before that. */
   room: number;
-  /** Times that were not written since the last line. */
+  /** Events not written since the last line. */
   unsaid: number;
   event: string;
   fields: LogFields;
 }
 
 /**
- * Events that others can cause as often as they like: of each event about one source (a link, a node)
- * the first is written at once, and then one line a minute, with the number of times as `count`. Where
- * an honest source has many lines at once, such as a datacenter that starts, the first `lines` are
- * written.
+ * A log for events that others can cause as often as they like. Of each event about one source (a link,
+ * a node) the first is written at once. Then one line a minute follows, with the number of events as
+ * `count`. Where an honest source has many lines at once, such as a datacenter that starts, the first
+ * `lines` are written.
  */
 export class PacedLog {
   readonly #logger: Logger;
@@ -48,7 +48,7 @@ export class PacedLog {
     this.#note("info", { event, source, fields });
   }
 
-  /** Writes what has been counted for a minute; to be called every few seconds. */
+  /** Writes the events counted for a minute. The owner calls it every few seconds. */
   flush(): void {
     const nowMs = this.#clock.monotonicMs();
     for (const [key, source] of this.#sources) {

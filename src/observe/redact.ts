@@ -11,8 +11,8 @@ const MAX_DEPTH = 6;
 const MAX_TEXT_LENGTH = 2000;
 
 /**
- * A copy of `fields` fit for a log: secrets by name replaced, errors as code and message, long
- * texts cut, nothing that JSON cannot say.
+ * Copies `fields` for a log: replaces secrets by name, shows errors as code and message, cuts long
+ * texts, and drops or converts whatever JSON cannot express.
  */
 export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return redactEntries(Object.entries(fields), 0);
