@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TlsFiles } from "./tls_context.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
-/** What a certificate for a test is to say. */
+/** Contents of a test certificate. */
 export interface TestCertificateOptions {
   /** DNS names; the first is the subject too. */
   readonly names: readonly string[];
@@ -27,7 +27,7 @@ export class TestCertificates implements AsyncDisposable {
     return new TestCertificates(await mkdtemp(join(tmpdir(), "causeway-certificates-")));
   }
 
-  /** Makes an authority; its certificate is `cafile` of what it issues. */
+  /** Makes an authority; its certificate is `cafile` of the certificates that it issues. */
   async authority(name = "test authority"): Promise<TestAuthority> {
     const base = this.path(`ca${this.#count++}`);
     await openssl([
@@ -41,7 +41,7 @@ export class TestCertificates implements AsyncDisposable {
     return join(this.directory, name);
   }
 
-  /** A name for the next file, without its ending. */
+  /** Returns a name for the next file, without its ending. */
   nextBase(): string {
     return this.path(`cert${this.#count++}`);
   }
@@ -85,7 +85,7 @@ export class TestAuthority {
     return { certfile: `${base}.both`, keyfile: `${base}.both`, cafile: this.cafile };
   }
 
-  /** A holder of a new certificate with these names. */
+  /** Returns a holder of a new certificate with these names. */
   async holder(...names: string[]): Promise<TlsContextHolder> {
     return await TlsContextHolder.load(await this.issue({ names }));
   }

@@ -1,8 +1,8 @@
-// A process of its own for tests of what happens when file descriptors run out.
+// A separate process, for tests of running out of file descriptors.
 import { listen } from "./listener.ts";
 
-// As every node does at its start; the runtime panics when it first needs its signal pipe later,
-// with no descriptor left.
+// Every node does this at its start. Otherwise the runtime panics when it first needs its signal pipe
+// later, with no descriptor left.
 Deno.addSignalListener("SIGHUP", () => {});
 
 const listener = await listen(
@@ -15,5 +15,5 @@ const listener = await listen(
   },
 );
 console.log(`port ${listener.port}`);
-// Several probes have been accepted by then.
+// By then the listener has accepted several probes.
 setTimeout(() => console.log("probed"), 500);

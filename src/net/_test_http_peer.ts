@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 
-/** Where a peer connects to, and whom it trusts; plain TCP without `ca`. */
+/** Target of a peer, and the authority it trusts; plain TCP without `ca`. */
 export interface HttpPeerTarget {
   readonly port: number;
   readonly ca?: string;
@@ -18,14 +18,14 @@ export class HttpPeer implements Disposable {
   #unread = Buffer.alloc(0);
   #isClosed = false;
   #wake: () => void = () => {};
-  /** True throws away what comes in. */
+  /** True throws away incoming data. */
   isDeaf = false;
-  /** Pieces in which data came in. */
+  /** Number of pieces in which data came in. */
   chunks = 0;
 
   private constructor(socket: Socket) {
     this.socket = socket;
-    socket.on("error", () => {}); // `closed` tells
+    socket.on("error", () => {}); // `closed` reports the end
     socket.on("data", (chunk: Uint8Array) => {
       this.chunks++;
       if (this.isDeaf) return;
@@ -48,7 +48,7 @@ export class HttpPeer implements Disposable {
     return new HttpPeer(socket);
   }
 
-  /** A peer whose WebSocket is open. */
+  /** Opens a WebSocket and returns its peer. */
   static async open(
     target: HttpPeerTarget,
     path = "/xmpp-websocket",
@@ -68,7 +68,7 @@ export class HttpPeer implements Disposable {
     this.socket.write(data);
   }
 
-  /** Reads what matches, from the beginning of what is there. */
+  /** Reads up to the end of the first match, from the start of the unread data. */
   async read(pattern: RegExp): Promise<string> {
     const match = await this.#until(
       () => pattern.exec(this.#unread.toString("latin1")),
@@ -78,7 +78,7 @@ export class HttpPeer implements Disposable {
     return match[0];
   }
 
-  /** Reads one frame of the server's. */
+  /** Reads one frame from the server. */
   async frame(): Promise<{ readonly opcode: number; readonly payload: Uint8Array }> {
     return await this.#until(() => {
       const bytes = this.#unread;
@@ -100,7 +100,7 @@ export class HttpPeer implements Disposable {
     }, "for a frame");
   }
 
-  /** The code of the next close frame; what comes before it is passed over. */
+  /** Returns the code of the next close frame, and skips the frames before it. */
   async closeCode(): Promise<number> {
     for (;;) {
       const { opcode, payload } = await this.frame();
@@ -108,7 +108,7 @@ export class HttpPeer implements Disposable {
     }
   }
 
-  /** Waits until the other side has closed; gives what had not been read. */
+  /** Waits until the other side has closed, and returns the unread data. */
   async closed(): Promise<string> {
     await this.#until(() => this.#isClosed || undefined, "to be closed");
     return this.#unread.toString("latin1");
@@ -146,13 +146,13 @@ export function upgradeRequest(path: string, protocol: string | undefined, extra
     `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${asked}${extra}\r\n`;
 }
 
-/** What a client's frame is besides its payload. */
+/** Properties of a client's frame besides its payload. */
 export interface FrameKind {
   /** 0 continuation, 1 text, 2 binary, 8 close, 9 ping. @default 1 */
   readonly opcode?: number;
   /** @default true */
   readonly isFinal?: boolean;
-  /** Says another length than the payload has. */
+  /** Claims another length than the payload has. */
   readonly length?: number;
 }
 

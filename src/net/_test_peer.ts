@@ -1,7 +1,7 @@
 import type { CausewayError } from "../base/mod.ts";
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 
-/** Records what a connection tells its owner and lets a test wait for it. */
+/** Records the callbacks of a connection and lets a test wait for them. */
 export class TestPeer implements ConnectionHandlers {
   readonly connection: Connection;
   readonly chunks: Uint8Array[] = [];
@@ -53,7 +53,7 @@ export class TestPeer implements ConnectionHandlers {
     this.#changed();
   }
 
-  /** Resolves once `condition` holds; it is looked at whenever the connection says something. */
+  /** Resolves once `condition` holds; checked at every callback of the connection. */
   async until(condition: (peer: this) => boolean): Promise<void> {
     while (!condition(this)) {
       const { promise, resolve } = Promise.withResolvers<void>();

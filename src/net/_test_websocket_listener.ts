@@ -5,7 +5,7 @@ import type { MessageConnection, MessageHandlers } from "./message_connection.ts
 import type { WebSocketListenOptions } from "./websocket_listener.ts";
 import { listenWebSocket } from "./websocket_listener.ts";
 
-/** What came over a WebSocket, on the server's side. */
+/** The server's record of one WebSocket. */
 export class ServedWebSocket implements MessageHandlers {
   readonly connection: MessageConnection;
   readonly messages: string[] = [];
@@ -47,7 +47,7 @@ export class ServedWebSocket implements MessageHandlers {
   }
 }
 
-/** A port for WebSockets whose guests and refusals a test can wait for. */
+/** A port for WebSockets whose connections and refusals a test can wait for. */
 export class TestWebSocketListener implements AsyncDisposable {
   readonly served: ServedWebSocket[] = [];
   readonly refusals: string[] = [];
@@ -81,7 +81,7 @@ export class TestWebSocketListener implements AsyncDisposable {
     return this.listener.port;
   }
 
-  /** Resolves once `condition` holds; it is looked at whenever something happens. */
+  /** Resolves once `condition` holds; checked whenever something happens. */
   async until<T>(condition: () => T | undefined | false): Promise<T> {
     for (;;) {
       const found = condition();

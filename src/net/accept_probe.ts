@@ -4,15 +4,15 @@ import type { CancelTimer } from "../base/mod.ts";
 import { SystemClock } from "../base/mod.ts";
 import { toNetError } from "./net_error.ts";
 
-/** What a probe watches and whom it tells. */
+/** Options of a probe: the listener that it watches, and its callbacks. */
 export interface AcceptProbeOptions {
   /** Milliseconds between the end of one probe and the next. */
   readonly intervalMs: number;
-  /** What is listened on. */
+  /** Returns the address that the listener is bound to. */
   address(): { readonly host: string; readonly port: number };
-  /** Takes a socket that was held back and turned out not to be the probe's. */
+  /** Receives a socket that was held back and proved not to be the probe's. */
   pass(socket: Socket): void;
-  /** Two probes in a row were not accepted. */
+  /** Called when two probes in a row were not accepted. */
   dead(): void;
 }
 
@@ -20,34 +20,39 @@ export interface AcceptProbeOptions {
 const VERDICT_MS = 1000;
 
 /**
- * The last of those milliseconds. They begin with a timer of their own, so that a process which stood
- * still until then looks at its sockets before it judges.
+ * Last part of those milliseconds. It has a timer of its own, so that a process that stood still until
+ * then looks at its sockets before it judges.
  */
 const LAST_LOOK_MS = 100;
 
-/** Probes that were given up on, and may still be accepted; an older one is forgotten. */
+/**
+ * Probes past their verdict that are remembered, because the listener may still accept them. The oldest
+ * is forgotten first.
+ */
 const MAX_GIVEN_UP = 8;
 
-/** Failures in a row that count; one may be a process that stood still. */
+/**
+ * Failures in a row that count as a dead listener; a single one may come from a process that stood
+ * still.
+ */
 const MAX_FAILURES = 2;
 
-/** One connection of the probe's to its listener. */
+/** One connection from the probe to its listener. */
 interface Probe {
   readonly socket: Socket;
-  /** Its own port; undefined until the system has told that it is connected. */
+  /** The probe's own port; undefined until the system reports the connection. */
   port: number | undefined;
 }
 
 /**
  * Finds out whether a listener still accepts, by connecting to it.
  *
- * When the process runs out of file descriptors, the runtime's listener stops for good and says
- * nothing, so that only a connection that is never accepted shows it. The probe connects to the
- * listener's address from that same address, which nobody but this machine can do, and knows its own
- * connection by its port. What arrives from that address before the port is known is held back, a
- * moment only. A connection that is accepted after the probe has given up on it is still known, and
- * shows that the listener accepts. The probe keeps the system's time whatever its owner uses, because it
- * watches the runtime.
+ * When the process runs out of file descriptors, the runtime's listener stops for good and says nothing.
+ * Only a connection that is never accepted shows it. The probe connects to the listener's address from
+ * that same address, which only this machine can do, and knows its own connection by its port. Sockets
+ * from that address are held back for a moment while the port is unknown. A late probe, accepted after
+ * its verdict, is still recognised, and shows that the listener accepts. The probe keeps the system's
+ * time whatever clock its owner uses, because it watches the runtime.
  */
 export class AcceptProbe {
   readonly #options: AcceptProbeOptions;
@@ -55,7 +60,7 @@ export class AcceptProbe {
   #cancelTimer: CancelTimer | undefined;
   /** The probe under way. */
   #current: Probe | undefined;
-  /** It, and those before it that were given up on; the listener may still come to them. */
+  /** The current probe and older ones past their verdict, which the listener may still accept. */
   #probes: Probe[] = [];
   #held: Socket[] = [];
   #failures = 0;
@@ -66,12 +71,12 @@ export class AcceptProbe {
     this.#options = options;
   }
 
-  /** Probes from now on, first after one interval. */
+  /** Starts probing, first after one interval. */
   start(): void {
     this.#cancelTimer = this.#clock.after(this.#options.intervalMs, () => this.#begin());
   }
 
-  /** Ends probing; what was held back is dropped. */
+  /** Ends probing, and drops the sockets that were held back. */
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer?.();
@@ -79,7 +84,7 @@ export class AcceptProbe {
     for (const socket of this.#held.splice(0)) socket.destroy();
   }
 
-  /** True when `socket` is the probe's own, or may be; then nobody else must touch it. */
+  /** True when `socket` is, or may be, the probe's own; then nobody else must touch it. */
   takes(socket: Socket): boolean {
     const { remoteAddress, remotePort, localAddress } = socket;
     if (remoteAddress === undefined || remoteAddress !== localAddress) return false;
@@ -94,7 +99,7 @@ export class AcceptProbe {
     return true;
   }
 
-  /** True while what arrives may be a probe's whose port is not known yet. */
+  /** True while an incoming socket may belong to a probe whose port is unknown. */
   get #isUnsure(): boolean {
     return this.#probes.some(({ port }) => port === undefined);
   }
@@ -103,7 +108,7 @@ export class AcceptProbe {
     this.#forgetOld();
     const { host: listened, port } = this.#options.address();
     const host = reachable(listened);
-    // Left to itself the system calls 127.0.0.2 from 127.0.0.1, and a second address from the first.
+    // By default the system calls 127.0.0.2 from 127.0.0.1, and a second address from the first.
     const socket = connect({ host, port, localAddress: host });
     const probe: Probe = { socket, port: undefined };
     this.#current = probe;
@@ -137,7 +142,7 @@ export class AcceptProbe {
 
   #accepted(probe: Probe): void {
     const older = this.#probes.slice(0, this.#probes.indexOf(probe));
-    for (const each of [...older, probe]) this.#forget(each); // who came first was accepted first
+    for (const each of [...older, probe]) this.#forget(each); // sockets are accepted in the order they connect
     this.#hasSucceeded = true;
     this.#failures = 0;
     if (probe === this.#current) this.#conclude("accepted");
@@ -145,12 +150,12 @@ export class AcceptProbe {
 
   #conclude(outcome: "accepted" | "refused" | "unknown"): void {
     this.#cancelTimer?.();
-    // While it is not known which port is its own it goes on: the listener may have accepted it.
+    // The probe goes on while its port is unknown, because the listener may have accepted it.
     if (this.#current?.port !== undefined) this.#current.socket.destroy();
     this.#current = undefined;
     if (this.#isStopped) return;
     if (outcome === "refused") this.#failures++;
-    // Where connecting to oneself never works (a firewall), it proves nothing.
+    // If connecting to oneself never works (a firewall), a failure proves nothing.
     if (this.#failures >= MAX_FAILURES && this.#hasSucceeded) {
       this.#failures = 0;
       this.#options.dead();
@@ -158,7 +163,7 @@ export class AcceptProbe {
     this.start();
   }
 
-  /** Ends probes that never connected, and those beyond what is remembered. */
+  /** Ends probes that never connected, and the oldest ones beyond `MAX_GIVEN_UP`. */
   #forgetOld(): void {
     const connected = this.#probes.filter(({ port }) => port !== undefined);
     for (const probe of this.#probes) {
@@ -178,7 +183,7 @@ export class AcceptProbe {
   }
 }
 
-/** Where to connect to reach a listener on `host`. */
+/** Returns the address to connect to for a listener on `host`. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;

@@ -7,7 +7,7 @@ import type { Connection } from "./connection.ts";
 import { dial } from "./dial.ts";
 import { listen } from "./listener.ts";
 
-/** What is listened on, and where a client reaches it. */
+/** Listening addresses, and the address at which a client reaches each. */
 const PLACES = [
   ["127.0.0.1", "127.0.0.1"],
   ["127.0.0.2", "127.0.0.2"],
@@ -52,14 +52,14 @@ for (const [host, reached] of PLACES) {
   });
 }
 
-/** A server whose connections go to a probe, and what the probe made of them. */
+/** A server whose connections go to a probe, and a record of the probe's results. */
 class ProbedServer implements AsyncDisposable {
   readonly server = createServer({ allowHalfOpen: true, pauseOnConnect: true });
   readonly probe: AcceptProbe;
   readonly taken: boolean[] = [];
   readonly passed: Socket[] = [];
   deaths = 0;
-  /** Called as a probe begins. */
+  /** Called when a probe begins. */
   begun = (): void => {};
   /** Called with each connection. */
   arrived = (socket: Socket): void => void this.taken.push(this.probe.takes(socket));
@@ -87,7 +87,7 @@ class ProbedServer implements AsyncDisposable {
     this.probe.start();
   }
 
-  /** Looks every few milliseconds: nothing else keeps the process alive for a probe's timers. */
+  /** Checks every few milliseconds, because nothing else keeps the process alive for a probe's timers. */
   async until(isMet: () => boolean): Promise<void> {
     while (!isMet()) await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -104,7 +104,7 @@ class ProbedServer implements AsyncDisposable {
 }
 
 for (const host of ["127.0.0.2", "::1", "0.0.0.0", "::"]) {
-  Deno.test(`AcceptProbe arms on ${host}, and tells when nothing is accepted there any more`, async () => {
+  Deno.test(`AcceptProbe arms on ${host}, and reports a listener that accepts nothing any more`, async () => {
     await using probed = new ProbedServer();
     await probed.start(host);
     await probed.until(() => probed.taken.length >= 3);
@@ -161,8 +161,8 @@ Deno.test("AcceptProbe knows its own connection when it is accepted after the ve
   for (const socket of late) socket.destroy();
 });
 
-// Runs an echo listener under a limit of file descriptors, uses them up, lets go of them, and
-// says whether it is served again. Only another process can have another limit.
+// Runs an echo listener under a limit of file descriptors, uses them up, frees them, and prints whether
+// the listener serves again. Only another process can have another limit.
 const EXHAUST = `
 import resource, socket, subprocess, sys, time
 limit = 80
@@ -215,7 +215,7 @@ finally:
     server.wait()
 `;
 
-Deno.test("a listener that ran out of file descriptors serves again once there are some", async () => {
+Deno.test("a listener that ran out of file descriptors serves again once some are free", async () => {
   const { stdout, stderr } = await new Deno.Command("/usr/bin/python3", {
     args: [
       ...["-c", EXHAUST, Deno.execPath(), "run", "--no-prompt", "--allow-net=127.0.0.1"],

@@ -1,6 +1,6 @@
 const MAPPED_IPV4_PREFIX = "::ffff:";
 
-/** `127.0.0.1:5222` or `[::1]:5222`; an IPv4 address inside IPv6 is shown as IPv4. */
+/** Formats an address as `127.0.0.1:5222` or `[::1]:5222`; an IPv4 address inside IPv6 is shown as IPv4. */
 export function formatAddress(host: string, port: number): string {
   const plain = plainAddress(host);
   return plain.includes(":") ? `[${plain}]:${port}` : `${plain}:${port}`;

@@ -2,8 +2,9 @@ import { AsnConvert } from "@peculiar/asn1-schema";
 import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from "@peculiar/asn1-x509";
 
 /**
- * Largest certificate whose names are read, in bytes of DER: 300 names fit. A larger one counts as
- * one without names, because reading grows with its bytes and anybody may present one again and again.
+ * Largest certificate whose names are read, in bytes of DER: 300 names fit. A larger one counts as one
+ * without names, because the cost of reading grows with its bytes and anybody may present it again and
+ * again.
  */
 export const MAX_CERTIFICATE_BYTES = 8192;
 
@@ -14,13 +15,13 @@ const MAX_DNS_NAME_LENGTH = 253;
 
 /**
  * Returns the DNS names that a certificate carries as subject alternative names (RFC 5280 §4.2.1.6), in
- * lower case, each once. They are read from the DER: the text forms that TLS libraries offer join all
- * names with commas, so that a name which contains `, DNS:` looks like two.
+ * lower case, each once. The names are read from the DER, because the text forms of TLS libraries join
+ * all names with commas: a name that contains `, DNS:` looks like two.
  *
- * Only entries of type dNSName count, and only those that are a DNS name in preferred syntax: no
- * wildcard, no trailing dot, no IP address, no NUL, nothing beyond ASCII (an internationalised name
- * stands there as A-labels). The subject's common name never counts (RFC 9525 §2). A certificate that
- * cannot be read, or is larger than `MAX_CERTIFICATE_BYTES`, has no names.
+ * Only entries of type dNSName count, and only DNS names in preferred syntax: no wildcard, no trailing
+ * dot, no IP address, no NUL, nothing beyond ASCII (an internationalised name is written as A-labels).
+ * The subject's common name never counts (RFC 9525 §2). A certificate that cannot be read, or is larger
+ * than `MAX_CERTIFICATE_BYTES`, has no names.
  */
 export function certificateNames(der: Uint8Array): readonly string[] {
   if (der.length > MAX_CERTIFICATE_BYTES) return [];
@@ -37,12 +38,12 @@ export function certificateNames(der: Uint8Array): readonly string[] {
     }
     return [...names];
   } catch {
-    return []; // no certificate that we understand: it proves nothing
+    return []; // an unreadable certificate proves nothing
   }
 }
 
 function isDnsName(name: string): boolean {
   if (name.length > MAX_DNS_NAME_LENGTH || !DNS_NAME.test(name)) return false;
   const lastLabel = name.slice(name.lastIndexOf(".") + 1);
-  return !/^[0-9]+$/.test(lastLabel); // an IPv4 address, or what some resolver takes for one
+  return !/^[0-9]+$/.test(lastLabel); // an IPv4 address, or a name that some resolvers read as one
 }

@@ -64,15 +64,15 @@ for (const [what, names] of NOT_DC9) {
   Deno.test(`certificateNames() takes no name from ${what}, nor from the common name`, async () => {
     assert.deepEqual(certificateNames(await naming(names)), []);
     const beside = certificateNames(await naming([...names, ...dns("dc8.example.com")]));
-    assert.deepEqual(beside, ["dc8.example.com"], "what stands beside it counts");
+    assert.deepEqual(beside, ["dc8.example.com"], "the name beside it counts");
   });
 }
 
-Deno.test("certificateNames() takes nothing from the common name where no other name is", async () => {
+Deno.test("certificateNames() takes nothing from the common name, even without any other name", async () => {
   assert.deepEqual(certificateNames(await certificate()), []);
 });
 
-Deno.test("certificateNames() has no names for two lists of names, or for one that cannot be read", async () => {
+Deno.test("certificateNames() returns no names for two lists of names, or for an unreadable list", async () => {
   const lists = ["a.example", "b.example"].map((name) =>
     new SubjectAlternativeNameExtension(dns(name))
   );

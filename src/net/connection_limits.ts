@@ -1,15 +1,15 @@
-/** What bounds one connection, whatever carries it. */
+/** Limits of one connection, whatever carries it. */
 export interface ConnectionLimits {
-  /** Bytes queued for sending above which `drained` is promised; at least 1. @default 262_144 */
+  /** Bytes queued for sending above which `drained` will be called; at least 1. @default 262_144 */
   readonly highWaterBytes?: number;
   /**
-   * Bytes queued for sending at which the connection is still kept; one more and it is destroyed
-   * with `net/peer-too-slow`. @default 16_777_216
+   * Bytes queued for sending at which the connection is still kept. One more byte destroys it with
+   * `net/peer-too-slow`. @default 16_777_216
    */
   readonly maxPendingBytes?: number;
   /**
-   * Milliseconds that `close` waits for the queue to be taken and for the peer's own end before it
-   * cuts the connection. @default 5000
+   * Milliseconds that `close` waits for the system to take the queue and for the peer's own end, before
+   * it cuts the connection. @default 5000
    */
   readonly lingerMs?: number;
   /** Milliseconds within which a TLS handshake must be complete. @default 10_000 */

@@ -12,21 +12,21 @@ import { toNetError } from "./net_error.ts";
 import { SocketConnection } from "./socket_connection.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 
-/** Whom to connect to and how. */
+/** Target of an outgoing connection, its TLS and its time limit. */
 export interface DialOptions {
   readonly host: string;
   readonly port: number;
   /**
-   * TLS 1.3 with our certificate presented and the peer's verified against the context's
-   * authorities; plain TCP without it.
+   * Enables TLS 1.3: we present our certificate and verify the peer's against the context's authorities.
+   * Plain TCP without it.
    */
   readonly tls?: TlsContextHolder;
   /**
-   * DNS name that the peer's certificate must carry, and that is sent as SNI. Without it any name
-   * under the authorities is let in, and the caller checks `peerNames`.
+   * DNS name that the peer's certificate must carry, and that is sent as SNI. Without it any name under
+   * the authorities is accepted, and the caller checks `peerNames`.
    */
   readonly servername?: string;
-  /** Milliseconds until the connection, handshake included, must stand. @default 10_000 */
+  /** Milliseconds until the connection, handshake included, must be established. @default 10_000 */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
   readonly limits?: ConnectionLimits;
@@ -34,7 +34,7 @@ export interface DialOptions {
   readonly clock?: Clock;
 }
 
-/** Links set it: `limits.link_handshake_timeout`. */
+/** Default time limit; links pass `limits.link_handshake_timeout` instead. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /**
@@ -75,7 +75,7 @@ export function dial(options: DialOptions): Promise<Connection> {
       signal?.removeEventListener("abort", onAbort);
     };
     signal?.addEventListener("abort", onAbort);
-    // These stay for the sockets' life: an error after the end must not become an uncaught one.
+    // These listeners stay for the sockets' life, so that an error after the end never becomes uncaught.
     const onError = (error: Error) => fail(toNetError(what, error));
     carrier.on("error", onError);
     if (socket !== carrier) socket.on("error", onError);
@@ -101,7 +101,7 @@ function secure(carrier: Socket, { tls, servername }: DialOptions): Socket {
     ...tls.current.secure,
     minVersion: "TLSv1.3",
     ...(servername === undefined ? {} : { servername }),
-    // Without a name to expect, identity is what the caller makes of `peerNames`.
+    // Without an expected name, the caller judges identity by `peerNames`.
     checkServerIdentity: (_host, { raw }) =>
       servername === undefined || certificateNames(raw).includes(servername)
         ? undefined
@@ -110,5 +110,5 @@ function secure(carrier: Socket, { tls, servername }: DialOptions): Socket {
 }
 
 function aborted(what: string): CausewayError {
-  return new CausewayError("net/aborted", `${what}: it was called off`);
+  return new CausewayError("net/aborted", `${what}: the caller aborted it`);
 }

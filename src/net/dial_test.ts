@@ -26,7 +26,7 @@ Deno.test("dial() rejects with net/refused where nobody listens, with TLS and wi
   }
 });
 
-Deno.test("a connection inside TLS closes when what carries it is reset", async () => {
+Deno.test("a connection inside TLS closes when the socket beneath it is reset", async () => {
   await using certificates = await TestCertificates.create();
   const tls = await (await certificates.authority()).holder("dc1.example.com");
   const accepted = Promise.withResolvers<Connection>();
@@ -46,7 +46,7 @@ Deno.test("a connection inside TLS closes when what carries it is reset", async 
   await listener.close();
 });
 
-Deno.test("dial() gives up after timeoutMs on a peer that accepts and then says nothing", async () => {
+Deno.test("dial() rejects after timeoutMs when a peer accepts and stays silent", async () => {
   await using certificates = await TestCertificates.create();
   const tls = await (await certificates.authority()).holder("dc2.example.com");
   const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -62,7 +62,7 @@ Deno.test("dial() gives up after timeoutMs on a peer that accepts and then says 
   silent.close();
 });
 
-Deno.test("dial() is called off by its signal, before and during", async () => {
+Deno.test("dial() is aborted by its signal, before it starts and while it runs", async () => {
   await using certificates = await TestCertificates.create();
   const tls = await (await certificates.authority()).holder("dc2.example.com");
   const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -80,7 +80,7 @@ Deno.test("dial() is called off by its signal, before and during", async () => {
   silent.close();
 });
 
-Deno.test("dial() rejects a server of another authority, and one of another name", async () => {
+Deno.test("dial() rejects a certificate of another authority, and one of another name", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const foreign = await (await certificates.authority("foreign")).holder("dc1.example.com");
@@ -137,7 +137,7 @@ Deno.test("a dialled connection whose certificate is refused afterwards closes",
   await listener.close();
 });
 
-Deno.test("a dialled connection delivers what the peer sent before start and its end", async () => {
+Deno.test("a dialled connection delivers bytes that the peer sent before start, and its end", async () => {
   const accepted = Promise.withResolvers<Connection>();
   const listener = await listen({ host: "127.0.0.1", port: 0 }, { accepted: accepted.resolve });
   const connection = await dial({ host: "127.0.0.1", port: listener.port });

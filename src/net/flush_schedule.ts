@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers";
 
-/** Something with bytes to write at the end of this event-loop turn. */
+/** An object with bytes to write at the end of this event-loop turn. */
 export interface Flushable {
   flush(): void;
 }
@@ -10,9 +10,9 @@ let flushing: Flushable[] = [];
 let isScheduled = false;
 
 /**
- * Flushes `target` once, at the end of this event-loop turn. One schedule serves all connections of
- * the process, so that a turn in which a thousand of them were written to costs one callback. The
- * caller makes sure that it is in the schedule once only.
+ * Flushes `target` once, at the end of this event-loop turn. One schedule serves all connections of the
+ * process, so that a turn that writes to a thousand of them costs one callback. The caller schedules a
+ * target at most once a turn.
  */
 export function scheduleFlush(target: Flushable): void {
   waiting.push(target);

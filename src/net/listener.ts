@@ -4,9 +4,9 @@ import type { Listener, ListenOptions } from "./listener_options.ts";
 import { SocketConnection } from "./socket_connection.ts";
 import { SocketListener } from "./socket_listener.ts";
 
-/** What a listener tells its owner. */
+/** Callbacks of a listener to its owner. */
 export interface ListenerHandlers {
-  /** A peer is there; in `direct` and `mutual` its handshake is complete and verified. */
+  /** A peer has connected; in `direct` and `mutual` its handshake is complete and verified. */
   accepted(connection: Connection): void;
   /**
    * A peer was turned away before it became a connection: `net/tls-untrusted`, `net/tls-failed`,
@@ -14,8 +14,8 @@ export interface ListenerHandlers {
    */
   refused?(error: CausewayError, remoteAddress: string): void;
   /**
-   * Accepting failed (`net/not-accepting` where the listener had stopped, for want of file
-   * descriptors for example); it is opened again.
+   * Accepting failed, with `net/not-accepting` where the listener had stopped (for want of file
+   * descriptors, for example). The listener is opened again.
    */
   failed?(error: CausewayError): void;
 }
@@ -36,7 +36,7 @@ export async function listen(
         new SocketConnection(socket, {
           limits: listener.limits,
           clock: listener.clock,
-          ...(isStartTls ? { acceptor: acceptor! } : {}), // there is one with TLS
+          ...(isStartTls ? { acceptor: acceptor! } : {}), // TLS modes always have one
           ...(carrier === undefined ? {} : { carrier }),
         }),
       ),

@@ -4,22 +4,23 @@ import { resolveConnectionLimits } from "./connection_limits.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 
 /**
- * How a listener encrypts: `starttls` when the peer asks within the plain connection, `direct` from
- * the first byte, `mutual` likewise with TLS 1.3 and a certificate that the peer must present.
+ * Encryption of a listener: `starttls` when the peer asks within the plain connection, `direct` from the
+ * first byte, `mutual` also from the first byte, with TLS 1.3 and a certificate that the peer must
+ * present.
  */
 export interface ListenerTls {
   readonly mode: "starttls" | "direct" | "mutual";
   readonly context: TlsContextHolder;
 }
 
-/** What bounds a listener and each of its connections. */
+/** Limits of a listener and of each of its connections. */
 export interface ListenerLimits extends ConnectionLimits {
   /** Connections open at once; one more is refused. @default 10_000 */
   readonly maxConnections?: number;
   /** TLS handshakes under way at once in `direct` and `mutual`; one more ends the oldest. @default 256 */
   readonly maxHandshakes?: number;
   /**
-   * Milliseconds between checks that the listener still accepts; one that does not, after want of
+   * Milliseconds between checks that the listener still accepts. A listener that stopped, for want of
    * file descriptors, is opened again. @default 10_000
    */
   readonly probeIntervalMs?: number;
@@ -28,7 +29,7 @@ export interface ListenerLimits extends ConnectionLimits {
 /** Every limit of a listener and its connections. */
 export type ResolvedListenerLimits = Readonly<Required<ListenerLimits>>;
 
-/** Fills in the defaults. @throws RangeError for what is no integer from 1 */
+/** Fills in the defaults. @throws RangeError for a value that is not an integer from 1 */
 export function resolveListenerLimits(limits: ListenerLimits = {}): ResolvedListenerLimits {
   const {
     maxConnections = 10_000,
@@ -48,24 +49,24 @@ export function resolveListenerLimits(limits: ListenerLimits = {}): ResolvedList
   });
 }
 
-/** Where and how to listen. */
+/** Address, encryption and limits of a listener. */
 export interface ListenOptions {
-  /** Address of ours; `0.0.0.0` and `::` for all. */
+  /** Local address; `0.0.0.0` and `::` stand for all. */
   readonly host: string;
-  /** 0 lets the system choose; `Listener.address` tells what it chose. */
+  /** 0 lets the system choose; `Listener.address` shows its choice. */
   readonly port: number;
   readonly tls?: ListenerTls;
   readonly limits?: ListenerLimits;
   /**
-   * Asked before each TLS handshake in `direct` and `mutual`, which costs us more than the peer: false
-   * turns it away. @default every one may
+   * Called before each TLS handshake in `direct` and `mutual`, which costs us more than the peer; false
+   * turns the peer away. @default every peer may
    */
   readonly mayHandshake?: (peer: HandshakePeer) => boolean;
   /** @default the system's */
   readonly clock?: Clock;
 }
 
-/** Who asks for a TLS handshake. */
+/** A peer that asks for a TLS handshake. */
 export interface HandshakePeer {
   /** `192.0.2.1:40312` or `[2001:db8::1]:40312`. */
   readonly remoteAddress: string;
@@ -74,11 +75,11 @@ export interface HandshakePeer {
 
 /** A port that accepts connections. */
 export interface Listener {
-  /** What is listened on, `127.0.0.1:40312` or `[::1]:40312`. */
+  /** Bound address, `127.0.0.1:40312` or `[::1]:40312`. */
   readonly address: string;
   readonly host: string;
   readonly port: number;
-  /** Connections open now, those amid their first handshake included. */
+  /** Open connections, including those in their first handshake. */
   readonly connectionCount: number;
   /** Stops accepting and drops unfinished handshakes; accepted connections stay. */
   close(): Promise<void>;

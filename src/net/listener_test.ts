@@ -75,7 +75,7 @@ async function closeBoth(one: TestPeer, other: TestPeer): Promise<void> {
   await Promise.all([one.until((peer) => peer.isClosed), other.until((peer) => peer.isClosed)]);
 }
 
-Deno.test("listen() on port 0 tells the bound address and carries bytes both ways", async () => {
+Deno.test("listen() on port 0 reports the bound address and carries bytes both ways", async () => {
   await using server = await TestListener.open();
   assert.match(server.listener.address, /^127\.0\.0\.1:\d+$/);
   const client = new TestPeer(await dial({ host: "127.0.0.1", port: server.port }));
@@ -122,7 +122,7 @@ Deno.test("listen() rejects with one clear error for a taken port and for an add
   });
 });
 
-Deno.test("Listener refuses one connection more than maxConnections and takes one again later", async () => {
+Deno.test("Listener refuses one connection more than maxConnections and accepts again later", async () => {
   await using server = await TestListener.open({ limits: { maxConnections: 2 } });
   const peers: [TestPeer, TestPeer][] = [];
   for (let i = 0; i < 2; i++) {
@@ -241,7 +241,7 @@ function startOpenssl(port: number, cafile: string) {
   return { status: child.status };
 }
 
-Deno.test("a TLS listener gives up on a half-open handshake and bounds how many there are", async () => {
+Deno.test("a TLS listener ends a half-open handshake and bounds their number", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const context = await authority.holder("dc1.example.com");
@@ -254,7 +254,7 @@ Deno.test("a TLS listener gives up on a half-open handshake and bounds how many 
   const silent = [await Deno.connect({ port: server.port })];
   silent.push(await Deno.connect({ port: server.port }));
   silent.push(await Deno.connect({ port: server.port }));
-  // The oldest of them makes room, so that silence keeps nobody else out.
+  // The oldest of them makes room, so that silent peers keep nobody else out.
   assert.equal((await server.refused()).error.code, "net/too-many-handshakes");
   assert.equal(await silent[0]!.read(new Uint8Array(1)).catch(() => null), null);
   const client = new TestPeer(await dial({ host: "127.0.0.1", port: server.port, tls: context }));
@@ -276,7 +276,7 @@ Deno.test("a TLS listener gives up on a half-open handshake and bounds how many 
   }
 });
 
-Deno.test("a TLS listener asks whether a peer may shake hands, and turns away who may not", async () => {
+Deno.test("a TLS listener asks mayHandshake, and turns away a peer that it denies", async () => {
   await using certificates = await TestCertificates.create();
   const context = await (await certificates.authority()).holder("dc1.example.com");
   const asked: string[] = [];
@@ -295,7 +295,7 @@ Deno.test("a TLS listener asks whether a peer may shake hands, and turns away wh
   assert.deepEqual(asked, ["127.0.0.1 true", "127.0.0.1 true"]);
 });
 
-Deno.test("Listener.close() drops a handshake that is under way and keeps what was accepted", async () => {
+Deno.test("Listener.close() drops a handshake that is under way and keeps accepted connections", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const context = await authority.holder("dc1.example.com");
@@ -312,7 +312,7 @@ Deno.test("Listener.close() drops a handshake that is under way and keeps what w
   await closeBoth(client, accepted);
 });
 
-Deno.test("a reloaded context serves new connections, and the old ones go on", async () => {
+Deno.test("new connections use a reloaded context, and old ones go on unchanged", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const context = await authority.holder("old.example.com");

@@ -1,20 +1,20 @@
 import { CausewayError } from "../base/mod.ts";
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 
-/** What a pair in memory pretends to be. */
+/** Pretended properties of a connection pair in memory. */
 export interface MemoryPairOptions {
   /** @default false */
   readonly isEncrypted?: boolean;
-  /** Names in the certificates that the first and the second end see of each other. */
+  /** Names in the peer's certificate, as the first and as the second end sees them. */
   readonly peerNames?: readonly [readonly string[], readonly string[]];
-  /** Largest chunk that `data` gets; 1 delivers byte by byte. @default unlimited */
+  /** Largest chunk that `data` receives; 1 delivers byte by byte. @default unlimited */
   readonly chunkBytes?: number;
   /** As in `ConnectionLimits`. */
   readonly highWaterBytes?: number;
   readonly maxPendingBytes?: number;
 }
 
-/** Two ends of one connection in memory; what one sends, the other gets. */
+/** Returns two ends of one connection in memory. Each end receives what the other sends. */
 export function memoryConnectionPair(
   options: MemoryPairOptions = {},
 ): [MemoryConnection, MemoryConnection] {
@@ -40,7 +40,7 @@ export class MemoryConnection implements Connection {
   readonly #maxPendingBytes: number;
   #peer: MemoryConnection | undefined;
   #handlers: ConnectionHandlers | undefined;
-  /** Sent by us, not yet taken by the peer. */
+  /** Bytes sent by us and not yet taken by the peer. */
   #queue: Uint8Array[] = [];
   #pendingBytes = 0;
   #isOverHighWater = false;
@@ -75,17 +75,17 @@ export class MemoryConnection implements Connection {
     return this.#pendingBytes;
   }
 
-  /** True once `closed` was, or would have been, called. */
+  /** True once `closed` was called, or would have been with handlers. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** All bytes that `send` took so far. */
+  /** All bytes that `send` has taken so far. */
   get sentBytes(): number {
     return this.#sentBytes;
   }
 
-  /** Turns in which something of what we sent was taken by the peer: the writes of a socket. */
+  /** Turns in which the peer took some of our bytes, which stand for the writes of a socket. */
   get deliveries(): number {
     return this.#deliveries;
   }
@@ -137,12 +137,14 @@ export class MemoryConnection implements Connection {
     this.#peer!.#end(lostPeer());
   }
 
-  /** Cuts the connection as a dead network would: both ends see a reset, what was queued is lost. */
+  /** Cuts the connection as a dead network would: both ends see a reset, and queued bytes are lost. */
   cut(): void {
     this.destroy(lostPeer());
   }
 
-  /** Stops this end from taking bytes, as a process that hangs would; `pendingBytes` rises there. */
+  /**
+   * Stops this end from taking bytes, as a hanging process would; `pendingBytes` rises at the other end.
+   */
   stallReading(): void {
     this.#isStalled = true;
   }
@@ -186,7 +188,7 @@ export class MemoryConnection implements Connection {
       if (!this.#isClosing) this.#handlers?.drained?.();
     }
     if (!this.#isClosing || this.#pendingBytes > 0) return;
-    // Our end has arrived; the peer answers with its own behind what it still had for us.
+    // Our end has arrived. The peer sends its remaining bytes, then its own end.
     peer.#isClosing = true;
     if (peer.#queue.length === 0) {
       this.#end(undefined);
@@ -196,7 +198,8 @@ export class MemoryConnection implements Connection {
 
   #startTls(): void {
     if (this.#isEncrypted) throw new TypeError("Cannot start TLS on an encrypted connection");
-    // Behind what is queued in either direction, like a handshake that takes a round trip.
+    // Delayed until the bytes queued in either direction have arrived, like a handshake that takes a
+    // round trip.
     queueMicrotask(() =>
       queueMicrotask(() => {
         if (this.#isClosed) return;

@@ -9,7 +9,7 @@ function peers(options: MemoryPairOptions = {}) {
   return { first, second, one: new TestPeer(first), other: new TestPeer(second) };
 }
 
-Deno.test("memoryConnectionPair() delivers later, in order, and copies what it is given", async () => {
+Deno.test("memoryConnectionPair() delivers later, in order, and copies the bytes it is given", async () => {
   const { first, one, other } = peers();
   const scratch = new TextEncoder().encode("first ");
   first.send(scratch);
@@ -30,7 +30,7 @@ Deno.test("memoryConnectionPair() splits into chunks of chunkBytes", async () =>
   assert.equal(other.chunks.length, 3);
 });
 
-Deno.test("MemoryConnection holds what came before start and while it is paused or stalled", async () => {
+Deno.test("MemoryConnection holds bytes that arrive before start, while paused or while stalled", async () => {
   const [first, second] = memoryConnectionPair();
   const one = new TestPeer(first);
   one.send("early ");
@@ -65,7 +65,7 @@ Deno.test("MemoryConnection.pause() within data takes effect before the next chu
   await other.until((peer) => peer.text === "abcd");
 });
 
-Deno.test("MemoryConnection tells drained after the high-water mark and cuts past maxPendingBytes", async () => {
+Deno.test("MemoryConnection calls drained after the high-water mark and cuts past maxPendingBytes", async () => {
   const { first, second, one } = peers({ highWaterBytes: 3, maxPendingBytes: 10 });
   one.send("abc");
   for (let i = 0; i < 5; i++) await Promise.resolve();
@@ -81,7 +81,7 @@ Deno.test("MemoryConnection tells drained after the high-water mark and cuts pas
   assert.equal(one.error?.code, "net/peer-too-slow");
 });
 
-Deno.test("MemoryConnection.close() delivers what is queued, then ends both ends in order", async () => {
+Deno.test("MemoryConnection.close() delivers the queue, then closes both ends in order", async () => {
   const { first, second, one, other } = peers();
   one.send("goodbye");
   first.close();
@@ -95,7 +95,7 @@ Deno.test("MemoryConnection.close() delivers what is queued, then ends both ends
   assert.equal(first.isClosed && second.isClosed, true);
 });
 
-Deno.test("MemoryConnection.cut() and destroy() end both ends at once, each told its reason", async () => {
+Deno.test("MemoryConnection.cut() and destroy() close both ends at once, each with its reason", async () => {
   for (const how of ["cut", "destroy"] as const) {
     const { first, one, other } = peers();
     one.send("lost");
@@ -111,7 +111,7 @@ Deno.test("MemoryConnection.cut() and destroy() end both ends at once, each told
   }
 });
 
-Deno.test("MemoryConnection.startTls() makes both ends encrypted and tells the one that asked", async () => {
+Deno.test("MemoryConnection.startTls() encrypts both ends and calls secured on the caller's", async () => {
   const { first, second, one } = peers({ peerNames: [["a.example"], []] });
   one.send("<proceed/>");
   first.startTls();

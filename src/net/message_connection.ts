@@ -14,37 +14,40 @@ export interface MessageConnection {
   /** Begins reading. Called once, before anything arrives. */
   start(handlers: MessageHandlers): void;
   /**
-   * Queues `bytes`, UTF-8, as one message; they belong to the connection from now on. What is queued
-   * in one event-loop turn leaves in one write. After `close` or a failure it does nothing.
+   * Queues `bytes`, UTF-8, as one message; the connection owns them from now on. All messages queued in
+   * one event-loop turn leave in one write. Does nothing after `close` or a failure.
    */
   send(bytes: Uint8Array): void;
-  /** Asks the peer for a sign of life, which is not told; a peer that is gone shows. */
+  /** Pings the peer. The answer is not reported; a peer that is gone shows as a failure. */
   ping(): void;
 
-  /** Stops reading until `resume`; what was read already is still handed out. */
+  /** Stops reading until `resume`; messages already read are still handed out. */
   pause(): void;
   resume(): void;
 
-  /** Sends what is queued, then ends with an RFC 6455 §7.4 code; `closed` follows. */
+  /** Sends the queue, then ends with an RFC 6455 §7.4 code; `closed` follows. */
   close(code: number): void;
   /** Ends at once; `closed` follows with `reason`. */
   destroy(reason: CausewayError): void;
 }
 
-/** What a message connection tells its owner. All run outside of any call into the connection. */
+/** Callbacks of a message connection to its owner. All run outside of any call into the connection. */
 export interface MessageHandlers {
   /**
-   * Bytes came in, before the messages that they complete and whether or not they complete one, so
-   * that a message which never ends can be bounded too.
+   * Bytes came in. Called before the messages that they complete, and also when they complete none, so
+   * that the owner can bound a message that never ends.
    */
   received?(byteLength: number): void;
-  /** A whole message, not yet known to be UTF-8; good until the call returns, and to be copied. */
+  /**
+   * A whole message, not yet known to be UTF-8. The bytes are valid until the call returns: copy to
+   * keep.
+   */
   message(bytes: Uint8Array): void;
-  /** `pendingBytes` fell to zero after having piled up. */
+  /** `pendingBytes` fell to zero after a pile-up. */
   drained?(): void;
   /**
-   * The last call. `error` is undefined after an orderly end by either side; `net/message-too-large`
-   * and `net/websocket-protocol` tell what a peer did wrong.
+   * The last call. `error` is undefined after an orderly end by either side; `net/message-too-large` and
+   * `net/websocket-protocol` say that the peer broke the rules.
    */
   closed(error: CausewayError | undefined): void;
 }

@@ -24,7 +24,7 @@ const CODES: Readonly<Record<string, string>> = {
 
 const UNTRUSTED = /CERT|LEAF|ISSUER|SELF_SIGNED|UNKNOWN_CA/;
 
-/** Codes that the same call will meet again. */
+/** Codes that a retry of the same call would meet again. */
 const LASTING: ReadonlySet<string> = new Set([
   "net/address-unavailable",
   "net/address-forbidden",
@@ -32,7 +32,7 @@ const LASTING: ReadonlySet<string> = new Set([
   "net/tls-untrusted",
 ]);
 
-/** Turns what a socket failed with into an error of ours; `what` says what we tried. */
+/** Turns the error of a socket into one of ours; `what` says what we tried. */
 export function toNetError(what: string, thrown: unknown): CausewayError {
   if (thrown instanceof CausewayError) return thrown;
   const code = classify(thrown);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { CausewayError } from "../base/mod.ts";
 import { toNetError } from "./net_error.ts";
 
-Deno.test("toNetError() names what the system and TLS say, and whether trying again makes sense", () => {
+Deno.test("toNetError() maps codes of the system and TLS, and marks which are retryable", () => {
   const cases: [string, string, boolean][] = [
     ["ECONNREFUSED", "net/refused", true],
     ["ECONNRESET", "net/reset", true],
@@ -31,7 +31,7 @@ Deno.test("toNetError() names what the system and TLS say, and whether trying ag
   }
 });
 
-Deno.test("toNetError() keeps an error of ours and takes anything else", () => {
+Deno.test("toNetError() keeps an error of ours and wraps anything else", () => {
   const ours = new CausewayError("x/y", "ours");
   assert.equal(toNetError("Cannot", ours), ours);
   assert.equal(toNetError("Cannot", "text").code, "net/failed");

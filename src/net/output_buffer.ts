@@ -1,11 +1,14 @@
-/** A stock of equal blocks for reuse by the whole process. */
+/** A stock of equal blocks that the whole process reuses. */
 interface BlockPool {
   readonly blockBytes: number;
   readonly maxBlocks: number;
   readonly blocks: Uint8Array[];
 }
 
-/** At most 4 MiB each. The smallest suits a stanza or two, the largest a busy link's turn. */
+/**
+ * Each pool holds at most 4 MiB. The smallest blocks suit a stanza or two, the largest a busy link's
+ * turn.
+ */
 const POOLS: readonly BlockPool[] = [
   { blockBytes: 2048, maxBlocks: 2048, blocks: [] },
   { blockBytes: 16_384, maxBlocks: 256, blocks: [] },
@@ -35,12 +38,12 @@ function giveBlock(block: Uint8Array): void {
 }
 
 /**
- * The bytes that a connection still has to write: one block that is being filled and one that is
- * being written, because the operating system may still read from the latter.
+ * The bytes that a connection still has to write, in two blocks: one being filled and one being written.
+ * The operating system may still read from the latter.
  *
- * Blocks come from pools that all connections share; an idle connection holds none. A block that is
- * too small is replaced by a larger one, and the next begins as large as the last one was full, so
- * that a busy connection does not grow anew in each turn.
+ * Blocks come from pools that all connections share; an idle connection holds none. A larger block
+ * replaces one that is too small. The next block begins as large as the last one was full, so that a
+ * busy connection does not grow anew in each turn.
  */
 export class OutputBuffer {
   #filling = NO_BYTES;
@@ -55,7 +58,7 @@ export class OutputBuffer {
     return this.#filled + this.#flyingEnd - this.#flyingStart;
   }
 
-  /** Copies `bytes` behind what is there. */
+  /** Appends a copy of `bytes`. */
   append(bytes: Uint8Array): void {
     const end = this.#filled + bytes.length;
     if (end > this.#filling.length) this.#grow(end);
@@ -64,8 +67,8 @@ export class OutputBuffer {
   }
 
   /**
-   * The next bytes to write, undefined when there are none. They stay untouched until `written`;
-   * before that it must not be called again.
+   * Returns the next bytes to write, undefined when there are none. They stay untouched until `written`;
+   * do not call again before that.
    */
   nextPiece(): Uint8Array | undefined {
     if (this.#flyingStart === this.#flyingEnd) {
@@ -81,7 +84,7 @@ export class OutputBuffer {
     return this.#flying.subarray(this.#flyingStart, end);
   }
 
-  /** Tells that the first `byteLength` bytes of the last piece are gone. */
+  /** Reports that the first `byteLength` bytes of the last piece are written. */
   written(byteLength: number): void {
     this.#flyingStart += byteLength;
     if (this.#flyingStart < this.#flyingEnd) return;
@@ -90,7 +93,7 @@ export class OutputBuffer {
     this.#flyingStart = this.#flyingEnd = 0;
   }
 
-  /** Forgets everything. A block that may still be read from is left to the garbage collector. */
+  /** Forgets everything. A block that the system may still read from goes to the garbage collector. */
   clear(): void {
     giveBlock(this.#filling);
     this.#filling = this.#flying = NO_BYTES;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { OutputBuffer } from "./output_buffer.ts";
 
-Deno.test("OutputBuffer gives back what was appended, in order, whatever the sizes and turns", () => {
+Deno.test("OutputBuffer returns the appended bytes in order, whatever the sizes and turns", () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(

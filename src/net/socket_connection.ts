@@ -11,7 +11,7 @@ import { OutputBuffer } from "./output_buffer.ts";
 import type { TlsAcceptor } from "./tls_acceptor.ts";
 import { holdCarrier, isTlsSocket, peerCertificateNames } from "./tls_peer.ts";
 
-/** What a socket connection is made with besides its socket. */
+/** Options of a socket connection. */
 export interface SocketConnectionOptions {
   readonly limits: Required<ConnectionLimits>;
   readonly clock: Clock;
@@ -22,13 +22,13 @@ export interface SocketConnectionOptions {
 }
 
 /**
- * Life of the connection; it only moves down this list, `securing` going back to `open` once.
+ * Life of the connection. It only moves down this list, except that `securing` goes back to `open` once.
  *
  * | phase | reads | writes | leaves on |
  * |---|---|---|---|
  * | `open` | to the handlers | each turn's bytes in one write | `startTls`, `close`, peer's end |
  * | `securing` | TLS handshake only | kept | handshake done, failed or late |
- * | `closing` | and drops | what is left, then the end | peer's end, linger time over |
+ * | `closing` | and drops | the rest of the queue, then the end | peer's end, linger time over |
  * | `closed` | – | – | – |
  */
 type Phase = "open" | "securing" | "closing" | "closed";
@@ -99,7 +99,7 @@ export class SocketConnection implements Connection {
   }
 
   send(bytes: Uint8Array): void {
-    // Amid a handshake the peer can read nothing, and nothing may leave in the clear.
+    // During a handshake the peer can read nothing, and nothing may leave in the clear.
     if (this.#phase !== "open" || bytes.length === 0) return;
     const pendingBytes = this.#output.pendingBytes + bytes.length;
     const { maxPendingBytes, highWaterBytes } = this.#limits;
@@ -134,7 +134,7 @@ export class SocketConnection implements Connection {
       return;
     }
     this.#cancelTimer = this.#clock.after(this.#limits.lingerMs, () => this.#lingerOver());
-    // Unread bytes would make the system reset the connection and lose what we still send.
+    // Unread bytes would make the system reset the connection and lose our queued bytes.
     this.#startReading();
     this.flush();
   }
@@ -148,7 +148,7 @@ export class SocketConnection implements Connection {
     this.#socket.destroy();
   }
 
-  /** Writes what is queued unless a write is under way. Called by the schedule. */
+  /** Writes the queue unless a write is under way. Called by the schedule. */
   flush(): void {
     this.#isFlushScheduled = false;
     if (this.#inFlightBytes > 0 || this.#hasEnded) return;
@@ -179,7 +179,7 @@ export class SocketConnection implements Connection {
 
   #watch(socket: Socket): void {
     socket.on("error", (error) => {
-      // A peer that ended first and then refuses what we still had for it left in good order.
+      // The peer ended first and then refused our remaining bytes: that is an orderly end.
       if (!this.#hasPeerEnded) {
         this.#error ??= toNetError(`Lost the connection to ${this.remoteAddress}`, error);
       }
@@ -187,7 +187,7 @@ export class SocketConnection implements Connection {
     socket.on("close", () => {
       if (socket !== this.#socket) return;
       this.#isSocketClosed = true;
-      // Amid a handshake the acceptor knows better why.
+      // During a handshake the acceptor knows the reason better.
       if (this.#phase !== "securing") this.#finish();
     });
   }
@@ -195,7 +195,7 @@ export class SocketConnection implements Connection {
   #read(socket: Socket): void {
     socket.on("data", (chunk: Uint8Array) => {
       if (this.#phase !== "open") return;
-      // Plain `Uint8Array`s keep what parses them monomorphic and their views cheap.
+      // Plain `Uint8Array`s keep the parser's code monomorphic and their views cheap.
       this.#handlers!.data(
         new Uint8Array(chunk.buffer as ArrayBuffer, chunk.byteOffset, chunk.length),
       );
@@ -204,7 +204,7 @@ export class SocketConnection implements Connection {
       this.#hasPeerEnded = true;
       this.close();
     });
-    // A connection that closes reads on, to see the peer's end.
+    // A closing connection keeps reading, to see the peer's end.
     if (this.#isPaused && this.#phase === "open") this.#stopReading();
     else this.#startReading();
   }
@@ -244,8 +244,8 @@ export class SocketConnection implements Connection {
   }
 
   /**
-   * Waits for the first byte of the handshake. White space before it is skipped, some of it: no byte that
-   * was sent in the clear is ever taken for anything else.
+   * Waits for the first byte of the handshake, and skips a little white space before it. Apart from
+   * white space, bytes that came in the clear are never accepted.
    */
   #awaitHandshake(plain: Socket, acceptor: TlsAcceptor): void {
     const early = plain.read() as Uint8Array | null;
@@ -330,7 +330,7 @@ export class SocketConnection implements Connection {
 
   #finish(): void {
     if (this.#phase === "closed") return;
-    // A socket that closes though nobody ended it was cut, whether or not it says so.
+    // A socket that closes though nobody ended it was cut, even when it reports no error.
     if (this.#phase === "open") {
       this.#error ??= new CausewayError(
         "net/reset",
@@ -345,7 +345,7 @@ export class SocketConnection implements Connection {
   }
 }
 
-/** The error of a peer that writes on behind its request for TLS. */
+/** Returns the error for a peer that writes on after its request for TLS. */
 function pipelined(remoteAddress: string, byteLength: number): CausewayError {
   return new CausewayError(
     "net/starttls-pipelined",
@@ -353,7 +353,7 @@ function pipelined(remoteAddress: string, byteLength: number): CausewayError {
   );
 }
 
-/** The error of a peer that does not complete its handshake. */
+/** Returns the error for a peer that does not complete its handshake. */
 export function lateHandshake(remoteAddress: string, limitMs: number): CausewayError {
   return new CausewayError(
     "net/handshake-timeout",
@@ -362,7 +362,7 @@ export function lateHandshake(remoteAddress: string, limitMs: number): CausewayE
   );
 }
 
-/** The error of a peer that leaves unread what is sent to it. */
+/** Returns the error for a peer that does not read what is sent to it. */
 export function peerTooSlow(
   remoteAddress: string,
   pendingBytes: number,

@@ -14,7 +14,7 @@ interface Pair extends AsyncDisposable {
   readonly clock: ManualClock;
 }
 
-/** One of our connections over a real socket, the raw socket of the other end beside it. */
+/** Returns one of our connections over a real socket, and the raw socket of the other end. */
 async function pair(limits: ConnectionLimits = {}): Promise<Pair> {
   const server = createServer({ allowHalfOpen: true });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
@@ -63,7 +63,7 @@ function countWrites(socket: Socket): { readonly count: number } {
   return counter;
 }
 
-/** As `countWrites`, and the first write is under way until `release`. */
+/** Counts writes like `countWrites`, and holds the first write under way until `release`. */
 function holdWrites(socket: Socket): { readonly count: number; release(): void } {
   const held = { count: 0, release: () => {} };
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
@@ -125,12 +125,12 @@ Deno.test("SocketConnection calls drained once after the high-water mark, not be
   assert.equal(it.ours.drainedCount, 1);
 });
 
-Deno.test("SocketConnection keeps maxPendingBytes and cuts a peer that never reads one byte past it", async () => {
+Deno.test("SocketConnection keeps maxPendingBytes and cuts a peer that never reads at one byte more", async () => {
   const maxPendingBytes = 32 * 1024 * 1024;
   await using it = await pair({ maxPendingBytes });
   it.other.pause();
   const piece = new Uint8Array(1024 * 1024);
-  // First fill what the operating system takes, so that what is pending stays.
+  // Fill the operating system's buffers first, so that `pendingBytes` stays.
   let pendingBytes = -1;
   while (it.ours.connection.pendingBytes !== pendingBytes || pendingBytes === 0) {
     pendingBytes = it.ours.connection.pendingBytes;
@@ -148,7 +148,7 @@ Deno.test("SocketConnection keeps maxPendingBytes and cuts a peer that never rea
   assert.equal(it.ours.connection.pendingBytes, 0);
 });
 
-Deno.test("SocketConnection.close() sends what is queued, drops what still comes, ends in order", async () => {
+Deno.test("SocketConnection.close() sends the queue, drops incoming bytes, ends in order", async () => {
   await using it = await pair();
   it.ours.send("goodbye");
   it.ours.connection.close();
@@ -183,7 +183,7 @@ Deno.test("SocketConnection.close() reports bytes that a lingering peer did not 
   assert.equal(it.ours.error?.code, "net/linger-timeout");
 });
 
-Deno.test("SocketConnection answers the peer's end with what is queued and its own end", async () => {
+Deno.test("SocketConnection answers the peer's end with its queue and its own end", async () => {
   await using it = await pair();
   const ended = new Promise<void>((resolve) => it.other.once("end", () => resolve()));
   it.other.end("last words");
@@ -210,7 +210,7 @@ Deno.test("SocketConnection reports a reset as net/reset, and does nothing after
   assert.equal(it.ours.closedCount, 1);
 });
 
-Deno.test("SocketConnection.destroy() tells its reason, later and once", async () => {
+Deno.test("SocketConnection.destroy() reports its reason, later and once", async () => {
   await using it = await pair();
   it.ours.send("never sent");
   it.ours.connection.destroy(new CausewayError("x/first", "first"));
@@ -221,7 +221,7 @@ Deno.test("SocketConnection.destroy() tells its reason, later and once", async (
   assert.equal(it.ours.closedCount, 1);
 });
 
-Deno.test("SocketConnection.pause() stops data until resume, and the sender feels it", async () => {
+Deno.test("SocketConnection.pause() stops data until resume, and slows the sender", async () => {
   await using it = await pair();
   it.other.write("one");
   await it.ours.until((peer) => peer.text === "one");
@@ -230,7 +230,7 @@ Deno.test("SocketConnection.pause() stops data until resume, and the sender feel
   it.other.write(new Uint8Array(total));
   for (let turn = 0; turn < 50; turn++) await new Promise((next) => setTimeout(next, 0));
   assert.equal(it.ours.receivedBytes, 3);
-  assert.ok(it.other.writableLength > 0, "what is not read here waits there");
+  assert.ok(it.other.writableLength > 0, "bytes that are not read here wait at the sender");
   it.ours.connection.resume();
   await it.ours.until((peer) => peer.receivedBytes === total + 3);
 });
@@ -263,13 +263,13 @@ Deno.test("SocketConnection.send() goes on while an earlier write is under way, 
   assert.equal(writes.count, 1);
   await sent(10);
   await sent(20);
-  assert.equal(writes.count, 1, "the first is under way");
+  assert.equal(writes.count, 1, "the first write is under way");
   writes.release();
-  assert.equal(writes.count, 2, "all that had been queued goes in one");
+  assert.equal(writes.count, 2, "all queued bytes leave in one write");
   assert.deepEqual(await received, Uint8Array.from({ length: 30 }, (_, i) => i));
 });
 
-Deno.test("resolveConnectionLimits() refuses what is not an integer from 1", () => {
+Deno.test("resolveConnectionLimits() refuses a value that is not an integer from 1", () => {
   assert.throws(() => resolveConnectionLimits({ lingerMs: 0 }), RangeError);
   assert.throws(() => resolveConnectionLimits({ maxPendingBytes: 1.5 }), RangeError);
   assert.equal(resolveConnectionLimits({ lingerMs: 1 }).lingerMs, 1);

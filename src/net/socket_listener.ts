@@ -10,15 +10,15 @@ import { toNetError } from "./net_error.ts";
 import { lateHandshake } from "./socket_connection.ts";
 import { TlsAcceptor } from "./tls_acceptor.ts";
 
-/** What comes with a socket that was accepted. */
+/** Properties of an accepted socket. */
 export interface AcceptedWith {
   /** The plain socket beneath a TLS socket. */
   readonly carrier: Socket | undefined;
-  /** Runs the handshake of a STARTTLS; present where the listener has a certificate. */
+  /** Runs the handshake of STARTTLS; present where the listener has a certificate. */
   readonly acceptor: TlsAcceptor | undefined;
 }
 
-/** As `ListenerHandlers`, for sockets. */
+/** Callbacks like those of `ListenerHandlers`, for sockets. */
 export interface SocketHandlers {
   accepted(socket: Socket, accepted: AcceptedWith): void;
   refused(error: CausewayError, remoteAddress: string): void;
@@ -26,8 +26,8 @@ export interface SocketHandlers {
 }
 
 /**
- * A port that hands out sockets, past their TLS handshake; whoever takes one makes of it what the
- * port is for.
+ * A port that hands out sockets after their TLS handshake. The owner builds its own kind of connection
+ * on each.
  */
 export class SocketListener implements Listener {
   readonly limits: ResolvedListenerLimits;
@@ -37,7 +37,7 @@ export class SocketListener implements Listener {
   readonly #acceptor: TlsAcceptor | undefined;
   readonly #probe: AcceptProbe;
   #server: Server | undefined;
-  /** Sockets amid their handshake, oldest first, and how to end each. */
+  /** Sockets in their handshake, oldest first, each with a function that ends it. */
   readonly #handshaking = new Map<Socket, (reason: CausewayError) => void>();
   #address: AddressInfo = { address: "", family: "IPv4", port: 0 };
   #connectionCount = 0;
@@ -93,7 +93,7 @@ export class SocketListener implements Listener {
 
   async #bind(host: string, port: number): Promise<void> {
     const what = `Cannot listen on ${formatAddress(host, port)}`;
-    // The runtime throws a missing permission from a place where nobody can catch it.
+    // Check the permission first: the runtime throws a missing one where nobody can catch it.
     const { state } = await Deno.permissions.request({
       name: "net",
       host: formatAddress(host, port),
@@ -101,7 +101,7 @@ export class SocketListener implements Listener {
     if (state !== "granted") {
       throw new CausewayError(
         "net/address-forbidden",
-        `${what}: the process may not, see --allow-net`,
+        `${what}: the process lacks permission, see --allow-net`,
       );
     }
     const server = createServer(
@@ -123,7 +123,7 @@ export class SocketListener implements Listener {
     });
   }
 
-  /** Never rejects: what fails is told, and the next probe tries again. */
+  /** Opens the listener again. Never rejects: it reports a failure, and the next probe tries again. */
   async #reopen(): Promise<void> {
     this.#handlers.failed(
       new CausewayError("net/not-accepting", `Opening ${this.address} again: it did not accept`, {
@@ -178,7 +178,7 @@ export class SocketListener implements Listener {
       return;
     }
     if (this.#handshaking.size >= maxHandshakes) {
-      // The oldest makes room: whoever holds places by saying nothing keeps nobody else out.
+      // The oldest makes room, so that silent peers cannot hold all places and keep others out.
       const [endOldest] = this.#handshaking.values();
       endOldest!(tooMany("handshakes", maxHandshakes));
     }
@@ -211,7 +211,7 @@ export class SocketListener implements Listener {
   }
 }
 
-/** The error of a peer for which there is no room. */
+/** Returns the error for a peer for which there is no room. */
 export function tooMany(what: "connections" | "handshakes", limit: number): CausewayError {
   return new CausewayError(
     `net/too-many-${what}`,

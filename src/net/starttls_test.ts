@@ -77,7 +77,7 @@ function upgrade(client: Socket, ca: string) {
   return secure;
 }
 
-Deno.test("startTls() sends what is queued in the clear, then encrypts the same connection", async () => {
+Deno.test("startTls() sends the queue in the clear, then encrypts the same connection", async () => {
   await using fixture = await serveStartTls();
   const { client, server } = await fixture.connect();
   client.write("<starttls/>");
@@ -125,7 +125,7 @@ Deno.test("startTls() closes on plaintext where the handshake should be", async 
   client.destroy();
 });
 
-/** A socket whose writes are taken when the test says so. */
+/** A socket whose writes complete when the test says so. */
 class SlowSocket extends Socket {
   writeTaken: () => void = () => {};
 
@@ -136,7 +136,7 @@ class SlowSocket extends Socket {
   }
 }
 
-/** Notes what there is to read in the handshakes that it is to begin, and begins none. */
+/** Records the unread bytes at the start of each handshake, and runs no handshake. */
 class CountingAcceptor extends TlsAcceptor {
   readonly begun: string[] = [];
   readonly first = Promise.withResolvers<void>();
@@ -151,7 +151,7 @@ class CountingAcceptor extends TlsAcceptor {
 /** The first bytes of a handshake. */
 const HELLO = "\x16\x03\x01";
 
-Deno.test("startTls() closes on bytes that come before what is queued has left, but for white space", async () => {
+Deno.test("startTls() closes on bytes that arrive before the queue has left, except white space", async () => {
   await using certificates = await TestCertificates.create();
   const { certfile } = await (await certificates.authority()).issue({
     names: ["example.com"],
@@ -199,7 +199,7 @@ Deno.test("startTls() closes on bytes that come before what is queued has left, 
   }
 });
 
-Deno.test("startTls() overlooks white space before a handshake, whenever it comes", async () => {
+Deno.test("startTls() skips white space before a handshake, whenever it arrives", async () => {
   await using fixture = await serveStartTls();
   const { client, server } = await fixture.connect();
   client.write("<starttls/>");
@@ -214,7 +214,7 @@ Deno.test("startTls() overlooks white space before a handshake, whenever it come
   assert.equal(server.error, undefined);
 });
 
-Deno.test("startTls() closes on plaintext behind white space", async () => {
+Deno.test("startTls() closes on plaintext after white space", async () => {
   await using fixture = await serveStartTls();
   for (
     const [text, code] of [
@@ -249,7 +249,7 @@ Deno.test("startTls() survives a peer that hangs up before the handshake", async
   }
 });
 
-Deno.test("startTls() gives up on a peer that never begins its handshake", async () => {
+Deno.test("startTls() ends a connection whose peer never begins its handshake", async () => {
   await using fixture = await serveStartTls();
   const { client, server } = await fixture.connect();
   client.write("<starttls/>");
@@ -262,7 +262,7 @@ Deno.test("startTls() gives up on a peer that never begins its handshake", async
   client.destroy();
 });
 
-Deno.test("startTls() survives a peer that hangs up amid the handshake", async () => {
+Deno.test("startTls() survives a peer that hangs up during the handshake", async () => {
   await using fixture = await serveStartTls();
   const { client, server } = await fixture.connect();
   client.write("<starttls/>");
@@ -274,7 +274,7 @@ Deno.test("startTls() survives a peer that hangs up amid the handshake", async (
   client.destroy();
 });
 
-Deno.test("close() and destroy() amid the handshake end the connection once", async () => {
+Deno.test("close() and destroy() during the handshake end the connection once", async () => {
   await using fixture = await serveStartTls();
   for (const how of ["close", "destroy"] as const) {
     const { client, server } = await fixture.connect();

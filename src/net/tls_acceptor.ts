@@ -7,7 +7,7 @@ import { toNetError } from "./net_error.ts";
 import type { TlsContext } from "./tls_context.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 
-/** Told once what a handshake came to. */
+/** Called once with the result of a handshake. */
 export type HandshakeDone = (result: TLSSocket | CausewayError) => void;
 
 interface Handshake {
@@ -19,9 +19,9 @@ interface Handshake {
 /**
  * Runs the server side of TLS on sockets that were accepted elsewhere.
  *
- * Sockets are injected into a `node:tls` server that never listens, because only there does the
- * runtime verify a client's certificate. The server does not refuse an unverified client itself, so
- * that the reason can be told; a mutual acceptor does so here, before anybody sees the socket.
+ * Sockets are injected into a `node:tls` server that never listens, because only there does the runtime
+ * verify a client's certificate. That server does not refuse an unverified client itself, so that we can
+ * report the reason. A mutual acceptor refuses the client here, before anybody sees the socket.
  */
 export class TlsAcceptor {
   readonly #holder: TlsContextHolder;
@@ -36,13 +36,13 @@ export class TlsAcceptor {
     this.#isMutual = options.isMutual;
   }
 
-  /** Begins the handshake on `plain`. Time limits are the caller's; `done` is called once. */
+  /** Begins the handshake on `plain`. The caller sets time limits; `done` is called once. */
   secure(plain: Socket, done: HandshakeDone): void {
     const remoteAddress = formatAddress(plain.remoteAddress ?? "", plain.remotePort ?? 0);
     const handshake: Handshake = { remoteAddress, done, error: undefined };
     this.#handshakes.set(plain, handshake);
     this.#byAddress.set(remoteAddress, handshake);
-    // A peer that ends amid its handshake is gone; nothing could be told it anyway.
+    // A peer that ends during its handshake is gone; no answer could reach it.
     plain.allowHalfOpen = false;
     plain.on("error", (error) => {
       handshake.error ??= toNetError(`Lost ${remoteAddress} during its TLS handshake`, error);
@@ -65,8 +65,8 @@ export class TlsAcceptor {
     if (this.#server !== undefined && this.#serverContext === context) return this.#server;
     const server = createServer({
       ...context.secure,
-      // No timer of its own: the runtime keeps one, and all that hangs on it, past the socket's end.
-      // Negative, as 0 stands for its 120 s.
+      // No timer of its own: the runtime keeps one, and everything that it refers to, past the socket's
+      // end. The value is negative, because 0 stands for its 120 s.
       handshakeTimeout: -1,
       allowHalfOpen: true,
       minVersion: this.#isMutual ? "TLSv1.3" : "TLSv1.2",
@@ -107,7 +107,7 @@ export class TlsAcceptor {
 
   #failed(error: Error, socket: TLSSocket): void {
     socket.on("error", () => {});
-    // The plain socket under a TLS socket has no public name; without it the reason is less exact.
+    // The plain socket under a TLS socket has no public name. Without it the reason is less exact.
     const plain = (socket as unknown as { readonly _parent?: Socket })._parent;
     const handshake = plain === undefined ? undefined : this.#handshakes.get(plain);
     if (handshake !== undefined) {

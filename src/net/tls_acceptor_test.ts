@@ -8,7 +8,7 @@ import { TestCertificates } from "./_test_certificates.ts";
 import { TlsAcceptor } from "./tls_acceptor.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
-/** How a handshake fails: what the client sends, and who ends it then. */
+/** Ways for a handshake to fail: the bytes that the client sends, and the side that ends it then. */
 const FAILURES = [
   { what: "one that the peer aborts", sent: Uint8Array.of(0x16, 3, 1), endedBy: "client" },
   { what: "one that we end", sent: Uint8Array.of(0x16, 3, 1), endedBy: "server" },
@@ -18,7 +18,7 @@ const FAILURES = [
 setFlagsFromString("--expose-gc");
 const collectGarbage: () => void = runInNewContext("gc");
 
-/** Resolves once nothing of `refs` is alive; the sockets' own callbacks may take some turns. */
+/** Resolves once nothing of `refs` is alive; the sockets' own callbacks may take a few turns. */
 async function collected(refs: readonly WeakRef<Socket>[]): Promise<number> {
   const alive = () => refs.filter((ref) => ref.deref() !== undefined).length;
   for (let turn = 0; turn < 20; turn++) {
@@ -29,7 +29,7 @@ async function collected(refs: readonly WeakRef<Socket>[]): Promise<number> {
   return alive();
 }
 
-Deno.test("TlsAcceptor.secure() keeps nothing of a handshake that failed", async (t) => {
+Deno.test("TlsAcceptor.secure() keeps nothing of a failed handshake", async (t) => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const files = await authority.issue({ names: ["example.com"], isCombined: true });
@@ -67,7 +67,7 @@ Deno.test("TlsAcceptor.secure() keeps nothing of a handshake that failed", async
 /** Connects, sends, and waits until the connection is over. */
 async function knock(port: number, failure: typeof FAILURES[number]): Promise<void> {
   const client = connect({ host: "127.0.0.1", port });
-  client.on("error", () => {}); // The server's side is looked at.
+  client.on("error", () => {}); // The test looks at the server's side.
   await new Promise<void>((resolve) => {
     client.once("close", () => resolve());
     client.resume();

@@ -6,7 +6,7 @@ import { connect, createServer } from "node:tls";
 import { TestCertificates } from "./_test_certificates.ts";
 
 // `connections.tls_opts` refuses `ciphers` for this reason. When this test fails the runtime honours
-// them, and the option should be taken.
+// `ciphers`, and we should accept the option.
 Deno.test("node:tls takes no choice among the cipher suites of TLS 1.3", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();

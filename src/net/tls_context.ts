@@ -4,23 +4,26 @@ import type { SecureContextOptions } from "node:tls";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { certificateNames } from "./certificate_names.ts";
 
-/** Where a certificate and what belongs to it is read from. */
+/** Files of a certificate, its key and its authorities. */
 export interface TlsFiles {
-  /** PEM: our certificate, then its intermediates; with the key too where `keyfile` is absent. */
+  /**
+   * PEM: our certificate, then its intermediates. The key follows in the same file where `keyfile` is
+   * absent.
+   */
   readonly certfile: string;
   /** PEM: our private key. */
   readonly keyfile?: string;
-  /** PEM: certificates of the authorities that a peer's certificate must come from. */
+  /** PEM: certificates of the authorities that must have issued a peer's certificate. */
   readonly cafile?: string;
 }
 
 /** Certificate, key and authorities, checked against each other. */
 export interface TlsContext {
-  /** When our certificate ends, milliseconds since the Unix epoch. */
+  /** End of our certificate, in milliseconds since the Unix epoch. */
   readonly expiresAtMs: number;
   /** DNS names that our certificate carries. */
   readonly names: readonly string[];
-  /** What `node:tls` wants; private to this folder. */
+  /** Options for `node:tls`; private to this folder. */
   readonly secure: Readonly<SecureContextOptions>;
 }
 

@@ -4,8 +4,8 @@ import { loadTlsContext } from "./tls_context.ts";
 import type { TlsContext, TlsFiles } from "./tls_context.ts";
 
 /**
- * The certificate that new connections use, replaceable while the process runs. Listeners and
- * diallers ask for `current` at each connection; established ones keep what they began with.
+ * The certificate that new connections use, replaceable while the process runs. Listeners and diallers
+ * read `current` for each connection. Established connections keep the one they began with.
  */
 export class TlsContextHolder {
   readonly files: TlsFiles;
@@ -28,8 +28,8 @@ export class TlsContextHolder {
   }
 
   /**
-   * Reads the files again. When one of them cannot be used it rejects as `loadTlsContext` does, and
-   * what was in use stays.
+   * Reads the files again. When one of them cannot be used, it rejects as `loadTlsContext` does and
+   * keeps the current context.
    */
   async reload(): Promise<void> {
     this.#current = await loadTlsContext(this.files, this.#clock.wallMs());

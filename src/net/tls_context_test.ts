@@ -13,7 +13,7 @@ async function failure(files: TlsFiles, nowMs = Date.now()): Promise<CausewayErr
   );
 }
 
-Deno.test("loadTlsContext() tells names and end of a certificate, key apart or in the same file", async () => {
+Deno.test("loadTlsContext() returns names and end of a certificate, key apart or in the same file", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   for (const isCombined of [false, true]) {
@@ -62,7 +62,7 @@ Deno.test("loadTlsContext() names the file and what is wrong with it", async () 
   }
 });
 
-Deno.test("loadTlsContext() refuses a certificate at its end and takes it a millisecond before", async () => {
+Deno.test("loadTlsContext() refuses a certificate at its end and accepts it a millisecond before", async () => {
   await using certificates = await TestCertificates.create();
   const files = await (await certificates.authority()).issue({ names: ["a.example.com"] });
   const { expiresAtMs } = await loadTlsContext(files, Date.now());
@@ -72,7 +72,7 @@ Deno.test("loadTlsContext() refuses a certificate at its end and takes it a mill
   assert.ok(error.message.includes(files.certfile));
 });
 
-Deno.test("TlsContextHolder.reload() keeps what was in use when the new files are bad", async () => {
+Deno.test("TlsContextHolder.reload() keeps the current context when the new files are bad", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const files = await authority.issue({ names: ["old.example.com"] });

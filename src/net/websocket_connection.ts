@@ -10,9 +10,9 @@ import { toNetError } from "./net_error.ts";
 import { peerTooSlow } from "./socket_connection.ts";
 import { holdCarrier, isTlsSocket } from "./tls_peer.ts";
 
-/** What a WebSocket connection is made with besides its WebSocket. */
+/** Options of a WebSocket connection. */
 export interface WebSocketConnectionOptions {
-  /** What the WebSocket runs on. */
+  /** The socket beneath the WebSocket. */
   readonly socket: Socket;
   /** The plain socket beneath a TLS socket. */
   readonly carrier: Socket | undefined;
@@ -23,7 +23,7 @@ const TEXT = { binary: false, compress: false } as const;
 
 /** RFC 6455 §7.4.1: data of a kind that is not accepted here. */
 const UNSUPPORTED_DATA = 1003;
-/** What `ws` says of a peer that left without a close frame. */
+/** Code that `ws` reports for a peer that left without a close frame. */
 const ABNORMAL_CLOSURE = 1006;
 
 /** A `MessageConnection` over a WebSocket of the npm package `ws`, on the server's side. */
@@ -36,7 +36,7 @@ export class WebSocketConnection implements MessageConnection {
   readonly #carrier: Socket | undefined;
   readonly #limits: Required<ConnectionLimits>;
   #handlers: MessageHandlers | undefined;
-  /** `closing`: from our end on, or from the peer's mistake on; what comes in is not looked at. */
+  /** `closing` begins with our own end or with the peer's mistake; incoming data is then ignored. */
   #phase: "open" | "closing" | "closed" = "open";
   #isCorked = false;
   #isOverHighWater = false;
@@ -54,7 +54,7 @@ export class WebSocketConnection implements MessageConnection {
     this.isEncrypted = isTlsSocket(socket);
     socket.setKeepAlive(true, this.#limits.keepAliveMs);
     this.#watch();
-    this.pause(); // until somebody listens
+    this.pause(); // until `start` sets the handlers
   }
 
   get pendingBytes(): number {
@@ -78,7 +78,7 @@ export class WebSocketConnection implements MessageConnection {
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
     this.#cork();
-    // The socket's own `drain` comes only above a mark of its own.
+    // The socket's own `drain` fires only above its own mark.
     if (this.#isOverHighWater) this.#webSocket.send(bytes, TEXT, this.#onWritten);
     else this.#webSocket.send(bytes, TEXT);
   }
@@ -103,7 +103,7 @@ export class WebSocketConnection implements MessageConnection {
     if (this.#phase !== "open") return;
     this.#phase = "closing";
     this.#webSocket.close(code);
-    // The peer's close frame is to be seen; where none comes, `closeTimeout` ends the wait.
+    // Wait for the peer's close frame. Where none comes, `closeTimeout` ends the wait.
     this.#startReading();
   }
 
@@ -114,7 +114,7 @@ export class WebSocketConnection implements MessageConnection {
     this.#webSocket.terminate();
   }
 
-  /** Lets out what this turn has queued. Called by the schedule. */
+  /** Writes everything that this turn has queued. Called by the schedule. */
   flush(): void {
     this.#isCorked = false;
     this.#socket.uncork();
@@ -144,7 +144,7 @@ export class WebSocketConnection implements MessageConnection {
     socket.on("error", (error) => {
       this.#error ??= toNetError(`Lost the connection to ${this.remoteAddress}`, error);
     });
-    // Ahead of the listener that cuts the bytes into messages.
+    // Runs before the listener that cuts the bytes into messages.
     socket.prependListener("data", (chunk: Uint8Array) => {
       if (this.#phase === "open") this.#handlers?.received?.(chunk.length);
     });
@@ -159,13 +159,13 @@ export class WebSocketConnection implements MessageConnection {
         this.close(UNSUPPORTED_DATA);
         return;
       }
-      // Plain `Uint8Array`s keep what parses them monomorphic and their views cheap.
+      // Plain `Uint8Array`s keep the parser's code monomorphic and their views cheap.
       this.#handlers?.message(
         new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.length),
       );
     });
     webSocket.on("ping", (data) => {
-      // RFC 6455 §5.5.3 lets pings go unanswered; one who does not read gets no pile of pongs.
+      // RFC 6455 §5.5.3 lets pings go unanswered. For a peer that does not read, pongs must not pile up.
       if (this.#phase !== "open" || this.pendingBytes > this.#limits.highWaterBytes) return;
       this.#cork();
       webSocket.pong(data);
@@ -190,7 +190,7 @@ export class WebSocketConnection implements MessageConnection {
   }
 }
 
-/** What a peer did wrong, as the package tells it. */
+/** Turns the package's error into one of ours that names the peer's mistake. */
 function protocolError(error: Error, remoteAddress: string): CausewayError {
   const code = "code" in error ? String(error.code) : "";
   if (!code.startsWith("WS_ERR_")) {

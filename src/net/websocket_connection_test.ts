@@ -10,7 +10,7 @@ const TEXT = 1;
 const PING = 9;
 const PONG = 10;
 
-/** A WebSocket with both its ends. */
+/** Returns both ends of a WebSocket. */
 async function pair(limits: WebSocketLimits = {}, tls?: { holder: TlsContextHolder; ca: string }) {
   const server = await TestWebSocketListener.open({
     limits: { lingerMs: 50, ...limits },
@@ -41,7 +41,7 @@ async function turn(): Promise<void> {
   await new Promise((done) => setImmediate(done));
 }
 
-/** Sends to a client that does not read until more than `bytes` wait, and go on waiting. */
+/** Sends to a client that does not read until more than `bytes` stay queued. */
 async function fill(served: ServedWebSocket, bytes: number): Promise<void> {
   const stuffing = "x".repeat(16_000);
   let turns = 0;
@@ -56,7 +56,7 @@ async function fill(served: ServedWebSocket, bytes: number): Promise<void> {
   }
 }
 
-Deno.test("WebSocketConnection.send() makes each a text frame, and writes those of a turn at once", async () => {
+Deno.test("WebSocketConnection.send() makes each message a text frame, and writes a turn's frames at once", async () => {
   await using ends = await pair();
   const { served, peer } = ends;
   await turn();
@@ -73,7 +73,7 @@ Deno.test("WebSocketConnection.send() makes each a text frame, and writes those 
   assert.equal((await peer.frame()).payload.length, 70_000);
 });
 
-Deno.test("WebSocketConnection hands out what comes in pieces, and tells of the bytes before", async () => {
+Deno.test("WebSocketConnection joins a message from its frames, and reports their bytes first", async () => {
   await using ends = await pair();
   const { served, peer, until } = ends;
   peer.write(frameOf("<a", { isFinal: false }));
@@ -85,7 +85,7 @@ Deno.test("WebSocketConnection hands out what comes in pieces, and tells of the 
   assert.equal(served.receivedBytes, 8 + 6 + 8);
 });
 
-Deno.test("WebSocketConnection answers pings, and asks with its own", async () => {
+Deno.test("WebSocketConnection answers pings, and sends its own", async () => {
   await using ends = await pair();
   const { served, peer } = ends;
   peer.write(frameOf("there?", { opcode: PING }));
@@ -110,7 +110,7 @@ Deno.test("WebSocketConnection refuses a binary message with 1003", async () => 
 for (
   const { what, frames, closeCode, code } of [
     {
-      what: "a message past the limit, at its head",
+      what: "a message whose first frame announces a length past the limit",
       frames: [frameOf("", { length: 1001 })],
       closeCode: 1009,
       code: "net/message-too-large",
@@ -125,13 +125,13 @@ for (
       code: "net/message-too-large",
     },
     {
-      what: "a length that no message has",
+      what: "an impossible frame length",
       frames: [frameOf("", { length: 2 ** 52 })],
       closeCode: 1009,
       code: "net/message-too-large",
     },
     {
-      what: "one piece more than the limit",
+      what: "one frame more than the limit",
       frames: [
         frameOf("<", { isFinal: false }),
         ...Array.from({ length: 8 }, () => frameOf("", { opcode: 0, isFinal: false })),
@@ -170,7 +170,7 @@ for (
   });
 }
 
-Deno.test("WebSocketConnection.close() sends what is queued, the code, and waits for the answer", async () => {
+Deno.test("WebSocketConnection.close() sends the queue and the code, and waits for the answer", async () => {
   await using ends = await pair({ lingerMs: 60_000 });
   const { served, peer, until } = ends;
   served.send("<last/>");
@@ -194,7 +194,7 @@ Deno.test("WebSocketConnection.close() cuts a client that never answers, after l
   await peer.closed();
 });
 
-Deno.test("WebSocketConnection tells an orderly end from a cut", async () => {
+Deno.test("WebSocketConnection distinguishes an orderly end from a cut", async () => {
   await using orderly = await pair();
   orderly.peer.write(frameOf(new Uint8Array([0x03, 0xe9]), { opcode: 8 }));
   await orderly.until(() => orderly.served.closedCount === 1);
@@ -219,7 +219,7 @@ Deno.test("WebSocketConnection cuts a client that never reads, at maxPendingByte
   assert.equal(served.error?.code, "net/peer-too-slow");
 });
 
-Deno.test("WebSocketConnection piles up no pongs for a client that never reads", async () => {
+Deno.test("WebSocketConnection queues no pongs for a client that never reads", async () => {
   await using ends = await pair({ highWaterBytes: 50_000 });
   const { served, peer, until } = ends;
   peer.socket.pause();
@@ -232,7 +232,7 @@ Deno.test("WebSocketConnection piles up no pongs for a client that never reads",
   assert(served.connection.pendingBytes <= pendingBytes);
 });
 
-Deno.test("WebSocketConnection tells when what had piled up is gone", async () => {
+Deno.test("WebSocketConnection calls drained when its queue has emptied", async () => {
   await using ends = await pair({ highWaterBytes: 50_000 });
   const { served, peer, until } = ends;
   peer.socket.pause();
@@ -244,7 +244,7 @@ Deno.test("WebSocketConnection tells when what had piled up is gone", async () =
   assert.equal(served.connection.pendingBytes, 0);
 });
 
-/** While a connection is paused, its peer is held back by TCP; nothing piles up here. */
+/** Checks that TCP holds the peer of a paused connection back, and that nothing piles up here. */
 async function holdsBack(ends: Awaited<ReturnType<typeof pair>>): Promise<void> {
   const { served, peer, until } = ends;
   served.connection.pause();
@@ -257,7 +257,7 @@ async function holdsBack(ends: Awaited<ReturnType<typeof pair>>): Promise<void> 
     quiet = peer.socket.bytesWritten === seen ? quiet + 1 : 0;
     seen = peer.socket.bytesWritten;
   }
-  assert(peer.socket.writableLength > 1_000_000, "the peer got rid of everything");
+  assert(peer.socket.writableLength > 1_000_000, "the peer could send everything");
   assert(served.receivedBytes < 1_000_000, `${served.receivedBytes} bytes were read`);
   served.connection.resume();
   await until(() => served.messages.length === count);

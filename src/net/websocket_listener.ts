@@ -13,7 +13,7 @@ import { lateHandshake } from "./socket_connection.ts";
 import { SocketListener, tooMany } from "./socket_listener.ts";
 import { WebSocketConnection } from "./websocket_connection.ts";
 
-/** What bounds a port for WebSockets; `maxHandshakes` and `handshakeTimeoutMs` go for HTTP too. */
+/** Limits of a port for WebSockets; `maxHandshakes` and `handshakeTimeoutMs` cover HTTP too. */
 export interface WebSocketLimits extends ListenerLimits {
   /** Bytes of one message; a longer one ends the connection with 1009. @default 262_144 */
   readonly maxMessageBytes?: number;
@@ -23,7 +23,7 @@ export interface WebSocketLimits extends ListenerLimits {
   readonly maxHeadBytes?: number;
 }
 
-/** Where and how to listen for WebSockets. */
+/** Address, path and limits of a port for WebSockets. */
 export interface WebSocketListenOptions extends ListenOptions {
   /** Path of the WebSocket, `/xmpp-websocket`. */
   readonly path: string;
@@ -38,17 +38,17 @@ export interface WebPage {
   readonly body: string;
 }
 
-/** What a port for WebSockets tells its owner, and asks it. */
+/** Callbacks of a port for WebSockets to its owner. */
 export interface WebSocketHandlers {
-  /** A client has opened a WebSocket; `start` is to be called on it. */
+  /** A client has opened a WebSocket; the owner calls `start` on it. */
   accepted(connection: MessageConnection): void;
   /**
-   * As `ListenerHandlers.refused`; also `net/http-invalid`, and `net/websocket-refused` where the
-   * request was in order and not for a WebSocket that is served here.
+   * Called as `ListenerHandlers.refused`. Two more codes are `net/http-invalid`, and
+   * `net/websocket-refused` for a valid request that asks for no WebSocket that is served here.
    */
   refused?(error: CausewayError, remoteAddress: string): void;
   failed?(error: CausewayError): void;
-  /** What stands at `path`; undefined where nothing does. `host` is the Host header, checked. */
+  /** Returns the page at `path`; undefined where there is none. `host` is the checked Host header. */
   page?(path: string, host: string): WebPage | undefined;
 }
 
@@ -103,11 +103,11 @@ class WebSocketPort implements Listener {
       refused: (error, remoteAddress) => handlers.refused?.(error, remoteAddress),
       failed: (error) => handlers.failed?.(error),
     });
-    // It never listens itself: sockets come to it past the probe, the limits and TLS.
+    // This server never listens: sockets reach it after the probe, the limits and TLS.
     this.#http = createServer({ maxHeaderSize: maxHeadBytes });
     this.#http.on("request", (request, response) => this.#request(request, response));
     this.#http.on("upgrade", (request, socket, head) => {
-      this.#upgrade(request, socket as Socket, head as Uint8Array); // what was put in comes out
+      this.#upgrade(request, socket as Socket, head as Uint8Array); // a socket that we injected
     });
     this.#http.on("clientError", (error: Error & { readonly code?: string }, socket) => {
       const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
@@ -117,7 +117,7 @@ class WebSocketPort implements Listener {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      // Who reads the messages as XML looks at every byte anyway.
+      // The XML parser looks at every byte anyway.
       skipUTF8Validation: true,
       autoPong: false,
       maxPayload: maxMessageBytes,
@@ -153,7 +153,7 @@ class WebSocketPort implements Listener {
     const { limits, clock } = this.listener;
     const remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
     if (this.#visitors.size >= limits.maxHandshakes) {
-      // The oldest makes room: whoever holds places by saying nothing keeps nobody else out.
+      // The oldest makes room, so that silent peers cannot hold all places and keep others out.
       const [first] = this.#visitors;
       const [oldest, visitor] = first!; // there is one, as the bound is at least 1
       this.#leave(oldest);
@@ -196,7 +196,7 @@ class WebSocketPort implements Listener {
       return;
     }
     if (request.headers.upgrade?.toLowerCase() !== "websocket") {
-      // RFC 9110 §7.8: what else is offered, HTTP/2 mostly, may be ignored.
+      // RFC 9110 §7.8: a server may ignore other protocols in the offer, mostly HTTP/2.
       const response = new ServerResponse(request);
       response.assignSocket(socket);
       response.once("finish", () => socket.end());

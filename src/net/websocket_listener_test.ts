@@ -22,7 +22,7 @@ Deno.test("listenWebSocket() opens a WebSocket that asks for its subprotocol amo
   assert.deepEqual(served.messages, ["<ü/>"]);
 });
 
-Deno.test("listenWebSocket() reads what a client sends along with its request", async () => {
+Deno.test("listenWebSocket() reads messages that a client sends along with its request", async () => {
   await using server = await TestWebSocketListener.open();
   using peer = await HttpPeer.connect(server);
   peer.write(new Uint8Array([...new TextEncoder().encode(UPGRADE), ...frameOf("<a/>")]));
@@ -70,7 +70,7 @@ for (
       code: "net/http-invalid",
     },
     {
-      what: "a request at the WebSocket's path that is for none",
+      what: "a plain request at the WebSocket's path",
       request: "GET /xmpp-websocket HTTP/1.1\r\nHost: a\r\n\r\n",
       status: 426,
       code: undefined,
@@ -82,13 +82,13 @@ for (
       code: undefined,
     },
     {
-      what: "a method that nothing here knows",
+      what: "an unsupported method",
       request: "POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
       status: 405,
       code: undefined,
     },
     {
-      what: "a Host header that is none",
+      what: "an invalid Host header",
       request: `GET /page HTTP/1.1\r\nHost: a"><x>\r\n\r\n`,
       status: 400,
       code: undefined,
@@ -146,7 +146,7 @@ Deno.test("listenWebSocket() bounds the head of a request", async () => {
   assert.deepEqual(server.refusals, ["net/http-invalid"]);
 });
 
-Deno.test("listenWebSocket() takes a Host of 261 characters, and none longer", async () => {
+Deno.test("listenWebSocket() accepts a Host of 261 characters, and none longer", async () => {
   await using server = await TestWebSocketListener.open();
   for (const [length, status] of [[261, 200], [262, 400]] as const) {
     using peer = await HttpPeer.connect(server);
@@ -202,7 +202,7 @@ Deno.test("listenWebSocket() lets the oldest client without a WebSocket make roo
   assert(!third.isClosed);
 });
 
-Deno.test("listenWebSocket() drops who has no WebSocket when it closes, and keeps the others", async () => {
+Deno.test("listenWebSocket() drops clients without a WebSocket when it closes, and keeps the others", async () => {
   await using server = await TestWebSocketListener.open();
   using idle = await HttpPeer.connect(server);
   using open = await HttpPeer.open(server);
@@ -213,7 +213,7 @@ Deno.test("listenWebSocket() drops who has no WebSocket when it closes, and keep
   await server.until(() => served.messages.length === 1);
 });
 
-Deno.test("listenWebSocket() encrypts, with a certificate that is read anew", async () => {
+Deno.test("listenWebSocket() encrypts, and uses a reloaded certificate", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
   const files = await authority.issue({ names: ["localhost"] });
