@@ -24,7 +24,7 @@ import { SessionRegistry } from "./session_registry.ts";
 const ITERATIONS = 16;
 const USERS = ["alice", "bob", "carol"];
 
-/** Every user's password is their name, turned around. */
+/** Returns a user's password: the user's name in reverse. */
 export function passwordOf(user: string): string {
   return [...user].reverse().join("");
 }
@@ -49,13 +49,16 @@ export type FixtureOptions = Partial<Omit<C2sListenerOptions, "management">> & {
   readonly maxSessionsPerAccount?: number;
   /** Turns stream management on. */
   readonly management?: StreamManagementOptions;
-  /** What all that its sessions keep counts for. */
+  /** Budget for everything that its sessions keep. */
   readonly budget?: FairShares;
-  /** Where sessions have gone to, as the table would know. */
+  /** Reports whether a session has moved elsewhere, as the session table would. */
   readonly hasMoved?: (jid: FullJid) => Promise<boolean>;
 };
 
-/** A listener with accounts, whose sink delivers to its own sessions and answers what finds none. */
+/**
+ * A listener with accounts. Its sink delivers to its own sessions, and answers a stanza that reaches
+ * none.
+ */
 export class C2sFixture implements AsyncDisposable {
   readonly clock: Clock & { advance?(byMs: number): void };
   readonly metrics = new MemoryMetrics();
@@ -68,7 +71,7 @@ export class C2sFixture implements AsyncDisposable {
   readonly registry: SessionRegistry;
   readonly listener: C2sListener;
   readonly management: StreamManagement<C2sSession> | undefined;
-  /** Everything that ended sessions gave back, before it was delivered anew. */
+  /** Everything that ended sessions returned, before it was delivered anew. */
   readonly rerouted: Stanza[] = [];
   readonly #peers: RawPeer[] = [];
 
@@ -120,7 +123,7 @@ export class C2sFixture implements AsyncDisposable {
     });
   }
 
-  /** A client's end of a connection in memory; encrypted unless told otherwise. */
+  /** Returns a client's end of a connection in memory, encrypted by default. */
   connect(options: MemoryPairOptions = {}): RawPeer {
     const [client, server] = memoryConnectionPair({ isEncrypted: true, ...options });
     this.listener.accept(server);
@@ -133,7 +136,7 @@ export class C2sFixture implements AsyncDisposable {
     return peer;
   }
 
-  /** A client that has logged in and bound; has sent no presence. */
+  /** Returns a client that has logged in and bound, and has sent no presence. */
   async login(user: string, resource: string, options: MemoryPairOptions = {}): Promise<RawPeer> {
     const peer = this.connect(options);
     await authenticate(peer, user);
@@ -174,7 +177,7 @@ export function plainOf(user: string, password = passwordOf(user), authzid = "")
   return `<auth xmlns='${SASL}' mechanism='PLAIN'>${text}</auth>`;
 }
 
-/** Opens a stream, logs in by PLAIN, and opens the stream that follows. */
+/** Opens a stream, logs in by PLAIN, and opens the next stream. */
 export async function authenticate(peer: RawPeer, user: string): Promise<void> {
   peer.send(HEADER);
   await peer.expect("</stream:features>");
@@ -183,7 +186,7 @@ export async function authenticate(peer: RawPeer, user: string): Promise<void> {
   await peer.expect("</stream:features>");
 }
 
-/** Binds; gives the full JID. */
+/** Binds and returns the full JID. */
 export async function bind(peer: RawPeer, resource?: string): Promise<string> {
   const child = resource === undefined ? "" : `<resource>${resource}</resource>`;
   const match = await peer.exchange(
@@ -193,7 +196,7 @@ export async function bind(peer: RawPeer, resource?: string): Promise<string> {
   return match[1]!;
 }
 
-/** Checks that nothing but `text`s come in before what is sent now. */
+/** Checks that only `text`s arrive before anything that is sent from now on. */
 export async function expectOnly(
   peer: RawPeer,
   jid: string,

@@ -18,7 +18,7 @@ export const FAILED = (condition: string, h = "") =>
 export const A = (h: number) => `<a xmlns='${SM}' h='${h}'/>`;
 export const HOME = "alice@example.com/home";
 
-/** A fixture whose clock stands still until told, and where nobody asks for acknowledgements unasked. */
+/** A fixture whose clock stands still until moved, and whose server sends no `<r/>` of its own accord. */
 export function quiet(options: FixtureOptions = {}): C2sFixture & { clock: ManualClock } {
   const fixture = new C2sFixture({
     clock: new ManualClock(),
@@ -28,7 +28,7 @@ export function quiet(options: FixtureOptions = {}): C2sFixture & { clock: Manua
   return fixture as C2sFixture & { clock: ManualClock }; // made with one above
 }
 
-/** Logs in and enables; gives the id to resume by. */
+/** Logs in, enables stream management, and returns the id to resume by. */
 export async function manage(
   fixture: C2sFixture,
   user = "alice",
@@ -39,7 +39,7 @@ export async function manage(
   return { peer, id: id! };
 }
 
-/** A client that has authenticated and not bound. */
+/** Returns a client that has authenticated and not bound. */
 export async function comeBack(fixture: C2sFixture, user = "alice"): Promise<RawPeer> {
   const peer = fixture.connect();
   await authenticate(peer, user);
@@ -48,7 +48,7 @@ export async function comeBack(fixture: C2sFixture, user = "alice"): Promise<Raw
 
 export const resume = (id: string, h: number) => `<resume xmlns='${SM}' previd='${id}' h='${h}'/>`;
 
-/** A stanza from outside to alice's session. */
+/** Builds a stanza from outside to alice's session. */
 export function message(id: string, to = HOME, kind: Stanza["kind"] = "message"): TestDelivery {
   const text = `<${kind} from='bob@example.com/x' to='${to}' id='${id}'/>`;
   return new TestDelivery({
@@ -77,7 +77,7 @@ export async function expectEnd(peer: RawPeer, error: RegExp | string): Promise<
   assert.match(await peer.expectClosed(), /^[^<]*(<\/stream:error>)?<\/stream:stream>$/);
 }
 
-/** Waits for what follows the end of a connection on the server's side. */
+/** Waits for the server's side to process the end of a connection. */
 export async function until(claim: () => boolean): Promise<void> {
   for (let turn = 0; turn < 1000 && !claim(); turn++) {
     await new Promise((resolve) => setTimeout(resolve));

@@ -2,10 +2,10 @@ import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza.ts";
 import type { StanzaFate } from "../stream/stanza_sink.ts";
 
-/** A stanza on its way as routing would lend it, and what became of it. */
+/** A stanza on its way as routing would lend it, and a record of its fate. */
 export class TestDelivery implements Delivery {
   readonly stanza: Stanza;
-  /** As of errors that answer what the client has sent. */
+  /** True for errors that answer a stanza of the client's. */
   readonly isOwed: boolean;
   isRerouted = false;
   readonly #fate: StanzaFate | undefined;

@@ -4,11 +4,11 @@ import type { StreamContext } from "../stream/stream_context.ts";
 import type { C2sSession } from "./c2s_session.ts";
 import type { SessionRegistry } from "./session_registry.ts";
 
-/** What all clients' streams of one listener share. */
+/** Data that all clients' streams of one listener share. */
 export interface C2sContext extends StreamContext {
-  /** Domains that users log in to, normalised, and where their accounts are. */
+  /** Normalised domains that users log in to, each with the source of its accounts. */
   readonly hosts: ReadonlyMap<string, CredentialSource>;
-  /** In the order in which they are offered. */
+  /** Mechanisms in the order in which they are offered. */
   readonly mechanisms: readonly SaslMechanism[];
   readonly allowPlaintext: boolean;
   readonly registry: SessionRegistry;

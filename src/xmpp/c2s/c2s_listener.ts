@@ -22,9 +22,9 @@ import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
 import type { SessionRegistry } from "./session_registry.ts";
 
-/** What a listener for clients is given. */
+/** Options of a listener for clients. */
 export interface C2sListenerOptions {
-  /** Domains that users log in to, normalised, and where their accounts are. */
+  /** Normalised domains that users log in to, each with the source of its accounts. */
   readonly hosts: ReadonlyMap<string, CredentialSource>;
   readonly registry: SessionRegistry;
   readonly sink: StanzaSink;
@@ -33,24 +33,24 @@ export interface C2sListenerOptions {
   readonly log?: Logger;
   /** @default the machine's */
   readonly clock?: Clock;
-  /** In the order in which they are offered. @default all */
+  /** Mechanisms in the order in which they are offered. @default all */
   readonly mechanisms?: readonly SaslMechanism[];
   /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
   readonly allowPlaintext?: boolean;
-  /** PBKDF2 rounds that accounts have; shown for accounts that do not exist. @default 10000 */
+  /** PBKDF2 rounds of the accounts, also shown for accounts that do not exist. @default 10000 */
   readonly scramIterations?: number | ScramRounds;
   readonly limits?: StreamLimits;
-  /** Entities that a session's directed presence is remembered for; 1 to 100 000. @default 1000 */
+  /** Entities for which a session's directed presence is remembered; 1 to 100 000. @default 1000 */
   readonly maxDirectedPresence?: number;
   /** Stream management, shared by the listeners of a process. @default not offered */
   readonly management?: StreamManagement<C2sSession>;
-  /** What carries its streams, for the metrics. @default "c2s" */
+  /** Edge that the metrics name. @default "c2s" */
   readonly edge?: "c2s" | "websocket";
-  /** Shared by the listeners of a process. @default one of its own */
+  /** Admission shared by the listeners of a process. @default one of its own */
   readonly admission?: StreamAdmission;
-  /** Shared by the listeners of a process. @default nothing is limited */
+  /** Rates shared by the listeners of a process. @default nothing is limited */
   readonly rates?: EdgeRates;
-  /** What credentials of accounts that do not exist are made from. @default one of the process */
+  /** Secret from which credentials of nonexistent accounts are made. @default one of the process */
   readonly enumerationSecret?: Uint8Array;
 }
 
@@ -93,39 +93,42 @@ export class C2sListener {
     });
   }
 
-  /** Streams that are open, those not yet authenticated included. */
+  /** Open streams, including those not yet authenticated. */
   get streamCount(): number {
     return this.#port.streamCount;
   }
 
-  /** Takes over a connection that was accepted; nobody else may use it afterwards. */
+  /** Takes over an accepted connection; nobody else may use it afterwards. */
   accept(connection: Connection): void {
     this.acceptTransport(new TcpTransport(connection, this.#context.limits));
   }
 
-  /** As `accept`, for a stream that something else than TCP carries. */
+  /** Takes over a stream's transport other than TCP, as `accept` does. */
   acceptTransport(transport: StreamTransport): void {
     this.#port.accept(transport);
   }
 
   /**
-   * Ends all streams, bound or not, and accepts no more; resolves when the registry has been told.
-   * Sessions that wait to be resumed end as well.
+   * Ends all streams, bound or not, and accepts no more. Resolves when the registry has reported the end
+   * of every session. Hibernating sessions end as well.
    */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
     this.#port.close(condition);
     await this.#endSessions(condition);
   }
 
-  /** As `close`, but what clients had written before they learn of it is taken still: call `hearOut`. */
+  /**
+   * Ends all streams as `close` does, but still takes what clients wrote before they learn of the end:
+   * call `hearOut`.
+   */
   async dismiss(condition: StreamErrorCondition): Promise<void> {
     this.#port.dismiss(condition);
     await this.#endSessions(condition);
   }
 
   /**
-   * Takes what dismissed clients without stream management had written, until each has ended its stream,
-   * and hangs up on the rest after `withinMs`; resolves to how many these were.
+   * Takes what dismissed clients without stream management wrote, until each has ended its stream. After
+   * `withinMs` it closes the remaining connections and resolves to their number.
    */
   hearOut(withinMs: number): Promise<number> {
     return this.#port.hearOut(withinMs);

@@ -37,28 +37,28 @@ import { FrozenC2sSession } from "./frozen_c2s_session.ts";
 import { SessionManagement } from "./session_management.ts";
 import { SessionPresence } from "./session_presence.ts";
 
-/** Stamped stanzas of all sessions: they live about as long as each other. */
+/** Memory for the stamped stanzas of all sessions, which live about equally long. */
 const SLAB = new SlabAllocator();
 
 /**
- * Milliseconds in which a client sends again what a stream that it could not resume left open. It says
- * which stanzas are compared, and holds nothing: `limits.resend_max_messages` bounds what is remembered.
+ * Milliseconds in which a client resends the stanzas that a stream left open when resuming it failed.
+ * The time decides which stanzas are compared. It bounds no memory: `limits.resend_max_messages` does.
  */
 export const RESENDING_MS = 60_000;
 
-/** What a session is given by its stream. */
+/** Objects that a stream gives its session. */
 export interface C2sWiring extends SessionWiring<C2sContext> {
   /** `xml:lang` of the stream's header. */
   readonly lang: string | undefined;
-  /** Its client has tried in vain to resume a stream, and will send again what that left open. */
+  /** True when its client tried in vain to resume a stream, and will resend what that stream left open. */
   readonly hasFailedToResume: boolean;
-  /** Another stream carries the session from now on: this one is to be closed. */
+  /** Called when another stream carries the session from now on: this stream must close. */
   moved(): void;
 }
 
 /**
- * A client with a bound resource: stamps and checks what it sends (RFC 6120 §8.1, §10.3), keeps its
- * presence (RFC 6121 §4), and writes what is delivered to it.
+ * A client with a bound resource. It stamps and checks what the client sends (RFC 6120 §8.1, §10.3),
+ * keeps its presence (RFC 6121 §4), and writes what is delivered to the client.
  */
 export class C2sSession extends StreamSession<C2sContext>
   implements LocalSession, ManagedSession, FollowedSession {
@@ -68,11 +68,14 @@ export class C2sSession extends StreamSession<C2sContext>
   #wiring: C2sWiring;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
-  /** Its priority when it ended: until it has lost its place, what is for it goes into its queue. */
+  /** The session's priority when it ended. Until it has lost its place, its queue takes stanzas for it. */
   #lastPriority: number | undefined;
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
-  /** Stanzas of the client are left to it: it is not told that they were handled. */
+  /**
+   * True when nobody takes the client's stanzas any more and `h` does not count them, so that it resends
+   * them.
+   */
   #isSettling = false;
 
   constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
@@ -112,12 +115,12 @@ export class C2sSession extends StreamSession<C2sContext>
     return this.#management !== undefined;
   }
 
-  /** True while it waits, without a connection, to be resumed. */
+  /** True while the session waits, without a connection, to be resumed. */
   get isHibernating(): boolean {
     return this.#management?.isHibernating ?? false;
   }
 
-  /** Writes `stanza`; with stream management it is kept too, as far as there is room. */
+  /** Writes `stanza`; with stream management the session also keeps it, while there is room. */
   override send(stanza: Stanza, delivery?: Delivery): boolean {
     const acks = this.#management?.acks;
     if (acks === undefined) return super.send(stanza, delivery);
@@ -137,14 +140,14 @@ export class C2sSession extends StreamSession<C2sContext>
     this.#management?.acks.drained();
   }
 
-  /** Ends the stream with `condition`; without a stream, just the session. */
+  /** Ends the stream with `condition`; without a stream, only the session. */
   override end(condition: StreamErrorCondition, content?: string): void {
     if (this.#management?.isGiven === true) return this.#management.lost();
     if (!this.isHibernating) return super.end(condition, content);
     this.#endWithoutStream();
   }
 
-  /** Stanzas that were written to its client and not acknowledged. */
+  /** Number of stanzas written to its client and not acknowledged. */
   get owed(): number {
     return this.#management?.acks.unacknowledgedWrites ?? 0;
   }
@@ -152,7 +155,7 @@ export class C2sSession extends StreamSession<C2sContext>
   settleUp(): void {
     this.#isSettling = true;
     this.#management?.acks.settleUp();
-    // Acknowledgements come behind stanzas that the client has sent meanwhile: they have to be read.
+    // Acknowledgements follow stanzas that the client has sent meanwhile, so those must be read too.
     this.resume();
   }
 
@@ -165,14 +168,14 @@ export class C2sSession extends StreamSession<C2sContext>
     this.end("resource-constraint");
   }
 
-  /** The session of this full JID is somewhere else by now. */
+  /** Ends the session because the session table has this full JID elsewhere. */
   moved(): void {
     if (this.#management !== undefined) this.#management.endReason = "moved";
     this.end("conflict");
   }
 
   /**
-   * The connection went without a word.
+   * Handles the loss of a connection without the end of its stream.
    * @returns true when the session waits for its client to come back
    */
   hibernate(): boolean {
@@ -184,7 +187,7 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   /**
-   * Goes on on another stream, of whose client `h` stanzas are handled.
+   * Continues on another stream, whose client has handled `h` stanzas.
    * @returns false, and nothing has happened, when the client cannot have handled so many
    */
   resumeOn(
@@ -228,7 +231,7 @@ export class C2sSession extends StreamSession<C2sContext>
     });
   }
 
-  /** Becomes the session of its full JID that another node had; call before it is opened. */
+  /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt({ state, queue }: ArrivedSession, id: string): void {
     const shared = this.context.management!; // asked for it
     this.#presence.state.restore(state);
@@ -245,9 +248,9 @@ export class C2sSession extends StreamSession<C2sContext>
     this.#management.acks.holdBack();
   }
 
-  /** It has its place, and what was unacknowledged is written; without a stream it waits for one. */
+  /** Takes its place and writes the unacknowledged stanzas. Without a stream it hibernates. */
   beginHere(previd: string, hasStream: boolean): void {
-    const management = this.#management!; // adopted
+    const management = this.#management!; // set by `adopt`
     const { shared, acks } = management;
     management.adopted();
     this.context.registry.arrived(this);
@@ -263,7 +266,7 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   follow(delivery: Delivery): void {
-    const { acks, shared } = this.#management!; // adopted
+    const { acks, shared } = this.#management!; // set by `adopt`
     if (!acks.isOver) return acks.follow(delivery);
     delivery.retain();
     shared.giveBack([delivery]);
@@ -273,21 +276,21 @@ export class C2sSession extends StreamSession<C2sContext>
     this.#management?.acks.caughtUp();
   }
 
-  /** Ends a session that got no place, of which nobody has heard; its queue is its old node's again. */
+  /** Ends a session that got no place and that nobody has heard of. Its old node keeps the queue. */
   abandon(): void {
     super.close();
     this.#management?.acks.end();
   }
 
-  /** What the client may have handled of the stream that it wants to resume, at most. */
+  /** The largest number of stanzas that the client may have handled of the stream it wants to resume. */
   get sentCount(): number {
     return this.#management?.acks.sentCount ?? 0;
   }
 
   /**
-   * Calls `go` once its client may forget all that it has sent, which is in `endHoldMs` whatever becomes
-   * of it; at once without stream management.
-   * @returns gives up waiting
+   * Calls `go` once the client may forget all that it has sent: when all is covered, or after
+   * `endHoldMs` at the latest. Without stream management it calls `go` at once.
+   * @returns a function that stops waiting
    */
   whenCovered(go: () => void): CancelTimer {
     if (this.#management === undefined || this.#management.acks.isCovered) {
@@ -309,19 +312,21 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   /**
-   * The client has ended its stream, perhaps over what it was sent.
-   * @param isRefused true when it has said so
+   * Handles the end of the client's stream, which a stanza that it was sent may have caused.
+   * @param isRefused true when the client has said so
    */
   streamEnded(isRefused: boolean): void {
     this.#management?.acks.streamEnded(isRefused);
   }
 
-  /** Tells the client what was handled, as the last thing before its stream ends. */
+  /** Sends the client the number of handled stanzas, as the last thing before its stream ends. */
   farewell(): void {
     this.#management?.acks.farewell();
   }
 
-  /** Takes the session out of the registry, and gives back what its client has not acknowledged. */
+  /**
+   * Takes the session out of the registry, and returns the stanzas that its client has not acknowledged.
+   */
   bury(): Promise<void> {
     return this.context.registry.close(this);
   }
@@ -330,7 +335,7 @@ export class C2sSession extends StreamSession<C2sContext>
     if (this.#management?.isGiven === false) this.#management.giveBack();
   }
 
-  /** Tells those who knew of the session's presence that it is over (RFC 6121 §4.5.2, §4.6.3). */
+  /** Sends the end of the session's presence to all who knew of it (RFC 6121 §4.5.2, §4.6.3). */
   override close(): void {
     const wasOpen = this.isOpen;
     super.close();
@@ -364,14 +369,14 @@ export class C2sSession extends StreamSession<C2sContext>
     else acks.settle(number);
   }
 
-  /** Slows a client down that sends more than it may. Its acknowledgements are free: it owes them. */
+  /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */
   #count(meter: StanzaMeter, element: ScannedElement): void {
     if (element.namespace === SM_NAMESPACE && element.name === "a") return;
     const waitMs = meter.charge();
     if (waitMs > 0) this.slow(waitMs);
   }
 
-  /** True when the stanza was passed on, and what becomes of it is reported by its number. */
+  /** Returns true when the stanza was passed on; its number then reports its fate. */
   #acceptStanza(element: ScannedElement, kind: StanzaKind, number: number): boolean {
     const from = element.attribute("from");
     if (from !== undefined && !this.#isOwn(from)) {
@@ -407,7 +412,8 @@ export class C2sSession extends StreamSession<C2sContext>
     const acks = this.#management?.acks;
     switch (element.name) {
       case "enable":
-        // Too late to be told that it is: from here on its client counts, and sends again by itself.
+        // We can no longer answer `<enable/>`. From here on the client counts stanzas, and resends them
+        // itself.
         if (!this.isOpen) return this.end("policy-violation");
         if (acks !== undefined) return this.#refuseManagement("unexpected-request");
         return this.#enable(element, shared);
@@ -443,7 +449,7 @@ export class C2sSession extends StreamSession<C2sContext>
   #ackOwner(shared: StreamManagement<C2sSession>): AckOwner {
     return {
       overflowed: () => {
-        this.#management!.endReason = "overflow"; // whose queue it is
+        this.#management!.endReason = "overflow"; // the queue is that of `#management`
         this.context.metrics.limitHit("unacknowledged-stanzas");
         this.end("resource-constraint");
       },
@@ -467,11 +473,11 @@ export class C2sSession extends StreamSession<C2sContext>
         return readingMs();
       },
       sendNonza: (xml: string) => this.sendNonza(xml),
-      write: (stanza: Stanza) => this.write(stanza, false), // what it is to wait for waits in the queue
+      write: (stanza: Stanza) => this.write(stanza, false), // the queue does the waiting
     };
   }
 
-  /** Ends the session where no stream does it. */
+  /** Ends the session where no stream does. */
   #endWithoutStream(): void {
     const { shared } = this.#management!; // only a managed session lives without a stream
     this.close();
@@ -484,13 +490,13 @@ export class C2sSession extends StreamSession<C2sContext>
     return jid !== undefined && (jid.text === this.jid.text || jid.text === this.jid.bare.text);
   }
 
-  /** Answers a stanza with an error, where the RFC wants one. */
+  /** Answers a stanza with an error, where the RFC requires one. */
   #answer(stanza: Stanza, condition: StanzaErrorCondition): void {
     const reply = errorReply(stanza, condition);
     if (reply !== undefined) this.send(reply);
   }
 
-  /** RFC 3921 §3: answered at once, as a session is what the client already has. */
+  /** Answers a session request at once, because the client already has a session (RFC 3921 §3). */
   #isSessionRequest(stanza: Stanza): boolean {
     if (stanza.to !== this.jid.bare && stanza.to.text !== this.jid.domainpart) return false;
     if (findChild(stanzaSource(stanza.bytes), "session", SESSION_NAMESPACE) === undefined) {

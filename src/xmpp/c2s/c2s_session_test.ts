@@ -4,7 +4,7 @@ import type { RawPeer } from "../stream/_raw_peer.ts";
 import { authenticate, bind, C2sFixture, expectOnly, HEADER } from "./_c2s_fixture.ts";
 
 const ERROR = "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'";
-/** Something a session echoes when all before it has been handled. */
+/** A message that the session echoes once it has handled everything before it. */
 const MARKER = "<message id='marker' to='alice@example.com/home'/>";
 
 async function expectEnd(peer: RawPeer, condition: string): Promise<void> {
@@ -59,13 +59,17 @@ Deno.test("C2sSession takes a message or iq without to for the account", async (
 });
 
 const REFUSED: readonly [what: string, stanza: string, condition: string][] = [
-  ["a to that is no JID", "<message id='x' to='@example.com'/>", "jid-malformed"],
+  ["an invalid to", "<message id='x' to='@example.com'/>", "jid-malformed"],
   ["an iq without type", "<iq id='x' to='bob@example.com'/>", "bad-request"],
   ["an iq of unknown type", "<iq id='x' type='put' to='bob@example.com'/>", "bad-request"],
   ["presence of unknown type", "<presence id='x' type='invisible'/>", "bad-request"],
   ["a subscription for nobody", "<presence id='x' type='subscribe'/>", "bad-request"],
   ["a priority of 128", "<presence id='x'><priority>128</priority></presence>", "bad-request"],
-  ["a priority that is none", "<presence id='x'><priority>x</priority></presence>", "bad-request"],
+  [
+    "a priority that is no number",
+    "<presence id='x'><priority>x</priority></presence>",
+    "bad-request",
+  ],
 ];
 
 for (const [what, stanza, condition] of REFUSED) {
@@ -83,7 +87,7 @@ for (const [what, stanza, condition] of REFUSED) {
   });
 }
 
-Deno.test("C2sSession answers no error and no result, however broken", async () => {
+Deno.test("C2sSession never answers an error or a result, however broken", async () => {
   await using fixture = new C2sFixture();
   const alice = await fixture.login("alice", "home");
   alice.send(
@@ -107,7 +111,7 @@ Deno.test("C2sSession ends a stream with a stanza of another namespace", async (
   }
 });
 
-Deno.test("C2sSession takes a stanza of maxStanzaBytes and ends at one byte more", async () => {
+Deno.test("C2sSession accepts a stanza of maxStanzaBytes and ends at one byte more", async () => {
   await using fixture = new C2sFixture({ limits: { maxStanzaBytes: 10_000 } });
   const [head, tail] = ["<message to='alice@example.com/home' id='m'><body>", "</body></message>"];
   const body = "x".repeat(10_000 - head.length - tail.length);
@@ -133,7 +137,7 @@ Deno.test("C2sSession answers the session request of old clients", async () => {
   }
 });
 
-Deno.test("C2sSession slows a client down for whoever routes", async () => {
+Deno.test("C2sSession stops reading while the router pauses it", async () => {
   await using fixture = new C2sFixture();
   const alice = await fixture.login("alice", "home");
   await alice.exchange(MARKER, /<message [^>]*\/>/);
@@ -147,7 +151,7 @@ Deno.test("C2sSession slows a client down for whoever routes", async () => {
   await alice.expectNext(/<message [^>]*\/>/);
 });
 
-Deno.test("C2sSession reads nothing more of a client that does not read the answers", async () => {
+Deno.test("C2sSession stops reading from a client that does not read its answers", async () => {
   await using fixture = new C2sFixture();
   const bob = fixture.connect();
   await authenticate(bob, "bob");
@@ -176,7 +180,7 @@ Deno.test("C2sSession reads nothing more of a client that does not read the answ
   assert.equal(fixture.metrics.value("xmpp_limit_hits_total", limit), 0);
 });
 
-Deno.test("C2sSession refuses for a client that does not read, then cuts it", async () => {
+Deno.test("C2sSession refuses stanzas for a client that does not read, then cuts it", async () => {
   const clock = new ManualClock();
   const limits = { maxPendingBytes: 16_384, slowReaderMs: 1000, maxStanzaBytes: 10_000 };
   await using fixture = new C2sFixture({ clock, limits });
@@ -195,7 +199,7 @@ Deno.test("C2sSession refuses for a client that does not read, then cuts it", as
   const refused =
     /^<message from='bob@example.com\/home' [^>]*type='error'>.*?resource-constraint.*?<\/message>/;
 
-  // At the bound it is taken, one byte past it is not.
+  // At the bound a stanza is accepted, one byte past it not.
   alice.send(messageOf(8_192) + messageOf(8_192));
   await expectOnly(alice, "alice@example.com/home");
   await alice.exchange(`<message id='y' ${to}/>`, refused);
@@ -203,7 +207,7 @@ Deno.test("C2sSession refuses for a client that does not read, then cuts it", as
     fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
   assert.deepEqual([hits("pending-bytes"), hits("slow-reader")], [1, 0]);
 
-  // Having caught up in time, nothing happens.
+  // A client that caught up in time is left alone.
   bob.connection.resume();
   await bob.expect(/x<\/body><\/message>.*x<\/body><\/message>/);
   clock.advance(1000);
@@ -222,7 +226,7 @@ Deno.test("C2sSession refuses for a client that does not read, then cuts it", as
   assert.equal(fixture.metrics.value("xmpp_streams_closed_total", closed), 1);
 });
 
-Deno.test("C2sListener sends whitespace to a client that is silent", async () => {
+Deno.test("C2sListener sends whitespace to a silent client", async () => {
   const clock = new ManualClock();
   await using fixture = new C2sFixture({ clock, limits: { keepaliveIntervalMs: 1000 } });
   const alice = await fixture.login("alice", "home");

@@ -38,23 +38,23 @@ import { termsOf } from "./connection_terms.ts";
 const UTF8 = new TextEncoder();
 
 /**
- * One client's stream: runs what `stepNegotiation` decides on a transport, and once a resource is bound
- * gives what is read to its session.
+ * One client's stream. It carries out the decisions of `stepNegotiation` on a transport. Once a resource
+ * is bound, it passes everything it reads to the session.
  */
 export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   #state: NegotiationState = { kind: "opening" };
   #exchange: SaslExchange | undefined;
-  /** Who the client said it is, and in which language, in its last header. */
+  /** JID and language that the client claimed in its last header. */
   #claimedFrom: string | undefined;
   #lang: string | undefined;
-  /** What the next stream error holds, where it is more than its condition. */
+  /** Content of the next stream error besides its condition. */
   #errorContent: string | undefined;
-  /** The client has ended its side. */
+  /** True once the client has ended its side. */
   #isEnding = false;
   #cancelEnd: CancelTimer | undefined;
   #hasSaidFarewell = false;
   #hasFailedToResume = false;
-  /** A session of another node that its client wants here. */
+  /** Request for another node's session, which the client wants to resume here. */
   #fetching: Fetching | undefined;
 
   constructor(transport: StreamTransport, context: C2sContext, owner: StreamOwner) {
@@ -65,7 +65,10 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     this.#dispatch({ kind: "fail", condition });
   }
 
-  /** A client with stream management was told what was handled: the rest it sends again, elsewhere. */
+  /**
+   * Ends the stream. A client with stream management learns how many stanzas were handled, and resends
+   * the rest elsewhere.
+   */
   protected override endInOrder(condition: StreamErrorCondition): void {
     if (this.receiver?.isManaged === false) this.#dispatch({ kind: "dismiss", condition });
     else this.fail(condition);
@@ -82,7 +85,9 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     this.#dispatch(readNegotiationEvent(element));
   }
 
-  /** Ends once the client can be told that all it has sent was handled: it has to repeat nothing. */
+  /**
+   * Ends the stream once everything that the client sent is covered, so that the client repeats nothing.
+   */
   protected override footer(): void {
     this.#isEnding = true;
     this.receiver?.streamEnded(false);
@@ -104,7 +109,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   protected override outlives(session: C2sSession, error: CausewayError | undefined): boolean {
-    // Whatever else ends a connection, it is not the client's doing.
+    // Any other error that ends a connection is not the client's doing.
     if (error === undefined || error.code === "net/reset") session.streamEnded(false);
     return !this.#isEnding && session.hibernate();
   }
@@ -131,7 +136,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
         return transport.sendHeader({
           contentNamespace: CLIENT_NAMESPACE,
           from: action.host ?? this.#defaultHost,
-          // Whom we speak to is repeated only to someone who has said so where nobody else hears.
+          // The client's JID is repeated only on an encrypted stream, where it claimed that JID itself.
           to: transport.isEncrypted ? this.#claimedFrom : undefined,
           id: newStreamId(),
           hasVersion: true,
@@ -180,7 +185,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     }
   }
 
-  /** Tells a client with stream management what was handled, once and before the end. */
+  /** Sends a client with stream management the number of handled stanzas, once and before the end. */
   #sayFarewell(): void {
     if (this.#hasSaidFarewell) return;
     this.#hasSaidFarewell = true;
@@ -193,7 +198,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   #authenticate(host: string, mechanism: SaslMechanism, text: string | undefined): void {
-    const source = this.context.hosts.get(host)!; // the state only names hosts that were checked
+    const source = this.context.hosts.get(host)!; // the state names only checked hosts
     const { rates, metrics } = this.context;
     this.#exchange = new SaslExchange(mechanism, {
       domain: host,
@@ -218,7 +223,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   #respond(text: string | undefined): void {
-    const exchange = this.#exchange!; // `respond` follows `authenticate`
+    const exchange = this.#exchange!; // `authenticate` came before `respond`
     exchange.respond(text).then((reply) => this.#replied(exchange, reply), (thrown) => {
       this.broke("auth", thrown);
       this.fail("internal-server-error");
@@ -285,7 +290,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     };
   }
 
-  /** Takes a session over from the stream that carried it before (XEP-0198 §5). */
+  /** Takes a session over from its earlier stream (XEP-0198 §5). */
   #resume({ account, previd, h }: NegotiationAction & { kind: "resume" }): void {
     const management = this.context.management!; // offered, or the state would not ask
     const found = management.find({ previd, account: account.text, h });
@@ -305,7 +310,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     this.#failTooHigh(h, session.sentCount);
   }
 
-  /** The session has come from another node, or has not. */
+  /** Handles the answer to a fetch: the session came from another node, or did not. */
   #arrived(arrival: Arrival, previd: string, h: number): void {
     this.#fetching = undefined;
     const isOver = this.#state.kind === "closed";
@@ -321,11 +326,11 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     }
   }
 
-  /** Gives a session that has come from another node its place here. */
+  /** Gives a session that came from another node its place here. */
   #place(arrived: ArrivedSession, previd: string): void {
     const { jid } = arrived.state;
     const { registry } = this.context;
-    // Whoever has logged in with this resource meanwhile is newer.
+    // A client that has logged in with this resource meanwhile is newer.
     if (registry.find(jid) !== undefined) return this.#notPlaced(arrived, undefined);
     const session: C2sSession = new C2sSession(
       jid,
@@ -371,7 +376,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     this.fail("undefined-condition");
   }
 
-  /** The session got no place; the client may ask for another. */
+  /** Handles a session that got no place; the client may request another. */
   #unbind(session: C2sSession, condition: StanzaErrorCondition): void {
     if (condition === "resource-constraint") {
       this.context.metrics.limitHit("sessions-per-account");

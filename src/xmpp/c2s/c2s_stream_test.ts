@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
 
-Deno.test("C2sListener takes a client from its first byte to its end", async () => {
+Deno.test("C2sListener serves a client from its first byte to its end", async () => {
   await using fixture = new C2sFixture();
   const alice = fixture.connect();
   alice.send(HEADER);
@@ -33,7 +33,7 @@ Deno.test("C2sListener takes a client from its first byte to its end", async () 
   );
 });
 
-Deno.test("C2sListener takes a conversation in pieces of one byte", async () => {
+Deno.test("C2sListener reads a conversation in pieces of one byte", async () => {
   await using fixture = new C2sFixture();
   const alice = await fixture.login("alice", "home", { chunkBytes: 1 });
   await alice.exchange(
@@ -43,7 +43,7 @@ Deno.test("C2sListener takes a conversation in pieces of one byte", async () => 
   );
 });
 
-Deno.test("C2sListener takes a login that is pipelined", async () => {
+Deno.test("C2sListener accepts a pipelined login", async () => {
   await using fixture = new C2sFixture();
   const alice = fixture.connect();
   alice.send(

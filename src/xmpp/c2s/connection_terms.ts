@@ -4,7 +4,7 @@ import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { C2sContext } from "./c2s_context.ts";
 
 /**
- * What may be offered on a connection as it is now (RFC 6120 §5.3.1, §13.8):
+ * Returns the offers that a connection allows now (RFC 6120 §5.3.1, §13.8):
  *
  * | connection | STARTTLS | mechanisms |
  * |---|---|---|

@@ -11,7 +11,7 @@ const CONVERSATION = HEADER +
   "<iq type='get' to='example.com' id='i'><q xmlns='x:y'/></iq><presence to='bob@example.com'/>" +
   "</stream:stream>";
 
-/** Bytes that mean something to XML, and some that mean nothing to anyone. */
+/** Bytes that mean something to XML, and some that do not. */
 const PIECES = [
   ..."<>/='\"&; \n!?-]x\0\u00e4\u{1f600}",
   "<![CDATA[",
@@ -30,10 +30,10 @@ const MUTATION = fc.record({
   inserted: fc.oneof(fc.constantFrom(...PIECES), fc.string({ maxLength: 4 })),
 });
 
-/** Ends whatever a mutation has left open: nothing that XML allows goes on behind it. */
+/** Closes whatever a mutation has left open: XML allows nothing after it. */
 const ENDING = "]]>'>\"><!DOCTYPE x>";
 
-Deno.test("C2sListener takes the conversation that is mutated", async () => {
+Deno.test("C2sListener accepts the conversation before its mutations", async () => {
   await using fixture = new C2sFixture();
   const peer = fixture.connect();
   peer.send(CONVERSATION + ENDING);
@@ -42,7 +42,7 @@ Deno.test("C2sListener takes the conversation that is mutated", async () => {
   assert.deepEqual(fixture.opened, ["alice@example.com/home"]);
 });
 
-Deno.test("C2sListener ends mutated conversations by an error of the peer's, never of its own", async () => {
+Deno.test("C2sListener ends mutated conversations with a peer's error, never with its own", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(MUTATION, { minLength: 1, maxLength: 4 }),

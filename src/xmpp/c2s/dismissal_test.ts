@@ -13,12 +13,12 @@ const SHUTDOWN =
   FOOTER;
 const WITHIN_MS = 1000;
 
-/** A message to somebody who is not there. */
+/** Builds a message to a nonexistent user. */
 const message = (id: string) => `<message to='zoe@example.com' id='${id}'/>`;
 
-/** A fixture whose clock stands still until told. */
+/** Returns a fixture whose clock stands still until moved. */
 function quiet(options: FixtureOptions = {}): C2sFixture & { clock: ManualClock } {
-  // made with the clock that it is said to have
+  // Made with the clock that its type claims.
   return new C2sFixture({ clock: new ManualClock(), ...options }) as C2sFixture & {
     clock: ManualClock;
   };
@@ -28,14 +28,14 @@ async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await Promise.resolve();
 }
 
-/** The ids of what was accepted of messages. */
+/** Returns the ids of the accepted messages. */
 function messages(fixture: C2sFixture): string[] {
   return fixture.accepted.filter(({ kind }) => kind === "message").map(({ bytes }) =>
     / id='([^']*)'/.exec(new TextDecoder().decode(bytes))![1]!
   );
 }
 
-/** Dismisses everybody; what `hearOut` gives follows later. */
+/** Dismisses all clients; the result of `hearOut` follows later. */
 async function dismiss(fixture: C2sFixture): Promise<{ readonly heardOut: Promise<number> }> {
   await fixture.listener.dismiss("system-shutdown");
   return { heardOut: fixture.listener.hearOut(WITHIN_MS) };
@@ -50,7 +50,7 @@ async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
   return isOver;
 }
 
-Deno.test("C2sListener.dismiss() takes what a client writes until it ends its stream too", async () => {
+Deno.test("C2sListener.dismiss() takes what a client writes until the client ends its stream", async () => {
   await using fixture = quiet();
   const alice = await fixture.login("alice", "home");
   const { heardOut } = await dismiss(fixture);
@@ -62,7 +62,7 @@ Deno.test("C2sListener.dismiss() takes what a client writes until it ends its st
   alice.send(`${message("2")}${FOOTER}${message("3")}`);
   assert.equal(await heardOut, 0);
   assert.deepEqual(messages(fixture), ["1", "2"]);
-  assert.equal(await alice.expectClosed(), "", "nothing behind our end");
+  assert.equal(await alice.expectClosed(), "", "nothing after our end");
   assert.deepEqual(
     fixture.closed,
     ["alice@example.com/home"],
@@ -70,7 +70,7 @@ Deno.test("C2sListener.dismiss() takes what a client writes until it ends its st
   );
 });
 
-Deno.test("C2sListener.dismiss() takes what lay unread while the client was held back", async () => {
+Deno.test("C2sListener.dismiss() takes what was unread while the client was held back", async () => {
   await using fixture = quiet();
   const alice = await fixture.login("alice", "home");
   alice.send(message("1"));
@@ -87,7 +87,7 @@ Deno.test("C2sListener.dismiss() takes what lay unread while the client was held
   assert.deepEqual(messages(fixture), ["1", "2", "3"]);
 });
 
-Deno.test("C2sListener.hearOut() hangs up on a client that goes on, and on one that is silent", async () => {
+Deno.test("C2sListener.hearOut() cuts a client that goes on writing, and a silent one", async () => {
   await using fixture = quiet();
   const alice = await fixture.login("alice", "home");
   const bob = await fixture.login("bob", "home");
@@ -106,7 +106,7 @@ Deno.test("C2sListener.hearOut() hangs up on a client that goes on, and on one t
   assert.equal(messages(fixture).length, 10);
 });
 
-Deno.test("C2sListener.dismiss() keeps the connection until what came last is seen to", async () => {
+Deno.test("C2sListener.dismiss() keeps the connection until the last stanza is settled", async () => {
   const fates: { readonly fate: StanzaFate | undefined; readonly number: number }[] = [];
   await using fixture = quiet({
     sink: { accept: (_stanza, _source, fate, number = 0) => void fates.push({ fate, number }) },
@@ -132,7 +132,7 @@ Deno.test("C2sListener.dismiss() keeps the connection until what came last is se
   assert.equal(await alice.expectClosed(), "");
 });
 
-Deno.test("C2sListener.hearOut() hangs up also on a client whose last words are not seen to", async () => {
+Deno.test("C2sListener.hearOut() also cuts a client whose last stanza is never settled", async () => {
   await using fixture = quiet({ sink: { accept() {} } });
   const alice = await fixture.login("alice", "home");
   const { heardOut } = await dismiss(fixture);
@@ -147,7 +147,7 @@ Deno.test("C2sListener.hearOut() hangs up also on a client whose last words are 
   await alice.expectClosed();
 });
 
-Deno.test("C2sListener.hearOut() waits for nobody whose connection is gone", async () => {
+Deno.test("C2sListener.hearOut() does not wait for a client whose connection is gone", async () => {
   await using fixture = quiet();
   const [alice, bob] = [await fixture.login("alice", "home"), await fixture.login("bob", "home")];
   const { heardOut } = await dismiss(fixture);
@@ -168,7 +168,7 @@ Deno.test("C2sListener.dismiss() ends streams without a session at once", async 
   await stranger.expectClosed();
 });
 
-Deno.test("C2sListener.dismiss() takes maxLateBytes of a client, and not one more", async () => {
+Deno.test("C2sListener.dismiss() takes maxLateBytes from a client, and not one more", async () => {
   const text = message("1");
   for (const surplus of [0, 1]) {
     await using fixture = quiet({ limits: { maxLateBytes: text.length + FOOTER.length } });
@@ -188,7 +188,7 @@ Deno.test("C2sListener.dismiss() takes maxLateBytes of a client, and not one mor
   }
 });
 
-Deno.test("C2sListener.dismiss() says a last <a/> to a managed client, and takes no more of it", async () => {
+Deno.test("C2sListener.dismiss() sends a last <a/> to a managed client, and takes nothing more from it", async () => {
   await using fixture = quiet({ management: {} });
   const alice = await fixture.login("alice", "home");
   await alice.exchange(`<enable xmlns='${SM}'/>`, `<enabled xmlns='${SM}'/>`);
@@ -202,7 +202,7 @@ Deno.test("C2sListener.dismiss() says a last <a/> to a managed client, and takes
   assert.deepEqual(messages(fixture), ["1"], "she sends the second one again");
 });
 
-Deno.test("C2sSession takes nothing behind an <enable/> that it cannot answer any more", async () => {
+Deno.test("C2sSession takes nothing after an <enable/> that it can no longer answer", async () => {
   await using fixture = quiet({ management: {} });
   const alice = await fixture.login("alice", "home");
   const { heardOut } = await dismiss(fixture);
@@ -213,7 +213,7 @@ Deno.test("C2sSession takes nothing behind an <enable/> that it cannot answer an
   assert.deepEqual(messages(fixture), ["1"]);
 });
 
-Deno.test("C2sSession tells of no presence behind its end, but of subscriptions", async () => {
+Deno.test("C2sSession passes on no presence after its end, except subscriptions", async () => {
   await using fixture = quiet();
   const alice = await fixture.login("alice", "home");
   alice.send("<presence/><presence to='bob@example.com'/>");
@@ -237,7 +237,7 @@ for (
     ["no XML", "<<"],
   ] as const
 ) {
-  Deno.test(`C2sSession is heard out no further than ${what}`, async () => {
+  Deno.test(`C2sSession is read until ${what} and no further`, async () => {
     await using fixture = quiet();
     const alice = await fixture.login("alice", "home");
     const { heardOut } = await dismiss(fixture);
@@ -247,11 +247,11 @@ for (
     assert.equal(await heardOut, 0);
     assert.deepEqual(messages(fixture), ["1"]);
     await alice.expectNext(SHUTDOWN);
-    assert.equal(await alice.expectClosed(), "", "no other error behind our end");
+    assert.equal(await alice.expectClosed(), "", "no other error after our end");
   });
 }
 
-Deno.test("C2sSession writes nothing behind its end, whatever it is asked", async () => {
+Deno.test("C2sSession writes nothing after its end, whatever the client asks", async () => {
   await using fixture = quiet();
   const alice = await fixture.login("alice", "home");
   const { heardOut } = await dismiss(fixture);
@@ -266,7 +266,7 @@ Deno.test("C2sSession writes nothing behind its end, whatever it is asked", asyn
   assert.equal(await alice.expectClosed(), "");
 });
 
-Deno.test("C2sSession is read no faster than its rate while it is heard out, and leaves no timer", async () => {
+Deno.test("C2sSession keeps to its rate while hearOut reads it, and leaves no timer", async () => {
   const clock = new ManualClock();
   await using fixture = quiet({
     clock,
@@ -283,7 +283,7 @@ Deno.test("C2sSession is read no faster than its rate while it is heard out, and
   assert.equal(await heardOut, 1);
 });
 
-/** Sends messages that arrive in a chunk of their own each. */
+/** Sends messages, each in a chunk of its own. */
 async function sendApart(peer: RawPeer, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     peer.send(message(`${i}`));

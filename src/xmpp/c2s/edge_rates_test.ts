@@ -12,7 +12,7 @@ const FAILED = `<failure xmlns='${SASL}'><not-authorized/></failure>`;
 const LATER = `<failure xmlns='${SASL}'><temporary-auth-failure/></failure>`;
 const SUCCESS = `<success xmlns='${SASL}'/>`;
 
-/** A listener with these rates, on whose clock nothing happens by itself. */
+/** Returns a listener with these rates and a clock that never moves by itself. */
 function fixtureWith(rates: EdgeRatesOptions): { fixture: C2sFixture; clock: ManualClock } {
   const clock = new ManualClock();
   return { fixture: new C2sFixture({ clock, rates: new EdgeRates(rates, clock) }), clock };
@@ -22,7 +22,7 @@ function limitHits(fixture: C2sFixture, limit: StreamLimitName): number {
   return fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
 }
 
-/** A client from another machine, inside TLS. */
+/** Connects a client from another machine, inside TLS. */
 function connectFrom(fixture: C2sFixture, remoteAddress: string): RawPeer {
   const [client, server] = memoryConnectionPair({ isEncrypted: true });
   const connection = new Proxy<Connection>(server, {
@@ -43,7 +43,7 @@ async function opened(peer: RawPeer): Promise<RawPeer> {
   return peer;
 }
 
-Deno.test("C2sListener takes connectionsPerAddress at once and refuses one more until time has passed", async () => {
+Deno.test("C2sListener accepts connectionsPerAddress at once and refuses one more until time has passed", async () => {
   const { fixture, clock } = fixtureWith({ connectionsPerAddress: { perSec: 1, burst: 2 } });
   await using _ = fixture;
   await opened(connectFrom(fixture, "192.0.2.1:1"));
@@ -58,7 +58,7 @@ Deno.test("C2sListener takes connectionsPerAddress at once and refuses one more 
   assert.equal(limitHits(fixture, "connection-rate"), 1);
 });
 
-Deno.test("C2sListener tells of a refusal to MAX_REFUSALS at once, and cuts the others", async () => {
+Deno.test("C2sListener sends a refusal to MAX_REFUSALS clients at once, and cuts the others", async () => {
   const { fixture } = fixtureWith({ connectionsPerAddress: { perSec: 1, burst: 1 } });
   await using _ = fixture;
   const peers = Array.from({ length: 103 }, (_, i) => connectFrom(fixture, `192.0.2.1:${i}`));
@@ -68,7 +68,7 @@ Deno.test("C2sListener tells of a refusal to MAX_REFUSALS at once, and cuts the 
   await opened(peers[0]!);
 });
 
-Deno.test("C2sListener takes loginsPerAddress, right or wrong, and says later to one more", async () => {
+Deno.test("C2sListener allows loginsPerAddress, right or wrong, and asks one more to retry later", async () => {
   const { fixture, clock } = fixtureWith({ loginsPerAddress: { perSec: 1, burst: 2 } });
   await using _ = fixture;
   const first = await opened(connectFrom(fixture, "192.0.2.1:1"));
@@ -82,7 +82,7 @@ Deno.test("C2sListener takes loginsPerAddress, right or wrong, and says later to
   await second.exchange(plainOf("bob"), SUCCESS);
 });
 
-Deno.test("C2sListener limits wrong passwords by account, from wherever they come, and no right ones", async () => {
+Deno.test("C2sListener limits wrong passwords by account, from any address, and no right ones", async () => {
   const { fixture, clock } = fixtureWith({ failedLoginsPerAccount: { perSec: 1, burst: 2 } });
   await using _ = fixture;
   for (let i = 0; i < 5; i++) await fixture.login("alice", `r${i}`);
@@ -99,7 +99,7 @@ Deno.test("C2sListener limits wrong passwords by account, from wherever they com
   await fixture.login("alice", "later");
 });
 
-Deno.test("C2sListener limits no address on loopback", async () => {
+Deno.test("C2sListener does not limit loopback addresses", async () => {
   const one = { perSec: 1, burst: 1 };
   const { fixture } = fixtureWith({
     connectionsPerAddress: one,
@@ -119,7 +119,7 @@ Deno.test("C2sListener limits no address on loopback", async () => {
   assert.equal(limitHits(fixture, "stanza-rate"), 0);
 });
 
-/** Sends messages to nobody, each in a chunk of its own. */
+/** Sends messages to a nonexistent user, each in a chunk of its own. */
 async function send(peer: RawPeer, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     peer.send("<message type='error' to='bob@example.com/x'/>");
@@ -127,13 +127,13 @@ async function send(peer: RawPeer, count: number): Promise<void> {
   }
 }
 
-/** Lets what was sent be read, as far as anybody reads it. */
+/** Lets the server read what it is willing to read. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
   await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-Deno.test("C2sSession reads on slower past stanzasPerAccount, over all of the account's sessions, and drops nothing", async () => {
+Deno.test("C2sSession slows reading past stanzasPerAccount, counted over the account's sessions, and drops nothing", async () => {
   const { fixture, clock } = fixtureWith({ stanzasPerAccount: { perSec: 10, burst: 4 } });
   await using _ = fixture;
   const one = await fixture.login("alice", "one");
@@ -155,7 +155,7 @@ Deno.test("C2sSession reads on slower past stanzasPerAccount, over all of the ac
   assert.equal(fixture.accepted.length, 11, "nothing is lost");
 });
 
-Deno.test("C2sSession stays slow while whoever routes lets it go on, and the other way round", async () => {
+Deno.test("C2sSession reads only when neither its rate nor the router holds it back", async () => {
   const { fixture, clock } = fixtureWith({ stanzasPerAccount: { perSec: 10, burst: 1 } });
   await using _ = fixture;
   const alice = await fixture.login("alice", "home");
@@ -191,7 +191,7 @@ Deno.test("C2sSession limits stanzas by address over its accounts", async () => 
   assert.equal(limitHits(fixture, "stanza-rate"), 1);
 });
 
-Deno.test("C2sSession is ended while it is slowed, and leaves no timer", async () => {
+Deno.test("C2sSession can end while it is slowed, and leaves no timer", async () => {
   const { fixture } = fixtureWith({ stanzasPerAccount: { perSec: 10, burst: 1 } });
   const alice = await fixture.login("alice", "home");
   await send(alice, 2);

@@ -4,15 +4,15 @@ import type { C2sSession } from "./c2s_session.ts";
 import type { PresenceState } from "./presence_state.ts";
 import type { SessionManagement } from "./session_management.ts";
 
-/** What a client's session is made of, for whoever freezes it. */
+/** Parts of a client's session that freezing needs. */
 export interface FreezableParts {
   readonly management: SessionManagement;
   readonly presence: PresenceState;
   readonly lang: string | undefined;
   readonly resendingMs: number;
-  /** Its time to be resumed in is over. */
+  /** Called when the time to resume the session is over. */
   expired(): void;
-  /** Takes it out of the registry without a word to its contacts. */
+  /** Takes the session out of the registry and sends its contacts nothing. */
   vanish(): Promise<void>;
 }
 

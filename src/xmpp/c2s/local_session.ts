@@ -8,42 +8,52 @@ export interface LocalSession {
   readonly jid: FullJid;
   /** RFC 6121 §4.7.2.3, −128 to 127; undefined while the resource is connected but not available. */
   readonly priority: number | undefined;
-  /** The last broadcast presence with `to` set to the account's bare JID; while available. */
+  /**
+   * The last broadcast presence, with `to` set to the account's bare JID; undefined while not available.
+   */
   readonly lastPresence: Stanza | undefined;
   /** False once the stream has ended. */
   readonly isOpen: boolean;
-  /** From now on stanzas are delivered; called before any is. */
+  /** Called before any stanza is delivered: delivery begins now. */
   opened(): void;
-  /** True while it has no connection, and its client may come back to it (XEP-0198). */
+  /** True while the session has no connection and its client may resume it (XEP-0198). */
   readonly isHibernating: boolean;
-  /** True when it keeps what it is given until its client has acknowledged it (XEP-0198). */
+  /** True when the session keeps each stanza until its client has acknowledged it (XEP-0198). */
   readonly isManaged: boolean;
   /**
    * Writes `stanza` to the client; false when the client reads too slowly to take it.
-   * @param delivery kept by a managed session, which takes any stanza
+   * @param delivery kept by a managed session, whatever the stanza
    */
   send(stanza: Stanza, delivery?: Delivery): boolean;
   /** Ends the stream with `condition`. */
   end(condition: StreamErrorCondition): void;
-  /** It has lost its place: what it keeps goes back, before anything else for its client is delivered. */
+  /**
+   * Called when the session has lost its place. It returns the stanzas it keeps, before anything else
+   * for its client is delivered.
+   */
   giveBack(): void;
 }
 
-/** Told of every session that comes and goes. For one full JID, calls alternate and do not overlap. */
+/**
+ * Callbacks for every session that comes and goes. For one full JID, calls alternate and do not overlap.
+ */
 export interface SessionHooks {
-  /** Awaited before the client is told that it is bound. Must not reject. */
+  /** Awaited before the client learns that it is bound. Must not reject. */
   opened(jid: FullJid): Promise<void>;
   /** Must not reject. */
   closed(jid: FullJid): Promise<void>;
-  /** Stanzas for the session are delivered from now on; again when it has become available. */
+  /** Stanzas for the session are delivered from now on. Called again when the session becomes available. */
   reachable?(jid: FullJid): void;
   /**
-   * The session has told the account's resources here of its presence.
-   * @param priority undefined when it is not available any more
+   * The session has sent its presence to the account's resources here.
+   * @param priority undefined when the session is no longer available
    */
   presence?(presence: Stanza, priority: number | undefined): void;
-  /** The session has come from another node, where it had this priority; nobody else needs to hear of it. */
+  /** The session came from another node, where it had this priority; nobody else needs to hear of it. */
   arrived?(jid: FullJid, priority: number | undefined): void;
-  /** The session has become available, and has been told of the account's other resources here. */
+  /**
+   * The session has become available, and has received the presence of the account's other resources
+   * here.
+   */
   available?(jid: FullJid): void;
 }

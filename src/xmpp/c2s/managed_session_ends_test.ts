@@ -16,7 +16,7 @@ import {
   until,
 } from "./_stream_management_fixture.ts";
 
-Deno.test("past resumeTimeoutMs a session ends, and its messages go where the user is", async () => {
+Deno.test("past resumeTimeoutMs a session ends, and its messages go to the user's other sessions", async () => {
   await using fixture = quiet({ management: { resumeTimeoutMs: 60_000, movedCheckMs: 3_600_000 } });
   const { peer, id } = await manage(fixture);
   peer.send("<presence/><message id='m' to='carol@example.com'/>");
@@ -43,7 +43,7 @@ Deno.test("past resumeTimeoutMs a session ends, and its messages go where the us
   await late.exchange(resume(id, 0), FAILED("item-not-found", " h='2'"));
 });
 
-Deno.test("an orderly end tells what was handled and sends the rest on", async () => {
+Deno.test("an orderly end sends the handled count and routes the rest again", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);
   const tablet = await fixture.login("alice", "tablet");
@@ -56,7 +56,7 @@ Deno.test("an orderly end tells what was handled and sends the rest on", async (
   await expectMessages(tablet, "2");
 });
 
-Deno.test("an orderly end waits for the fate of what was sent, so that nothing is sent again", async () => {
+Deno.test("an orderly end waits until sent stanzas are covered, so that nothing is resent", async () => {
   const fates: { settle(): void }[] = [];
   await using fixture = quiet({
     management: { ackHoldMs: 800, endHoldMs: 300 },
@@ -74,7 +74,7 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   fates[1]!.settle();
   assert.equal(await peer.expectClosed(), `${A(2)}</stream:stream>`);
 
-  // Nothing may come behind it, and what comes is not looked at.
+  // Nothing may come after the end, and what comes is ignored.
   const rude = await manage(fixture);
   rude.peer.send(`<message to='b@x'/></stream:stream>${R}<<<`);
   await until(() => fates.length === 3);
@@ -82,7 +82,7 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   fates[2]!.settle();
   assert.equal(await rude.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
-  // Nor for longer than it may: who has gone is told that all of it is seen to.
+  // The wait is bounded: a client that has gone learns that all of it is covered.
   const again = await manage(fixture);
   again.peer.send(`<message to='b@x'/></stream:stream>`);
   await until(() => fates.length === 4);
@@ -92,7 +92,7 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   assert.equal(metric(fixture, "xmpp_sm_unprotected_total"), 1);
   assert.equal(await again.peer.expectClosed(), `${A(1)}</stream:stream>`);
 
-  // Who does not wait for the answer is gone all the same.
+  // A client that does not wait for the answer is gone all the same.
   const hasty = await manage(fixture);
   hasty.peer.send(`<message to='b@x'/></stream:stream>`);
   await until(() => fates.length === 5);
@@ -101,7 +101,7 @@ Deno.test("an orderly end waits for the fate of what was sent, so that nothing i
   assert.equal(metric(fixture, "xmpp_sm_hibernating_sessions"), 0);
 });
 
-Deno.test("a new login of the same resource gets what the old one had not acknowledged", async () => {
+Deno.test("a new login of the same resource gets the stanzas that the old one had not acknowledged", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);
   send(fixture, "1", "2");
@@ -158,7 +158,7 @@ Deno.test("C2sListener.close() ends sessions that have no connection", async () 
   assert.equal(fixture.rerouted.length, 1);
 });
 
-Deno.test("a message to all resources comes back only when no resource has it", async () => {
+Deno.test("a message to all resources is returned only when no resource has it", async () => {
   await using fixture = quiet();
   const one = await manage(fixture, "alice", "one");
   const two = await manage(fixture, "alice", "two");
@@ -176,5 +176,5 @@ Deno.test("a message to all resources comes back only when no resource has it", 
   two.peer.send("</stream:stream>");
   await two.peer.expectClosed();
   await until(() => fixture.rerouted.some((each) => each.kind === "message"));
-  assert.ok(both.isSettled); // nobody is left: it was answered with an error
+  assert.ok(both.isSettled); // no session is left: an error answered it
 });

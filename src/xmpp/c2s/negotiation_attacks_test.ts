@@ -17,7 +17,7 @@ function streamErrorOf(condition: string): string {
     "</stream:stream>";
 }
 
-/** Checks that the stream ends with this error, and with nothing after it. */
+/** Checks that the stream ends with this error and nothing follows it. */
 async function expectEnd(peer: RawPeer, condition: string): Promise<void> {
   await peer.expectNext(streamErrorOf(condition));
   assert.equal(await peer.expectClosed(), "");
@@ -27,7 +27,7 @@ function limitHits(fixture: C2sFixture, limit: StreamLimitName): number {
   return fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
 }
 
-/** A connection that looks as if it came from elsewhere and cannot start TLS. */
+/** A connection that seems to come from another machine and cannot start TLS. */
 function fromElsewhere(connection: Connection, hasTls: boolean): Connection {
   return new Proxy(connection, {
     get(target, name) {
@@ -45,7 +45,7 @@ function connectFromElsewhere(fixture: C2sFixture, hasTls: boolean): RawPeer {
   return fixture.play(client);
 }
 
-Deno.test("C2sListener requires TLS before it lets anyone authenticate", async () => {
+Deno.test("C2sListener requires TLS before authentication", async () => {
   await using fixture = new C2sFixture();
   const alice = fixture.connect({ isEncrypted: false });
   alice.send(HEADER);
@@ -63,7 +63,7 @@ Deno.test("C2sListener requires TLS before it lets anyone authenticate", async (
   await alice.exchange(plainOf("alice"), `<success xmlns='${SASL}'/>`);
 });
 
-Deno.test("C2sListener takes no bytes that were written behind <starttls/> as encrypted", async () => {
+Deno.test("C2sListener never treats bytes written after <starttls/> as encrypted", async () => {
   const attacks = [
     HEADER + plainOf("alice"),
     `\n${HEADER}${plainOf("alice")}`,
@@ -87,7 +87,7 @@ Deno.test("C2sListener takes no bytes that were written behind <starttls/> as en
   }
 });
 
-Deno.test("C2sListener overlooks white space behind <starttls/> and behind SASL", async () => {
+Deno.test("C2sListener skips white space after <starttls/> and after SASL", async () => {
   for (const space of ["\n", "\r\n", " ".repeat(16)]) {
     await using fixture = new C2sFixture();
     const alice = fixture.connect({ isEncrypted: false });
@@ -103,7 +103,7 @@ Deno.test("C2sListener overlooks white space behind <starttls/> and behind SASL"
   }
 });
 
-Deno.test("C2sListener repeats no from that is not an account's", async () => {
+Deno.test("C2sListener repeats only a from that can be an account's", async () => {
   await using fixture = new C2sFixture();
   for (const [from, to] of [["localhost", ""], ["alice@example.com", " to='alice@example.com'"]]) {
     const peer = fixture.connect();
@@ -114,7 +114,7 @@ Deno.test("C2sListener repeats no from that is not an account's", async () => {
   }
 });
 
-Deno.test("C2sListener answers <starttls/> inside TLS by a failure", async () => {
+Deno.test("C2sListener answers <starttls/> inside TLS with a failure", async () => {
   await using fixture = new C2sFixture();
   const alice = fixture.connect();
   alice.send(HEADER);
@@ -144,7 +144,7 @@ Deno.test("C2sListener offers plaintext SCRAM off loopback, and PLAIN only on it
   await near.exchange(plainOf("alice"), `<success xmlns='${SASL}'/>`);
 });
 
-Deno.test("C2sListener has nothing to offer without TLS where plaintext is refused", async () => {
+Deno.test("C2sListener offers nothing without TLS where plaintext is refused", async () => {
   await using fixture = new C2sFixture();
   const far = connectFromElsewhere(fixture, false);
   far.send(HEADER);
@@ -203,7 +203,7 @@ Deno.test("C2sListener answers garbage in place of a header with a header and an
   }
 });
 
-Deno.test("C2sListener takes maxUnauthenticatedBytes before authentication and not one more", async () => {
+Deno.test("C2sListener reads maxUnauthenticatedBytes before authentication and not one more", async () => {
   const limits = { maxUnauthenticatedBytes: 1024 };
   const rest = 1024 - HEADER.length - plainOf("alice").length;
   await using fixture = new C2sFixture({ limits });
@@ -224,7 +224,7 @@ Deno.test("C2sListener takes maxUnauthenticatedBytes before authentication and n
   assert.equal(limitHits(fixture, "unauthenticated-bytes"), 1);
 });
 
-Deno.test("C2sListener ends a header that goes on for ever", async () => {
+Deno.test("C2sListener ends a stream whose header never ends", async () => {
   await using fixture = new C2sFixture();
   const mallory = fixture.connect();
   mallory.send(HEADER.slice(0, -1));
@@ -234,7 +234,7 @@ Deno.test("C2sListener ends a header that goes on for ever", async () => {
   assert.equal(limitHits(fixture, "stanza-bounds"), 1);
 });
 
-Deno.test("C2sListener waits negotiationTimeoutMs for a resource, also byte by byte", async () => {
+Deno.test("C2sListener waits negotiationTimeoutMs for a resource, even when bytes keep coming", async () => {
   const clock = new ManualClock();
   await using fixture = new C2sFixture({ clock, limits: { negotiationTimeoutMs: 1000 } });
   const slow = fixture.connect();
@@ -273,7 +273,7 @@ Deno.test("C2sListener lets a client fail to log in maxAuthFailures times", asyn
   await alice.exchange(plainOf("alice"), `<success xmlns='${SASL}'/>`);
 });
 
-Deno.test("C2sListener lets nobody act for another account", async () => {
+Deno.test("C2sListener refuses a client that acts for another account", async () => {
   await using fixture = new C2sFixture();
   const mallory = fixture.connect();
   mallory.send(HEADER);
@@ -291,7 +291,7 @@ Deno.test("C2sListener lets nobody act for another account", async () => {
   await expectEnd(mallory, "invalid-from");
 });
 
-Deno.test("C2sListener answers an abort, and text that is not base64", async () => {
+Deno.test("C2sListener answers a SASL abort, and text that is not base64", async () => {
   await using fixture = new C2sFixture();
   const alice = fixture.connect();
   alice.send(HEADER);
@@ -342,7 +342,7 @@ Deno.test("C2sListener ends a stream whose request to bind has an id too long to
   await expectEnd(mallory, "not-authorized");
 });
 
-Deno.test("C2sListener binds what a client leaves to the server", async () => {
+Deno.test("C2sListener chooses a resource for a client that requests none", async () => {
   await using fixture = new C2sFixture();
   const [first, second] = [fixture.connect(), fixture.connect()];
   await authenticate(first, "alice");
@@ -352,7 +352,7 @@ Deno.test("C2sListener binds what a client leaves to the server", async () => {
   assert.notEqual(jids[0], jids[1]);
 });
 
-Deno.test("C2sListener escapes what it binds", async () => {
+Deno.test("C2sListener escapes the resource that it binds", async () => {
   await using fixture = new C2sFixture();
   const alice = fixture.connect();
   await authenticate(alice, "alice");
@@ -388,7 +388,7 @@ Deno.test("C2sListener refuses one session more than an account may have", async
   assert.equal(await bind(second, "home"), "alice@example.com/home");
 });
 
-Deno.test("C2sListener ends the oldest stranger for one more than maxUnauthenticated", async () => {
+Deno.test("C2sListener ends the oldest unauthenticated stream for one more than maxUnauthenticated", async () => {
   const admission = new StreamAdmission({ maxUnauthenticated: 2 });
   await using fixture = new C2sFixture({ admission });
   const bound = await fixture.login("alice", "home");
@@ -404,7 +404,7 @@ Deno.test("C2sListener ends the oldest stranger for one more than maxUnauthentic
   assert.deepEqual([bound.isClosed, second.isClosed, third.isClosed], [false, false, false]);
 });
 
-Deno.test("C2sListener turns away an address that has its share", async () => {
+Deno.test("C2sListener turns away an address that has used up its share", async () => {
   const admission = new StreamAdmission({ maxPerAddress: 1 });
   await using fixture = new C2sFixture({ admission });
   const first = connectFromElsewhere(fixture, true);
@@ -418,7 +418,7 @@ Deno.test("C2sListener turns away an address that has its share", async () => {
   await third.exchange(HEADER, OPENING);
 });
 
-Deno.test("C2sListener.close() ends every stream by system-shutdown", async () => {
+Deno.test("C2sListener.close() ends every stream with system-shutdown", async () => {
   const fixture = new C2sFixture();
   const bound = await fixture.login("alice", "home");
   const stranger = fixture.connect();
@@ -435,7 +435,7 @@ Deno.test("C2sListener.close() ends every stream by system-shutdown", async () =
   assert.equal(await late.expectClosed(), "");
 });
 
-Deno.test("C2sListener tells the hooks of a client that vanishes, once", async () => {
+Deno.test("C2sListener calls the hooks once for a client that vanishes", async () => {
   await using fixture = new C2sFixture();
   const alice = await fixture.login("alice", "home");
   alice.cut();
@@ -445,7 +445,7 @@ Deno.test("C2sListener tells the hooks of a client that vanishes, once", async (
   assert.equal(fixture.registry.count, 0);
 });
 
-Deno.test("C2sListener takes back a session whose client left while it was opened", async () => {
+Deno.test("C2sListener closes a session whose client left while it was opening", async () => {
   const gate = Promise.withResolvers<void>();
   const opening = Promise.withResolvers<void>();
   const calls: string[] = [];

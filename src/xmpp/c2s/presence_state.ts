@@ -1,10 +1,13 @@
 import type { Jid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
 
-/** Entities that one session may send presence to directly and have told of its end, by default. */
+/**
+ * Default number of entities to which one session may send directed presence, and which learn of its
+ * end.
+ */
 export const DEFAULT_MAX_DIRECTED_PRESENCE = 1_000;
 
-/** What a session has told of its presence, and to whom. */
+/** The presence that a session has sent, and its recipients. */
 export class PresenceState {
   #last: Stanza | undefined;
   #priority: number | undefined;
@@ -24,12 +27,12 @@ export class PresenceState {
     return this.#last;
   }
 
-  /** Whom directed presence went to, and not its end. */
+  /** Recipients of directed presence that have not been sent its end. */
   get directed(): Jid[] {
     return [...this.#directed.values()];
   }
 
-  /** Goes on from what a session had told at another node. */
+  /** Continues from the presence that the session sent at another node. */
   restore(
     { presence, priority, directed }: {
       readonly presence: Stanza | undefined;
@@ -47,7 +50,7 @@ export class PresenceState {
     this.#priority = priority;
   }
 
-  /** Forgets everything; returns whom to tell of the end (RFC 6121 §4.6.3). */
+  /** Forgets everything; returns the entities that must learn of the end (RFC 6121 §4.6.3). */
   becomeUnavailable(): Jid[] {
     this.#last = undefined;
     this.#priority = undefined;
@@ -56,7 +59,7 @@ export class PresenceState {
     return told;
   }
 
-  /** Remembers whom a directed presence went to (RFC 6121 §4.6); false when there is no more room. */
+  /** Remembers the recipient of a directed presence (RFC 6121 §4.6); false when there is no more room. */
   direct(presence: Stanza): boolean {
     const to = presence.to.text;
     if (presence.type === "unavailable") {

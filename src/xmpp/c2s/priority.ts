@@ -2,13 +2,13 @@ import type { Stanza } from "../stanza.ts";
 import { directText, findChild, stanzaSource } from "../xml/child_elements.ts";
 import { CLIENT_NAMESPACE } from "../xml/namespaces.ts";
 
-/** A `<priority/>` of more bytes is none: an integer from −128 to 127 has four characters. */
+/** Bytes past which a `<priority/>` is invalid: an integer from −128 to 127 has at most four characters. */
 const MAX_PRIORITY_BYTES = 1024;
 
 /**
- * The priority in an available presence (RFC 6121 §4.7.2.3), 0 without one.
+ * Returns the priority in an available presence (RFC 6121 §4.7.2.3), 0 without one.
  *
- * @returns undefined when it is no integer from −128 to 127
+ * @returns undefined when it is not an integer from −128 to 127
  */
 export function readPriority(presence: Stanza): number | undefined {
   const child = findChild(stanzaSource(presence.bytes), "priority", CLIENT_NAMESPACE);

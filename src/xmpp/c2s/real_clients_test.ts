@@ -12,12 +12,12 @@ import type { Stanza } from "../stanza.ts";
 import { C2sFixture, HOSTS, passwordOf } from "./_c2s_fixture.ts";
 import { C2sListener } from "./c2s_listener.ts";
 
-/** A server on real sockets: one port for each way to be secure, and one for components. */
+/** A server on real sockets, with one port for each kind of security and one for components. */
 class RealServer implements AsyncDisposable {
   readonly caFile: string;
   readonly fixture: C2sFixture;
   readonly components: ComponentRegistry;
-  /** The one that allows plaintext. */
+  /** The listener that allows plaintext. */
   readonly #plainListener: C2sListener;
   readonly #componentListener: ComponentListener;
   readonly #ports = new Map<string, Listener>();
@@ -147,7 +147,7 @@ for (const security of ["starttls", "direct", "none"] as const) {
   }
 }
 
-Deno.test("@xmpp/client is told by name that its password is wrong", async () => {
+Deno.test("@xmpp/client receives a named error for a wrong password", async () => {
   await using server = await RealServer.start();
   await assert.rejects(
     XmppJsClient.connect({ ...server.optionsFor("alice", "starttls"), password: "wrong" }),

@@ -5,7 +5,7 @@ import { parseJid } from "../jid_parser.ts";
 import type { Stanza } from "../stanza.ts";
 import { authenticate, bind, C2sFixture } from "./_c2s_fixture.ts";
 
-Deno.test("C2sListener cuts a client on a real socket that never reads, and nobody else", async () => {
+Deno.test("C2sListener cuts only the client that never reads, on a real socket", async () => {
   const limits = { maxPendingBytes: 65_536, slowReaderMs: 10 };
   await using fixture = new C2sFixture({
     clock: new SystemClock(),
@@ -31,11 +31,11 @@ Deno.test("C2sListener cuts a client on a real socket that never reads, and nobo
       to: parseJid("alice@example.com/home"),
       bytes: new TextEncoder().encode(`<message><body>${"x".repeat(16_000)}</body></message>`),
     };
-    // The system takes a few megabytes for a reader that does not read; then the bound holds.
+    // The system takes a few megabytes for a peer that does not read. After that the bound holds.
     let deliveredBytes = 0;
     while (fixture.registry.deliver(stanza) === "delivered") {
       deliveredBytes += stanza.bytes.length;
-      assert(deliveredBytes < 64_000_000, "the bound was never met");
+      assert(deliveredBytes < 64_000_000, "the bound was never reached");
       await new Promise((resolve) => setImmediate(resolve));
     }
     assert.equal(fixture.registry.deliver(stanza), "resource-constraint");

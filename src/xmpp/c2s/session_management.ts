@@ -9,34 +9,34 @@ import type { StreamManagement } from "../sm/stream_management.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import type { C2sSession } from "./c2s_session.ts";
 
-/** What a session needs to have stream management. */
+/** Objects that a session needs for stream management. */
 export interface ManagementTerms {
   readonly shared: StreamManagement<C2sSession>;
   readonly owner: AckOwner;
 }
 
-/** Where a managed session begins. */
+/** Start of a managed session. */
 interface Beginning {
-  /** By which its stream can be resumed; undefined when it cannot. */
+  /** Id by which the stream can be resumed; undefined when it cannot. */
   readonly id: string | undefined;
   readonly resumeTimeoutMs: number;
   readonly acks: SessionAcks;
 }
 
-/** What a session with stream management has besides: from `<enable/>` on, over all its streams. */
+/** The part of a session that exists with stream management: from `<enable/>` on, over all its streams. */
 export class SessionManagement {
   readonly shared: StreamManagement<C2sSession>;
   readonly acks: SessionAcks;
-  /** Time in which its stream can be resumed. */
+  /** Milliseconds in which its stream can be resumed. */
   readonly resumeTimeoutMs: number;
-  /** Why the session ends, unless it just closes. */
+  /** Reason why the session ends. */
   endReason: ManagedEnd = "closed";
   readonly #session: C2sSession;
   readonly #id: string | undefined;
   #isHibernating = false;
   #isGiven = false;
   #cancelTimeout: CancelTimer | undefined;
-  /** Who brings the session to another node. */
+  /** Owner of a freeze: the code that moves the session to another node. */
   #freezer: FreezeOwner | undefined;
 
   private constructor(
@@ -51,7 +51,7 @@ export class SessionManagement {
     this.#id = beginning.id;
   }
 
-  /** Answers `<enable/>` (XEP-0198 §3); counting begins behind the answer. */
+  /** Answers `<enable/>` (XEP-0198 §3); counting begins after the answer. */
   static enable(
     session: C2sSession,
     enable: ScannedElement,
@@ -60,7 +60,7 @@ export class SessionManagement {
     const resume = enable.attribute("resume");
     const max = parseHandled(enable.attribute("max"));
     const limitMs = shared.options.resumeTimeoutMs;
-    // `max` is what the client would like, in seconds; 0 is no time to come back in.
+    // `max` is the time that the client asks for, in seconds; 0 leaves no time to resume.
     const resumeTimeoutMs = max === undefined ? limitMs : Math.min(max * 1000, limitMs);
     const isResumable = (resume === "true" || resume === "1") && resumeTimeoutMs > 0;
     const id = shared.enabled(session, isResumable);
@@ -70,7 +70,7 @@ export class SessionManagement {
     return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
   }
 
-  /** Goes on with what a session of another node had, which was resumed here by `id`. */
+  /** Continues with the state of another node's session, which was resumed here by `id`. */
   static adopt(
     session: C2sSession,
     { state, id, shared, owner }: ManagementTerms & {
@@ -89,7 +89,7 @@ export class SessionManagement {
     return this.#isHibernating;
   }
 
-  /** True once the session is another node's. */
+  /** True once the session belongs to another node. */
   get isGiven(): boolean {
     return this.#isGiven;
   }
@@ -98,12 +98,12 @@ export class SessionManagement {
     return this.#id !== undefined;
   }
 
-  /** The session has its place here under the id that it had elsewhere. */
+  /** Registers the session under the id that it had on its old node. */
   adopted(): void {
     if (this.#id !== undefined) this.shared.adopted(this.#session, this.#id);
   }
 
-  /** The connection is gone; `expired` is called when nobody has come back in time. */
+  /** Waits for the client after a lost connection; calls `expired` when nobody has resumed in time. */
   hibernate(expired: () => void): void {
     const { metrics, log } = this.shared;
     this.#isHibernating = true;
@@ -117,7 +117,7 @@ export class SessionManagement {
     this.#expireLater(expired);
   }
 
-  /** It goes on, or it is over. */
+  /** Ends the wait, because the session goes on or is over. */
   wake(): void {
     this.#isHibernating = false;
     this.#cancelTimeout?.();
@@ -125,7 +125,7 @@ export class SessionManagement {
     this.#letGo("superseded");
   }
 
-  /** It is another node's to have, and only keeps what comes until that is settled. */
+  /** Freezes the session for another node. Until the move is decided, it only keeps what comes. */
   freeze(freezer: FreezeOwner): void {
     this.#letGo("superseded");
     this.#cancelTimeout?.();
@@ -136,7 +136,7 @@ export class SessionManagement {
     this.acks.watchCovered(() => freezer.covered());
   }
 
-  /** It is not, and waits for its client as before. */
+  /** Undoes `freeze`: the session waits for its client as before. */
   thaw(expired: () => void): void {
     this.#freezer = undefined;
     this.acks.watchCovered(undefined);
@@ -144,18 +144,18 @@ export class SessionManagement {
     this.#expireLater(expired);
   }
 
-  /** It is the process `process`'s now. */
+  /** Marks the session as moved to the process `process`. */
   give(process: number): void {
     this.#isGiven = true;
     if (this.#id !== undefined) this.shared.passed(this.#session, this.#id, process);
   }
 
-  /** Tells whoever has frozen it that it is not to be had any more. */
+  /** Reports to the owner of a freeze that the session can no longer move. */
   lost(): void {
     this.#letGo("ended");
   }
 
-  /** The session is over: it cannot be found any more. */
+  /** Ends the session: its id finds it no more. */
   close(): void {
     this.lost();
     this.wake();
@@ -163,7 +163,9 @@ export class SessionManagement {
     this.shared.ended(this.#session, this.#id, { h: this.acks.receivedH, reason });
   }
 
-  /** Gives back what the client has not acknowledged; after everybody knows that the session is gone. */
+  /**
+   * Returns what the client has not acknowledged. Called after everybody knows that the session is gone.
+   */
   giveBack(mayBeRepeat = false): void {
     const unacknowledged = this.acks.end();
     this.shared.log.info("sm.ended", {

@@ -14,7 +14,7 @@ import type { C2sSession } from "./c2s_session.ts";
 import { PresenceState } from "./presence_state.ts";
 import { readPriority } from "./priority.ts";
 
-/** What a session says of its presence, and to whom it goes (RFC 6121 §4). */
+/** The presence that a session sends, and its recipients (RFC 6121 §4). */
 export class SessionPresence {
   readonly state: PresenceState;
   readonly #session: C2sSession;
@@ -30,15 +30,15 @@ export class SessionPresence {
   }
 
   /**
-   * Takes a presence of the client.
-   * @returns what is to be passed on; the error to answer with; undefined when it was a broadcast
+   * Takes a presence from the client.
+   * @returns the stanza to pass on, or the error to answer with; undefined after a broadcast
    */
   accept(presence: ScannedElement, stanza: Stanza): Stanza | StanzaErrorCondition | undefined {
-    // Everybody has been told that it is over: nobody would take back what came behind that.
+    // The end of the presence has been sent to everybody. Nobody would revoke a later presence.
     if (this.#isOver && isOfResource(stanza)) return undefined;
     if (presence.attributeIndex("to") === -1) return this.#acceptBroadcast(stanza);
     if (isSubscription(stanza) || stanza.type === "probe") {
-      // RFC 6121 §3: between accounts, whatever the client wrote.
+      // RFC 6121 §3: a subscription goes from account to account, whatever the client wrote.
       return this.#betweenAccounts(presence, stanza);
     }
     if (stanza.type !== "error" && !this.state.direct(stanza)) {
@@ -48,7 +48,7 @@ export class SessionPresence {
     return stanza;
   }
 
-  /** Tells those who knew of the session's presence that it is over (§4.5.2, §4.6.3). */
+  /** Sends the end of the session's presence to all who knew of it (§4.5.2, §4.6.3). */
   end(): void {
     this.#isOver = true;
     const wasAvailable = this.state.last !== undefined;
@@ -87,7 +87,7 @@ export class SessionPresence {
     return undefined;
   }
 
-  /** To all available resources of the account that are here, its own included (§4.2.2, §4.4.2). */
+  /** Sends to all available resources of the account that are here, including its own (§4.2.2, §4.4.2). */
   #broadcast(stanza: Stanza): void {
     const { registry } = this.#context;
     for (const session of registry.ofAccount(this.#session.jid.bare.text)) {
@@ -114,14 +114,14 @@ export class SessionPresence {
     return { ...stanza, from: bare, to: stanza.to.bare, bytes };
   }
 
-  /** What the server says for a client that has gone without saying so. */
+  /** Builds the unavailable presence for a client that vanished. */
   #unavailableTo(to: Jid): Stanza {
     const unavailable = element("presence", { type: "unavailable" });
     return buildStanza(unavailable, { from: this.#session.jid, to });
   }
 }
 
-/** True for what tells of a resource, and not of its account. */
+/** True for presence of a resource, false for presence of its account. */
 function isOfResource({ type }: Stanza): boolean {
   return type === "available" || type === "unavailable";
 }

@@ -23,13 +23,13 @@ Deno.test("SessionPresence shares presence among the account's resources", async
   const gone = presenceOf("home", " type='unavailable'><status>lunch</status></presence>");
   await work.expectNext(gone);
   await home.expectNext(gone);
-  // Who is not available is told nothing any more.
+  // A resource that is not available receives no more presence.
   work.send("<presence/>");
   await work.expectNext(presenceOf("work", "/>"));
   await expectOnly(home, "alice@example.com/home");
 });
 
-Deno.test("SessionPresence says goodbye for a client that does not", async () => {
+Deno.test("SessionPresence sends unavailable for a client that vanishes", async () => {
   await using fixture = new C2sFixture();
   const home = await fixture.login("alice", "home");
   const work = await fixture.login("alice", "work");
@@ -44,7 +44,7 @@ Deno.test("SessionPresence says goodbye for a client that does not", async () =>
   await expectOnly(work, "alice@example.com/work");
 });
 
-Deno.test("SessionPresence tells those it sent presence to directly of its end", async () => {
+Deno.test("SessionPresence sends its end to recipients of directed presence", async () => {
   await using fixture = new C2sFixture();
   const bob = await fixture.login("bob", "home");
   const alice = await fixture.login("alice", "home");

@@ -9,26 +9,27 @@ import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
 import { Turns } from "../stream/turns.ts";
 import type { LocalSession, SessionHooks } from "./local_session.ts";
 
-/** What a registry is given. */
+/** Options of a registry. */
 export interface SessionRegistryOptions {
   readonly hooks: SessionHooks;
   /**
-   * Answers IQ requests to a bare JID on behalf of the account (RFC 6121 §8.5.1, §8.5.2.1.3). Asked whether
-   * or not the account exists and has a session here, so that the answer does not tell.
+   * Answers IQ requests to a bare JID on behalf of the account (RFC 6121 §8.5.1, §8.5.2.1.3). It is
+   * called whether or not the account exists and has a session here, so that the answer does not reveal
+   * it.
    */
   accountIq(stanza: Stanza): DeliveryOutcome;
   /** Sessions of one account at once; 1 to 10 000. @default 50 */
   readonly maxSessionsPerAccount?: number;
 }
 
-/** Sessions of one account at once, unless configured. */
+/** Default number of sessions of one account at once. */
 export const DEFAULT_MAX_SESSIONS_PER_ACCOUNT = 50;
 
 /**
  * The sessions that are connected to this process, and delivery to them.
  *
- * A session that keeps what its client has not acknowledged has its place until everybody knows that
- * it is over: what comes meanwhile waits in its queue, and is given back behind what was there.
+ * A session that keeps unacknowledged stanzas holds its place until everybody knows that it is over.
+ * Stanzas that arrive meanwhile wait in its queue, and are returned after the ones already there.
  */
 export class SessionRegistry {
   readonly #hooks: SessionHooks;
@@ -66,16 +67,16 @@ export class SessionRegistry {
     return session?.isOpen === true ? session : undefined;
   }
 
-  /** The sessions of an account, in the order in which they came; not to be kept. */
+  /** The sessions of an account, in the order in which they came. Callers must not keep the array. */
   ofAccount(bareJid: string): readonly LocalSession[] {
     return this.#byBareJid.get(bareJid) ?? [];
   }
 
   /**
-   * Makes `session` reachable, taking the place of one with the same full JID, which is ended with
-   * `conflict` (RFC 6120 §7.7.2.2).
+   * Makes `session` reachable. It replaces a session with the same full JID, which ends with `conflict`
+   * (RFC 6120 §7.7.2.2).
    *
-   * @returns "opened", or why not: the condition that answers the bind request
+   * @returns "opened", or the condition that answers the bind request
    */
   open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
     return this.#turns.run(session.jid.text, async () => {
@@ -89,7 +90,7 @@ export class SessionRegistry {
       if (session.isOpen) {
         await this.#hooks.opened(session.jid);
         if (session.isOpen && this.#hasRoom(session)) {
-          // The older one's own end finds that somebody else has its place.
+          // The older session's own end finds that another has its place.
           if (older !== undefined) this.#remove(older);
           this.#add(session);
           session.opened();
@@ -104,26 +105,29 @@ export class SessionRegistry {
     });
   }
 
-  /** `session` has told the account's resources here of its presence. */
+  /** Reports that `session` has sent its presence to the account's resources here. */
   toldPresence(session: LocalSession, presence: Stanza): void {
     const isOver = presence.type === "unavailable";
     this.#hooks.presence?.(presence, isOver ? undefined : session.priority);
   }
 
-  /** `session` has come from another node, and is here what it was there. */
+  /** Reports that `session` came from another node, with the presence that it had there. */
   arrived(session: LocalSession): void {
     this.#hooks.arrived?.(session.jid, session.priority);
   }
 
-  /** `session` has sent its initial presence: what is for the account's bare JID may reach it. */
+  /**
+   * Reports that `session` has sent its initial presence: stanzas for the account's bare JID may reach
+   * it.
+   */
   becameAvailable(session: LocalSession): void {
     this.#hooks.available?.(session.jid);
     this.#hooks.reachable?.(session.jid);
   }
 
   /**
-   * Forgets `session`; where another has taken its place, that is all. Resolves when the hooks have been
-   * told of what happened to its full JID until now.
+   * Forgets `session`, unless another has taken its place. Resolves when the hooks know of everything
+   * that has happened to its full JID until now.
    */
   close(session: LocalSession): Promise<void> {
     const { jid, isManaged } = session;
@@ -135,13 +139,13 @@ export class SessionRegistry {
     });
   }
 
-  /** Ends all streams, and waits until everyone has been told that the sessions are gone. */
+  /** Ends all streams, and waits until the hooks know that the sessions are gone. */
   async closeAll(condition: StreamErrorCondition): Promise<void> {
     for (const session of [...this.#byFullJid.values()]) if (session.isOpen) session.end(condition);
     await this.settled();
   }
 
-  /** Waits until the hooks have been told of all that has happened so far. */
+  /** Waits until the hooks know of everything that has happened so far. */
   settled(): Promise<void> {
     return this.#turns.settled();
   }
@@ -149,11 +153,11 @@ export class SessionRegistry {
   /**
    * Delivers to the sessions here by RFC 6121 §8.5.
    *
-   * "no-session" says that somebody elsewhere, or somebody in a moment, may do better: no session of
-   * the account is here; or none is available yet, and a client that has just bound is about to send
-   * its initial presence; or the addressed full JID is not here, and RFC 6121 knows no other resource
-   * to give the stanza to (requests, and all messages but chat).
-   * "ignored" is what §8.5 wants to vanish: errors to a bare JID, results and presence to nobody.
+   * "no-session" says that a session elsewhere, or a moment later, may do better, in three cases. No
+   * session of the account is here. Or none is available yet, and a client that has just bound is about
+   * to send its initial presence. Or the addressed full JID is not here, and RFC 6121 knows no other
+   * resource for the stanza (requests, and all messages but chat). "ignored" covers stanzas that §8.5
+   * drops in silence: errors to a bare JID, and results and presence without a recipient.
    *
    * @param delivery lent to sessions that keep the stanza until their client has acknowledged it
    */
@@ -172,7 +176,7 @@ export class SessionRegistry {
     return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza, delivery);
   }
 
-  /** RFC 6121 §8.5.3.2: the full JID is not here. */
+  /** Delivers a stanza whose full JID is not here (RFC 6121 §8.5.3.2). */
   #deliverToMissing(stanza: Stanza, delivery: Delivery | undefined): DeliveryOutcome {
     const sessions = this.#byBareJid.get(stanza.to.bare.text);
     if (sessions === undefined) return "no-session";
@@ -181,7 +185,7 @@ export class SessionRegistry {
       case "account":
         return this.#deliverToBare(sessions, stanza, delivery);
       case "refuse":
-        return "no-session"; // it may be somewhere else, or come in a moment
+        return "no-session"; // the session may be elsewhere, or come in a moment
       case "ignore":
         return "ignored";
       default:
@@ -202,7 +206,7 @@ export class SessionRegistry {
     }
   }
 
-  /** RFC 6121 §8.5.2, where the resources of the account decide. */
+  /** Delivers by the resources of the account (RFC 6121 §8.5.2). */
   #deliverToBare(
     sessions: readonly LocalSession[],
     stanza: Stanza,
@@ -213,13 +217,16 @@ export class SessionRegistry {
         ? deliverToAll(sessions, stanza, { minPriority: 0, delivery })
         : deliverToMostAvailable(sessions, stanza, delivery);
     }
-    // Probes and errors concern the server: without rosters it has nothing to say to them.
+    // Probes and errors concern the server, which has no answer to them without rosters.
     return stanza.type === "probe" || stanza.type === "error"
       ? "ignored"
       : deliverToAll(sessions, stanza, { minPriority: -128, delivery });
   }
 
-  /** Whoever is here goes before whoever may come back: of a full account the first that waits ends. */
+  /**
+   * Makes room for `session` if possible. Connected sessions have priority: of a full account the first
+   * hibernating session ends.
+   */
   #hasRoom(session: LocalSession): boolean {
     const hasRoom = () => {
       const open = this.ofAccount(session.jid.bare.text).filter(({ isOpen }) => isOpen);
@@ -253,7 +260,7 @@ export class SessionRegistry {
   }
 }
 
-/** To every available resource of at least that priority; nobody is no fault. */
+/** Delivers to every available resource of at least that priority; none at all is no error. */
 function deliverToAll(
   sessions: readonly LocalSession[],
   stanza: Stanza,
@@ -273,7 +280,7 @@ function deliverToAll(
   return outcome;
 }
 
-/** RFC 6121 §8.5.2.1.1: to the highest non-negative priority, all of them if several share it. */
+/** Delivers to the highest non-negative priority, to all resources that share it (RFC 6121 §8.5.2.1.1). */
 function deliverToMostAvailable(
   sessions: readonly LocalSession[],
   stanza: Stanza,

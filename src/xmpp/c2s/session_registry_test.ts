@@ -10,7 +10,7 @@ import { SessionRegistry } from "./session_registry.ts";
 class FakeSession implements LocalSession {
   readonly isHibernating = false;
   isManaged = false;
-  /** What it kept when it lost its place. */
+  /** Stanzas that the session kept when it lost its place. */
   givenBack: Stanza[] | undefined;
   readonly jid: FullJid;
   priority: number | undefined;
@@ -47,7 +47,7 @@ class FakeSession implements LocalSession {
   }
 }
 
-/** Hooks that note what they are told, and take as long as the test wants. */
+/** Hooks that record their calls, and take as long as the test wants. */
 class NotedHooks {
   readonly calls: string[] = [];
   gate: Promise<void> = Promise.resolve();
@@ -179,7 +179,7 @@ for (const [to, kind, type, outcome, receivers] of TABLE) {
   });
 }
 
-Deno.test("SessionRegistry.deliver() gives others what a session that ended had not acknowledged", async () => {
+Deno.test("SessionRegistry.deliver() gives other sessions what an ended session had not acknowledged", async () => {
   const { registry } = registryWith();
   const other = new FakeSession(`${BARE}/other`, 0);
   await registry.open(other);
@@ -193,7 +193,7 @@ Deno.test("SessionRegistry.deliver() gives others what a session that ended had 
   assert.deepEqual(other.received.map(({ type }) => type), ["normal"]);
 });
 
-Deno.test("SessionRegistry.deliver() has no resource to give to when none is available", async () => {
+Deno.test("SessionRegistry.deliver() finds no resource when none is available", async () => {
   const { registry } = registryWith();
   await registry.open(new FakeSession(`${BARE}/idle`));
   await registry.open(new FakeSession(`${BARE}/away`, -1));
@@ -202,7 +202,7 @@ Deno.test("SessionRegistry.deliver() has no resource to give to when none is ava
   assert.equal(registry.deliver(stanzaTo(BARE, "message", "headline")), "ignored");
 });
 
-Deno.test("SessionRegistry.deliver() refuses for a session that does not read", async () => {
+Deno.test("SessionRegistry.deliver() refuses a stanza for a session that does not read", async () => {
   const { registry } = registryWith();
   const session = new FakeSession(`${BARE}/a`, 0);
   await registry.open(session);
@@ -211,7 +211,7 @@ Deno.test("SessionRegistry.deliver() refuses for a session that does not read", 
   assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "resource-constraint");
 });
 
-Deno.test("SessionRegistry tells when a session can be reached, and again once it is available", async () => {
+Deno.test("SessionRegistry reports a session as reachable, and again once it is available", async () => {
   const reachable: string[] = [];
   const registry = new SessionRegistry({
     hooks: {
@@ -227,7 +227,7 @@ Deno.test("SessionRegistry tells when a session can be reached, and again once i
   assert.deepEqual(reachable, ["a", "a"]);
 });
 
-Deno.test("SessionRegistry.open() ends the older session, and tells the hooks one after another", async () => {
+Deno.test("SessionRegistry.open() ends the older session, and calls the hooks one after another", async () => {
   const { registry, hooks } = registryWith();
   const [older, newer] = [new FakeSession(`${BARE}/a`), new FakeSession(`${BARE}/a`)];
   assert.equal(await registry.open(older), "opened");
@@ -247,7 +247,7 @@ Deno.test("SessionRegistry.open() ends the older session, and tells the hooks on
   ]);
 });
 
-Deno.test("SessionRegistry.open() lets the last of many at once win", async () => {
+Deno.test("SessionRegistry.open() gives the place to the last of many simultaneous sessions", async () => {
   const { registry, hooks } = registryWith();
   const all = Array.from({ length: 4 }, () => new FakeSession(`${BARE}/a`));
   await Promise.all(all.map((session) => registry.open(session)));
@@ -278,7 +278,7 @@ Deno.test("SessionRegistry.open() does not reach a session before the hook has r
   assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "delivered");
 });
 
-Deno.test("SessionRegistry.open() takes back what a client that left meanwhile had opened", async () => {
+Deno.test("SessionRegistry.open() closes a session whose client left meanwhile", async () => {
   const hooks = new NotedHooks();
   const gate = Promise.withResolvers<void>();
   hooks.gate = gate.promise;
@@ -292,7 +292,7 @@ Deno.test("SessionRegistry.open() takes back what a client that left meanwhile h
   assert.equal(hooks.calls.at(-1), "closed a");
 });
 
-Deno.test("SessionRegistry.open() takes maxSessionsPerAccount sessions and not one more", async () => {
+Deno.test("SessionRegistry.open() accepts maxSessionsPerAccount sessions and not one more", async () => {
   const { registry, hooks } = registryWith(new NotedHooks(), 2);
   const results = await Promise.all(
     ["a", "b", "c"].map((resource) => registry.open(new FakeSession(`${BARE}/${resource}`))),
@@ -311,7 +311,7 @@ Deno.test("SessionRegistry refuses a bound on sessions that is out of range", ()
   assert.throws(() => registryWith(new NotedHooks(), 10_001), RangeError);
 });
 
-Deno.test("SessionRegistry.closeAll() ends everyone and waits for the hooks", async () => {
+Deno.test("SessionRegistry.closeAll() ends all sessions and waits for the hooks", async () => {
   const { registry, hooks } = registryWith();
   const sessions = ["a", "b"].map((resource) => new FakeSession(`${BARE}/${resource}`));
   for (const session of sessions) {
@@ -334,7 +334,7 @@ Deno.test("SessionRegistry.closeAll() ends everyone and waits for the hooks", as
   ]);
 });
 
-Deno.test("SessionRegistry.close() lets a managed session keep what comes until everybody knows", async () => {
+Deno.test("SessionRegistry.close() lets a managed session keep new stanzas until the hooks resolve", async () => {
   const hooks = new NotedHooks();
   const registry = new SessionRegistry({ hooks, accountIq: () => "ignored" });
   const [kept, plain] = [new FakeSession(`${BARE}/kept`, 1), new FakeSession(`${BARE}/plain`, 0)];
@@ -354,7 +354,7 @@ Deno.test("SessionRegistry.close() lets a managed session keep what comes until 
   assert.equal(registry.deliver(stanzaTo(`${BARE}/kept`, "message", "chat")), "no-session");
 });
 
-Deno.test("SessionRegistry.open() has the session before give back what it keeps, then begins", async () => {
+Deno.test("SessionRegistry.open() lets the older session return its stanzas, then begins", async () => {
   const hooks = new NotedHooks();
   const registry = new SessionRegistry({ hooks, accountIq: () => "ignored" });
   const older = new FakeSession(`${BARE}/one`);
@@ -380,7 +380,7 @@ Deno.test("SessionRegistry.open() has the session before give back what it keeps
   ]);
 });
 
-Deno.test("SessionRegistry.open() counts no session that is over against the account's bound", async () => {
+Deno.test("SessionRegistry.open() does not count ended sessions against the account's bound", async () => {
   const hooks = new NotedHooks();
   const options = { hooks, accountIq: () => "ignored" as const, maxSessionsPerAccount: 1 };
   const registry = new SessionRegistry(options);

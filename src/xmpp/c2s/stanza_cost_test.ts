@@ -12,9 +12,12 @@ import { frameStanza } from "../xml/stamp.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
 import { readPriority } from "./priority.ts";
 
-/** Of the largest stanza that the default lets through. */
+/** Size of the largest stanza that the default limit allows. */
 const BYTES = 262_000;
-/** A tree costs 20 to 45 times what the scan of the bytes does; a second and third pass are below 5. */
+/**
+ * Highest accepted cost ratio. A tree costs 20 to 45 times the scan of the bytes; a second and third
+ * pass stay below 5.
+ */
 const MOST = 12;
 
 const ENCODER = new TextEncoder();
@@ -36,10 +39,10 @@ function scanner(contentNamespace: string, take: (element: ScannedElement) => vo
 }
 
 function stanzaOf(element: ScannedElement): Stanza {
-  return stanzaFrom(element, stanzaKind(element)!, CONTEXT) as Stanza; // all here are accepted
+  return stanzaFrom(element, stanzaKind(element)!, CONTEXT) as Stanza; // all stanzas here are accepted
 }
 
-/** A way that a stanza takes, and the stanza that costs most there. */
+/** A code path of stanzas, and the stanza that costs most on it. */
 interface Path {
   readonly what: string;
   readonly bytes: Uint8Array;
@@ -62,7 +65,7 @@ const PATHS: readonly Path[] = [
     take: (element) => assert.equal(readPriority(stanzaOf(element)), 0),
   },
   {
-    what: "presence whose children have the name that is looked for",
+    what: "presence whose children all have the searched name",
     bytes: filled(`<presence${prefixes(60)}>`, "<p59:priority/>", "</presence>"),
     take: (element) => assert.equal(readPriority(stanzaOf(element)), 0),
   },
@@ -124,7 +127,7 @@ for (const { what, bytes, take, contentNamespace = "jabber:client" } of PATHS) {
     const read = scanner(contentNamespace, take);
     const plain = scanner("jabber:client", stanzaOf);
     const ratio = timeRatio(() => read(bytes), () => plain(MESSAGE), MOST);
-    assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as a message of as many bytes`);
+    assert.ok(ratio < MOST, `${ratio.toFixed(1)} times the cost of a message of as many bytes`);
   });
 }
 
@@ -138,5 +141,5 @@ Deno.test("a message over a WebSocket costs a few passes over its bytes and no t
     () => plain(MESSAGE),
     MOST,
   );
-  assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as a message of as many bytes`);
+  assert.ok(ratio < MOST, `${ratio.toFixed(1)} times the cost of a message of as many bytes`);
 });

@@ -18,13 +18,13 @@ import {
 import { parseJid } from "../jid_parser.ts";
 import { TestDelivery } from "./_test_delivery.ts";
 
-Deno.test("a session takes maxItems, and one more once its client has acknowledged one", async () => {
+Deno.test("a session keeps maxItems, and one more once its client has acknowledged one", async () => {
   await using fixture = quiet({ management: { maxItems: 3 } });
   const { peer } = await manage(fixture);
   send(fixture, "1", "2", "3");
   await expectMessages(peer, "1", "2", "3");
   send(fixture, "4");
-  await peer.exchange(R, A(0)); // nothing else has come: whoever sent it is told that there is no room
+  await peer.exchange(R, A(0)); // nothing else has come: the sender gets an error
   assert.equal(
     metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "unacknowledged-stanzas" }),
     1,
@@ -35,13 +35,13 @@ Deno.test("a session takes maxItems, and one more once its client has acknowledg
   await expectMessages(peer, "5");
 });
 
-Deno.test("a client that asks and reads no answer is asked to read first", async () => {
+Deno.test("a client that sends <r/> and reads no answer must read first", async () => {
   await using fixture = quiet();
   const peer = await fixture.login("alice", "home", { maxPendingBytes: 786_432 });
   await peer.exchange(ENABLE, ENABLED);
   peer.connection.pause();
   for (let chunk = 0; chunk < 20; chunk++) {
-    peer.send(R.repeat(1500)); // a twentieth of what it asks for in all, which is too much
+    peer.send(R.repeat(1500)); // a twentieth of all its requests, which is already too much
     await new Promise((resolve) => setImmediate(resolve));
   }
   const before = fixture.accepted.length;
@@ -50,7 +50,7 @@ Deno.test("a client that asks and reads no answer is asked to read first", async
   await until(() => fixture.accepted.length > before);
 });
 
-/** The error by which a node answers a stanza of alice's, as long as `byteLength`. */
+/** Builds the error by which a node answers a stanza of alice's, with a length of `byteLength`. */
 function owed(id: string, byteLength = 300): TestDelivery {
   const { stanza } = message(id);
   const padding = " ".repeat(byteLength - stanza.bytes.length - " type='error'".length);
@@ -59,14 +59,14 @@ function owed(id: string, byteLength = 300): TestDelivery {
   return new TestDelivery({ ...stanza, type: "error", bytes }, undefined, 0, true);
 }
 
-Deno.test("a session takes what it is owed beyond maxItems, up to maxOwedBytes", async () => {
+Deno.test("a session keeps owed errors beyond maxItems, up to maxOwedBytes", async () => {
   await using fixture = quiet({ management: { maxItems: 1, maxOwedBytes: 3 * (1024 + 300) } });
   const { peer } = await manage(fixture);
   const deliver = (delivery: TestDelivery) => fixture.registry.deliver(delivery.stanza, delivery);
   const hits = () => metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "owed-bytes" });
   assert.equal(deliver(message("1")), "delivered");
   assert.equal(deliver(message("2")), "resource-constraint");
-  const byClient = new TestDelivery(owed("e0").stanza); // what another client calls an error
+  const byClient = new TestDelivery(owed("e0").stanza); // an error that another client made up
   assert.equal(deliver(byClient), "resource-constraint");
   for (const id of ["e1", "e2", "e3"]) assert.equal(deliver(owed(id)), "delivered");
   assert.equal(hits(), 0);
@@ -79,7 +79,7 @@ Deno.test("a session takes what it is owed beyond maxItems, up to maxOwedBytes",
   assert.equal(deliver(message("3")), "delivered");
 });
 
-Deno.test("a session without a connection keeps what it is owed, and ends past maxOwedBytes", async () => {
+Deno.test("a hibernating session keeps owed errors, and ends past maxOwedBytes", async () => {
   await using fixture = quiet({ management: { maxItems: 1, maxOwedBytes: 3 * (1024 + 300) } });
   const { peer } = await manage(fixture);
   peer.cut();
@@ -95,7 +95,7 @@ Deno.test("a session without a connection keeps what it is owed, and ends past m
   assert.equal(metric(fixture, "xmpp_sm_dropped_total", { kind: "message" }), 4, "counted");
 });
 
-Deno.test("a session without a connection ends past maxBytes", async () => {
+Deno.test("a hibernating session ends past maxBytes", async () => {
   await using fixture = quiet({ management: { maxBytes: 16_384 } });
   const { peer } = await manage(fixture);
   peer.cut();
@@ -110,7 +110,7 @@ Deno.test("a session without a connection ends past maxBytes", async () => {
   assert.equal(fixture.rerouted.length, fits + 1);
 });
 
-Deno.test("those who sent them need not keep more than maxUnsettled", async () => {
+Deno.test("senders keep no more than maxUnsettled of a session's unacknowledged stanzas", async () => {
   await using fixture = quiet({ management: { maxUnsettled: 2 } });
   const { peer } = await manage(fixture);
   const sent = send(fixture, "1", "2", "3");
@@ -122,7 +122,7 @@ Deno.test("those who sent them need not keep more than maxUnsettled", async () =
   await until(() => fixture.rerouted.length === 3);
 });
 
-Deno.test("of a full account the first session that waits to be resumed makes room", async () => {
+Deno.test("in a full account the first hibernating session makes room", async () => {
   await using fixture = quiet({ maxSessionsPerAccount: 2 });
   const first = await manage(fixture, "alice", "first");
   const second = await manage(fixture, "alice", "second");
@@ -140,7 +140,7 @@ Deno.test("of a full account the first session that waits to be resumed makes ro
   await fourth.expect("<resource-constraint ");
 });
 
-Deno.test("sessions of one account that wait keep no more than its share, and others find room", async () => {
+Deno.test("hibernating sessions of one account keep no more than its share, and others find room", async () => {
   const budget = new FairShares({ maxBytes: 10_000_000 });
   await using fixture = quiet({ budget });
   const deliver = (delivery: TestDelivery) => fixture.registry.deliver(delivery.stanza, delivery);
@@ -172,7 +172,7 @@ Deno.test("sessions of one account that wait keep no more than its share, and ot
   assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
 });
 
-Deno.test("a sender fills no more than its share in the queues of many who are away", async () => {
+Deno.test("a sender fills no more than its share in the queues of many hibernating sessions", async () => {
   const budget = new FairShares({ maxBytes: 1_000_000 });
   await using fixture = quiet({ budget });
   for (const user of ["alice", "bob", "carol"]) (await manage(fixture, user)).peer.cut();
@@ -193,7 +193,7 @@ Deno.test("a sender fills no more than its share in the queues of many who are a
   assert.equal(deliver("dave@example.com/x", "bob@example.com/home"), "delivered");
 });
 
-Deno.test("StreamManagement.makeRoom() ends the sessions of the account that has most waiting, and no others", async () => {
+Deno.test("StreamManagement.makeRoom() ends only the sessions of the account with most queued bytes", async () => {
   await using fixture = quiet();
   const alice = await manage(fixture, "alice", "one");
   const tablet = await manage(fixture, "alice", "two");
@@ -216,6 +216,6 @@ Deno.test("StreamManagement.makeRoom() ends the sessions of the account that has
   fixture.management!.makeRoom();
   await fixture.management!.settled();
   assert.equal(fixture.closed.at(-1), "bob@example.com/home");
-  fixture.management!.makeRoom(); // nobody is left to
+  fixture.management!.makeRoom(); // no session is left to end
   assert.equal(metric(fixture, "xmpp_sm_sessions"), 1);
 });

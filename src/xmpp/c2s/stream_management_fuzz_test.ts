@@ -8,13 +8,13 @@ import { TestDelivery } from "./_test_delivery.ts";
 const SM = "urn:xmpp:sm:3";
 const HOME = "alice@example.com/home";
 
-/** A client that keeps count as XEP-0198 has it, over any number of streams. */
+/** A client that counts as XEP-0198 requires, over any number of streams. */
 class CountingClient {
   peer: RawPeer;
   readonly id: string;
-  /** Ids of what it was sent, in order. */
+  /** Ids of the stanzas it received, in order. */
   readonly received: string[] = [];
-  /** Ids of what it has sent and the server has not acknowledged. */
+  /** Ids of the stanzas it sent and the server has not acknowledged. */
   unacknowledged: string[] = [];
   #sent = 0;
   #acknowledged = 0;
@@ -45,7 +45,7 @@ class CountingClient {
   /** True when the last `read` brought something. */
   hasMore = false;
 
-  /** Reads everything that has been sent until now. */
+  /** Reads everything that was sent until now. */
   async read(): Promise<void> {
     const { length } = this.received;
     this.peer.send(`<r xmlns='${SM}'/>`);
@@ -53,7 +53,7 @@ class CountingClient {
     this.hasMore = this.received.length > length;
   }
 
-  /** Loses what is on its way to it, or not, and comes back. */
+  /** Reconnects, with or without losing what is on its way to it. */
   async comeBack(fixture: C2sFixture, { readsFirst }: { readsFirst: boolean }): Promise<void> {
     if (readsFirst) await this.read();
     this.peer.cut();
@@ -69,7 +69,7 @@ class CountingClient {
     this.peer.send(`<message to='bob@example.com' type='headline' id='${id}'/>`);
   }
 
-  /** Reads up to the nonza that tells `h`, which it heeds. */
+  /** Reads up to the nonza that carries `h`, and acts on that `h`. */
   async #take(nonza: RegExp): Promise<void> {
     const before = this.peer.unread;
     const match = await this.peer.expect(nonza);
@@ -98,7 +98,8 @@ Deno.test("nothing is lost or doubled in either direction, over any acknowledgem
     fc.asyncProperty(fc.array(STEP, { maxLength: 40 }), async (steps) => {
       const carried: string[] = [];
       await using fixture = new C2sFixture({
-        // A client that is cut off again and again is sent less at once, and nothing is given up for it.
+        // A client that is cut off again and again gets fewer stanzas at once, and no stanza is bounced
+        // for it.
         management: { ackFreq: 1000, ackDelayMs: 3_600_000, suspectWithinMs: 0 },
         sink: {
           accept: (stanza, _source, fate, number) => {

@@ -23,7 +23,7 @@ import {
 } from "./_stream_management_fixture.ts";
 import { C2sSession } from "./c2s_session.ts";
 
-Deno.test("stream management is offered once a client has authenticated, where it is on", async () => {
+Deno.test("stream management is offered after authentication, where it is on", async () => {
   await using on = quiet();
   const alice = on.connect();
   alice.send(HEADER);
@@ -41,7 +41,7 @@ Deno.test("stream management is offered once a client has authenticated, where i
   await expectEnd(bob, "<unsupported-stanza-type ");
 });
 
-Deno.test("<enable/> gives an id and a time to come back, no more than asked for", async () => {
+Deno.test("<enable/> returns an id and a time to resume, no longer than requested", async () => {
   await using fixture = quiet({ management: { resumeTimeoutMs: 300_000 } });
   const cases = [
     ["resume='true'", "300"],
@@ -107,7 +107,7 @@ Deno.test("stream management before authentication ends the stream where it is o
   }
 });
 
-Deno.test("a stranger who asks for stream management again and again runs out of bytes", async () => {
+Deno.test("a client that repeats requests before authentication runs out of maxUnauthenticatedBytes", async () => {
   await using fixture = quiet({ limits: { maxUnauthenticatedBytes: 4096 } });
   const peer = fixture.connect();
   peer.send(HEADER);
@@ -152,7 +152,7 @@ Deno.test("the server's h counts stanzas from <enable/> on, and only stanzas", a
   await alice.exchange(R, A(0));
   alice.send(`<message id='1' to='carol@example.com'/> ${A(0)}`);
   await alice.expectNext(/^<message [^>]*type='error'>.*?<\/message>/);
-  alice.send("<iq type='get' id='2' to='@'/>"); // malformed, and handled all the same
+  alice.send("<iq type='get' id='2' to='@'/>"); // malformed, and still counted as handled
   await alice.expectNext(/^<iq [^>]*type='error'>.*?<\/iq>/);
   await alice.exchange(R, A(2));
 });
@@ -185,7 +185,7 @@ for (const h of [3, 4294967295]) {
   });
 }
 
-Deno.test("the server asks after ackFreq stanzas, and after ackDelayMs for what is left", async () => {
+Deno.test("the server sends <r/> after ackFreq stanzas, and after ackDelayMs for the rest", async () => {
   await using fixture = quiet({ management: { ackFreq: 2, ackDelayMs: 500 } });
   const { peer } = await manage(fixture);
   send(fixture, "1", "2", "3");
@@ -216,11 +216,11 @@ Deno.test("a client that answers no <r/> for ackTimeoutMs loses its connection, 
   await expectMessages(again, "1");
 });
 
-/** Clients that have acknowledged nothing for too long. */
+/** Number of clients cut off because they acknowledged nothing for too long. */
 const cutOff = (fixture: C2sFixture) =>
   metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "unacknowledged-time" });
 
-Deno.test("a client is not blamed for an answer that the server does not read", async () => {
+Deno.test("a client is not cut for an <a/> that the server does not read", async () => {
   await using fixture = quiet({ management: { ackDelayMs: 100, ackTimeoutMs: 1000 } });
   const { peer } = await manage(fixture);
   const [session] = fixture.registry.ofAccount("alice@example.com");
@@ -236,7 +236,7 @@ Deno.test("a client is not blamed for an answer that the server does not read", 
   assert.equal(cutOff(fixture), 0);
   session.resume();
   pass(500);
-  assert.equal(cutOff(fixture), 0, "it was asked 400 ms before it was held back");
+  assert.equal(cutOff(fixture), 0, "the <r/> went out 400 ms before the client was held back");
   pass(100);
   assert.equal(cutOff(fixture), 1);
   await peer.expectClosed();
@@ -251,7 +251,7 @@ Deno.test("a client that is slowed down keeps its connection", async () => {
     management: { ackDelayMs: 100, ackTimeoutMs: 1000 },
   });
   const { peer } = await manage(fixture);
-  peer.send(`<message to='${HOME}'/>`.repeat(9)); // the last of them is due in eight seconds
+  peer.send(`<message to='${HOME}'/>`.repeat(9)); // the last one is due in eight seconds
   await until(() =>
     metric(fixture, "xmpp_limit_hits_total", { edge: "c2s", limit: "stanza-rate" }) === 1
   );
@@ -276,7 +276,7 @@ Deno.test("h waits for the fate of a stanza, and for ackHoldMs at most", async (
   await peer.exchange(R, A(0));
   fates[0]!.settle();
   await peer.exchange(R, A(2));
-  // The last <r/> asked about the third: it is answered again as soon as that is covered.
+  // The last <r/> asked about the third stanza: it is answered again as soon as that stanza is covered.
   fates[2]!.settle();
   await peer.expectNext(A(3));
   peer.send(`<message to='b@x'/>${R}`);
@@ -290,7 +290,7 @@ Deno.test("h waits for the fate of a stanza, and for ackHoldMs at most", async (
   await peer.exchange(R, A(4));
 });
 
-Deno.test("StreamManagement.collect() asks those who owe and waits for them, not for ever", async () => {
+Deno.test("StreamManagement.collect() asks clients that owe an <a/> and waits, but not for ever", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);
   const silent = await manage(fixture, "alice", "silent");
@@ -314,7 +314,7 @@ Deno.test("StreamManagement.collect() asks those who owe and waits for them, not
   await collected;
 });
 
-Deno.test("StreamManagement.collect() reads acknowledgements of a client that is held back", async () => {
+Deno.test("StreamManagement.collect() reads acknowledgements from a client that is held back", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);
   fixture.route(message("1", HOME));
@@ -331,5 +331,5 @@ Deno.test("StreamManagement.collect() reads acknowledgements of a client that is
   await until(() => session.owed === 0);
   await fixture.clock.advanceAsync(100);
   await collected;
-  assert.equal(fixture.accepted.length, before, "what is not covered by h is not taken");
+  assert.equal(fixture.accepted.length, before, "a stanza that h does not cover is not taken");
 });

@@ -19,7 +19,7 @@ import {
   until,
 } from "./_stream_management_fixture.ts";
 
-Deno.test("a client comes back to what it missed, in order and once", async () => {
+Deno.test("a resumed client gets what it missed, in order and once", async () => {
   await using fixture = quiet();
   const { peer, id } = await manage(fixture);
   peer.send("<message id='m1' to='carol@example.com'/>");
@@ -60,7 +60,7 @@ Deno.test("a stream that is still open is closed when its session is resumed", a
   assert.deepEqual([fixture.opened, fixture.closed], [[HOME], []]);
 });
 
-Deno.test("another account is told nothing of a stream, and its session stays", async () => {
+Deno.test("another account learns nothing of a stream, and the session stays", async () => {
   await using fixture = quiet();
   const { peer, id } = await manage(fixture);
   const mallory = await comeBack(fixture, "bob");
@@ -75,7 +75,7 @@ Deno.test("another account is told nothing of a stream, and its session stays", 
   assert.deepEqual([failures("other-account"), failures("unknown")], [1, 1]);
 });
 
-Deno.test("a stream of another place is answered item-not-found, and the client binds", async () => {
+Deno.test("a stream id of another server is answered item-not-found, and the client binds", async () => {
   await using here = quiet();
   await using there = quiet();
   const { peer, id } = await manage(there);
@@ -85,7 +85,7 @@ Deno.test("a stream of another place is answered item-not-found, and the client 
   await peer.exchange(R, A(0));
 });
 
-Deno.test("a resume that claims too much ends that stream, and the session waits on", async () => {
+Deno.test("a resume with too high an h ends that stream, and the session keeps waiting", async () => {
   await using fixture = quiet();
   const { peer, id } = await manage(fixture);
   send(fixture, "1");
@@ -100,7 +100,7 @@ Deno.test("a resume that claims too much ends that stream, and the session waits
   await expectMessages(again, "1");
 });
 
-Deno.test("a client that comes back is told of all that was taken, so that it repeats none", async () => {
+Deno.test("a resumed client gets an h that covers every accepted stanza, so that it repeats none", async () => {
   await using fixture = quiet({ sink: { accept: () => {} } });
   const { peer, id } = await manage(fixture);
   peer.send(`<message to='b@x'/><message to='b@x'/>${R}`);
@@ -113,7 +113,7 @@ Deno.test("a client that comes back is told of all that was taken, so that it re
   await again.exchange(R, A(2));
 });
 
-Deno.test("what an account handled is told for staleHMs only", async () => {
+Deno.test("the h of an ended session is reported for staleHMs only", async () => {
   await using fixture = quiet({ management: { staleHMs: 1000 } });
   const { peer, id } = await manage(fixture);
   peer.send("<message to='carol@example.com'/></stream:stream>");
@@ -125,7 +125,7 @@ Deno.test("what an account handled is told for staleHMs only", async () => {
   await early.exchange(resume(id, 0), FAILED("item-not-found"));
 });
 
-Deno.test("A client that failed to resume is known to send again what it has sent, for a while", async () => {
+Deno.test("a client that failed to resume counts as resending for a while", async () => {
   await using fixture = quiet();
   const isResending = async (peer: RawPeer, id: string) => {
     peer.send(`<message to='nobody@example.com' id='${id}'/>`);

@@ -24,7 +24,7 @@ const GIVEN_UP =
 
 const givenUp = (fixture: C2sFixture) => metric(fixture, "xmpp_sm_given_up_total");
 
-/** Cuts the connection, and comes back as a client that has handled `h` stanzas. */
+/** Cuts the connection, and reconnects as a client that has handled `h` stanzas. */
 async function again(
   fixture: C2sFixture,
   { peer, id, h }: { readonly peer: RawPeer; readonly id: string; readonly h: number },
@@ -37,7 +37,10 @@ async function again(
   return back;
 }
 
-/** A client that has twice been lost with all it was sent, and has handled `h` of it. */
+/**
+ * Returns a client that has twice lost its stream with everything it was sent, and has handled `h`
+ * stanzas.
+ */
 async function warned(fixture: C2sFixture, h: number, ...ids: string[]) {
   const managed = await manage(fixture);
   send(fixture, ...ids);
@@ -49,7 +52,7 @@ async function warned(fixture: C2sFixture, h: number, ...ids: string[]) {
   return { peer, id: managed.id };
 }
 
-Deno.test("a stanza that ends three streams by itself is given up, its sender told, and the rest delivered", async () => {
+Deno.test("a stanza that ends three streams alone is answered with an error, and the rest delivered", async () => {
   await using fixture = quiet();
   const bob = await fixture.login("bob", "x");
   let { peer, id } = await warned(fixture, 1, "1", "bad", "3", "4", "5");
@@ -80,7 +83,7 @@ Deno.test("a stanza that ends three streams by itself is given up, its sender to
   assert.equal(givenUp(fixture), 1);
 });
 
-Deno.test("a stanza is not suspected where the client goes later than suspectWithinMs after it", async () => {
+Deno.test("a stanza is not suspected when the client goes later than suspectWithinMs after it", async () => {
   await using fixture = quiet({ management: { suspectWithinMs: 2000 } });
   let { peer, id } = await warned(fixture, 0, "1", "2");
   for (let streams = 0; streams < 6; streams++) {
@@ -96,7 +99,7 @@ Deno.test("a stanza is not suspected where the client goes later than suspectWit
   assert.equal(givenUp(fixture), 0);
 });
 
-Deno.test("a stanza that the client turns out to have handled is not suspected", async () => {
+Deno.test("a stanza that the client has handled is not suspected", async () => {
   await using fixture = quiet();
   const ids = ["1", "2", "3", "4", "5", "6"];
   let { peer, id } = await warned(fixture, 0, ...ids);
@@ -109,7 +112,7 @@ Deno.test("a stanza that the client turns out to have handled is not suspected",
   assert.equal(fixture.rerouted.length, 0);
 });
 
-Deno.test("a client that was lost once gets everything at once again", async () => {
+Deno.test("a client that was lost once still gets everything at once", async () => {
   await using fixture = quiet();
   const managed = await manage(fixture);
   send(fixture, "1", "2", "3");
@@ -118,7 +121,7 @@ Deno.test("a client that was lost once gets everything at once again", async () 
   await expectMessages(peer, "1", "2", "3");
 });
 
-Deno.test("a stanza that new sessions refuse is given up at the third stream error", async () => {
+Deno.test("a stanza that new sessions refuse is answered with an error at the third stream error", async () => {
   await using fixture = quiet();
   const bob = await fixture.login("bob", "x");
   for (let streams = 1; streams <= 3; streams++) {
@@ -136,7 +139,7 @@ Deno.test("a stanza that new sessions refuse is given up at the third stream err
   assert.equal(givenUp(fixture), 1);
 });
 
-Deno.test("what came with a stanza that was refused is not suspected, and then comes alone", async () => {
+Deno.test("stanzas sent with a refused stanza are not suspected, and are then sent alone", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);
   send(fixture, "1", "bad", "3");
@@ -154,7 +157,7 @@ Deno.test("what came with a stanza that was refused is not suspected, and then c
 
 for (
   const [what, options, error] of [
-    ["an error that says nothing of stanzas", {}, "conflict"],
+    ["an error unrelated to stanzas", {}, "conflict"],
     ["no error", {}, undefined],
     ["a refusal, where maxStreamEnds is 0,", { maxStreamEnds: 0 }, "not-well-formed"],
   ] as const

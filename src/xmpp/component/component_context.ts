@@ -4,15 +4,15 @@ import type { ComponentRegistry } from "./component_registry.ts";
 /** A domain that a component may connect for. */
 export interface ComponentDomain {
   readonly secret: string;
-  /** True when it is not to be listed in disco. */
+  /** True when disco must not list it. */
   readonly isHidden: boolean;
 }
 
-/** What all components' streams of one listener share. */
+/** Data that all components' streams of one listener share. */
 export interface ComponentContext extends StreamContext {
-  /** Who answers a stream that is for no domain of these. */
+  /** Host that answers a stream for none of `domains`. */
   readonly host: string;
-  /** By normalised domain. */
+  /** Domains by normalised name. */
   readonly domains: ReadonlyMap<string, ComponentDomain>;
   readonly registry: ComponentRegistry;
 }

@@ -16,11 +16,11 @@ import type { ComponentContext, ComponentDomain } from "./component_context.ts";
 import type { ComponentRegistry } from "./component_registry.ts";
 import { ComponentStream } from "./component_stream.ts";
 
-/** What a listener for components is given. */
+/** Options of a listener for components. */
 export interface ComponentListenerOptions {
-  /** Who answers a stream that is for no domain of these: the server's own. */
+  /** Host that answers a stream for none of `domains`: the server's own. */
   readonly host: string;
-  /** Domains that may connect here, normalised. */
+  /** Normalised domains that may connect here. */
   readonly domains: ReadonlyMap<string, ComponentDomain>;
   readonly registry: ComponentRegistry;
   readonly sink: StanzaSink;
@@ -30,9 +30,9 @@ export interface ComponentListenerOptions {
   /** @default the machine's */
   readonly clock?: Clock;
   readonly limits?: StreamLimits;
-  /** Shared by the listeners of a process. @default one of its own */
+  /** Admission shared by the listeners of a process. @default one of its own */
   readonly admission?: StreamAdmission;
-  /** Shared by the listeners of a process. @default nothing is limited */
+  /** Rates shared by the listeners of a process. @default nothing is limited */
   readonly rates?: EdgeRates;
 }
 
@@ -62,31 +62,34 @@ export class ComponentListener {
     });
   }
 
-  /** Streams that are open, those not yet authenticated included. */
+  /** Open streams, including those not yet authenticated. */
   get streamCount(): number {
     return this.#port.streamCount;
   }
 
-  /** Takes over a connection that was accepted; nobody else may use it afterwards. */
+  /** Takes over an accepted connection; nobody else may use it afterwards. */
   accept(connection: Connection): void {
     this.#port.accept(new TcpTransport(connection, this.#context.limits));
   }
 
-  /** Ends all streams and accepts no more; resolves when the registry has been told. */
+  /** Ends all streams and accepts no more; resolves when the registry has reported their end. */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
     this.#port.close(condition);
     await this.#context.registry.settled();
   }
 
-  /** As `close`, but what components had written before they learn of it is taken still: call `hearOut`. */
+  /**
+   * Ends all streams as `close` does, but still takes what components wrote before they learn of the
+   * end: call `hearOut`.
+   */
   async dismiss(condition: StreamErrorCondition): Promise<void> {
     this.#port.dismiss(condition);
     await this.#context.registry.settled();
   }
 
   /**
-   * Takes what dismissed components had written, until each has ended its stream, and hangs up on the
-   * rest after `withinMs`; resolves to how many these were.
+   * Takes what dismissed components wrote, until each has ended its stream. After `withinMs` it closes
+   * the remaining connections and resolves to their number.
    */
   hearOut(withinMs: number): Promise<number> {
     return this.#port.hearOut(withinMs);

@@ -17,7 +17,7 @@ import { handshakeDigest } from "./handshake.ts";
 
 const STREAMS = "urn:ietf:params:xml:ns:xmpp-streams";
 
-/** A listener for two domains, and what it gave to its sink and hooks. */
+/** A listener for two domains, and a record of the calls to its sink and hooks. */
 class Fixture implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly metrics = new MemoryMetrics();
@@ -75,7 +75,7 @@ class Fixture implements AsyncDisposable {
     return peer;
   }
 
-  /** A component that is accepted. */
+  /** Returns a component that has been accepted. */
   async login(domain: string, secret: string, options: MemoryPairOptions = {}): Promise<RawPeer> {
     const peer = this.connect(options);
     const id = await open(peer, domain);
@@ -90,7 +90,7 @@ class Fixture implements AsyncDisposable {
   }
 }
 
-/** A connection that looks as if it came from another machine. */
+/** A connection that seems to come from another machine. */
 function fromElsewhere(connection: Connection): Connection {
   return new Proxy(connection, {
     get(target, name) {
@@ -106,7 +106,7 @@ function headerTo(domain: string): string {
     `xmlns:stream='http://etherx.jabber.org/streams' to='${domain}'>`;
 }
 
-/** Opens a stream; gives its id. */
+/** Opens a stream and returns its id. */
 async function open(peer: RawPeer, domain: string): Promise<string> {
   const match = await peer.exchange(
     headerTo(domain),
@@ -134,7 +134,7 @@ function stanzaTo(to: string, bytes = "<message from='alice@example.com/x'/>"): 
   };
 }
 
-Deno.test("ComponentListener takes a component from its header to its end", async () => {
+Deno.test("ComponentListener serves a component from its header to its end", async () => {
   await using fixture = new Fixture();
   const echo = await fixture.login("echo.example.com", "s3cret");
   assert.deepEqual(fixture.calls, ["connected echo.example.com"]);
@@ -158,20 +158,20 @@ Deno.test("ComponentListener takes a component from its header to its end", asyn
   assert.equal(fixture.registry.deliver(stanzaTo("echo.example.com")), "no-session");
 });
 
-Deno.test("ComponentListener takes a conversation in pieces of one byte", async () => {
+Deno.test("ComponentListener reads a conversation in pieces of one byte", async () => {
   await using fixture = new Fixture();
   await fixture.login("echo.example.com", "s3cret", { chunkBytes: 1 });
   assert.equal(fixture.registry.count, 1);
 });
 
-Deno.test("ComponentListener tells the hooks that a component is hidden", async () => {
+Deno.test("ComponentListener reports a hidden component to the hooks", async () => {
   await using fixture = new Fixture();
   await fixture.login("spy.example.com", "hush");
   assert.deepEqual(fixture.calls, ["connected spy.example.com hidden"]);
   assert.equal(fixture.registry.find("spy.example.com")?.isHidden, true);
 });
 
-Deno.test("ComponentListener takes a handshake in capitals", async () => {
+Deno.test("ComponentListener accepts a handshake in capitals", async () => {
   await using fixture = new Fixture();
   const echo = fixture.connect();
   const id = await open(echo, "echo.example.com");
@@ -179,7 +179,7 @@ Deno.test("ComponentListener takes a handshake in capitals", async () => {
   await echo.exchange(`<handshake>${digest}</handshake>`, "<handshake/>");
 });
 
-Deno.test("ComponentListener refuses who cannot prove the secret of that very domain", async () => {
+Deno.test("ComponentListener refuses a component that cannot prove the secret of its domain", async () => {
   for (const secret of ["hush", "", "s3cret "]) {
     await using fixture = new Fixture();
     const mallory = fixture.connect();
@@ -194,7 +194,7 @@ Deno.test("ComponentListener refuses who cannot prove the secret of that very do
   }
 });
 
-Deno.test("ComponentListener takes loginsPerAddress handshakes, and no more of one that is right", async () => {
+Deno.test("ComponentListener accepts loginsPerAddress handshakes, and refuses even a right one after that", async () => {
   await using fixture = new Fixture({}, undefined, { loginsPerAddress: { perSec: 1, burst: 1 } });
   const prove = async (peer: RawPeer, secret: string) => {
     const id = await open(peer, "echo.example.com");
@@ -248,7 +248,7 @@ for (const [what, text, condition] of EARLY) {
   });
 }
 
-Deno.test("ComponentListener takes nothing but a handshake before it", async () => {
+Deno.test("ComponentListener accepts nothing but a handshake first", async () => {
   for (
     const text of [
       "<message from='echo.example.com' to='alice@example.com'/>",
@@ -284,7 +284,7 @@ Deno.test("ComponentListener refuses a second connection for a domain", async ()
   ]);
 });
 
-Deno.test("ComponentListener frees the domain of a component that leaves while it is opened", async () => {
+Deno.test("ComponentListener frees the domain of a component that leaves while it is opening", async () => {
   const gate = Promise.withResolvers<void>();
   await using fixture = new Fixture({}, () => gate.promise);
   const first = fixture.connect();
@@ -317,7 +317,7 @@ const WRONG: readonly [what: string, stanza: string, condition: string][] = [
     "<message from='a.echo.example.com' to='b@example.com'/>",
     "invalid-from",
   ],
-  ["a from that is no JID", "<message from='@' to='alice@example.com'/>", "invalid-from"],
+  ["an invalid from", "<message from='@' to='alice@example.com'/>", "invalid-from"],
   ["no to", "<message from='echo.example.com'/>", "improper-addressing"],
   ["a second handshake", "<handshake/>", "unsupported-stanza-type"],
   [
@@ -359,7 +359,7 @@ Deno.test("ComponentSession speaks for every address of its domain, in turn", as
   ]);
 });
 
-Deno.test("ComponentSession answers a to that is no JID", async () => {
+Deno.test("ComponentSession answers an invalid to", async () => {
   await using fixture = new Fixture();
   const echo = await fixture.login("echo.example.com", "s3cret");
   await echo.exchange(
@@ -382,7 +382,7 @@ Deno.test("ComponentListener waits negotiationTimeoutMs for a handshake", async 
   assert.equal(accepted.isClosed, false);
 });
 
-Deno.test("ComponentSession takes what it is owed though it does not read, and no more", async () => {
+Deno.test("ComponentSession queues owed errors for a component that does not read, and nothing else", async () => {
   await using fixture = new Fixture({ maxPendingBytes: 16_384, maxOwedBytes: 16_384 });
   const echo = await fixture.login("echo.example.com", "s3cret");
   echo.connection.pause();
@@ -408,14 +408,14 @@ Deno.test("ComponentSession is cut when it does not read for slowReaderMs", asyn
   assert.equal(fixture.registry.count, 0);
 });
 
-Deno.test("ComponentListener sends whitespace to a component that is silent", async () => {
+Deno.test("ComponentListener sends whitespace to a silent component", async () => {
   await using fixture = new Fixture({ keepaliveIntervalMs: 1000 });
   const echo = await fixture.login("echo.example.com", "s3cret");
   fixture.clock.advance(2000);
   await echo.expectNext(" ");
 });
 
-Deno.test("ComponentListener.close() ends every component by system-shutdown", async () => {
+Deno.test("ComponentListener.close() ends every component with system-shutdown", async () => {
   const fixture = new Fixture();
   const echo = await fixture.login("echo.example.com", "s3cret");
   await fixture.listener.close();
@@ -423,7 +423,7 @@ Deno.test("ComponentListener.close() ends every component by system-shutdown", a
   assert.deepEqual(fixture.calls, ["connected echo.example.com", "disconnected echo.example.com"]);
 });
 
-Deno.test("ComponentListener.dismiss() takes what a component writes until it ends its stream too", async () => {
+Deno.test("ComponentListener.dismiss() takes what a component writes until the component ends its stream", async () => {
   await using fixture = new Fixture();
   const echo = await fixture.login("echo.example.com", "s3cret");
   const spy = await fixture.login("spy.example.com", "hush");
@@ -456,7 +456,7 @@ Deno.test("ComponentListener.dismiss() takes what a component writes until it en
   ]);
 });
 
-Deno.test("ComponentSession is heard out no further than its first fault", async () => {
+Deno.test("ComponentSession is read until its first fault and no further", async () => {
   await using fixture = new Fixture();
   const echo = await fixture.login("echo.example.com", "s3cret");
   await fixture.listener.dismiss("system-shutdown");
@@ -467,7 +467,7 @@ Deno.test("ComponentSession is heard out no further than its first fault", async
   assert.equal(fixture.accepted.length, 0);
 });
 
-Deno.test("ComponentSession reads on slower past stanzasPerComponent, and drops nothing", async () => {
+Deno.test("ComponentSession slows reading past stanzasPerComponent, and drops nothing", async () => {
   const rates = { stanzasPerComponent: { perSec: 10, burst: 3 } };
   await using fixture = new Fixture({}, undefined, rates);
   const echo = await fixture.login("echo.example.com", "s3cret");
@@ -493,7 +493,7 @@ Deno.test("ComponentSession reads on slower past stanzasPerComponent, and drops 
   assert.equal(fixture.accepted.length, 9, "nothing is lost");
 });
 
-/** Lets what was sent be read, as far as anybody reads it. */
+/** Lets the server read what it is willing to read. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
   await new Promise<void>((resolve) => setImmediate(resolve));

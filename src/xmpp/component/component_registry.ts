@@ -6,10 +6,10 @@ import { Turns } from "../stream/turns.ts";
 /** A connected component, as the registry that delivers to it sees it. */
 export interface LocalComponent {
   readonly domain: string;
-  /** True when it is not to be listed in disco. */
+  /** True when disco must not list it. */
   readonly isHidden: boolean;
   readonly isOpen: boolean;
-  /** From now on stanzas are delivered. */
+  /** Called when delivery of stanzas begins. */
   opened(): void;
   /** Writes `stanza` to the component; false when it reads too slowly to take it. */
   send(stanza: Stanza, delivery?: { readonly isOwed: boolean }): boolean;
@@ -17,9 +17,11 @@ export interface LocalComponent {
   end(condition: StreamErrorCondition): void;
 }
 
-/** Told of every component that comes and goes. For one domain, calls alternate, none overlap. */
+/**
+ * Callbacks for every component that comes and goes. For one domain, calls alternate and do not overlap.
+ */
 export interface ComponentHooks {
-  /** Awaited before the component is told that it is accepted. Must not reject. */
+  /** Awaited before the component learns that it is accepted. Must not reject. */
   connected(domain: string, options: { readonly hidden: boolean }): Promise<void>;
   /** Must not reject. */
   disconnected(domain: string): Promise<void>;
@@ -30,7 +32,7 @@ export interface ComponentHooks {
 /** The components that are connected to this process, and delivery to them. */
 export class ComponentRegistry {
   readonly #hooks: ComponentHooks;
-  /** Connected, or about to be. */
+  /** Components that are connected, or about to be. */
   readonly #claimed = new Map<string, LocalComponent>();
   readonly #byDomain = new Map<string, LocalComponent>();
   /** Steps for one JID or domain run one after another. */
@@ -53,7 +55,7 @@ export class ComponentRegistry {
     return this.#byDomain.get(domain);
   }
 
-  /** Makes `component` reachable; of two with one domain the one that was first stays. */
+  /** Makes `component` reachable; of two with one domain the first stays. */
   open(component: LocalComponent): Promise<"opened" | "conflict" | "gone"> {
     const { domain } = component;
     if (this.#claimed.has(domain)) return Promise.resolve("conflict");
@@ -85,18 +87,18 @@ export class ComponentRegistry {
     await this.#turns.run(domain, () => this.#hooks.disconnected(domain));
   }
 
-  /** Ends all streams, and waits until everyone has been told that the components are gone. */
+  /** Ends all streams, and waits until the hooks know that the components are gone. */
   async closeAll(condition: StreamErrorCondition): Promise<void> {
     for (const component of [...this.#claimed.values()]) component.end(condition);
     await this.settled();
   }
 
-  /** Waits until the hooks have been told of all that has happened so far. */
+  /** Waits until the hooks know of everything that has happened so far. */
   settled(): Promise<void> {
     return this.#turns.settled();
   }
 
-  /** Gives a stanza to the component of its `to`'s domain; "no-session" when that is not here. */
+  /** Gives a stanza to the component of its `to`'s domain; "no-session" when that component is not here. */
   deliver(stanza: Stanza, delivery?: { readonly isOwed: boolean }): DeliveryOutcome {
     const component = this.#byDomain.get(stanza.to.domainpart);
     if (component === undefined) return "no-session";

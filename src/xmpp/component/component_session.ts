@@ -14,20 +14,20 @@ import type { ScannedElement } from "../xml/scanner_types.ts";
 import type { ComponentContext } from "./component_context.ts";
 import type { LocalComponent } from "./component_registry.ts";
 
-/** Stamped stanzas of all components. */
+/** Memory for the stamped stanzas of all components. */
 const SLAB = new SlabAllocator();
 
-/** What a session is given by its stream. */
+/** Objects that a stream gives its session. */
 export interface ComponentWiring extends SessionWiring<ComponentContext> {
   readonly isHidden: boolean;
 }
 
-/** A component that has proven itself: checks what it sends, and writes what is delivered to it. */
+/** An authenticated component: checks what it sends, and writes what is delivered to it. */
 export class ComponentSession extends StreamSession<ComponentContext> implements LocalComponent {
   /** The component's domain. */
   override readonly jid: BareJid;
   readonly isHidden: boolean;
-  /** `from` as the component last wrote it, and what it stands for: mostly the same again. */
+  /** `from` as the component last wrote it, and its parsed JID. The next stanza mostly has the same. */
   #lastFrom: string | undefined;
   #stanzaContext: StanzaContext;
   readonly #meter: StanzaMeter | undefined;
@@ -66,7 +66,7 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
     if (reply !== undefined) this.send(reply);
   }
 
-  /** Speaks as `from` from now on; false when that is not the component's to say. */
+  /** Stamps stanzas with `from` from now on; false when the component has no right to that address. */
   #adopt(from: string): boolean {
     const jid = tryParseJid(from);
     if (jid === undefined || jid.domainpart !== this.jid.text) return false;

@@ -7,21 +7,21 @@ import type { StreamHeader } from "../xml/scanner_types.ts";
 //
 //   opening --header--> proving --handshake--> registering --registered--> open
 //
-//   open --dismiss--> ending: our side is closed, what the component had written is taken still
+//   open --dismiss--> ending: our side is closed, we still take what the component had written
 //
 //   any --end, error, timeout, wrong handshake, conflict--> closed
 
-/** Where a component's stream stands. */
+/** State of a component's stream. */
 export type ComponentState =
   | { readonly kind: "opening" }
   | { readonly kind: "proving"; readonly domain: string }
-  /** Input is held back. */
+  /** The registry is asked; input is held back. */
   | { readonly kind: "registering"; readonly domain: string }
   | { readonly kind: "open"; readonly domain: string }
   | { readonly kind: "ending" }
   | { readonly kind: "closed" };
 
-/** What can happen to it. */
+/** Events of a component's stream. */
 export type ComponentEvent =
   | { readonly kind: "header"; readonly header: StreamHeader }
   | { readonly kind: "handshake"; readonly isRight: boolean }
@@ -30,11 +30,11 @@ export type ComponentEvent =
   | { readonly kind: "foreign" }
   | { readonly kind: "registered" }
   | { readonly kind: "footer" }
-  /** The server ends the stream, and hears the component out if it is accepted. */
+  /** The server ends the stream, and still reads what an accepted component has written. */
   | { readonly kind: "dismiss"; readonly condition: StreamErrorCondition }
   | { readonly kind: "fail"; readonly condition: StreamErrorCondition };
 
-/** What the shell has to do, in order. */
+/** Actions of the shell, in order. */
 export type ComponentAction =
   | { readonly kind: "send-header"; readonly domain: string | undefined }
   | { readonly kind: "hold" }
@@ -43,12 +43,12 @@ export type ComponentAction =
   | { readonly kind: "release" }
   | { readonly kind: "refuse"; readonly domain: string }
   | { readonly kind: "stream-error"; readonly condition: StreamErrorCondition }
-  /** Send the end of the stream, and read on. */
+  /** Send the end of the stream, and keep reading. */
   | { readonly kind: "end-output" }
-  /** Send the end of the stream, unless it is out, and close the connection. */
+  /** Send the end of the stream, unless that was sent already, and close the connection. */
   | { readonly kind: "end" };
 
-/** A new state and what to do about it. */
+/** The next state and its actions. */
 export interface ComponentStep {
   readonly state: ComponentState;
   readonly actions: readonly ComponentAction[];
@@ -116,7 +116,7 @@ export function stepComponent(
 }
 
 function fail(state: ComponentState, condition: StreamErrorCondition): ComponentStep {
-  // Behind our end nothing may be said.
+  // After our end nothing may be written.
   if (state.kind === "ending") return { state: { kind: "closed" }, actions: [{ kind: "end" }] };
   const error: ComponentAction = { kind: "stream-error", condition };
   return {

@@ -44,7 +44,7 @@ function step(state: ComponentState, event: ComponentEvent) {
   return stepComponent(state, event, (domain) => domain === DOMAIN);
 }
 
-/** The state that follows, and in one word each what is done: the condition of an error. */
+/** Returns the next state and one word for each action; an error is named by its condition. */
 function outcome(state: ComponentState, event: ComponentEvent): string {
   const { state: next, actions } = step(state, event);
   const words = actions.map((action) =>
@@ -107,7 +107,7 @@ Deno.test("stepComponent() answers every event in every state", () => {
   });
 });
 
-Deno.test("stepComponent() takes a header for a domain that it serves, and names the fault of others", () => {
+Deno.test("stepComponent() accepts a header for a domain that it serves, and names the fault of others", () => {
   const cases: readonly (readonly [Partial<StreamHeader>, string])[] = [
     [{ to: "Echo.Example.COM" }, "proving send-header"],
     [{ version: "0.9" }, "proving send-header"],
@@ -136,7 +136,7 @@ Deno.test("stepComponent() opens a stream for the domain of its header, and keep
   assert.deepEqual(domains, [DOMAIN, DOMAIN], "in the header, and to be registered");
 });
 
-Deno.test("stepComponent() accepts once at most, only who proved it, and ends once", () => {
+Deno.test("stepComponent() accepts at most once, only after the right handshake, and ends once", () => {
   fc.assert(fc.property(fc.array(fc.constantFrom(...EVENTS)), (events) => {
     let state: ComponentState = { kind: "opening" };
     const done: string[] = [];

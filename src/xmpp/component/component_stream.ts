@@ -14,7 +14,7 @@ import type { ComponentAction, ComponentEvent, ComponentState } from "./componen
 import { stepComponent } from "./component_state.ts";
 import { isRightHandshake } from "./handshake.ts";
 
-/** One component's stream: runs what `stepComponent` decides on a transport. */
+/** One component's stream. It carries out the decisions of `stepComponent` on a transport. */
 export class ComponentStream extends StreamShell<ComponentContext, ComponentSession> {
   readonly #id = newStreamId();
   #state: ComponentState = { kind: "opening" };
@@ -43,7 +43,7 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
     this.#dispatch({ kind: "footer" });
   }
 
-  /** XEP-0114 has no STARTTLS. */
+  /** Never called, because XEP-0114 has no STARTTLS. */
   protected override secured(): void {
     this.fail("policy-violation");
   }
@@ -129,7 +129,7 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
       this.transport,
       {
         context: this.context,
-        isHidden: domains.get(domain)!.isHidden, // the state only names domains that were checked
+        isHidden: domains.get(domain)!.isHidden, // the state names only checked domains
         opened: () => {
           this.bound(session);
           this.#dispatch({ kind: "registered" });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { handshakeDigest, isRightHandshake } from "./handshake.ts";
 
-Deno.test("handshakeDigest() is what XEP-0114 says", () => {
+Deno.test("handshakeDigest() equals the digest of XEP-0114", () => {
   // printf '%s' 3BF96D32test | sha1sum
   assert.equal(
     handshakeDigest("3BF96D32", "test"),
@@ -9,7 +9,7 @@ Deno.test("handshakeDigest() is what XEP-0114 says", () => {
   );
 });
 
-Deno.test("isRightHandshake() refuses what is shorter, longer or other", () => {
+Deno.test("isRightHandshake() refuses a shorter, longer or different text", () => {
   const digest = handshakeDigest("id", "secret");
   assert(isRightHandshake(` ${digest}\n`, "id", "secret"));
   for (
