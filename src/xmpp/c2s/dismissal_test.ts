@@ -237,7 +237,7 @@ for (
     ["no XML", "<<"],
   ] as const
 ) {
-  Deno.test(`C2sSession is read until ${what} and no further`, async () => {
+  Deno.test(`C2sListener.hearOut() reads a client until ${what} and no further`, async () => {
     await using fixture = quiet();
     const alice = await fixture.login("alice", "home");
     const { heardOut } = await dismiss(fixture);

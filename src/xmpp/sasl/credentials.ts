@@ -1,7 +1,7 @@
 /** The hash functions of the SCRAM mechanisms on offer, as RFC 5802 §4 names them. */
 export type ScramHash = "SHA-1" | "SHA-256";
 
-/** What a server keeps of a password for one hash function (RFC 5802 §3). */
+/** Data that a server stores about a password for one hash function (RFC 5802 §3). */
 export interface ScramSecret {
   readonly salt: Uint8Array;
   /** PBKDF2 rounds; at least 1, 4 096 by RFC 5802, 10 000 by default here. */
@@ -11,24 +11,24 @@ export interface ScramSecret {
   readonly serverKey: Uint8Array;
 }
 
-/** What a server keeps of an account's password: one secret for each hash function. */
+/** Data that a server stores about an account's password: one secret for each hash function. */
 export interface ScramCredentials {
   readonly sha1: ScramSecret;
   readonly sha256: ScramSecret;
 }
 
-/** Where the accounts of one host are looked up; the user store satisfies it. */
+/** Source of the accounts of one host; the user store implements it. */
 export interface CredentialSource {
   /**
-   * Credentials of an account, undefined when there is none. Both take the same steps and the same time,
-   * as strangers ask (RFC 5802 §9).
+   * Returns the credentials of an account, undefined when there is none. Both cases take the same steps
+   * and the same time, because strangers may ask (RFC 5802 §9).
    * @param localpart normalised (RFC 7622 §3.3)
    * @throws when the store cannot be asked; the login then fails with `temporary-auth-failure`
    */
   credentials(localpart: string): Promise<ScramCredentials | undefined>;
 }
 
-/** The secret for one hash function. */
+/** Returns the secret for one hash function. */
 export function secretFor(credentials: ScramCredentials, hash: ScramHash): ScramSecret {
   return hash === "SHA-1" ? credentials.sha1 : credentials.sha256;
 }

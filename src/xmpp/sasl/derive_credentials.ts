@@ -3,7 +3,7 @@ import { CausewayError } from "../../base/mod.ts";
 import type { ScramCredentials, ScramHash, ScramSecret } from "./credentials.ts";
 import { tryPreparePassword } from "./prepare_password.ts";
 
-/** PBKDF2 rounds for new passwords unless configured otherwise. */
+/** Default number of PBKDF2 rounds for new passwords. */
 export const DEFAULT_SCRAM_ITERATIONS = 10_000;
 
 /** Bytes of salt made for a new password. */
@@ -11,12 +11,12 @@ export const SCRAM_SALT_BYTES = 16;
 
 const NODE_DIGEST = { "SHA-1": "sha1", "SHA-256": "sha256" } as const;
 
-/** Bytes that a hash function puts out. */
+/** Bytes in the output of a hash function. */
 export const HASH_BYTES: Readonly<Record<ScramHash, number>> = { "SHA-1": 20, "SHA-256": 32 };
 
 /**
- * What to store of a new password: fresh salts, keys for both hash functions. The expensive part runs
- * off the event loop.
+ * Derives the stored data of a new password: fresh salts, and keys for both hash functions. The
+ * expensive part runs off the event loop.
  *
  * @throws CausewayError `sasl/password-unusable` when SASLprep refuses the password
  */
@@ -38,7 +38,7 @@ export async function deriveScramCredentials(
   return { sha1, sha256 };
 }
 
-/** RFC 5802 §3: the keys of a prepared password for one hash function. */
+/** Derives the keys of a prepared password for one hash function (RFC 5802 §3). */
 export async function deriveSecret(
   hash: ScramHash,
   preparedPassword: string,

@@ -3,24 +3,24 @@ import type { ScramCredentials, ScramHash, ScramSecret } from "./credentials.ts"
 import { HASH_BYTES, SCRAM_SALT_BYTES } from "./derive_credentials.ts";
 import { ScramRounds } from "./scram_rounds.ts";
 
-/** One for the process, so that an account that is not there looks alike on every port. */
+/** One key for the whole process, so that a nonexistent account looks the same on every port. */
 const PROCESS_KEY: Uint8Array = randomBytes(32);
 
 /**
- * Credentials for accounts that do not exist, so that asking for one looks like asking for any other
- * (RFC 5802 §9): same name, same salt, as long as the process lives; keys that no password has.
+ * Credentials for accounts that do not exist, so that they look like those of real accounts (RFC 5802
+ * §9). The same name has the same salt as long as the process lives. No password matches the keys.
  */
 export class FakeCredentials {
   readonly #key: Uint8Array;
   readonly #rounds: ScramRounds;
 
-  /** @param rounds those that real accounts have, else the difference shows */
+  /** @param rounds the rounds of real accounts; other numbers would reveal the difference */
   constructor(rounds: ScramRounds | number, key: Uint8Array = PROCESS_KEY) {
     this.#rounds = typeof rounds === "number" ? new ScramRounds(rounds) : rounds;
     this.#key = key;
   }
 
-  /** The same for the same name, while its rounds are the same. */
+  /** Returns the same credentials for the same name, while its rounds are the same. */
   credentialsOf(name: string): ScramCredentials {
     const [high = 0, low = 0] = this.#bytes(`rounds ${name}`, 2);
     const iterations = this.#rounds.at((256 * high + low) / 65_536);
@@ -32,7 +32,7 @@ export class FakeCredentials {
 
   #secret(hash: ScramHash, name: string, iterations: number): ScramSecret {
     return {
-      // An account that gets other rounds has got another password, and with it another salt.
+      // A real account that gets other rounds has got a new password, and with it a new salt.
       salt: this.#bytes(`salt ${hash} ${iterations} ${name}`, SCRAM_SALT_BYTES),
       iterations,
       storedKey: this.#bytes(`stored ${hash} ${name}`, HASH_BYTES[hash]),

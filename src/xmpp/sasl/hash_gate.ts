@@ -1,6 +1,7 @@
 /**
- * Lets a few tasks run at once and the others wait their turn. Hashing a password takes a thread for
- * milliseconds: without a gate, clients that all guess at once would take every core from the rest.
+ * A gate that runs a few tasks at once while the others wait their turn. Hashing a password takes a
+ * thread for milliseconds. Without a gate, clients that guess passwords all at once would take every
+ * core.
  */
 export class HashGate {
   readonly #maxAtOnce: number;
@@ -11,15 +12,15 @@ export class HashGate {
     this.#maxAtOnce = maxAtOnce;
   }
 
-  /** Tasks that wait. */
+  /** Number of waiting tasks. */
   get waitingCount(): number {
     return this.#waiting.length;
   }
 
-  /** Runs `task` when it is its turn, in the order of calls. */
+  /** Runs `task` at its turn, in the order of calls. */
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#maxAtOnce) {
-      // Whoever leaves hands the place on, so that nobody slips in between.
+      // A finished task hands its place to the next, so that no later caller slips in between.
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else {
       this.#running++;

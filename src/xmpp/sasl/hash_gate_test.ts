@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { HashGate } from "./hash_gate.ts";
 
-Deno.test("HashGate.run() lets maxAtOnce tasks run, and the others in their order", async () => {
+Deno.test("HashGate.run() runs maxAtOnce tasks at once, and the others in order", async () => {
   const gate = new HashGate(2);
   const ends = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
   const begun: number[] = [];

@@ -8,7 +8,7 @@ import type { SaslMechanism } from "./mechanism.ts";
 
 const CREDENTIALS = await deriveScramCredentials("wonderland", 16);
 
-/** Accounts with what they have left, and what was asked for. */
+/** Accounts with their remaining guesses, and a record of the calls. */
 class Attempts {
   readonly left = new Map<string, number>();
   readonly begun: string[] = [];
@@ -46,7 +46,7 @@ function outcomeOf(reply: SaslReply): string {
   return reply.kind === "failure" ? reply.condition : reply.kind;
 }
 
-Deno.test("SaslExchange tells an account's guesses apart by its normal name, right or wrong", async () => {
+Deno.test("SaslExchange counts guesses, right or wrong, by the account's normalised name", async () => {
   const attempts = new Attempts();
   const guess = async (user: string, password: string) =>
     outcomeOf(await attempts.exchange("PLAIN").respond(plain(user, password)));
@@ -57,7 +57,7 @@ Deno.test("SaslExchange tells an account's guesses apart by its normal name, rig
   assert.deepEqual(attempts.begun, Array(3).fill("alice@example.com"));
 });
 
-Deno.test("SaslExchange counts guesses for accounts that do not exist alike", async () => {
+Deno.test("SaslExchange counts guesses for nonexistent accounts too", async () => {
   const attempts = new Attempts();
   const guess = async (user: string) =>
     outcomeOf(await attempts.exchange("PLAIN").respond(plain(user, "guess")));
@@ -68,7 +68,7 @@ Deno.test("SaslExchange counts guesses for accounts that do not exist alike", as
 });
 
 for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
-  Deno.test(`SaslExchange counts a guess by ${mechanism} when its proof comes, not before`, async () => {
+  Deno.test(`SaslExchange counts a guess by ${mechanism} when its proof arrives, not before`, async () => {
     const attempts = new Attempts();
     const finals: string[] = [];
     for (let i = 0; i < 2; i++) {

@@ -3,18 +3,21 @@ import type { ScramSecret } from "./credentials.ts";
 import { deriveSecret } from "./derive_credentials.ts";
 import { HashGate } from "./hash_gate.ts";
 
-/** Passwords that the process hashes at once; how many may wait is bound by who may connect. */
+/**
+ * Gate for the passwords that the process hashes at once. The limits on connections bound the number
+ * that wait.
+ */
 const GATE = new HashGate(2);
 
-/** What a PLAIN message says (RFC 4616 §2). */
+/** Content of a PLAIN message (RFC 4616 §2). */
 export interface PlainMessage {
   readonly authzid: string | undefined;
-  /** As sent; not yet prepared. */
+  /** Name as the client sent it, not yet prepared. */
   readonly username: string;
   readonly password: string;
 }
 
-/** Reads `[authzid] NUL authcid NUL passwd`; undefined when it is not that. */
+/** Reads `[authzid] NUL authcid NUL passwd`; undefined for any other message. */
 export function tryParsePlain(message: string): PlainMessage | undefined {
   const parts = message.split("\0", 4);
   if (parts.length !== 3) return undefined;

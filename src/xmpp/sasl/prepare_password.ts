@@ -6,8 +6,8 @@ const MAPPED_TO_NOTHING =
   /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]/gu;
 
 /**
- * RFC 4013 §2.3: controls, private use, non-characters, surrogates, and what RFC 3454 C.6 to C.9
- * lists (unfit for plain text or for canonical form, changing display, tagging).
+ * Characters prohibited by RFC 4013 §2.3: controls, private use, non-characters, surrogates, and those
+ * of RFC 3454 C.6 to C.9 (unfit for plain text or for canonical form, changing display, tagging).
  */
 const PROHIBITED =
   /[\p{Cc}\p{Co}\p{Cs}\p{Noncharacter_Code_Point}\u06dd\u070f\u180e\u200e\u200f\u2028\u2029\u202a-\u202e\u2061-\u2063\u206a-\u206f\u2ff0-\u2ffb\u0340\u0341\ufff9-\ufffd\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}]/u;
@@ -18,17 +18,17 @@ const LEFT_TO_RIGHT_LETTER =
   /(?![\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}])\p{L}/u;
 
 /**
- * Longest password taken, in UTF-16 units, so that hashing one stays cheap. Not an option: it is alike
- * where an account is made and at every node where it logs in.
+ * Longest accepted password, in UTF-16 units, so that hashing one stays cheap. This is not an option,
+ * because it must be the same where an account is made and at every node where the user logs in.
  */
 export const MAX_PASSWORD_LENGTH = 1024;
 
 /**
- * Prepares a password or a SCRAM user name by SASLprep (RFC 4013), as a query string: unassigned code
- * points pass, so that both sides of a newer Unicode agree.
+ * Prepares a password or a SCRAM user name by SASLprep (RFC 4013). It is treated as a query string:
+ * unassigned code points pass, so that a peer with a newer Unicode agrees with us.
  *
- * @returns undefined when it holds a prohibited character or more than `MAX_MARK_RUN` marks in a row, mixes
- * directions, is empty or too long
+ * @returns undefined when it holds a prohibited character or more than `MAX_MARK_RUN` marks in a row,
+ * mixes directions, is empty or too long
  */
 export function tryPreparePassword(password: string): string | undefined {
   if (password.length === 0 || password.length > MAX_PASSWORD_LENGTH) return undefined;
@@ -39,7 +39,10 @@ export function tryPreparePassword(password: string): string | undefined {
   return hasSoundDirection(prepared) ? prepared : undefined;
 }
 
-/** RFC 3454 §6: with right-to-left characters, none to the right, and one at either end. */
+/**
+ * Checks RFC 3454 §6: a text with right-to-left characters has no left-to-right ones, and begins and
+ * ends right-to-left.
+ */
 function hasSoundDirection(text: string): boolean {
   if (!RIGHT_TO_LEFT.test(text)) return true;
   const first = String.fromCodePoint(text.codePointAt(0)!);

@@ -17,19 +17,19 @@ Deno.test("tryPreparePassword() keeps case and spaces, and maps foreign spaces",
   assert.equal(tryPreparePassword("😀"), "😀");
 });
 
-Deno.test("tryPreparePassword() refuses what nobody can type alike twice", () => {
+Deno.test("tryPreparePassword() refuses prohibited and mixed-direction passwords", () => {
   for (const password of ["", "\u00ad", "a\0", "a\ud800", "\ue000", "\u202ea", "\ufffe"]) {
     assert.equal(tryPreparePassword(password), undefined, escape(password));
   }
 });
 
-Deno.test("tryPreparePassword() takes MAX_PASSWORD_LENGTH units and not one more", () => {
+Deno.test("tryPreparePassword() accepts MAX_PASSWORD_LENGTH units and not one more", () => {
   const longest = "x".repeat(MAX_PASSWORD_LENGTH);
   assert.equal(tryPreparePassword(longest), longest);
   assert.equal(tryPreparePassword(longest + "x"), undefined);
 });
 
-Deno.test("tryPreparePassword() takes 30 marks in a row and not one more", () => {
+Deno.test("tryPreparePassword() accepts 30 marks in a row and not one more", () => {
   const most = `a${"\u0316".repeat(30)}`;
   assert.equal(tryPreparePassword(most), most);
   assert.equal(tryPreparePassword(`${most}\u0316`), undefined);

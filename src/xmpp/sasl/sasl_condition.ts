@@ -1,4 +1,4 @@
-/** RFC 6120 §6.5: why an authentication attempt failed. */
+/** Reasons why an authentication attempt failed (RFC 6120 §6.5). */
 export type SaslCondition =
   | "aborted"
   | "account-disabled"

@@ -25,7 +25,10 @@ const CHALLENGE = challengeScram(first.value, {
   serverNonce: "server-nonce",
 });
 
-/** What strangers send before their password is proven: right up to the end, or wrong at the end. */
+/**
+ * Costly messages that strangers send before they prove a password: valid to the end, or wrong at the
+ * end.
+ */
 const WORST: readonly {
   readonly what: string;
   readonly largeSize: number;
@@ -35,7 +38,7 @@ const WORST: readonly {
   ...([
     ["base64", (size) => filled(size, "YWJj")],
     ["base64 that ends wrong", (size) => `${filled(size, "YWJj")}!`],
-    ["base64 of what is not UTF-8", (size) => `${filled(size, "YWJj")}/w==`],
+    ["base64 of bytes that are not UTF-8", (size) => `${filled(size, "YWJj")}/w==`],
   ] as [string, (size: number) => string][]).map(([what, make]) => ({
     what,
     largeSize: MAX_SASL_TEXT_UNITS,
@@ -69,7 +72,7 @@ const WORST: readonly {
     work: (text: string) => verifyScramFinal(CHALLENGE, text),
   })),
   {
-    what: "PLAIN of nothing but ends",
+    what: "PLAIN of nothing but NULs",
     largeSize: MAX_SASL_TEXT_UNITS,
     make: (size) => filled(size, "\0"),
     work: tryParsePlain,
@@ -87,7 +90,7 @@ const WORST: readonly {
       (size) => `a${filled(size - 1, `${"\u0301".repeat(15)}\uff9e`)}`,
     ],
     ["a password that grows", (size) => filled(size, "ﷺ")],
-    ["a password of what vanishes", (size) => filled(size, "\u00ad")],
+    ["a password of characters that preparation deletes", (size) => filled(size, "\u00ad")],
   ] as [string, (size: number) => string][]).map(([what, make]) => ({
     what,
     largeSize: MAX_PASSWORD_LENGTH,
@@ -99,11 +102,14 @@ const WORST: readonly {
 for (const { what, ...measurement } of WORST) {
   Deno.test(`SASL reads ${what} in linear time`, () => {
     const ratio = costRatio(measurement);
-    assert.ok(ratio < MAX_COST_RATIO, `${ratio.toFixed(1)} times as dear as in pieces`);
+    assert.ok(
+      ratio < MAX_COST_RATIO,
+      `${ratio.toFixed(1)} times the cost of the same input in pieces`,
+    );
   });
 }
 
-Deno.test("SASL's bound on a message leaves room for the longest that can succeed", () => {
+Deno.test("MAX_SASL_TEXT_UNITS leaves room for the longest message that can succeed", () => {
   const part = "漢".repeat(341);
   const plain = `${part}@${part}/${part}\0${part}\0${"漢".repeat(MAX_PASSWORD_LENGTH)}`;
   assert.ok(Buffer.from(plain).toString("base64").length <= MAX_SASL_TEXT_UNITS);

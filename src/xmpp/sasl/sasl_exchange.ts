@@ -12,15 +12,15 @@ import { encodeSaslText, tryDecodeSaslText } from "./sasl_text.ts";
 import type { ScramChallenge } from "./scram.ts";
 import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
 
-/** Guesses at passwords, counted by account, whether or not it exists. */
+/** Count of password guesses by account, whether or not the account exists. */
 export interface LoginAttempts {
-  /** A guess is made; false when the account has had too many wrong ones. */
+  /** Counts a guess before it is checked; false when the account has had too many wrong ones. */
   begin(account: string): boolean;
-  /** The guess that began was right. */
+  /** Reports that the guess that began was right. */
   succeeded(account: string): void;
 }
 
-/** What an exchange needs to know of the host that is logged in to. */
+/** Facts that an exchange needs about the host of a login. */
 export interface SaslHost {
   readonly domain: string;
   readonly source: CredentialSource;
@@ -29,11 +29,11 @@ export interface SaslHost {
   readonly attempts?: LoginAttempts;
   /** Hashes a password and compares it. @default `verifyPassword` */
   readonly verify?: typeof verifyPassword;
-  /** A fresh nonce: printable ASCII without a comma, at least 18 random bytes' worth. */
+  /** Returns a fresh nonce: printable ASCII without a comma, worth at least 18 random bytes. */
   nonce(): string;
 }
 
-/** What the server says next. `text` is base64 as it stands in the element. */
+/** Next reply of the server. `text` is base64 as it stands in the element. */
 export type SaslReply =
   | { readonly kind: "challenge"; readonly text: string }
   | { readonly kind: "success"; readonly account: BareJid; readonly text: string | undefined }
@@ -48,26 +48,26 @@ type Expecting =
   }
   | { readonly kind: "nothing" };
 
-/** Whom a user name stands for. */
+/** Account that a user name stands for. */
 interface Found {
   /** False when there is no such account; `credentials` are fake then. */
   readonly isAccount: boolean;
   readonly credentials: ScramCredentials;
-  /** What its attempts are counted by: the bare JID of the account, if there can be one. */
+  /** Key by which its attempts are counted: the bare JID of the account, if there can be one. */
   readonly name: string;
 }
 
 /**
- * Base64 units of one message; more are refused before they are looked at. The longest message that can
- * succeed has a JID, a name and a password, or a JID and a name with each comma written in three.
+ * Longest message in base64 units; a longer one is refused unread. The longest message that can succeed
+ * has a JID, a name and a password, or a JID and a name with each comma written as three characters.
  */
 export const MAX_SASL_TEXT_UNITS = 16_384;
 
 /**
- * One authentication attempt, server side: what the client says goes in, what to answer comes out.
+ * One authentication attempt, server side: takes the client's messages, and returns the replies.
  *
- * An account that does not exist takes the same steps, the same time and ends in the same
- * `not-authorized` as a wrong password. Calls must not overlap.
+ * For a nonexistent account it takes the same steps and the same time as for a wrong password, and ends
+ * in the same `not-authorized`. Calls must not overlap.
  */
 export class SaslExchange {
   readonly mechanism: SaslMechanism;
@@ -80,8 +80,8 @@ export class SaslExchange {
   }
 
   /**
-   * @param text base64 as it stood in `<auth/>` or `<response/>`; undefined for an `<auth/>` without
-   * an initial response, which is answered by an empty challenge
+   * @param text base64 as it stood in `<auth/>` or `<response/>`; undefined for an `<auth/>` without an
+   * initial response, which an empty challenge answers
    */
   async respond(text: string | undefined): Promise<SaslReply> {
     const expecting = this.#expecting;
@@ -136,7 +136,7 @@ export class SaslExchange {
     return { kind: "challenge", text: encodeSaslText(challenge.message) };
   }
 
-  /** Synchronous, so that guesses side by side are counted one after another. */
+  /** Checks the proof. Synchronous, so that parallel guesses are counted one after another. */
   #scramFinal(challenge: ScramChallenge, found: Found, message: string): SaslReply {
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
     const verified = verifyScramFinal(challenge, message);
@@ -151,16 +151,17 @@ export class SaslExchange {
   }
 
   /**
-   * The account's credentials, or fake ones without an account; undefined when the store fails. Who asks
-   * is a stranger with a clock: every name takes the same steps, which depend on the name alone.
+   * Returns the account's credentials, or fake ones without an account; undefined when the store fails.
+   * A stranger with a clock may be asking, so every name takes the same steps, which depend on the name
+   * alone.
    */
   async #lookUp(username: string): Promise<Found | undefined> {
     const prepared = tryPreparePassword(username) ?? username.slice(0, MAX_JID_PART_BYTES);
     const localpart = tryPrepareLocalpart(prepared);
-    // Made for those who exist too, so that both take as long.
+    // Fake credentials are made for existing accounts too, so that both cases take the same time.
     const fake = this.#host.fake.credentialsOf(localpart ?? prepared);
     try {
-      // Names that no account can have are asked for too, so that they take as long.
+      // Look up names that no account can have too, so that they take the same time.
       const credentials = await this.#host.source.credentials(localpart ?? "");
       return {
         isAccount: credentials !== undefined && localpart !== undefined,
@@ -168,13 +169,13 @@ export class SaslExchange {
         name: localpart === undefined ? prepared : `${localpart}@${this.#host.domain}`,
       };
     } catch {
-      return undefined; // the store reports its own failures; the client is told to try again
+      return undefined; // the store logs its own failures; the client may try again
     }
   }
 }
 
 /**
- * RFC 6120 §6.3.8: nobody may act for another account.
+ * Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8).
  * @param account its bare JID
  */
 function authorize(

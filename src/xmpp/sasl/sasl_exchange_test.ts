@@ -32,7 +32,7 @@ function base64(text: string): string {
   return Buffer.from(text, "utf8").toString("base64");
 }
 
-/** A SCRAM client of the test's own, so that our server is not its only judge. */
+/** A SCRAM client of the test's own, so that our server does not only judge itself. */
 async function scram(
   mechanism: SaslMechanism,
   username: string,
@@ -81,7 +81,7 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
     assert.equal(reply.condition, "not-authorized");
   });
 
-  Deno.test(`SaslExchange answers for an account that is not there alike by ${mechanism}`, async () => {
+  Deno.test(`SaslExchange answers the same for a nonexistent account by ${mechanism}`, async () => {
     const [first, again, real] = [
       await scram(mechanism, "nobody", "wonder land"),
       await scram(mechanism, "nobody", "wonder land"),
@@ -91,7 +91,7 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
     assert.equal(first.condition, real.condition);
     assert.equal(first.serverFirst, again.serverFirst);
     assert.equal(first.serverFirst!.length, real.serverFirst!.length);
-    // Names that are one account, were there one, share its salt.
+    // Names that would be the same account share its salt.
     const inCapitals = await scram(mechanism, "NoBody", "wonder land");
     assert.equal(inCapitals.serverFirst, first.serverFirst);
   });
@@ -102,7 +102,7 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
     assert.equal(reply.condition, "invalid-authzid");
   });
 
-  Deno.test(`SaslExchange takes an account's own authzid by ${mechanism}`, async () => {
+  Deno.test(`SaslExchange accepts an account's own authzid by ${mechanism}`, async () => {
     const reply = await scram(mechanism, "alice", "wonder land", "y,a=ALICE@example.com,");
     assert.equal(reply.kind, "success");
   });
@@ -127,7 +127,7 @@ const PLAIN_CASES: readonly [what: string, message: string, outcome: string][] =
   ],
   ["a full JID as authzid", "alice@example.com/x\0alice\0wonder land", "invalid-authzid"],
   ["a wrong password", "\0alice\0wonderland", "not-authorized"],
-  ["an account that is not there", "\0bob\0wonder land", "not-authorized"],
+  ["a nonexistent account", "\0bob\0wonder land", "not-authorized"],
   ["a name that no account can have", "\0alice@example.com\0wonder land", "not-authorized"],
   ["no name", "\0\0wonder land", "malformed-request"],
   ["no password", "\0alice\0", "malformed-request"],
@@ -151,7 +151,7 @@ Deno.test("SaslExchange refuses text that is not base64", async () => {
   assert.deepEqual(reply, { kind: "failure", condition: "incorrect-encoding" });
 });
 
-Deno.test("SaslExchange does not go on after its end", async () => {
+Deno.test("SaslExchange refuses messages after its end", async () => {
   const exchange = begin("PLAIN");
   assert.equal((await exchange.respond(base64("\0alice\0x"))).kind, "failure");
   const reply = await exchange.respond(base64("\0alice\0wonder land"));
@@ -165,7 +165,7 @@ Deno.test("SaslExchange reports a store that fails as temporary", async () => {
   assert.deepEqual(await scram("SCRAM-SHA-1", "alice", "x", "n,,", broken), failure);
 });
 
-Deno.test("SaslExchange asks the store also for names that no account can have", async () => {
+Deno.test("SaslExchange also looks up names that no account can have", async () => {
   let asked = 0;
   const counting: CredentialSource = {
     credentials: () => {
@@ -234,7 +234,7 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"] as const) {
   });
 }
 
-Deno.test("SaslExchange looks at no message that is longer than any that could succeed", async () => {
+Deno.test("SaslExchange ignores a message that is longer than any that could succeed", async () => {
   let asked = 0;
   const counting: CredentialSource = {
     credentials: () => {
@@ -255,7 +255,7 @@ Deno.test("SaslExchange looks at no message that is longer than any that could s
   assert.equal(asked, 1);
 });
 
-Deno.test("SaslExchange hashes a PLAIN password once, by as many rounds, whoever it is for", async () => {
+Deno.test("SaslExchange hashes a PLAIN password once, with the same rounds for every account", async () => {
   const hashed: { readonly iterations: number; readonly password: string }[] = [];
   const users = ["alice", "nobody", "al@ice", "a/b", "x".repeat(1030)];
   for (const user of users) {
@@ -266,7 +266,7 @@ Deno.test("SaslExchange hashes a PLAIN password once, by as many rounds, whoever
       nonce: () => "server-nonce",
       verify: ({ iterations }, password) => {
         hashed.push({ iterations, password });
-        return Promise.resolve(user !== "alice"); // right only where there is nobody
+        return Promise.resolve(user !== "alice"); // right only for a nonexistent account
       },
     });
     const reply = await exchange.respond(base64(`\0${user}\0guess`));

@@ -3,8 +3,8 @@ import { Buffer } from "node:buffer";
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * The text inside an `<auth/>` or `<response/>` (RFC 6120 §6.4.2): base64 of UTF-8, `=` for a message
- * of no bytes.
+ * Decodes the text inside an `<auth/>` or `<response/>` (RFC 6120 §6.4.2): base64 of UTF-8, `=` for an
+ * empty message.
  *
  * @returns undefined when it is not strictly base64 or not UTF-8
  */
@@ -16,11 +16,11 @@ export function tryDecodeSaslText(text: string): string | undefined {
       new Uint8Array(Buffer.from(text, "base64")),
     );
   } catch {
-    return undefined; // not UTF-8: what TextDecoder throws says nothing more
+    return undefined; // not UTF-8; the error of TextDecoder adds nothing
   }
 }
 
-/** The text of a `<challenge/>` or `<success/>`. */
+/** Encodes the text of a `<challenge/>` or `<success/>`. */
 export function encodeSaslText(message: string): string {
   return message === "" ? "=" : Buffer.from(message, "utf8").toString("base64");
 }

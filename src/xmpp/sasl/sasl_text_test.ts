@@ -8,12 +8,12 @@ Deno.test("tryDecodeSaslText() undoes encodeSaslText()", () => {
   }));
 });
 
-Deno.test("tryDecodeSaslText() takes = and nothing as a message of no bytes", () => {
+Deno.test("tryDecodeSaslText() reads = and an empty text as an empty message", () => {
   assert.equal(tryDecodeSaslText("="), "");
   assert.equal(tryDecodeSaslText(""), "");
 });
 
-Deno.test("tryDecodeSaslText() refuses what is not base64 of UTF-8", () => {
+Deno.test("tryDecodeSaslText() refuses text that is not base64 of UTF-8", () => {
   for (const text of ["a", "ab==c", "a b=", "abc\n", "YWJj=", "_-__", "/w==", "7aCA"]) {
     assert.equal(tryDecodeSaslText(text), undefined, text);
   }

@@ -11,19 +11,19 @@ import type { SaslCondition } from "./sasl_condition.ts";
 //   client-final  ->  verifyScramFinal
 //                 <-                     server-final, in <success/>
 
-/** What a client-first message says. */
+/** Content of a client-first message. */
 export interface ScramFirst {
-  /** `n,,` or `y,a=…,`: what the client-final message must repeat. */
+  /** Header, `n,,` or `y,a=…,`, that the client-final message must repeat. */
   readonly gs2Header: string;
   readonly authzid: string | undefined;
-  /** As sent, unescaped; not yet prepared. */
+  /** Name as the client sent it, unescaped and not yet prepared. */
   readonly username: string;
   readonly clientNonce: string;
   /** The part of the message that is signed. */
   readonly bare: string;
 }
 
-/** An exchange that waits for its client-final message. */
+/** State of an exchange that waits for its client-final message. */
 export interface ScramChallenge {
   /** The server-first message to send. */
   readonly message: string;
@@ -40,15 +40,16 @@ export type ScramOutcome<T> =
 
 const MALFORMED = { ok: false, condition: "malformed-request" } as const;
 
-// RFC 5802 §7. `m=` (a mandatory extension) is not matched anywhere: it must fail the exchange.
+// RFC 5802 §7: `m=` (a mandatory extension) must fail the exchange, so no pattern matches it.
 const CLIENT_FIRST =
   /^(n|y|p=[A-Za-z0-9.-]+),(?:a=((?:[^\0,=]|=2C|=3D)+))?,(n=((?:[^\0,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-ln-z]=[^\0,]+)*)$/u;
 const CLIENT_FINAL =
   /^(c=([A-Za-z0-9+/=]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-bd-ln-oqs-z]=[^\0,]+)*),p=([A-Za-z0-9+/=]+)$/u;
 
 /**
- * Reads a client-first message. Flag `y` (the client would bind but believes that we cannot) is right,
- * as no -PLUS mechanism is offered; `p=` asks for a binding that this mechanism does not have.
+ * Reads a client-first message. Flag `y` means that the client would bind but believes that we cannot.
+ * This is correct, because we offer no -PLUS mechanism. `p=` asks for a binding that this mechanism does
+ * not have.
  */
 export function parseScramFirst(message: string): ScramOutcome<ScramFirst> {
   const match = CLIENT_FIRST.exec(message);

@@ -1,18 +1,22 @@
 /**
- * How many PBKDF2 rounds the accounts of a host have: as long as they have several counts, made under
- * several configurations, names without an account must show all of them, each as often.
+ * Shares of the PBKDF2 round counts among the accounts of a host. Accounts made under several
+ * configurations have several counts. Names without an account must then show every count, each as often
+ * as real accounts do.
  */
 export class ScramRounds {
   readonly #byDefault: number;
-  /** Most rounds first, so that names go over to more as accounts do, and not back and forth. */
+  /**
+   * Shares with most rounds first. As accounts move to more rounds, names move the same way, and never
+   * back and forth.
+   */
   #shares: readonly { readonly rounds: number; readonly upTo: number }[] = [];
 
-  /** @param byDefault those of new accounts: what is shown while there are no others */
+  /** @param byDefault rounds of new accounts, shown while there are no others */
   constructor(byDefault: number) {
     this.#byDefault = byDefault;
   }
 
-  /** Takes in how many accounts have which count. */
+  /** Replaces the shares by the number of accounts for each count. */
   learn(accounts: ReadonlyMap<number, number>): void {
     let total = 0;
     for (const count of accounts.values()) total += count;
@@ -21,7 +25,7 @@ export class ScramRounds {
       .map(([rounds, count]) => ({ rounds, upTo: (sum += count) / total }));
   }
 
-  /** The count of the account at `position` of all, from 0 to below 1. */
+  /** Returns the count of the account at `position` among all, from 0 to below 1. */
   at(position: number): number {
     return this.#shares.find(({ upTo }) => position < upTo)?.rounds ?? this.#byDefault;
   }

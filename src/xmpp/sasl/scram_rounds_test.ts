@@ -16,7 +16,7 @@ Deno.test("ScramRounds shows the default without accounts, and each count for it
   assert.equal(rounds.at(0.5), 20_000);
 });
 
-Deno.test("FakeCredentials show the rounds that accounts have, as often as accounts do", () => {
+Deno.test("FakeCredentials show the rounds of real accounts, in the same proportions", () => {
   const rounds = new ScramRounds(20_000);
   const fake = new FakeCredentials(rounds, new Uint8Array(32));
   rounds.learn(new Map([[10_000, 700], [20_000, 300]]));

@@ -56,7 +56,7 @@ async function challengeOf(vector: Vector, clientFirst = vector.clientFirst) {
 }
 
 for (const vector of VECTORS) {
-  Deno.test(`SCRAM-${vector.hash} answers as the RFC's example does`, async () => {
+  Deno.test(`SCRAM-${vector.hash} answers as in the RFC's example`, async () => {
     const challenge = await challengeOf(vector);
     assert.equal(challenge.message, vector.serverFirst);
     assert.deepEqual(verifyScramFinal(challenge, vector.clientFinal), {
@@ -65,7 +65,7 @@ for (const vector of VECTORS) {
     });
   });
 
-  Deno.test(`verifyScramFinal() refuses what differs from the RFC's ${vector.hash} example`, async () => {
+  Deno.test(`verifyScramFinal() refuses messages that differ from the RFC's ${vector.hash} example`, async () => {
     const challenge = await challengeOf(vector);
     const proof = vector.clientFinal.slice(vector.clientFinal.indexOf(",p=") + 3);
     const outcomes: [string, string][] = [
@@ -110,7 +110,7 @@ for (const vector of VECTORS) {
   });
 }
 
-Deno.test("verifyScramFinal() signs the very gs2 header that the exchange began with", async () => {
+Deno.test("verifyScramFinal() signs the gs2 header that the exchange began with", async () => {
   const vector = VECTORS[0]!;
   const challenge = await challengeOf(vector, vector.clientFirst.replace("n,,", "y,,"));
   assert.deepEqual(verifyScramFinal(challenge, vector.clientFinal), {

@@ -4,7 +4,7 @@ import { STREAM_NAMESPACE } from "../xml/namespaces.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 
 /**
- * Conditions of a stream error by which a client says that it cannot read or accept what it was sent
+ * Conditions of a stream error by which a client says that it cannot read or accept a stanza it was sent
  * (RFC 6120 §4.9.3; the last is RFC 3920's). Others, such as `conflict`, say nothing about a stanza.
  */
 const CONDITIONS = [
@@ -26,7 +26,7 @@ export function isStreamError({ name, namespace }: ScannedElement): boolean {
   return name === "error" && namespace === STREAM_NAMESPACE;
 }
 
-/** True for a stream error that refuses what the client was sent. */
+/** True for a stream error that refuses a stanza the client was sent. */
 export function isRefusal(error: ScannedElement): boolean {
   const source = scannedSource(error);
   return CONDITIONS.some((each) => findChild(source, each, STREAM_ERROR_NAMESPACE) !== undefined);

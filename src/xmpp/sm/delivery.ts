@@ -1,47 +1,52 @@
 import type { Stanza } from "../stanza.ts";
 
 /**
- * A stanza on its way to sessions here, as whoever routes it lends it out: it stays unsettled while a
- * session keeps it, and comes back when none of those that kept it could hand it over for sure.
+ * A stanza on its way to sessions here, lent out by the router. It stays unsettled while a session keeps
+ * it. It is returned when none of the sessions that kept it is sure to have handed it over.
  */
 export interface Delivery {
   readonly stanza: Stanza;
   /**
-   * True for an error by which a node answers what the client has sent: nothing else tells it what became
-   * of that, so a session takes it beyond its bounds for the rest, as far as `maxOwedBytes`.
+   * True for an owed error, by which a node answers a stanza of the client's. The client hears nothing
+   * else about that stanza. A session therefore takes the error beyond its other bounds, up to
+   * `maxOwedBytes`.
    */
   readonly isOwed: boolean;
-  /**
-   * True once another session that was to get it ended without acknowledging it. @default false
-   */
+  /** True when another recipient session ended without acknowledging it. @default false */
   readonly isRerouted?: boolean;
-  /** A session keeps it until its client has acknowledged it; each call is answered by one of the next two. */
+  /**
+   * A session keeps the stanza until its client has acknowledged it. `acknowledged` or `abandoned`
+   * answers each call.
+   */
   retain(): void;
-  /** A client has acknowledged it. */
+  /** The session's client has acknowledged it. */
   acknowledged(): void;
   /**
    * A session that kept it is over, and its client has not acknowledged it.
-   * @returns true when nobody else has it or had it: the caller has to see to it again
+   * @returns true when no other session has it or had it: the caller must route it again
    */
   abandoned(): boolean;
-  /** Somebody who acknowledges nothing got it as well. */
+  /** A session without acknowledgements also got it. */
   written(): void;
   /**
-   * Tells whoever waits for the end of it that this is as far as it gets: a session that keeps it is to
-   * cost others no more memory. It stays kept.
+   * Releases whoever waits for the stanza's fate, so that a session that keeps it costs others no more
+   * memory. The stanza stays kept.
    * @returns true when anybody waited for it
    */
   release(): boolean;
-  /** Copies the bytes out of the read buffer or slab they lie in, to be held for long. */
+  /** Copies the bytes out of their read buffer or slab, so that they can be held for long. */
   detach(): void;
 }
 
-/** True for bytes that lie in no larger buffer: to hold them for long pins nothing else. */
+/** True for bytes outside any larger buffer: holding them for long pins nothing else. */
 export function areDetached(bytes: Uint8Array): boolean {
   return bytes.byteLength === bytes.buffer.byteLength;
 }
 
-/** What the session itself has to say to its client: kept like the rest, and of no use to anybody else. */
+/**
+ * A stanza from the session itself to its client. It is kept like the others, but nobody else can use
+ * it.
+ */
 export class OwnDelivery implements Delivery {
   stanza: Stanza;
 

@@ -1,18 +1,18 @@
 import { toHandled } from "./counter.ts";
 
-/** Stanzas up to this one were received not before `sinceMs`. */
+/** Stanzas up to this one were received at `sinceMs` or later. */
 interface Mark {
   upTo: number;
   readonly sinceMs: number;
 }
 
-/** Marks that a hold is divided into: so much earlier than it must, a stanza may be let go. */
+/** Marks in one hold. A stanza may be covered earlier than necessary by this fraction of the hold. */
 const MARKS_PER_HOLD = 8;
 
 /**
- * How many of a client's stanzas it may forget: `h` covers a stanza once its fate is final or another
- * node holds it, and once all before it are covered (docs/promises.md, "Acknowledgement to clients"). One that stays open is covered
- * after `holdMs` all the same.
+ * Number of a client's stanzas that the client may forget. `h` covers a stanza once its fate is final or
+ * another node holds it, and once all stanzas before it are covered (docs/promises.md, "Acknowledgement
+ * to clients"). An open stanza is covered after `holdMs` at the latest.
  *
  * Pure: time is passed in.
  */
@@ -20,11 +20,11 @@ export class HandledCount {
   readonly #holdMs: number;
   #received = 0;
   #covered = 0;
-  /** Those covered while one before them is open. */
+  /** Stanzas that may be forgotten, but follow one that is still open. */
   readonly #ahead = new Set<number>();
   readonly #marks: Mark[] = [];
 
-  /** @param received stanzas that count as received, and covered, already */
+  /** @param received stanzas that already count as received and covered */
   constructor(holdMs: number, received = 0) {
     this.#holdMs = holdMs;
     this.#received = received;
@@ -36,7 +36,7 @@ export class HandledCount {
     return this.#received;
   }
 
-  /** Stanzas covered: no gap among them. */
+  /** Stanzas covered, without a gap. */
   get covered(): number {
     return this.#covered;
   }
@@ -46,12 +46,12 @@ export class HandledCount {
     return toHandled(this.#covered);
   }
 
-  /** Counts one more stanza; gives its number. */
+  /** Counts one more stanza and returns its number. */
   receive(): number {
     return ++this.#received;
   }
 
-  /** The stanza with this number may be forgotten by the client. */
+  /** Marks a stanza as one that the client may forget. */
   cover(number: number): void {
     if (number !== this.#covered + 1) {
       if (number > this.#covered) this.#ahead.add(number);
@@ -61,7 +61,7 @@ export class HandledCount {
     while (this.#ahead.size > 0 && this.#ahead.delete(this.#covered + 1)) this.#covered++;
   }
 
-  /** The last stanza received is open still: its time to hold `h` back begins. */
+  /** Starts the hold of the last stanza received, which is still open. */
   hold(nowMs: number): void {
     const last = this.#marks.at(-1);
     if (last !== undefined && nowMs - last.sinceMs < this.#holdMs / MARKS_PER_HOLD) {
@@ -71,7 +71,7 @@ export class HandledCount {
     }
   }
 
-  /** When `expire` should be called next; undefined while nothing is open. */
+  /** Time at which to call `expire` next; undefined while nothing is open. */
   get dueMs(): number | undefined {
     while (this.#marks.length > 0 && this.#marks[0]!.upTo <= this.#covered) this.#marks.shift();
     const first = this.#marks[0];
@@ -79,8 +79,8 @@ export class HandledCount {
   }
 
   /**
-   * Covers what has been open for too long.
-   * @returns how many stanzas that were: if this process dies now, they are lost
+   * Covers every stanza that has been open for too long.
+   * @returns the number of those stanzas: they are lost if this process dies now
    */
   expire(nowMs: number): number {
     let unprotected = 0;
@@ -92,7 +92,7 @@ export class HandledCount {
   }
 
   /**
-   * Covers everything, for a client that would send again what is open and is held here.
+   * Covers everything, for a client that would resend open stanzas that this node holds.
    * @returns as `expire`
    */
   coverAll(): number {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { HandledCount } from "./handled_count.ts";
 
-Deno.test("HandledCount covers up to the first stanza that is open", () => {
+Deno.test("HandledCount covers every stanza before the first open one", () => {
   const count = new HandledCount(1000);
   for (let n = 0; n < 4; n++) count.receive();
   count.cover(2);
@@ -10,13 +10,13 @@ Deno.test("HandledCount covers up to the first stanza that is open", () => {
   assert.equal(count.covered, 0);
   count.cover(1);
   assert.equal(count.covered, 3);
-  count.cover(2); // told again: held first, settled later
+  count.cover(2); // called twice: held first, settled later
   count.cover(4);
   assert.equal(count.covered, 4);
   assert.equal(count.dueMs, undefined);
 });
 
-Deno.test("HandledCount covers an open stanza when its time is over, and tells how many", () => {
+Deno.test("HandledCount.expire() covers stanzas that were open too long, and returns their number", () => {
   const count = new HandledCount(800);
   for (let n = 0; n < 3; n++) count.receive();
   count.hold(0);
@@ -31,7 +31,7 @@ Deno.test("HandledCount covers an open stanza when its time is over, and tells h
   assert.equal(count.expire(9000), 0);
 });
 
-Deno.test("HandledCount.coverAll() counts those that nothing had covered", () => {
+Deno.test("HandledCount.coverAll() returns the number of open stanzas", () => {
   const count = new HandledCount(800);
   for (let n = 0; n < 5; n++) count.receive();
   count.cover(1);
@@ -40,7 +40,7 @@ Deno.test("HandledCount.coverAll() counts those that nothing had covered", () =>
   assert.equal(count.h, 5);
 });
 
-Deno.test("HandledCount never covers more than a gapless prefix, nor holds longer than it may", () => {
+Deno.test("HandledCount covers only a gapless prefix, and never holds a stanza longer than holdMs", () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("receive" as const) }),
     fc.record({ kind: fc.constant("cover" as const), which: fc.nat() }),

@@ -2,82 +2,82 @@ import type { FullJid, Jid } from "../jid.ts";
 import type { Stanza } from "../stanza.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** What a session is, but for its queue, as it goes from one node to another; counts as in `h`. */
+/** State of a session, without its queue, on its way from one node to another; counts as in `h`. */
 export interface SessionState {
   readonly jid: FullJid;
-  /** Stanzas of the client that were taken. */
+  /** Stanzas received from the client. */
   readonly received: number;
-  /** Of those, without a gap, the ones that the client may forget even if this process dies. */
+  /** Received stanzas, without a gap, that the client may forget even if this process dies. */
   readonly covered: number;
   /** Stanzas that the client has acknowledged. */
   readonly acknowledged: number;
   readonly resumeTimeoutMs: number;
-  /** Time for which its client may still send again what a stream before left open. */
+  /** Milliseconds in which its client may still resend stanzas that an earlier stream left open. */
   readonly resendingMs: number;
   readonly lang: string | undefined;
-  /** Undefined while it is not available. */
+  /** Priority of the session; undefined while it is not available. */
   readonly priority: number | undefined;
-  /** The last broadcast; undefined while it is not available. */
+  /** The last broadcast presence; undefined while it is not available. */
   readonly presence: Stanza | undefined;
-  /** Whom directed presence went to. */
+  /** Recipients of its directed presence. */
   readonly directed: readonly Jid[];
 }
 
-// ---- where the session is ------------------------------------------------------------------
+// ---- at the node that has the session ----------------------------------------------------------
 
-/** Takes what a frozen session keeps, in order. */
+/** Receiver of the stanzas that a frozen session keeps, in order. */
 export interface Relay {
   /**
-   * @param number its place in the queue, from 1
-   * @returns false when it cannot take it now: `relayMore` follows
+   * @param number the stanza's place in the queue, from 1
+   * @returns false when it cannot take the stanza now: `relayMore` follows
    */
   write(delivery: Delivery, number: number): boolean;
 }
 
-/** Why a frozen session is not to be had any more. */
+/** Reason why a frozen session can no longer move. */
 export type Unfreezing = "superseded" | "ended";
 
-/** Who has frozen a session, to bring it to another node. */
+/** Owner of a freeze: it moves the session to another node. */
 export interface FreezeOwner {
-  /** All that its client sent has met its fate, or is with another node. */
+  /** Everything that the client sent is settled or held by another node. */
   covered(): void;
-  /** It is over, or has been resumed here, or is frozen for somebody else. */
+  /** The session is over, was resumed here, or was frozen for another owner. */
   ended(reason: Unfreezing): void;
 }
 
-/** A session that does nothing but keep what comes for it. Its connection, if it had one, is gone. */
+/** A session that only keeps the stanzas that come for it. Its connection, if it had one, is gone. */
 export interface FrozenSession {
   readonly jid: FullJid;
   readonly isCovered: boolean;
-  /** Stanzas that it keeps. */
+  /** Stanzas that the session keeps. */
   readonly kept: number;
-  /** True when it keeps more than it may. */
+  /** True when the session keeps more than it may. */
   readonly isFull: boolean;
-  /** Stanzas kept that `relay` has not been given. */
+  /** Kept stanzas that `relay` has not received yet. */
   readonly unrelayed: number;
   state(): SessionState;
-  /** Gives what it keeps, and what comes, to `relay`, behind the first `from` stanzas. */
+  /** Gives the kept and all later stanzas to `relay`, except the first `from`. */
   relay(relay: Relay, from: number): void;
-  /** Goes on with what `relay` could not take. */
+  /** Continues with the stanzas that `relay` could not take. */
   relayMore(): void;
-  /** The first `count` stanzas are settled where they went. */
+  /** Reports that the first `count` stanzas are settled at the other node. */
   settle(count: number): void;
-  /** True when the session of this full JID is at another place already. */
+  /** True when the session of this full JID is already at another node. */
   isElsewhere(): Promise<boolean>;
-  /** Takes it back: it waits for its client as before. */
+  /** Undoes the freeze: the session waits for its client as before. */
   thaw(): void;
-  /** It is the session of the process `process`: here it can be resumed no more. */
+  /** Marks the session as moved to the process `process`: nobody can resume it here any more. */
   give(process: number): void;
-  /** Takes a session that was given out of the registry, and says nothing to anybody else. */
+  /** Takes a moved session out of the registry, and informs nobody else. */
   leave(): Promise<void>;
   /**
-   * Routes again what is not settled, after `leave`.
-   * @param mayBeRepeat true when whoever it went to may still deliver it
+   * Routes unsettled stanzas again, after `leave`.
+   * @param mayBeRepeat true when the other node may still deliver them
    */
   giveBack(mayBeRepeat: boolean): void;
 }
 
-/** Whose session is wanted, and what its client has handled of it. */
+/** Request to resume a session: its id, its account, and the client's handled count. */
 export interface ResumeRequest {
   readonly previd: string;
   /** Bare JID of the account that the client has logged in to. */
@@ -85,53 +85,56 @@ export interface ResumeRequest {
   readonly h: number;
 }
 
-/** What an attempt to freeze a session comes to. */
+/** Result of an attempt to freeze a session. */
 export type Freezing =
   | { readonly kind: "frozen"; readonly session: FrozenSession }
   | { readonly kind: "unknown" | "other-account" }
-  /** It is over; `h` is what was handled of it. */
+  /** The session is over; `h` is its handled count. */
   | { readonly kind: "stale"; readonly h: number }
   | { readonly kind: "handled-too-high"; readonly sentCount: number }
-  /** It went to the process with this incarnation. */
+  /** The session moved to the process with this incarnation. */
   | { readonly kind: "moved"; readonly process: number };
 
-// ---- where its client has come to -----------------------------------------------------------
+// ---- at the node that the client has come to ---------------------------------------------------
 
-/** A session in its new place, to which what was kept for it meanwhile follows. */
+/** A session in its new place, which receives the stanzas that its old node kept meanwhile. */
 export interface FollowedSession {
   follow(delivery: Delivery): void;
-  /** All that had reached the old place before this one was known has followed. */
+  /** Every stanza that reached the old node before it knew the new place has followed. */
   caughtUp(): void;
 }
 
-/** A session that has come from another node. Either of its methods is called, once. */
+/** A session that came from another node. One of its two methods is called, once. */
 export interface ArrivedSession {
   readonly state: SessionState;
-  /** What its client has not acknowledged, in order. */
+  /** Stanzas that its client has not acknowledged, in order. */
   readonly queue: readonly Delivery[];
-  /** It has its place here. */
+  /** The session has its place here. */
   placed(session: FollowedSession): void;
-  /** It cannot have one. */
+  /** The session cannot have a place here. */
   declined(): void;
 }
 
-/** What became of the wish for a session of another node. */
+/** Result of a request for another node's session. */
 export type Arrival =
   | { readonly kind: "arrived"; readonly session: ArrivedSession }
-  /** `h` is known when the stream was this account's. */
+  /** `h` is known when the stream belonged to this account. */
   | { readonly kind: "failed"; readonly h: number | undefined }
   | { readonly kind: "handled-too-high"; readonly sentCount: number };
 
-/** A session that was asked for. */
+/** A request for another node's session. */
 export interface Fetching {
-  /** Never rejects, and comes in a bounded time. */
+  /** The result. It never rejects, and resolves in a bounded time. */
   readonly arrival: Promise<Arrival>;
-  /** Its client has gone again: nothing is wanted any more. */
+  /** Cancels the request, because the client has gone again. */
   cancel(): void;
 }
 
-/** The sessions that are not in this process. */
+/** Access to the sessions of other processes. */
 export interface SessionsElsewhere {
-  /** @param process incarnation of the process that is believed to have it */
+  /**
+   * Requests a session.
+   * @param process incarnation of the process that is believed to have it
+   */
   fetch(request: ResumeRequest, process: number): Fetching;
 }

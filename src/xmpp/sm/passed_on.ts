@@ -1,10 +1,10 @@
-/** Where a session went. */
+/** Destination of a session that moved. */
 interface Passed {
   readonly account: string;
   readonly process: number;
 }
 
-/** Where the sessions are that went to other nodes, by their ids; of the last `maxEntries`. */
+/** Processes that the last `maxEntries` moved sessions went to, by session id. */
 export class PassedOn {
   readonly #maxEntries: number;
   readonly #byId = new Map<string, Passed>();
@@ -22,12 +22,12 @@ export class PassedOn {
     }
   }
 
-  /** It is here again. */
+  /** Forgets a session, because it is here again. */
   delete(id: string): void {
     this.#byId.delete(id);
   }
 
-  /** Incarnation of the process that has the session, for the account whose session it is. */
+  /** Returns the incarnation of the process that has the session, if the session belongs to `account`. */
   get(id: string, account: string): number | undefined {
     const passed = this.#byId.get(id);
     return passed?.account === account ? passed.process : undefined;

@@ -11,14 +11,14 @@ Deno.test("newResumeId() names its process, and is never the same", () => {
   }
 });
 
-Deno.test("processOfResumeId() knows no process in what is none of ours", () => {
+Deno.test("processOfResumeId() returns undefined for text that is no id of ours", () => {
   const secret = "0123456789abcdef".repeat(2);
   const texts = ["", secret, `-${secret}`, `0-${secret}`, `1-${secret}0`, `1-${secret.slice(1)}`];
   texts.push(`ffffffffffffff-${secret}`, `1x-${secret}`, `1-${secret}\n`, `A-${secret}`);
   for (const text of texts) assert.equal(processOfResumeId(text), undefined, text);
 });
 
-Deno.test("PassedOn tells an account alone where its session went, of the last maxEntries", () => {
+Deno.test("PassedOn returns a moved session's process to its own account only, for the last maxEntries", () => {
   const passed = new PassedOn(2);
   passed.add("a", "alice@example.com", 1);
   passed.add("b", "alice@example.com", 2);

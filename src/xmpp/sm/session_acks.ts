@@ -11,25 +11,25 @@ import { ackXml, REQUEST_XML } from "./sm_xml.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
 
-/** From so many stanzas at once on there is no bound any more. */
+/** Window size from which on the window is unbounded. */
 const MAX_WINDOW = 256;
 
-/** What carries a managed session at the moment. */
+/** The stream that carries a managed session at the moment. */
 export interface AckLink {
-  /** Monotonic milliseconds in which the client was read: what it answers meanwhile is not seen. */
+  /** Monotonic milliseconds in which the client was read. While it is not read, its answers go unseen. */
   readonly readingMs: number;
   sendNonza(xml: string): void;
-  /** Writes a stanza; false when the client has to read first: `drained` follows. */
+  /** Writes a stanza; false when the client must read first: `drained` follows. */
   write(stanza: Stanza): boolean;
 }
 
-/** What a managed session is told by its bookkeeping. */
+/** Callbacks from a session's acknowledgements to the session. */
 export interface AckOwner {
-  /** It keeps more than it may. */
+  /** The session keeps more than it may. */
   overflowed(): void;
-  /** The client has not acknowledged anything for too long. */
+  /** The client has acknowledged nothing for too long. */
   unresponsive(): void;
-  /** Time to look whether the user's session lives somewhere else by now. */
+  /** The session should check whether the session table has its full JID elsewhere by now. */
   lookAround(): void;
 }
 
@@ -37,23 +37,24 @@ export interface AckOwner {
 export interface AckTerms {
   readonly management: StreamManagement;
   readonly owner: AckOwner;
-  /** Whose session it is: its account's share of the budget is what the queue counts for. */
+  /** Full JID of the session. Its queue counts against its account's share of the budget. */
   readonly jid: FullJid;
-  /** How far the session was at another node. @default nothing was exchanged */
+  /** Counts that the session reached at another node. @default nothing was exchanged */
   readonly start?: { readonly received: number; readonly acknowledged: number };
 }
 
 /**
- * The acknowledgements of one session, both ways (XEP-0198 §4), over all the streams that carry it:
- * keeps what the client has not acknowledged, asks for acknowledgements, and knows how many of the
- * client's stanzas it may forget. One timer at most in each direction, none while nothing is open.
+ * The acknowledgements of one session, both ways (XEP-0198 §4), over all the streams that carry it. It
+ * keeps what the client has not acknowledged, asks for acknowledgements, and counts the client's stanzas
+ * that the client may forget. It has at most one timer in each direction, and none while nothing is
+ * open.
  *
- * A stanza that its client cannot read ends the stream, and would end each one that it is written to
- * again. To find it among the others, an account that `StreamSuspects` has been warned of gets what it is
- * sent in small steps: one stanza alone, then, as they are acknowledged, two, four and so on.
- * A stream that ends by the client's doing while one stanza alone is out there counts against that
- * stanza, if the client refuses it by a stream error or goes within `suspectWithinMs`. A stanza that the
- * client then turns out to have handled was not the cause. After `maxStreamEnds` it is given up.
+ * A stanza that its client cannot read ends the stream, and would end each later stream that it is
+ * written to. To find that stanza, an account that `StreamSuspects` warns of gets its stanzas in small
+ * steps: first one alone, then, as they are acknowledged, two, four and so on. A stream may end by the
+ * client's doing while one stanza alone is unacknowledged. That end counts against the stanza if the
+ * client refuses it by a stream error or goes within `suspectWithinMs`. A stanza that the client proves
+ * to have handled was not the cause. After `maxStreamEnds` such ends the stanza is given to `giveUp`.
  */
 export class SessionAcks implements StanzaFate {
   readonly #management: StreamManagement;
@@ -62,33 +63,36 @@ export class SessionAcks implements StanzaFate {
   readonly #queue: UnackedQueue;
   readonly #handled: HandledCount;
   #link: AckLink | undefined;
-  /** Stanzas written since an acknowledgement was asked for. */
+  /** Stanzas written since the last `<r/>`. */
   #sinceRequest = 0;
-  /** When the one that is owed was asked for, as the link's `readingMs`; undefined when none is. */
+  /** Time of the unanswered `<r/>`, as the link's `readingMs`; undefined without one. */
   #requestedMs: number | undefined;
   #lookedMs = 0;
   #isOverTold = false;
   #cancelTick: CancelTimer | undefined;
   #cancelHold: CancelTimer | undefined;
-  /** Stanzas that the client asked about, and those that it was told of. */
+  /** Client's stanzas at its last `<r/>`, and at our last `<a/>`. */
   #asked = 0;
   #told = 0;
   #isOver = false;
   #isSettling = false;
-  /** Takes what is kept, for another node; undefined while the session is this one's. */
+  /** Receives the kept stanzas for another node; undefined while the session is this node's. */
   #relay: Relay | undefined;
-  /** Stanzas that were acknowledged when the relaying began. */
+  /** Acknowledged stanzas at the start of the relaying. */
   #relayBase = 0;
-  /** What has come by another way than that which is to follow first; undefined: nothing follows. */
+  /**
+   * Stanzas that came directly, and must wait for those that follow from the old node; undefined when
+   * none follow.
+   */
   #heldBack: UnackedQueue | undefined;
   #onCovered: (() => void) | undefined;
-  /** Stanzas that may be written and not acknowledged; few while one of them may end the stream. */
+  /** Limit on unacknowledged writes; small while one of them may end the stream. */
   #window = Infinity;
-  /** When the last one was written while `#window` was bounded. */
+  /** Time of the last write while `#window` was bounded. */
   #writtenMs = -Infinity;
-  /** Stanzas that were acknowledged when the present stream began to carry the session. */
+  /** Acknowledged stanzas at the start of the present stream. */
   #acknowledgedBefore = 0;
-  /** The only one that can have ended the last stream. */
+  /** The only stanza that can have ended the last stream. */
   #suspect: Delivery | undefined;
 
   constructor(link: AckLink | undefined, terms: AckTerms) {
@@ -105,7 +109,7 @@ export class SessionAcks implements StanzaFate {
     if (link !== undefined) this.#chooseWindow();
   }
 
-  /** True once the queue has been taken away. */
+  /** True once `end` has emptied the queue. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -121,9 +125,9 @@ export class SessionAcks implements StanzaFate {
   }
 
   /**
-   * Why a stanza is not taken: `queue` when a client with a connection has first to acknowledge others
-   * (without one there is nobody to wait for: then the session ends when it keeps more than it may);
-   * `budget` when all that waits for somebody leaves no room for it, or none in a share of that.
+   * Returns the reason why a stanza is refused. `queue`: a connected client must first acknowledge
+   * others. (Without a connection nobody will acknowledge. Then the session ends when it keeps more than
+   * it may.) `budget`: the node's budget for queued stanzas, or a share of it, has no room.
    */
   refusal(stanza: Stanza, isOwed: boolean): "queue" | "budget" | undefined {
     const isForLong = this.#link === undefined;
@@ -131,22 +135,22 @@ export class SessionAcks implements StanzaFate {
     return this.#queue.hasBudgetFor(stanza, { isOwed, isForLong }) ? undefined : "budget";
   }
 
-  /** True when it keeps more than it may. */
+  /** True when the session keeps more than it may. */
   get isFull(): boolean {
     return this.#queue.isOver;
   }
 
-  /** Bytes that they cost. */
+  /** Cost of the unacknowledged stanzas, in bytes. */
   get unacknowledgedBytes(): number {
     return this.#queue.bytes;
   }
 
-  /** How many of the client's stanzas this session has taken, as written in `h`. */
+  /** Client's stanzas that this session has received, as written in `h`. */
   get receivedH(): number {
     return toHandled(this.#handled.received);
   }
 
-  /** Of those, how many the client may forget even if this process dies, as written in `h`. */
+  /** Received stanzas that the client may forget even if this process dies, as written in `h`. */
   get coveredH(): number {
     return this.#handled.h;
   }
@@ -160,16 +164,16 @@ export class SessionAcks implements StanzaFate {
     return toHandled(this.#queue.acknowledgedCount);
   }
 
-  /** What the client may acknowledge at most, as written in `h`. */
+  /** Highest `h` that the client may send. */
   get sentCount(): number {
     return this.#queue.sentCount;
   }
 
-  /** Keeps a stanza for the client, and writes it when it can be. */
+  /** Keeps a stanza for the client, and writes it as soon as possible. */
   deliver(stanza: Stanza, delivery: Delivery | undefined): void {
     const kept = delivery ?? new OwnDelivery(stanza);
     kept.retain();
-    // What a domain says, ours among them, answers what the client has asked from here.
+    // A stanza from a domain, even ours, answers a request that the client sent from here.
     if (this.#heldBack === undefined || stanza.from.localpart === "") this.#keep(kept);
     else {
       kept.detach();
@@ -178,21 +182,21 @@ export class SessionAcks implements StanzaFate {
     }
   }
 
-  /** What comes is to wait for what follows from the node where the session was. */
+  /** Makes new stanzas wait for those that follow from the session's old node. */
   holdBack(): void {
-    // It goes into the queue soon, and is everybody's to keep until then.
+    // The stanza enters the queue soon. Until then other nodes keep it too.
     const { options, budget, isUserHost } = this.#management;
     const limits = { ...options, maxUnsettled: Infinity };
     this.#heldBack ??= new UnackedQueue(limits, { budget, jid: this.#jid, isUserHost });
   }
 
-  /** Keeps a stanza that has followed. */
+  /** Keeps a stanza that followed from the old node. */
   follow(delivery: Delivery): void {
     delivery.retain();
     this.#keep(delivery);
   }
 
-  /** Nothing follows that would have to go before what has come since. */
+  /** Ends the wait: no more stanzas follow from the old node. */
   caughtUp(): void {
     const heldBack = this.#heldBack?.takeAll() ?? [];
     this.#heldBack = undefined;
@@ -219,12 +223,12 @@ export class SessionAcks implements StanzaFate {
     if (this.#link !== undefined) this.#write(this.#link);
   }
 
-  /** Counts one stanza of the client; gives its number, by which its fate is reported. */
+  /** Counts one stanza of the client and returns its number, by which its fate is reported. */
   receive(): number {
     return this.#handled.receive();
   }
 
-  /** The stanza received last was passed on; when its fate is open, its time begins. */
+  /** Reports that the last stanza received was passed on. If its fate is open, its hold begins. */
   passedOn(): void {
     if (this.#handled.covered === this.#handled.received) return;
     this.#handled.hold(this.#management.clock.monotonicMs());
@@ -237,12 +241,12 @@ export class SessionAcks implements StanzaFate {
     if (this.#onCovered !== undefined && this.isCovered) this.#onCovered();
   }
 
-  /** The client may forget all that it has sent: what is open still is seen to, while this process lives. */
+  /** Covers everything that the client has sent. This process still handles open stanzas while it lives. */
   coverAll(): void {
     this.#management.metrics.unprotected.inc(this.#handled.coverAll());
   }
 
-  /** Calls `told` when all that the client sent is covered; undefined: nobody waits for it. */
+  /** Calls `told` when everything that the client sent is covered; undefined stops watching. */
   watchCovered(told: (() => void) | undefined): void {
     this.#onCovered = told;
   }
@@ -251,26 +255,29 @@ export class SessionAcks implements StanzaFate {
     this.settle(number);
   }
 
-  /** Asks the client for an acknowledgement of what it was sent, now. */
+  /** Asks the client for an acknowledgement now. */
   ask(): void {
     if (this.#link !== undefined && this.#queue.unacknowledgedWrites > 0) this.#request(this.#link);
   }
 
-  /** Writes nothing more, and asks for what is owed: before the end, what waits goes another way. */
+  /**
+   * Writes nothing more, and asks for outstanding acknowledgements. Before shutdown, queued stanzas are
+   * routed again instead.
+   */
   settleUp(): void {
     this.#isSettling = true;
     this.ask();
   }
 
-  /** The client sent `<r/>`. */
+  /** Handles the client's `<r/>`. */
   requested(): void {
     this.#asked = this.#handled.received;
     this.#tell();
   }
 
   /**
-   * The client sent `<a/>`.
-   * @returns false when it acknowledges what it was never sent
+   * Handles the client's `<a/>`.
+   * @returns false when it acknowledges more than it was sent
    */
   acknowledged(h: number): boolean {
     const before = this.#queue.acknowledgedCount;
@@ -283,8 +290,8 @@ export class SessionAcks implements StanzaFate {
   }
 
   /**
-   * The client has ended its stream or its connection. To be called before `unlink` or `end`.
-   * @param isRefusal true when it has said that it cannot accept what it was sent
+   * Handles the end of the stream or connection by the client. Called before `unlink` or `end`.
+   * @param isRefusal true when the client has said that it cannot accept what it was sent
    */
   streamEnded(isRefusal: boolean): void {
     const { options, suspects, clock } = this.#management;
@@ -301,12 +308,12 @@ export class SessionAcks implements StanzaFate {
     if (isRefusal || isSoon) this.#suspect = this.#queue.first;
   }
 
-  /** Tells the client once more what it may forget, before its stream ends. */
+  /** Sends the client `h` once more before its stream ends. */
   farewell(): void {
     this.#tell();
   }
 
-  /** The connection is gone; what comes is kept. */
+  /** Handles the loss of the connection; the session keeps later stanzas. */
   unlink(): void {
     this.#link = undefined;
     this.#requestedMs = undefined;
@@ -316,8 +323,8 @@ export class SessionAcks implements StanzaFate {
   }
 
   /**
-   * Goes on on another stream, whose client has handled `h` stanzas: nothing is sent yet.
-   * @returns false, and nothing happens, when `h` cannot be
+   * Prepares to continue on another stream, whose client has handled `h` stanzas; sends nothing yet.
+   * @returns false, and nothing happens, when `h` is impossible
    */
   canResume(h: number): boolean {
     if (!this.#queue.acknowledge(h, settleOne)) return false;
@@ -325,7 +332,7 @@ export class SessionAcks implements StanzaFate {
     return true;
   }
 
-  /** Gives up the stanza that ended the last stream, if it has ended as many as it may. */
+  /** Gives the stanza that ended the last stream to `giveUp`, if it has ended `maxStreamEnds`. */
   #judge(): void {
     const suspect = this.#suspect;
     this.#suspect = undefined;
@@ -346,17 +353,18 @@ export class SessionAcks implements StanzaFate {
     this.#writtenMs = -Infinity;
   }
 
-  /** The client has acknowledged something: more may be on its way at once. */
+  /** Widens the window after an acknowledgement. */
   #widen(): void {
     this.#window *= 2;
     if (this.#queue.items === 0 || this.#window > MAX_WINDOW) this.#window = Infinity;
     if (this.#link !== undefined) this.#write(this.#link);
   }
 
-  /** `link` carries the session from now on: everything unacknowledged is sent again. */
+  /** Carries the session over `link` from now on, and sends everything unacknowledged again. */
   resume(link: AckLink): void {
     this.#link = link;
-    // The client sends again what it is not told to be here: it is, so it must not.
+    // The client resends every stanza that `h` does not include. All that it sent is here, so `h` must
+    // include all.
     this.coverAll();
     this.#asked = this.#told = this.#handled.received;
     this.#requestedMs = undefined;
@@ -369,12 +377,15 @@ export class SessionAcks implements StanzaFate {
     this.#watch();
   }
 
-  /** Stanzas kept that the relay has not been given. */
+  /** Kept stanzas that the relay has not received yet. */
   get unrelayed(): number {
     return this.#queue.items - this.#queue.relayed;
   }
 
-  /** Gives what is kept, and what comes, to `relay`, behind the first `from` since this first began. */
+  /**
+   * Gives the kept and all later stanzas to `relay`, except the first `from` since the first relay
+   * began.
+   */
   relay(relay: Relay, from: number): void {
     if (this.#relay === undefined) this.#relayBase = this.#queue.acknowledgedCount;
     this.#relay = relay;
@@ -384,7 +395,7 @@ export class SessionAcks implements StanzaFate {
     this.relayMore();
   }
 
-  /** Goes on with what the relay could not take. */
+  /** Continues with the stanzas that the relay could not take. */
   relayMore(): void {
     const relay = this.#relay;
     if (relay === undefined) return;
@@ -395,12 +406,12 @@ export class SessionAcks implements StanzaFate {
     }
   }
 
-  /** The first `count` stanzas that the relay was given are settled where they went. */
+  /** Reports that the first `count` relayed stanzas are settled at the other node. */
   relayed(count: number): void {
     this.#queue.settle(Math.max(0, count - this.#settledByRelay), settleOne);
   }
 
-  /** The session is this node's again. */
+  /** Ends the relaying: the session is this node's again. */
   endRelay(): void {
     this.#relay = undefined;
     this.#watch();
@@ -410,7 +421,7 @@ export class SessionAcks implements StanzaFate {
     return this.#queue.acknowledgedCount - this.#relayBase;
   }
 
-  /** The session is over: what the client has not acknowledged, in order, is the caller's. */
+  /** Ends the session; returns the unacknowledged stanzas, in order, to the caller. */
   end(): Delivery[] {
     this.#judge();
     this.#isOver = true;
@@ -425,7 +436,7 @@ export class SessionAcks implements StanzaFate {
     return [...this.#queue.takeAll(), ...heldBack];
   }
 
-  /** Writes what waits, as far as the client reads. */
+  /** Writes queued stanzas, as far as the client reads. */
   #write(link: AckLink): void {
     if (this.#isSettling) return;
     const queue = this.#queue;
@@ -438,7 +449,7 @@ export class SessionAcks implements StanzaFate {
     }
   }
 
-  /** One of few stanzas that may be on their way at once was written: asks as soon as they are. */
+  /** After a write in a bounded window: asks for an acknowledgement as soon as the window is full. */
   #wroteCarefully(link: AckLink): void {
     this.#writtenMs = this.#management.clock.monotonicMs();
     const isLast = this.#queue.unacknowledgedWrites >= this.#window || this.#queue.isWritten;
@@ -456,7 +467,7 @@ export class SessionAcks implements StanzaFate {
     this.#link?.sendNonza(ackXml(this.#handled.h));
   }
 
-  /** Answers the last `<r/>` once more, now that all it asked about is covered. */
+  /** Answers the last `<r/>` once more, as soon as everything it asked about is covered. */
   #tellWhenCovered(): void {
     if (this.#handled.covered >= this.#asked) this.#tell();
   }
@@ -477,7 +488,7 @@ export class SessionAcks implements StanzaFate {
     this.#cancelTick = undefined;
   }
 
-  /** What is unacknowledged has been so for a while. */
+  /** Asks, or reports a client that is unresponsive, when stanzas stay unacknowledged. */
   #tick(): void {
     const { clock, options } = this.#management;
     this.#queue.detach();

@@ -1,6 +1,6 @@
 import type { Counter, Metrics } from "../../observe/mod.ts";
 
-/** Why a stream was not resumed; the metrics' label `reason`. */
+/** Reason why a stream was not resumed; the metrics' label `reason`. */
 export type ResumeFailure =
   | "unknown"
   | "stale"
@@ -9,19 +9,19 @@ export type ResumeFailure =
   | "handled-count-too-high";
 
 /**
- * Why a session with stream management ended; the metrics' label `reason`. `budget`: what waits for its
- * account took most of the node's budget when that ran out.
+ * Reason why a session with stream management ended; the metrics' label `reason`. `budget`: the node's
+ * budget ran out, and the queues of this session's account held most of it.
  */
 export type ManagedEnd = "closed" | "timeout" | "overflow" | "budget" | "moved";
 
-/** What stream management counts; bound once. */
+/** Counts of stream management, bound once. */
 export class StreamManagementMetrics {
   readonly resumed: Counter;
   readonly hibernated: Counter;
   readonly rerouted: Counter;
   readonly unprotected: Counter;
   readonly released: Counter;
-  /** Stanzas that were returned to their senders because they ended their recipients' streams. */
+  /** Stanzas returned to their senders because they ended their recipients' streams. */
   readonly givenUp: Counter;
   readonly #metrics: Metrics;
 
@@ -43,19 +43,19 @@ export class StreamManagementMetrics {
     this.released = metrics.counter({
       name: "xmpp_sm_unprotected_deliveries_total",
       help:
-        "Stanzas that only this process holds still, as their client is more than unsettled_max behind",
+        "Stanzas that only this process still holds, because their client is more than unsettled_max behind",
     });
     this.givenUp = metrics.counter({
       name: "xmpp_sm_given_up_total",
-      help: "Stanzas given up because each time they were sent their recipient's stream ended",
+      help: "Stanzas returned to their senders because their recipients' streams ended each time",
     });
     this.unprotected = metrics.counter({
       name: "xmpp_sm_unprotected_total",
-      help: "Stanzas acknowledged to a client though only this process held them still",
+      help: "Stanzas acknowledged to a client while only this process still held them",
     });
   }
 
-  /** Shows how many sessions use stream management, and how many of them have no connection. */
+  /** Registers gauges for the sessions that use stream management, and for those without a connection. */
   watch(sessions: () => number, hibernating: () => number): void {
     this.#metrics.gauge({
       name: "xmpp_sm_sessions",
@@ -83,7 +83,7 @@ export class StreamManagementMetrics {
     }).inc();
   }
 
-  /** Unacknowledged and of no use to anybody else. */
+  /** Counts a dropped stanza that was unacknowledged and of no use to anybody else. */
   dropped(kind: string): void {
     this.#metrics.counter({
       name: "xmpp_sm_dropped_total",

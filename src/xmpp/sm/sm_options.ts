@@ -2,56 +2,64 @@
 export interface StreamManagementOptions {
   /** Unacknowledged stanzas that a session may keep; 1 to 1 000 000. @default 5000 */
   readonly maxItems?: number;
-  /** Bytes that they may cost; 16 384 to 1 073 741 824. @default 8388608 */
+  /** Cost of those stanzas, in bytes; 16 384 to 1 073 741 824. @default 8388608 */
   readonly maxBytes?: number;
   /**
-   * Of those, how many the nodes that sent them keep as well, for the case that this one dies;
-   * 0 to 1 000 000. @default 256
+   * Unacknowledged stanzas that the sending nodes also keep, in case this node dies; 0 to 1 000 000.
+   * @default 256
    */
   readonly maxUnsettled?: number;
   /**
-   * Bytes that errors by which nodes answer the client may cost besides, whatever else it keeps;
-   * 0 to 1 073 741 824. @default 67108864
+   * Bytes that owed errors may cost, besides everything else that the session keeps; 0 to 1 073 741 824.
+   * @default 67108864
    */
   readonly maxOwedBytes?: number;
-  /** An acknowledgement is asked for after so many stanzas; 1 to 1 000 000. @default 10 */
+  /** Stanzas after which an acknowledgement is requested; 1 to 1 000 000. @default 10 */
   readonly ackFreq?: number;
-  /** …and at the latest so long after a stanza; 10 to 3 600 000. @default 1000 */
+  /**
+   * Milliseconds after a stanza by which an acknowledgement is requested; 10 to 3 600 000. @default 1000
+   */
   readonly ackDelayMs?: number;
   /**
-   * A connection on which one is owed for so long is given up; time in which the client is not read
-   * does not count. 100 to 86 400 000. @default 60000
+   * Milliseconds after which a connection with an outstanding acknowledgement is cut. Time in which the
+   * client is not read does not count. 100 to 86 400 000. @default 60000
    */
   readonly ackTimeoutMs?: number;
-  /** Time in which a lost stream can be resumed; 0 (never) to 86 400 000. @default 600000 */
+  /** Milliseconds in which a lost stream can be resumed; 0 (never) to 86 400 000. @default 600000 */
   readonly resumeTimeoutMs?: number;
   /**
-   * Time in which a client that resumes at another node gets its session, or is told that it does not;
-   * 100 to 60 000. @default 5000
+   * Milliseconds in which a client that resumes at another node gets its session, or a failure; 100 to
+   * 60 000. @default 5000
    */
   readonly resumeElsewhereTimeoutMs?: number;
-  /** Time that a stanza whose fate is open may hold `h` back; 0 to 3 600 000. @default 5000 */
+  /** Milliseconds for which a stanza with an open fate may hold `h` back; 0 to 3 600 000. @default 5000 */
   readonly ackHoldMs?: number;
   /**
-   * Time for which the end of a stream waits until another node holds what its client has sent: it will
-   * not come back to this stream, and would have to send again what it is not told to forget;
-   * 0 to 60 000. @default 500
+   * Milliseconds for which the end of a stream waits until another node holds what its client has sent.
+   * The client does not come back to this stream, and would resend everything that `h` does not cover. 0
+   * to 60 000. @default 500
    */
   readonly endHoldMs?: number;
-  /** Time for which the `h` of a stream that is over is told; 0 (never) to 86 400 000. @default 3600000 */
+  /**
+   * Milliseconds for which the `h` of an ended stream is reported; 0 (never) to 86 400 000. @default
+   * 3600000
+   */
   readonly staleHMs?: number;
-  /** Streams for which it is remembered; 1 to 10 000 000. @default 100000 */
+  /** Number of ended streams whose `h` is remembered; 1 to 10 000 000. @default 100000 */
   readonly maxStaleH?: number;
-  /** Time between looks whether a session without a connection has moved on; 100 to 3 600 000. @default 5000 */
+  /**
+   * Milliseconds between checks whether a hibernating session has moved elsewhere; 100 to 3 600 000.
+   * @default 5000
+   */
   readonly movedCheckMs?: number;
   /**
-   * Streams of its recipient that a stanza may end before it is given up and its sender told;
-   * 0 (it is never given up) to 1 000. @default 3
+   * Streams of its recipient that a stanza may end before its sender gets an error instead; 0 (no limit)
+   * to 1 000. @default 3
    */
   readonly maxStreamEnds?: number;
   /**
-   * Time after a stanza was written in which an end by the client looks as if it were over that stanza,
-   * where the client gives no reason; 0 (then it never does) to 60 000. @default 2000
+   * Milliseconds after a stanza in which an end by the client counts against that stanza, if the client
+   * gives no reason; 0 (never) to 60 000. @default 2000
    */
   readonly suspectWithinMs?: number;
 }
@@ -68,7 +76,7 @@ interface Range {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Defaults and ranges, for whoever checks a configuration. */
+/** Defaults and ranges, for checks of a configuration. */
 export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOptions, Range>> = {
   maxItems: { byDefault: 5_000, min: 1, max: 1_000_000 },
   maxBytes: { byDefault: 8_388_608, min: 16_384, max: 1_073_741_824 },
@@ -90,7 +98,7 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
 
 /**
  * Fills in defaults.
- * @throws RangeError for a value that is no integer in its range
+ * @throws RangeError for a value that is not an integer in its range
  */
 export function resolveStreamManagement(
   options: StreamManagementOptions = {},
@@ -105,6 +113,6 @@ export function resolveStreamManagement(
     }
     resolved[name] = value;
   }
-  // The loop has set every key of the record of ranges, which are the keys of the interface.
+  // The loop has set every key of the ranges, and those are the keys of the interface.
   return Object.freeze(resolved) as unknown as ResolvedStreamManagement;
 }

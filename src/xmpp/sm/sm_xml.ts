@@ -30,14 +30,14 @@ export function resumedXml(previd: string, h: number): string {
   return `<resumed xmlns='${SM_NAMESPACE}' previd='${escapeValue(previd)}' h='${h}'/>`;
 }
 
-/** `<failed/>`; `h` is what was handled of a stream that can no longer be resumed (§5). */
+/** `<failed/>`; `h` is the handled count of a stream that can no longer be resumed (§5). */
 export function failedXml(condition: StanzaErrorCondition, h?: number): string {
   const handled = h === undefined ? "" : ` h='${h}'`;
   return `<failed xmlns='${SM_NAMESPACE}'${handled}>` +
     `<${condition} xmlns='${STANZA_ERROR_NAMESPACE}'/></failed>`;
 }
 
-/** What `<stream:error/>` holds for a client that acknowledges what it was never sent (§4). */
+/** Content of `<stream:error/>` for a client that acknowledges more than it was sent (§4). */
 export function handledTooHighContent(h: number, sentCount: number): string {
   return streamErrorContent("undefined-condition") +
     `<handled-count-too-high xmlns='${SM_NAMESPACE}' h='${h}' send-count='${sentCount}'/>`;

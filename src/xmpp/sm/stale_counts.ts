@@ -1,4 +1,4 @@
-/** What was handled of one stream that is over. */
+/** Handled count of one ended stream. */
 interface StaleCount {
   readonly account: string;
   readonly h: number;
@@ -6,8 +6,8 @@ interface StaleCount {
 }
 
 /**
- * How many stanzas were handled on streams that can no longer be resumed, so that `<failed/>` can tell
- * (XEP-0198 §5). Bounded in time and number; the oldest goes first.
+ * Handled counts of streams that can no longer be resumed, which `<failed/>` reports (XEP-0198 §5).
+ * Bounded in time and number; the oldest goes first.
  */
 export class StaleCounts {
   readonly #lifetimeMs: number;
@@ -16,7 +16,7 @@ export class StaleCounts {
 
   constructor(
     bounds: {
-      /** 0 remembers nothing. */
+      /** Milliseconds for which a count is remembered; 0 remembers nothing. */
       readonly lifetimeMs: number;
       readonly maxEntries: number;
     },
@@ -29,7 +29,7 @@ export class StaleCounts {
     return this.#counts.size;
   }
 
-  /** Remembers that of the stream `id` of `account` `h` stanzas were handled. */
+  /** Remembers that `h` stanzas were handled on the stream `id` of `account`. */
   add(id: string, account: string, end: { readonly h: number; readonly nowMs: number }): void {
     if (this.#lifetimeMs === 0) return;
     this.#counts.set(id, { account, h: end.h, endsMs: end.nowMs + this.#lifetimeMs });
@@ -39,7 +39,7 @@ export class StaleCounts {
     }
   }
 
-  /** The count, for the account whose stream it was. */
+  /** Returns the count, if the stream belonged to `account`. */
   get(id: string, account: string, nowMs: number): number | undefined {
     const count = this.#counts.get(id);
     return count === undefined || count.account !== account || count.endsMs <= nowMs

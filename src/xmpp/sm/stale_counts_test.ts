@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { StaleCounts } from "./stale_counts.ts";
 
-Deno.test("StaleCounts tells an account of its own streams, for a while", () => {
+Deno.test("StaleCounts returns the counts of an account's own streams, for a while", () => {
   const counts = new StaleCounts({ lifetimeMs: 100, maxEntries: 10 });
   counts.add("id", "a@x", { h: 7, nowMs: 0 });
   assert.equal(counts.get("id", "a@x", 99), 7);
@@ -9,7 +9,7 @@ Deno.test("StaleCounts tells an account of its own streams, for a while", () => 
   assert.equal(counts.get("id", "a@x", 100), undefined);
 });
 
-Deno.test("StaleCounts forgets the oldest at one more than it may hold, and all that are over", () => {
+Deno.test("StaleCounts forgets the oldest past its bound, and all that have expired", () => {
   const counts = new StaleCounts({ lifetimeMs: 100, maxEntries: 2 });
   for (const [n, id] of ["1", "2", "3"].entries()) counts.add(id, "a@x", { h: 0, nowMs: n });
   assert.deepEqual(["1", "2", "3"].map((id) => counts.get(id, "a@x", 3)), [undefined, 0, 0]);

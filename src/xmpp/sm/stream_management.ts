@@ -23,73 +23,70 @@ import { resolveStreamManagement } from "./sm_options.ts";
 import { StaleCounts } from "./stale_counts.ts";
 import { StreamSuspects } from "./stream_suspects.ts";
 
-/** Milliseconds between looks at whether clients have acknowledged what they were asked about. */
+/** Milliseconds between checks for outstanding acknowledgements. */
 const COLLECT_CHECK_MS = 10;
 
-/** A session with stream management, as whoever looks for one sees it. */
+/** A session with stream management, as code that searches for one sees it. */
 export interface ManagedSession {
   readonly jid: FullJid;
   readonly isHibernating: boolean;
   /** Stanzas that were written to its client and not acknowledged. */
   readonly owed: number;
-  /** Bytes that what its client has not acknowledged costs. */
+  /** Cost of the stanzas that its client has not acknowledged, in bytes. */
   readonly keptBytes: number;
-  /** Takes and writes no stanza any more, and asks for what is owed. */
+  /** Takes and writes no more stanzas, and asks for outstanding acknowledgements. */
   settleUp(): void;
-  /** Ends it, as it waits without a connection and there is no room for what it keeps. */
+  /** Ends a hibernating session, because there is no room for the stanzas it keeps. */
   giveWay(): void;
-  /** Ends it because its user's session of that full JID is somewhere else by now. */
+  /** Ends the session, because the session table has its full JID elsewhere by now. */
   moved(): void;
-  /** What its client may have handled at most. */
+  /** Highest number of stanzas that its client may have handled. */
   readonly sentCount: number;
-  /** Stops it, for another node; undefined when its client cannot have handled `h` stanzas. */
+  /** Freezes the session for another node; undefined when its client cannot have handled `h` stanzas. */
   freeze(h: number, owner: FreezeOwner): FrozenSession | undefined;
 }
 
-/** What stream management is given besides its options. */
+/** Objects that stream management needs besides its options. */
 export interface StreamManagementDeps {
   readonly metrics: Metrics;
   /** @default the machine's */
   readonly clock?: Clock;
   /** @default SILENT_LOGGER */
   readonly log?: Logger;
-  /** This process's incarnation, which ids to resume by begin with. @default drawn */
+  /** This process's incarnation, with which resume ids begin. @default drawn */
   readonly process?: number;
-  /** The bound that what all sessions keep counts for. @default none */
+  /** Budget for everything that all sessions keep. @default none */
   readonly budget?: FairShares;
   /** True for a domain whose accounts have a share of it each. @default that of the session's account */
   readonly isUserHost?: (domain: string) => boolean;
-  /** Where sessions of other processes are to be had. @default nowhere */
+  /** Access to the sessions of other processes. @default none */
   readonly elsewhere?: SessionsElsewhere;
   /**
-   * Takes back a stanza that a session which has ended had not acknowledged, to see to it again; called
-   * in the order of that session, and after everybody was told that the session is gone.
-   * @param mayBeRepeat true when a node to which it went may still deliver it
+   * Takes back a stanza that an ended session had not acknowledged, and routes it again. Called in the
+   * order of that session, and after everybody knows that the session is gone.
+   * @param mayBeRepeat true when a node that received it may still deliver it
    */
   reroute(delivery: Delivery, mayBeRepeat: boolean): void;
-  /**
-   * Takes back a stanza that its recipient's streams ended over, to tell its sender that it was not
-   * delivered.
-   */
+  /** Takes back a stanza that ended its recipient's streams, and reports the failure to its sender. */
   giveUp(delivery: Delivery): void;
-  /** True when the session of this full JID is known to be at another place. @default never */
+  /** True when the session of this full JID is known to be elsewhere. @default never */
   hasMoved?(jid: FullJid): Promise<boolean>;
 }
 
-/** What became of an attempt to find a stream to resume. */
+/** Result of a search for a stream to resume. */
 export type ResumeLookup<Session extends ManagedSession> =
   | { readonly kind: "found"; readonly session: Session }
-  /** Another node may have it, and is being asked. */
+  /** Another node may have the session; the request is under way. */
   | { readonly kind: "elsewhere"; readonly fetching: Fetching }
-  /** `h` is known when the stream was this account's and is over. */
+  /** The search failed. `h` is known when the stream belonged to this account and is over. */
   | { readonly kind: "failed"; readonly h: number | undefined };
 
 /**
- * What all sessions with stream management of a process share: options, counts, the streams that can be
- * resumed by their id, and what was handled of those that no longer can.
+ * Shared data of all sessions with stream management in a process: options, counts, the streams that can
+ * be resumed by their id, and the handled counts of those that no longer can.
  *
- * A session may go to another node, where its client has come back to: `freeze` begins that here, and
- * `find` there (`docs/protocol.md`, "Resuming at another node").
+ * A session can move to another node, where its client reconnects. `freeze` begins the move at the old
+ * node, `find` at the new one (`docs/protocol.md`, "Resuming at another node").
  */
 export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly options: ResolvedStreamManagement;
@@ -128,14 +125,14 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     return this.#sessions.size;
   }
 
-  /** Those that have no connection now. */
+  /** Sessions that have no connection now. */
   get hibernating(): number {
     let count = 0;
     for (const { isHibernating } of this.#byId.values()) count += isHibernating ? 1 : 0;
     return count;
   }
 
-  /** `session` uses stream management from now on; gives the id to resume it by, if it wants one. */
+  /** Registers a session that now uses stream management; returns its resume id, if it wants one. */
   enabled(session: Session, isResumable: boolean): string | undefined {
     this.#sessions.add(session);
     if (!isResumable) return undefined;
@@ -144,7 +141,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     return id;
   }
 
-  /** The stream that a client wants, if it is its account's; nobody learns of streams of others. */
+  /** Searches for the stream that a client wants to resume. Nobody learns of other accounts' streams. */
   find(request: ResumeRequest): ResumeLookup<Session> {
     const { previd, account } = request;
     const session = this.#byId.get(previd);
@@ -166,7 +163,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     return { kind: "failed", h };
   }
 
-  /** Stops the session that a client wants at another node, if it is its account's. */
+  /** Freezes the session that a client wants at another node, if it belongs to the client's account. */
   freeze({ previd, account, h }: ResumeRequest, owner: FreezeOwner): Freezing {
     const session = this.#byId.get(previd);
     if (session === undefined) {
@@ -182,26 +179,26 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
       : { kind: "frozen", session: frozen };
   }
 
-  /** `session` is the process `process`'s from now on. */
+  /** Records that `session` now belongs to the process `process`. */
   passed(session: Session, id: string, process: number): void {
     this.#sessions.delete(session);
     this.#byId.delete(id);
     this.#passedOn.add(id, session.jid.bare.text, process);
   }
 
-  /** `session` has come here from another process, under the id that it had there. */
+  /** Records that `session` came here from another process, with its id from there. */
   adopted(session: Session, id: string): void {
     this.#sessions.add(session);
     this.#byId.set(id, session);
     this.#passedOn.delete(id);
   }
 
-  /** True when the table places `jid` somewhere else. */
+  /** True when the session table has `jid` elsewhere. */
   async isElsewhere(jid: FullJid): Promise<boolean> {
     return await this.#deps.hasMoved?.(jid) ?? false;
   }
 
-  /** `session` is over; `h` is how many of its client's stanzas were taken. */
+  /** Forgets an ended session; `h` is the number of its client's stanzas that were handled. */
   ended(session: Session, id: string | undefined, end: { h: number; reason: ManagedEnd }): void {
     this.#sessions.delete(session);
     this.metrics.ended(end.reason);
@@ -211,8 +208,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   }
 
   /**
-   * Gives back, in order, what a session that is gone had not acknowledged.
-   * @param mayBeRepeat true when a node to which it went may still deliver it
+   * Returns, in order, the stanzas that an ended session had not acknowledged.
+   * @param mayBeRepeat true when a node that received them may still deliver them
    */
   giveBack(deliveries: readonly Delivery[], mayBeRepeat = false): void {
     for (const delivery of deliveries) {
@@ -225,8 +222,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   }
 
   /**
-   * Gives up a stanza that `jid` was sent by so many streams, each of which ended over it. Its sender is
-   * told, unless another session has it.
+   * Withdraws a stanza that ended each of `streams` streams of `jid`. Its sender gets an error, unless
+   * another session has the stanza.
    */
   giveUp(delivery: Delivery, { jid, streams }: { readonly jid: FullJid; streams: number }): void {
     const { from, kind, bytes } = delivery.stanza;
@@ -241,7 +238,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     if (delivery.abandoned()) this.#deps.giveUp(delivery);
   }
 
-  /** Ends `session` when the table places its full JID somewhere else. */
+  /** Ends `session` when the session table has its full JID elsewhere. */
   lookFor(session: Session): void {
     const { hasMoved } = this.#deps;
     if (hasMoved === undefined) return;
@@ -253,8 +250,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   }
 
   /**
-   * Ends the sessions without a connection of the account for which they keep most, to make room: what they
-   * keep is routed again. Looks at every session: to be called now and then only.
+   * Makes room: of all accounts, takes the one whose hibernating sessions keep most, and ends those
+   * sessions. Their stanzas are routed again. Looks at every session, so call it rarely.
    */
   makeRoom(): void {
     const waiting = new Map<string, { bytes: number; readonly sessions: Session[] }>();
@@ -270,7 +267,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     for (const session of most?.sessions ?? []) session.giveWay();
   }
 
-  /** The session of this full JID is somewhere else now: one that is kept here for it ends. */
+  /** Ends a session that is kept here, because its full JID has moved elsewhere. */
   movedAway(jid: FullJid): void {
     for (const session of this.#sessions) {
       if (session.jid.text === jid.text) return session.moved();
@@ -278,10 +275,10 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   }
 
   /**
-   * Asks every client that is connected for what it owes, and waits for that, at most `withinMs`: before
-   * the end, so that nothing has to be seen to again that clients have long had. From now on no session
-   * takes or writes a stanza, or this would never come to an end: the clients send theirs again, and
-   * what comes for them is given back when they end.
+   * Asks every connected client for outstanding acknowledgements, and waits at most `withinMs` for them.
+   * Called before shutdown, so that stanzas that clients have long had are not routed again. From now on
+   * no session takes or writes a stanza, because the wait would never end otherwise. Clients resend
+   * theirs, and stanzas for them are returned when the sessions end.
    */
   async collect(withinMs: number): Promise<void> {
     const connected = [...this.#sessions].filter((each) => !each.isHibernating);
@@ -294,7 +291,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     }
   }
 
-  /** Something to wait for at the end. */
+  /** Adds a task that `settled` waits for. */
   track(task: Promise<void>): void {
     const tracked: Promise<void> = task.catch((thrown) => {
       this.log.error("sm.broken", { error: describeError(thrown) });
@@ -304,18 +301,21 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     this.#pending.add(tracked);
   }
 
-  /** The sessions without a connection, which no stream will end. */
+  /** Hibernating sessions, which no stream will end. */
   hibernated(): Session[] {
     return [...this.#byId.values()].filter(({ isHibernating }) => isHibernating);
   }
 
-  /** Waits until all that was given back has been. */
+  /** Waits until all returned stanzas have been routed. */
   async settled(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
 }
 
-/** Messages and requests are seen to again; other presence, results and errors are of no use later. */
+/**
+ * True for messages, requests and subscriptions, which are routed again. Other presence, results and
+ * errors are of no use later.
+ */
 export function isWorthRouting(stanza: Stanza): boolean {
   if (isReply(stanza)) return false;
   return stanza.kind !== "presence" || isSubscription(stanza);

@@ -1,43 +1,43 @@
 import type { Stanza } from "../stanza.ts";
 
-/** Accounts that are remembered; the one that was warned of longest ago is forgotten first. */
+/** Number of remembered accounts; the one that was warned of longest ago is forgotten first. */
 const MAX_ACCOUNTS = 10_000;
-/** Stanzas that are remembered for one account. */
+/** Number of remembered stanzas for one account. */
 const MAX_STANZAS = 32;
-/** Milliseconds for which an account is remembered after the last end of a stream that looked suspicious. */
+/** Milliseconds for which an account is remembered after the last suspicious end of a stream. */
 const LIFETIME_MS = 600_000;
 
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
 interface Account {
-  /** Streams that ended without a reason while nothing that they brought was acknowledged. */
+  /** Streams that ended without a reason before the client acknowledged any of their stanzas. */
   readonly barren: number;
   readonly isWarned: boolean;
-  /** Streams that each stanza has ended, by its fingerprint. */
+  /** Number of streams that each stanza has ended, by its fingerprint. */
   readonly ends: Map<string, number>;
   readonly untilMs: number;
 }
 
 /**
- * Accounts whose clients' streams have ended as if over a stanza, and how many streams each suspected
- * stanza has ended. A stanza may come to its recipient by several streams, sessions and resources, so
- * this is kept for the process. Bounded in accounts, stanzas and time.
+ * Accounts with streams that a stanza seems to have ended, and the number of streams that each suspected
+ * stanza has ended. A stanza may reach its recipient by several streams, sessions and resources, so the
+ * whole process shares one record. It is bounded in accounts, stanzas and time.
  */
 export class StreamSuspects {
   readonly #accounts = new Map<string, Account>();
 
   /**
-   * A client of `account` has refused what it was sent, by an error that ended its stream: from now on
-   * its account is warned of.
+   * Records that a client of `account` has refused a stanza by an error that ended its stream. From now
+   * on its account is warned of.
    */
   refused(account: string, nowMs: number): void {
     this.#remember(account, nowMs, { isWarned: true });
   }
 
   /**
-   * A client of `account` has gone without a word, and has acknowledged nothing that its stream had
-   * brought. Once that is a bad connection. Who does so again is warned of.
+   * Records that a client of `account` vanished without acknowledging anything on its stream. One such
+   * end is a bad connection. After a second one the account is warned of.
    */
   endedBarren(account: string, nowMs: number): void {
     const barren = (this.#find(account, nowMs)?.barren ?? 0) + 1;
@@ -54,12 +54,15 @@ export class StreamSuspects {
     }
   }
 
-  /** True when what `account` is sent should go to it one by one, so that the cause shows. */
+  /** True when `account` should get its stanzas one by one, so that the cause shows. */
   isWarned(account: string, nowMs: number): boolean {
     return this.#find(account, nowMs)?.isWarned === true;
   }
 
-  /** `stanza` alone can have ended a stream of `account`. @returns how many streams it has ended */
+  /**
+   * Records that `stanza` alone can have ended a stream of `account`. @returns the number of streams it
+   * has ended
+   */
   blame(account: string, stanza: Stanza, nowMs: number): number {
     this.refused(account, nowMs);
     const { ends } = this.#find(account, nowMs)!; // just remembered
@@ -80,7 +83,7 @@ export class StreamSuspects {
   }
 }
 
-/** What a stanza is recognised by when it comes again, to another resource perhaps. */
+/** Returns a fingerprint that recognises a stanza when it comes again, perhaps to another resource. */
 function fingerprintOf({ from, bytes }: Stanza): string {
   let hash = FNV_OFFSET;
   for (const byte of bytes) hash = Math.imul(hash ^ byte, FNV_PRIME);

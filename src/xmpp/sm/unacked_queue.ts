@@ -6,26 +6,26 @@ import type { Stanza } from "../stanza.ts";
 import { distance, toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** What keeping a stanza costs besides its bytes. */
+/** Cost of keeping a stanza besides its bytes. */
 export const UNACKED_OVERHEAD_BYTES = RETAINED_OVERHEAD_BYTES;
 
 /** Bounds of one session's queue. */
 export interface UnackedLimits {
   readonly maxItems: number;
   readonly maxBytes: number;
-  /** Stanzas that whoever sent them keeps as well. */
+  /** Stanzas that their senders keep as well. */
   readonly maxUnsettled: number;
-  /** Bytes that errors which are owed may cost besides. */
+  /** Bytes that owed errors may cost besides. */
   readonly maxOwedBytes: number;
 }
 
-/** What a queue begins with. */
+/** Initial state of a queue. */
 export interface UnackedStart {
-  /** Stanzas that count as acknowledged already. @default 0 */
+  /** Stanzas that already count as acknowledged. @default 0 */
   readonly acknowledged?: number;
-  /** The bound that all queues of the process share. @default none */
+  /** Budget that all queues of the process share. @default none */
   readonly budget?: FairShares;
-  /** Whose share of it this queue counts for: its account's. @default nobody's */
+  /** Session whose account's share this queue counts against. @default no share */
   readonly jid?: FullJid;
   /** True for a domain whose senders have a share each. @default that of `jid` */
   readonly isUserHost?: ((domain: string) => boolean) | undefined;
@@ -39,8 +39,9 @@ const NOBODY = { singles: [], crowds: [] };
  *
  *     acknowledged → gone [first … written, perhaps there] [… waiting to be written …]
  *
- * What it keeps counts for its account's share of the budget, and what has waited long enough to have bytes
- * of its own (`detach`) for that of its sender too. Pure: it knows no connection, clock or log.
+ * All its stanzas count for the account's share of the budget. Those that waited long enough to have
+ * bytes of their own (`detach`) also count for their senders' shares. Pure: it knows no connection,
+ * clock or log.
  */
 export class UnackedQueue {
   readonly #budget: FairShares;
@@ -51,13 +52,13 @@ export class UnackedQueue {
   #entries: Delivery[] = [];
   /** Index of the first entry that is not acknowledged. */
   #head = 0;
-  /** Index behind the last entry that was written on the present stream. */
+  /** Index after the last entry that was written on the present stream. */
   #written = 0;
-  /** Index behind the last entry that was given to another node; of no meaning before `rewindRelay`. */
+  /** Index after the last entry that was given to another node; meaningless before `rewindRelay`. */
   #relayed = 0;
-  /** Index behind the last entry that nobody else has to keep any more. */
+  /** Index after the last entry that no other node has to keep any more. */
   #released = 0;
-  /** Index behind the last entry that has bytes of its own, and counts for its sender. */
+  /** Index after the last entry that has bytes of its own and counts for its sender. */
   #detached = 0;
   #bytes = 0;
   #owedItems = 0;
@@ -81,7 +82,7 @@ export class UnackedQueue {
     return this.#entries.length - this.#head;
   }
 
-  /** Bytes that they cost. */
+  /** Cost of the unacknowledged stanzas, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -91,7 +92,7 @@ export class UnackedQueue {
     return this.#acknowledged;
   }
 
-  /** The number of the last stanza written, as the client counts. */
+  /** Number of the last stanza written, as the client counts. */
   get sentCount(): number {
     return toHandled(this.#acknowledged + this.unacknowledgedWrites);
   }
@@ -106,7 +107,7 @@ export class UnackedQueue {
     return this.#written === this.#entries.length;
   }
 
-  /** True when one more stanza of `stanzaBytes` would be more than it may hold. */
+  /** True when one more stanza of `stanzaBytes` would exceed the bounds. */
   isFullFor(stanzaBytes: number, isOwed: boolean): boolean {
     const { maxItems, maxBytes, maxOwedBytes } = this.#limits;
     const bytes = stanzaBytes + UNACKED_OVERHEAD_BYTES;
@@ -117,7 +118,7 @@ export class UnackedQueue {
 
   /**
    * True when the budget has room for one more stanza.
-   * @param isForLong the sender's share must allow it too, as nobody is there to take it soon
+   * @param isForLong true when no client will take it soon; the sender's share must then allow it too
    */
   hasBudgetFor(stanza: Stanza, { isOwed, isForLong }: {
     readonly isOwed: boolean;
@@ -129,7 +130,7 @@ export class UnackedQueue {
         this.#budget.mayOwe(this.#holdersOf(stanza), bytes));
   }
 
-  /** True when it holds more than it may. */
+  /** True when the queue holds more than it may. */
   get isOver(): boolean {
     const { maxItems, maxBytes, maxOwedBytes } = this.#limits;
     return this.items - this.#owedItems > maxItems || this.#bytes - this.#owedBytes > maxBytes ||
@@ -137,8 +138,9 @@ export class UnackedQueue {
   }
 
   /**
-   * Keeps `delivery`, whatever the bounds.
-   * @returns true when the oldest that others kept too was released for it: only here is it kept now
+   * Keeps `delivery`, even past the bounds.
+   * @returns true when the oldest one that its sender also kept was released for it: now only this queue
+   * keeps that one
    */
   push(delivery: Delivery): boolean {
     const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
@@ -154,12 +156,15 @@ export class UnackedQueue {
       this.#entries[this.#released++]!.release();
   }
 
-  /** The oldest one that is not acknowledged. */
+  /** The oldest unacknowledged stanza. */
   get first(): Delivery | undefined {
     return this.#entries[this.#head];
   }
 
-  /** Takes out the oldest one, which the client is not to get; only while no stream carries the rest. */
+  /**
+   * Removes the oldest stanza, which the client must not get. Called only while no stream carries the
+   * rest.
+   */
   dropFirst(): void {
     this.#leave();
     if (this.#written < this.#head) this.#written = this.#head;
@@ -167,42 +172,42 @@ export class UnackedQueue {
     this.#tidy();
   }
 
-  /** The next one to write; undefined when all are. */
+  /** The next stanza to write; undefined when all are written. */
   get nextToWrite(): Delivery | undefined {
     return this.#entries[this.#written];
   }
 
-  /** The one that `nextToWrite` named has been written. */
+  /** Marks the stanza of `nextToWrite` as written. */
   wrote(): void {
     this.#written++;
   }
 
-  /** On a new stream everything is to be written again (XEP-0198 §5). */
+  /** Marks everything as unwritten, because a new stream must write it again (XEP-0198 §5). */
   rewind(): void {
     this.#written = this.#head;
   }
 
-  /** Stanzas that another node was given and has not settled. */
+  /** Stanzas that another node has received and not settled. */
   get relayed(): number {
     return this.#relayed - this.#head;
   }
 
-  /** The next one to give to another node; undefined when it has all. */
+  /** The next stanza to give to another node; undefined when that node has all. */
   get nextToRelay(): Delivery | undefined {
     return this.#entries[this.#relayed];
   }
 
-  /** The one that `nextToRelay` named is on its way. */
+  /** Marks the stanza of `nextToRelay` as given. */
   relayedNext(): void {
     this.#relayed++;
   }
 
-  /** All but the first `kept` are to be given to another node, again. */
+  /** Marks all stanzas but the first `kept` as not yet given to another node. */
   rewindRelay(kept: number): void {
     this.#relayed = Math.min(this.#head + kept, this.#entries.length);
   }
 
-  /** Calls `done` for the first `count` of those that another node was given, at most. */
+  /** Calls `done` for the first `count` stanzas that another node has received, at most for all of them. */
   settle(count: number, done: (delivery: Delivery) => void): void {
     this.#take(Math.min(count, this.relayed), done);
     if (this.#written < this.#head) this.#written = this.#head;
@@ -210,8 +215,8 @@ export class UnackedQueue {
   }
 
   /**
-   * The client has handled `h` stanzas: calls `done` for those it had not acknowledged before.
-   * @returns false, and nothing happens, when it claims what was never written to it
+   * Handles `h` of the client: calls `done` for the stanzas that it acknowledges now.
+   * @returns false, and nothing happens, when it claims stanzas that were never written to it
    */
   acknowledge(h: number, done: (delivery: Delivery) => void): boolean {
     const count = distance(toHandled(this.#acknowledged), h);
@@ -222,13 +227,13 @@ export class UnackedQueue {
     return true;
   }
 
-  /** @param count not above what is there */
+  /** @param count at most the number of entries */
   #take(count: number, done: (delivery: Delivery) => void): void {
     for (let left = count; left > 0; left--) done(this.#leave());
     this.#acknowledged += count;
   }
 
-  /** Takes the oldest one out of the account. */
+  /** Removes the oldest stanza and its cost. */
   #leave(): Delivery {
     const delivery = this.#entries[this.#head]!;
     if (this.#head < this.#detached) this.#countForSender(delivery, -1);
@@ -246,7 +251,10 @@ export class UnackedQueue {
     return delivery;
   }
 
-  /** Gives everything held bytes of its own, so that it pins nothing else, and counts it for its senders. */
+  /**
+   * Copies every stanza into bytes of its own, so that it pins nothing else, and counts it for its
+   * sender.
+   */
   detach(): void {
     for (; this.#detached < this.#entries.length; this.#detached++) {
       const delivery = this.#entries[this.#detached]!;
@@ -255,7 +263,7 @@ export class UnackedQueue {
     }
   }
 
-  /** What a node answers the account with is nobody else's doing. */
+  /** An owed error answers the account itself, so it counts for no sender. */
   #countForSender({ stanza, isOwed }: Delivery, sign: 1 | -1): void {
     if (isOwed) return;
     const bytes = stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
@@ -266,7 +274,7 @@ export class UnackedQueue {
     return senderHolders(from, this.#isUserHost(from.domainpart));
   }
 
-  /** Empties the queue: what the client has not acknowledged, in order. */
+  /** Empties the queue and returns the unacknowledged stanzas in order. */
   takeAll(): Delivery[] {
     const taken = this.#entries.slice(this.#head);
     for (let at = this.#head; at < this.#detached; at++) {
@@ -286,7 +294,7 @@ export class UnackedQueue {
     return taken;
   }
 
-  /** Forgets the places of what is gone: at once when nothing is left, else now and then. */
+  /** Frees the slots of removed entries: at once when the queue is empty, else now and then. */
   #tidy(): void {
     const head = this.#head;
     if (head === this.#entries.length) this.#entries.length = 0;

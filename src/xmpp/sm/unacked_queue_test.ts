@@ -46,7 +46,7 @@ function writeAll(queue: UnackedQueue): number[] {
   return written;
 }
 
-Deno.test("UnackedQueue is over at one item or byte more than it may hold", () => {
+Deno.test("UnackedQueue.isOver is true at one item or byte past its bounds", () => {
   const cost = 10 + UNACKED_OVERHEAD_BYTES;
   for (const limits of [LIMITS, { ...LIMITS, maxItems: 9, maxBytes: 3 * cost }]) {
     const queue = new UnackedQueue(limits);
@@ -57,7 +57,7 @@ Deno.test("UnackedQueue is over at one item or byte more than it may hold", () =
   }
 });
 
-Deno.test("UnackedQueue has room of its own, in bytes, for what is owed", () => {
+Deno.test("UnackedQueue has separate room, in bytes, for owed errors", () => {
   const cost = 10 + UNACKED_OVERHEAD_BYTES;
   const queue = new UnackedQueue({
     ...LIMITS,
@@ -75,7 +75,7 @@ Deno.test("UnackedQueue has room of its own, in bytes, for what is owed", () => 
   assert.ok(queue.isFullFor(0, true) && !queue.isOver);
   writeAll(queue);
   queue.acknowledge(1, settle);
-  assert.ok(!queue.isFullFor(10, false), "what is owed takes no room from the rest");
+  assert.ok(!queue.isFullFor(10, false), "owed errors take no room from the rest");
   push(7, "chat");
   assert.ok(!queue.isOver);
   push(8, "error");
@@ -88,7 +88,7 @@ Deno.test("UnackedQueue has room of its own, in bytes, for what is owed", () => 
   assert.ok(!queue.isFullFor(10, false) && !queue.isFullFor(4 * cost, true));
 });
 
-Deno.test("UnackedQueue refuses an acknowledgement of what was not written, or taken back", () => {
+Deno.test("UnackedQueue refuses an acknowledgement of unwritten stanzas, or one that goes back", () => {
   const queue = new UnackedQueue(LIMITS);
   for (let n = 1; n <= 3; n++) queue.push(new Numbered(n));
   assert.ok(!queue.acknowledge(1, settle));
@@ -100,7 +100,7 @@ Deno.test("UnackedQueue refuses an acknowledgement of what was not written, or t
   assert.equal(queue.items, 1);
 });
 
-Deno.test("UnackedQueue.dropFirst() takes one out that its client never counts", () => {
+Deno.test("UnackedQueue.dropFirst() removes a stanza that its client never counts", () => {
   const budget = new FairShares({ maxBytes: 1e9 });
   const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
   for (const number of [1, 2, 3]) queue.push(new Numbered(number));
@@ -134,7 +134,7 @@ Deno.test("UnackedQueue detaches each stanza once", () => {
   assert.deepEqual(all.map(({ detached }) => detached), [1, 1, 1]);
 });
 
-Deno.test("UnackedQueue releases the oldest beyond maxUnsettled", () => {
+Deno.test("UnackedQueue releases the oldest stanzas beyond maxUnsettled", () => {
   const queue = new UnackedQueue({ ...LIMITS, maxUnsettled: 2 });
   const all = Array.from({ length: 6 }, (_, n) => new Numbered(n));
   for (const each of all.slice(0, 3)) queue.push(each);
@@ -146,7 +146,7 @@ Deno.test("UnackedQueue releases the oldest beyond maxUnsettled", () => {
 
 type Step =
   | { readonly kind: "push" | "write" | "cut" }
-  /** The client handles so many of what is on the way, and acknowledges or not. */
+  /** The client handles `count` of the stanzas on their way, and acknowledges them or not. */
   | { readonly kind: "read"; readonly count: number; readonly acknowledges: boolean };
 
 const STEP: fc.Arbitrary<Step> = fc.oneof(
@@ -163,7 +163,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-Deno.test("UnackedQueue loses and doubles nothing towards a client that counts, over any cuts", () => {
+Deno.test("UnackedQueue loses and repeats nothing for a counting client, over any cuts", () => {
   fc.assert(fc.property(
     fc.array(STEP, { maxLength: 200 }),
     fc.constantFrom(0, 2 ** 32 - 5, 2 ** 32 - 1, 7 * 2 ** 32 - 20),
@@ -192,7 +192,7 @@ Deno.test("UnackedQueue loses and doubles nothing towards a client that counts, 
             break;
           case "cut":
             wire = [];
-            ack(); // what `h` of <resume/> says
+            ack(); // the `h` of <resume/>
             queue.rewind();
             break;
           default:
@@ -213,7 +213,7 @@ Deno.test("UnackedQueue loses and doubles nothing towards a client that counts, 
   ));
 });
 
-Deno.test("UnackedQueue gives back what is not acknowledged, in order", () => {
+Deno.test("UnackedQueue.takeAll() returns the unacknowledged stanzas in order", () => {
   const queue = new UnackedQueue({ ...LIMITS, maxItems: 5_000 });
   for (let n = 0; n < 1_000; n++) queue.push(new Numbered(n));
   writeAll(queue);
@@ -225,7 +225,7 @@ Deno.test("UnackedQueue gives back what is not acknowledged, in order", () => {
   assert.deepEqual([queue.items, queue.bytes], [0, 0]);
 });
 
-Deno.test("OwnDelivery.detach() gives it bytes of its own", () => {
+Deno.test("OwnDelivery.detach() copies the stanza into bytes of its own", () => {
   const bytes = new Uint8Array(100).subarray(10, 20);
   const own = new OwnDelivery({ kind: "message", type: "chat", from: JID, to: JID, bytes });
   own.detach();
@@ -233,7 +233,7 @@ Deno.test("OwnDelivery.detach() gives it bytes of its own", () => {
   assert.ok(own.abandoned());
 });
 
-/** Gives all that can be to another node. */
+/** Gives as many stanzas as possible to another node. */
 function relayAll(queue: UnackedQueue): number[] {
   const relayed: number[] = [];
   for (let next = queue.nextToRelay; next !== undefined; next = queue.nextToRelay) {
@@ -243,7 +243,7 @@ function relayAll(queue: UnackedQueue): number[] {
   return relayed;
 }
 
-Deno.test("UnackedQueue gives what is kept to another node, which settles it in order", () => {
+Deno.test("UnackedQueue gives kept stanzas to another node, which settles them in order", () => {
   const queue = new UnackedQueue({ ...LIMITS, maxItems: 100 });
   const all = Array.from({ length: 5 }, (_, at) => new Numbered(at));
   for (const each of all.slice(0, 3)) queue.push(each);
@@ -259,12 +259,12 @@ Deno.test("UnackedQueue gives what is kept to another node, which settles it in 
   queue.rewindRelay(1);
   queue.push(all[4]!);
   assert.deepEqual(relayAll(queue), [3, 4]);
-  queue.settle(100, settle); // never more than it was given
+  queue.settle(100, settle); // never more than the node received
   assert.deepEqual([queue.items, queue.bytes], [0, 0]);
   assert.deepEqual(all.map(({ settled }) => settled), [1, 1, 1, 1, 1]);
 });
 
-Deno.test("UnackedQueue still takes its client's acknowledgement after it was given to another node", () => {
+Deno.test("UnackedQueue still accepts its client's acknowledgement after relaying to another node", () => {
   const queue = new UnackedQueue({ ...LIMITS, maxItems: 100 });
   for (let at = 0; at < 4; at++) queue.push(new Numbered(at));
   writeAll(queue);
@@ -276,7 +276,7 @@ Deno.test("UnackedQueue still takes its client's acknowledgement after it was gi
 
 const ALICE = parseJid("alice@example.com/phone") as FullJid; // it has a resourcepart
 
-/** A delivery of `stanzaBytes` bytes from `from`. */
+/** Builds a delivery of `stanzaBytes` bytes from `sender`. */
 function from(sender: string, stanzaBytes: number, isOwed = false): OwnDelivery {
   return new OwnDelivery({
     kind: "message",
@@ -287,7 +287,7 @@ function from(sender: string, stanzaBytes: number, isOwed = false): OwnDelivery 
   });
 }
 
-Deno.test("UnackedQueue counts what it keeps for its account, what waits for its senders, and takes all of it back", () => {
+Deno.test("UnackedQueue counts kept stanzas for its account and detached ones for their senders, and uncounts all of them", () => {
   const kinds = fc.constantFrom(
     "push",
     "write",
@@ -320,7 +320,7 @@ Deno.test("UnackedQueue counts what it keeps for its account, what waits for its
   }));
 });
 
-Deno.test("UnackedQueue counts for its senders what has waited, and no error that answers the account", () => {
+Deno.test("UnackedQueue counts detached stanzas for their senders, except owed errors", () => {
   const budget = new FairShares({ maxBytes: 1e9 });
   const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
   queue.push(from("bob@example.com/x", 20_000));
@@ -333,7 +333,7 @@ Deno.test("UnackedQueue counts for its senders what has waited, and no error tha
   assert.equal(budget.bytesOf("carol@example.com"), 0);
 });
 
-Deno.test("UnackedQueue counts people of every host that people log in to, one by one", () => {
+Deno.test("UnackedQueue counts each user of every host that users log in to separately", () => {
   const budget = new FairShares({ maxBytes: 1e9 });
   const hosts = new Set(["example.com", "dc1.example.com"]);
   const isUserHost = (domain: string) => hosts.has(domain);
@@ -349,7 +349,7 @@ Deno.test("UnackedQueue counts people of every host that people log in to, one b
   for (const host of hosts) assert.equal(budget.bytesOf(host), 0, host);
 });
 
-Deno.test("UnackedQueue.hasBudgetFor() asks for room, the account's share, and the sender's for what waits long", () => {
+Deno.test("UnackedQueue.hasBudgetFor() checks room, the account's share, and for long waits the sender's share", () => {
   const budget = new FairShares({ maxBytes: 4_000_000 });
   const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
   const has = (sender: string, isForLong: boolean, isOwed = false) =>
@@ -364,7 +364,7 @@ Deno.test("UnackedQueue.hasBudgetFor() asks for room, the account's share, and t
   assert.equal(
     has("bob@example.com/x", true),
     true,
-    "of little on this queue the share is not asked",
+    "the share is not checked while this queue holds little",
   );
   queue.push(from("bob@example.com/x", 84_000));
   budget.grow(2_800_000);
