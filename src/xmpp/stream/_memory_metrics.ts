@@ -7,7 +7,7 @@ import type {
   Metrics,
 } from "../../observe/mod.ts";
 
-/** Metrics that a test can ask for by name and labels. */
+/** Metrics that a test can read by name and labels. */
 export class MemoryMetrics implements Metrics {
   readonly #counters = new Map<string, { value: number } & Counter>();
   readonly #gauges = new Map<string, () => number>();
@@ -57,7 +57,7 @@ export class MemoryMetrics implements Metrics {
     this.#gauges.delete(keyOf(name, labels));
   }
 
-  /** The value of a counter or gauge; 0 when it was never moved. */
+  /** Returns the value of a counter or gauge; 0 when it never moved. */
   value(name: string, labels: Readonly<Record<string, string>> = {}): number {
     const key = keyOf(name, labels);
     return this.#counters.get(key)?.value ?? this.#gauges.get(key)?.() ?? 0;

@@ -30,7 +30,7 @@ export class RawPeer {
     return this.#isClosed;
   }
 
-  /** What came in and was not yet expected. */
+  /** Text that came in and was not yet expected. */
   get unread(): string {
     return this.#unread;
   }
@@ -39,7 +39,7 @@ export class RawPeer {
     this.connection.send(new TextEncoder().encode(text));
   }
 
-  /** Waits for a text or pattern, and reads everything up to its end. Gives what matched. */
+  /** Waits for a text or pattern, reads everything up to its end, and returns the match. */
   async expect(pattern: string | RegExp): Promise<RegExpExecArray> {
     const regex = typeof pattern === "string" ? new RegExp(RegExp.escape(pattern)) : pattern;
     const match = await this.#until(() => regex.exec(this.#unread), `to read ${pattern}`);
@@ -47,7 +47,7 @@ export class RawPeer {
     return match;
   }
 
-  /** As `expect`, and nothing may stand before it. */
+  /** Waits as `expect` does, and checks that nothing came before the match. */
   async expectNext(pattern: string | RegExp): Promise<RegExpExecArray> {
     const match = await this.#until(() => {
       const source = typeof pattern === "string" ? RegExp.escape(pattern) : pattern.source;
@@ -58,13 +58,13 @@ export class RawPeer {
     return match;
   }
 
-  /** Waits until the connection is closed; gives what had not been expected. */
+  /** Waits until the connection is closed, and returns the unexpected text. */
   async expectClosed(): Promise<string> {
     await this.#until(() => this.#isClosed || undefined, "the connection to be closed");
     return this.#unread;
   }
 
-  /** Says something, and checks that the answer to it is the next thing that comes. */
+  /** Sends `text`, and checks that `answer` is the next thing that comes. */
   async exchange(text: string, answer: string | RegExp): Promise<RegExpExecArray> {
     this.send(text);
     return await this.expectNext(answer);
@@ -74,7 +74,7 @@ export class RawPeer {
     this.connection.close();
   }
 
-  /** Ends at once, as a client whose network is gone. */
+  /** Ends at once, like a client whose network is gone. */
   cut(): void {
     this.connection.destroy(new CausewayError("test/cut", "The test cuts the connection"));
   }

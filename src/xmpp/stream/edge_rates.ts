@@ -2,7 +2,7 @@ import type { Clock, PeerAddress, RateLimitOptions } from "../../base/mod.ts";
 import { addressKey, RateLimit } from "../../base/mod.ts";
 import type { LoginAttempts } from "../sasl/mod.ts";
 
-/** How often what may happen at the edge; what is absent is not limited. */
+/** Rates for costly events at the edge. An absent rate limits nothing. */
 export interface EdgeRatesOptions {
   /** Connections of clients and components from one IP address; loopback is not limited. */
   readonly connectionsPerAddress?: RateLimitOptions;
@@ -14,11 +14,13 @@ export interface EdgeRatesOptions {
   readonly stanzasPerAccount?: RateLimitOptions;
   /** Stanzas from all sessions of one IP address; loopback is not limited. */
   readonly stanzasPerAddress?: RateLimitOptions;
-  /** Stanzas from the sessions of one component: it speaks for many accounts, which have their own. */
+  /**
+   * Stanzas from the sessions of one component. It has its own rate because it speaks for many accounts.
+   */
   readonly stanzasPerComponent?: RateLimitOptions;
 }
 
-/** How often addresses and accounts may do what costs us something; shared by all ports. */
+/** Rate limits for the costly actions of addresses and accounts, shared by all ports. */
 export class EdgeRates implements LoginAttempts {
   readonly #connections: RateLimit | undefined;
   readonly #logins: RateLimit | undefined;
@@ -27,7 +29,7 @@ export class EdgeRates implements LoginAttempts {
   readonly #addressStanzas: RateLimit | undefined;
   readonly #componentStanzas: RateLimit | undefined;
 
-  /** @throws RangeError for a rate that lets nothing pass */
+  /** @throws RangeError for a rate that allows nothing */
   constructor(options: EdgeRatesOptions, clock: Clock) {
     const limit = (rate: RateLimitOptions | undefined) => rate && new RateLimit(rate, clock);
     this.#connections = limit(options.connectionsPerAddress);
@@ -38,13 +40,13 @@ export class EdgeRates implements LoginAttempts {
     this.#componentStanzas = limit(options.stanzasPerComponent);
   }
 
-  /** True when one more connection from there may become a stream. */
+  /** True when one more connection from that address may become a stream. */
   mayConnect(peer: PeerAddress): boolean {
     return this.#connections === undefined || peer.isLoopback ||
       this.#connections.take(addressKey(peer));
   }
 
-  /** True when one more attempt to log in may come from there. */
+  /** True when one more attempt to log in may come from that address. */
   mayLogIn(peer: PeerAddress): boolean {
     return this.#logins === undefined || peer.isLoopback || this.#logins.take(addressKey(peer));
   }
@@ -58,7 +60,7 @@ export class EdgeRates implements LoginAttempts {
   }
 
   /**
-   * The meter of a session; undefined when nothing limits its stanzas.
+   * Returns the meter of a session; undefined when nothing limits its stanzas.
    * @param account its bare JID
    */
   stanzaMeter(peer: PeerAddress, account: string): StanzaMeter | undefined {
@@ -71,15 +73,15 @@ export class EdgeRates implements LoginAttempts {
     };
   }
 
-  /** The meter of a component; undefined when nothing limits its stanzas. */
+  /** Returns the meter of a component; undefined when nothing limits its stanzas. */
   componentMeter(domain: string): StanzaMeter | undefined {
     const limit = this.#componentStanzas;
     return limit && { charge: () => limit.charge(domain) };
   }
 }
 
-/** Counts the stanzas of one session against what its account and its address may send. */
+/** Count of one session's stanzas against the rates of its account and its address. */
 export interface StanzaMeter {
-  /** Counts one; milliseconds for which nothing more should be read from the session. */
+  /** Counts one stanza. Returns the milliseconds for which the session should not be read. */
   charge(): number;
 }

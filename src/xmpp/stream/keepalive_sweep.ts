@@ -1,13 +1,13 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 
-/** Something that wants to be kept alive. */
+/** A stream that must be kept alive. */
 interface Sleeper {
   keepAlive(): void;
 }
 
 /**
  * Calls `keepAlive` of all streams of a listener once in an interval, until the returned function is
- * called. One timer for all: one for each would cost more than what it watches over.
+ * called. One timer serves all: a timer for each would cost more than the stream it watches.
  */
 export function sweepKeepalive(
   clock: Clock,

@@ -1,8 +1,8 @@
 import type { StanzaFate } from "./stanza_sink.ts";
 
 /**
- * What a peer had written before it learned that its stream ends, until it is seen to: has met its fate,
- * or is held by another node. A peer that comes back elsewhere before that could overtake it.
+ * Stanzas that a peer wrote before it learned that its stream ends, until each is settled or held by
+ * another node. A peer that reconnects elsewhere before that could overtake them.
  */
 export class LateStanzas implements StanzaFate {
   readonly isSentOnce = true;
@@ -10,7 +10,7 @@ export class LateStanzas implements StanzaFate {
   #last = 0;
   #onSeenTo: (() => void) | undefined;
 
-  /** Counts one more; gives its number. */
+  /** Counts one more stanza and returns its number. */
   next(): number {
     this.#open.add(++this.#last);
     return this.#last;
@@ -28,7 +28,7 @@ export class LateStanzas implements StanzaFate {
     seenTo?.();
   }
 
-  /** Calls `go` once, when all that came is seen to; at once if it is. */
+  /** Calls `go` once, when every counted stanza is held or settled; at once if that is so already. */
   whenSeenTo(go: () => void): void {
     if (this.#open.size === 0) go();
     else this.#onSeenTo = go;

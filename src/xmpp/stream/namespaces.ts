@@ -6,5 +6,5 @@ export const TLS_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-tls";
 export const SASL_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-sasl";
 /** RFC 6120 §7. */
 export const BIND_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-bind";
-/** RFC 3921 §3, which RFC 6121 dropped and clients still ask for. */
+/** RFC 3921 §3. RFC 6121 dropped it, but clients still request it. */
 export const SESSION_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-session";

@@ -12,10 +12,13 @@ const GT = 0x3e;
 const AMP = 0x26;
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Bytes of `<resource/>` at most: 1023 as references, and more. The server may choose another (§7.7.1). */
+/**
+ * Largest `<resource/>` in bytes: room for 1023 bytes written as references, and more. The server may
+ * choose another resource (§7.7.1).
+ */
 const MAX_RESOURCE_BYTES = 16_384;
 
-/** What an element that came in before a resource was bound means. */
+/** Returns the meaning of an element that came before a resource was bound. */
 export function readNegotiationEvent(element: ScannedElement): NegotiationEvent {
   switch (element.namespace) {
     case TLS_NAMESPACE:
@@ -38,9 +41,8 @@ export function readNegotiationEvent(element: ScannedElement): NegotiationEvent 
 }
 
 /**
- * The text of an element that has no business to hold anything else, from somebody who has proven nothing
- * yet: no tree is made of what a stranger sends. Where there are elements in it or CDATA, they are given
- * as they are written, which is neither base64 nor a digest.
+ * Returns the text of an element that must hold only text. It builds no tree, because the sender has not
+ * authenticated. Elements or CDATA in it are returned as written, which is neither base64 nor a digest.
  */
 export function plainTextOf(element: ScannedElement): string {
   const { buffer, end } = element;
@@ -50,7 +52,7 @@ export function plainTextOf(element: ScannedElement): string {
   if (tagEnd === end - 1) return ""; // <auth/>
   const textEnd = buffer.lastIndexOf(LT, end - 1);
   const content = buffer.subarray(tagEnd + 1, textEnd);
-  // Only a reference makes the text another than what is written.
+  // Without a reference, the text is what is written.
   return content.includes(AMP) && !content.includes(LT)
     ? directText(scannedSource(element))
     : UTF8.decode(content);
@@ -60,7 +62,7 @@ function readSasl(element: ScannedElement): NegotiationEvent {
   switch (element.name) {
     case "auth": {
       const text = plainTextOf(element);
-      // RFC 6120 §6.4.2: no text is no initial response; an empty one is written "=".
+      // RFC 6120 §6.4.2: no text means no initial response; an empty one is written "=".
       return {
         kind: "auth",
         mechanism: element.attribute("mechanism"),
@@ -76,7 +78,10 @@ function readSasl(element: ScannedElement): NegotiationEvent {
   }
 }
 
-/** RFC 6120 §7.6, §7.7; an empty resource is as good as none, and so is one that no JID can have. */
+/**
+ * Reads a bind request (RFC 6120 §7.6, §7.7). An empty resource counts as none, and so does one that no
+ * JID can have.
+ */
 function readBind(iq: ScannedElement): NegotiationEvent {
   const bind = findChild(scannedSource(iq), "bind", BIND_NAMESPACE);
   if (bind === undefined) return { kind: "stanza" };

@@ -5,7 +5,7 @@ import { SASL_NAMESPACE, STREAM_NAMESPACE } from "./namespaces.ts";
 import type { NegotiationEvent } from "./negotiation_state.ts";
 import { plainTextOf, readNegotiationEvent } from "./negotiation_reader.ts";
 
-/** Reads elements of one stream with `read`. */
+/** Reads the elements of one stream with `read`. */
 function reader<T>(read: (element: Parameters<typeof plainTextOf>[0]) => T): (xml: string) => T {
   let last: T;
   const scanner = new StreamScanner({
@@ -27,7 +27,7 @@ function auth(content: string): string {
   return `<auth xmlns='${SASL_NAMESPACE}' mechanism='PLAIN'>${content}</auth>`;
 }
 
-Deno.test("plainTextOf() gives what an element holds, and makes no tree of elements", () => {
+Deno.test("plainTextOf() returns an element's content as text, and builds no tree", () => {
   const textOf = reader(plainTextOf);
   const cases: readonly (readonly [string, string])[] = [
     [auth("YWJj"), "YWJj"],
@@ -58,16 +58,16 @@ Deno.test("readNegotiationEvent() reads <auth/> and <response/>", () => {
   for (const [xml, event] of expected) assert.deepEqual(read(xml), event, xml);
 });
 
-Deno.test("readNegotiationEvent() spends on elements in <auth/> no more than on text", () => {
+Deno.test("readNegotiationEvent() reads elements in <auth/> at no more cost than text", () => {
   const read = reader(readNegotiationEvent);
-  // Scanning, which is dearer for elements, is on both sides.
+  // Both sides include scanning, which costs more for elements.
   const dearness = costRatio({
     make: (size) => auth((size > 8000 ? "<a/>" : "YWJj").repeat(2000)),
     work: read,
     largeSize: 8001,
     smallCount: 2,
   });
-  assert.ok(dearness * 2 < 8, `${(dearness * 2).toFixed(1)} times as dear as text`);
+  assert.ok(dearness * 2 < 8, `${(dearness * 2).toFixed(1)} times the cost of text`);
 });
 
 for (const unit of ["<a/>", "&#61;", "YWJj", "<a>b</a>"]) {
@@ -77,6 +77,9 @@ for (const unit of ["<a/>", "&#61;", "YWJj", "<a>b</a>"]) {
       work: reader(readNegotiationEvent),
       largeSize: 24_000,
     });
-    assert.ok(ratio < MAX_COST_RATIO, `${ratio.toFixed(1)} times as dear as in pieces`);
+    assert.ok(
+      ratio < MAX_COST_RATIO,
+      `${ratio.toFixed(1)} times the cost of the same input in pieces`,
+    );
   });
 }

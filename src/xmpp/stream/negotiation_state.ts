@@ -22,10 +22,10 @@ import { checkStreamHeader } from "./stream_header.ts";
 //   closed <--end, error, timeout-- ending <--dismiss-- bound
 //
 // While the server works (authenticating with `isWaiting`, registering, resuming) input is held back, so that
-// what a client pipelines is read in its turn. While a stream is ending, our side of it is closed, and what
-// the client had written before it learned of that is taken still (§4.4).
+// what a client pipelines is read in its turn. While a stream is ending, our side of it is closed, but
+// we still take what the client wrote before it learned of that (§4.4).
 
-/** Where a stream stands. */
+/** State of a stream's negotiation. */
 export type NegotiationState =
   | { readonly kind: "opening" }
   | { readonly kind: "securing" }
@@ -46,7 +46,7 @@ export type NegotiationState =
   | { readonly kind: "ending" }
   | { readonly kind: "closed" };
 
-/** What can happen to a stream. */
+/** Events of a stream's negotiation. */
 export type NegotiationEvent =
   | { readonly kind: "header"; readonly header: StreamHeader }
   | { readonly kind: "starttls" }
@@ -57,26 +57,31 @@ export type NegotiationEvent =
   }
   | { readonly kind: "response"; readonly text: string }
   | { readonly kind: "abort" }
-  /** `resource` is undefined when the server is to choose. */
+  /** `resource` is undefined when the server chooses it. */
   | { readonly kind: "bind"; readonly iqId: string; readonly resource: string | undefined }
-  /** The client wants a stream of before (XEP-0198 §5); either is undefined when it makes no sense. */
+  /**
+   * The client wants to resume an earlier stream (XEP-0198 §5); either value is undefined when it is
+   * invalid.
+   */
   | {
     readonly kind: "resume";
     readonly previd: string | undefined;
     readonly h: number | undefined;
   }
-  /** Anything else of stream management. */
+  /** Any other nonza of stream management. */
   | { readonly kind: "management" }
   /** A message, presence or iq that is not a bind request. */
   | { readonly kind: "stanza" }
   /** Anything else at the top level. */
   | { readonly kind: "foreign" }
-  /** The exchange answered what `authenticate` or `respond` gave it. */
+  /** The SASL exchange answered the message of `authenticate` or `respond`. */
   | { readonly kind: "sasl"; readonly reply: SaslReply }
   | { readonly kind: "secured" }
   | { readonly kind: "registered"; readonly jid: FullJid }
   | { readonly kind: "refused"; readonly condition: StanzaErrorCondition }
-  /** The stream of before goes on here, or why not; `h` is what was handled of it, where known. */
+  /**
+   * The earlier stream continues here, or fails with a condition; `h` is its handled count, where known.
+   */
   | { readonly kind: "resumed"; readonly jid: FullJid }
   | {
     readonly kind: "resume-failed";
@@ -85,7 +90,7 @@ export type NegotiationEvent =
   }
   /** The peer ended its stream. */
   | { readonly kind: "footer" }
-  /** The server ends the stream, and hears the peer out if it is bound. */
+  /** The server ends the stream, and still reads a bound peer's remaining stanzas. */
   | { readonly kind: "dismiss"; readonly condition: StreamErrorCondition }
   /** The peer broke a rule, ran out of time, or the server ends the stream. */
   | { readonly kind: "fail"; readonly condition: StreamErrorCondition };
@@ -99,7 +104,7 @@ export interface OfferedFeatures {
   readonly isManageable: boolean;
 }
 
-/** What the shell has to do, in order. */
+/** Actions of the shell, in order. */
 export type NegotiationAction =
   | { readonly kind: "send-header"; readonly host: string | undefined }
   | { readonly kind: "send-features"; readonly features: OfferedFeatures }
@@ -140,30 +145,30 @@ export type NegotiationAction =
     readonly condition: StanzaErrorCondition;
     readonly h: number | undefined;
   }
-  /** Hold input back, or take it again. */
+  /** Stop the input, or continue it. */
   | { readonly kind: "hold" }
   | { readonly kind: "release" }
   | { readonly kind: "stream-error"; readonly condition: StreamErrorCondition }
-  /** Send the end of the stream, and read on. */
+  /** Send the end of the stream, and keep reading. */
   | { readonly kind: "end-output" }
-  /** Send the end of the stream, unless it is out, and close the connection. */
+  /** Send the end of the stream, unless that was sent already, and close the connection. */
   | { readonly kind: "end" };
 
-/** What is true of the connection and the listener, now. */
+/** Current facts about the connection and the listener. */
 export interface NegotiationTerms {
   readonly startTls: "required" | "optional" | "none";
-  /** Mechanisms that may be used on the connection as it is; none while TLS is required. */
+  /** Mechanisms allowed on the connection as it is; none while TLS is required. */
   readonly mechanisms: readonly SaslMechanism[];
-  /** Mechanisms that may be used only once the connection is encrypted. */
+  /** Mechanisms allowed only once the connection is encrypted. */
   readonly withheld: readonly SaslMechanism[];
   /** True when clients may use stream management. */
   readonly isManageable: boolean;
-  /** Failed attempts after which the stream is ended. */
+  /** Number of failed attempts that ends the stream. */
   readonly maxAuthFailures: number;
   hosts(domain: string): boolean;
 }
 
-/** A new state and what to do about it. */
+/** The next state and its actions. */
 export interface NegotiationStep {
   readonly state: NegotiationState;
   readonly actions: readonly NegotiationAction[];
@@ -235,8 +240,8 @@ function opened(
     actions: [sendHeader, { kind: "stream-error", condition }, { kind: "end" }],
   });
   if (account !== undefined) {
-    // RFC 6120 §4.7.1: whoever names itself after authentication names the account. A domain names
-    // nobody: some clients write the name of their machine there.
+    // RFC 6120 §4.7.1: a `from` after authentication must name the account. A `from` that is only a
+    // domain is ignored, because some clients write the name of their machine there.
     const from = header.from === undefined ? undefined : tryParseJid(header.from);
     const isNamed = header.from !== undefined && from?.localpart !== "";
     if (isNamed && from?.bare.text !== account.text) return failAfterHeader("invalid-from");
@@ -365,7 +370,7 @@ function authenticating(
   }
 }
 
-/** XEP-0198 §3: stream management follows authentication, and who does not keep to that is told so. */
+/** Answers stream management before authentication with an error, because XEP-0198 §3 wants it after. */
 function tooEarly(
   state: NegotiationState,
   event: NegotiationEvent,
@@ -459,7 +464,7 @@ function registering(
   }
 }
 
-/** RFC 6120 §6.4.5: a client may try again, but not for ever. */
+/** Allows another attempt, up to a limit (RFC 6120 §6.4.5). */
 function failedAttempt(
   state: {
     readonly host: string;
@@ -484,7 +489,7 @@ function failedAttempt(
   return { state: { kind: "offering", host: state.host, failures }, actions: [failure] };
 }
 
-/** Ends the stream with an error; before our own header is out, that goes first (§4.9.1.2). */
+/** Ends the stream with an error. If our own header was not sent yet, that goes first (§4.9.1.2). */
 function fail(state: NegotiationState, condition: StreamErrorCondition): NegotiationStep {
   const error: NegotiationAction = { kind: "stream-error", condition };
   switch (state.kind) {
@@ -496,14 +501,14 @@ function fail(state: NegotiationState, condition: StreamErrorCondition): Negotia
       };
     case "securing":
     case "ending":
-      // In the middle of a handshake nothing can be said, and behind our end nothing may be.
+      // During a handshake, and after our end, nothing may be sent.
       return { state: CLOSED, actions: [{ kind: "end" }] };
     default:
       return { state: CLOSED, actions: [error, { kind: "end" }] };
   }
 }
 
-/** RFC 6120 §4.9.3: the condition for an element that does not belong where it stands. */
+/** Returns the condition for an element that is out of place (RFC 6120 §4.9.3). */
 function unexpected(event: NegotiationEvent): StreamErrorCondition {
   switch (event.kind) {
     case "stanza":

@@ -42,7 +42,7 @@ const PLAINTEXT: NegotiationTerms = {
 const ALICE = new BareJid("alice", "example.com");
 const FULL = new FullJid(ALICE, "home");
 
-/** Runs events from a fresh stream; gives the last state and, per event, the kinds of its actions. */
+/** Runs events from a fresh stream; returns the last state and, per event, the kinds of its actions. */
 function run(
   events: readonly NegotiationEvent[],
   terms: NegotiationTerms,
@@ -105,11 +105,11 @@ const HEADER_CASES: readonly [what: string, header: Partial<StreamHeader>, condi
   ["another name", { name: "flood" }, "bad-format"],
   ["no version", { version: undefined }, "unsupported-version"],
   ["version 0.9", { version: "0.9" }, "unsupported-version"],
-  ["a version that is none", { version: "one" }, "unsupported-version"],
+  ["an invalid version", { version: "one" }, "unsupported-version"],
   ["no to", { to: undefined }, "improper-addressing"],
   ["an account as to", { to: "alice@example.com" }, "improper-addressing"],
-  ["a to that is no JID", { to: "@" }, "improper-addressing"],
-  ["a host of others", { to: "example.org" }, "host-unknown"],
+  ["an invalid to", { to: "@" }, "improper-addressing"],
+  ["a foreign host", { to: "example.org" }, "host-unknown"],
 ];
 
 for (const [what, change, condition] of HEADER_CASES) {
@@ -137,7 +137,7 @@ Deno.test("stepNegotiation() normalises the host", () => {
   assert.deepEqual(state, { kind: "offering", host: "example.com", failures: 0 });
 });
 
-Deno.test("stepNegotiation() offers nothing where neither TLS nor plaintext may be", () => {
+Deno.test("stepNegotiation() offers nothing where neither TLS nor plaintext is allowed", () => {
   const { actions } = run([OPEN], { ...PLAINTEXT, startTls: "none" });
   assert.deepEqual(actions, [
     { kind: "send-header", host: "example.com" },
@@ -167,7 +167,7 @@ Deno.test("stepNegotiation() refuses a second STARTTLS", () => {
   assert.equal(kinds[1], "tls-failure end");
 });
 
-Deno.test("stepNegotiation() takes maxAuthFailures - 1 failures, and ends at one more", () => {
+Deno.test("stepNegotiation() allows maxAuthFailures - 1 failures, and ends at one more", () => {
   const attempt = [AUTH, REFUSED];
   const { state } = run([OPEN, ...attempt, ...attempt], ENCRYPTED);
   assert.deepEqual(state, { kind: "offering", host: "example.com", failures: 2 });
@@ -200,18 +200,18 @@ const STRANGERS: readonly [NegotiationState["kind"], NegotiationState, string][]
 ];
 
 for (const [kind, from, condition] of STRANGERS) {
-  Deno.test(`stepNegotiation() takes no stanza while ${kind}`, () => {
+  Deno.test(`stepNegotiation() refuses a stanza while ${kind}`, () => {
     const { actions } = run([{ kind: "stanza" }], ENCRYPTED, from);
     assert.deepEqual(actions, [{ kind: "stream-error", condition }, { kind: "end" }]);
   });
 
-  Deno.test(`stepNegotiation() takes no strange element while ${kind}`, () => {
+  Deno.test(`stepNegotiation() refuses a foreign element while ${kind}`, () => {
     const { actions } = run([{ kind: "foreign" }], ENCRYPTED, from);
     assert.deepEqual(actions[0], { kind: "stream-error", condition: "unsupported-stanza-type" });
   });
 }
 
-Deno.test("stepNegotiation() takes no other account's name after authentication", () => {
+Deno.test("stepNegotiation() refuses another account's from after authentication", () => {
   const reopening: NegotiationState = { kind: "reopening", account: ALICE };
   const open = (from: string): NegotiationEvent => ({
     kind: "header",
@@ -228,7 +228,7 @@ Deno.test("stepNegotiation() takes no other account's name after authentication"
   }
 });
 
-Deno.test("stepNegotiation() overlooks a from that is no account's, such as a client's machine", () => {
+Deno.test("stepNegotiation() ignores a from that is only a domain, such as a client's machine", () => {
   const reopening: NegotiationState = { kind: "reopening", account: ALICE };
   for (const from of ["localhost", "localhost/x", "example.com", "127.0.0.1"]) {
     for (const state of [reopening, { kind: "opening" } as const]) {
@@ -238,7 +238,7 @@ Deno.test("stepNegotiation() overlooks a from that is no account's, such as a cl
   }
 });
 
-Deno.test("stepNegotiation() takes no other host after authentication", () => {
+Deno.test("stepNegotiation() refuses another host after authentication", () => {
   const { actions } = run(
     [{ kind: "header", header: { ...HEADER, to: "example.org" } }],
     { ...ENCRYPTED, hosts: () => true },
@@ -263,7 +263,7 @@ Deno.test("stepNegotiation() lets a client bind again after a refusal", () => {
   ]);
 });
 
-Deno.test("stepNegotiation() says nothing into a TLS handshake", () => {
+Deno.test("stepNegotiation() sends nothing during a TLS handshake", () => {
   const { state, actions } = run(
     [{ kind: "fail", condition: "connection-timeout" }],
     PLAINTEXT,
@@ -295,7 +295,7 @@ const ANY_EVENT: fc.Arbitrary<NegotiationEvent> = fc.constantFrom<NegotiationEve
   { kind: "dismiss", condition: "system-shutdown" },
 );
 
-Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in", () => {
+Deno.test("stepNegotiation() answers any sequence, and binds only authenticated clients", () => {
   fc.assert(fc.property(
     fc.array(ANY_EVENT, { maxLength: 40 }),
     fc.constantFrom(ENCRYPTED, PLAINTEXT),
@@ -314,11 +314,11 @@ Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in
           if (kind === "success") isAuthenticated = true;
           if (kind === "authenticate") assert(terms !== PLAINTEXT);
           if (kind === "register") assert(isAuthenticated);
-          if (isOutputOver) assert.equal(kind, "end", "nothing is said behind our end");
+          if (isOutputOver) assert.equal(kind, "end", "nothing is sent after our end");
           if (kind === "end-output") isOutputOver = true;
         }
         if (wasClosed) assert.deepEqual(step.actions, []);
-        // Input is held exactly while the server owes an answer.
+        // Input is held exactly while the server works on an answer.
         if (state.kind !== "closed") {
           const owes = state.kind === "registering" ||
             (state.kind === "authenticating" && state.isWaiting);
@@ -329,7 +329,7 @@ Deno.test("stepNegotiation() answers any sequence, and binds only whom it let in
   ));
 });
 
-Deno.test("stepNegotiation() hears out who is bound and dismissed, until its end or its fault", () => {
+Deno.test("stepNegotiation() reads a dismissed bound client until its end or its fault", () => {
   const DISMISS: NegotiationEvent = { kind: "dismiss", condition: "system-shutdown" };
   const bound: NegotiationState = { kind: "bound", jid: FULL };
   const last: readonly NegotiationEvent[] = [
@@ -351,7 +351,7 @@ Deno.test("stepNegotiation() hears out who is bound and dismissed, until its end
 const MANAGED = { ...ENCRYPTED, isManageable: true };
 const RESUME: NegotiationEvent = { kind: "resume", previd: "id", h: 3 };
 
-Deno.test("stepNegotiation() reads nothing more until it is known where the resumed stream is", () => {
+Deno.test("stepNegotiation() holds input while the search for the resumed stream runs", () => {
   const binding: NegotiationState = { kind: "binding", account: ALICE };
   const resumed = run([RESUME, { kind: "resumed", jid: FULL }], MANAGED, binding);
   assert.deepEqual(resumed.kinds, ["hold resume", "release"]);
@@ -386,7 +386,7 @@ Deno.test("stepNegotiation() refuses stream management before authentication, an
   }
 });
 
-Deno.test("stepNegotiation() ends a stream on which something comes while it is being resumed", () => {
+Deno.test("stepNegotiation() ends a stream that gets input while it is being resumed", () => {
   const resuming: NegotiationState = { kind: "resuming", account: ALICE };
   for (const event of [RESUME, { kind: "stanza" }, { kind: "bind", iqId: "1", resource: "x" }]) {
     const { state, actions } = run([event as NegotiationEvent], MANAGED, resuming);

@@ -10,7 +10,7 @@ import type { OfferedFeatures } from "./negotiation_state.ts";
 /** RFC 6120 §5.4.2.2. */
 export const TLS_FAILURE_XML = `<failure xmlns='${TLS_NAMESPACE}'/>`;
 
-/** What stands inside `<stream:features/>` (RFC 6120 §4.3.2). */
+/** Returns the content of `<stream:features/>` (RFC 6120 §4.3.2). */
 export function featuresXml(features: OfferedFeatures): string {
   let xml = "";
   if (features.startTls !== "none") {

@@ -1,7 +1,7 @@
 import { escapeValue } from "../xml/escape.ts";
 import type { ResponseHeader } from "./stream_transport.ts";
 
-/** The attributes of our header that are the same whatever carries the stream (RFC 6120 §4.7). */
+/** Returns the attributes of our header that do not depend on the stream's transport (RFC 6120 §4.7). */
 export function responseAttributes(header: ResponseHeader): string {
   const attributes = [
     ["from", header.from],

@@ -5,21 +5,21 @@ import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import type { StreamMetrics } from "./stream_metrics.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
-/** What an output is given. */
+/** Options of an output. */
 export interface StanzaOutputOptions {
   readonly limits: ResolvedStreamLimits;
   readonly clock: Clock;
   readonly metrics: StreamMetrics;
 }
 
-/** Only above this much a connection tells that it has drained. */
+/** A connection calls `drained` only above this many bytes. */
 const TOLD_ABOVE_BYTES = 262_144;
 
 /**
- * Stanzas on their way to one peer, bounded in bytes: what a peer that reads slowly cannot take is
- * refused, but for errors that answer it. From the first of all on it has to read half of the bound in each `slowReaderMs`
- * until it has caught up by half, or it is cut off; while it is not read from itself, for what it has not
- * read, it has to read anything in two of them.
+ * Stanzas on their way to one peer, bounded in bytes. A stanza that a slow peer has no room for is
+ * refused, except errors that answer the peer. After the first refusal the peer must read half of the
+ * bound in each `slowReaderMs`, until it has caught up by half, or it is cut off. While we do not read
+ * from the peer because of its unread bytes, it must read anything at all in two such intervals.
  */
 export class StanzaOutput {
   readonly #transport: StreamTransport;
@@ -28,11 +28,11 @@ export class StanzaOutput {
   readonly #maxOwedBytes: number;
   readonly #clogBytes: number;
   #cancelLook: CancelTimer | undefined;
-  /** What would be pending had nothing been read since the last look. */
+  /** Pending bytes at the last check, plus everything queued since. */
   #unreadBytes = 0;
-  /** True when since then a stanza came that was past the bound. */
+  /** True when a stanza was refused since the last check. */
   #hasRefused = false;
-  /** True when nothing was read before the last look already. */
+  /** True when the peer had read nothing before the last check. */
   #isStuck = false;
 
   constructor(transport: StreamTransport, options: StanzaOutputOptions) {
@@ -43,18 +43,18 @@ export class StanzaOutput {
     this.#clogBytes = Math.max(this.#maxPendingBytes / 2, TOLD_ABOVE_BYTES);
   }
 
-  /** True while so much waits for the peer that it should read before more is read from it. */
+  /** True while so many bytes are unread that the peer should read before we read more from it. */
   get isClogged(): boolean {
     return this.#transport.pendingBytes > this.#clogBytes;
   }
 
   /**
    * Queues `stanza`; false when that would pass the bound.
-   * @param isOwed it is an error that answers the peer: it has room beyond what others have
+   * @param isOwed true for an error that answers the peer, which has extra room
    */
   send(stanza: Stanza, isOwed = false): boolean {
     const { byteLength } = stanza.bytes;
-    // A peer that has read everything takes any stanza, be it longer than the bound.
+    // A peer that has read everything gets any stanza, even one longer than the bound.
     const pendingBytes = this.#transport.pendingBytes;
     if (pendingBytes > 0 && pendingBytes + byteLength > this.#maxPendingBytes) {
       this.#hasRefused = true;
@@ -71,21 +71,21 @@ export class StanzaOutput {
     return true;
   }
 
-  /** Sees to it that the peer reads, until it has. */
+  /** Checks in intervals whether the peer reads, until it has caught up. */
   watch(): void {
     if (this.#cancelLook !== undefined) return;
     this.#isStuck = false;
     this.#lookLater();
   }
 
-  /** The peer has read all that there was. */
+  /** The peer has read everything. */
   drained(): void {
     this.#cancelLook?.();
     this.#cancelLook = undefined;
     this.#hasRefused = false;
   }
 
-  /** Ends its timer; after it nothing is sent. */
+  /** Ends the timer; nothing is sent afterwards. */
   close(): void {
     this.drained();
   }
@@ -104,7 +104,7 @@ export class StanzaOutput {
     const readBytes = this.#unreadBytes - pendingBytes;
     const hasRefused = this.#hasRefused;
     this.#hasRefused = false;
-    // It may have caught up without ever having been empty.
+    // The peer may have caught up without an empty queue.
     if (pendingBytes * 2 < this.#maxPendingBytes) return;
     const isSlow = hasRefused ? readBytes * 2 < this.#maxPendingBytes : readBytes <= 0;
     if (!isSlow || !(hasRefused || this.#isStuck)) {

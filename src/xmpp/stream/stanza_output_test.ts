@@ -33,7 +33,7 @@ function stanzaOf(byteLength: number): Stanza {
   };
 }
 
-Deno.test("StanzaOutput.send() takes maxPendingBytes and refuses one more", () => {
+Deno.test("StanzaOutput.send() queues maxPendingBytes and refuses one more", () => {
   const { output, near, metrics } = outputWith(16_384);
   assert(output.send(stanzaOf(16_383)));
   assert(output.send(stanzaOf(1)));
@@ -43,14 +43,14 @@ Deno.test("StanzaOutput.send() takes maxPendingBytes and refuses one more", () =
   output.close();
 });
 
-Deno.test("StanzaOutput.send() takes any one stanza for a peer that has read everything", () => {
+Deno.test("StanzaOutput.send() queues one stanza of any size for a peer that has read everything", () => {
   const { output } = outputWith(16_384);
   assert(output.send(stanzaOf(100_000)));
   assert(!output.send(stanzaOf(1)));
   output.close();
 });
 
-Deno.test("StanzaOutput.send() takes maxOwedBytes more of what is owed, and refuses one more", () => {
+Deno.test("StanzaOutput.send() queues maxOwedBytes more of owed errors, and refuses one more", () => {
   const { output, near, metrics } = outputWith(16_384, 1000);
   const hits = (limit: string) => metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
   assert(output.send(stanzaOf(16_384), true));
@@ -64,7 +64,7 @@ Deno.test("StanzaOutput.send() takes maxOwedBytes more of what is owed, and refu
   output.close();
 });
 
-Deno.test("StanzaOutput lets a peer that reads go on, however much it is owed", async () => {
+Deno.test("StanzaOutput keeps a peer that reads, however many owed errors wait", async () => {
   const { output, clock, near, far } = outputWith(16_384, 100_000);
   near.start({ data() {}, closed() {} });
   far.start({ data() {}, closed() {} });
@@ -77,7 +77,7 @@ Deno.test("StanzaOutput lets a peer that reads go on, however much it is owed", 
   far.pause();
   for (let n = 0; n < 100; n++) output.send(stanzaOf(1000), true);
   await clock.advanceAsync(60_000, 10_000);
-  assert.equal(near.isClosed, true, "one that does not is cut off all the same");
+  assert.equal(near.isClosed, true, "a peer that does not read is still cut off");
   output.close();
 });
 
@@ -95,13 +95,13 @@ Deno.test("StanzaOutput keeps no timer once it is drained or closed", () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-Deno.test("StanzaOutput cuts a watched peer off that twice in a row has read nothing", () => {
+Deno.test("StanzaOutput cuts off a watched peer that has read nothing in two intervals", () => {
   const { output, clock, near, metrics } = outputWith(16_384);
   near.start({ data() {}, closed() {} });
   assert(output.send(stanzaOf(10_000)));
   output.watch();
   clock.advance(30_000);
-  assert(output.send(stanzaOf(1000)), "what comes is not what it has read");
+  assert(output.send(stanzaOf(1000)), "a new stanza does not count as a read one");
   assert.equal(near.isClosed, false);
   clock.advance(30_000);
   assert.equal(near.isClosed, true);
@@ -109,7 +109,7 @@ Deno.test("StanzaOutput cuts a watched peer off that twice in a row has read not
   output.close();
 });
 
-Deno.test("StanzaOutput forgives a peer that has caught up by half", async () => {
+Deno.test("StanzaOutput keeps a peer that has caught up by half", async () => {
   const { output, clock, near, far } = outputWith(16_384);
   near.start({ data() {}, closed() {} });
   output.send(stanzaOf(16_384));

@@ -12,9 +12,9 @@ export interface AdmissionLimits {
   readonly maxPerAddress?: number;
 }
 
-/** A connection that was let in. */
+/** A connection that was admitted. */
 export interface AdmissionTicket {
-  /** The peer has said a whole stream header. */
+  /** The peer has sent a whole stream header. */
   greeted(): void;
   /** The peer has authenticated. */
   authenticated(): void;
@@ -22,11 +22,11 @@ export interface AdmissionTicket {
   left(): void;
 }
 
-/** How a connection that was let in is made to go. */
+/** Ways to end an admitted connection. */
 export interface AdmissionExit {
-  /** It has to make room for another: tells the peer, who has a moment to hang up. */
+  /** Ends the connection to make room for another; the peer learns why and has a moment to hang up. */
   evict(): void;
-  /** It has been told, and there is no room even for those who were: ends it at once. */
+  /** Ends an evicted connection at once, because evicted ones have no room either. */
   cut(): void;
 }
 
@@ -34,55 +34,55 @@ const DEFAULT_MAX = 1_000;
 const MAX = 1_000_000;
 
 /**
- * Time to say a header, and then to log in, that a stranger has before those who came later. Over a
- * slow mobile network all that takes 2 to 3 s.
+ * Time to send a header, and again to log in, in which a stranger has priority over later ones. Over a
+ * slow mobile network all of it takes 2 to 3 s.
  */
 export const GRACE_MS = 5_000;
-/** An address that holds more than the places divided by this has to make room first. */
+/** An address with more than this fraction (1/4) of all places must make room first. */
 const ADDRESS_SHARE = 4;
 
 /** A connection that has not authenticated. */
 interface Stranger {
   readonly exit: AdmissionExit;
-  /** Absent for loopback: whoever is behind a proxy there has nothing to do with the others. */
+  /** Absent for loopback, because the peers behind a local proxy have nothing to do with each other. */
   readonly address: string | undefined;
-  /** When it was let in, or said its header. */
+  /** Time at which it was admitted, or sent its header. */
   sinceMs: number;
 }
 
 /**
- * Decides who may open a stream at all. Where there are too many strangers one of them goes, not the
- * newest: whoever means it logs in within a second or so, and whoever only sits there keeps nobody
- * out. It is the oldest
+ * Decides which connections may open a stream. When there are too many strangers one of them must go,
+ * but not the newest. An honest client logs in within a second or so, and an idle one must keep nobody
+ * out. The oldest stranger goes of the first group that has any:
  *
- * 1. of an address that holds more than a quarter of all places;
- * 2. of those who have said no header for `GRACE_MS`;
- * 3. of those who have not logged in for `GRACE_MS` after their header;
- * 4. of the silent or of those who said a header, whichever are more: so that neither, however fast
- *    they come, can take more than half of the places from the others.
+ * 1. strangers of an address that holds more than a quarter of all places;
+ * 2. strangers that have sent no header for `GRACE_MS`;
+ * 3. strangers that have not logged in for `GRACE_MS` after their header;
+ * 4. strangers without a header or those with one, whichever are more. So neither kind, however fast it
+ *    comes, can take more than half of the places from the other.
  *
- * It goes by streams, whatever they run over: one shared by all ports counts those over TCP, TLS (from
- * the end of the handshake) and WebSocket (from the end of the upgrade) alike.
+ * Streams count alike on every carrier: one admission, shared by all ports, counts those over TCP, TLS
+ * (from the end of the handshake) and WebSocket (from the end of the upgrade).
  *
- * Strangers that were told to go and stay count apart, up to the same bound, past which they are cut.
+ * Evicted strangers that stay count apart, up to the same bound. Past it they are cut.
  */
 export class StreamAdmission {
   readonly #maxUnauthenticated: number;
   readonly #maxPerAddress: number;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #byAddress = new Map<string, number>();
-  /** Those who have said nothing whole yet, oldest first. */
+  /** Strangers without a whole header, oldest first. */
   readonly #silent = new Set<Stranger>();
-  /** Those who have said a stream header, in the order in which they did. */
+  /** Strangers that have sent a stream header, in the order in which they did. */
   readonly #greeted = new Set<Stranger>();
-  /** All of one address, in the order in which they came; loopback is not among them. */
+  /** All strangers of one address, in the order in which they came; loopback is not among them. */
   readonly #strangers = new Map<string, Set<Stranger>>();
-  /** Of those, the ones with more than their share; hence few. */
+  /** Groups of `#strangers` with more than their share; hence few. */
   readonly #crowds = new Set<Set<Stranger>>();
-  /** Told to go, and not gone yet; oldest first. */
+  /** Evicted strangers that are still connected, oldest first. */
   readonly #leaving = new Set<Stranger>();
 
-  /** @param clock tells how long strangers have been there */
+  /** @param clock measures how long strangers have been there */
   constructor(
     limits: AdmissionLimits = {},
     clock: Pick<Clock, "monotonicMs"> = new SystemClock(),
@@ -109,7 +109,7 @@ export class StreamAdmission {
   }
 
   /**
-   * A ticket; undefined when the candidate's address has its share already.
+   * Returns a ticket; undefined when the candidate's address has used up its share.
    * @param exit ends the candidate's connection when it has to make room for another
    */
   admit(candidate: PeerAddress, exit: AdmissionExit): AdmissionTicket | undefined {
@@ -144,7 +144,7 @@ export class StreamAdmission {
   #makeRoom(): void {
     if (this.#leaving.size >= this.#maxUnauthenticated) {
       const [slowest] = this.#leaving;
-      this.#leaving.delete(slowest!); // there is one, as the bound is at least 1
+      this.#leaving.delete(slowest!); // never empty, as the bound is at least 1
       slowest!.exit.cut();
     }
     const leaver = this.#whoGoes();
@@ -153,7 +153,7 @@ export class StreamAdmission {
     leaver.exit.evict();
   }
 
-  /** There is somebody, as the bound is at least 1. */
+  /** Returns the stranger that must go. There is one, as the bound is at least 1. */
   #whoGoes(): Stranger {
     const [crowd] = this.#crowds;
     if (crowd !== undefined) return firstOf(crowd)!;
@@ -176,7 +176,7 @@ export class StreamAdmission {
     return strangers.size > Math.max(1, this.#maxUnauthenticated / ADDRESS_SHARE);
   }
 
-  /** Counts it among the strangers no more. */
+  /** Removes it from the strangers. */
   #forget(stranger: Stranger): void {
     this.#silent.delete(stranger);
     this.#greeted.delete(stranger);

@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import type { AdmissionTicket } from "./stream_admission.ts";
 import { GRACE_MS, StreamAdmission } from "./stream_admission.ts";
 
-/** An admission whose candidates have names, and who had to go. */
+/** Returns an admission whose candidates have names, and the lists of those that had to go. */
 function admissionWith(limits: ConstructorParameters<typeof StreamAdmission>[0]) {
   const clock = new ManualClock();
   const admission = new StreamAdmission(limits, clock);
@@ -22,7 +22,7 @@ function ticketOf(ticket: AdmissionTicket | undefined): AdmissionTicket {
   return ticket;
 }
 
-Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers; one more ends the oldest", () => {
+Deno.test("StreamAdmission.admit() admits maxUnauthenticated strangers; one more ends the oldest", () => {
   const { admission, evicted, admit } = admissionWith({ maxUnauthenticated: 2 });
   const first = ticketOf(admit("first"));
   ticketOf(admit("second"));
@@ -40,25 +40,25 @@ Deno.test("StreamAdmission.admit() takes maxUnauthenticated strangers; one more 
   assert.deepEqual(evicted, ["second"]);
 });
 
-Deno.test("StreamAdmission.admit() gives the silent and the greeted half of the places each", () => {
+Deno.test("StreamAdmission.admit() gives silent and greeted strangers half of the places each", () => {
   const { evicted, admit } = admissionWith({ maxUnauthenticated: 4 });
   const tickets = ["1", "2", "3", "4"].map((name) => ticketOf(admit(name)));
   tickets[0]!.greeted();
   tickets[0]!.greeted();
   admit("5");
-  assert.deepEqual(evicted, ["2"], "the silent are more: their oldest");
+  assert.deepEqual(evicted, ["2"], "more are silent: the oldest of them");
   tickets[2]!.greeted();
   admit("6");
-  assert.deepEqual(evicted, ["2", "4"], "as many of each: the oldest of the silent");
+  assert.deepEqual(evicted, ["2", "4"], "as many of each: the oldest silent one");
   ticketOf(admit("7")).greeted();
   assert.deepEqual(evicted, ["2", "4", "5"]);
   admit("8");
-  assert.deepEqual(evicted, ["2", "4", "5", "1"], "the greeted are more: their oldest");
+  assert.deepEqual(evicted, ["2", "4", "5", "1"], "more have greeted: the oldest of them");
   admit("9");
   assert.deepEqual(evicted, ["2", "4", "5", "1", "6"]);
 });
 
-Deno.test("StreamAdmission.admit() ends first who is silent for GRACE_MS, then who greeted that long ago", () => {
+Deno.test("StreamAdmission.admit() ends first a stranger silent for GRACE_MS, then one that greeted that long ago", () => {
   const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 4 });
   const greeters = ["a", "b"].map((name) => ticketOf(admit(name)));
   for (const greeter of greeters) greeter.greeted();
@@ -67,16 +67,16 @@ Deno.test("StreamAdmission.admit() ends first who is silent for GRACE_MS, then w
   clock.advance(GRACE_MS - 2);
   admit("1");
   admit("2");
-  assert.deepEqual(evicted, ["silent"], "all have time yet: as many of each, so the silent");
+  assert.deepEqual(evicted, ["silent"], "all still have time: as many of each, so the silent one");
   clock.advance(1);
   admit("3");
-  assert.deepEqual(evicted, ["silent", "a"], "has had its time");
+  assert.deepEqual(evicted, ["silent", "a"], "its time is over");
   clock.advance(GRACE_MS - 1);
   admit("4");
   assert.deepEqual(
     evicted,
     ["silent", "a", "1"],
-    "silent for its time, which is less than greeted",
+    "silent for its time, which comes before greeted",
   );
   admit("5");
   admit("6");
@@ -97,7 +97,7 @@ Deno.test("StreamAdmission.admit() counts the time of a greeter from its header"
   assert.deepEqual(evicted, ["1", "late"]);
 });
 
-Deno.test("StreamAdmission.admit() lets in who greets slowly among greeters who stay", () => {
+Deno.test("StreamAdmission.admit() keeps a slow greeter among greeters that stay", () => {
   const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 100 });
   for (let i = 0; i < 100; i++) ticketOf(admit(`greeter ${i}`)).greeted();
   const slow: { ticket: AdmissionTicket; name: string }[] = [];
@@ -110,7 +110,7 @@ Deno.test("StreamAdmission.admit() lets in who greets slowly among greeters who 
   assert.ok(evicted.every((name) => name.startsWith("greeter")));
 });
 
-Deno.test("StreamAdmission.admit() keeps who greets at once, however fast the silent come", () => {
+Deno.test("StreamAdmission.admit() keeps a stranger that greets at once, however fast silent ones come", () => {
   const { clock, evicted, admit } = admissionWith({ maxUnauthenticated: 100 });
   const honest = ticketOf(admit("honest"));
   honest.greeted();
@@ -137,7 +137,11 @@ Deno.test("StreamAdmission.admit() ends first the oldest of an address with more
   of[2]!.authenticated();
   admit("7", "[2001:db8::1]:7", false);
   admit("8", "192.0.2.4:1", false);
-  assert.deepEqual(evicted.slice(2), ["2"], "who has logged in counts no more: the oldest of all");
+  assert.deepEqual(
+    evicted.slice(2),
+    ["2"],
+    "a client that logged in no longer counts: the oldest of all",
+  );
   admit("9", "[2001:db8::1]:9", false);
   admit("10", "[2001:db8::1]:10", false);
   assert.deepEqual(evicted.slice(3), ["proxied 0", "proxied 1"]);
@@ -145,18 +149,18 @@ Deno.test("StreamAdmission.admit() ends first the oldest of an address with more
   assert.deepEqual(evicted.slice(5), ["7"], "three again");
 });
 
-Deno.test("StreamAdmission.admit() cuts whom it told to go, past as many as may be strangers", () => {
+Deno.test("StreamAdmission.admit() cuts evicted strangers past maxUnauthenticated", () => {
   const { evicted, cut, admit } = admissionWith({ maxUnauthenticated: 2 });
   const tickets = ["1", "2", "3", "4"].map((name) => ticketOf(admit(name)));
   assert.deepEqual([evicted, cut], [["1", "2"], []]);
   tickets[0]!.left();
   admit("5");
-  assert.deepEqual([evicted, cut], [["1", "2", "3"], []], "who has gone makes room");
+  assert.deepEqual([evicted, cut], [["1", "2", "3"], []], "a stranger that has gone makes room");
   admit("6");
   assert.deepEqual([evicted, cut], [["1", "2", "3", "4"], ["2"]]);
 });
 
-Deno.test("StreamAdmission.admit() takes maxPerAddress connections of one address", () => {
+Deno.test("StreamAdmission.admit() admits maxPerAddress connections from one address", () => {
   const { admit } = admissionWith({ maxPerAddress: 2 });
   const first = ticketOf(admit("1", "[2001:db8::1]:1", false));
   ticketOf(admit("2", "[2001:db8::1]:2", false)).authenticated();

@@ -5,7 +5,7 @@ import type { StanzaSink } from "./stanza_sink.ts";
 import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import type { StreamMetrics } from "./stream_metrics.ts";
 
-/** What all streams of one listener share, whoever is at their other end. */
+/** Data that all streams of one listener share, for any kind of peer. */
 export interface StreamContext {
   readonly sink: StanzaSink;
   readonly limits: ResolvedStreamLimits;

@@ -3,7 +3,7 @@ import type { StreamErrorCondition } from "../stream_error.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { STREAM_NAMESPACE } from "./namespaces.ts";
 
-/** What a stream header has to be. */
+/** Requirements on a stream header. */
 export interface ExpectedHeader {
   readonly contentNamespace: string;
   /** Domains that the peer may open a stream to. */
@@ -12,12 +12,12 @@ export interface ExpectedHeader {
   readonly hasVersion: boolean;
 }
 
-/** A header that is in order, or the stream error that answers it (RFC 6120 §4.7, §4.9.3). */
+/** A valid header, or the stream error that answers it (RFC 6120 §4.7, §4.9.3). */
 export type CheckedHeader =
   | { readonly ok: true; readonly host: string }
   | { readonly ok: false; readonly condition: StreamErrorCondition };
 
-/** Checks a stream header; `host` is the normalised domain that it is addressed to. */
+/** Checks a stream header; `host` is the normalised domain in its `to`. */
 export function checkStreamHeader(header: StreamHeader, expected: ExpectedHeader): CheckedHeader {
   if (
     header.namespace !== STREAM_NAMESPACE || header.contentNamespace !== expected.contentNamespace
@@ -35,7 +35,7 @@ export function checkStreamHeader(header: StreamHeader, expected: ExpectedHeader
   return { ok: true, host: to.text };
 }
 
-/** RFC 6120 §4.7.5: a peer of a later version is answered with ours. */
+/** Accepts later versions too, because we answer them with ours (RFC 6120 §4.7.5). */
 function isSupportedVersion(version: string | undefined): boolean {
   const match = /^(\d{1,5})\.\d{1,5}$/.exec(version ?? "");
   return match !== null && Number(match[1]) >= 1;

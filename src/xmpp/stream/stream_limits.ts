@@ -1,7 +1,7 @@
 import { MAX_READABLE_DEPTH } from "../xml/scanner_limits.ts";
 import type { ScannerLimits } from "../xml/scanner_types.ts";
 
-/** Bounds on one stream, client's or component's. */
+/** Bounds on one stream of a client or component. */
 export interface StreamLimits {
   /** Bytes of one stanza or stream header; 10 000 (RFC 6120 §13.12) to 16 777 216. @default 262144 */
   readonly maxStanzaBytes?: number;
@@ -14,26 +14,26 @@ export interface StreamLimits {
   /** Bytes that a peer may send before it is authenticated; 1 024 to 16 777 216. @default 32768 */
   readonly maxUnauthenticatedBytes?: number;
   /**
-   * Bytes that are taken of a peer after its stream was ended from here, as it had written them before it
-   * learned of that; 0 to 1 073 741 824. @default 4194304
+   * Bytes taken from a peer after we ended its stream, because it wrote them before it learned of that;
+   * 0 to 1 073 741 824. @default 4194304
    */
   readonly maxLateBytes?: number;
   /** Failed attempts to authenticate on one stream before it ends; 1 to 100. @default 3 */
   readonly maxAuthFailures?: number;
   /**
-   * Bytes that may wait for a peer that reads slowly; a stanza past it is refused with
+   * Bytes that may wait for a peer that reads slowly; one more stanza is refused with
    * `resource-constraint`. 16 384 to 1 073 741 824. @default 1048576
    */
   readonly maxPendingBytes?: number;
   /**
-   * Bytes that may wait beyond that of errors by which nodes answer what the peer has sent: it is to
-   * get them even when it reads slowly. 0 to 1 073 741 824. @default 67108864
+   * Extra bytes that may wait for owed errors, which the peer must get even when it reads slowly. 0 to 1
+   * 073 741 824. @default 67108864
    */
   readonly maxOwedBytes?: number;
   /**
-   * Milliseconds after which a peer that has stanzas refused for want of reading, and has not read half
-   * of `maxPendingBytes` in them, is cut off; twice as long for one that merely reads nothing though
-   * over half of that waits. 10 to 3 600 000. @default 30000
+   * Milliseconds after which a peer is cut off when stanzas for it were refused and it has not read half
+   * of `maxPendingBytes`. A peer that reads nothing while over half of that waits has twice as long. 10
+   * to 3 600 000. @default 30000
    */
   readonly slowReaderMs?: number;
   /** Milliseconds of silence after which whitespace is sent; 100 to 86 400 000. @default 150000 */
@@ -49,7 +49,7 @@ interface Range {
   readonly max: number;
 }
 
-/** Defaults and ranges of every limit, for whoever checks a configuration. */
+/** Defaults and ranges of every limit, for checks of a configuration. */
 export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = {
   maxStanzaBytes: { byDefault: 262_144, min: 10_000, max: 16_777_216 },
   maxDepth: { byDefault: 64, min: 8, max: MAX_READABLE_DEPTH },
@@ -66,7 +66,7 @@ export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = 
 
 /**
  * Fills in defaults.
- * @throws RangeError for a value that is no integer in its range
+ * @throws RangeError for a value that is not an integer in its range
  */
 export function resolveStreamLimits(limits: StreamLimits = {}): ResolvedStreamLimits {
   const resolved: Record<string, number> = {};
@@ -79,11 +79,11 @@ export function resolveStreamLimits(limits: StreamLimits = {}): ResolvedStreamLi
     }
     resolved[name] = value;
   }
-  // The loop has set every key of the record of ranges, which are the keys of the interface.
+  // The loop has set every key of the ranges, and those are the keys of the interface.
   return Object.freeze(resolved) as unknown as ResolvedStreamLimits;
 }
 
-/** The part that the scanner keeps. */
+/** Returns the limits that the scanner keeps. */
 export function scannerLimits(limits: ResolvedStreamLimits): ScannerLimits {
   return {
     maxStanzaBytes: limits.maxStanzaBytes,

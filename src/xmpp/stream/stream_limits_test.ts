@@ -10,7 +10,7 @@ Deno.test("resolveStreamLimits() fills in every default", () => {
 });
 
 for (const [name, range] of Object.entries(STREAM_LIMIT_RANGES)) {
-  Deno.test(`resolveStreamLimits() takes ${name} in its range and not one past it`, () => {
+  Deno.test(`resolveStreamLimits() accepts ${name} in its range and not one past it`, () => {
     for (const value of [range.min, range.max]) {
       assert.equal(resolveStreamLimits({ [name]: value })[name as keyof StreamLimits], value);
     }

@@ -1,7 +1,7 @@
 import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { StanzaKind } from "../stanza.ts";
 
-/** Which edge a stream is on; the metrics' label `edge`. */
+/** Edge that a stream is on; the metrics' label `edge`. */
 export type StreamEdge = "c2s" | "websocket" | "component";
 
 /** Limits of the edge; the metrics' label `limit`. */
@@ -30,7 +30,7 @@ export type StreamLimitName =
 
 type ByKind = Readonly<Record<StanzaKind, Counter>>;
 
-/** What the streams of one edge count; children are bound here, once. */
+/** Counts of one edge's streams; children are bound here, once. */
 export class StreamMetrics {
   readonly opened: Counter;
   /** Stanzas read from peers, by kind. */
@@ -64,17 +64,17 @@ export class StreamMetrics {
     );
   }
 
-  /** Shows `read()` as the number of sessions or components connected here. */
+  /** Registers a gauge that shows `read()` as the number of sessions or components connected here. */
   watchSessions(read: () => number): void {
     this.#metrics.gauge({
       name: "xmpp_sessions",
       help: "Sessions and components connected to this node; clients over WebSocket are under c2s",
-      // A session may go on over another carrier than the one on which it began (XEP-0198 §5).
+      // A session may continue on another carrier than its first one (XEP-0198 §5).
       labels: { edge: this.#edge === "websocket" ? "c2s" : this.#edge },
     }, read);
   }
 
-  /** A stream is over; `condition` is its stream error, `none` after an orderly end. */
+  /** Counts the end of a stream; `condition` is its stream error, `none` after an orderly end. */
   closed(condition: string): void {
     this.#metrics.counter({
       name: "xmpp_streams_closed_total",

@@ -7,7 +7,7 @@ import type { StreamContext } from "./stream_context.ts";
 import type { StreamOwner } from "./stream_shell.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
-/** A stream, as the port that it came in at sees it. */
+/** A stream, as its port sees it. */
 export interface PortStream {
   start(): void;
   keepAlive(): void;
@@ -15,26 +15,26 @@ export interface PortStream {
   dismiss(condition: StreamErrorCondition, heardOut: () => void): void;
 }
 
-/** What a port is given. */
+/** Options of a port. */
 export interface StreamPortOptions {
   readonly context: StreamContext;
   readonly admission: StreamAdmission;
-  /** Makes the stream that a connection is for. */
+  /** Makes the stream for a connection. */
   begin(transport: StreamTransport, owner: StreamOwner): PortStream;
 }
 
 /**
- * Streams at once of which a port only says why it will not have them; more are cut without a word. What
- * a stranger hears is a courtesy, which nobody needs more of: no option.
+ * Streams at once that a port refuses with an error; more are cut without a word. The error is a
+ * courtesy to strangers, so its limit is no option.
  */
 const MAX_REFUSALS = 100;
 
-/** The streams that came in at one port: lets them in, keeps them alive, ends them. */
+/** The streams that came in at one port. It admits them, keeps them alive, and ends them. */
 export class StreamPort {
   readonly #options: StreamPortOptions;
   readonly #streams = new Set<PortStream>();
   readonly #refused = new Set<PortStream>();
-  /** Those that were dismissed, and have not been heard out. */
+  /** Dismissed streams that are still being read. */
   readonly #dismissed = new Set<PortStream>();
   #onSilence: (() => void) | undefined;
   readonly #cancelSweep: CancelTimer;
@@ -46,7 +46,7 @@ export class StreamPort {
     this.#cancelSweep = sweepKeepalive(clock, limits.keepaliveIntervalMs, this.#streams);
   }
 
-  /** Streams that are open, those not yet authenticated included. */
+  /** Open streams, including those not yet authenticated. */
   get streamCount(): number {
     return this.#streams.size;
   }
@@ -75,13 +75,13 @@ export class StreamPort {
     stream.start();
   }
 
-  /** Ends all streams at once and lets no more in. */
+  /** Ends all streams at once and admits no more. */
   close(condition: StreamErrorCondition): void {
     this.#shut();
     for (const stream of [...this.#streams]) stream.fail(condition);
   }
 
-  /** Ends all streams and lets no more in; `hearOut` is to follow. */
+  /** Ends all streams and admits no more; the caller continues with `hearOut`. */
   dismiss(condition: StreamErrorCondition): void {
     this.#shut();
     for (const stream of [...this.#streams]) {
@@ -94,9 +94,9 @@ export class StreamPort {
   }
 
   /**
-   * Takes what peers that were dismissed had written by then, until each has ended its side, but no longer
-   * than `withinMs`: then it hangs up.
-   * @returns how many were hung up on
+   * Takes what dismissed peers had written, until each has ended its side. After `withinMs` it closes
+   * the remaining connections.
+   * @returns the number of connections that it closed
    */
   async hearOut(withinMs: number): Promise<number> {
     if (this.#dismissed.size > 0) {
@@ -116,7 +116,7 @@ export class StreamPort {
     this.#cancelSweep();
   }
 
-  /** Ends a stream that an address has no right to, with the error that says so. */
+  /** Ends a stream that its address has no right to, with an error that gives the reason. */
   #refuse(transport: StreamTransport, limit: "connection-rate" | "streams-per-address"): void {
     const { context, begin } = this.#options;
     context.metrics.limitHit(limit);

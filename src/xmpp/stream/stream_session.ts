@@ -9,16 +9,16 @@ import type { StanzaSource } from "./stanza_sink.ts";
 import type { StreamContext } from "./stream_context.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
-/** What a session is given by its stream. */
+/** Objects that a stream gives its session. */
 export interface SessionWiring<Context extends StreamContext> {
   readonly context: Context;
-  /** Stanzas may be delivered from now on. */
+  /** Called when stanzas may be delivered. */
   opened(): void;
-  /** Ends the stream; `content` is what the error holds, where it is more than its condition. */
+  /** Ends the stream; `content` is the error's content besides its condition. */
   fail(condition: StreamErrorCondition, content?: string): void;
 }
 
-/** A peer that has proven who it is: what is read goes to `accept`, what is delivered to `send`. */
+/** An authenticated peer: it reads with `accept`, and stanzas for it are delivered to `send`. */
 export abstract class StreamSession<Context extends StreamContext> implements StanzaSource {
   abstract readonly jid: Jid;
   protected readonly context: Context;
@@ -26,18 +26,18 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   #wiring: SessionWiring<Context>;
   #output: StanzaOutput;
   #isOpen = true;
-  /** True while what the peer sends is taken: after the end too, when it is heard out. */
+  /** True while the peer's stanzas are taken, which after a dismissal lasts beyond the end. */
   #isRead = true;
   #isPaused = false;
-  /** True while nothing is read, as answers to what was read would find no room. */
+  /** True while nothing is read, because answers would find no room. */
   #isClogged = false;
-  /** Until then nothing is read, as the peer has sent more than it may. */
+  /** Time until which nothing is read, because the peer exceeded its rate. */
   #slowedUntilMs = 0;
   #cancelSlow: CancelTimer | undefined;
-  /** Since when nothing is read, monotonic, and for how long nothing was before that. */
+  /** Monotonic time since which nothing is read, and the total time without reading before that. */
   #unreadSinceMs: number | undefined;
   #unreadMs = 0;
-  /** While it is heard out. */
+  /** Set while a dismissed peer is still read. */
   #late: LateStanzas | undefined;
 
   constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
@@ -47,7 +47,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#output = new StanzaOutput(transport, wiring.context);
   }
 
-  /** Takes what the peer sent; called for every top-level element. */
+  /** Takes an element from the peer; called for every top-level element. */
   abstract accept(element: ScannedElement): void;
 
   get isOpen(): boolean {
@@ -59,22 +59,22 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   send(stanza: Stanza, delivery?: { readonly isOwed: boolean }): boolean {
-    // What a session has to say itself answers its peer.
+    // A stanza from the session itself answers its peer.
     return this.write(stanza, delivery?.isOwed ?? stanza.type === "error");
   }
 
   /**
    * Queues `stanza`; false when there is no room.
-   * @param isOwed it is an error that answers the peer, and has room of its own
+   * @param isOwed true for an error that answers the peer, which has extra room
    */
   protected write(stanza: Stanza, isOwed: boolean): boolean {
-    if (this.#late !== undefined) return false; // nothing is written behind the end
+    if (this.#late !== undefined) return false; // nothing is written after the end
     const isTaken = this.#output.send(stanza, isOwed);
     this.#lookWhetherClogged();
     return isTaken;
   }
 
-  /** Writes a nonza. No bound refuses it, but who does not read is asked for no more of them. */
+  /** Writes a nonza. No bound refuses it, but a peer that does not read is not read either. */
   protected sendNonza(xml: string): void {
     this.#transport.sendNonza(xml);
     this.#lookWhetherClogged();
@@ -94,7 +94,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#readOn();
   }
 
-  /** The peer has read all that there was. */
+  /** The peer has read everything. */
   drained(): void {
     this.#output.drained();
     if (!this.#isClogged) return;
@@ -102,25 +102,25 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#readOn();
   }
 
-  /** Monotonic milliseconds without the times in which nothing was read: the peer's answers lay unread. */
+  /** Monotonic milliseconds, without the times in which the peer's answers stayed unread. */
   protected get readingMs(): number {
     const nowMs = this.context.clock.monotonicMs();
     return (this.#unreadSinceMs ?? nowMs) - this.#unreadMs;
   }
 
-  /** Gives a stanza of the peer's to whoever routes it. */
+  /** Gives a stanza of the peer's to the router. */
   protected route(stanza: Stanza): void {
     const late = this.#late;
     if (late === undefined) this.context.sink.accept(stanza, this);
     else this.context.sink.accept(stanza, this, late, late.next());
   }
 
-  /** What carries the session now. */
+  /** The stream's transport, which carries the session now. */
   protected get transport(): StreamTransport {
     return this.#transport;
   }
 
-  /** Reads nothing more for `forMs`; what was already read, one chunk at most, still arrives. */
+  /** Stops reading for `forMs`; what was already read, one chunk at most, still arrives. */
   protected slow(forMs: number): void {
     this.#slowedUntilMs = this.context.clock.monotonicMs() + forMs;
     if (this.#cancelSlow !== undefined || !this.#isRead) return;
@@ -129,13 +129,13 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     this.#goOnIn(forMs);
   }
 
-  /** The connection is gone, and the session is not: nothing is written until `carryOn`. */
+  /** Detaches the session from its lost connection: nothing is written until `carryOn`. */
   protected unplug(): void {
     this.#endSlowness();
     this.#output.close();
   }
 
-  /** Another stream carries the session from now on. */
+  /** Attaches the session to another stream. */
   protected carryOn(transport: StreamTransport, wiring: SessionWiring<Context>): void {
     this.#endSlowness();
     this.#output.close();
@@ -147,14 +147,14 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     else this.#countReading();
   }
 
-  /** The stream is over. Called again, it does nothing. */
+  /** Ends the session with its stream. A second call does nothing. */
   close(): void {
     this.#isOpen = this.#isRead = false;
     this.#endSlowness();
     this.#output.close();
   }
 
-  /** Closed, it still takes what its peer had written before it learned of that, until `close`. */
+  /** Makes a closed session take what its peer wrote before it learned of the end, until `close`. */
   readOn(): LateStanzas {
     const late = this.#late = new LateStanzas();
     this.#isRead = true;
@@ -173,7 +173,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
     });
   }
 
-  /** Reads, if nothing keeps it from that. */
+  /** Reads, unless something prevents it. */
   #readOn(): void {
     if (!this.#isRead || this.#isPaused || this.#isClogged) return;
     if (this.#cancelSlow !== undefined) return;

@@ -9,19 +9,19 @@ import type { StreamEdge } from "./stream_metrics.ts";
 import type { StreamSession } from "./stream_session.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
-/** What a stream tells the listener it belongs to. */
+/** Callbacks of a stream to its listener. */
 export interface StreamOwner {
-  /** The peer has said a whole stream header. */
+  /** The peer has sent a whole stream header. */
   greeted(): void;
-  /** The peer has proven who it is. */
+  /** The peer has authenticated. */
   authenticated(): void;
   /** The connection is gone; the last call. */
   closed(): void;
 }
 
 /**
- * What the streams of clients and of components have in common: the time to come to a session, what
- * ends them and how that is counted, and that what is read goes to the session once there is one.
+ * The common part of clients' and components' streams. It limits the time until there is a session, ends
+ * the stream and counts the reason, and passes input to the session once there is one.
  */
 export abstract class StreamShell<
   Context extends StreamContext,
@@ -31,15 +31,15 @@ export abstract class StreamShell<
   protected readonly context: Context;
   protected readonly owner: StreamOwner;
   readonly #edge: StreamEdge;
-  /** From the moment on at which a place is asked for it. */
+  /** The session, from the request for its place on. */
   #session: Session | undefined;
-  /** The session, once what is read belongs to it. */
+  /** The session, once it receives the input. */
   #receiver: Session | undefined;
   #cancelDeadline: CancelTimer | undefined;
   #reason: string = "none";
   #isOver = false;
   #isSilent = false;
-  /** What comes behind our end, while the peer is heard out. */
+  /** Stanzas that arrive after our end, while a dismissed peer is still read. */
   #late: LateStanzas | undefined;
   /** Called when nothing more is read. */
   #onHeardOut: (() => void) | undefined;
@@ -52,18 +52,18 @@ export abstract class StreamShell<
   }
 
   protected abstract opened(header: StreamHeader): void;
-  /** Takes an element from before there is a session. */
+  /** Handles an element from before there is a session. */
   protected abstract negotiate(element: ScannedElement): void;
   protected abstract footer(): void;
   protected abstract secured(): void;
-  /** Tells the registry that a session which it had accepted is gone. */
+  /** Reports to the registry that a session which it had accepted is gone. */
   protected abstract forget(session: Session): Promise<void>;
   /** Ends the stream with an error. */
   abstract fail(condition: StreamErrorCondition): void;
-  /** As `fail`, but takes what a peer that would not send it again had written by then. */
+  /** Ends the stream like `fail`, but takes what a peer wrote by then, if the peer would not resend it. */
   protected abstract endInOrder(condition: StreamErrorCondition): void;
 
-  /** Begins to listen to the peer. */
+  /** Starts listening to the peer. */
   start(): void {
     const { clock, limits, metrics } = this.context;
     metrics.opened.inc();
@@ -83,7 +83,7 @@ export abstract class StreamShell<
         else this.negotiate(element);
       },
       footer: () => {
-        // Whoever comes back once the connection is over must not overtake what came last.
+        // A peer that reconnects after the end must not overtake its last stanzas.
         if (this.#late === undefined) this.footer();
         else this.#late.whenSeenTo(() => this.footer());
       },
@@ -111,8 +111,8 @@ export abstract class StreamShell<
   }
 
   /**
-   * Ends the stream with an error. A peer that would not send again what it had written before it learns
-   * of that is heard out: until its own end, or until `fail`.
+   * Ends the stream with an error. A peer that would not resend what it wrote before it learns of the
+   * end is still read: until its own end, or until `fail`.
    * @param heardOut called once nothing more is read, perhaps at once
    */
   dismiss(condition: StreamErrorCondition, heardOut: () => void): void {
@@ -121,24 +121,24 @@ export abstract class StreamShell<
     if (this.#receiver === undefined) this.#heardOut();
   }
 
-  /** Sends whitespace to a session of which nothing was read since the last call. */
+  /** Sends whitespace to a session from which nothing was read since the last call. */
   keepAlive(): void {
     if (this.#isSilent && this.#receiver !== undefined) this.transport.sendKeepalive();
     this.#isSilent = true;
   }
 
-  /** A place is being asked for `session`. */
+  /** Records that a place for `session` has been requested. */
   protected registering(session: Session): void {
     this.#session = session;
   }
 
-  /** `session` got no place. */
+  /** Forgets `session`, because it got no place. */
   protected refused(session: Session): void {
     session.close();
     if (this.#session === session) this.#session = undefined;
   }
 
-  /** `session` has its place: what is read from now on is the session's. */
+  /** Passes all further input to `session`, because it has its place. */
   protected bound(session: Session): void {
     this.#endDeadline();
     this.#receiver = session;
@@ -146,32 +146,32 @@ export abstract class StreamShell<
     this.#log("info", "session.opened", { jid: session.jid.text, peer });
   }
 
-  /** The connection went without a word, or by `error`: true when `session` goes on without it. */
+  /** Handles a connection lost without a word, or by `error`; true when `session` survives it. */
   protected outlives(_session: Session, _error: CausewayError | undefined): boolean {
     return false;
   }
 
-  /** The session, once what is read belongs to it. */
+  /** The session, once it receives the input. */
   protected get receiver(): Session | undefined {
     return this.#receiver;
   }
 
-  /** The session is not this stream's any more. */
+  /** Gives the session up, because another stream carries it. */
   protected letGo(): void {
     this.#session = undefined;
     this.#receiver = undefined;
   }
 
   /**
-   * Sends a stream error, which is what the stream's end will be counted as.
-   * @param content what the error holds, where it is more than its condition
+   * Sends a stream error, under which the end of the stream is counted.
+   * @param content the error's content besides its condition
    */
   protected sendError(condition: StreamErrorCondition, content?: string): void {
     this.#reason = condition;
     this.transport.sendStreamElement("error", content ?? streamErrorContent(condition));
   }
 
-  /** Sends the end of the stream, after which nothing is delivered; what comes is taken until `end`. */
+  /** Sends the end of the stream, after which nothing is delivered; input is taken until `end`. */
   protected endOutput(): void {
     this.#isOver = true;
     this.transport.endOutput(this.context.limits.maxLateBytes);
@@ -185,18 +185,18 @@ export abstract class StreamShell<
     this.transport.end();
   }
 
-  /** Lets go of everything but the connection. */
+  /** Releases everything but the connection. */
   protected finish(): void {
     this.#isOver = true;
     this.#endDeadline();
     const receiver = this.#receiver;
     this.#endSession();
     this.#receiver = undefined;
-    receiver?.close(); // once more: it may have been read on
+    receiver?.close(); // once more: it may still have been reading
     this.#heardOut();
   }
 
-  /** The session is over, for everyone but its peer. */
+  /** Ends the session for everyone but its peer. */
   #endSession(): void {
     const session = this.#session;
     this.#session = undefined;

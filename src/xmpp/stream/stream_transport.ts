@@ -2,7 +2,7 @@ import type { CausewayError } from "../../base/mod.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 
-/** What the server's stream header says (RFC 6120 §4.7). */
+/** Content of the server's stream header (RFC 6120 §4.7). */
 export interface ResponseHeader {
   readonly contentNamespace: string;
   readonly from: string;
@@ -13,13 +13,13 @@ export interface ResponseHeader {
 }
 
 /**
- * What carries a stream, and how the stream is cut into units on it: TCP and TLS as RFC 6120 has it, or
- * WebSocket messages as RFC 7395 has it. A stream is written once, against this.
+ * A stream's carrier, and the way the stream is cut into units on it: TCP and TLS by RFC 6120, or
+ * WebSocket messages by RFC 7395. Streams are written once, against this interface.
  *
- * Everything that is sent is kept in order and leaves in as few writes as the carrier allows.
+ * Everything sent is kept in order and leaves in as few writes as the carrier allows.
  */
 export interface StreamTransport {
-  /** For the log: address and port of the other end. */
+  /** Address and port of the other end, for the log. */
   readonly remoteAddress: string;
   readonly isEncrypted: boolean;
   readonly isLoopback: boolean;
@@ -32,20 +32,20 @@ export interface StreamTransport {
   start(handlers: TransportHandlers): void;
   /** Sends our side of the stream's opening. */
   sendHeader(header: ResponseHeader): void;
-  /** Sends `<stream:features/>` or `<stream:error/>`; `content` is what stands inside, serialised. */
+  /** Sends `<stream:features/>` or `<stream:error/>`; `content` is its serialised content. */
   sendStreamElement(name: "features" | "error", content: string): void;
   /** Sends a nonza; `xml` is self-contained. */
   sendNonza(xml: string): void;
-  /** Sends a stanza that takes the content namespace of this stream (`Stanza.bytes`). */
+  /** Sends a stanza, which takes the content namespace of this stream (`Stanza.bytes`). */
   sendStanza(bytes: Uint8Array): void;
-  /** Sends something that means nothing, so that a dead connection shows. */
+  /** Sends bytes without meaning, so that a dead connection shows. */
   sendKeepalive(): void;
 
-  /** The next thing read is a stream header again. Called from within a handler. */
+  /** Expects a stream header next. Called from within a handler. */
   restart(): void;
   /**
-   * Stops handing out what is read, at once, and reading, until `release`. Called from within
-   * `element`, it is the last call into the handlers before that.
+   * Stops handing out input at once, and stops reading, until `release`. When called from within
+   * `element`, that is the last call into the handlers before `release`.
    */
   hold(): void;
   release(): void;
@@ -61,36 +61,35 @@ export interface StreamTransport {
    */
   startTls(): void;
   /**
-   * Sends what is queued and the end of our stream, and nothing after it. What the peer had written
-   * before it learns of that is handed out still, until `end`; of more than `maxBytes` it is told by
-   * `failed`.
+   * Sends the queue and the end of our stream, and nothing after it. What the peer wrote before it
+   * learns of that is still handed out, until `end`. More than `maxBytes` of it is reported by `failed`.
    */
   endOutput(maxBytes: number): void;
-  /** Sends what is queued and the end of our stream, then closes; `closed` follows. */
+  /** Sends the queue and the end of our stream, then closes; `closed` follows. */
   end(): void;
   /** Closes at once; `closed` follows. */
   destroy(reason: CausewayError): void;
 }
 
-/** What a transport tells its owner. */
+/** Callbacks of a transport to its owner. */
 export interface TransportHandlers {
   header(header: StreamHeader): void;
   /** A whole child of the stream, valid until the call returns. */
   element(element: ScannedElement): void;
   /** The peer ended its stream. */
   footer(): void;
-  /** The peer broke a rule of XML or of a limit; nothing more is handed out but `closed`. */
+  /** The peer broke a rule of XML or passed a limit; only `closed` follows. */
   failed(condition: StreamErrorCondition, limit: TransportLimit | undefined): void;
-  /** A handler threw: a bug. Nothing more is handed out but `closed`. */
+  /** A handler threw: a bug. Only `closed` follows. */
   broken(thrown: unknown): void;
   secured(): void;
-  /** What was queued has been taken by the operating system after having piled up. */
+  /** After a pile-up, the operating system has taken the whole queue. */
   drained(): void;
   /** The last call. */
   closed(error: CausewayError | undefined): void;
 }
 
-/** Limits that a transport keeps; the value of the metrics' label `limit`. */
+/** Limits that a transport enforces; values of the metrics' label `limit`. */
 export type TransportLimit =
   | "stanza-bounds"
   | "unauthenticated-bytes"

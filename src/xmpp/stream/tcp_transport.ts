@@ -28,20 +28,20 @@ export class TcpTransport implements StreamTransport {
   readonly #connection: Connection;
   readonly #scanner: StreamScanner;
   #handlers: TransportHandlers | undefined;
-  /** Bytes that the peer may send still: any number once it is trusted. */
+  /** Bytes that the peer may still send: unlimited once it is trusted. */
   #bytesLeft: number;
   #bytesLimit: TransportLimit = "unauthenticated-bytes";
-  /** White space that is still skipped before the header of a stream that follows another. */
+  /** White space that may still be skipped before the header of a stream that follows another. */
   #spaceBytesLeft = 0;
   #isHeaderSent = false;
   #isHeld = false;
   #isPaused = false;
   #isTlsWanted = false;
-  /** Our end of the stream is out: nothing may follow it (RFC 6120 §4.4). */
+  /** True once our end of the stream was sent: nothing may follow it (RFC 6120 §4.4). */
   #isOutputOver = false;
-  /** True from our hanging up or a failure on: what still comes in is not looked at. */
+  /** True once we hung up or failed: further input is ignored. */
   #isOver = false;
-  /** True from the peer's end on: nothing may come behind it (RFC 6120 §4.4), and nothing is looked at. */
+  /** True once the peer ended its stream: nothing may follow (RFC 6120 §4.4), and input is ignored. */
   #isDeaf = false;
 
   constructor(connection: Connection, limits: ResolvedStreamLimits) {
@@ -50,7 +50,7 @@ export class TcpTransport implements StreamTransport {
     this.#scanner = new StreamScanner({
       streamOpened: (header: StreamHeader) => this.#handlers!.header(header),
       element: (element: ScannedElement) => {
-        // An element that ended the stream may lie in one chunk with others.
+        // One chunk may hold an element that ended the stream, and others after it.
         if (!this.#isOver) this.#handlers!.element(element);
       },
       streamClosed: () => {
@@ -124,7 +124,7 @@ export class TcpTransport implements StreamTransport {
   }
 
   restart(): void {
-    // What came in behind the last element belongs to the new stream.
+    // Bytes after the last element belong to the new stream.
     this.#spaceBytesLeft = MAX_SKIPPED_SPACE_BYTES;
     const rest = this.#withoutLeadingSpace(this.#scanner.remainder);
     this.#scanner.reset();
@@ -163,7 +163,7 @@ export class TcpTransport implements StreamTransport {
   }
 
   startTls(): void {
-    // Whether the peer waits is known only when the chunk has been scanned.
+    // Only when the chunk has been scanned do we know whether the peer waits.
     this.#isTlsWanted = true;
     this.#scanner.stop();
   }
@@ -202,20 +202,23 @@ export class TcpTransport implements StreamTransport {
     if (!this.#isOutputOver) this.#connection.send(bytes);
   }
 
-  /** Scans a chunk, or what was held back, and begins TLS when an element asked for it. */
+  /** Scans a chunk, or the held input, and begins TLS when an element asked for it. */
   #scan(chunk: Uint8Array | undefined): void {
     try {
       if (chunk === undefined) this.#scanner.resume();
       else this.#scanner.push(this.#spaceBytesLeft > 0 ? this.#withoutLeadingSpace(chunk) : chunk);
     } catch (thrown) {
-      if (this.#isOver || this.#isDeaf) return; // garbage behind the end changes nothing
+      if (this.#isOver || this.#isDeaf) return; // garbage after the end changes nothing
       tellFailure(thrown, this.#handlers!);
       return;
     }
     if (this.#isTlsWanted && !this.#isOver) this.#beginTls();
   }
 
-  /** An XML declaration has to come first; some clients write a line break behind `</auth>`. */
+  /**
+   * Skips white space before the header. An XML declaration has to come first, but some clients write a
+   * line break after `</auth>`.
+   */
   #withoutLeadingSpace(bytes: Uint8Array): Uint8Array {
     const count = Math.min(countLeadingSpace(bytes), this.#spaceBytesLeft);
     this.#spaceBytesLeft = count < bytes.length ? 0 : this.#spaceBytesLeft - count;
@@ -227,8 +230,8 @@ export class TcpTransport implements StreamTransport {
     const { remainder } = this.#scanner;
     const spaceBytes = countLeadingSpace(remainder);
     if (spaceBytes < remainder.length || spaceBytes > MAX_SKIPPED_SPACE_BYTES) {
-      // Taken as encrypted, these bytes would let anyone on the way speak for the client. What is said
-      // instead of <proceed/> is a failure (RFC 6120 §5.4.2.2): it is no handshake yet.
+      // Treated as encrypted, these bytes would let anyone on the path speak for the client. The answer
+      // instead of <proceed/> is a failure (RFC 6120 §5.4.2.2), because the handshake has not begun.
       this.#send(TLS_FAILURE);
       this.#handlers!.failed("policy-violation", "pipelined-starttls");
       return;

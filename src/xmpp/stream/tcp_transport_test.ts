@@ -8,7 +8,7 @@ import { TcpTransport } from "./tcp_transport.ts";
 const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +
   "xmlns:stream='http://etherx.jabber.org/streams'>";
 
-/** A transport that notes what it hands out, and what to do about it. */
+/** A transport that records its callbacks and runs the test's reactions to them. */
 function transportWith(
   on: Record<string, (transport: TcpTransport) => void> = {},
   limits: StreamLimits = {},
@@ -56,7 +56,7 @@ async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 }
 
-Deno.test("TcpTransport.hold() keeps back what lies behind an element, also in its chunk", async () => {
+Deno.test("TcpTransport.hold() keeps back everything after an element, even in the same chunk", async () => {
   const { transport, events, say } = transportWith({ a: (each) => each.hold() });
   await say(`${HEADER}<a/><b/>`);
   assert.deepEqual(events, ["header", "a"]);
@@ -68,7 +68,7 @@ Deno.test("TcpTransport.hold() keeps back what lies behind an element, also in i
   transport.end();
 });
 
-Deno.test("TcpTransport.restart() takes what was held for a new stream", async () => {
+Deno.test("TcpTransport.restart() reads held input as a new stream", async () => {
   const { transport, events, say } = transportWith({ a: (each) => each.hold() });
   await say(`${HEADER}<a/>${HEADER}<b/>`);
   transport.restart();
@@ -96,7 +96,7 @@ Deno.test("TcpTransport.resume() does not undo a hold, nor release() a pause", a
   transport.end();
 });
 
-Deno.test("TcpTransport hands out nothing behind its own end", async () => {
+Deno.test("TcpTransport hands out nothing after its own end", async () => {
   const { events, say } = transportWith({ a: (each) => each.end() });
   await say(`${HEADER}<a/><b/></stream:stream>`);
   assert.deepEqual(events.filter((event) => event !== "closed"), ["header", "a"]);
@@ -129,7 +129,7 @@ Deno.test("TcpTransport.end() sends an end only to a stream that it has begun", 
   );
 });
 
-Deno.test("TcpTransport.endOutput() sends an end and nothing behind it, and reads on until end()", async () => {
+Deno.test("TcpTransport.endOutput() sends an end and nothing after it, and reads until end()", async () => {
   const far = transportWith({
     header: (each) =>
       each.sendHeader({
@@ -160,7 +160,7 @@ Deno.test("TcpTransport.endOutput() sends an end and nothing behind it, and read
   assert.match(far.received, /^<\?xml [^>]*><stream:stream [^>]*><\/stream:stream>$/);
 });
 
-Deno.test("TcpTransport ends one stream for a handler that throws, and no process", async () => {
+Deno.test("TcpTransport ends only the stream whose handler throws", async () => {
   const { transport, events, say } = transportWith({
     a: () => {
       throw new TypeError("a bug");
@@ -171,7 +171,7 @@ Deno.test("TcpTransport ends one stream for a handler that throws, and no proces
   transport.end();
 });
 
-Deno.test("TcpTransport names the limit that a peer runs into", async () => {
+Deno.test("TcpTransport names the limit that a peer has passed", async () => {
   const bytes = transportWith({}, { maxUnauthenticatedBytes: 1024 });
   await bytes.say(HEADER + " ".repeat(1024 - HEADER.length));
   assert.deepEqual(bytes.events, ["header"]);
@@ -199,7 +199,7 @@ Deno.test("TcpTransport names the limit that a peer runs into", async () => {
 
 const DECLARATION = "<?xml version='1.0'?>";
 
-Deno.test("TcpTransport.restart() overlooks white space before the new stream, wherever it is cut", async () => {
+Deno.test("TcpTransport.restart() skips white space before the new stream, wherever it is cut", async () => {
   const text = `${HEADER}<a/>\r\n ${DECLARATION}${HEADER}<b/>`;
   for (let cut = HEADER.length; cut <= text.length; cut++) {
     for (const delayed of [false, true]) {
@@ -220,7 +220,7 @@ Deno.test("TcpTransport.restart() overlooks white space before the new stream, w
   }
 });
 
-Deno.test("TcpTransport.restart() overlooks no more than 16 bytes of white space, and nothing else", async () => {
+Deno.test("TcpTransport.restart() skips at most 16 bytes of white space, and nothing else", async () => {
   const cases: readonly (readonly [string, string])[] = [
     [" ".repeat(16), "header"],
     [" ".repeat(17), "failed restricted-xml -"],
@@ -244,14 +244,14 @@ Deno.test("TcpTransport.restart() overlooks no more than 16 bytes of white space
   }
 });
 
-Deno.test("TcpTransport takes no white space before the first stream's declaration", async () => {
+Deno.test("TcpTransport refuses white space before the first stream's declaration", async () => {
   const { transport, events, say } = transportWith();
   await say(`\n${DECLARATION}${HEADER}`);
   assert.deepEqual(events, ["failed restricted-xml -"]);
   transport.end();
 });
 
-Deno.test("TcpTransport.startTls() overlooks white space that came with the request", async () => {
+Deno.test("TcpTransport.startTls() skips white space that came with the request", async () => {
   for (
     const [space, isTaken] of [["\n", true], [" ".repeat(16), true], [
       " ".repeat(17),

@@ -2,8 +2,8 @@ import { StreamFailure } from "../xml/scan_failure.ts";
 import type { TransportHandlers } from "./stream_transport.ts";
 
 /**
- * Tells what came of reading a peer's bytes: a rule that the peer broke, or a bug of ours, which ends
- * that peer's stream and no other's.
+ * Reports an error from reading a peer's bytes: a rule that the peer broke, or a bug of ours. Either
+ * ends only that peer's stream.
  */
 export function tellFailure(thrown: unknown, handlers: TransportHandlers): void {
   if (!(thrown instanceof StreamFailure)) {

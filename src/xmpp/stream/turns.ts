@@ -1,15 +1,18 @@
 /**
- * Runs asynchronous tasks one after another where they have the same key, and side by side where they
- * have not. A key costs nothing while it has no task.
+ * A queue for each key: tasks with one key run one after another, tasks with different keys side by
+ * side. A key without tasks costs nothing.
  */
 export class Turns {
   readonly #last = new Map<string, Promise<void>>();
 
-  /** Runs `task` after those given before for `key`, whether they failed or not; at once if none. */
+  /**
+   * Runs `task` after the earlier tasks of `key`, whether or not those failed; at once if there are
+   * none.
+   */
   run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    // Before the task begins: what it asks for itself comes behind it.
+    // Set before the task begins, so that calls from the task queue after it.
     this.#last.set(key, done);
     const mine = before === undefined ? task() : before.then(task);
     mine.then(ignore, ignore).then(() => {
@@ -19,11 +22,11 @@ export class Turns {
     return mine;
   }
 
-  /** Waits until no task is left, those included that others begin meanwhile. */
+  /** Waits until no task is left, including tasks that begin meanwhile. */
   async settled(): Promise<void> {
     while (this.#last.size > 0) await Promise.all(this.#last.values());
   }
 }
 
-/** The caller of `run` is told how its task ended; the next in line does not care. */
+/** Ignores a task's failure: `run` has reported it to its caller, and the next task does not need it. */
 function ignore(): void {}

@@ -25,7 +25,7 @@ Deno.test("Turns.run() keeps the order of one key and lets others pass", async (
   assert.deepEqual(log, ["b1", "a1", "a2"]);
 });
 
-Deno.test("Turns.settled() waits also for what tasks begin", async () => {
+Deno.test("Turns.settled() also waits for tasks that tasks begin", async () => {
   const turns = new Turns();
   const log: string[] = [];
   void turns.run("a", () => {
@@ -39,7 +39,7 @@ Deno.test("Turns.settled() waits also for what tasks begin", async () => {
   assert.deepEqual(log, ["b"]);
 });
 
-Deno.test("Turns.run() puts what a task asks for behind that task", async () => {
+Deno.test("Turns.run() queues a task's own requests after that task", async () => {
   const turns = new Turns();
   const order: string[] = [];
   await turns.run("a", async () => {

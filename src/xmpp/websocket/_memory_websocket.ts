@@ -4,7 +4,7 @@ import type { MessageConnection, MessageHandlers } from "../../net/mod.ts";
 
 const UTF8 = new TextEncoder();
 
-/** A WebSocket without a socket, and the client at its other end, played by a test. */
+/** A WebSocket without a socket, and the client at its other end, whom a test plays. */
 export class MemoryWebSocket implements MessageConnection {
   readonly remoteAddress = "127.0.0.1:10001";
   readonly isLoopback: boolean;
@@ -12,7 +12,7 @@ export class MemoryWebSocket implements MessageConnection {
   pendingBytes = 0;
   pings = 0;
   isPaused = false;
-  /** With which code, or for which reason, it was closed. */
+  /** Close code, or code of the reason, with which it was closed. */
   closedFor: number | string | undefined;
   readonly #unread: string[] = [];
   #handlers: MessageHandlers | undefined;
@@ -53,7 +53,7 @@ export class MemoryWebSocket implements MessageConnection {
     this.#close(reason.code, reason);
   }
 
-  /** The client sends a message; what is read is handed out even while paused, as from one chunk. */
+  /** Sends a message as the client. It arrives even while paused, as if from one chunk. */
   say(message: string | Uint8Array): void {
     if (this.closedFor !== undefined) return;
     const bytes = typeof message === "string" ? UTF8.encode(message) : message;
@@ -61,17 +61,17 @@ export class MemoryWebSocket implements MessageConnection {
     if (this.closedFor === undefined) this.#handlers!.message(bytes);
   }
 
-  /** Bytes of a message that has not ended come in. */
+  /** Brings in bytes of an unfinished message. */
   dribble(byteLength: number): void {
     this.#handlers!.received!(byteLength);
   }
 
-  /** The connection is gone. */
+  /** Ends the connection. */
   lose(error: CausewayError | undefined): void {
     this.#close("lost", error);
   }
 
-  /** The next message that the client gets. */
+  /** Returns the next message that the client gets. */
   async next(): Promise<string> {
     while (this.#unread.length === 0) {
       if (this.closedFor !== undefined) assert.fail(`Closed for ${this.closedFor}`);
@@ -83,7 +83,7 @@ export class MemoryWebSocket implements MessageConnection {
     return this.#unread.shift()!;
   }
 
-  /** Checks the next message; gives what matched. */
+  /** Checks the next message and returns the match. */
   async expect(pattern: RegExp | string): Promise<RegExpExecArray> {
     const message = await this.next();
     const match =
@@ -94,7 +94,7 @@ export class MemoryWebSocket implements MessageConnection {
     return match;
   }
 
-  /** Messages that the client got and has not looked at. */
+  /** Messages that the client got and the test has not read. */
   get unread(): readonly string[] {
     return this.#unread;
   }

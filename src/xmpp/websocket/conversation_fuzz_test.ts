@@ -29,7 +29,7 @@ const PIECES = [
   "<a xmlns='b'/>",
 ];
 
-/** Changes a message, or its place in the conversation. */
+/** A change of a message, or of its place in the conversation. */
 const MUTATION = fc.record({
   message: fc.nat(CONVERSATION.length - 1),
   what: fc.constantFrom("edit", "drop", "repeat", "swap"),
@@ -38,7 +38,7 @@ const MUTATION = fc.record({
   inserted: fc.constantFrom("", ...PIECES),
 });
 
-Deno.test("WebSocketTransport ends mutated conversations by an error of the peer's, never of its own", async () => {
+Deno.test("WebSocketTransport ends mutated conversations with a peer's error, never with its own", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(MUTATION, { maxLength: 4 }),
@@ -47,7 +47,7 @@ Deno.test("WebSocketTransport ends mutated conversations by an error of the peer
         const messages = [...CONVERSATION];
         for (const { message, what, at, removed, inserted } of mutations) {
           const text = messages[message];
-          if (text === undefined) continue; // others of before are gone
+          if (text === undefined) continue; // an earlier mutation removed it
           if (what === "edit") {
             messages[message] = text.slice(0, at) + inserted + text.slice(at + removed);
           } else if (what === "drop") messages.splice(message, 1);

@@ -25,7 +25,7 @@ class Fixture extends C2sFixture {
     this.#options = options;
   }
 
-  /** A client whose WebSocket is open. */
+  /** Returns a client whose WebSocket is open. */
   visit(options: ConstructorParameters<typeof MemoryWebSocket>[0] = {}): MemoryWebSocket {
     const webSocket = new MemoryWebSocket(options);
     this.listener.acceptTransport(
@@ -34,7 +34,7 @@ class Fixture extends C2sFixture {
     return webSocket;
   }
 
-  /** A client that has logged in and bound `/web`. */
+  /** Returns a client that has logged in and bound `/web`. */
   async enter(user: string): Promise<MemoryWebSocket> {
     const client = this.visit();
     client.say(OPEN);
@@ -58,7 +58,7 @@ class Fixture extends C2sFixture {
   }
 }
 
-/** The stream ends with this error, `<close/>` and the WebSocket's own end. */
+/** Expects this stream error, `<close/>` and the WebSocket's own end. */
 async function expectEnd(client: MemoryWebSocket, condition: string): Promise<void> {
   await client.expect(
     "<stream:error xmlns:stream='http://etherx.jabber.org/streams'>" +
@@ -69,7 +69,7 @@ async function expectEnd(client: MemoryWebSocket, condition: string): Promise<vo
   assert.equal(client.closedFor, 1000);
 }
 
-Deno.test("WebSocketTransport takes a client from its <open/> to its <close/>", async () => {
+Deno.test("WebSocketTransport serves a client from its <open/> to its <close/>", async () => {
   await using fixture = new Fixture();
   const alice = await fixture.enter("alice");
   alice.say("<presence xmlns='jabber:client'/>");
@@ -95,7 +95,7 @@ Deno.test("WebSocketTransport takes a client from its <open/> to its <close/>", 
   assert.equal(fixture.closedBy("none"), 1);
 });
 
-Deno.test("WebSocketTransport brings clients over TCP and over WebSocket together", async () => {
+Deno.test("WebSocketTransport lets clients over WebSocket and over TCP exchange messages", async () => {
   await using fixture = new Fixture();
   const web = await fixture.enter("alice");
   const tcp = await fixture.login("bob", "home");
@@ -113,7 +113,7 @@ Deno.test("WebSocketTransport brings clients over TCP and over WebSocket togethe
   );
 });
 
-Deno.test("WebSocketTransport takes a login whose messages come at once", async () => {
+Deno.test("WebSocketTransport accepts a login whose messages come at once", async () => {
   await using fixture = new Fixture();
   const alice = fixture.visit();
   for (const message of [OPEN, plainOf("alice"), OPEN, BIND]) alice.say(message);
@@ -219,7 +219,7 @@ Deno.test("WebSocketTransport counts a refused password, and a stream that takes
   await alice.expect(`<failure xmlns='${SASL}'><not-authorized/></failure>`);
   const failed = { edge: "websocket", mechanism: "PLAIN", condition: "not-authorized" };
   assert.equal(fixture.metrics.value("xmpp_auth_failures_total", failed), 1);
-  const clock = fixture.clock as ManualClock; // no other was given
+  const clock = fixture.clock as ManualClock; // the fixture's default
   clock.advance(999);
   assert.deepEqual(alice.unread, []);
   clock.advance(1);
@@ -228,16 +228,16 @@ Deno.test("WebSocketTransport counts a refused password, and a stream that takes
   assert.equal(fixture.metrics.value("xmpp_limit_hits_total", hit), 1);
 });
 
-Deno.test("WebSocketTransport asks a silent session for a sign of life", async () => {
+Deno.test("WebSocketTransport pings a silent session", async () => {
   await using fixture = new Fixture({ limits: { keepaliveIntervalMs: 1000 } });
   const alice = await fixture.enter("alice");
-  const clock = fixture.clock as ManualClock; // no other was given
+  const clock = fixture.clock as ManualClock; // the fixture's default
   clock.advance(2000);
   assert.equal(alice.pings, 1);
   assert.deepEqual(alice.unread, []);
 });
 
-Deno.test("WebSocketTransport tells the hooks of a client whose WebSocket is gone", async () => {
+Deno.test("WebSocketTransport calls the hooks for a client whose WebSocket is gone", async () => {
   await using fixture = new Fixture();
   const alice = await fixture.enter("alice");
   alice.lose(undefined);
@@ -253,7 +253,7 @@ Deno.test("WebSocketTransport ends with system-shutdown when its listener closes
   await expectEnd(alice, "system-shutdown");
 });
 
-Deno.test("WebSocketTransport hears out a client that was dismissed until its <close/>", async () => {
+Deno.test("WebSocketTransport reads a dismissed client until its <close/>", async () => {
   await using fixture = new Fixture();
   const alice = await fixture.enter("alice");
   await fixture.listener.dismiss("system-shutdown");

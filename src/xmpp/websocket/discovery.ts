@@ -1,7 +1,7 @@
 import type { WebPage } from "../../net/mod.ts";
 import { escapeValue } from "../xml/escape.ts";
 
-/** Where clients open their WebSockets. */
+/** Path at which clients open their WebSockets. */
 export const WEBSOCKET_PATH = "/xmpp-websocket";
 
 /** XEP-0156 §3. */
@@ -9,16 +9,16 @@ const RELATION = "urn:xmpp:alt-connections:websocket";
 /** RFC 6415 §2. */
 const XRD_NAMESPACE = "http://docs.oasis-open.org/ns/xri/xrd-1.0";
 
-/** From what clients are told where the WebSocket is. */
+/** Facts from which clients learn the WebSocket's URL. */
 export interface DiscoveryFacts {
-  /** What the operator says that it is; undefined for what the request was sent to. */
+  /** URL that the operator configured; undefined for the host that the request went to. */
   readonly url: string | undefined;
   readonly isEncrypted: boolean;
 }
 
 /**
- * The page at `path` by which a client finds the WebSocket (XEP-0156 §3): RFC 6415's host-meta, as
- * XRD or JSON; undefined where there is none. `host` is the Host header of the request, checked.
+ * Returns the page at `path` by which a client finds the WebSocket (XEP-0156 §3): RFC 6415's host-meta,
+ * as XRD or JSON; undefined where there is none. `host` is the checked Host header of the request.
  */
 export function discoveryPage(
   path: string,

@@ -19,7 +19,7 @@ Deno.test("discoveryPage() names the WebSocket as XRD and as JSON", () => {
   assert.match(json.contentType, /^application\/json/);
 });
 
-Deno.test("discoveryPage() says ws without TLS, and what the operator says before that", () => {
+Deno.test("discoveryPage() names a ws URL without TLS, and prefers the operator's URL", () => {
   const plain = discoveryPage(JSON_PATH, "[::1]:5280", { url: undefined, isEncrypted: false })!;
   assert(plain.body.includes('"ws://[::1]:5280/xmpp-websocket"'));
   const url = "wss://chat.example.com/ws?a=1&b='";
@@ -28,7 +28,7 @@ Deno.test("discoveryPage() says ws without TLS, and what the operator says befor
   assert(discoveryPage(XRD, "x", facts)!.body.includes("ws?a=1&amp;b=&apos;"));
 });
 
-Deno.test("discoveryPage() knows no other page", () => {
+Deno.test("discoveryPage() returns no other page", () => {
   const facts = { url: undefined, isEncrypted: true };
   for (const path of ["/", "/.well-known/host-meta/", "/.well-known/host-meta.xml", ""]) {
     assert.equal(discoveryPage(path, "a", facts), undefined);

@@ -1,7 +1,10 @@
-/** What one read of a socket may bring, twice: as much as comes in after reading was stopped. */
+/** Twice the bytes of one socket read: as much as can arrive after reading was stopped. */
 const SLACK_BYTES = 131_072;
 
-/** A stanza takes 30 bytes and more, so that no `SLACK_BYTES` hold this many. */
+/**
+ * Largest number of messages. A stanza takes 30 bytes or more, so that `SLACK_BYTES` never hold this
+ * many.
+ */
 const MAX_MESSAGES = 4096;
 
 /** Messages that came in while a stream waited, in their order and within bounds. */
@@ -11,7 +14,7 @@ export class HeldMessages {
   #next = 0;
   #byteLength = 0;
 
-  /** Holds what one read brings besides a message of `maxMessageBytes`. */
+  /** Makes room for one read besides a message of `maxMessageBytes`. */
   constructor(maxMessageBytes: number) {
     this.#maxBytes = maxMessageBytes + SLACK_BYTES;
   }
@@ -25,7 +28,7 @@ export class HeldMessages {
     return true;
   }
 
-  /** The oldest, which is no longer held then; undefined when there is none. */
+  /** Removes and returns the oldest message; undefined when there is none. */
   take(): Uint8Array | undefined {
     const message = this.#messages[this.#next];
     if (message === undefined) return undefined;

@@ -49,7 +49,7 @@ class RealPort implements AsyncDisposable {
     return new RealPort(fixture, listener);
   }
 
-  /** A client of the runtime's own, logged in. */
+  /** Logs in a client that uses the runtime's own WebSocket. */
   async login(user: string): Promise<RealClient> {
     const client = new RealClient(this.listener.port);
     for (const message of [OPEN, plainOf(user), OPEN, BIND]) await client.say(message);
@@ -108,7 +108,7 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A client's frame, masked by zeros. */
+/** Returns a client's frame, masked by zeros. */
 function frameOf(text: string): Uint8Array {
   const payload = Buffer.from(text);
   const head = payload.length < 126
@@ -117,7 +117,7 @@ function frameOf(text: string): Uint8Array {
   return Buffer.concat([Buffer.from([...head, 0, 0, 0, 0]), payload]);
 }
 
-Deno.test("C2sListener takes clients over real WebSockets, and tells them where it is", async () => {
+Deno.test("C2sListener serves clients over real WebSockets, and the discovery page", async () => {
   await using port = await RealPort.open();
   const alice = await port.login("alice");
   const bob = await port.login("bob");
@@ -152,7 +152,7 @@ Deno.test("C2sListener ends a WebSocket for a binary message, and for one that i
   assert.equal(port.fixture.registry.count, 0);
 });
 
-Deno.test("C2sListener bounds a message that goes on for ever before it authenticates", async () => {
+Deno.test("C2sListener bounds an endless message before authentication", async () => {
   await using port = await RealPort.open({ limits: { maxUnauthenticatedBytes: 1024 } });
   const peer = new RawPeer(await dial({ host: "127.0.0.1", port: port.listener.port }));
   peer.send(
@@ -161,7 +161,7 @@ Deno.test("C2sListener bounds a message that goes on for ever before it authenti
       "Sec-WebSocket-Protocol: xmpp\r\n\r\n",
   );
   await peer.expect("\r\n\r\n");
-  // The first frame of a message, and then the next ones.
+  // The first frame of a message, and its continuation frames.
   peer.connection.send(new Uint8Array([0x01, 0x81, 0, 0, 0, 0, 0x3c]));
   const more = new Uint8Array([0x00, 0x81, 0, 0, 0, 0, 0x61]);
   for (let i = 0; i < 200 && !peer.isClosed; i++) peer.connection.send(more);
@@ -170,7 +170,7 @@ Deno.test("C2sListener bounds a message that goes on for ever before it authenti
   assert.equal(port.limitHits("unauthenticated-bytes"), 1);
 });
 
-Deno.test("C2sListener cuts a client on a real WebSocket that never reads, and nobody else", async () => {
+Deno.test("C2sListener cuts only the client that never reads, on a real WebSocket", async () => {
   await using port = await RealPort.open({ limits: { maxPendingBytes: 65_536, slowReaderMs: 10 } });
   const { registry, metrics } = port.fixture;
   const deaf = new RawPeer(await dial({ host: "127.0.0.1", port: port.listener.port }));
@@ -196,7 +196,7 @@ Deno.test("C2sListener cuts a client on a real WebSocket that never reads, and n
   let deliveredBytes = 0;
   while (registry.deliver(stanza) === "delivered") {
     deliveredBytes += stanza.bytes.length;
-    assert(deliveredBytes < 64_000_000, "the bound was never met");
+    assert(deliveredBytes < 64_000_000, "the bound was never reached");
     await turn();
   }
   assert.equal(registry.deliver(stanza), "resource-constraint");

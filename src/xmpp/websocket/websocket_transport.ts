@@ -31,7 +31,7 @@ export class WebSocketTransport implements StreamTransport {
   readonly #scanner: FrameScanner;
   readonly #held: HeldMessages;
   #handlers: TransportHandlers | undefined;
-  /** Bytes that the peer may send still: any number once it is trusted. */
+  /** Bytes that the peer may still send: unlimited once it is trusted. */
   #bytesLeft: number;
   #bytesLimit: TransportLimit = "unauthenticated-bytes";
   /** True while the next element has to be an `<open/>`. */
@@ -40,11 +40,11 @@ export class WebSocketTransport implements StreamTransport {
   #isHeld = false;
   #isPaused = false;
   #isReleasing = false;
-  /** Our `<close/>` is out: nothing may follow it (RFC 7395 §3.6). */
+  /** True once our `<close/>` was sent: nothing may follow it (RFC 7395 §3.6). */
   #isOutputOver = false;
-  /** True from our hanging up or a failure on: what still comes in is not looked at. */
+  /** True once we hung up or failed: further input is ignored. */
   #isOver = false;
-  /** True from the peer's end on: what comes behind it is not looked at. */
+  /** True once the peer ended its stream: further input is ignored. */
   #isDeaf = false;
 
   constructor(connection: MessageConnection, limits: ResolvedStreamLimits) {
@@ -66,7 +66,7 @@ export class WebSocketTransport implements StreamTransport {
     return this.#connection.isLoopback;
   }
 
-  /** Never: RFC 7395 §3.9 leaves encryption to the WebSocket. */
+  /** Always false: RFC 7395 §3.9 leaves encryption to the WebSocket. */
   get canStartTls(): boolean {
     return false;
   }
@@ -102,7 +102,7 @@ export class WebSocketTransport implements StreamTransport {
     if (!this.#isOutputOver) this.#connection.send(frameStanza(bytes));
   }
 
-  /** A ping: RFC 7395 §3.8 has no white space between messages. */
+  /** Sends a ping, because RFC 7395 §3.8 has no white space between messages. */
   sendKeepalive(): void {
     this.#connection.ping();
   }
@@ -139,7 +139,7 @@ export class WebSocketTransport implements StreamTransport {
     this.#bytesLeft = Infinity;
   }
 
-  /** @throws TypeError always, as it is never offered */
+  /** @throws TypeError always, as STARTTLS is never offered */
   startTls(): never {
     throw new TypeError("Cannot start TLS inside a WebSocket");
   }
@@ -195,7 +195,7 @@ export class WebSocketTransport implements StreamTransport {
     try {
       this.#element(this.#scanner.scan(bytes));
     } catch (thrown) {
-      // What comes of an end changes nothing.
+      // After the end a failure changes nothing.
       if (!this.#isOver) tellFailure(thrown, this.#handlers!);
     }
   }
@@ -212,7 +212,8 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   #closed(error: CausewayError | undefined): void {
-    // Too late to be told the peer, whose WebSocket was closed with 1009; the limit is counted.
+    // The peer can no longer learn of it, because its WebSocket was closed with 1009; the limit is
+    // counted.
     if (error?.code === "net/message-too-large" && !this.#isOver) {
       this.#handlers!.failed("policy-violation", "stanza-bounds");
     }
@@ -223,14 +224,14 @@ export class WebSocketTransport implements StreamTransport {
 }
 
 /**
- * The element where an `<open/>` is due as the header that it stands for; one that is no `<open/>`
- * becomes a header that is refused in the same way (RFC 7395 §3.4).
+ * Returns the header that an `<open/>` stands for. Any other element becomes a header that is refused in
+ * the same way (RFC 7395 §3.4).
  */
 function headerOf(element: ScannedElement): StreamHeader {
   const isFraming = element.namespace === FRAMING_NAMESPACE;
   return {
     name: isFraming && element.name === "open" ? "stream" : element.name,
-    // Not that of a real stream header: over a WebSocket that is as wrong as any other.
+    // A namespace other than that of a real stream header, which over a WebSocket is just as wrong.
     namespace: isFraming ? STREAM_NAMESPACE : "",
     contentNamespace: CLIENT_NAMESPACE,
     to: element.attribute("to"),

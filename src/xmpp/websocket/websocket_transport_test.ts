@@ -10,7 +10,7 @@ import { WebSocketTransport } from "./websocket_transport.ts";
 const OPEN = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='example.com' version='1.0'/>";
 const CLOSE = "<close xmlns='urn:ietf:params:xml:ns:xmpp-framing'/>";
 
-/** A transport that notes what it hands out, and what to do about it. */
+/** A transport that records its callbacks and runs the test's reactions to them. */
 function transportWith(
   on: Record<string, (transport: WebSocketTransport) => void> = {},
   limits: StreamLimits = {},
@@ -64,7 +64,7 @@ Deno.test("WebSocketTransport reads <open/>, elements and <close/>", () => {
   });
 });
 
-Deno.test("WebSocketTransport takes an <open/> of MAX_HEADER_BYTES and none that is longer", () => {
+Deno.test("WebSocketTransport accepts an <open/> of MAX_HEADER_BYTES and none that is longer", () => {
   const open = (bytes: number) => OPEN.replace("/>", `${" ".repeat(bytes - OPEN.length)}/>`);
   const accepted = transportWith();
   accepted.say(open(MAX_HEADER_BYTES));
@@ -74,7 +74,7 @@ Deno.test("WebSocketTransport takes an <open/> of MAX_HEADER_BYTES and none that
   assert.equal(refused.events[0], "failed policy-violation stanza-bounds");
 });
 
-Deno.test("WebSocketTransport makes whole messages of all that it sends", () => {
+Deno.test("WebSocketTransport sends everything as whole messages", () => {
   const { transport, far } = transportWith();
   transport.sendHeader({
     contentNamespace: "jabber:client",
@@ -114,7 +114,7 @@ Deno.test("WebSocketTransport.end() sends an end only to a stream that it has be
   assert.equal(far.closedFor, 1000);
 });
 
-Deno.test("WebSocketTransport.restart() takes the next message for an <open/>", () => {
+Deno.test("WebSocketTransport.restart() expects an <open/> as the next message", () => {
   const { events, say } = transportWith({ auth: (each) => each.restart() });
   say(OPEN);
   say("<auth xmlns='a'/>");
@@ -124,7 +124,7 @@ Deno.test("WebSocketTransport.restart() takes the next message for an <open/>", 
   assert.deepEqual(events, ["header", "auth", "header", "iq", "open"]);
 });
 
-Deno.test("WebSocketTransport.hold() keeps messages that were read already, in their order", () => {
+Deno.test("WebSocketTransport.hold() keeps messages already read, in order", () => {
   const { transport, events, far, say } = transportWith({
     a: (each) => each.hold(),
     c: (each) => each.hold(),
@@ -159,7 +159,7 @@ Deno.test("WebSocketTransport.resume() does not undo a hold, nor release() a pau
   assert(!far.isPaused);
 });
 
-Deno.test("WebSocketTransport bounds what it holds, in bytes and in messages", () => {
+Deno.test("WebSocketTransport bounds its held messages, in bytes and in number", () => {
   const maxStanzaBytes = 10_000;
   const bytes = transportWith({ a: (each) => each.hold() }, { maxStanzaBytes });
   bytes.say(OPEN);
@@ -182,7 +182,7 @@ Deno.test("WebSocketTransport bounds what it holds, in bytes and in messages", (
   assert.deepEqual(count.events, ["header", "a", "failed policy-violation stanza-bounds"]);
 });
 
-Deno.test("WebSocketTransport hands out nothing behind its own end", () => {
+Deno.test("WebSocketTransport hands out nothing after its own end", () => {
   const { transport, events, say } = transportWith({
     a: (each) => each.hold(),
     b: (each) => each.end(),
@@ -226,7 +226,7 @@ for (
   });
 }
 
-Deno.test("WebSocketTransport names the limit that a peer runs into", async () => {
+Deno.test("WebSocketTransport names the limit that a peer has passed", async () => {
   const bytes = transportWith({}, { maxUnauthenticatedBytes: 1024 });
   bytes.far.dribble(1024);
   assert.deepEqual(bytes.events, []);
@@ -262,7 +262,7 @@ Deno.test("WebSocketTransport names the limit that a peer runs into", async () =
   ]);
 });
 
-Deno.test("WebSocketTransport.endOutput() sends <close/> and nothing behind it, and reads on until end()", async () => {
+Deno.test("WebSocketTransport.endOutput() sends <close/> and nothing after it, and reads until end()", async () => {
   const { transport, events, far, say } = transportWith({
     header: (each) =>
       each.sendHeader({
@@ -276,7 +276,7 @@ Deno.test("WebSocketTransport.endOutput() sends <close/> and nothing behind it, 
   say(OPEN);
   transport.trust();
   const elements = ["<a xmlns='x'/>", "<b xmlns='x'/>"];
-  transport.endOutput(elements.join("").length + 2 * 6); // so many more are its frames
+  transport.endOutput(elements.join("").length + 2 * 6); // 6 more for each frame's header
   transport.sendNonza("<x/>");
   transport.sendStanza(new TextEncoder().encode("<message/>"));
   transport.sendStreamElement("error", "");
@@ -302,7 +302,7 @@ Deno.test("WebSocketTransport.endOutput() hands out the peer's <close/>", () => 
   assert.deepEqual(events, ["header", "a", "footer"]);
 });
 
-Deno.test("WebSocketTransport ends one stream for a handler that throws, and no process", () => {
+Deno.test("WebSocketTransport ends only the stream whose handler throws", () => {
   const { events, say } = transportWith({
     a: () => {
       throw new TypeError("a bug");
