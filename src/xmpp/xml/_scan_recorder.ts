@@ -2,7 +2,7 @@ import type { ScannerLimits } from "./scanner_types.ts";
 import { StreamFailure } from "./scan_failure.ts";
 import { StreamScanner } from "./stream_scanner.ts";
 
-/** What a scanner reported, written so that two runs can be compared. */
+/** A scanner's reports, written so that two runs can be compared. */
 export interface ScanRecord {
   readonly events: readonly string[];
   /** Condition of the failure that ended it. */
@@ -52,7 +52,7 @@ export function recordScan(
   return { events, failure: undefined };
 }
 
-/** Pieces of one byte each. */
+/** Splits `bytes` into pieces of one byte each. */
 export function bytewise(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (byte) => Uint8Array.of(byte));
 }

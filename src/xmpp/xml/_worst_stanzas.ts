@@ -1,15 +1,15 @@
-/** Legal stanzas of `bytes` bytes that make a reader work as hard as it can, by what they do. */
+/** A legal stanza that makes a reader work as hard as it can, named by its means. */
 export interface WorstStanza {
   readonly what: string;
   /** Attributes and namespaces of the stream header around it. */
   readonly header?: string;
-  /** Its text; of `bytes` bytes, or a few less. */
+  /** Returns its text, of `bytes` bytes or a few less. */
   text(bytes: number): string;
 }
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
-/** A name of four letters, another for each number below 456 976. */
+/** Returns a name of four letters, different for each number below 456 976. */
 function nameOf(number: number): string {
   let name = "";
   for (let i = 0; i < 4; i++) {
@@ -19,7 +19,7 @@ function nameOf(number: number): string {
   return name;
 }
 
-/** `open`, as many units as fit, `close`. */
+/** Returns `open`, as many units as fit, and `close`. */
 function filled(
   bytes: number,
   open: string,
@@ -37,7 +37,7 @@ function filled(
   return pieces.join("") + close;
 }
 
-/** Half of `bytes` in elements inside each other, `inTag` in each, around as many `unit`s as fit. */
+/** Returns nested elements with `inTag` in each, in half of `bytes`, around as many `unit`s as fit. */
 function nested(
   bytes: number,
   inTag: (depth: number) => string,
@@ -59,7 +59,7 @@ function attributes(count: number, attribute: (index: number) => string): string
   return Array.from({ length: count }, (_, index) => ` ${attribute(index)}`).join("");
 }
 
-/** Each is within the default limits at any size up to `max_stanza_bytes`. */
+/** The worst stanzas. Each is within the default limits at any size up to `max_stanza_bytes`. */
 export const WORST_STANZAS: readonly WorstStanza[] = [
   {
     what: "prefixed elements inside many declarations",

@@ -1,6 +1,6 @@
 /** Longer texts are decoded anew each time. */
 const MAX_INTERNED_BYTES = 64;
-/** Texts remembered; a power of two. */
+/** Number of remembered texts; a power of two. */
 const SLOTS = 512;
 
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -8,8 +8,8 @@ const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const slots: string[] = new Array<string>(SLOTS).fill("");
 
 /**
- * The text of valid UTF-8 bytes. Names, namespaces and small values come again and again: a short
- * ASCII text that was asked for lately is given out again without making a string.
+ * Returns the text of valid UTF-8 bytes. Names, namespaces and small values come again and again, so a
+ * short ASCII text that was seen lately is returned without making a new string.
  */
 export function textOf(bytes: Uint8Array, start: number, end: number): string {
   const length = end - start;
@@ -30,7 +30,7 @@ export function isText(bytes: Uint8Array, start: number, end: number, text: stri
   return end - start === text.length && isSame(text, bytes, start);
 }
 
-/** `text` is ASCII, so that one byte is one character of it. */
+/** Compares with `text`, which is ASCII, so that one byte is one character of it. */
 function isSame(text: string, bytes: Uint8Array, start: number): boolean {
   for (let i = 0; i < text.length; i++) {
     if (text.charCodeAt(i) !== bytes[start + i]) return false;

@@ -1,10 +1,10 @@
 import { failScan } from "./scan_failure.ts";
 
 const FIRST_BYTES = 1024;
-/** A larger buffer is let go as soon as it is empty, so that idle streams hold little. */
+/** A larger buffer is released as soon as it is empty, so that idle streams hold little. */
 const KEPT_BYTES = 4096;
 
-/** Collects the pieces of one element that no chunk held whole; bounded. */
+/** A bounded buffer for the pieces of one element that no chunk held whole. */
 export class AssemblyBuffer {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #length = 0;
@@ -41,7 +41,7 @@ export class AssemblyBuffer {
     this.#length = needed;
   }
 
-  /** Empties it; what was in it stays readable until the next `append`. */
+  /** Empties the buffer; its content stays readable until the next `append`. */
   clear(): void {
     this.#length = 0;
     if (this.#bytes.length > KEPT_BYTES) this.#bytes = new Uint8Array(0);

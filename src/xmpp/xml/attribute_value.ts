@@ -7,7 +7,7 @@ const SEMICOLON = 0x3b;
 const LOOPED_BYTES = 48;
 
 /**
- * The value of a well-formed attribute between its quotes: references expanded, white space
+ * Returns the value of a well-formed attribute between its quotes: references expanded, white space
  * normalised (XML 1.0 §3.3.3).
  */
 export function decodeValue(bytes: Uint8Array, start: number, end: number): string {
@@ -18,12 +18,15 @@ export function decodeValue(bytes: Uint8Array, start: number, end: number): stri
   return textOf(bytes, start, end);
 }
 
-/** Character data as it reads: references expanded, every line end a line feed (XML 1.0 §2.11). */
+/**
+ * Returns character data as XML reads it: references expanded, every line end a line feed (XML 1.0
+ * §2.11).
+ */
 export function decodeText(bytes: Uint8Array, start: number, end: number): string {
   return expand(bytes, start, end, lineEnds);
 }
 
-/** The text of a CDATA section, in which nothing is a reference. */
+/** Returns the text of a CDATA section, in which nothing is a reference. */
 export function decodeCdata(bytes: Uint8Array, start: number, end: number): string {
   return lineEnds(textOf(bytes, start, end));
 }
@@ -32,7 +35,7 @@ function decodeSlowly(bytes: Uint8Array, start: number, end: number): string {
   return expand(bytes, start, end, spaced);
 }
 
-/** Expands references; what stands between them is given to `normalise`. */
+/** Expands references, and passes the text between them through `normalise`. */
 function expand(
   bytes: Uint8Array,
   start: number,
@@ -64,7 +67,7 @@ function lineEnds(text: string): string {
   return text.replace(/\r\n?/g, "\n");
 }
 
-/** A line end, however written, is one space (XML 1.0 §2.11 and §3.3.3). */
+/** Replaces a line end, however written, by one space (XML 1.0 §2.11 and §3.3.3). */
 function spaced(text: string): string {
   return text.replace(/\r\n|[\t\n\r]/g, " ");
 }

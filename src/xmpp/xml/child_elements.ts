@@ -15,11 +15,11 @@ const CLOSE_BRACKET = 0x5d;
 /** Characters in `<![CDATA[`. */
 const CDATA_OPEN_BYTES = 9;
 
-/** Scratch: nothing in them is read after the call that filled them. */
+/** Scratch scanners: nothing in them is read after the call that filled them. */
 const PARENT = new TagScanner();
 const CHILD = new TagScanner();
 
-/** An element in bytes that a scanner has checked, and what is in force around it. */
+/** An element in bytes that a scanner has checked, with the namespaces in force around it. */
 export interface ElementSource {
   readonly bytes: Uint8Array;
   readonly start: number;
@@ -34,7 +34,7 @@ export interface ChildElement extends ElementSource {
   readonly namespace: string;
 }
 
-/** The element that a stanza's bytes are (see `Stanza`). */
+/** Returns the element in a stanza's bytes (see `Stanza`). */
 export function stanzaSource(bytes: Uint8Array): ElementSource {
   return {
     bytes,
@@ -45,7 +45,7 @@ export function stanzaSource(bytes: Uint8Array): ElementSource {
   };
 }
 
-/** The element that a scanner reports, for as long as its buffer is valid. */
+/** Returns the element that a scanner reports; valid for as long as its buffer is. */
 export function scannedSource(element: ScannedElement): ElementSource {
   return {
     bytes: element.buffer,
@@ -57,7 +57,7 @@ export function scannedSource(element: ScannedElement): ElementSource {
 }
 
 /**
- * Finds the first direct child of that name and namespace, by one look at each byte and without a tree.
+ * Finds the first direct child of that name and namespace. Looks at each byte once and builds no tree.
  *
  * @param name ASCII
  */
@@ -73,7 +73,7 @@ export function findChild(
   return undefined;
 }
 
-/** Returns the only child element; undefined where there is none or another. */
+/** Returns the only child element; undefined without children or with several. */
 export function onlyChild(source: ElementSource): ChildElement | undefined {
   const walk = new ChildWalk(source);
   if (!walk.next()) return undefined;
@@ -81,7 +81,7 @@ export function onlyChild(source: ElementSource): ChildElement | undefined {
   return walk.next() ? undefined : child;
 }
 
-/** Returns the text directly inside an element, without that of the elements in it. */
+/** Returns the text directly inside an element, without the text of inner elements. */
 export function directText(source: ElementSource): string {
   const { bytes } = source;
   const walk = new ChildWalk(source);
@@ -95,7 +95,7 @@ export function directText(source: ElementSource): string {
   return text;
 }
 
-/** True when an element has more than `limit` elements in it, itself included; attributes count alike. */
+/** True when an element holds more than `limit` elements, itself included. Attributes count as elements. */
 export function hasMoreElements({ bytes, start, end }: ElementSource, limit: number): boolean {
   let count = 0;
   for (let p = start; p !== -1 && p < end;) {
@@ -113,15 +113,15 @@ export function hasMoreElements({ bytes, start, end }: ElementSource, limit: num
   return false;
 }
 
-/** Goes from one direct child of an element to the next. */
+/** A walk over the direct children of an element. */
 class ChildWalk {
-  /** Where the present child begins; behind the last one, where the element's end tag does. */
+  /** Start of the present child; after the last child, start of the element's end tag. */
   start: number;
-  /** Where the next look begins: behind the present child. */
+  /** Start of the next search, after the present child. */
   position: number;
   readonly #source: ElementSource;
   readonly #bytes: Uint8Array;
-  /** What is in force inside the element. */
+  /** Namespaces in force inside the element. */
   readonly #defaultNamespace: string;
   readonly #prefixes: readonly NamespaceBinding[];
   readonly #isEmpty: boolean;
@@ -138,7 +138,7 @@ class ChildWalk {
       : source.prefixes;
   }
 
-  /** Goes to the next child, whose tag is in `CHILD` until something else is scanned. */
+  /** Goes to the next child. Its tag stays in `CHILD` until the next scan. */
   next(): boolean {
     const bytes = this.#bytes;
     const { end } = this.#source;
@@ -206,7 +206,7 @@ function declaredPrefixes(bytes: Uint8Array, tag: TagScanner): NamespaceBinding[
   return declared;
 }
 
-/** Position behind the end tag of an element whose content begins at `from`, or -1. */
+/** Returns the position after the end tag of an element whose content begins at `from`, or -1. */
 function skipContent(bytes: Uint8Array, from: number, end: number): number {
   let depth = 1;
   let p = from;
@@ -227,7 +227,7 @@ function skipContent(bytes: Uint8Array, from: number, end: number): number {
   }
 }
 
-/** Position behind the `>` of a tag, which may stand in its values too, or -1. */
+/** Returns the position after the `>` of a tag, or -1. Values may hold a `>` too. */
 function skipTag(bytes: Uint8Array, from: number, end: number): number {
   let p = from + 1;
   while (p < end) {
@@ -243,7 +243,7 @@ function skipTag(bytes: Uint8Array, from: number, end: number): number {
   return -1;
 }
 
-/** Position behind the CDATA section that begins at `at`, or `end`. */
+/** Returns the position after the CDATA section that begins at `at`, or `end`. */
 function skipCdata(bytes: Uint8Array, at: number, end: number): number {
   let p = bytes.indexOf(GT, at + CDATA_OPEN_BYTES);
   while (p !== -1 && (bytes[p - 1] !== CLOSE_BRACKET || bytes[p - 2] !== CLOSE_BRACKET)) {
@@ -252,7 +252,7 @@ function skipCdata(bytes: Uint8Array, at: number, end: number): number {
   return p === -1 ? end : p + 1;
 }
 
-/** The text in [`from`, `to`), where no tag stands. */
+/** Returns the text in [`from`, `to`), which holds no tags. */
 function characterData(bytes: Uint8Array, from: number, to: number): string {
   let text = "";
   for (let p = from; p < to;) {

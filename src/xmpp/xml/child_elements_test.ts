@@ -40,7 +40,7 @@ const element: fc.Arbitrary<string> = fc.letrec<{ element: string }>((tie) => ({
   }),
 })).element;
 
-/** Elements and attributes of a tree, declarations left out. */
+/** Counts the elements and attributes of a tree, without declarations. */
 function countOf(tree: XmlElement): number {
   return tree.elements.reduce(
     (sum, each) => sum + countOf(each),
@@ -48,7 +48,7 @@ function countOf(tree: XmlElement): number {
   );
 }
 
-Deno.test("findChild(), onlyChild() and directText() find what a tree holds", () => {
+Deno.test("findChild(), onlyChild() and directText() agree with a tree", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(text, element), { maxLength: 5 }), (content) => {
       const stanza = `<m xmlns:p='urn:p' xmlns:q='urn:p2' c='1'>${content.join("")}</m>`;
@@ -83,13 +83,13 @@ Deno.test("hasMoreElements() counts elements and attributes, up to the limit", (
   assert.ok(hasMoreElements(source, 5));
 });
 
-Deno.test("findChild() knows what is in force around an element of a stream", () => {
+Deno.test("findChild() knows the namespaces in force around an element of a stream", () => {
   const bytes = ENCODER.encode("<c:iq xmlns:c='jabber:client'><bind xmlns='urn:b'/></c:iq>");
   const source = scannedSource(scanFrame(bytes));
   assert.equal(findChild(source, "bind", "urn:b")?.defaultNamespace, "");
 });
 
-Deno.test("findChild() comes to an end in bytes that are no element", () => {
+Deno.test("findChild() ends on bytes that are not an element", () => {
   for (const text of ["<", "<a", "<a><b", "<a><b>", "<a><b c='", "<a><![CDATA[", "<a></", "<a>x"]) {
     const source = stanzaSource(ENCODER.encode(text));
     assert.equal(findChild(source, "x", ""), undefined, text);

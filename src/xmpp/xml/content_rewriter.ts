@@ -14,43 +14,43 @@ const SPACE = 0x20;
 const CLOSE_BRACKET = 0x5d;
 const XMLNS = "xmlns";
 
-/** Up to this many bytes a loop is faster than a view. */
+/** Largest piece, in bytes, that a loop copies faster than a view. */
 const LOOPED_BYTES = 48;
-/** A larger buffer is let go after use. */
+/** A larger buffer is released after use. */
 const KEPT_BYTES = 65_536;
 
-/** Scratch: nothing in them is read after the call that filled them. */
+/** Scratch scanners: nothing in them is read after the call that filled them. */
 const TAG = new TagScanner();
 const SCOPE = new NamespaceScope();
 
-/** What a rewritten root gets and loses. */
+/** Changes to the root of a rewritten stanza. */
 export interface RootChanges {
-  /** Attributes for the root, each as `encodeAttribute` makes it. */
+  /** Attributes to insert in the root, each made by `encodeAttribute`. */
   readonly inserted: readonly Uint8Array[];
-  /** Unprefixed attributes of the root to leave out. */
+  /** Unprefixed attributes to leave out of the root. */
   readonly removed: ReadonlySet<string>;
-  /** Bytes that the result may have at most. */
+  /** Largest size of the result in bytes. */
   readonly maxBytes: number;
 }
 
-/** An element whose end tag is still to come. */
+/** An element whose end tag has not come yet. */
 interface OpenElement {
-  /** Default namespaces in force inside it, as it was read and as it is written. */
+  /** Default namespaces in force inside it, as read and as written. */
   readonly read: string;
   readonly written: string;
-  /** Where its name as written stands in the source. */
+  /** Position of its name as written in the source. */
   readonly nameStart: number;
   readonly nameEnd: number;
   readonly losesPrefix: boolean;
-  /** Declarations in force outside it. */
+  /** Number of declarations in force outside it. */
   readonly declared: number;
 }
 
 /**
  * Rewrites a stanza that names the content namespace by a prefix or below its root, so that it can
- * follow any content namespace: elements in it lose prefix and declaration where they can inherit, and
- * declare `jabber:client` where they cannot. All else stays as it is written. It takes one pass over the
- * bytes and builds no tree.
+ * follow any content namespace. Inner elements lose prefix and declaration where they can inherit the
+ * namespace, and declare `jabber:client` where they cannot. Everything else stays as written. The
+ * rewriting takes one pass over the bytes and builds no tree.
  *
  * @throws StreamFailure `policy-violation` past `maxBytes`
  */
@@ -66,7 +66,7 @@ class ContentRewriter {
   readonly #changes: RootChanges;
   readonly #open: OpenElement[] = [];
   #length = 0;
-  /** Everything in the source before this has been written. */
+  /** Everything in the source before this position has been written. */
   #copied: number;
 
   constructor(element: ScannedElement, changes: RootChanges) {
@@ -93,7 +93,7 @@ class ContentRewriter {
     return result;
   }
 
-  /** Position behind the tag. */
+  /** Handles a start tag and returns the position after it. */
   #startTag(at: number): number {
     const bytes = this.#bytes;
     const after = TAG.scan(bytes, at + 1, this.#element.end, Number.MAX_SAFE_INTEGER);
@@ -156,7 +156,7 @@ class ContentRewriter {
         } else {
           const namespace = SCOPE.resolve(prefix);
           declared ??= new Set();
-          // Its declaration is left out wherever it stood.
+          // Its declaration is left out wherever it stands.
           if (SCOPE.isContent(namespace) && !declared.has(prefix)) {
             declared.add(prefix);
             this.#write(encodeAttribute(`${XMLNS}:${prefix}`, namespace));
@@ -169,7 +169,7 @@ class ContentRewriter {
     }
   }
 
-  /** Position behind the tag. */
+  /** Handles an end tag and returns the position after it. */
   #endTag(at: number): number {
     const { nameStart, nameEnd, losesPrefix, declared } = this.#open.pop()!;
     SCOPE.leave(declared);
@@ -215,12 +215,12 @@ class ContentRewriter {
   }
 }
 
-/** The content namespace under its one name. */
+/** Returns the one name that stands for the content namespace. */
 function unified(namespace: string): string {
   return SCOPE.isContent(namespace) ? CLIENT_NAMESPACE : namespace;
 }
 
-/** Position behind the CDATA section that begins at `at`. */
+/** Returns the position after the CDATA section that begins at `at`. */
 function skipCdata(bytes: Uint8Array, at: number): number {
   let p = bytes.indexOf(GT, at);
   while (bytes[p - 1] !== CLOSE_BRACKET || bytes[p - 2] !== CLOSE_BRACKET) {

@@ -22,26 +22,26 @@ const CDATA_OPEN = Uint8Array.of(0x3c, 0x21, 0x5b, 0x43, 0x44, 0x41, 0x54, 0x41,
 /** Numbers kept for an open element: start and length of its name, bindings before it, content. */
 const FRAME = 4;
 
-/** Scratch of every scanner: nothing in it is read after the call that filled it. */
+/** Scratch for all scanners: nothing in it is read after the call that filled it. */
 const TAG = new TagScanner();
 
 /**
- * Follows one top-level element through the bytes and checks that it is well-formed, without keeping
- * anything but the names that are open.
+ * Follows one top-level element through the bytes and checks that it is well-formed. It keeps nothing
+ * but the names that are open.
  *
- * It goes tag by tag. When the bytes end inside a tag, reference or character, `resume` is where that
- * piece begins, and the next `scan` goes on there with more bytes behind; all positions count from
- * the element's first byte, so that the bytes may be moved in between.
+ * It goes tag by tag. When the bytes end inside a tag, reference or character, `resume` is the start of
+ * that piece, and the next `scan` continues there with more bytes. All positions count from the
+ * element's first byte, so that the bytes may be moved in between.
  */
 export class ElementScanner {
-  /** Where the next `scan` goes on, counted from the element's first byte. */
+  /** Position at which the next `scan` continues, counted from the element's first byte. */
   resume = 0;
   readonly #limits: ScannerLimits;
   readonly #scope: NamespaceScope;
   readonly #view: ScannedElementView;
   readonly #tagEnd = new TagEndFinder();
   readonly #open: number[] = [];
-  /** Where the content of an open CDATA section begins, or -1. */
+  /** Start of the content of an open CDATA section, or -1. */
   #cdataStart = -1;
   #needsRewrite = false;
 
@@ -51,7 +51,7 @@ export class ElementScanner {
     this.#view = view;
   }
 
-  /** Forgets an element that was begun. */
+  /** Forgets an unfinished element. */
   reset(): void {
     this.#open.length = 0;
     this.#tagEnd.reset();
@@ -62,8 +62,8 @@ export class ElementScanner {
   }
 
   /**
-   * Goes on at `base + resume`; the element's first byte, a `<`, lies at `base`. Position behind the
-   * element when it is whole, with the view filled but for its place; else -1.
+   * Continues at `base + resume`; the element's first byte, a `<`, lies at `base`. Returns the position
+   * after the element once it is whole, and fills the view except for its place. Returns -1 before that.
    * @throws StreamFailure
    */
   scan(bytes: Uint8Array, base: number, end: number): number {
@@ -122,7 +122,7 @@ export class ElementScanner {
     return -1;
   }
 
-  /** The tag that begins at `p` goes on behind `end`: from now on only its end is looked for. */
+  /** Notes that the tag at `p` continues after `end`: from now on only its end is searched for. */
   #waitForTag(bytes: Uint8Array, base: number, p: number, end: number): -1 {
     this.#tagEnd.begin(p + 1 - base);
     this.#tagEnd.find(bytes, base, end);
@@ -163,7 +163,7 @@ export class ElementScanner {
     return after;
   }
 
-  /** True when the root's default namespace is the content namespace. */
+  /** Opens the root; true when its default namespace is the content namespace. */
   #openRoot(bytes: Uint8Array, base: number, tagEnd: number): boolean {
     const scope = this.#scope;
     const view = this.#view;
@@ -175,9 +175,9 @@ export class ElementScanner {
   }
 
   /**
-   * Notes a default namespace declared below the root. Naming the content namespace where it is in
-   * force already pins it; naming it by another name than `jabber:client` is for one stream only.
-   * Either way the bytes cannot follow the stanza to a stream of another content namespace.
+   * Notes a default namespace declared below the root. A declaration of the content namespace pins it,
+   * and a name other than `jabber:client` is for one stream only. Either way the bytes cannot follow the
+   * stanza to a stream of another content namespace.
    */
   #noteDefault(namespace: string, isContentOutside: boolean): void {
     if (!this.#scope.isContent(namespace)) return;
@@ -240,7 +240,7 @@ export class ElementScanner {
   }
 }
 
-/** Reads the start tag alone, for the stream header. The result is good until the next scan. */
+/** Reads only the start tag, for the stream header. The result is valid until the next scan. */
 export function scanStartTag(
   bytes: Uint8Array,
   from: number,

@@ -4,21 +4,21 @@ const IN_TEXT = /[&<>\r]|[^\t\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const IN_VALUE = /[&<>'"\t\n\r]|[^\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
 /**
- * `text` as character data. What would not come back as it is becomes a reference; what XML cannot
- * carry at all becomes U+FFFD.
+ * Escapes `text` as character data. A character that would be read as another becomes a reference; one
+ * that XML cannot carry becomes U+FFFD.
  */
 export function escapeText(text: string): string {
   return text.replace(IN_TEXT, escapeChar);
 }
 
-/** `value` as an attribute value between quotes of either kind. */
+/** Escapes `value` as an attribute value between quotes of either kind. */
 export function escapeValue(value: string): string {
   return value.replace(IN_VALUE, escapeChar);
 }
 
 /**
- * The bytes ` name='value'`, with the space, for `stampStanza`. Made once for each session, not for
- * each stanza.
+ * Returns the bytes ` name='value'`, with the space, for `stampStanza`. Made once for each session, not
+ * for each stanza.
  */
 export function encodeAttribute(name: string, value: string): Uint8Array {
   return ENCODER.encode(` ${name}='${escapeValue(value)}'`);

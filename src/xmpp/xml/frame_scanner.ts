@@ -8,8 +8,8 @@ import type { ScannedElement, ScannerLimits } from "./scanner_types.ts";
 import { CHAR_CLASS, SPACE } from "./xml_chars.ts";
 
 /**
- * Reads WebSocket messages of RFC 7395 §3.3: each is one whole element that declares its own
- * namespaces. One scanner serves a connection; the element it gives is good until its next `scan`.
+ * Reads WebSocket messages of RFC 7395 §3.3: each is one whole element that declares its own namespaces.
+ * One scanner serves a connection; its element is valid until its next `scan`.
  */
 export class FrameScanner {
   readonly #limits: ScannerLimits;
@@ -22,7 +22,7 @@ export class FrameScanner {
     this.#element = new ElementScanner(this.#limits, this.#scope, this.#view);
   }
 
-  /** The element that `message` holds. @throws StreamFailure */
+  /** Returns the element in `message`. @throws StreamFailure */
   scan(message: Uint8Array): ScannedElement {
     if (message.length > this.#limits.maxStanzaBytes) failTooLarge(this.#limits.maxStanzaBytes);
     if (message[0] !== 0x3c) failScan("not-well-formed", "a message that does not begin with <");
@@ -43,7 +43,7 @@ export class FrameScanner {
   }
 }
 
-/** The one element of an RFC 7395 message; for callers that keep no `FrameScanner`. */
+/** Returns the one element of an RFC 7395 message, for callers that keep no `FrameScanner`. */
 export function scanFrame(
   message: Uint8Array,
   limits: Partial<ScannerLimits> = {},

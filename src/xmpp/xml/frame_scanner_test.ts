@@ -25,7 +25,7 @@ Deno.test("FrameScanner reads each message as one element with its own namespace
   assert.equal(scanner.scan(ENCODER.encode("<message/>")).namespace, "");
 });
 
-Deno.test("scanFrame() refuses what is not exactly one whole element", () => {
+Deno.test("scanFrame() refuses a message that is not exactly one whole element", () => {
   for (
     const [message, condition] of [
       ["", "not-well-formed"],

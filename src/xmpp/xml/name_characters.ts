@@ -1,10 +1,10 @@
 /** A character that may begin a name, in `nameClassOf`. */
 export const BEGINS_NAME = 1;
-/** A character that may stand in a name behind its first, in `nameClassOf`. */
+/** A character that may stand in a name after its first, in `nameClassOf`. */
 export const CONTINUES_NAME = 2;
 
 /**
- * Characters above ASCII that may begin a name by the fourth edition of XML 1.0 (Appendix B, `Letter`),
+ * Characters above ASCII that may begin a name in the fourth edition of XML 1.0 (Appendix B, `Letter`),
  * as ranges of hexadecimal code points. The fifth edition allows each of them too, and many more.
  */
 const LETTERS =
@@ -45,11 +45,11 @@ const LAST = 0xffff;
 const CLASSES = makeClasses();
 
 /**
- * Says where in a name a code point above ASCII may stand: 0 for nowhere.
+ * Returns the places in a name where a code point above ASCII may stand: 0 for none.
  *
- * The fifth edition of XML 1.0 has admitted almost every character to names. Parsers in wide use, expat
- * among them, know the fourth. A name that only some recipients can read ends the streams of the others,
- * so only the names that both editions allow are accepted.
+ * The fifth edition of XML 1.0 admits almost every character to names. Parsers in wide use, expat among
+ * them, know the fourth. A name that only some recipients can read ends the streams of the others. So
+ * only names that both editions allow are accepted.
  */
 export function nameClassOf(code: number): number {
   return code <= LAST ? CLASSES[code]! : 0;

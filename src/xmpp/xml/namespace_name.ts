@@ -3,14 +3,14 @@ import { XML_NAMESPACE, XMLNS_NAMESPACE } from "./namespaces.ts";
 import { failScan } from "./scan_failure.ts";
 
 /**
- * Characters of a namespace; the longest in use have about 70. A name may be written once and meant
- * thousands of times, which costs whoever writes it out in full.
+ * Longest namespace in characters; the longest in use have about 70. A name written once may apply
+ * thousands of times, and each time costs whoever writes it out in full.
  */
 export const MAX_NAMESPACE_LENGTH = 1024;
 
 /** Longer names are checked anew each time. */
 const MAX_REMEMBERED_BYTES = 128;
-/** Names remembered; a power of two. */
+/** Number of remembered names; a power of two. */
 const SLOTS = 256;
 
 const AMP = 0x26;
@@ -21,12 +21,12 @@ const URI_REFERENCE = makeUriReference();
 const slots: string[] = new Array<string>(SLOTS).fill("");
 
 /**
- * The namespace that the attribute value [`start`, `end`) names; empty for an empty value.
+ * Returns the namespace that the attribute value [`start`, `end`) names; empty for an empty value.
  *
- * XML Namespaces §2.2 asks for a URI reference, and parsers differ in what they do about anything else:
- * libxml2 reports an error, and expat refuses a name that holds the character its caller divides names
- * by, such as `}` or a space. Names that are no URI reference are therefore refused, as are those that
- * are reserved. A name that was accepted lately is not checked again.
+ * XML Namespaces §2.2 requires a URI reference, and parsers treat anything else differently. libxml2
+ * reports an error. expat refuses a name that holds the character by which its caller divides names,
+ * such as `}` or a space. Names that are not URI references are therefore refused, and so are reserved
+ * names. A name that was accepted lately is not checked again.
  *
  * @throws StreamFailure
  */
@@ -39,12 +39,12 @@ export function namespaceName(bytes: Uint8Array, start: number, end: number): st
   const known = slots[slot]!;
   if (known.length === length && isSame(known, bytes, start)) return known;
   const name = checked(bytes, start, end);
-  // What is written with a reference is another text than the name.
+  // A value written with a reference is not the text of the name.
   if (bytes.subarray(start, end).indexOf(AMP) === -1) slots[slot] = name;
   return name;
 }
 
-/** True for what `namespaceName` accepts. */
+/** True for a name that `namespaceName` accepts. */
 export function isNamespaceName(name: string): boolean {
   return name.length <= MAX_NAMESPACE_LENGTH && URI_REFERENCE.test(name);
 }
@@ -65,12 +65,15 @@ function isSame(text: string, bytes: Uint8Array, start: number): boolean {
   return true;
 }
 
-/** True for the namespaces that only `xml` and `xmlns` stand for (XML Namespaces §3). */
+/** True for the namespaces reserved for `xml` and `xmlns` (XML Namespaces §3). */
 export function isReservedNamespace(name: string): boolean {
   return name === XML_NAMESPACE || name === XMLNS_NAMESPACE;
 }
 
-/** Each character of the input is looked at by one part of the expression only, so it runs in linear time. */
+/**
+ * Builds the expression. Only one part of it looks at each character of the input, so it runs in linear
+ * time.
+ */
 function makeUriReference(): RegExp {
   const escaped = "%[0-9A-Fa-f]{2}";
   const plain = "A-Za-z0-9._~!$&'()*+,;=\\-";

@@ -50,7 +50,7 @@ Deno.test("isNamespaceName() accepts URI references and nothing else", () => {
   for (const name of REFUSED) assert.ok(!isNamespaceName(name), name);
 });
 
-Deno.test("namespaceName() remembers what it accepted, however it was written", () => {
+Deno.test("namespaceName() remembers accepted names, however they were written", () => {
   const read = (value: string) => {
     const bytes = ENCODER.encode(`'${value}'`);
     return namespaceName(bytes, 1, bytes.length - 1);

@@ -12,16 +12,16 @@ import { SPAN, type TagScanner } from "./tag_scanner.ts";
 
 const NO_BINDINGS: readonly NamespaceBinding[] = [];
 
-/** A declaration that is in force, and what of it one top-level element has made use of. */
+/** A declaration in force, and its use by one top-level element. */
 interface Declared {
   readonly binding: NamespaceBinding;
   /** The declaration of the same prefix that this one hides. */
   readonly hidden: Declared | undefined;
-  /** True for one of the stream header. */
+  /** True for a declaration of the stream header. */
   isOfHeader: boolean;
-  /** The top-level element that has used this one of the header. */
+  /** The last top-level element that used this declaration of the header. */
   notedIn: number;
-  /** What stands for the namespace in `numberedIn`, a top-level element. */
+  /** Number that stands for the namespace in `numberedIn`, a top-level element. */
   number: number;
   numberedIn: number;
 }
@@ -29,21 +29,21 @@ interface Declared {
 /**
  * Prefixes in force at one point of a stream; checks XML Namespaces §2 to §6.
  *
- * What it does for a tag grows with the bytes of that tag alone, however much is declared around it.
+ * The cost of a tag grows only with the bytes of that tag, however much is declared around it.
  */
 export class NamespaceScope {
-  /** Innermost last. */
+  /** Declarations in force, innermost last. */
   readonly #declared: Declared[] = [];
   /** The innermost declaration of each prefix. */
   readonly #byPrefix = new Map<string, Declared>();
-  /** So many at the bottom belong to the stream header. */
+  /** Number of declarations at the bottom that belong to the stream header. */
   #headerCount = 0;
   /** The default namespace of the stream header. */
   contentNamespace = "";
   /** Counts top-level elements. */
   #element = 0;
   #inherited: NamespaceBinding[] | undefined;
-  /** Namespaces of the element's attributes, each with a number; a long name is compared once. */
+  /** Namespaces of the element's attributes, each with a number, so that a long name is compared once. */
   #numbers: Map<string, number> | undefined;
   /** Set when a prefix that an element uses or declares is bound to the content namespace. */
   hasContentPrefix = false;
@@ -65,14 +65,14 @@ export class NamespaceScope {
     this.beginElement();
   }
 
-  /** Puts in force what a stream header had declared. */
+  /** Restores the declarations of a stream header. */
   resume(contentNamespace: string, prefixes: readonly NamespaceBinding[]): void {
     this.reset(contentNamespace);
     for (const { prefix, namespace } of prefixes) this.#declare(prefix, namespace);
     this.adoptHeader(contentNamespace);
   }
 
-  /** Keeps what is bound now as the stream header's; gives it out. */
+  /** Keeps the present bindings as the stream header's, and returns them. */
   adoptHeader(contentNamespace: string): readonly NamespaceBinding[] {
     this.#headerCount = this.#declared.length;
     for (const declared of this.#declared) declared.isOfHeader = true;
@@ -81,7 +81,7 @@ export class NamespaceScope {
     return this.#declared.map(({ binding }) => binding);
   }
 
-  /** Starts the account of one top-level element. */
+  /** Begins the record of one top-level element. */
   beginElement(): void {
     this.#element++;
     this.#inherited = undefined;
@@ -90,7 +90,7 @@ export class NamespaceScope {
     this.leave(this.#headerCount);
   }
 
-  /** Ends an element: forgets what was bound since the scope had `size` bindings. */
+  /** Ends an element: forgets bindings made since the scope had `size` bindings. */
   leave(size: number): void {
     while (this.#declared.length > size) {
       const { binding, hidden } = this.#declared.pop()!;
@@ -99,7 +99,7 @@ export class NamespaceScope {
     }
   }
 
-  /** Takes in the declarations of a tag that has prefixes and checks every prefix it uses. */
+  /** Adds the declarations of a tag that has prefixes, and checks every prefix it uses. */
   enter(bytes: Uint8Array, tag: TagScanner): void {
     const { spans, count } = tag;
     for (let at = 0; at < count * SPAN; at += SPAN) {
@@ -123,7 +123,7 @@ export class NamespaceScope {
       const prefix = textOf(bytes, spans[at]!, colon);
       if (prefix === "xmlns") continue;
       const declared = this.#find(prefix);
-      if (count === 1) continue; // nothing it could be the same as
+      if (count === 1) continue; // a single attribute has no duplicate
       const name = `${this.#numberOf(declared)} ${textOf(bytes, colon + 1, spans[at + 1]!)}`;
       expanded ??= new Set();
       if (expanded.has(name)) failScan("not-well-formed", "an attribute given twice");
@@ -131,12 +131,12 @@ export class NamespaceScope {
     }
   }
 
-  /** The namespace that `prefix` is bound to; throws `StreamFailure` when it is not. */
+  /** Returns the namespace that `prefix` is bound to; throws `StreamFailure` when it is unbound. */
   resolve(prefix: string): string {
     return this.#find(prefix)?.binding.namespace ?? XML_NAMESPACE;
   }
 
-  /** The declaration that `prefix` stands for; undefined for `xml`, which needs none. */
+  /** Returns the declaration that `prefix` stands for; undefined for `xml`, which needs none. */
   #find(prefix: string): Declared | undefined {
     if (prefix === "xml") return undefined;
     const declared = this.#byPrefix.get(prefix);
@@ -146,7 +146,7 @@ export class NamespaceScope {
     return declared;
   }
 
-  /** A number that stands for its namespace in this top-level element. */
+  /** Returns a number that stands for the namespace within this top-level element. */
   #numberOf(declared: Declared | undefined): number {
     if (declared === undefined) return -1;
     if (declared.numberedIn === this.#element) return declared.number;
@@ -162,7 +162,7 @@ export class NamespaceScope {
     return number;
   }
 
-  /** True for the names of the content namespace; each stream knows its own and `jabber:client`. */
+  /** True for the names of the content namespace: the stream's own and `jabber:client`. */
   isContent(namespace: string): boolean {
     return namespace === CLIENT_NAMESPACE ||
       (namespace === COMPONENT_NAMESPACE && this.contentNamespace === COMPONENT_NAMESPACE);
@@ -198,7 +198,7 @@ export class NamespaceScope {
   }
 }
 
-/** Checks the value of an `xmlns` attribute (XML Namespaces §3) and gives it. */
+/** Checks the value of an `xmlns` attribute (XML Namespaces §3) and returns it. */
 export function defaultNamespace(bytes: Uint8Array, tag: TagScanner): string {
   const at = tag.xmlnsIndex * SPAN;
   const namespace = namespaceName(bytes, tag.spans[at + 3]!, tag.spans[at + 4]!);

@@ -1,4 +1,4 @@
-/** The prefix `xml` is bound to it without a declaration (XML Namespaces §3). */
+/** Namespace of the prefix `xml`, bound without a declaration (XML Namespaces §3). */
 export const XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace";
 export const XMLNS_NAMESPACE = "http://www.w3.org/2000/xmlns/";
 /** RFC 6120 §4.8.1. */

@@ -12,8 +12,8 @@ interface OpenElement {
 }
 
 /**
- * The tree of one element that a scanner has found, or of a stanza's bytes. Where the element
- * declares no namespace it is in `defaultNamespace`; `prefixes` are in force around it.
+ * Builds the tree of one element that a scanner has found, or of a stanza's bytes. An element without a
+ * namespace is in `defaultNamespace`; `prefixes` are in force around it.
  *
  * @throws CausewayError `xmpp/xml-malformed`
  */
@@ -66,11 +66,11 @@ function attributesOf(tag: SaxesTagNS): Record<string, string> {
     const name = isPlain ? attribute.name : `{${attribute.uri}}${attribute.local}`;
     entries.push([name, attribute.value]);
   }
-  // Unlike an assignment this takes a name such as __proto__ for what it is.
+  // Unlike an assignment, this treats a name such as __proto__ like any other.
   return Object.fromEntries(entries);
 }
 
-/** One string where a reference or CDATA section had cut the text in two. */
+/** Joins texts that a reference or CDATA section had cut in two. */
 function joinText(nodes: readonly XmlNode[]): XmlNode[] {
   const joined: XmlNode[] = [];
   for (const node of nodes) {

@@ -2,8 +2,8 @@ import { CausewayError } from "../../base/mod.ts";
 import type { ScanFailureCondition } from "./scanner_types.ts";
 
 /**
- * A peer's bytes are not the XML that a stream may carry. `condition` is the stream error to send
- * (RFC 6120 §4.9.3); `code` is `xmpp/scan-` and the condition.
+ * Failure of a peer's bytes to be the XML that a stream may carry. `condition` is the stream error to
+ * send (RFC 6120 §4.9.3); `code` is `xmpp/scan-` and the condition.
  */
 export class StreamFailure extends CausewayError {
   override readonly name = "StreamFailure";
@@ -15,7 +15,7 @@ export class StreamFailure extends CausewayError {
   }
 }
 
-/** Throws a `StreamFailure`; `what` says what was found. */
+/** Throws a `StreamFailure`; `what` describes the finding. */
 export function failScan(condition: ScanFailureCondition, what: string): never {
   throw new StreamFailure(condition, what);
 }

@@ -6,8 +6,8 @@ import { SPAN, type TagScanner } from "./tag_scanner.ts";
 const NOTHING = new Uint8Array(0);
 
 /**
- * The element that a scanner reports; the same object each time. Inside, offsets count from the
- * element's first byte, as its bytes may move into an assembly buffer while it is incomplete.
+ * The element that a scanner reports, in the same object each time. Inside, offsets count from the
+ * element's first byte, because its bytes may move into an assembly buffer while it is incomplete.
  */
 export class ScannedElementView implements ScannedElement {
   buffer: Uint8Array = NOTHING;
@@ -25,7 +25,7 @@ export class ScannedElementView implements ScannedElement {
   #startTagEnd = 0;
   #spans: Int32Array = new Int32Array(8 * SPAN);
 
-  /** Takes the root's start tag, which ends at `tagEnd`; the element begins at `base`. */
+  /** Reads the root's start tag, which ends at `tagEnd`; the element begins at `base`. */
   open(bytes: Uint8Array, base: number, tag: TagScanner, tagEnd: number): void {
     const { colon, count } = tag;
     this.name = textOf(bytes, colon === -1 ? tag.nameStart : colon + 1, tag.nameEnd);
@@ -40,14 +40,14 @@ export class ScannedElementView implements ScannedElement {
     for (let at = 0; at < count * SPAN; at++) to[at] = from[at]! - base;
   }
 
-  /** Says where the whole element lies, until the owner's callback returns. */
+  /** Sets the place of the whole element, valid until the owner's callback returns. */
   place(buffer: Uint8Array, start: number, end: number): void {
     this.buffer = buffer;
     this.start = start;
     this.end = end;
   }
 
-  /** Lets go of the buffer. */
+  /** Releases the buffer. */
   release(): void {
     this.buffer = NOTHING;
     this.start = 0;

@@ -1,6 +1,9 @@
 import type { ScannerLimits } from "./scanner_types.ts";
 
-/** Nesting that every parser reads, a stanza's root being 1: libxml2 goes down to 256, the stream included. */
+/**
+ * Nesting that every parser reads, where a stanza's root is 1: libxml2 reads down to 256, the stream
+ * included.
+ */
 export const MAX_READABLE_DEPTH = 250;
 
 const DEFAULTS: ScannerLimits = Object.freeze({
@@ -9,7 +12,7 @@ const DEFAULTS: ScannerLimits = Object.freeze({
   maxAttributes: 64,
 });
 
-/** Fills in the defaults; throws `RangeError` for a limit that nothing could pass. */
+/** Fills in the defaults; throws `RangeError` for a limit that no stanza could meet. */
 export function resolveScannerLimits(limits: Partial<ScannerLimits> = {}): ScannerLimits {
   const resolved = { ...DEFAULTS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {

@@ -7,7 +7,7 @@ Deno.test("resolveScannerLimits() fills in the defaults and freezes them", () =>
   assert.ok(Object.isFrozen(limits));
 });
 
-Deno.test("resolveScannerLimits() refuses limits that nothing could pass", () => {
+Deno.test("resolveScannerLimits() refuses limits that no stanza could meet", () => {
   for (const value of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     assert.throws(() => resolveScannerLimits({ maxStanzaBytes: value }), RangeError);
   }

@@ -1,15 +1,15 @@
 /**
- * What `StreamScanner` (stream_scanner.ts) tells its owner; one object per stream, reused for every
- * element. Offsets are into `buffer` and are valid until the callback returns.
+ * An element as `StreamScanner` (stream_scanner.ts) reports it to its owner; one object per stream,
+ * reused for every element. Offsets are into `buffer` and are valid until the callback returns.
  */
 export interface ScannedElement {
   /** The bytes that hold the whole element; it lies at [`start`, `end`). */
   readonly buffer: Uint8Array;
   readonly start: number;
   readonly end: number;
-  /** End of the root's name in its start tag: where attributes begin. */
+  /** End of the root's name in its start tag, where attributes begin. */
   readonly nameEnd: number;
-  /** End of the root's start tag, behind its `>` (or behind `/>`). */
+  /** End of the root's start tag, after its `>` (or after `/>`). */
   readonly startTagEnd: number;
   /** Local name of the root. */
   readonly name: string;
@@ -19,8 +19,10 @@ export interface ScannedElement {
   readonly isEmpty: boolean;
   /** Number of attributes on the root, namespace declarations included. */
   readonly attributeCount: number;
-  /** Value of an attribute of the root, references expanded; undefined when absent. `name` is ASCII and
-   * as written, so `xml:lang` finds that one. */
+  /**
+   * Value of an attribute of the root, references expanded; undefined when absent. `name` is ASCII and
+   * as written: `xml:lang` finds the attribute of that name.
+   */
   attribute(name: string): string | undefined;
   /** Value of `xml:lang` on the root. */
   readonly lang: string | undefined;
@@ -29,11 +31,11 @@ export interface ScannedElement {
   readonly prefix: string;
   /** Default namespace in force around the element: the stream's content namespace, else empty. */
   readonly outerNamespace: string;
-  /** Prefixes that the element uses and only the stream header declares; mostly empty. */
+  /** Prefixes that the element uses and that only the stream header declares; mostly none. */
   readonly inheritedPrefixes: readonly NamespaceBinding[];
   /**
-   * True when the element names the content namespace below its root in a way that would not follow
-   * it onto a stream of another content namespace, so that its bytes cannot be taken as they are.
+   * True when the element names the content namespace below its root in a way that would not follow it
+   * onto a stream of another content namespace. Its bytes then cannot be used as they are.
    */
   readonly namesContentNamespace: boolean;
 
@@ -43,7 +45,7 @@ export interface ScannedElement {
   attributeName(index: number): string;
   /** Value with references expanded and white space normalised. */
   attributeValue(index: number): string;
-  /** Where the attribute begins: its name. */
+  /** Position of the attribute's name, where the attribute begins. */
   attributeStart(index: number): number;
   /** Ends of the value, without the quotes; the closing quote stands at `valueEnd`. */
   valueStart(index: number): number;
@@ -72,7 +74,7 @@ export interface StreamHeader {
   readonly prefixes: readonly NamespaceBinding[];
 }
 
-/** Bounds on what a peer may make the scanner hold; all counted before anything is allocated. */
+/** Bounds on the memory that a peer can occupy in the scanner; all are checked before any allocation. */
 export interface ScannerLimits {
   /** Bytes of one top-level element or stream header. @default 262144 */
   readonly maxStanzaBytes: number;
@@ -90,7 +92,7 @@ export interface ScannerHandlers {
 }
 
 /**
- * Why a scanner gave up: the RFC 6120 §4.9.3 condition to send. Thrown by `push`; after it the
+ * Reason why a scanner failed: the RFC 6120 §4.9.3 condition to send. Thrown by `push`, after which the
  * scanner accepts nothing more.
  */
 export type ScanFailureCondition =

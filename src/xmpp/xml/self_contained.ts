@@ -4,8 +4,8 @@ import type { ScannedElement } from "./scanner_types.ts";
 import { MAX_READABLE_DEPTH } from "./scanner_limits.ts";
 
 /**
- * More than any configuration lets a client write, with what is stamped on it, so that servers that are
- * configured differently understand each other. A frame of a link says how long a stanza may be.
+ * Limits above those that any configuration sets for clients, stamped attributes included, so that
+ * differently configured servers understand each other. A link's frame bounds the length of a stanza.
  */
 const LIMITS = {
   maxStanzaBytes: Number.MAX_SAFE_INTEGER,
@@ -13,13 +13,13 @@ const LIMITS = {
   maxAttributes: 2_048,
 };
 
-/** Scratch: nothing in it is read after the call that filled it. */
+/** Scratch scanner: nothing in it is read after the call that filled it. */
 const SCANNER = new FrameScanner(LIMITS);
 
 /**
- * Scans bytes that are to be a stanza as it travels (see `Stanza`): one whole element and nothing else,
- * whose root has neither a prefix nor a namespace of its own, and which declares every prefix it uses.
- * The result is valid until the next call; undefined for other bytes.
+ * Scans the bytes of a stanza as it travels (see `Stanza`): one whole element and nothing else. Its root
+ * has neither a prefix nor a namespace of its own, and it declares every prefix it uses. The result is
+ * valid until the next call; undefined for other bytes.
  */
 export function scanSelfContained(bytes: Uint8Array): ScannedElement | undefined {
   const element = tryScan(bytes);

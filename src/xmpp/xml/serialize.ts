@@ -4,10 +4,10 @@ import { failScan } from "./scan_failure.ts";
 import type { XmlElement } from "./xml_element.ts";
 
 /**
- * Writes a tree. Namespaces are declared as default namespaces, only where they change; the root
- * declares its own unless it is `parentNamespace`, the one in force where it will stand.
+ * Writes a tree. Namespaces are declared as default namespaces, only where they change. The root
+ * declares its own unless it is `parentNamespace`, the one in force around it.
  *
- * @param maxLength characters at most; a namespace that was declared once may be written often
+ * @param maxLength largest result in characters; a namespace declared once may be written often
  * @throws StreamFailure `policy-violation` past `maxLength`
  */
 export function serialize(
@@ -29,7 +29,7 @@ class Writer {
   }
 
   element(element: XmlElement, parentNamespace: string): void {
-    // XML Namespaces §3: this namespace has one prefix, and is never the default.
+    // XML Namespaces §3: this namespace has one prefix and is never the default.
     const isXml = element.namespace === XML_NAMESPACE;
     const name = isXml ? `xml:${element.name}` : element.name;
     const namespace = isXml ? parentNamespace : element.namespace;

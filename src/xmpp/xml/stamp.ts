@@ -7,30 +7,30 @@ import type { ScannedElement } from "./scanner_types.ts";
 import { scanSelfContained } from "./self_contained.ts";
 
 /**
- * Bytes that a stanza may have more than were received, for what is stamped on it and for what it
- * takes to carry its namespaces with it. A frame of a link has room for them.
+ * Bytes by which a stanza may outgrow its received form, for the stamped attributes and its namespace
+ * declarations. A link's frame has room for them.
  */
 export const MAX_GROWTH_BYTES = 16_384;
 
 const FRAMED_XMLNS = encodeAttribute("xmlns", CLIENT_NAMESPACE);
 
-/** What the server adds to a stanza; each attribute as `encodeAttribute` makes it. */
+/** Additions of the server to a stanza; each attribute is made by `encodeAttribute`. */
 export interface StampOptions {
-  /** Where the result is kept. */
+  /** Memory for the result. */
   readonly slab: SlabAllocator;
-  /** Takes the place of the peer's `from`; without it the peer's stays. */
+  /** Replaces the peer's `from`; without it the peer's stays. */
   readonly from?: Uint8Array | undefined;
-  /** For a stanza that has no `to`. */
+  /** Added to a stanza that has no `to`. */
   readonly to?: Uint8Array | undefined;
-  /** Takes the place of the peer's `to`, whatever it was. @default false */
+  /** Lets `to` replace any `to` of the peer's. @default false */
   readonly replacesTo?: boolean;
-  /** `xml:lang` of the stream, for a stanza that has none (RFC 6120 §8.1.5). */
+  /** `xml:lang` of the stream, added to a stanza that has none (RFC 6120 §8.1.5). */
   readonly lang?: Uint8Array | undefined;
 }
 
 /**
- * The self-contained bytes of a stanza (see `Stanza`): without the content namespace, with what the
- * server stamps on it and every prefix declared that only the stream header knew.
+ * Returns the self-contained bytes of a stanza (see `Stanza`): without the content namespace, with the
+ * server's stamps, and with a declaration for every prefix that only the stream header knew.
  *
  * @throws StreamFailure `bad-namespace-prefix` where the stanza uses the stream's own prefix,
  *   `policy-violation` where it would grow by more than `MAX_GROWTH_BYTES`
@@ -77,7 +77,7 @@ export function stampStanza(element: ScannedElement, options: StampOptions): Uin
   return element.inheritedPrefixes.length === 0 ? out : checked(out);
 }
 
-/** A self-contained stanza as an RFC 7395 message: with its namespace declared (§3.3.3). */
+/** Returns a self-contained stanza as an RFC 7395 message, with its namespace declared (§3.3.3). */
 export function frameStanza(bytes: Uint8Array): Uint8Array {
   let nameEnd = 1;
   while (bytes[nameEnd]! > 0x60 && bytes[nameEnd]! < 0x7b) nameEnd++;
@@ -93,7 +93,7 @@ function refuseGrowth(element: ScannedElement, length: number): void {
   failScan("policy-violation", `a stanza that grows by more than ${MAX_GROWTH_BYTES} bytes`);
 }
 
-/** What goes behind the root's name; mostly one piece. */
+/** Returns the bytes to insert after the root's name; mostly one piece. */
 function insertions(element: ScannedElement, options: StampOptions): Uint8Array[] {
   const pieces: Uint8Array[] = [];
   if (options.from !== undefined) pieces.push(options.from);
@@ -109,7 +109,7 @@ function insertions(element: ScannedElement, options: StampOptions): Uint8Array[
   return pieces;
 }
 
-/** The white space before an attribute goes with it. */
+/** Returns the start of an attribute to remove, including the white space before it. */
 function removedStart(element: ScannedElement, index: number): number {
   let start = element.attributeStart(index);
   while (element.buffer[start - 1]! <= 0x20) start--;
@@ -131,7 +131,7 @@ function copy(
   return at + end - start;
 }
 
-/** The long way, for a stanza that names the content namespace by a prefix or below its root. */
+/** Stamps a stanza that names the content namespace by a prefix or below its root, which costs more. */
 function stampRewritten(element: ScannedElement, options: StampOptions): Uint8Array {
   const removed = new Set<string>();
   if (options.from !== undefined) removed.add("from");
@@ -144,7 +144,7 @@ function stampRewritten(element: ScannedElement, options: StampOptions): Uint8Ar
   return options.slab.copy(checked(bytes));
 }
 
-/** The bytes of a stanza that is not as it was read, once they are what a link would accept. */
+/** Returns the bytes of a rewritten stanza after checking that a link would accept them. */
 function checked(bytes: Uint8Array): Uint8Array {
   if (scanSelfContained(bytes) !== undefined) return bytes;
   failScan("not-well-formed", "a stanza whose namespaces cannot be made explicit");

@@ -40,7 +40,7 @@ function stamp(
   return stamped;
 }
 
-/** A tree as plain values, for comparison. */
+/** Returns a tree as plain values, for comparison. */
 function plain(element: XmlElement): unknown {
   return {
     name: element.name,
@@ -62,7 +62,7 @@ Deno.test("stampStanza() sets from, drops the content namespace and leaves the r
   assert.equal(stamp("<iq from='a' xmlns='jabber:client'/>"), `<iq${DECODER.decode(FROM)}/>`);
 });
 
-Deno.test("stampStanza() adds to and xml:lang only where they lack", () => {
+Deno.test("stampStanza() adds to and xml:lang only where they are missing", () => {
   assert.equal(
     stamp("<presence/>", ALL),
     "<presence from='alice@example.com/o&apos;ne' to='alice@example.com' xml:lang='en'/>",
@@ -111,7 +111,7 @@ Deno.test("stampStanza() refuses the stream's own prefix unless the stanza decla
   );
 });
 
-Deno.test("stampStanza() lets a stanza follow the content namespace, however it was named", () => {
+Deno.test("stampStanza() makes a stanza independent of its stream's content namespace, however named", () => {
   const component = `xmlns='${COMPONENT_NAMESPACE}'`;
   const cases: readonly (readonly [string, string, string])[] = [
     [
@@ -164,7 +164,7 @@ Deno.test("stampStanza() lets a stanza follow the content namespace, however it 
   );
 });
 
-Deno.test("stampStanza() keeps what the stanza says, whatever stands in it", () => {
+Deno.test("stampStanza() keeps the meaning of any stanza", () => {
   const value = fc.string({ unit: "binary", maxLength: 6 }).map((text) =>
     encodeAttribute("v", text)
   ).map((bytes) => DECODER.decode(bytes));
@@ -204,7 +204,8 @@ Deno.test("stampStanza() keeps what the stanza says, whatever stands in it", () 
           ...expected.attributes,
           from: "alice@example.com/o'ne",
         };
-        // On either stream everything reads as it was written, root and content in its namespace.
+        // On either stream everything reads as it was written, with root and content in the stream's
+        // namespace.
         for (const namespace of [CLIENT_NAMESPACE, COMPONENT_NAMESPACE]) {
           const read = parseElement(ENCODER.encode(stamped), namespace);
           assert.deepEqual({ ...read.attributes }, wanted);
@@ -217,7 +218,7 @@ Deno.test("stampStanza() keeps what the stanza says, whatever stands in it", () 
           plain(parseElement(ENCODER.encode(stamped))),
           plain(expected.withAttributes(wanted)),
         );
-        // Only references are left to differ: the stamped form is what it is when stamped again.
+        // Only references may differ: stamping the stamped form again changes nothing.
         assert.equal(stamp(stamped, {}), stamped);
       },
     ),
@@ -233,7 +234,7 @@ Deno.test("stampStanza() lets a stanza grow by MAX_GROWTH_BYTES, and no further"
   const tooLarge = { condition: "policy-violation" };
   assert.throws(() => stamp(fresh, lang(MAX_GROWTH_BYTES + 1)), tooLarge);
 
-  // Rewritten: a default namespace of the root is written where it was inherited.
+  // Rewriting writes out a default namespace of the root where it was inherited.
   const long = "n".repeat(1000);
   const rewritten = (child: string, count: number) =>
     `<c:message xmlns:c='jabber:client' xmlns='${long}' to='b@c'>${
@@ -247,7 +248,7 @@ Deno.test("stampStanza() lets a stanza grow by MAX_GROWTH_BYTES, and no further"
   assert.throws(() => stamp(rewritten("<b/>", 30_000), {}, client), tooLarge);
 });
 
-/** Stanzas whose content namespace is named in a way that cannot follow them. */
+/** Stanzas that name their content namespace in a way that other streams would not understand. */
 const REWRITTEN: readonly (readonly [what: string, written: string, expected: string])[] = [
   [
     "an element of the namespace xml",
@@ -280,7 +281,7 @@ const REWRITTEN: readonly (readonly [what: string, written: string, expected: st
     "<message><a xmlns=''/><b><a xmlns=''/></b></message>",
   ],
   [
-    "a prefix that is declared anew",
+    "a redeclared prefix",
     "<c:message xmlns:c='jabber:client'><c:x xmlns:c='urn:c' c:a=''><c:y/></c:x><c:z/></c:message>",
     "<message><c:x xmlns:c='urn:c' c:a=''><c:y/></c:x><z/></message>",
   ],
@@ -297,7 +298,7 @@ for (const [what, written, expected] of REWRITTEN) {
   });
 }
 
-Deno.test("frameStanza() declares the namespace that RFC 7395 asks for", () => {
+Deno.test("frameStanza() declares the namespace that RFC 7395 requires", () => {
   for (
     const stanza of ["<message to='a@b'><body/></message>", "<iq/>", "<presence>\n</presence>"]
   ) {

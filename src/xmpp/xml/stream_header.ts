@@ -6,12 +6,12 @@ import type { StreamHeader } from "./scanner_types.ts";
 import { SPAN, type TagScanner } from "./tag_scanner.ts";
 
 /**
- * Bytes of a stream header; an honest one has about 200. What it declares goes into every stanza that
- * makes use of it.
+ * Largest stream header in bytes; an honest one has about 200. Its declarations go into every stanza
+ * that uses them.
  */
 export const MAX_HEADER_BYTES = 4096;
 
-/** Reads a stream header (RFC 6120 §4.7) and puts its namespaces in force for what follows. */
+/** Reads a stream header (RFC 6120 §4.7) and brings its namespaces into force. */
 export function readStreamHeader(
   bytes: Uint8Array,
   tag: TagScanner,
@@ -40,7 +40,7 @@ export function readStreamHeader(
   };
 }
 
-/** Throws for a stream header, or the beginning of one, that has so many bytes. */
+/** Throws for a stream header, or the beginning of one, that is too long. */
 export function refuseLongHeader(bytes: number): void {
   if (bytes <= MAX_HEADER_BYTES) return;
   failScan("policy-violation", `a stream header of more than ${MAX_HEADER_BYTES} bytes`);

@@ -18,10 +18,10 @@ const BANG = 0x21;
 const QUESTION = 0x3f;
 
 const NOTHING = new Uint8Array(0);
-/** What is moved into the assembly buffer at a time: an element's end is mostly near. */
+/** Bytes moved into the assembly buffer at a time, because an element's end is mostly near. */
 const ASSEMBLY_STEP_BYTES = 4096;
 
-/** The kind of piece that is being read at the top level of a stream. */
+/** Kind of the piece that is being read at the top level of a stream. */
 type Piece = "unknown" | "declaration" | "header" | "element" | "stream-end";
 
 /**
@@ -46,7 +46,7 @@ export class StreamScanner {
   readonly #tagEnd = new TagEndFinder();
   #state: "start" | "open" | "closed" | "failed" = "start";
   #piece: Piece = "unknown";
-  /** True until the first byte of the stream: only there an XML declaration may stand. */
+  /** True until the first byte of the stream, the only place for an XML declaration. */
   #isAtFirstByte = true;
   #headerName = "";
   #header: StreamHeader | undefined;
@@ -60,7 +60,7 @@ export class StreamScanner {
     this.#assembly = new AssemblyBuffer(this.#limits.maxStanzaBytes);
   }
 
-  /** Bytes that came in behind the element whose handler called `stop`; not looked at. */
+  /** Bytes after the element whose handler called `stop`; not scanned yet. */
   get remainder(): Uint8Array {
     return this.#remainder;
   }
@@ -70,12 +70,12 @@ export class StreamScanner {
     return this.#assembly.length;
   }
 
-  /** Leaves what follows the current element alone: it becomes `remainder`. For use in a handler. */
+  /** Stops after the current element: the following bytes become `remainder`. For use in a handler. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** Takes back `stop` and scans `remainder`; elements are reported within this call. */
+  /** Undoes `stop` and scans `remainder`; elements are reported within this call. */
   resume(): void {
     this.#isStopped = false;
     const rest = this.#remainder;
@@ -84,8 +84,8 @@ export class StreamScanner {
   }
 
   /**
-   * Awaits a new stream header (RFC 6120 §4.3.3), as after TLS or SASL. Called in a handler, what
-   * follows in the chunk belongs to the new stream; after `stop` the remainder is dropped.
+   * Awaits a new stream header (RFC 6120 §4.3.3), as after TLS or SASL. When called in a handler, the
+   * following bytes of the chunk belong to the new stream. After `stop` the remainder is dropped.
    */
   reset(): void {
     this.#state = "start";
@@ -100,7 +100,7 @@ export class StreamScanner {
   }
 
   /**
-   * Scans `chunk`, calling the handlers for what becomes whole. While stopped, `chunk` is added to
+   * Scans `chunk`, and calls the handlers for each completed piece. While stopped, it adds `chunk` to
    * `remainder`: an owner who stops also pauses its connection.
    * @throws StreamFailure after which only `reset` is of use
    */
@@ -144,7 +144,7 @@ export class StreamScanner {
     }
   }
 
-  /** Goes on with a piece begun in an earlier chunk. Position in `chunk` behind it. */
+  /** Continues a piece begun in an earlier chunk. Returns the position in `chunk` after it. */
   #assemble(chunk: Uint8Array): number {
     const assembly = this.#assembly;
     let taken = 0;
@@ -166,7 +166,7 @@ export class StreamScanner {
     return taken;
   }
 
-  /** Position behind the piece that begins at `base`, or -1 when it goes on behind `end`. */
+  /** Returns the position after the piece that begins at `base`, or -1 when it continues after `end`. */
   #scanPiece(bytes: Uint8Array, base: number, end: number): number {
     if (this.#piece === "unknown") {
       if (base + 1 >= end) return -1;
@@ -184,7 +184,7 @@ export class StreamScanner {
     }
   }
 
-  /** What `<` and this byte begin. */
+  /** Returns the kind of piece that `<` and this byte begin. */
   #pieceOf(second: number): Piece {
     if (second === BANG) failScan("restricted-xml", "a comment, DTD or section between elements");
     if (second === QUESTION) {
@@ -233,7 +233,7 @@ export class StreamScanner {
     return p + 1;
   }
 
-  /** Tells the owner of a whole piece. The scanner is ready for the next before the handler runs. */
+  /** Reports a whole piece to the owner. The scanner is ready for the next one before the handler runs. */
   #deliver(bytes: Uint8Array, start: number, end: number): void {
     const piece = this.#piece;
     this.#piece = "unknown";

@@ -10,10 +10,10 @@ const ENCODER = new TextEncoder();
 const HEADER =
   "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
 
-/** Above each attack: what it is refused for is not its size. */
+/** Limit above the size of each attack, so that size is not the reason for the refusal. */
 const ROOMY = { maxStanzaBytes: 4_000_000 };
 
-/** An attack, the condition it ends with, and the limits where not those by default. */
+/** Attacks: a name, the content, the condition that refuses it, and limits other than the defaults. */
 const ATTACKS: readonly (readonly [string, string, string, typeof ROOMY?])[] = [
   ["DTD", "<!DOCTYPE x [<!ENTITY a 'b'>]>", "restricted-xml"],
   ["external entity", "<!DOCTYPE x SYSTEM 'file:///etc/passwd'>", "restricted-xml"],

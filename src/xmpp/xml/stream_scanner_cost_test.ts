@@ -7,12 +7,12 @@ import { StreamScanner } from "./stream_scanner.ts";
 
 const ENCODER = new TextEncoder();
 const LARGE_BYTES = 131_072;
-/** Small ones that are as many bytes as a large one. */
+/** Number of small stanzas that have as many bytes as a large one. */
 const SMALL_COUNT = 8;
-/** In linear time this is near 1, in quadratic time near `SMALL_COUNT`. */
+/** Highest accepted ratio. In linear time the ratio is near 1, in quadratic time near `SMALL_COUNT`. */
 const MOST = 3;
 
-/** Reads and stamps stanzas in a stream of its own. */
+/** Returns a function that reads and stamps stanzas in a stream of its own. */
 function reader(header = ""): (stanza: Uint8Array) => void {
   const slab = new SlabAllocator();
   const scanner = new StreamScanner({
@@ -26,7 +26,7 @@ function reader(header = ""): (stanza: Uint8Array) => void {
   return (stanza) => scanner.push(stanza);
 }
 
-/** What a large stanza costs, as a multiple of as many bytes in small ones. */
+/** Returns the cost of a large stanza as a multiple of small ones with as many bytes. */
 function sizeRatio({ header, text }: WorstStanza): number {
   const read = reader(header);
   const large = ENCODER.encode(text(LARGE_BYTES));
@@ -39,6 +39,9 @@ function sizeRatio({ header, text }: WorstStanza): number {
 for (const stanza of WORST_STANZAS) {
   Deno.test(`StreamScanner reads ${stanza.what} in linear time`, () => {
     const ratio = sizeRatio(stanza);
-    assert.ok(ratio < MOST, `${ratio.toFixed(1)} times as dear as the same bytes in small stanzas`);
+    assert.ok(
+      ratio < MOST,
+      `${ratio.toFixed(1)} times the cost of the same bytes in small stanzas`,
+    );
   });
 }

@@ -8,7 +8,7 @@ const HEADER =
   "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
 const FOOTER = "</stream:stream>";
 
-/** Pieces that mean something to an XML parser, put where they may not belong. */
+/** Pieces that mean something to an XML parser, inserted also where they may not stand. */
 const TOKENS = [
   "<",
   ">",
@@ -119,7 +119,7 @@ function mutate(content: string, mutations: readonly Mutation[]): string {
   return result;
 }
 
-/** Compares verdict, roots and attributes; gives the verdict, undefined where they may differ. */
+/** Compares verdict, roots and attributes; returns the verdict, undefined where the two may differ. */
 function compare(stream: Uint8Array, cuts: readonly number[]): boolean | undefined {
   const reference = referenceVerdict(stream);
   if (reference === undefined) return undefined;
@@ -182,7 +182,7 @@ Deno.test("StreamScanner agrees with saxes on streams with mutated bytes", () =>
       (edits, cuts) => {
         const stream = base.slice();
         for (const [at, byte] of edits) stream[at] = byte;
-        // An XML declaration of another version or encoding is a matter of the stream, not of XML.
+        // An XML declaration of another version or encoding breaks a rule of streams, not of XML.
         if (edits.some(([at]) => at < 21)) return;
         compare(stream, cuts);
       },

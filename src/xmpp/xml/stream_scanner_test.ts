@@ -8,7 +8,7 @@ const HEADER =
   "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'" +
   " to='example.com' version='1.0' xml:lang='en'>";
 
-/** Content of a stream that is well-formed, and the names of the elements in it. */
+/** Well-formed content of a stream, and the names of its elements. */
 const WELL_FORMED: readonly (readonly [string, readonly string[]])[] = [
   ["", []],
   [" \n\t\r ", []],
@@ -38,7 +38,7 @@ const WELL_FORMED: readonly (readonly [string, readonly string[]])[] = [
   ["<a xmlns:a='urn:a' xmlns:b='urn:b' a:x='1' b:x='2' x='3'/>", ["a"]],
 ];
 
-/** Content that no stream may carry, and the condition it ends with. */
+/** Content that no stream may carry, and the condition that refuses it. */
 const MALFORMED: readonly (readonly [string, string])[] = [
   ["<a></b>", "not-well-formed"],
   ["<a></aa>", "not-well-formed"],
@@ -113,7 +113,7 @@ const MALFORMED: readonly (readonly [string, string])[] = [
   ["</stream:stream x>", "not-well-formed"],
 ];
 
-/** Bytes that are no UTF-8. */
+/** Bytes that are not UTF-8. */
 const BAD_BYTES: readonly (readonly number[])[] = [
   [0x80],
   [0xc0, 0x80],
@@ -154,7 +154,7 @@ Deno.test("StreamScanner reports the same at every split point and byte by byte"
   }
 });
 
-Deno.test("StreamScanner refuses what is malformed by name, however it is cut", () => {
+Deno.test("StreamScanner refuses malformed content with its condition, however it is cut", () => {
   for (const [content, condition] of MALFORMED) {
     const whole = bytesOf(`${HEADER}${content}<end/>      `);
     assert.equal(recordScan([whole]).failure, condition, content);
@@ -201,7 +201,7 @@ Deno.test("StreamScanner reports the header's names, namespaces and attributes",
   });
 });
 
-Deno.test("StreamScanner takes one XML declaration, of UTF-8 and 1.0, at the first byte only", () => {
+Deno.test("StreamScanner accepts one XML declaration, of UTF-8 and 1.0, at the first byte only", () => {
   const outcomes: readonly (readonly [string, string | undefined])[] = [
     ["<?xml version='1.0'?>", undefined],
     ["<?xml version=\"1.0\" encoding='utf-8' standalone='yes' ?>", undefined],
@@ -228,7 +228,7 @@ Deno.test("StreamScanner takes one XML declaration, of UTF-8 and 1.0, at the fir
   assert.equal(recordScan([bytesOf("<stream/>")]).failure, "invalid-xml");
 });
 
-Deno.test("StreamScanner accepts nothing but white space behind the end of the stream", () => {
+Deno.test("StreamScanner accepts nothing but white space after the end of the stream", () => {
   assert.equal(recordScan([bytesOf(`${HEADER}</stream:stream> \n`)]).failure, undefined);
   assert.equal(recordScan([bytesOf(`${HEADER}</stream:stream><a/>`)]).failure, "not-well-formed");
   assert.equal(recordScan([bytesOf(`${HEADER}</stream:stream>x`)]).failure, "not-well-formed");
@@ -295,7 +295,7 @@ Deno.test("StreamScanner.stop() leaves the rest of the chunk unread until resume
   assert.deepEqual(names.slice(4), ["starttls", "open", "d"]);
 });
 
-Deno.test("StreamScanner.reset() in a handler makes what follows a new stream", () => {
+Deno.test("StreamScanner.reset() in a handler reads the following bytes as a new stream", () => {
   const names: string[] = [];
   const scanner: StreamScanner = new StreamScanner({
     streamOpened: (header) => names.push(`open ${header.to}`),
@@ -322,7 +322,7 @@ Deno.test("StreamScanner accepts nothing after a failure until reset()", () => {
   scanner.push(bytesOf(HEADER));
 });
 
-Deno.test("StreamScanner says which elements cannot follow a stanza onto another stream", () => {
+Deno.test("StreamScanner reports elements that cannot follow a stanza onto another stream", () => {
   const flag = (content: string, header = HEADER) => {
     const record = recordScan([bytesOf(header + content)]);
     return JSON.parse(record.events[1]!.slice(8)).namesContent;

@@ -6,9 +6,9 @@ const DOUBLE_QUOTE = 0x22;
 const SINGLE_QUOTE = 0x27;
 
 /**
- * Looks for the end of a tag that came in pieces, each byte once, so that a peer who sends a long tag
- * byte by byte does not make us read it again and again. Whether the tag is well-formed is for the
- * scanner to say when it is whole.
+ * Searches the end of a tag that came in pieces. It looks at each byte once, so that a peer that sends a
+ * long tag byte by byte does not make us read it again and again. The scanner checks the whole tag
+ * later.
  */
 export class TagEndFinder {
   #from = -1;
@@ -19,7 +19,7 @@ export class TagEndFinder {
     return this.#from !== -1;
   }
 
-  /** Starts behind the `<`; `from` counts from the base that `find` will be given. */
+  /** Starts after the `<`; `from` counts from the base that `find` gets. */
   begin(from: number): void {
     this.#from = from;
     this.#quote = 0;

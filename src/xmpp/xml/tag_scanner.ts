@@ -11,13 +11,18 @@ import {
 } from "./xml_chars.ts";
 import { skipReference } from "./xml_references.ts";
 
-/** Numbers kept for an attribute: start and end of its name, its colon or -1, its value's ends. */
+/**
+ * Numbers kept for an attribute: start and end of its name, its colon or -1, start and end of its value.
+ */
 export const SPAN = 5;
 
-/** Bytes of a name with its prefix. libxml2 refuses names of more than 50 000; honest ones have about 30. */
+/**
+ * Longest name with its prefix, in bytes. libxml2 refuses names of more than 50 000; honest ones have
+ * about 30.
+ */
 export const MAX_NAME_BYTES = 1024;
 
-/** Up to this many attributes, comparing each with each is cheaper than a set. */
+/** Largest number of attributes for which comparing all pairs is cheaper than a set. */
 const PAIRWISE_ATTRIBUTES = 12;
 
 const LT = 0x3c;
@@ -30,8 +35,8 @@ const SINGLE_QUOTE = 0x27;
 const COLON = 0x3a;
 
 /**
- * Reads one whole start tag and remembers where its parts are. What it found is good until its next
- * `scan`; all offsets are into the buffer that was scanned.
+ * Reads one whole start tag and remembers the positions of its parts. They are valid until its next
+ * `scan`; all offsets are into the scanned buffer.
  */
 export class TagScanner {
   nameStart = 0;
@@ -49,7 +54,8 @@ export class TagScanner {
   #nameColon = -1;
 
   /**
-   * Reads the tag whose `<` is before `from`. Position behind its `>`, or -1 when `end` cuts it off.
+   * Reads the tag whose `<` is before `from`. Returns the position after its `>`, or -1 when `end` cuts
+   * it off.
    * @throws StreamFailure
    */
   scan(bytes: Uint8Array, from: number, end: number, maxAttributes: number): number {
@@ -129,7 +135,7 @@ export class TagScanner {
     return p + 1;
   }
 
-  /** Position behind the name (XML Namespaces §4), or -1; its colon is left in `#nameColon`. */
+  /** Returns the position after the name (XML Namespaces §4), or -1; leaves its colon in `#nameColon`. */
   #skipName(bytes: Uint8Array, from: number, end: number): number {
     let p = from;
     this.#nameColon = -1;
@@ -188,7 +194,7 @@ export class TagScanner {
   }
 }
 
-/** Position of the closing quote, or -1. */
+/** Returns the position of the closing quote, or -1. */
 function skipValue(bytes: Uint8Array, from: number, end: number, quote: number): number {
   let p = from;
   while (p < end) {
@@ -224,8 +230,8 @@ export function isEqual(bytes: Uint8Array, one: number, other: number, length: n
 }
 
 /**
- * Refuses `xml:id`. It names an element in the whole document, which for a client is all that its stream
- * brings: two stanzas of different senders with the same one are an error there.
+ * Refuses `xml:id`. It must be unique in the whole document, which for a client is its whole stream. Two
+ * stanzas of different senders with the same `xml:id` are an error there.
  */
 function refuseXmlId(bytes: Uint8Array, start: number): void {
   if (bytes[start] !== 0x69 || bytes[start + 1] !== 0x64) return;

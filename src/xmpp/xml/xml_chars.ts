@@ -3,12 +3,14 @@ import { failScan } from "./scan_failure.ts";
 
 /** Classes of ASCII bytes, one bit each, in `CHAR_CLASS`; bytes above 0x7F have none. */
 export const NAME_START = 1;
-/** May stand in a name; the colon is apart, as it divides prefix and local name. */
+/**
+ * Bytes that may stand in a name. The colon is not among them, because it divides prefix and local name.
+ */
 export const NAME_PART = 2;
 export const SPACE = 4;
-/** Means nothing special in character data. */
+/** Bytes that mean nothing special in character data. */
 export const TEXT = 8;
-/** Means nothing special in an attribute value, whichever the quote. */
+/** Bytes that mean nothing special in an attribute value, whichever the quote. */
 export const VALUE = 16;
 
 export const CHAR_CLASS: Uint8Array = makeClasses();
@@ -31,9 +33,9 @@ function makeClasses(): Uint8Array {
 }
 
 /**
- * Bytes of the UTF-8 character at `at`, which is not ASCII: 2 to 4, or 0 when it is cut off by
- * `end`. Throws `StreamFailure` for what is not UTF-8 (overlong forms and surrogates included) and
- * for what XML 1.0 §2.2 does not count as a character.
+ * Returns the length of the UTF-8 character at `at`, which is not ASCII: 2 to 4 bytes, or 0 when `end`
+ * cuts it off. Throws `StreamFailure` for bytes that are not UTF-8 (overlong forms and surrogates
+ * included) and for code points that XML 1.0 §2.2 does not count as characters.
  */
 export function utf8Step(bytes: Uint8Array, at: number, end: number): number {
   const lead = bytes[at]!;
@@ -58,7 +60,7 @@ export function utf8Step(bytes: Uint8Array, at: number, end: number): number {
   return 4;
 }
 
-/** As `utf8Step`, for a character of a name that every parser reads (see `nameClassOf`). */
+/** Does the same as `utf8Step`, for a character of a name that every parser reads (see `nameClassOf`). */
 export function nameStep(bytes: Uint8Array, at: number, end: number, isFirst: boolean): number {
   const step = utf8Step(bytes, at, end);
   if (step === 0) return 0;

@@ -1,15 +1,15 @@
 import { failScan } from "./scan_failure.ts";
 import { textOf } from "./ascii_interner.ts";
 
-/** Bytes of an XML declaration; the longest sensible one has about 60. */
+/** Largest XML declaration in bytes; the longest sensible one has about 60. */
 export const MAX_DECLARATION_BYTES = 256;
 
 const DECLARATION =
   /^<\?xml[ \t\r\n]+version[ \t\r\n]*=[ \t\r\n]*(?:"([^"]*)"|'([^']*)')(?:[ \t\r\n]+encoding[ \t\r\n]*=[ \t\r\n]*(?:"([A-Za-z][\w.-]*)"|'([A-Za-z][\w.-]*)'))?(?:[ \t\r\n]+standalone[ \t\r\n]*=[ \t\r\n]*(?:"(?:yes|no)"|'(?:yes|no)'))?[ \t\r\n]*\?>$/;
 
 /**
- * Checks the XML declaration that begins at `base` (RFC 6120 §11.5, §11.6). Position behind it, or
- * -1 when `end` cuts it off.
+ * Checks the XML declaration that begins at `base` (RFC 6120 §11.5, §11.6). Returns the position after
+ * it, or -1 when `end` cuts it off.
  * @throws StreamFailure
  */
 export function skipDeclaration(bytes: Uint8Array, base: number, end: number): number {

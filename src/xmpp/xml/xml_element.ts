@@ -4,14 +4,14 @@ import { CLIENT_NAMESPACE } from "./namespaces.ts";
 export type XmlNode = XmlElement | string;
 
 /**
- * Attributes by name. Those without a namespace stand under their local name, `xml:lang` and its like
- * as they are written, any other under `{namespace}local`.
+ * Attributes by name. One without a namespace has its local name as key. `xml:lang` and its like have
+ * their written name, and any other has `{namespace}local`.
  */
 export type XmlAttributes = Readonly<Record<string, string>>;
 
 /**
- * One element of a small tree, for what the server itself reads and answers; stanzas that pass
- * through are never made into one. Nobody changes it.
+ * One immutable element of a small tree, for elements that the server itself reads and answers. Stanzas
+ * that pass through never become trees.
  */
 export class XmlElement {
   readonly name: string;
@@ -19,7 +19,7 @@ export class XmlElement {
   readonly children: readonly XmlNode[];
   readonly #namespace: string | undefined;
 
-  /** Without a `namespace` it takes that of the element it is put into, `jabber:client` on top. */
+  /** Without a `namespace` the element takes that of its parent, `jabber:client` at the top. */
   constructor(
     name: string,
     namespace: string | undefined,
@@ -43,22 +43,22 @@ export class XmlElement {
     return this.children.filter((child) => child instanceof XmlElement);
   }
 
-  /** The text directly inside, joined. */
+  /** The text directly inside the element, joined. */
   get text(): string {
     return this.children.filter((child) => typeof child === "string").join("");
   }
 
-  /** An attribute's value, named as in `XmlAttributes`. */
+  /** Returns an attribute's value, named as in `XmlAttributes`. */
   attribute(name: string): string | undefined {
     return Object.hasOwn(this.attributes, name) ? this.attributes[name] : undefined;
   }
 
-  /** The first child element of that name, in this element's namespace unless another is given. */
+  /** Returns the first child element of that name, by default in this element's namespace. */
   child(name: string, namespace: string = this.namespace): XmlElement | undefined {
     return this.elements.find((each) => each.name === name && each.namespace === namespace);
   }
 
-  /** The same element with other attributes. */
+  /** Returns the same element with other attributes. */
   withAttributes(attributes: XmlAttributes): XmlElement {
     return new XmlElement(this.name, this.#namespace, attributes, this.children);
   }
@@ -71,8 +71,8 @@ export class XmlElement {
 }
 
 /**
- * Builds an element. The attribute `xmlns` gives its namespace; without it, it takes that of the
- * element it is put into. Attributes and children that are undefined are left out.
+ * Builds an element. The attribute `xmlns` gives its namespace; without it, the element takes that of
+ * its parent. Undefined attributes and children are left out.
  */
 export function element(
   name: string,

@@ -12,7 +12,7 @@ function parse(text: string): XmlElement {
   return parseElement(ENCODER.encode(text));
 }
 
-Deno.test("element() gives children the namespace they are put into", () => {
+Deno.test("element() gives children the namespace of their parent", () => {
   const item = element("item", { jid: "a@b", name: undefined }, element("group", {}, "friends"));
   const query = element("query", { xmlns: "jabber:iq:roster" }, item, undefined);
   assert.equal(query.child("item")?.child("group")?.text, "friends");
@@ -41,7 +41,7 @@ Deno.test("serialize() declares a namespace only where it changes", () => {
   assert.equal(serialize(tree, "urn:a").startsWith("<a><b/>"), true);
 });
 
-Deno.test("serialize() escapes what would not come back", () => {
+Deno.test("serialize() escapes characters that would otherwise be lost or misread", () => {
   const text = "<&>'\"\t\r\n]]>\u0000\ud800é😀";
   const written = serialize(element("a", { b: text }, text));
   const read = parse(written);
@@ -65,7 +65,7 @@ Deno.test("parseElement() reads prefixes, references and CDATA", () => {
   assert.equal(parseElement(ENCODER.encode("<q:a/>"), "urn:x", bindings).namespace, "urn:q");
 });
 
-Deno.test("parseElement() refuses what is not one well-formed element", () => {
+Deno.test("parseElement() refuses text that is not one well-formed element", () => {
   for (const text of ["", "x", "<a>", "<a/><b/>", "<p:a/>", "<a>&foo;</a>", "<!DOCTYPE a><a/>"]) {
     assert.throws(
       () => parse(text),
@@ -94,7 +94,7 @@ Deno.test("serialize() and parseElement() are each other's inverse", () => {
       attributes,
       fc.array(fc.oneof({ depthSize: "small" }, text, tie("tree")), { maxLength: 3 }),
     ).map(([of, within, having, children]) =>
-      // Two texts in a row would be read as one.
+      // A parser reads two texts in a row as one.
       new XmlElement(
         of,
         within,

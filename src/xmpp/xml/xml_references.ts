@@ -1,7 +1,7 @@
 import { failScan } from "./scan_failure.ts";
 import { isXmlCode } from "./xml_chars.ts";
 
-/** Bytes of one reference, leading zeros of a number included; no honest one comes near. */
+/** Longest reference in bytes, leading zeros of a number included; no honest one comes near. */
 export const MAX_REFERENCE_BYTES = 128;
 
 const SEMICOLON = 0x3b;
@@ -17,8 +17,8 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Checks the reference whose `&` is at `at`: one of the five entities (RFC 6120 §11.1) or a
- * character. Position behind its semicolon, or -1 when `end` cuts it off.
+ * Checks the reference whose `&` is at `at`: one of the five entities (RFC 6120 §11.1) or a character.
+ * Returns the position after its semicolon, or -1 when `end` cuts it off.
  */
 export function skipReference(bytes: Uint8Array, at: number, end: number): number {
   const stop = Math.min(end, at + MAX_REFERENCE_BYTES);
@@ -35,7 +35,7 @@ export function skipReference(bytes: Uint8Array, at: number, end: number): numbe
   return p + 1;
 }
 
-/** What the reference between `&` and `;` stands for. */
+/** Returns the character that the reference between `&` and `;` stands for. */
 export function expandReference(bytes: Uint8Array, start: number, end: number): string {
   const name = String.fromCharCode(...bytes.subarray(start, end));
   if (bytes[start] !== HASH) {
