@@ -3,16 +3,16 @@ import type { Stanza } from "./stanza.ts";
 import { isSubscription } from "./stanza.ts";
 
 /**
- * What becomes of a stanza for a full JID that is not connected: `account` treats it as one for the bare
- * JID, `refuse` answers `service-unavailable`, `ignore` drops it.
+ * Rule for a stanza whose full JID is not connected: `account` treats it like one for the bare JID,
+ * `refuse` answers `service-unavailable`, `ignore` drops it.
  */
 export type MissingResourceRule = "account" | "refuse" | "ignore";
 
 /**
  * Applies RFC 6121 §8.5.3.2. Pure.
  *
- * @param isRerouted a session that was to get the message ended without acknowledging it: a message of
- *   type `normal` then goes to the account's other resources, as `chat` always does
+ * @param isRerouted true when a session that should have got the message ended without acknowledging it:
+ * a message of type `normal` then goes to the account's other resources, as `chat` always does
  */
 export function ruleForMissingResource(stanza: Stanza, isRerouted: boolean): MissingResourceRule {
   const { kind, type } = stanza;
@@ -30,15 +30,15 @@ export function ruleForMissingResource(stanza: Stanza, isRerouted: boolean): Mis
 }
 
 /**
- * What becomes of a stanza for a bare JID, whichever resources of the account are connected: `answer` has
- * the server answer a request on behalf of the account, `refuse` answers `service-unavailable`, `ignore`
+ * Rule for a stanza to a bare JID, whichever resources of the account are connected. `answer` lets the
+ * server answer a request on behalf of the account, `refuse` answers `service-unavailable`, `ignore`
  * drops it.
  */
 export type AccountRule = "answer" | "refuse" | "ignore";
 
 /**
- * Applies those rows of RFC 6121 §8.5.1 and §8.5.2 that are the same for accounts that are online,
- * offline or do not exist; undefined for a full JID, and where resources of the account decide. Pure.
+ * Applies the rows of RFC 6121 §8.5.1 and §8.5.2 that are the same for accounts that are online, offline
+ * or do not exist. Undefined for a full JID, and where resources of the account decide. Pure.
  */
 export function ruleForAccount({ kind, type, to }: Stanza): AccountRule | undefined {
   if (kind === "presence" || to instanceof FullJid) return undefined;
@@ -47,7 +47,7 @@ export function ruleForAccount({ kind, type, to }: Stanza): AccountRule | undefi
   return type === "error" ? "ignore" : undefined;
 }
 
-/** True for presence that RFC 6121 §8.5.3.1 leaves to the server also at a full JID that is connected. */
+/** True for presence that the server handles itself by RFC 6121 §8.5.3.1, even for a connected full JID. */
 export function isPresenceForServer(stanza: Stanza): boolean {
   return isSubscription(stanza) || (stanza.kind === "presence" && stanza.type === "probe");
 }

@@ -4,7 +4,10 @@ import { ruleForAccount, ruleForMissingResource } from "./delivery_rules.ts";
 import { parseJid } from "./jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
 
-/** RFC 6121 §8.5.3.2, row by row; the last column is for what a session that ended had not acknowledged. */
+/**
+ * RFC 6121 §8.5.3.2, row by row. The last column holds for stanzas that an ended session had not
+ * acknowledged.
+ */
 const ROWS: readonly (readonly [
   kind: StanzaKind,
   type: StanzaType,

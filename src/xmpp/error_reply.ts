@@ -11,16 +11,16 @@ import { escapeText, escapeValue } from "./xml/escape.ts";
 const ENCODER = new TextEncoder();
 
 export interface ErrorReplyOptions {
-  /** For people, in English; never what the stanza held. */
+  /** Text for people, in English; never content of the stanza. */
   readonly text?: string;
-  /** Who found the error, where that is not the address the stanza was for (RFC 6120 §8.3.2). */
+  /** Entity that found the error, if it is not the stanza's recipient (RFC 6120 §8.3.2). */
   readonly by?: Jid;
 }
 
 /**
- * The error stanza that answers `stanza` (RFC 6120 §8.3.1): addresses swapped, the same `id` unless
- * that is longer than `MAX_ID_BYTES`, without the payload. Undefined where there must be none: an error or result is never answered, and presence
- * that merely finds nobody is dropped (RFC 6121 §8.5).
+ * Returns the error stanza that answers `stanza` (RFC 6120 §8.3.1): addresses swapped, the same `id`
+ * unless it is longer than `MAX_ID_BYTES`, without the payload. Returns undefined where no error is
+ * allowed: for an error or result, and for presence that only fails to find a recipient (RFC 6121 §8.5).
  */
 export function errorReply(
   stanza: Stanza,
@@ -43,7 +43,7 @@ export function errorReply(
 }
 
 /**
- * Presence that is no request: nobody waits for an answer to it when it goes to a place without
+ * True for presence that is no request. Nobody expects an answer when it goes to a place without
  * sessions (RFC 6121 §8.5.1, §8.5.2.2, §8.5.3.2) or says goodbye.
  */
 function isSilentPresence(stanza: Stanza, condition: StanzaErrorCondition): boolean {

@@ -54,7 +54,7 @@ Deno.test("errorReply() names each condition with the type that RFC 6120 gives i
   assert.equal(Object.keys(STANZA_ERROR_TYPES).length, 22);
 });
 
-Deno.test("errorReply() adds a text and who found the error", () => {
+Deno.test("errorReply() adds a text and the entity that found the error", () => {
   const reply = errorReply(stanza("message", "normal"), "gone", { text: "a <b> & c", by: ALICE });
   assert.ok(reply !== undefined);
   const error = parseElement(reply.bytes).child("error");
@@ -62,7 +62,7 @@ Deno.test("errorReply() adds a text and who found the error", () => {
   assert.equal(error?.attribute("by"), ALICE.text);
 });
 
-Deno.test("errorReply() answers no answer, and no presence that merely finds nobody", () => {
+Deno.test("errorReply() answers no reply, and no presence that only fails to find a recipient", () => {
   for (
     const [kind, type, condition, isAnswered] of [
       ["message", "error", "service-unavailable", false],
@@ -82,7 +82,7 @@ Deno.test("errorReply() answers no answer, and no presence that merely finds nob
   }
 });
 
-Deno.test("errorReply() reads no id from bytes that are no stanza", () => {
+Deno.test("errorReply() reads no id from bytes that are not a stanza", () => {
   const garbage = { ...stanza("message", "chat"), bytes: Uint8Array.of(0xff, 0x3c, 0x00) };
   assert.equal(
     parseElement(errorReply(garbage, "bad-request")!.bytes).attribute("id"),
@@ -90,7 +90,7 @@ Deno.test("errorReply() reads no id from bytes that are no stanza", () => {
   );
 });
 
-Deno.test("errorReply() repeats no id that is longer than MAX_ID_BYTES, and so has a bounded size", () => {
+Deno.test("errorReply() omits an id longer than MAX_ID_BYTES, so its size is bounded", () => {
   const longest = "x".repeat(MAX_ID_BYTES);
   const reply = errorReply(stanza("iq", "get", ` id='${longest}'`), "service-unavailable");
   assert.equal(parseElement(reply!.bytes).attribute("id"), longest);

@@ -2,8 +2,8 @@ import type { Holders } from "../base/mod.ts";
 import type { Jid } from "./jid.ts";
 
 /**
- * Whose share a stanza from `from` counts for: its account, with all its resources, at a host whose people
- * log in here; elsewhere the domain that speaks for it.
+ * Returns the holder that a stanza from `from` counts for: its account with all resources at a host whose
+ * users log in here, elsewhere the domain that speaks for it.
  */
 export function senderHolders(from: Jid, isAtUserHost: boolean): Holders {
   const { bare, localpart, domainpart } = from;
@@ -12,8 +12,9 @@ export function senderHolders(from: Jid, isAtUserHost: boolean): Holders {
     : { singles: [], crowds: [domainpart] };
 }
 
-/** Whose share counts what waits for the account or domain `address`. */
+/** Returns the holder for everything that waits for the account or domain `address`. */
 export function recipientHolders(address: string): Holders {
-  // No JID has a space before its resource: this is another share than that of what it has sent.
+  // No JID has a space before its resource, so this share differs from that of the account's sent
+  // stanzas.
   return { singles: [`to ${address}`], crowds: [] };
 }

@@ -8,7 +8,7 @@ export class BareJid {
   readonly text: string;
   #utf8: Uint8Array | undefined;
 
-  /** For `parseJid`: the parts must be normalised already; `localpart` is empty for a domain. */
+  /** For `parseJid`: the parts must already be normalised; `localpart` is empty for a domain. */
   constructor(localpart: string, domainpart: string) {
     this.localpart = localpart;
     this.domainpart = domainpart;
@@ -19,7 +19,7 @@ export class BareJid {
     return this;
   }
 
-  /** `text` in UTF-8, made once and never to be changed. */
+  /** `text` in UTF-8, made once; never change it. */
   get utf8(): Uint8Array {
     return this.#utf8 ??= ENCODER.encode(this.text);
   }
@@ -51,7 +51,7 @@ export class FullJid {
     return this.bare.domainpart;
   }
 
-  /** `text` in UTF-8, made once and never to be changed. */
+  /** `text` in UTF-8, made once; never change it. */
   get utf8(): Uint8Array {
     return this.#utf8 ??= ENCODER.encode(this.text);
   }

@@ -4,7 +4,7 @@ const NONSPACING = /^\p{Mn}$/u;
 /** The blocks that Unicode reserves for right-to-left scripts. */
 const RIGHT_TO_LEFT =
   /^[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]$/u;
-/** Without one of these, there is nothing to look at: class R or AN, or a mark from their blocks. */
+/** Characters that make a check necessary: class R or AN, or a mark from their blocks. */
 const ANY_RIGHT_TO_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const LETTER = /^[\p{L}\p{Mc}\p{Nd}]$/u;
@@ -12,11 +12,11 @@ const LETTER = /^[\p{L}\p{Mc}\p{Nd}]$/u;
 type BidiClass = "L" | "R" | "AN" | "EN" | "NSM" | "other";
 
 /**
- * True when `text` keeps the Bidi Rule of RFC 5893 §2, which a localpart has to where it holds any
+ * True when `text` keeps the Bidi Rule of RFC 5893 §2. A localpart must keep it if it holds any
  * right-to-left character (RFC 8265 §3.3.2).
  *
- * JavaScript has no Bidi_Class property; the class is read off blocks and general categories, which
- * is exact for the letters, digits and marks that a localpart can hold.
+ * JavaScript has no Bidi_Class property. Blocks and general categories replace it, exactly for the
+ * letters, digits and marks that a localpart can hold.
  */
 export function followsBidiRule(text: string): boolean {
   if (!ANY_RIGHT_TO_LEFT.test(text)) return true;
@@ -28,7 +28,7 @@ export function followsBidiRule(text: string): boolean {
       return !classes.includes("L") && (last === "R" || last === "EN" || last === "AN") &&
         !(classes.includes("EN") && classes.includes("AN"));
     default:
-      // A left-to-right string may hold nothing right-to-left, and no other start is allowed.
+      // A left-to-right string may hold no right-to-left character, and no other start is allowed.
       return false;
   }
 }

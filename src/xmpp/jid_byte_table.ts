@@ -2,24 +2,25 @@ import type { Jid } from "./jid.ts";
 
 /** Longer addresses are looked up as strings. */
 export const MAX_TABLE_JID_BYTES = 96;
-/** A power of two; what falls on a slot that is taken takes its place. */
+/** Number of slots, a power of two. A new entry replaces the one in its slot. */
 const SLOTS = 16_384;
 
 const AMP = 0x26;
 
 /**
- * JIDs by the bytes that write them, for callers that hold bytes and would otherwise make a string
- * only to look it up.
+ * JIDs by the bytes that write them, for callers that hold bytes and would otherwise make a string only
+ * to look it up.
  *
- * It holds ASCII texts that are their own normalised form and read the same in an XML attribute: a
- * hit says all of that, and nobody needs to look at the bytes again. About 2 MB from the first use on.
+ * The table holds ASCII texts that are their own normalised form and read the same in an XML attribute.
+ * A hit proves all of that, so nobody needs to look at the bytes again. It takes about 2 MB from its
+ * first use on.
  */
 export class JidByteTable {
   #texts: Uint8Array<ArrayBuffer> | undefined;
   #lengths = new Uint8Array(0);
   #jids: (Jid | undefined)[] = [];
 
-  /** The JID that is remembered for the bytes [`start`, `end`). */
+  /** Returns the JID that is remembered for the bytes [`start`, `end`). */
   get(buffer: Uint8Array, start: number, end: number): Jid | undefined {
     const texts = this.#texts;
     const length = end - start;
@@ -33,10 +34,10 @@ export class JidByteTable {
     return this.#jids[slot];
   }
 
-  /** Remembers `jid`, whose normalised text the bytes are; leaves alone what it does not hold. */
+  /** Remembers `jid`, whose normalised text the bytes are. Skips texts that the table does not hold. */
   set(buffer: Uint8Array, start: number, end: number, jid: Jid): void {
     const length = end - start;
-    // A text beyond ASCII has more bytes than units.
+    // A text beyond ASCII has more bytes than UTF-16 units.
     if (length > MAX_TABLE_JID_BYTES || length !== jid.text.length) return;
     for (let at = start; at < end; at++) if (buffer[at] === AMP) return;
     if (this.#texts === undefined) {
@@ -51,7 +52,7 @@ export class JidByteTable {
   }
 }
 
-/** Four bytes at a time: this is done three times for each stanza that comes over a link. */
+/** Hashes four bytes at a time, because this runs three times for each stanza that comes over a link. */
 function slotOf(buffer: Uint8Array, start: number, end: number): number {
   let hash = end - start;
   let at = start;

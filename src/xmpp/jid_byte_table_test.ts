@@ -4,7 +4,7 @@ import { JidByteTable, MAX_TABLE_JID_BYTES } from "./jid_byte_table.ts";
 
 const ENCODER = new TextEncoder();
 
-/** The table after `text` was put into it, and the bytes. */
+/** Returns the table after inserting `text`, and the bytes. */
 function tableWith(text: string): { table: JidByteTable; bytes: Uint8Array; jid: BareJid } {
   const table = new JidByteTable();
   const bytes = ENCODER.encode(text);
@@ -13,7 +13,7 @@ function tableWith(text: string): { table: JidByteTable; bytes: Uint8Array; jid:
   return { table, bytes, jid };
 }
 
-Deno.test("JidByteTable.get() answers only for the very bytes that were remembered", () => {
+Deno.test("JidByteTable.get() finds only exactly the remembered bytes", () => {
   const table = new JidByteTable();
   const bytes = ENCODER.encode("xxalice@example.comxx");
   const jid = new BareJid("alice", "example.com");
@@ -37,14 +37,14 @@ Deno.test("JidByteTable holds texts up to its longest and none longer", () => {
   assert.equal(longer.table.get(longer.bytes, 0, longer.bytes.length), undefined);
 });
 
-Deno.test("JidByteTable leaves out what is not ASCII, and what XML would write differently", () => {
+Deno.test("JidByteTable skips text that is not ASCII, and text that XML writes differently", () => {
   for (const text of ["bücher.example", "a@example.com/x&amp;y"]) {
     const { table, bytes } = tableWith(text);
     assert.equal(table.get(bytes, 0, bytes.length), undefined, text);
   }
 });
 
-Deno.test("JidByteTable gives the right JID for each of many that share slots", () => {
+Deno.test("JidByteTable returns the right JID for each of many that share slots", () => {
   const table = new JidByteTable();
   const texts = Array.from({ length: 40_000 }, (_, i) => `u${i}@example.com/phone`);
   let found = 0;

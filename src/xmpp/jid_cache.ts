@@ -1,6 +1,6 @@
 import type { Jid } from "./jid.ts";
 
-/** Texts in one generation; two are kept. */
+/** Number of texts in one generation; the cache keeps two generations. */
 export const JID_GENERATION_SIZE = 32_768;
 /** Longer texts are not remembered, so that the memory of a full cache stays in proportion. */
 export const MAX_CACHED_JID_UNITS = 160;
@@ -8,8 +8,8 @@ export const MAX_CACHED_JID_UNITS = 160;
 /**
  * Remembers parsed JIDs by the text they were written as, at most 65 536 of them.
  *
- * Eviction is by generation: when the young map is full it becomes the old one and what is still
- * used moves over on its next use, so nothing is paid per entry.
+ * Eviction is by generation. When the young map is full it becomes the old one, and an entry moves over
+ * on its next use, so that entries need no bookkeeping.
  */
 export class JidCache {
   #young = new Map<string, Jid>();

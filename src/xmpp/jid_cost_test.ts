@@ -4,7 +4,7 @@ import { MAX_JID_PART_BYTES, tryMakeJid } from "./jid_parser.ts";
 
 type Part = "localpart" | "domainpart" | "resourcepart";
 
-/** `unit` again and again, `units` UTF-16 units in all. */
+/** Returns `unit` again and again, `units` UTF-16 units in all. */
 function filled(units: number, unit: string): string {
   return unit.repeat(Math.floor(units / unit.length));
 }
@@ -47,7 +47,7 @@ const WORST: readonly (readonly [string, (units: number) => string])[] = [
   ["ligatures that come apart", (units) => filled(units, "ﷺ")],
 ];
 
-/** In a domain some of them stand in labels, which have a bound of their own. */
+/** Domains, in which some of the texts stand in labels, which have a bound of their own. */
 const WORST_DOMAINS: typeof WORST = [
   ...WORST,
   ["short labels", (units) => `${filled(units, "a.")}é`],
@@ -80,8 +80,11 @@ for (const part of ["localpart", "domainpart", "resourcepart"] as const) {
         work: (written) => prepare(part, written),
         largeSize: MAX_JID_PART_BYTES - 3,
       });
-      assert.ok(ratio < MAX_COST_RATIO, `${what}: ${ratio.toFixed(1)} times as dear as in pieces`);
-      // Three times the bound is as much as the text of a JID can have in one part.
+      assert.ok(
+        ratio < MAX_COST_RATIO,
+        `${what}: ${ratio.toFixed(1)} times the cost of the same input in pieces`,
+      );
+      // Three times the bound is the most that one part of a JID's text can have.
       const beyond = costRatio({
         make: (units) => text(units),
         work: (written) => prepare(part, written),
@@ -89,7 +92,7 @@ for (const part of ["localpart", "domainpart", "resourcepart"] as const) {
         smallCount: 3,
         enough: 1,
       });
-      assert.ok(beyond < 1, `${what}: ${beyond.toFixed(1)} times as dear past the bound`);
+      assert.ok(beyond < 1, `${what}: ${beyond.toFixed(1)} times the cost past the bound`);
     }
   });
 }

@@ -3,24 +3,25 @@ import { followsContextRules } from "./jid_context_rules.ts";
 
 const MAX_LABEL_BYTES = 63;
 /**
- * UTF-16 units of a label as written: Punycode takes time that grows with the square of a label. No
- * label that fits into `MAX_LABEL_BYTES` is longer: a letter has at most three marks to compose with.
+ * Longest label as written, in UTF-16 units, because Punycode takes time that grows with the square of a
+ * label. No label that fits into `MAX_LABEL_BYTES` is longer: a letter has at most three marks to
+ * compose with.
  */
 const MAX_WRITTEN_LABEL_UNITS = 4 * MAX_LABEL_BYTES;
-/** What IDNA takes for a dot. */
+/** Characters that IDNA treats as dots. */
 const DOTS = /[.\u3002\uff0e\uff61]/;
 
 /**
- * Code points of a U-label: letters, digits and marks without case or compatibility mappings
- * (RFC 5892 §2.1), the exceptions it lists (§2.6), and those whose neighbours decide.
+ * Code points of a U-label: letters, digits and marks without case or compatibility mappings (RFC 5892
+ * §2.1), the exceptions listed in §2.6, and code points that depend on their neighbours.
  */
 const U_LABEL =
   /^[-\p{Ll}\p{Lo}\p{Lm}\p{Mn}\p{Mc}\p{Nd}\u00b7\u0375\u05f3\u05f4\u06fd\u06fe\u0f0b\u3007\u30fb\u200c\u200d]+$/u;
 const U_LABEL_EXCLUDED = /[\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]/u;
 
 /**
- * The domainpart in its one form (RFC 7622 §3.2): lower-case, U-labels instead of A-labels, NFC, no
- * trailing dot; or an IP address in canonical form. Undefined when it is neither.
+ * Returns the domainpart in its one form (RFC 7622 §3.2): lower-case, U-labels instead of A-labels, NFC,
+ * no trailing dot; or an IP address in canonical form. Undefined when it is neither.
  */
 export function prepareDomainpart(part: string): string | undefined {
   const domain = part.endsWith(".") ? part.slice(0, -1) : part;
@@ -30,7 +31,7 @@ export function prepareDomainpart(part: string): string | undefined {
   return internationalDomain(domain);
 }
 
-/** Lower-case LDH labels as they are; "" when invalid; undefined when IDNA has to look at it. */
+/** Returns lower-case LDH labels as they are; "" when invalid; undefined when IDNA must decide. */
 function asciiDomain(domain: string): string | undefined {
   let labelStart = 0;
   let hasUpper = false;
@@ -48,8 +49,8 @@ function asciiDomain(domain: string): string | undefined {
     } else if (
       !(code >= 0x61 && code <= 0x7a) && !(code >= 0x30 && code <= 0x39) && code !== 0x2d
     ) {
-      // A forbidden character ends it here, unless a later one makes it a case for IDNA anyway,
-      // which forbids the same characters.
+      // A forbidden character ends the check here. If a later character needs IDNA anyway, IDNA forbids
+      // the same characters.
       return "";
     }
   }
@@ -76,11 +77,14 @@ function isLdhLabel(label: string): boolean {
 }
 
 function isLabel(label: string): boolean {
-  if (label.startsWith("xn--")) return false; // an A-label that has no U-label
+  if (label.startsWith("xn--")) return false; // an A-label without a U-label
   return U_LABEL.test(label) && !U_LABEL_EXCLUDED.test(label) && followsContextRules(label);
 }
 
-/** Zone identifiers are refused: they mean something on one machine only (RFC 7622 §3.2). */
+/**
+ * Returns an IPv6 address in canonical form. Zone identifiers are refused, because they mean something
+ * on one machine only (RFC 7622 §3.2).
+ */
 function ipv6Literal(domain: string): string | undefined {
   if (!/^\[[0-9a-fA-F:.]+\]$/.test(domain)) return undefined;
   const url = `http://${domain}/`;

@@ -6,15 +6,15 @@ import { prepareDomainpart } from "./jid_domain.ts";
 import { enforceOpaqueString, enforceUsername } from "./jid_precis.ts";
 import { hasLongMarkRun, MAX_MARK_RUN } from "./mark_runs.ts";
 
-/** Bytes in UTF-8 that each part of a JID may have (RFC 7622 §3.2, §3.3, §3.4). */
+/** Largest part of a JID, in bytes of UTF-8 (RFC 7622 §3.2, §3.3, §3.4). */
 export const MAX_JID_PART_BYTES = 1023;
 
 /**
- * UTF-16 units that each part may have as it is written, before normalisation; a domainpart may have a
- * trailing dot more. Looked at before any other work is spent on a text.
+ * Largest part as written, before normalisation, in UTF-16 units; a domainpart may have one more for a
+ * trailing dot. Checked before any other work on a text.
  */
 const MAX_WRITTEN_UNITS = MAX_JID_PART_BYTES;
-/** Of all three parts, with the characters between them. */
+/** Largest text of all three parts, with the characters between them. */
 const MAX_TEXT_UNITS = 3 * MAX_WRITTEN_UNITS + 3;
 
 const CACHE = new JidCache();
@@ -23,8 +23,8 @@ const UTF8 = new TextEncoder();
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * The JID that `text` writes, normalised (RFC 7622). A text that was seen lately costs one look-up
- * and gives the same object.
+ * Returns the JID that `text` writes, normalised (RFC 7622). A text that was seen lately costs one
+ * look-up and gives the same object.
  *
  * @throws CausewayError `xmpp/jid-malformed`
  */
@@ -36,7 +36,7 @@ export function parseJid(text: string): Jid {
   return jid;
 }
 
-/** As `parseJid`, but undefined for what is no JID. */
+/** Parses like `parseJid`, but returns undefined for an invalid text. */
 export function tryParseJid(text: string): Jid | undefined {
   const seen = CACHE.get(text);
   if (seen !== undefined) return seen;
@@ -53,8 +53,8 @@ export function tryParseJid(text: string): Jid | undefined {
 }
 
 /**
- * The JID that the UTF-8 bytes [`start`, `end`) write, undefined when they write none. For a JID
- * that was seen lately no string is made.
+ * Returns the JID that the UTF-8 bytes [`start`, `end`) write, undefined when they are invalid. It makes
+ * no string for a JID that was seen lately.
  */
 export function jidFromBytes(buffer: Uint8Array, start: number, end: number): Jid | undefined {
   const seen = BYTES.get(buffer, start, end);
@@ -66,7 +66,10 @@ export function jidFromBytes(buffer: Uint8Array, start: number, end: number): Ji
   return jid;
 }
 
-/** As `jidFromBytes`, but undefined also for bytes that are not the JID's normalised text. */
+/**
+ * Does the same as `jidFromBytes`, but also returns undefined when the bytes are not the JID's
+ * normalised text.
+ */
 export function normalisedJidFromBytes(
   buffer: Uint8Array,
   start: number,
@@ -79,8 +82,8 @@ export function normalisedJidFromBytes(
 }
 
 /**
- * The JID that the value of an XML attribute writes as it stands, when it was seen lately: there is
- * no reference in it, and nothing to normalise. Undefined says nothing.
+ * Returns a lately seen JID for an XML attribute value that writes it as it stands, without references
+ * and already normalised. Undefined proves nothing.
  */
 export function seenJid(buffer: Uint8Array, start: number, end: number): Jid | undefined {
   return BYTES.get(buffer, start, end);
@@ -95,14 +98,15 @@ function decoded(buffer: Uint8Array, start: number, end: number): string | undef
 }
 
 /**
- * The localpart that `text` comes to, undefined when it comes to none. Unlike the other functions it
- * neither asks nor fills what remembers JIDs: it takes as long for a localpart that is in use.
+ * Returns the localpart that `text` normalises to, undefined when it is invalid. Unlike the other
+ * functions it neither reads nor fills the caches, so that it takes as long for a localpart that is in
+ * use.
  */
 export function tryPrepareLocalpart(text: string): string | undefined {
   return isWorthPreparing(text) ? preparedLocal(text) : undefined;
 }
 
-/** The bare JID of parts that still have to be normalised; undefined when one of them is invalid. */
+/** Returns the bare JID of parts that are not yet normalised; undefined when one of them is invalid. */
 export function tryMakeJid(
   localpart: string,
   domainpart: string,
@@ -138,7 +142,7 @@ function parse(text: string): Jid | undefined {
   );
 }
 
-/** Full JIDs of one account share their bare JID, as long as the cache remembers it. */
+/** Returns the bare JID that full JIDs of one account share, as long as the cache remembers it. */
 function internBare(localpart: string, domainpart: string): BareJid {
   const text = localpart === "" ? domainpart : `${localpart}@${domainpart}`;
   const seen = CACHE.get(text);
@@ -169,11 +173,11 @@ function hasFewMarks(part: string): boolean {
   return part.length <= MAX_MARK_RUN || !hasLongMarkRun(part);
 }
 
-/** What is bounded as it is written is bounded as it comes out too, so that it can be read again. */
+/** Applies the bound on written parts to the normalised part too, so that it can be read again. */
 function bounded(part: string | undefined): string | undefined {
   if (part === undefined || part.length === 0 || part.length > MAX_JID_PART_BYTES) return undefined;
   if (!hasFewMarks(part)) return undefined;
-  // At most three bytes in UTF-8 for a UTF-16 unit: short parts need no count.
+  // A UTF-16 unit takes at most three bytes in UTF-8: short parts need no count.
   if (part.length * 3 <= MAX_JID_PART_BYTES) return part;
   return UTF8.encode(part).length > MAX_JID_PART_BYTES ? undefined : part;
 }

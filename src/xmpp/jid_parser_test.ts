@@ -11,7 +11,7 @@ import {
   tryPrepareLocalpart,
 } from "./jid_parser.ts";
 
-/** What is written, and the normalised text; undefined where it is no JID. */
+/** Written texts, and their normalised form; undefined where the text is not a JID. */
 const CASES: readonly (readonly [string, string | undefined])[] = [
   ["alice@example.com", "alice@example.com"],
   ["Alice@Example.COM/Phone", "alice@example.com/Phone"],
@@ -96,13 +96,13 @@ const CASES: readonly (readonly [string, string | undefined])[] = [
   [`a@${"x".repeat(64)}.com`, undefined],
 ];
 
-Deno.test("parseJid() normalises each part as RFC 7622 says, or refuses", () => {
+Deno.test("parseJid() normalises each part by RFC 7622, or refuses it", () => {
   for (const [written, expected] of CASES) {
     assert.equal(tryParseJid(written)?.text, expected, JSON.stringify(written));
   }
 });
 
-Deno.test("parseJid() takes the parts apart at the first slash and the first at sign", () => {
+Deno.test("parseJid() splits the parts at the first slash and the first at sign", () => {
   const jid = parseJid("Alice@Example.com/at@slash/");
   assert.ok(jid instanceof FullJid);
   assert.equal(jid.localpart, "alice");
@@ -114,14 +114,14 @@ Deno.test("parseJid() takes the parts apart at the first slash and the first at 
   assert.equal(domain.localpart, "");
 });
 
-Deno.test("parseJid() throws xmpp/jid-malformed for what is no JID", () => {
+Deno.test("parseJid() throws xmpp/jid-malformed for text that is not a JID", () => {
   assert.throws(
     () => parseJid("a@b@c"),
     (thrown) => thrown instanceof CausewayError && thrown.code === "xmpp/jid-malformed",
   );
 });
 
-Deno.test("parseJid() gives the same object for a text seen before, and one bare JID to both", () => {
+Deno.test("parseJid() returns the same object for a text seen before, and full JIDs share a bare JID", () => {
   const first = parseJid("same@example.com/one");
   assert.equal(parseJid("same@example.com/one"), first);
   assert.equal(parseJid("SAME@example.com./one"), first);
@@ -155,20 +155,20 @@ Deno.test("parseJid() accepts 1023 bytes in a part and refuses 1024", () => {
   assert.ok(tryParseJid(`${"a".repeat(1023)}@${domain1023}/${"r".repeat(1023)}`) !== undefined);
 });
 
-Deno.test("parseJid() refuses a part that is written in more than 1023 units, whatever it comes to", () => {
-  // Either comes to 1023 bytes: full-width letters to as many narrow ones, pairs to one letter each.
+Deno.test("parseJid() refuses a part written in more than 1023 units, however short it normalises", () => {
+  // Both normalise to 1023 bytes: full-width letters to as many narrow ones, pairs to one letter each.
   const most = "Ａ".repeat(1023);
   assert.equal(tryMakeJid(most, "example.com")?.localpart, "a".repeat(1023));
   assert.ok(tryMakeJid("", "example.com", "e\u0301".repeat(511)) !== undefined);
   assert.equal(tryMakeJid(`${most}Ａ`, "example.com"), undefined);
-  // Four units that come to one letter of three bytes: it would be short enough in the end.
+  // Four units that normalise to one letter of three bytes: the result would be short enough.
   const shrinking = `${"a".repeat(1000)}${"α\u0313\u0300\u0345".repeat(7)}`;
   assert.ok(new TextEncoder().encode(shrinking.normalize("NFC")).length <= MAX_JID_PART_BYTES);
   assert.equal(tryMakeJid(shrinking, "example.com"), undefined);
   assert.equal(tryMakeJid("", "example.com", shrinking), undefined);
 });
 
-Deno.test("tryPrepareLocalpart() gives the localpart that a JID has", () => {
+Deno.test("tryPrepareLocalpart() returns the same localpart as parseJid()", () => {
   for (const [written, expected] of CASES) {
     const at = written.indexOf("@");
     if (at <= 0 || written.includes("/") || !written.endsWith("@example.com")) continue;
@@ -189,12 +189,13 @@ Deno.test("parseJid() accepts 30 marks in a row and refuses 31", () => {
       assert.equal(tryMakeJid("", `${more}.example`), undefined, more);
     }
   }
-  // 30 as written, and 31 when the capital, or a mark, has come apart: nobody could read it again.
+  // The text has 30 marks as written, and 31 after the capital, or a mark, is decomposed. Nobody could
+  // read the result again.
   assert.equal(tryMakeJid(`İ${"\u0316".repeat(30)}`, "example.com"), undefined);
   assert.equal(tryMakeJid("", "example.com", `α${"\u0344".repeat(16)}`), undefined);
 });
 
-Deno.test("parseJid() is idempotent, and its parts make the same JID again", () => {
+Deno.test("parseJid() is idempotent, and rejoining its parts gives the same JID", () => {
   const unusual = fc.constantFrom(
     ..."aZ0.-_ßİıſKǅΣςσﬁＡｂ１ｶﾞé\u0301\u0308\u0323שלא\u0660\u06f0م\u094dक\u200d\u200c漢한ΐ\u00a0\u3000。♥😀",
   );
@@ -217,7 +218,8 @@ Deno.test("parseJid() is idempotent, and its parts make the same JID again", () 
       const jid = tryParseJid(written);
       if (jid === undefined) return;
       valid++;
-      // The parts are prepared again from the start, which `parseJid(jid.text)` would find cached.
+      // The test prepares the parts again from the start, because `parseJid(jid.text)` would find them
+      // in the cache.
       assert.doesNotMatch(jid.localpart + jid.domainpart, /[@/]/);
       const resource = jid instanceof FullJid ? jid.resourcepart : undefined;
       assert.equal(tryMakeJid(jid.localpart, jid.domainpart, resource)?.text, jid.text);
@@ -230,7 +232,7 @@ Deno.test("parseJid() is idempotent, and its parts make the same JID again", () 
   assert.ok(valid > 300, `${valid} of 3000 texts were JIDs`);
 });
 
-Deno.test("jidFromBytes() reads what parseJid() reads, and gives the same object", () => {
+Deno.test("jidFromBytes() accepts the same texts as parseJid(), and returns the same object", () => {
   const encoder = new TextEncoder();
   for (const [written, expected] of CASES) {
     if (!written.isWellFormed()) continue;

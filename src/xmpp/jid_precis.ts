@@ -1,40 +1,41 @@
 import { followsBidiRule } from "./jid_bidi.ts";
 import { followsContextRules } from "./jid_context_rules.ts";
 
-/** Passes after which a string that still changes is refused (RFC 8264 §7). */
+/** Passes after which a still changing string is refused (RFC 8264 §7). */
 const MAX_PASSES = 4;
 
-// Three sets meet in both string classes below. Valid although their category says otherwise, or
-// dependent on neighbours (RFC 5892 §2.6): U+00DF, U+03C2, U+06FD … U+200D. Disallowed by the same
-// section: U+0640, U+07FA, U+302E … U+303B. Disallowed otherwise (RFC 8264 §9): what is ignorable,
-// line and paragraph separators, and old Hangul Jamo (U+1100, U+A960, U+D7B0 and what follows them).
+// Both string classes below share three sets. First, code points valid despite their category, or
+// dependent on neighbours (RFC 5892 §2.6): U+00DF, U+03C2, U+06FD … U+200D. Second, those disallowed by
+// the same section: U+0640, U+07FA, U+302E … U+303B. Third, those disallowed otherwise (RFC 8264 §9):
+// ignorable characters, line and paragraph separators, and old Hangul Jamo (U+1100, U+A960, U+D7B0 and
+// the ones after them).
 
-/** Anything outside of the IdentifierClass of RFC 8264 §4.2, but for compatibility characters. */
+/** Code points outside of the IdentifierClass of RFC 8264 §4.2, except compatibility characters. */
 const NOT_IDENTIFIER =
   /[^[[\p{Ll}\p{Lu}\p{Lo}\p{Nd}\p{Lm}\p{Mn}\p{Mc}\x21-\x7e]--[\p{Default_Ignorable_Code_Point}\u2028\u2029\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]][\u00df\u03c2\u06fd\u06fe\u0f0b\u3007\u00b7\u0375\u05f3\u05f4\u30fb\u200c\u200d]]/v;
-/** Anything outside of the FreeformClass of RFC 8264 §4.3. */
+/** Code points outside of the FreeformClass of RFC 8264 §4.3. */
 const NOT_FREEFORM =
   /[^[[\p{L}\p{N}\p{M}\p{Zs}\p{S}\p{P}]--[\p{Default_Ignorable_Code_Point}\u2028\u2029\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff\u0640\u07fa\u302e\u302f\u3031-\u3035\u303b]][\u00df\u03c2\u06fd\u06fe\u0f0b\u3007\u00b7\u0375\u05f3\u05f4\u30fb\u200c\u200d]]/v;
 
-/** RFC 7622 §3.3.1: not in a localpart, though PRECIS would let them. */
+/** Characters that RFC 7622 §3.3.1 excludes from a localpart, although PRECIS allows them. */
 const LOCALPART_EXCLUDED = /["&'/:<>@]/;
 
 /**
- * The localpart in its one form: the UsernameCaseMapped profile (RFC 8265 §3.3) with the exclusions
- * of RFC 7622 §3.3.1. Undefined when it has none.
+ * Returns the localpart in its one form: the UsernameCaseMapped profile (RFC 8265 §3.3) with the
+ * exclusions of RFC 7622 §3.3.1. Undefined when it has none.
  */
 export function enforceUsername(part: string): string | undefined {
   const plain = asciiUsername(part);
   if (plain !== undefined) return plain === "" ? undefined : plain;
   const settled = untilStable(part, mapUsername);
   if (settled === undefined || LOCALPART_EXCLUDED.test(settled)) return undefined;
-  // In a text that is in NFC, NFKC changes nothing but compatibility characters.
+  // In a text in NFC, NFKC changes only compatibility characters.
   if (NOT_IDENTIFIER.test(settled) || settled.normalize("NFKC") !== settled) return undefined;
   if (!followsContextRules(settled) || !followsBidiRule(settled)) return undefined;
   return settled;
 }
 
-/** The resourcepart in its one form: the OpaqueString profile (RFC 8265 §4.2). */
+/** Returns the resourcepart in its one form: the OpaqueString profile (RFC 8265 §4.2). */
 export function enforceOpaqueString(part: string): string | undefined {
   if (part.length === 0) return undefined;
   if (isPrintableAscii(part)) return part;
@@ -43,7 +44,7 @@ export function enforceOpaqueString(part: string): string | undefined {
   return !NOT_FREEFORM.test(settled) && followsContextRules(settled) ? settled : undefined;
 }
 
-/** Lower-case ASCII as it is; "" when invalid; undefined when PRECIS has to look at it. */
+/** Returns lower-case ASCII as it is; "" when invalid; undefined when PRECIS must decide. */
 function asciiUsername(part: string): string | undefined {
   let hasUpper = false;
   let isValid = part.length > 0;
@@ -96,7 +97,7 @@ function untilStable(text: string, map: (text: string) => string): string | unde
 
 function mapUsername(text: string): string {
   // Width mapping: only full-width and half-width forms and the ideographic space are <wide> or
-  // <narrow>; NFKC of one of them alone is exactly that mapping.
+  // <narrow>. NFKC of one such character is exactly that mapping.
   const narrow = text.replace(/[\u3000\uff01-\uffee]/g, (char) => char.normalize("NFKC"));
   return narrow.toLowerCase().normalize("NFC");
 }

@@ -1,6 +1,6 @@
 /**
- * Marks in a row that a text may have: 30, as in the Stream-Safe Text Format (UAX #15 §13). The longest
- * that any language writes is below ten.
+ * Longest run of marks in a text: 30, as in the Stream-Safe Text Format (UAX #15 §13). No language
+ * writes ten in a row.
  */
 export const MAX_MARK_RUN = 30;
 
@@ -8,8 +8,8 @@ export const MAX_MARK_RUN = 30;
 const LONG_RUN = new RegExp(`[\\p{M}\\uff9e\\uff9f]{${MAX_MARK_RUN + 1}}`, "u");
 
 /**
- * True when more than `MAX_MARK_RUN` marks follow one another. Normalisation sorts the marks behind a
- * letter one by one, in time that grows with the square of their number: ask this first.
+ * True when more than `MAX_MARK_RUN` marks follow one another. Normalisation sorts the marks after a
+ * letter one by one, in time that grows with the square of their number, so call this first.
  */
 export function hasLongMarkRun(text: string): boolean {
   return LONG_RUN.test(text);

@@ -3,7 +3,7 @@ import type { Stanza } from "./stanza.ts";
 import { attributeSpan } from "./stanza_attributes.ts";
 import { encodeAttribute } from "./xml/escape.ts";
 
-/** The same stanza, to somebody else; all other bytes stay as they are. */
+/** Returns the same stanza for another recipient; all other bytes stay as they are. */
 export function readdress(stanza: Stanza, to: Jid): Stanza {
   const { bytes } = stanza;
   const [start, end] = attributeSpan(stanza, "to");

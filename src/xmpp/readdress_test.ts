@@ -40,7 +40,7 @@ Deno.test("readdress() changes nothing but the recipient", () => {
   }
 });
 
-Deno.test("readdress() writes no more than it was given, whatever the text", () => {
+Deno.test("readdress() adds nothing but the recipient, whatever the text", () => {
   const text = "<![CDATA[" + "<".repeat(10_000) + "]]>";
   const stanza = presence(`<presence to='b'><status>${text}</status></presence>`);
   assert.ok(readdress(stanza, PHONE).bytes.length < stanza.bytes.length + 100);

@@ -1,6 +1,6 @@
 import type { Jid } from "./jid.ts";
 
-/** RFC 6120 §8: the three top-level elements that are routed. */
+/** The three top-level elements that are routed (RFC 6120 §8). */
 export type StanzaKind = "message" | "presence" | "iq";
 
 /** RFC 6121 §5.2.2; an unknown or absent type reads as `normal`. */
@@ -21,12 +21,13 @@ export type IqType = "get" | "set" | "result" | "error";
 export type StanzaType = MessageType | PresenceType | IqType;
 
 /**
- * One addressed stanza as it travels: what routing needs, parsed once, and the bytes as they go out.
+ * One addressed stanza as it travels: the fields that routing needs, parsed once, and the bytes as they
+ * are sent.
  *
  * `bytes` is one whole element in UTF-8 and *self-contained*: its root carries `from`, `to` and, where
- * the stream gave one, `xml:lang`; it has no `xmlns` of its own, so that it takes the content
- * namespace of whatever stream it is written to (`jabber:client` or `jabber:component:accept`,
- * RFC 6120 §4.8.2); every other prefix it uses it declares. Nobody changes the bytes.
+ * the stream gave one, `xml:lang`. It has no `xmlns` of its own, so that it takes the content namespace
+ * of any stream it is written to (`jabber:client` or `jabber:component:accept`, RFC 6120 §4.8.2). It
+ * declares every other prefix it uses. Nobody changes the bytes.
  */
 export interface Stanza {
   readonly kind: StanzaKind;
@@ -36,12 +37,12 @@ export interface Stanza {
   readonly bytes: Uint8Array;
 }
 
-/** True for stanzas that are themselves an answer, and so are never answered with an error. */
+/** True for stanzas that are answers themselves, and therefore are never answered with an error. */
 export function isReply(stanza: Stanza): boolean {
   return stanza.type === "error" || stanza.type === "result";
 }
 
-/** RFC 6121 §3: presence that manages subscriptions, which must not be lost. */
+/** True for presence that manages subscriptions, which must not be lost (RFC 6121 §3). */
 export function isSubscription(stanza: Stanza): boolean {
   switch (stanza.type) {
     case "subscribe":

@@ -4,23 +4,26 @@ import { decodeValue } from "./xml/attribute_value.ts";
 import { StreamFailure } from "./xml/scan_failure.ts";
 import { SPAN, TagScanner } from "./xml/tag_scanner.ts";
 
-/** Scratch: nothing in it is read after the call that filled it. */
+/** Scratch scanner: nothing in it is read after the call that filled it. */
 const TAG = new TagScanner();
 const DECODER = new TextDecoder();
 
 /**
- * Bytes that an `id` may have as it is written. Answers repeat it: a longer one would make an answer as long
- * as what it answers, and all answers that wait for somebody cost as much.
+ * Longest `id` in bytes as written. Answers repeat the `id`. A longer one would make an answer as long
+ * as the stanza, and all waiting answers would cost as much.
  */
 export const MAX_ID_BYTES = 1_024;
 
-/** The stanza's `id`; undefined when it has none. */
+/** Returns the stanza's `id`; undefined when it has none. */
 export function stanzaId(stanza: Stanza): string | undefined {
   const at = findAttribute(stanza.bytes, "id");
   return at === -1 ? undefined : decodeValue(stanza.bytes, TAG.spans[at + 3]!, TAG.spans[at + 4]!);
 }
 
-/** The stanza's `id` as it is written, quotes included; undefined when it is longer than an answer repeats. */
+/**
+ * Returns the stanza's `id` as written, quotes included; undefined when it is too long for an answer to
+ * repeat.
+ */
 export function writtenId(stanza: Stanza): string | undefined {
   const at = findAttribute(stanza.bytes, "id");
   if (at === -1 || TAG.spans[at + 4]! - TAG.spans[at + 3]! > MAX_ID_BYTES) return undefined;
@@ -28,12 +31,12 @@ export function writtenId(stanza: Stanza): string | undefined {
 }
 
 /**
- * Where the root's attribute stands, with the white space before it; where it lacks, the place behind
- * the root's name for it.
+ * Returns the span of the root's attribute, with the white space before it. Without the attribute, it
+ * returns the place for it after the root's name.
  */
 export function attributeSpan(stanza: Stanza, name: string): readonly [start: number, end: number] {
   const { bytes } = stanza;
-  TAG.nameEnd = bytes.length; // stays where not even a name can be read
+  TAG.nameEnd = bytes.length; // stays if not even a name can be read
   const at = findAttribute(bytes, name);
   if (at === -1) return [TAG.nameEnd, TAG.nameEnd];
   let start = TAG.spans[at]!;
@@ -41,12 +44,12 @@ export function attributeSpan(stanza: Stanza, name: string): readonly [start: nu
   return [start, TAG.spans[at + 4]! + 1];
 }
 
-/** Where in `TAG.spans` the root's attribute stands, or -1. */
+/** Returns the index of the root's attribute in `TAG.spans`, or -1. */
 function findAttribute(bytes: Uint8Array, name: string): number {
   try {
     if (TAG.scan(bytes, 1, bytes.length, Number.MAX_SAFE_INTEGER) === -1) return -1;
   } catch (thrown) {
-    // Bytes from another node may be anything; what cannot be read has no attribute.
+    // Bytes from another node may be anything; unreadable bytes have no attribute.
     if (thrown instanceof StreamFailure) return -1;
     throw thrown;
   }

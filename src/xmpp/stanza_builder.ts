@@ -10,22 +10,22 @@ import type { XmlElement } from "./xml/xml_element.ts";
 
 const ENCODER = new TextEncoder();
 
-/** What `buildStanza` may be told besides the element. */
+/** Options of `buildStanza`. */
 export interface BuildOptions {
-  /** Takes the place of the element's `from`. */
+  /** Replaces the element's `from`. */
   readonly from?: Jid;
-  /** Takes the place of the element's `to`. */
+  /** Replaces the element's `to`. */
   readonly to?: Jid;
-  /** Where the bytes are kept. @default an array of their own */
+  /** Memory for the bytes. @default an array of their own */
   readonly slab?: SlabAllocator;
 }
 
 /**
- * A stanza out of a tree, for what the server writes itself. `from` and `to` come from the options or
- * the element's attributes.
+ * Builds a stanza from a tree, for stanzas of the server itself. `from` and `to` come from the options
+ * or the element's attributes.
  *
  * @throws CausewayError `xmpp/jid-malformed`
- * @throws CausewayError `xmpp/stanza-malformed` for another element, or an address or type that lacks
+ * @throws CausewayError `xmpp/stanza-malformed` for another element, or without an address or valid type
  */
 export function buildStanza(element: XmlElement, options: BuildOptions = {}): Stanza {
   const kind = kindOf(element);
@@ -42,7 +42,7 @@ export function buildStanza(element: XmlElement, options: BuildOptions = {}): St
 }
 
 /**
- * The tree of a stanza whose size the caller has bounded: it costs some 3 µs for each element.
+ * Returns the tree of a stanza whose size the caller has bounded. It costs some 3 µs for each element.
  *
  * @throws CausewayError `xmpp/xml-malformed`
  */

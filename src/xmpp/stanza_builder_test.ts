@@ -34,7 +34,7 @@ Deno.test("buildStanza() makes self-contained bytes and the fields that routing 
   }
 });
 
-Deno.test("buildStanza() takes addresses from the element where none are given", () => {
+Deno.test("buildStanza() takes addresses from the element by default", () => {
   const stanza = buildStanza(
     element("message", { from: "Alice@example.com/one", to: "bob@example.com" }),
   );
@@ -44,7 +44,7 @@ Deno.test("buildStanza() takes addresses from the element where none are given",
   assert.equal(stanzaElement(stanza).attribute("from"), ALICE.text);
 });
 
-Deno.test("buildStanza() refuses what is no stanza", () => {
+Deno.test("buildStanza() refuses an element that is not a valid stanza", () => {
   const addresses = { from: ALICE, to: BOB };
   const malformed = rejectsWith("xmpp/stanza-malformed");
   assert.throws(() => buildStanza(element("auth"), addresses), malformed);

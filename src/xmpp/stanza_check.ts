@@ -7,8 +7,8 @@ import { scanSelfContained } from "./xml/self_contained.ts";
 
 /**
  * True when the bytes of a stanza that another server wrote are what `Stanza` promises: one whole
- * element and nothing else, well-formed, of that kind and type, from and to those addresses. Whoever
- * reads it believes the bytes; whoever lets it pass has looked at the rest.
+ * element and nothing else, well-formed, of that kind and type, from and to those addresses. Readers of
+ * the stanza trust the bytes; the caller has checked the other fields.
  */
 export function isAsItSays({ kind, type, from, to, bytes }: Stanza): boolean {
   const element = scanSelfContained(bytes);

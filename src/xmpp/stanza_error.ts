@@ -1,4 +1,4 @@
-/** RFC 6120 §8.3.3: the defined conditions of a stanza error. */
+/** The defined conditions of a stanza error (RFC 6120 §8.3.3). */
 export type StanzaErrorCondition =
   | "bad-request"
   | "conflict"
@@ -23,7 +23,7 @@ export type StanzaErrorCondition =
   | "undefined-condition"
   | "unexpected-request";
 
-/** RFC 6120 §8.3.2: what the sender of a stanza can do about its error. */
+/** Possible reactions of a stanza's sender to its error (RFC 6120 §8.3.2). */
 export type StanzaErrorType = "auth" | "cancel" | "continue" | "modify" | "wait";
 
 /** The type that RFC 6120 §8.3.3 recommends for each condition. */

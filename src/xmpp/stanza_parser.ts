@@ -10,27 +10,27 @@ import { stampStanza } from "./xml/stamp.ts";
 
 const AMP = 0x26;
 
-/** What a stream knows of the stanzas on it. */
+/** Facts that a stream knows about its stanzas. */
 export interface StanzaContext {
   readonly slab: SlabAllocator;
-  /** Who sends: the bound full JID, or what a component may write and did. */
+  /** Sender: a client's bound full JID, or the address that a component wrote and may use. */
   readonly from: Jid;
-  /** ` from='…'` of that JID, see `encodeAttribute`; made here for each stanza where it is absent. */
+  /** ` from='…'` of that JID, see `encodeAttribute`; made anew for each stanza where it is absent. */
   readonly fromAttribute?: Uint8Array | undefined;
-  /** Whom a stanza without `to` is for (RFC 6120 §10.3): on c2s the sender's bare JID. */
+  /** Recipient of a stanza without `to` (RFC 6120 §10.3): on c2s the sender's bare JID. */
   readonly defaultTo: Jid;
-  /** ` to='…'` of that JID; made here where it is absent. */
+  /** ` to='…'` of that JID; made anew where it is absent. */
   readonly defaultToAttribute?: Uint8Array | undefined;
   /** ` xml:lang='…'` of the stream header, when it had one. */
   readonly lang?: Uint8Array | undefined;
 }
 
-/** Why a stanza goes nowhere; `policy-violation` for an `id` longer than `MAX_ID_BYTES`. */
+/** Reason why a stanza is refused; `policy-violation` for an `id` longer than `MAX_ID_BYTES`. */
 export type StanzaRefusalCondition = "bad-request" | "jid-malformed" | "policy-violation";
 
 /**
- * A stanza that goes nowhere. `stanza` is what its sender is answered about: `errorReply(stanza,
- * condition)` comes from `defaultTo`, as the address written may be none.
+ * A refused stanza. `stanza` stands for it in the answer: `errorReply(stanza, condition)` comes from
+ * `defaultTo`, because the written address may be invalid.
  */
 export class RefusedStanza {
   readonly condition: StanzaRefusalCondition;
@@ -42,7 +42,7 @@ export class RefusedStanza {
   }
 }
 
-/** The kind of stanza that an element in the content namespace is; undefined for a nonza. */
+/** Returns the kind of stanza of an element in the content namespace; undefined for a nonza. */
 export function stanzaKind(element: ScannedElement): StanzaKind | undefined {
   switch (element.name) {
     case "message":
@@ -55,8 +55,8 @@ export function stanzaKind(element: ScannedElement): StanzaKind | undefined {
 }
 
 /**
- * The stanza that a scanned element is, stamped and addressed, with bytes of its own. The element is
- * in the stream's content namespace and `stanzaKind` has said what it is.
+ * Returns the stanza of a scanned element, stamped and addressed, with bytes of its own. The element
+ * must be in the stream's content namespace, and a stanza by `stanzaKind`.
  *
  * @throws StreamFailure as `stampStanza`
  */
@@ -81,7 +81,7 @@ export function stanzaFrom(
   return { kind, type, from, to, bytes };
 }
 
-/** The JID that the attribute at `index` holds; undefined when it holds none. */
+/** Returns the JID in the attribute at `index`; undefined when it is invalid. */
 export function jidAttribute(element: ScannedElement, index: number): Jid | undefined {
   const start = element.valueStart(index);
   const end = element.valueEnd(index);
@@ -89,7 +89,7 @@ export function jidAttribute(element: ScannedElement, index: number): Jid | unde
   if (seen !== undefined) return seen;
   for (let at = start; at < end; at++) {
     const byte = element.buffer[at]!;
-    // A reference or a line break: the bytes are not yet the value.
+    // A reference or a line break: the bytes differ from the value.
     if (byte === AMP || byte < 0x20) return tryParseJid(element.attributeValue(index));
   }
   return jidFromBytes(element.buffer, start, end);
@@ -100,7 +100,7 @@ function hasLongId(element: ScannedElement): boolean {
   return index !== -1 && element.valueEnd(index) - element.valueStart(index) > MAX_ID_BYTES;
 }
 
-/** The type, unless there is no such type or the stanza could never be answered. */
+/** Returns the type, unless it is unknown or the stanza could never be answered. */
 function acceptedType(element: ScannedElement, kind: StanzaKind): StanzaType | undefined {
   if (kind === "iq" && element.attributeIndex("id") === -1) return undefined; // RFC 6120 §8.1.3
   return stanzaType(kind, element.attribute("type"));
@@ -129,7 +129,7 @@ function refuse(
   });
 }
 
-/** What a stanza of unknown type counts as when it is answered. */
+/** Types that stand for an unknown type in the answer. */
 const REQUEST_TYPES: Readonly<Record<StanzaKind, StanzaType>> = {
   message: "normal",
   presence: "available",

@@ -32,7 +32,7 @@ function accepted(text: string): Stanza {
   return stanza;
 }
 
-Deno.test("stanzaFrom() reads kind and type as the RFCs say", () => {
+Deno.test("stanzaFrom() reads kind and type by the RFCs", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["<message to='b@c'/>", "normal"],
     ["<message to='b@c' type='normal'/>", "normal"],
@@ -62,7 +62,7 @@ Deno.test("stanzaFrom() reads kind and type as the RFCs say", () => {
   }
 });
 
-Deno.test("stanzaFrom() normalises to, and takes the default where there is none", () => {
+Deno.test("stanzaFrom() normalises to, and uses the default where there is none", () => {
   assert.equal(accepted("<message to='Bob@Example.COM/R'/>").to, parseJid("bob@example.com/R"));
   assert.equal(accepted("<message to='b@c/a&amp;b&#x41;'/>").to.text, "b@c/a&bA");
   assert.equal(accepted("<message to='b@c/a\nb'/>").to.text, "b@c/a b");
@@ -75,7 +75,7 @@ Deno.test("stanzaFrom() normalises to, and takes the default where there is none
   );
 });
 
-Deno.test("stanzaFrom() makes from itself where the context brings no bytes for it", () => {
+Deno.test("stanzaFrom() encodes from itself where the context has no bytes for it", () => {
   const element = new FrameScanner().scan(ENCODER.encode("<message from='x' to='b@c'/>"));
   const stanza = stanzaFrom(element, "message", {
     slab: new SlabAllocator(),
@@ -89,7 +89,7 @@ Deno.test("stanzaFrom() makes from itself where the context brings no bytes for 
   );
 });
 
-Deno.test("stanzaFrom() refuses unknown types, IQs without id and addresses that are none", () => {
+Deno.test("stanzaFrom() refuses unknown types, IQs without id and invalid addresses", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["<presence type='strange'/>", "bad-request"],
     ["<presence type=''/>", "bad-request"],
@@ -112,13 +112,13 @@ Deno.test("stanzaFrom() refuses unknown types, IQs without id and addresses that
   }
 });
 
-Deno.test("stanzaFrom() never has an answer answered, though it is refused", () => {
+Deno.test("stanzaFrom() lets no refused reply be answered", () => {
   const refused = read("<iq to='a@b@c' type='result' id='1'/>");
   assert.ok(refused instanceof RefusedStanza);
   assert.equal(errorReply(refused.stanza, refused.condition), undefined);
 });
 
-Deno.test("stanzaKind() knows the three stanzas and no nonza", () => {
+Deno.test("stanzaKind() recognises the three stanzas and no nonza", () => {
   const scanner = new FrameScanner();
   for (const name of ["message", "presence", "iq"]) {
     assert.equal(stanzaKind(scanner.scan(ENCODER.encode(`<${name}/>`))), name);
@@ -126,7 +126,7 @@ Deno.test("stanzaKind() knows the three stanzas and no nonza", () => {
   assert.equal(stanzaKind(scanner.scan(ENCODER.encode("<auth/>"))), undefined);
 });
 
-Deno.test("stanzaFrom() takes an id of MAX_ID_BYTES as written, and refuses one of a byte more without repeating it", () => {
+Deno.test("stanzaFrom() keeps an id of MAX_ID_BYTES as written, and refuses a longer one without repeating it", () => {
   const longest = "&amp;" + "x".repeat(MAX_ID_BYTES - 5);
   for (const start of ["<message", "<presence to='b@c'", "<iq type='get'"]) {
     accepted(`${start} id='${longest}'/>`);

@@ -1,12 +1,12 @@
 import type { IqType, MessageType, PresenceType, StanzaKind, StanzaType } from "./stanza.ts";
 
-/** What the attribute `type` says of a stanza of that kind; undefined where no such type exists. */
+/** Returns the type that the attribute `type` gives a stanza of that kind; undefined for an unknown one. */
 export function stanzaType(kind: StanzaKind, type: string | undefined): StanzaType | undefined {
   if (kind === "message") return messageType(type);
   return kind === "iq" ? iqType(type) : presenceType(type);
 }
 
-/** RFC 6121 §5.2.2: an unknown type counts as `normal`. */
+/** Reads an unknown type as `normal` (RFC 6121 §5.2.2). */
 function messageType(type: string | undefined): MessageType {
   switch (type) {
     case "chat":

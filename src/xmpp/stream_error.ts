@@ -1,7 +1,7 @@
 import { escapeText } from "./xml/escape.ts";
 import { STREAM_NAMESPACE } from "./xml/namespaces.ts";
 
-/** RFC 6120 §4.9.3: the defined conditions of a stream error. */
+/** The defined conditions of a stream error (RFC 6120 §4.9.3). */
 export type StreamErrorCondition =
   | "bad-format"
   | "bad-namespace-prefix"
@@ -35,8 +35,8 @@ export const STREAM_ERROR_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-streams";
 const ENCODER = new TextEncoder();
 
 /**
- * What `<stream:error/>` holds for `condition`, as text. `text` is for people, in English; never what
- * the peer sent.
+ * Returns the content of `<stream:error/>` for `condition`. `text` is for people, in English; never
+ * input of the peer.
  */
 export function streamErrorContent(condition: StreamErrorCondition, text?: string): string {
   const explanation = text === undefined
@@ -46,8 +46,8 @@ export function streamErrorContent(condition: StreamErrorCondition, text?: strin
 }
 
 /**
- * The whole stream error (RFC 6120 §4.9.2), for a stream whose header was sent. It declares the prefix
- * itself, so that it is a message of RFC 7395 as well.
+ * Returns the whole stream error (RFC 6120 §4.9.2), for a stream whose header was sent. It declares the
+ * prefix itself, so that it is also a valid message of RFC 7395.
  */
 export function streamError(condition: StreamErrorCondition, text?: string): Uint8Array {
   return ENCODER.encode(

@@ -3,7 +3,7 @@ import { STREAM_ERROR_NAMESPACE, streamError } from "./stream_error.ts";
 import { STREAM_NAMESPACE } from "./xml/namespaces.ts";
 import { parseElement } from "./xml/parse_element.ts";
 
-Deno.test("streamError() is a whole error element on any kind of stream", () => {
+Deno.test("streamError() returns a whole error element for any kind of stream", () => {
   const bare = parseElement(streamError("host-unknown"));
   assert.equal(bare.name, "error");
   assert.equal(bare.namespace, STREAM_NAMESPACE);
