@@ -67,7 +67,7 @@ class ProbedServer implements AsyncDisposable {
 
   constructor() {
     this.server.on("connection", (socket) => {
-      socket.on("error", () => {}); // the probe hangs up as it likes
+      socket.on("error", () => {}); // the probe may hang up at any time
       this.arrived(socket);
     });
     this.probe = new AcceptProbe({

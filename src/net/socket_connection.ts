@@ -357,7 +357,7 @@ function pipelined(remoteAddress: string, byteLength: number): CausewayError {
 export function lateHandshake(remoteAddress: string, limitMs: number): CausewayError {
   return new CausewayError(
     "net/handshake-timeout",
-    `Gave up the TLS handshake with ${remoteAddress}: the limit is ${limitMs} ms`,
+    `Cannot complete the TLS handshake with ${remoteAddress}: the limit is ${limitMs} ms`,
     { retryable: true },
   );
 }

@@ -80,7 +80,7 @@ Deno.test("SocketConnection.send() puts all of one turn into one write and keeps
   const writes = countWrites(it.socket);
   const scratch = new Uint8Array(1);
   for (let i = 0; i < 250; i++) {
-    scratch[0] = i; // Reused at once: what is queued must be a copy.
+    scratch[0] = i; // Reused at once: the queue must hold a copy.
     it.ours.connection.send(scratch);
   }
   assert.equal(it.ours.connection.pendingBytes, 250);

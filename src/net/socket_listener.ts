@@ -126,9 +126,13 @@ export class SocketListener implements Listener {
   /** Opens the listener again. Never rejects: it reports a failure, and the next probe tries again. */
   async #reopen(): Promise<void> {
     this.#handlers.failed(
-      new CausewayError("net/not-accepting", `Opening ${this.address} again: it did not accept`, {
-        retryable: true,
-      }),
+      new CausewayError(
+        "net/not-accepting",
+        `Cannot accept on ${this.address}: the listener stopped and is opened again`,
+        {
+          retryable: true,
+        },
+      ),
     );
     this.#server?.close();
     try {

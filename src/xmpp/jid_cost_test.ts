@@ -11,19 +11,19 @@ function filled(units: number, unit: string): string {
 
 /** Texts that once took time that grew with their square or worse, and others that might. */
 const WORST: readonly (readonly [string, (units: number) => string])[] = [
-  ["katakana middle dots behind a letter", (units) => `ア${filled(units, "\u30fb")}`],
+  ["katakana middle dots after a letter", (units) => `ア${filled(units, "\u30fb")}`],
   ["katakana middle dots before a letter", (units) => `${filled(units, "\u30fb")}ア`],
   ["non-joiners between joining letters", (units) => `${filled(units, "ب\u200c")}ب`],
   [
-    "non-joiners behind a joining letter and its marks",
+    "non-joiners after a joining letter and its marks",
     (units) => filled(units, `ب${"\u0610".repeat(28)}\u200cب`),
   ],
   [
-    "non-joiners behind joining marks",
+    "non-joiners after joining marks",
     (units) => `ب${filled(units / 2, "\u0610")}${filled(units / 2, "ب\u200c")}ب`,
   ],
-  ["non-joiners behind viramas", (units) => filled(units, "क\u094d\u200c")],
-  ["joiners behind viramas", (units) => filled(units, "क\u094d\u200d")],
+  ["non-joiners after viramas", (units) => filled(units, "क\u094d\u200c")],
+  ["joiners after viramas", (units) => filled(units, "क\u094d\u200d")],
   ["Arabic digits", (units) => `ب${filled(units, "\u0661")}`],
   ["middle dots", (units) => `é${filled(units, "l\u00b7")}l`],
   ["numeral signs", (units) => filled(units, "\u0375α")],

@@ -31,7 +31,7 @@ export function buildStanza(element: XmlElement, options: BuildOptions = {}): St
   const kind = kindOf(element);
   const type = stanzaType(kind, element.attribute("type"));
   if (type === undefined) {
-    throw new CausewayError("xmpp/stanza-malformed", `Cannot build ${kind}: its type is none`);
+    throw new CausewayError("xmpp/stanza-malformed", `Cannot build ${kind}: its type is invalid`);
   }
   const from = options.from ?? addressOf(element, "from");
   const to = options.to ?? addressOf(element, "to");
@@ -55,7 +55,10 @@ function kindOf(element: XmlElement): StanzaKind {
   if (namespace === CLIENT_NAMESPACE) {
     if (name === "message" || name === "presence" || name === "iq") return name;
   }
-  throw new CausewayError("xmpp/stanza-malformed", `Cannot build a stanza: ${name} is none`);
+  throw new CausewayError(
+    "xmpp/stanza-malformed",
+    `Cannot build a stanza: ${name} is not a stanza`,
+  );
 }
 
 function addressOf(element: XmlElement, attribute: "from" | "to"): Jid {

@@ -73,7 +73,7 @@ const REFUSED: readonly [what: string, stanza: string, condition: string][] = [
 ];
 
 for (const [what, stanza, condition] of REFUSED) {
-  Deno.test(`C2sSession answers ${what} by ${condition}`, async () => {
+  Deno.test(`C2sSession answers ${what} with ${condition}`, async () => {
     await using fixture = new C2sFixture();
     const alice = await fixture.login("alice", "home");
     await alice.exchange(

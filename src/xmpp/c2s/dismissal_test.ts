@@ -66,7 +66,7 @@ Deno.test("C2sListener.dismiss() takes what a client writes until the client end
   assert.deepEqual(
     fixture.closed,
     ["alice@example.com/home"],
-    "once, and before she was heard out",
+    "once, and before hearOut had finished",
   );
 });
 

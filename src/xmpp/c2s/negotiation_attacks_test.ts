@@ -169,7 +169,7 @@ const BROKEN: readonly [what: string, text: string, condition: string][] = [
 ];
 
 for (const [what, text, condition] of BROKEN) {
-  Deno.test(`C2sListener ends a stream with ${what} by ${condition}`, async () => {
+  Deno.test(`C2sListener ends a stream with ${what} with ${condition}`, async () => {
     await using fixture = new C2sFixture();
     const peer = fixture.connect();
     peer.send(HEADER);

@@ -239,7 +239,7 @@ const EARLY: readonly [what: string, text: string, condition: string][] = [
 ];
 
 for (const [what, text, condition] of EARLY) {
-  Deno.test(`ComponentListener answers a header with ${what} by ${condition}`, async () => {
+  Deno.test(`ComponentListener answers a header with ${what} with ${condition}`, async () => {
     await using fixture = new Fixture();
     const peer = fixture.connect();
     const ours = /^<\?xml version='1\.0'\?><stream:stream [^>]* from='dc1\.example\.com'[^>]*>/;
@@ -328,7 +328,7 @@ const WRONG: readonly [what: string, stanza: string, condition: string][] = [
 ];
 
 for (const [what, stanza, condition] of WRONG) {
-  Deno.test(`ComponentSession ends a stream with ${what} by ${condition}`, async () => {
+  Deno.test(`ComponentSession ends a stream with ${what} with ${condition}`, async () => {
     await using fixture = new Fixture();
     const echo = await fixture.login("echo.example.com", "s3cret");
     echo.send(stanza);

@@ -113,7 +113,7 @@ const HEADER_CASES: readonly [what: string, header: Partial<StreamHeader>, condi
 ];
 
 for (const [what, change, condition] of HEADER_CASES) {
-  Deno.test(`stepNegotiation() answers a header with ${what} by ${condition}`, () => {
+  Deno.test(`stepNegotiation() answers a header with ${what} with ${condition}`, () => {
     const header = { ...HEADER, ...change };
     const { state, actions } = run([{ kind: "header", header }], ENCRYPTED);
     assert.equal(state.kind, "closed");

@@ -115,7 +115,7 @@ export class StanzaOutput {
     this.#transport.destroy(
       new CausewayError(
         "stream/slow-reader",
-        `Cannot send to ${remoteAddress}: ${pendingBytes} bytes wait unread`,
+        `Cannot send to ${remoteAddress}: ${pendingBytes} bytes are unread`,
       ),
     );
   }

@@ -27,7 +27,7 @@ export class FrameScanner {
     if (message.length > this.#limits.maxStanzaBytes) failTooLarge(this.#limits.maxStanzaBytes);
     if (message[0] !== 0x3c) failScan("not-well-formed", "a message that does not begin with <");
     if (message[1] === 0x21 || message[1] === 0x3f) {
-      failScan("restricted-xml", "a message that begins with no element");
+      failScan("restricted-xml", "a message that does not begin with an element");
     }
     this.#element.reset();
     this.#view.release();

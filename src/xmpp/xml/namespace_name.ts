@@ -54,7 +54,7 @@ function checked(bytes: Uint8Array, start: number, end: number): string {
   if (name.length > MAX_NAMESPACE_LENGTH) {
     failScan("policy-violation", `a namespace of more than ${MAX_NAMESPACE_LENGTH} characters`);
   }
-  if (!URI_REFERENCE.test(name)) failScan("policy-violation", "a namespace that is no URI");
+  if (!URI_REFERENCE.test(name)) failScan("policy-violation", "a namespace that is not a URI");
   return name;
 }
 

@@ -64,7 +64,7 @@ Deno.test("namespaceName() remembers accepted names, however they were written",
   }
 });
 
-Deno.test("FrameScanner refuses a namespace that is no URI, as default and for a prefix", () => {
+Deno.test("FrameScanner refuses a namespace that is not a URI, as default and for a prefix", () => {
   for (const xml of ["<a xmlns='a}b'/>", "<a xmlns:p='a b'/>", "<a><b xmlns='&#x7d;'/></a>"]) {
     assert.throws(() => scanFrame(ENCODER.encode(xml)), { condition: "policy-violation" }, xml);
   }

@@ -191,7 +191,7 @@ export class StreamScanner {
       if (this.#state === "start" && this.#isAtFirstByte) return "declaration";
       failScan("restricted-xml", "a processing instruction");
     }
-    if (this.#state === "closed") failScan("not-well-formed", "an element behind the stream's end");
+    if (this.#state === "closed") failScan("not-well-formed", "an element after the stream's end");
     if (second === SLASH) {
       if (this.#state === "start") failScan("not-well-formed", "an end tag without an element");
       return "stream-end";

@@ -144,7 +144,7 @@ export class TagScanner {
       if ((CHAR_CLASS[bytes[p]!]! & NAME_START) !== 0) {
         p++;
       } else {
-        if (bytes[p]! < 0x80) failScan("not-well-formed", "a name that does not begin as one");
+        if (bytes[p]! < 0x80) failScan("not-well-formed", "a name with an invalid first character");
         const step = nameStep(bytes, p, end, true);
         if (step === 0) return -1;
         p += step;

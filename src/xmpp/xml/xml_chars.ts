@@ -80,7 +80,7 @@ export function isXmlCode(code: number): boolean {
 
 /** Refuses a control character. */
 export function notAChar(code: number): never {
-  failScan("not-well-formed", `U+${code.toString(16).padStart(4, "0")} is no XML character`);
+  failScan("not-well-formed", `U+${code.toString(16).padStart(4, "0")} is not an XML character`);
 }
 
 function notUtf8(byte: number): never {

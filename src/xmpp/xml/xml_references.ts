@@ -30,7 +30,7 @@ export function skipReference(bytes: Uint8Array, at: number, end: number): numbe
     }
     return -1;
   }
-  if (bytes[p] !== SEMICOLON) failScan("not-well-formed", "an ampersand that begins no reference");
+  if (bytes[p] !== SEMICOLON) failScan("not-well-formed", "an ampersand without a reference");
   expandReference(bytes, at + 1, p);
   return p + 1;
 }
@@ -50,7 +50,7 @@ export function expandReference(bytes: Uint8Array, start: number, end: number): 
     failScan("not-well-formed", "a character reference without a number");
   }
   const code = Number.parseInt(digits, isHex ? 16 : 10);
-  if (!isXmlCode(code)) failScan("not-well-formed", "a reference to what is no XML character");
+  if (!isXmlCode(code)) failScan("not-well-formed", "a reference to an invalid XML character");
   return String.fromCodePoint(code);
 }
 
