@@ -101,12 +101,13 @@ function textValue(value: unknown): string {
 }
 
 /**
- * What JSON leaves as it is, and a terminal obeys or some reader takes for a line's end: controls of
- * ISO 8859 (U+009B is CSI), line and paragraph separators, and marks that turn the direction of text.
+ * Characters that JSON leaves as they are, but that a terminal obeys or some reader treats as a line end:
+ * controls of ISO 8859 (U+009B is CSI), line and paragraph separators, and marks that turn the direction
+ * of text.
  */
 const UNSEEN = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
-/** JSON in which nothing is invisible: fields hold what peers say. */
+/** Returns JSON without invisible characters, because fields may hold text from peers. */
 function toJson(value: unknown): string {
   return JSON.stringify(value)?.replace(
     UNSEEN,
