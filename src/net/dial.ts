@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { connect as connectPlain } from "node:net";
-import { connect as connectTls } from "node:tls";
+import type { SecureContext } from "node:tls";
+import { connect as connectTls, createSecureContext } from "node:tls";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
 import { formatAddress } from "./address.ts";
@@ -10,6 +11,7 @@ import type { ConnectionLimits } from "./connection_limits.ts";
 import { resolveConnectionLimits } from "./connection_limits.ts";
 import { toNetError } from "./net_error.ts";
 import { SocketConnection } from "./socket_connection.ts";
+import type { TlsContext } from "./tls_context.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 
 /** Target of an outgoing connection, its TLS and its time limit. */
@@ -55,7 +57,7 @@ export function dial(options: DialOptions): Promise<Connection> {
       return;
     }
     const carrier = connectPlain({ host, port, noDelay: true, allowHalfOpen: true });
-    const socket = secure(carrier, options);
+    let socket = carrier;
     const fail = (error: CausewayError) => {
       settle();
       socket.destroy();
@@ -75,30 +77,53 @@ export function dial(options: DialOptions): Promise<Connection> {
       signal?.removeEventListener("abort", onAbort);
     };
     signal?.addEventListener("abort", onAbort);
+    const succeed = () => {
+      settle();
+      const isSecure = socket !== carrier;
+      resolve(new SocketConnection(socket, { limits, clock, ...(isSecure ? { carrier } : {}) }));
+    };
     // These listeners stay for the sockets' life, so that an error after the end never becomes uncaught.
     const onError = (error: Error) => fail(toNetError(what, error));
-    carrier.on("error", onError);
-    if (socket !== carrier) socket.on("error", onError);
-    socket.once("close", () => {
+    const onClose = () => {
       fail(
         new CausewayError("net/reset", `${what}: the peer closed the connection`, {
           retryable: true,
         }),
       );
-    });
-    socket.once(options.tls === undefined ? "connect" : "secureConnect", () => {
-      settle();
-      const isSecure = socket !== carrier;
-      resolve(new SocketConnection(socket, { limits, clock, ...(isSecure ? { carrier } : {}) }));
+    };
+    carrier.on("error", onError);
+    carrier.once("close", onClose);
+    carrier.once("connect", () => {
+      const { tls } = options;
+      if (tls === undefined) return succeed();
+      // Not before: where nobody listens, preparing TLS costs ten times as much as the attempt.
+      socket = secure(carrier, { tls: tls.current, servername: options.servername });
+      socket.on("error", onError);
+      socket.once("close", onClose);
+      socket.once("secureConnect", succeed);
     });
   });
 }
 
-function secure(carrier: Socket, { tls, servername }: DialOptions): Socket {
-  if (tls === undefined) return carrier;
+/** Contexts for dialling: reading a private key costs milliseconds, so each is read once. */
+const CONTEXTS = new WeakMap<TlsContext, SecureContext>();
+
+function contextOf(tls: TlsContext): SecureContext {
+  let context = CONTEXTS.get(tls);
+  if (context === undefined) {
+    context = createSecureContext({ ...tls.secure, minVersion: "TLSv1.3" });
+    CONTEXTS.set(tls, context);
+  }
+  return context;
+}
+
+function secure(
+  carrier: Socket,
+  { tls, servername }: { readonly tls: TlsContext; readonly servername: string | undefined },
+): Socket {
   return connectTls({
     socket: carrier,
-    ...tls.current.secure,
+    secureContext: contextOf(tls),
     minVersion: "TLSv1.3",
     ...(servername === undefined ? {} : { servername }),
     // Without an expected name, the caller judges identity by `peerNames`.

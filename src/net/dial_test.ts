@@ -8,6 +8,7 @@ import { TestPeer } from "./_test_peer.ts";
 import type { Connection } from "./connection.ts";
 import { dial } from "./dial.ts";
 import { listen } from "./listener.ts";
+import type { TlsContext } from "./tls_context.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
 Deno.test("dial() rejects with net/refused where nobody listens, with TLS and without", async () => {
@@ -24,6 +25,45 @@ Deno.test("dial() rejects with net/refused where nobody listens, with TLS and wi
       return true;
     });
   }
+});
+
+Deno.test("dial() prepares TLS only where somebody listens, and reads the private key once", async () => {
+  await using certificates = await TestCertificates.create();
+  const authority = await certificates.authority();
+  const { current } = await authority.holder("dc1.example.com");
+  let asked = 0;
+  let read = 0;
+  const counting: TlsContext = {
+    ...current,
+    get secure() {
+      read++;
+      return current.secure;
+    },
+  };
+  const tls = {
+    get current() {
+      asked++;
+      return counting;
+    },
+  } as unknown as TlsContextHolder;
+  const silent = await listen({ host: "127.0.0.1", port: 0 }, { accepted() {} });
+  await silent.close();
+  await assert.rejects(dial({ host: "127.0.0.1", port: silent.port, tls }), {
+    code: "net/refused",
+  });
+  assert.deepEqual([asked, read], [0, 0]);
+  const server = await authority.holder("dc2.example.com");
+  const listener = await listen(
+    { host: "127.0.0.1", port: 0, tls: { mode: "direct", context: server } },
+    { accepted() {} },
+  );
+  for (let i = 0; i < 3; i++) {
+    const client = new TestPeer(await dial({ host: "127.0.0.1", port: listener.port, tls }));
+    client.connection.close();
+    await client.until((peer) => peer.isClosed);
+  }
+  assert.deepEqual([asked, read], [3, 1]);
+  await listener.close();
 });
 
 Deno.test("a connection inside TLS closes when the socket beneath it is reset", async () => {
