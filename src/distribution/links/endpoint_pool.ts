@@ -5,7 +5,7 @@ import type { OutgoingLinkEvents } from "./outgoing_link.ts";
 import { OutgoingLink } from "./outgoing_link.ts";
 import type { EndpointAddress } from "./ports.ts";
 
-/** All links to one endpoint of a destination, made at once and kept connected. */
+/** All links to one endpoint of a destination, kept connected. */
 export class EndpointPool {
   readonly destination: string;
   readonly address: EndpointAddress;

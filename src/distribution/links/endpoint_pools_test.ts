@@ -4,6 +4,7 @@ import { ManualClock, MATH_RANDOM } from "../../base/mod.ts";
 import { MemoryLogger, PacedLog } from "../../observe/mod.ts";
 import { TestMetrics, TestNode } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
+import { CallPace } from "./call_pace.ts";
 import type { EndpointPool } from "./endpoint_pool.ts";
 import { EndpointPools } from "./endpoint_pools.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
@@ -82,6 +83,7 @@ class World implements AsyncDisposable {
         handlers: { received() {}, returned() {}, pressure() {} },
         traffic: undefined,
         endpoints: { endpoints: (host) => this.#answer(host) },
+        calls: new CallPace(this.clock),
         inbound: new InboundLanes(options),
         mesh: new MeshHosts({
           globalHost: "example.com",

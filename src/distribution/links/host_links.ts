@@ -47,6 +47,8 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
    */
   #lookAtMs: number | undefined;
   #lookDelayMs = 0;
+  /** Monotonic milliseconds of the last calls that a link from the datacenter caused. */
+  #hurriedMs = -Infinity;
 
   constructor(
     destination: string,
@@ -175,10 +177,15 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /**
    * Reacts to a link from the datacenter, which shows that it lives. If none of our links is open,
-   * reads its endpoints and connects at once.
+   * reads its endpoints and connects at once, but only once within `reconnectMaxMs`. A datacenter that
+   * links again and again would otherwise set the pace of our calls.
    */
   peerArrived(): void {
     if (this.#openLinks > 0 || this.#endpoints.isStopped) return;
+    const { clock, options } = this.#shared;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#hurriedMs < options.reconnectMaxMs) return;
+    this.#hurriedMs = nowMs;
     this.#endpoints.connect();
     this.refresh(); // never rejects
   }

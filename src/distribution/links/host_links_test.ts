@@ -5,6 +5,7 @@ import { MemoryLogger, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, Settler } from "../mod.ts";
 import { decodeStanza } from "../wire/mod.ts";
 import { testEnvelope, TestMetrics, TestSettler } from "./_test_kit.ts";
+import { CALL_EVERY_MS, CallPace, CALLS_AT_ONCE } from "./call_pace.ts";
 import { HostLinks } from "./host_links.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
 import type { Lane } from "./lane.ts";
@@ -96,6 +97,7 @@ class World implements Disposable {
           return Promise.resolve(this.#listed);
         },
       },
+      calls: new CallPace(this.clock),
       inbound: new InboundLanes(resolved),
       mesh: new MeshHosts({
         globalHost: "example.com",
@@ -676,6 +678,36 @@ Deno.test("HostLinks.peerArrived() refreshes and connects at once, unless a node
   world.hosts.peerArrived();
   assert.deepEqual([world.asked, world.link(0).phase], [2, "stopped"]);
 });
+
+Deno.test("HostLinks.peerArrived() calls at once only once within reconnectMaxMs", async () => {
+  using world = new World();
+  await world.list(0);
+  world.hosts.peerArrived();
+  await immediately();
+  for (const [afterMs, isCalled] of [[0, false], [FAR_MS - 1, false], [1, true]] as const) {
+    world.clock.advance(afterMs);
+    await immediately();
+    const asked = world.asked;
+    world.hosts.peerArrived();
+    assert.equal(world.asked > asked, isCalled);
+    await immediately();
+  }
+});
+
+Deno.test("HostLinks calls many endpoints one after the other", async () => {
+  using world = new World();
+  const many = Array.from({ length: 3 * CALLS_AT_ONCE }, (_, which) => which);
+  await world.list(...many);
+  world.clock.advance(1_000); // all have been called
+  await immediately();
+  world.hosts.peerArrived();
+  const called = () => many.filter((which) => world.link(which).phase === "dialling").length;
+  assert.equal(called(), CALLS_AT_ONCE);
+  await immediately();
+  world.clock.advance(CALL_EVERY_MS);
+  assert.equal(called(), 1);
+});
+
 /** Makes a world with one endpoint, whose lane has sent a stanza not reported as received. */
 async function worldWithOneSent(): Promise<World> {
   const world = new World();

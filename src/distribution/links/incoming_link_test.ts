@@ -16,6 +16,7 @@ import {
 } from "../wire/mod.ts";
 import { testEnvelope, TestMetrics } from "./_test_kit.ts";
 import { testHello } from "./_test_peers.ts";
+import { CallPace } from "./call_pace.ts";
 import { IncomingLink } from "./incoming_link.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
 import { LinkMetrics } from "./link_metrics.ts";
@@ -59,6 +60,7 @@ class Scene {
         pressure() {},
       },
       endpoints: { endpoints: () => Promise.resolve([]) },
+      calls: new CallPace(this.clock),
       inbound: new InboundLanes(resolved),
       mesh: new MeshHosts({
         globalHost: "example.com",

@@ -5,6 +5,7 @@ import { listen } from "../../net/mod.ts";
 import type { LogFields, Logger, Metrics } from "../../observe/mod.ts";
 import { LIFE_LINES, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, LinkTraffic } from "../mod.ts";
+import { CallPace } from "./call_pace.ts";
 import { HeldWatch } from "./held_watch.ts";
 import { HostLinks } from "./host_links.ts";
 import { InboundLanes } from "./inbound_lanes.ts";
@@ -110,13 +111,13 @@ export class LinkLayer {
 
   constructor(config: LinkLayerConfig) {
     this.#config = config;
-    this.#refusalLog = new RateLimit(LOGGED_REFUSALS, config.clock ?? new SystemClock());
+    const clock = config.clock ?? new SystemClock();
+    this.#refusalLog = new RateLimit(LOGGED_REFUSALS, clock);
     const options = resolveLinksOptions(config.options);
     const { localHost, globalHost } = config.identity;
     const scope = config.scope ?? "mesh";
     // The nodes of our own datacenter are no strangers: they share what there is.
     const log = config.log ?? SILENT_LOGGER;
-    const clock = config.clock ?? new SystemClock();
     const share = (most: number) => scope === "mesh" ? most : Infinity;
     this.#unauthenticated = new Shares(share(options.maxDatacenterUnauthenticated));
     this.#authenticated = new Shares(share(options.maxDatacenterLinks));
@@ -135,6 +136,7 @@ export class LinkLayer {
       },
       traffic: config.traffic,
       endpoints: config.endpoints,
+      calls: new CallPace(clock),
       inbound: new InboundLanes({
         ...options,
         maxDatacenterLanes: share(options.maxDatacenterLanes),

@@ -2,6 +2,7 @@ import type { Clock, FairShares, Random } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
 import type { Logger, PacedLog } from "../../observe/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
+import type { CallPace } from "./call_pace.ts";
 import type { InboundLanes } from "./inbound_lanes.ts";
 import type { LinkMetrics } from "./link_metrics.ts";
 import type { LinkScope } from "./link_scope.ts";
@@ -21,6 +22,8 @@ export interface LinkShared {
   /** Takes replication frames; undefined when the session table is not replicated over links. */
   readonly traffic: LinkTraffic | undefined;
   readonly endpoints: EndpointSource;
+  /** The pace of all calls. */
+  readonly calls: CallPace;
   readonly inbound: InboundLanes;
   readonly mesh: MeshHosts;
   /** Holds stanzas of unknown domains; undefined when those are refused at once. */

@@ -45,6 +45,8 @@ export interface OutgoingLinkEvents {
 type Phase =
   | { readonly kind: "idle" }
   | { readonly kind: "waiting"; readonly cancel: CancelTimer }
+  /** It waits for its turn among all calls of the node. */
+  | { readonly kind: "queued"; readonly cancel: CancelTimer }
   | { readonly kind: "dialling"; readonly abort: AbortController }
   | { readonly kind: "connected"; readonly link: LinkConnection; readonly sinceMs: number }
   | { readonly kind: "stopped" };
@@ -103,8 +105,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     return this.lane.isLive;
   }
 
-  get phase(): Phase["kind"] | "open" {
-    return this.isOpen ? "open" : this.#phase.kind;
+  get phase(): Exclude<Phase["kind"], "queued"> | "open" {
+    if (this.isOpen) return "open";
+    const { kind } = this.#phase;
+    return kind === "queued" ? "waiting" : kind;
   }
 
   /** Number of times that it has come up. */
@@ -122,10 +126,15 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     return this.#lastProcess;
   }
 
-  /** Connects now, unless it is connecting, connected or stopped. */
+  /** Connects as soon as the node's pace of calls allows, unless it is connecting, connected or stopped. */
   connect(): void {
     if (this.#phase.kind !== "idle" && this.#phase.kind !== "waiting") return;
     if (this.#phase.kind === "waiting") this.#phase.cancel();
+    const cancel = this.#shared.calls.begin(this.destination, () => this.#dial());
+    if (cancel !== undefined) this.#phase = { kind: "queued", cancel };
+  }
+
+  #dial(): void {
     const abort = new AbortController();
     const phase: Phase = { kind: "dialling", abort };
     this.#phase = phase;
@@ -150,7 +159,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
       return;
     }
     this.#phase = { kind: "stopped" };
-    if (phase.kind === "waiting") phase.cancel();
+    if (phase.kind === "waiting" || phase.kind === "queued") phase.cancel();
     if (phase.kind === "dialling") phase.abort.abort();
   }
 
