@@ -78,7 +78,7 @@ async function endNode(stage: TrialStage, victim: CausewayNode, round: number): 
     if (round % 20 < 10) await stage.kill(victim);
     else await stage.stop(victim);
     await stage.start(victim);
-  }, 5_000);
+  }, { afterMs: 5_000 });
   await stage.untilEveryoneIsOnline();
   stage.prove("ended nodes");
 }

@@ -4,6 +4,8 @@ import type { Trial } from "./trial.ts";
 
 /** Length of a partition, relative to `expire_after`. */
 const PARTITION_FACTOR = 1.6;
+/** A request and its result may be on their way for so long when the partition begins. */
+const ON_THE_WAY_MS = 500;
 /** Bytes after which a link is cut: now in a handshake, now in a frame. */
 const MAX_CUT_AFTER_BYTES = 20_000;
 
@@ -119,7 +121,7 @@ export const PARTITION: Trial = {
       await stage.pass(stage.faultMs);
       stage.prove("partitions", passed() === before ? 1 : 0);
       cluster.rejoin("dc1");
-    }, 1000 * expireAfterSeconds(stage.faultMs));
+    }, { beforeMs: ON_THE_WAY_MS, afterMs: 1000 * expireAfterSeconds(stage.faultMs) });
     await stage.pass(1000 * expireAfterSeconds(stage.faultMs));
   },
 };

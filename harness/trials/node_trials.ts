@@ -21,7 +21,7 @@ export const NODE_KILLED: Trial = {
         await stage.kill(node);
         await stage.pass(stage.faultMs / 4);
         await stage.start(node);
-      }, RECOVERY_MS);
+      }, { afterMs: RECOVERY_MS });
       await stage.untilEveryoneIsOnline();
       await stage.pass(stage.faultMs / 4);
     }
@@ -43,7 +43,7 @@ export const NODE_STOPPED: Trial = {
       stage.prove("stopped nodes that answered nothing", isDeaf ? 1 : 0);
       await stage.pass(Math.min(MAX_PAUSE_MS, stage.faultMs / 2));
       node.resume();
-    }, RECOVERY_MS);
+    }, { afterMs: RECOVERY_MS });
     await stage.pass(stage.faultMs / 2);
   },
 };

@@ -59,7 +59,7 @@ export const DEAF_READERS: Trial = {
       } finally {
         for (const client of deaf) client.wake();
       }
-    }, 5_000);
+    }, { afterMs: 5_000 });
     await stage.pass(2_000);
     const span = { fromMs: deafFromMs, toMs: performance.now() };
     expectNoSilence(stage, ledger.flows.filter(isBystander), { deaf, span });

@@ -19,7 +19,7 @@ export const REDIS_LOST: Trial = {
       await dc2.redisClient.call("FLUSHALL");
       stage.prove("flushed Redis that held data", held > 0 ? 1 : 0);
       await stage.pass(stage.faultMs / 6);
-    }, 2_000);
+    }, { afterMs: 2_000 });
     await stage.untilReady();
     await stage.pass(stage.faultMs / 3);
   },

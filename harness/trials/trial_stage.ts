@@ -62,9 +62,15 @@ export class TrialStage {
     return delay(forMs);
   }
 
-  /** Runs `body` and takes the time that it took, and `afterMs` more, for the fault's own window. */
-  async during(body: () => Promise<void>, afterMs = 0): Promise<void> {
-    const fromMs = performance.now();
+  /**
+   * Runs `body` and takes the time that it took, and `beforeMs` and `afterMs` more, for the fault's own
+   * window.
+   */
+  async during(
+    body: () => Promise<void>,
+    { beforeMs = 0, afterMs = 0 }: { readonly beforeMs?: number; readonly afterMs?: number } = {},
+  ): Promise<void> {
+    const fromMs = performance.now() - beforeMs;
     try {
       await body();
     } finally {
