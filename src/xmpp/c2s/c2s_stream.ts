@@ -7,7 +7,7 @@ import type { SaslMechanism, SaslReply } from "../sasl/mod.ts";
 import { SaslExchange } from "../sasl/mod.ts";
 import type { StanzaErrorCondition } from "../stanza_error.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
-import { CLIENT_NAMESPACE } from "../stream/namespaces.ts";
+import { CLIENT_NAMESPACE, TLS_FAILURE_XML } from "../stream/namespaces.ts";
 import type {
   NegotiationAction,
   NegotiationEvent,
@@ -21,7 +21,6 @@ import {
   featuresXml,
   saslFailureXml,
   saslXml,
-  TLS_FAILURE_XML,
 } from "../stream/negotiation_xml.ts";
 import type { Arrival, ArrivedSession, Fetching } from "../sm/moving_session.ts";
 import { failedXml, handledTooHighContent } from "../sm/sm_xml.ts";

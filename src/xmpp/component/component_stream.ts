@@ -2,7 +2,7 @@ import { BareJid } from "../jid.ts";
 import type { StreamErrorCondition } from "../stream_error.ts";
 import { stanzaKind } from "../stanza_parser.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
-import { plainTextOf } from "../stream/negotiation_reader.ts";
+import { plainTextOf } from "../xml/plain_text.ts";
 import { newStreamId } from "../stream/stream_id.ts";
 import type { StreamOwner } from "../stream/stream_shell.ts";
 import { StreamShell } from "../stream/stream_shell.ts";

@@ -2,6 +2,8 @@ export { CLIENT_NAMESPACE, COMPONENT_NAMESPACE, STREAM_NAMESPACE } from "../xml/
 
 /** RFC 6120 §5. */
 export const TLS_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-tls";
+/** RFC 6120 §5.4.2.2. */
+export const TLS_FAILURE_XML = `<failure xmlns='${TLS_NAMESPACE}'/>`;
 /** RFC 6120 §6. */
 export const SASL_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-sasl";
 /** RFC 6120 §7. */

@@ -3,7 +3,8 @@ import { costRatio, MAX_COST_RATIO } from "../../base/_test_cost_ratio.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
 import { SASL_NAMESPACE, STREAM_NAMESPACE } from "./namespaces.ts";
 import type { NegotiationEvent } from "./negotiation_state.ts";
-import { plainTextOf, readNegotiationEvent } from "./negotiation_reader.ts";
+import { plainTextOf } from "../xml/plain_text.ts";
+import { readNegotiationEvent } from "./negotiation_reader.ts";
 
 /** Reads the elements of one stream with `read`. */
 function reader<T>(read: (element: Parameters<typeof plainTextOf>[0]) => T): (xml: string) => T {

@@ -7,9 +7,6 @@ import type { SaslCondition } from "../sasl/mod.ts";
 import { BIND_NAMESPACE, SASL_NAMESPACE, SESSION_NAMESPACE, TLS_NAMESPACE } from "./namespaces.ts";
 import type { OfferedFeatures } from "./negotiation_state.ts";
 
-/** RFC 6120 §5.4.2.2. */
-export const TLS_FAILURE_XML = `<failure xmlns='${TLS_NAMESPACE}'/>`;
-
 /** Returns the content of `<stream:features/>` (RFC 6120 §4.3.2). */
 export function featuresXml(features: OfferedFeatures): string {
   let xml = "";
