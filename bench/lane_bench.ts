@@ -9,8 +9,8 @@ import { FairShares } from "../src/base/mod.ts";
 import { Envelope } from "../src/distribution/mod.ts";
 import { stanzaFrame } from "../src/distribution/wire/mod.ts";
 import { parseJid } from "../src/xmpp/mod.ts";
-import { Lane } from "../src/distribution/links/lane.ts";
-import { SenderBindings } from "../src/distribution/links/sender_bindings.ts";
+import { Lane } from "../src/distribution/links/lanes/lane.ts";
+import { SenderBindings } from "../src/distribution/links/lanes/sender_bindings.ts";
 
 const RAW_BYTES = 65_536;
 const PIECES = 8;

@@ -75,6 +75,46 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cli": ["config", "node", "base", "storage", "xmpp"],
 };
 
+/**
+ * Rooms within a folder, and the rooms of the same folder that each may import. The files at the root of
+ * a folder put its rooms together; of those, the rooms may import the ones listed as common.
+ */
+const ROOMS: Readonly<Record<string, Rooms>> = {
+  "distribution/table": {
+    common: ["options.ts", "table_metrics.ts"],
+    rooms: {
+      redis: [],
+      claims: ["redis"],
+      lookup: ["redis", "claims"],
+      mesh: ["redis", "claims"],
+      replication: ["redis", "claims", "mesh"],
+    },
+  },
+  "distribution/links": {
+    common: ["ports.ts", "links_options.ts", "link_metrics.ts"],
+    rooms: { lanes: [], connection: ["lanes"], pools: ["lanes", "connection"] },
+  },
+  "xmpp": {
+    common: [],
+    rooms: {
+      xml: [],
+      jid: [],
+      stanza: ["jid", "xml"],
+      sasl: ["jid"],
+      stream: ["jid", "stanza", "sasl", "xml"],
+      sm: ["jid", "stanza", "stream", "xml"],
+      c2s: ["jid", "stanza", "sasl", "sm", "stream", "xml"],
+      component: ["jid", "stanza", "stream", "xml"],
+      websocket: ["stream", "xml"],
+    },
+  },
+};
+
+interface Rooms {
+  readonly common: readonly string[];
+  readonly rooms: Readonly<Record<string, readonly string[]>>;
+}
+
 /** npm packages and the folders whose code may name them. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "ioredis": ["distribution/table", "storage"],
@@ -151,6 +191,25 @@ Deno.test("src/ imports only along the arrows of docs/architecture.md", () => {
     if (area !== other && !(MAY_IMPORT[area] ?? []).includes(other)) {
       wrong.push(`${from} imports ${target}`);
     }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("the rooms within a folder of src/ import one another one way", () => {
+  const wrong: string[] = [];
+  for (const { from, target } of importsOf(SOURCE)) {
+    if (target === undefined || isTest(from)) continue;
+    const area = areaOf(from.slice("src/".length));
+    const { common, rooms } = ROOMS[area] ?? {};
+    if (rooms === undefined || common === undefined || !target.startsWith(`src/${area}/`)) continue;
+    const [room, ...below] = from.slice(`src/${area}/`.length).split("/");
+    if (below.length === 0) continue; // at the root, where the rooms are put together
+    const other = target.slice(`src/${area}/`.length).split("/");
+    const isKnown = rooms[room!] !== undefined;
+    const isAllowed = other.length === 1
+      ? common.includes(other[0]!)
+      : other[0] === room || rooms[room!]?.includes(other[0]!);
+    if (!isKnown || !isAllowed) wrong.push(`${from} imports ${target}`);
   }
   assert.deepEqual(wrong, []);
 });

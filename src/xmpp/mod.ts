@@ -1,5 +1,5 @@
-export type { Jid } from "./jid.ts";
-export { BareJid, FullJid, isSubdomain } from "./jid.ts";
+export type { Jid } from "./jid/jid.ts";
+export { BareJid, FullJid, isSubdomain } from "./jid/jid.ts";
 export {
   jidFromBytes,
   MAX_JID_PART_BYTES,
@@ -7,7 +7,7 @@ export {
   parseJid,
   tryMakeJid,
   tryParseJid,
-} from "./jid_parser.ts";
+} from "./jid/jid_parser.ts";
 export type {
   IqType,
   MessageType,
@@ -15,24 +15,24 @@ export type {
   Stanza,
   StanzaKind,
   StanzaType,
-} from "./stanza.ts";
-export { isReply, isSubscription } from "./stanza.ts";
-export type { StanzaErrorCondition, StanzaErrorType } from "./stanza_error.ts";
-export { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "./stanza_error.ts";
-export type { ErrorReplyOptions } from "./error_reply.ts";
-export { errorReply } from "./error_reply.ts";
-export { recipientHolders, senderHolders } from "./holders.ts";
-export type { AccountRule, MissingResourceRule } from "./delivery_rules.ts";
-export { ruleForAccount, ruleForMissingResource } from "./delivery_rules.ts";
-export { readdress } from "./readdress.ts";
-export { isAsItSays } from "./stanza_check.ts";
-export { MAX_ID_BYTES, stanzaId } from "./stanza_attributes.ts";
-export type { BuildOptions } from "./stanza_builder.ts";
-export { buildStanza, stanzaElement } from "./stanza_builder.ts";
-export type { StanzaContext } from "./stanza_parser.ts";
-export { jidAttribute, RefusedStanza, stanzaFrom, stanzaKind } from "./stanza_parser.ts";
-export type { StreamErrorCondition } from "./stream_error.ts";
-export { STREAM_ERROR_NAMESPACE, streamError, streamErrorContent } from "./stream_error.ts";
+} from "./stanza/stanza.ts";
+export { isReply, isSubscription } from "./stanza/stanza.ts";
+export type { StanzaErrorCondition, StanzaErrorType } from "./stanza/stanza_error.ts";
+export { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "./stanza/stanza_error.ts";
+export type { ErrorReplyOptions } from "./stanza/error_reply.ts";
+export { errorReply } from "./stanza/error_reply.ts";
+export { recipientHolders, senderHolders } from "./stanza/holders.ts";
+export type { AccountRule, MissingResourceRule } from "./stanza/delivery_rules.ts";
+export { ruleForAccount, ruleForMissingResource } from "./stanza/delivery_rules.ts";
+export { readdress } from "./stanza/readdress.ts";
+export { isAsItSays } from "./stanza/stanza_check.ts";
+export { MAX_ID_BYTES, stanzaId } from "./stanza/stanza_attributes.ts";
+export type { BuildOptions } from "./stanza/stanza_builder.ts";
+export { buildStanza, stanzaElement } from "./stanza/stanza_builder.ts";
+export type { StanzaContext } from "./stanza/stanza_parser.ts";
+export { jidAttribute, RefusedStanza, stanzaFrom, stanzaKind } from "./stanza/stanza_parser.ts";
+export type { StreamErrorCondition } from "./stream/stream_error.ts";
+export { STREAM_ERROR_NAMESPACE, streamError, streamErrorContent } from "./stream/stream_error.ts";
 export type {
   NamespaceBinding,
   ScanFailureCondition,

@@ -5,20 +5,20 @@ import { listen } from "../../net/mod.ts";
 import type { LogFields, Logger, Metrics } from "../../observe/mod.ts";
 import { LIFE_LINES, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, LinkTraffic } from "../mod.ts";
-import { CallPace } from "./call_pace.ts";
-import { HeldWatch } from "./held_watch.ts";
-import { HostLinks } from "./host_links.ts";
-import { InboundLanes } from "./inbound_lanes.ts";
-import { IncomingLink } from "./incoming_link.ts";
+import { CallPace } from "./connection/call_pace.ts";
+import { HeldWatch } from "./pools/held_watch.ts";
+import { HostLinks } from "./pools/host_links.ts";
+import { InboundLanes } from "./lanes/inbound_lanes.ts";
+import { IncomingLink } from "./connection/incoming_link.ts";
 import { LinkMetrics } from "./link_metrics.ts";
-import type { LinkScope } from "./link_scope.ts";
-import { destinationOf } from "./link_scope.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkScope } from "./connection/link_scope.ts";
+import { destinationOf } from "./connection/link_scope.ts";
+import type { LinkShared } from "./connection/link_shared.ts";
 import type { LinksOptions } from "./links_options.ts";
 import { resolveLinksOptions } from "./links_options.ts";
 import type { LinksSnapshot } from "./links_snapshot.ts";
 import { snapshotOf } from "./links_snapshot.ts";
-import { MeshHosts } from "./mesh_hosts.ts";
+import { MeshHosts } from "./connection/mesh_hosts.ts";
 import type {
   EndpointAddress,
   EndpointSource,
@@ -27,9 +27,9 @@ import type {
   NodeIdentity,
   ReturnReason,
 } from "./ports.ts";
-import { SeedLink } from "./seed_link.ts";
-import { Shares } from "./shares.ts";
-import { UnprovenSenders } from "./unproven_senders.ts";
+import { SeedLink } from "./connection/seed_link.ts";
+import { Shares } from "./connection/shares.ts";
+import { UnprovenSenders } from "./connection/unproven_senders.ts";
 
 /** The parts that the links of one process work with. */
 export interface LinkLayerConfig {

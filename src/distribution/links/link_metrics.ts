@@ -1,5 +1,5 @@
 import type { Counter, Histogram, MetricLabels, Metrics } from "../../observe/mod.ts";
-import type { LinkScope } from "./link_scope.ts";
+import type { LinkScope } from "./connection/link_scope.ts";
 
 /** Metrics of one destination (`link_scope.ts`); bound once. */
 export interface HostMetrics {

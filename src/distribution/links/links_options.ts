@@ -1,4 +1,4 @@
-import { RESERVED_PART } from "./lane.ts";
+import { RESERVED_PART } from "./lanes/lane.ts";
 
 /**
  * Options of links; each has a default. The configuration file has a key for each bound on what a

@@ -1,6 +1,6 @@
-import type { EndpointState } from "./endpoint_state.ts";
-import type { HostLinks } from "./host_links.ts";
-import type { IncomingLink } from "./incoming_link.ts";
+import type { EndpointState } from "./pools/endpoint_state.ts";
+import type { HostLinks } from "./pools/host_links.ts";
+import type { IncomingLink } from "./connection/incoming_link.ts";
 
 /** One of our links and its lane. */
 export interface LaneSnapshot {

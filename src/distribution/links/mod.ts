@@ -1,4 +1,4 @@
-export { HeldWatch } from "./held_watch.ts";
+export { HeldWatch } from "./pools/held_watch.ts";
 export type { LinkLayerConfig } from "./link_layer.ts";
 export { LinkLayer } from "./link_layer.ts";
 export type { LinksOptions, ResolvedLinksOptions } from "./links_options.ts";
@@ -10,7 +10,7 @@ export type {
   LaneSnapshot,
   LinksSnapshot,
 } from "./links_snapshot.ts";
-export type { EndpointState } from "./endpoint_state.ts";
+export type { EndpointState } from "./pools/endpoint_state.ts";
 export type {
   EndpointAddress,
   EndpointSource,
@@ -19,5 +19,5 @@ export type {
   NodeIdentity,
   ReturnReason,
 } from "./ports.ts";
-export type { MeshFacts, StanzaOrigin, StanzaRefusal } from "./sender_rules.ts";
-export { checkStanza } from "./sender_rules.ts";
+export type { MeshFacts, StanzaOrigin, StanzaRefusal } from "./connection/sender_rules.ts";
+export { checkStanza } from "./connection/sender_rules.ts";

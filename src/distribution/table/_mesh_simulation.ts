@@ -1,10 +1,10 @@
 import { ManualClock, SeededRandom } from "../../base/mod.ts";
 import type { OpenLink } from "../mod.ts";
-import { MemoryRedis } from "./_memory_redis.ts";
+import { MemoryRedis } from "./redis/_memory_redis.ts";
 import { advanceFinely, keyFaults } from "./_simulated_logins.ts";
 import type { SimulatedLogin } from "./_simulated_logins.ts";
 import { fullJid, TestTable } from "./_test_table.ts";
-import type { HybridClock } from "./hybrid_clock.ts";
+import type { HybridClock } from "./claims/hybrid_clock.ts";
 
 /** One run: datacenters with a plain Redis each, whose nodes replicate over links. */
 export interface MeshSimulationOptions {

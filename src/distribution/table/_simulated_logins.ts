@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { ManualClock } from "../../base/mod.ts";
-import type { MemoryRedis } from "./_memory_redis.ts";
+import type { MemoryRedis } from "./redis/_memory_redis.ts";
 
 /** A user who is truly logged in, whatever the tables say. */
 export interface SimulatedLogin {

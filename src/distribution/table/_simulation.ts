@@ -2,8 +2,8 @@ import { ManualClock, SeededRandom } from "../../base/mod.ts";
 import { advanceFinely, keyFaults } from "./_simulated_logins.ts";
 import type { SimulatedLogin } from "./_simulated_logins.ts";
 import { fullJid, TestTable } from "./_test_table.ts";
-import { MemoryRedis } from "./_memory_redis.ts";
-import type { KeyRule } from "./key_rule.ts";
+import { MemoryRedis } from "./redis/_memory_redis.ts";
+import type { KeyRule } from "./claims/key_rule.ts";
 
 /** One run: datacenters whose Redises are replicated by a program that forwards writes late. */
 export interface SimulationOptions {

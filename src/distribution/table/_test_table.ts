@@ -3,9 +3,9 @@ import { ManualClock } from "../../base/mod.ts";
 import type { Counter, MetricDeclaration, MetricLabels, Metrics } from "../../observe/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { BareJid, FullJid } from "../../xmpp/mod.ts";
-import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
-import type { HybridClock } from "./hybrid_clock.ts";
-import type { KeyRule } from "./key_rule.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./redis/_memory_redis.ts";
+import type { HybridClock } from "./claims/hybrid_clock.ts";
+import type { KeyRule } from "./claims/key_rule.ts";
 import type { CacheOptions, DatacenterBounds, RedisOptions } from "./options.ts";
 import { SessionTable } from "./session_table.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { decodeSnapshot, FRAME_TYPE, meshFrame, positionFrame } from "../wire/mod.ts";
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
-import { MAX_EPOCH, MAX_TOLD_AHEAD_US } from "./hybrid_clock.ts";
+import { MAX_EPOCH, MAX_TOLD_AHEAD_US } from "./claims/hybrid_clock.ts";
 import type { DatacenterBounds } from "./options.ts";
 import { claim, TestAuthor } from "./_test_author.ts";
 import { advance, fullJid, TestTable } from "./_test_table.ts";

@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { decodeMesh, FRAME_TYPE, meshFrame } from "../wire/mod.ts";
 import { claim, TestAuthor } from "./_test_author.ts";
 import { advance, domainJid, TestTable } from "./_test_table.ts";
-import { PEERS_KEY } from "./keys.ts";
+import { PEERS_KEY } from "./redis/keys.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";

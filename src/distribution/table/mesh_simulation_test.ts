@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
 import type { MeshStep } from "./_mesh_simulation.ts";
 import { MeshSimulation } from "./_mesh_simulation.ts";
-import { HybridClock } from "./hybrid_clock.ts";
+import { HybridClock } from "./claims/hybrid_clock.ts";
 
 /** Epochs without meaning: how claims behave when their order is not known. */
 class NoEpochs extends HybridClock {

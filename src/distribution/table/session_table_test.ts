@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "../../base/mod.ts";
-import { MemoryRedis } from "./_memory_redis.ts";
+import { MemoryRedis } from "./redis/_memory_redis.ts";
 import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
 
 const HERE = "dc1.example.com";

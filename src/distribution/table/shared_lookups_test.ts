@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { MemoryRedis } from "./_memory_redis.ts";
+import { MemoryRedis } from "./redis/_memory_redis.ts";
 import { bareJid, fullJid, TestTable } from "./_test_table.ts";
-import { claimsKey } from "./keys.ts";
+import { claimsKey } from "./redis/keys.ts";
 
 const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SimulationStep } from "./_simulation.ts";
 import { Simulation } from "./_simulation.ts";
-import type { KeyRule } from "./key_rule.ts";
-import { decideKey } from "./key_rule.ts";
+import type { KeyRule } from "./claims/key_rule.ts";
+import { decideKey } from "./claims/key_rule.ts";
 
 /** Rule without claims: every refresh writes this node's own belief. */
 const blindRule: KeyRule = ({ isLogout, isOurs, localHost, newest, current }) => {

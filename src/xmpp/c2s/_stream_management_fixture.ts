@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { parseJid } from "../jid_parser.ts";
+import { parseJid } from "../jid/jid_parser.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
-import type { Stanza } from "../stanza.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { authenticate, C2sFixture } from "./_c2s_fixture.ts";
 import type { FixtureOptions } from "./_c2s_fixture.ts";
 import { TestDelivery } from "./_test_delivery.ts";

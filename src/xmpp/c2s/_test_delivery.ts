@@ -1,5 +1,5 @@
 import type { Delivery } from "../sm/delivery.ts";
-import type { Stanza } from "../stanza.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import type { StanzaFate } from "../stream/stanza_sink.ts";
 
 /** A stanza on its way as routing would lend it, and a record of its fate. */

@@ -6,7 +6,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { CredentialSource, SaslMechanism, ScramRounds } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";

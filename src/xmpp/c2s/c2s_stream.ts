@@ -1,27 +1,23 @@
 import type { CancelTimer, CausewayError } from "../../base/mod.ts";
 import { randomHex } from "../../base/mod.ts";
-import type { BareJid } from "../jid.ts";
-import { FullJid } from "../jid.ts";
-import { tryMakeJid, tryParseJid } from "../jid_parser.ts";
+import type { BareJid } from "../jid/jid.ts";
+import { FullJid } from "../jid/jid.ts";
+import { tryMakeJid, tryParseJid } from "../jid/jid_parser.ts";
 import type { SaslMechanism, SaslReply } from "../sasl/mod.ts";
 import { SaslExchange } from "../sasl/mod.ts";
-import type { StanzaErrorCondition } from "../stanza_error.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { CLIENT_NAMESPACE, TLS_FAILURE_XML } from "../stream/namespaces.ts";
-import type {
-  NegotiationAction,
-  NegotiationEvent,
-  NegotiationState,
-} from "../stream/negotiation_state.ts";
-import { stepNegotiation } from "../stream/negotiation_state.ts";
-import { readNegotiationEvent } from "../stream/negotiation_reader.ts";
+import type { NegotiationAction, NegotiationEvent, NegotiationState } from "./negotiation_state.ts";
+import { stepNegotiation } from "./negotiation_state.ts";
+import { readNegotiationEvent } from "./negotiation_reader.ts";
 import {
   bindErrorXml,
   bindResultXml,
   featuresXml,
   saslFailureXml,
   saslXml,
-} from "../stream/negotiation_xml.ts";
+} from "./negotiation_xml.ts";
 import type { Arrival, ArrivedSession, Fetching } from "../sm/moving_session.ts";
 import { failedXml, handledTooHighContent } from "../sm/sm_xml.ts";
 import { newStreamId } from "../stream/stream_id.ts";

@@ -1,5 +1,5 @@
 import type { SaslMechanism } from "../sasl/mod.ts";
-import type { NegotiationTerms } from "../stream/negotiation_state.ts";
+import type { NegotiationTerms } from "./negotiation_state.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { C2sContext } from "./c2s_context.ts";
 

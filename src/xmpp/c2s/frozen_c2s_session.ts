@@ -1,4 +1,4 @@
-import type { FullJid } from "../jid.ts";
+import type { FullJid } from "../jid/jid.ts";
 import type { FrozenSession, Relay, SessionState } from "../sm/moving_session.ts";
 import type { C2sSession } from "./c2s_session.ts";
 import type { PresenceState } from "./presence_state.ts";

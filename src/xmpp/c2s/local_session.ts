@@ -1,7 +1,7 @@
-import type { FullJid } from "../jid.ts";
+import type { FullJid } from "../jid/jid.ts";
 import type { Delivery } from "../sm/delivery.ts";
-import type { Stanza } from "../stanza.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 
 /** A bound client, as the registry that delivers to it sees it. */
 export interface LocalSession {

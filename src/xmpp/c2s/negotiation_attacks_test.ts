@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
-import { MAX_ID_BYTES } from "../stanza_attributes.ts";
+import { MAX_ID_BYTES } from "../stanza/stanza_attributes.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";

@@ -1,5 +1,5 @@
-import type { Jid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
+import type { Jid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 
 /**
  * Default number of entities to which one session may send directed presence, and which learn of its

@@ -1,4 +1,4 @@
-import type { Stanza } from "../stanza.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { directText, findChild, stanzaSource } from "../xml/child_elements.ts";
 import { CLIENT_NAMESPACE } from "../xml/namespaces.ts";
 

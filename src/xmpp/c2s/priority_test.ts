@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseJid } from "../jid_parser.ts";
+import { parseJid } from "../jid/jid_parser.ts";
 import { readPriority } from "./priority.ts";
 
 const CASES: readonly [content: string, priority: number | undefined][] = [

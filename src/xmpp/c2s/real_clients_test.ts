@@ -7,8 +7,8 @@ import { SystemClock } from "../../base/mod.ts";
 import type { Listener, ListenerTls } from "../../net/mod.ts";
 import { listen, TlsContextHolder } from "../../net/mod.ts";
 import { ComponentListener, ComponentRegistry } from "../component/mod.ts";
-import { errorReply } from "../error_reply.ts";
-import type { Stanza } from "../stanza.ts";
+import { errorReply } from "../stanza/error_reply.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { C2sFixture, HOSTS, passwordOf } from "./_c2s_fixture.ts";
 import { C2sListener } from "./c2s_listener.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { SystemClock } from "../../base/mod.ts";
 import { dial, listen } from "../../net/mod.ts";
-import { parseJid } from "../jid_parser.ts";
-import type { Stanza } from "../stanza.ts";
+import { parseJid } from "../jid/jid_parser.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { authenticate, bind, C2sFixture } from "./_c2s_fixture.ts";
 
 Deno.test("C2sListener cuts only the client that never reads, on a real socket", async () => {

@@ -1,10 +1,10 @@
-import type { Jid } from "../jid.ts";
-import { readdress } from "../readdress.ts";
-import type { Stanza } from "../stanza.ts";
-import { isSubscription } from "../stanza.ts";
-import { buildStanza } from "../stanza_builder.ts";
-import type { StanzaErrorCondition } from "../stanza_error.ts";
-import type { StanzaContext } from "../stanza_parser.ts";
+import type { Jid } from "../jid/jid.ts";
+import { readdress } from "../stanza/readdress.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import { isSubscription } from "../stanza/stanza.ts";
+import { buildStanza } from "../stanza/stanza_builder.ts";
+import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
+import type { StanzaContext } from "../stanza/stanza_parser.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import { stampStanza } from "../xml/stamp.ts";

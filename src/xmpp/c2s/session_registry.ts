@@ -1,10 +1,14 @@
-import { isPresenceForServer, ruleForAccount, ruleForMissingResource } from "../delivery_rules.ts";
-import { FullJid } from "../jid.ts";
-import type { AccountRule } from "../delivery_rules.ts";
+import {
+  isPresenceForServer,
+  ruleForAccount,
+  ruleForMissingResource,
+} from "../stanza/delivery_rules.ts";
+import { FullJid } from "../jid/jid.ts";
+import type { AccountRule } from "../stanza/delivery_rules.ts";
 import type { Delivery } from "../sm/delivery.ts";
-import type { Stanza } from "../stanza.ts";
-import type { StanzaErrorCondition } from "../stanza_error.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
 import { Turns } from "../stream/turns.ts";
 import type { LocalSession, SessionHooks } from "./local_session.ts";

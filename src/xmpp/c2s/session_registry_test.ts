@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { FullJid } from "../jid.ts";
-import { parseJid } from "../jid_parser.ts";
-import type { Stanza, StanzaKind, StanzaType } from "../stanza.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import { FullJid } from "../jid/jid.ts";
+import { parseJid } from "../jid/jid_parser.ts";
+import type { Stanza, StanzaKind, StanzaType } from "../stanza/stanza.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { TestDelivery } from "./_test_delivery.ts";
 import type { LocalSession } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";

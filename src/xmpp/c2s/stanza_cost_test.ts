@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { SlabAllocator } from "../../base/mod.ts";
-import { parseJid } from "../jid_parser.ts";
-import type { Stanza } from "../stanza.ts";
-import { stanzaFrom, stanzaKind } from "../stanza_parser.ts";
-import { readNegotiationEvent } from "../stream/negotiation_reader.ts";
+import { parseJid } from "../jid/jid_parser.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import { stanzaFrom, stanzaKind } from "../stanza/stanza_parser.ts";
+import { readNegotiationEvent } from "./negotiation_reader.ts";
 import { timeRatio } from "../../base/_test_cost_ratio.ts";
 import { directText, findChild, scannedSource, stanzaSource } from "../xml/child_elements.ts";
 import { FrameScanner } from "../xml/frame_scanner.ts";

@@ -15,7 +15,7 @@ import {
   send,
   until,
 } from "./_stream_management_fixture.ts";
-import { parseJid } from "../jid_parser.ts";
+import { parseJid } from "../jid/jid_parser.ts";
 import { TestDelivery } from "./_test_delivery.ts";
 
 Deno.test("a session keeps maxItems, and one more once its client has acknowledged one", async () => {

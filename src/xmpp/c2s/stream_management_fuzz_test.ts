@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parseJid } from "../jid_parser.ts";
+import { parseJid } from "../jid/jid_parser.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
 import { authenticate, C2sFixture } from "./_c2s_fixture.ts";
 import { TestDelivery } from "./_test_delivery.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { RawPeer } from "../stream/_raw_peer.ts";
-import { stanzaId } from "../stanza_attributes.ts";
+import { stanzaId } from "../stanza/stanza_attributes.ts";
 import { bind } from "./_c2s_fixture.ts";
 import {
   A,

@@ -3,7 +3,7 @@ import { SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { StanzaSink } from "../stream/stanza_sink.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";

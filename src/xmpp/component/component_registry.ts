@@ -1,5 +1,5 @@
-import type { Stanza } from "../stanza.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
 import { Turns } from "../stream/turns.ts";
 

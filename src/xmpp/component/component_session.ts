@@ -1,9 +1,9 @@
 import { SlabAllocator } from "../../base/mod.ts";
-import { errorReply } from "../error_reply.ts";
-import type { BareJid } from "../jid.ts";
-import { tryParseJid } from "../jid_parser.ts";
-import type { StanzaContext } from "../stanza_parser.ts";
-import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza_parser.ts";
+import { errorReply } from "../stanza/error_reply.ts";
+import type { BareJid } from "../jid/jid.ts";
+import { tryParseJid } from "../jid/jid_parser.ts";
+import type { StanzaContext } from "../stanza/stanza_parser.ts";
+import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza/stanza_parser.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
 import type { StanzaMeter } from "../stream/edge_rates.ts";
 import type { SessionWiring } from "../stream/stream_session.ts";

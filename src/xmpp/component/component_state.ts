@@ -1,4 +1,4 @@
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
 import { checkStreamHeader } from "../stream/stream_header.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";

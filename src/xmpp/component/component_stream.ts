@@ -1,6 +1,6 @@
-import { BareJid } from "../jid.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
-import { stanzaKind } from "../stanza_parser.ts";
+import { BareJid } from "../jid/jid.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
+import { stanzaKind } from "../stanza/stanza_parser.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
 import { plainTextOf } from "../xml/plain_text.ts";
 import { newStreamId } from "../stream/stream_id.ts";

@@ -1,4 +1,4 @@
-import { hasLongMarkRun } from "../mark_runs.ts";
+import { hasLongMarkRun } from "../jid/mark_runs.ts";
 
 /** RFC 4013 §2.1: non-ASCII spaces become spaces; characters of RFC 3454 B.1 vanish. */
 const NON_ASCII_SPACE = /[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]/gu;

@@ -1,5 +1,10 @@
-import type { BareJid } from "../jid.ts";
-import { MAX_JID_PART_BYTES, parseJid, tryParseJid, tryPrepareLocalpart } from "../jid_parser.ts";
+import type { BareJid } from "../jid/jid.ts";
+import {
+  MAX_JID_PART_BYTES,
+  parseJid,
+  tryParseJid,
+  tryPrepareLocalpart,
+} from "../jid/jid_parser.ts";
 import type { CredentialSource, ScramCredentials, ScramHash } from "./credentials.ts";
 import { secretFor } from "./credentials.ts";
 import type { FakeCredentials } from "./fake_credentials.ts";

@@ -1,4 +1,4 @@
-import { STREAM_ERROR_NAMESPACE } from "../stream_error.ts";
+import { STREAM_ERROR_NAMESPACE } from "../stream/stream_error.ts";
 import { findChild, scannedSource } from "../xml/child_elements.ts";
 import { STREAM_NAMESPACE } from "../xml/namespaces.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";

@@ -1,4 +1,4 @@
-import type { Stanza } from "../stanza.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 
 /**
  * A stanza on its way to sessions here, lent out by the router. It stays unsettled while a session keeps

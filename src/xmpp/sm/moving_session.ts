@@ -1,5 +1,5 @@
-import type { FullJid, Jid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
+import type { FullJid, Jid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** State of a session, without its queue, on its way from one node to another; counts as in `h`. */

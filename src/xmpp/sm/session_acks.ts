@@ -1,6 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import type { FullJid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
+import type { FullJid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import type { StanzaFate } from "../stream/stanza_sink.ts";
 import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";

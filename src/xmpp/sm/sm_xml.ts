@@ -1,6 +1,6 @@
-import type { StanzaErrorCondition } from "../stanza_error.ts";
-import { STANZA_ERROR_NAMESPACE } from "../stanza_error.ts";
-import { streamErrorContent } from "../stream_error.ts";
+import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
+import { STANZA_ERROR_NAMESPACE } from "../stanza/stanza_error.ts";
+import { streamErrorContent } from "../stream/stream_error.ts";
 import { escapeValue } from "../xml/escape.ts";
 
 /** XEP-0198 §2. */

@@ -2,9 +2,9 @@ import type { Clock } from "../../base/mod.ts";
 import { describeError, FairShares, randomIncarnation, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import type { FullJid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
-import { isReply, isSubscription } from "../stanza.ts";
+import type { FullJid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import { isReply, isSubscription } from "../stanza/stanza.ts";
 import type { Delivery } from "./delivery.ts";
 import type {
   Fetching,

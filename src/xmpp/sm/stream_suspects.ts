@@ -1,4 +1,4 @@
-import type { Stanza } from "../stanza.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 
 /** Number of remembered accounts; the one that was warned of longest ago is forgotten first. */
 const MAX_ACCOUNTS = 10_000;

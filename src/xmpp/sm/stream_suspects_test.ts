@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { parseJid } from "../jid_parser.ts";
-import type { Stanza } from "../stanza.ts";
+import { parseJid } from "../jid/jid_parser.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { StreamSuspects } from "./stream_suspects.ts";
 
 const ALICE = "alice@example.com";

@@ -1,8 +1,8 @@
 import { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
-import { recipientHolders, senderHolders } from "../holders.ts";
-import type { FullJid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
+import { recipientHolders, senderHolders } from "../stanza/holders.ts";
+import type { FullJid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { distance, toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FairShares } from "../../base/mod.ts";
-import { BareJid, FullJid } from "../jid.ts";
-import { parseJid } from "../jid_parser.ts";
+import { BareJid, FullJid } from "../jid/jid.ts";
+import { parseJid } from "../jid/jid_parser.ts";
 import { toHandled } from "./counter.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { UNACKED_OVERHEAD_BYTES, UnackedQueue } from "./unacked_queue.ts";

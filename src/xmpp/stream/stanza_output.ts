@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { CausewayError } from "../../base/mod.ts";
-import type { Stanza } from "../stanza.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import type { StreamMetrics } from "./stream_metrics.ts";
 import type { StreamTransport } from "./stream_transport.ts";

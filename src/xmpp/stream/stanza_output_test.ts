@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
-import { parseJid } from "../jid_parser.ts";
-import type { Stanza } from "../stanza.ts";
+import { parseJid } from "../jid/jid_parser.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import { MemoryMetrics } from "./_memory_metrics.ts";
 import { StanzaOutput } from "./stanza_output.ts";
 import { resolveStreamLimits } from "./stream_limits.ts";

@@ -1,5 +1,5 @@
-import type { Jid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
+import type { Jid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 
 /** The stream that a stanza came from, as the router sees it. */
 export interface StanzaSource {
@@ -40,4 +40,4 @@ export type DeliveryOutcome =
   | "delivered"
   | "no-session"
   | "ignored"
-  | import("../stanza_error.ts").StanzaErrorCondition;
+  | import("../stanza/stanza_error.ts").StanzaErrorCondition;

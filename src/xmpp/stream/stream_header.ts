@@ -1,5 +1,5 @@
-import { tryParseJid } from "../jid_parser.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import { tryParseJid } from "../jid/jid_parser.ts";
+import type { StreamErrorCondition } from "./stream_error.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { STREAM_NAMESPACE } from "./namespaces.ts";
 

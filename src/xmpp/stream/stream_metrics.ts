@@ -1,5 +1,5 @@
 import type { Counter, Metrics } from "../../observe/mod.ts";
-import type { StanzaKind } from "../stanza.ts";
+import type { StanzaKind } from "../stanza/stanza.ts";
 
 /** Edge that a stream is on; the metrics' label `edge`. */
 export type StreamEdge = "c2s" | "websocket" | "component";

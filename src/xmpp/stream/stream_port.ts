@@ -1,6 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError } from "../../base/mod.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StreamErrorCondition } from "./stream_error.ts";
 import { sweepKeepalive } from "./keepalive_sweep.ts";
 import type { StreamAdmission } from "./stream_admission.ts";
 import type { StreamContext } from "./stream_context.ts";

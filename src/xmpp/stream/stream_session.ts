@@ -1,7 +1,7 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import type { Jid } from "../jid.ts";
-import type { Stanza } from "../stanza.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { Jid } from "../jid/jid.ts";
+import type { Stanza } from "../stanza/stanza.ts";
+import type { StreamErrorCondition } from "./stream_error.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import { LateStanzas } from "./late_stanzas.ts";
 import { StanzaOutput } from "./stanza_output.ts";

@@ -1,7 +1,7 @@
 import type { CancelTimer, CausewayError } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
-import { streamErrorContent } from "../stream_error.ts";
+import type { StreamErrorCondition } from "./stream_error.ts";
+import { streamErrorContent } from "./stream_error.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import type { LateStanzas } from "./late_stanzas.ts";
 import type { StreamContext } from "./stream_context.ts";

@@ -1,5 +1,5 @@
 import type { CausewayError } from "../../base/mod.ts";
-import type { StreamErrorCondition } from "../stream_error.ts";
+import type { StreamErrorCondition } from "./stream_error.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 
 /** Content of the server's stream header (RFC 6120 §4.7). */

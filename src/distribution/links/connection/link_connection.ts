@@ -1,0 +1,254 @@
+import { CausewayError, describeError } from "../../../base/mod.ts";
+import type { Connection } from "../../../net/mod.ts";
+import type { OpenLink } from "../../mod.ts";
+import type { FrameSink, GoodbyeReason } from "../../wire/mod.ts";
+import {
+  decodeGoodbye,
+  decodeHello,
+  decodeToken,
+  FRAME_TYPE,
+  FrameDecoder,
+  FrameError,
+  goodbyeFrame,
+  malformed,
+  pingFrame,
+  pongFrame,
+} from "../../wire/mod.ts";
+import { expectedPeer } from "./link_scope.ts";
+import type { LinkShared } from "./link_shared.ts";
+import type {
+  CloseReason,
+  LinkEvent,
+  LinkExpectations,
+  LinkPeer,
+  LinkState,
+} from "./link_state.ts";
+import { stepLink } from "./link_state.ts";
+
+/** The side of a link that a `LinkConnection` works for. */
+export interface LinkConnectionOwner {
+  /** Called when the peer's identity is proven; only its HELLO has been read. */
+  opened(peer: LinkPeer): void;
+  /** Called with a frame for this side; an error that it throws ends the link. */
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void;
+  /** Called once, last. `detail` says more for the log. */
+  ended(reason: CloseReason, detail: string): void;
+}
+
+/**
+ * One connection that carries frames. It runs `stepLink` on each event and carries out its actions.
+ * The two kinds of link build on it.
+ */
+export class LinkConnection implements FrameSink {
+  readonly #connection: Connection;
+  readonly #shared: LinkShared;
+  readonly #owner: LinkConnectionOwner;
+  readonly #expect: LinkExpectations;
+  readonly #decoder: FrameDecoder;
+  #state: LinkState;
+  #heardMs: number;
+  #spokeMs: number;
+  /** True when something was sent since the last tick; spares reading the clock for each write. */
+  #hasSpoken = false;
+  #detail = "";
+  #pings = 0;
+
+  constructor(
+    connection: Connection,
+    owner: LinkConnectionOwner,
+    options: {
+      readonly shared: LinkShared;
+      readonly role: "dialler" | "acceptor";
+      /** The destination that the dialler means to reach. */
+      readonly destination?: string;
+      readonly lane?: number;
+    },
+  ) {
+    const { shared, destination } = options;
+    const { scope, identity } = shared;
+    const expected = destination === undefined
+      ? { host: undefined, node: undefined }
+      : expectedPeer(scope, destination, identity);
+    this.#connection = connection;
+    this.#owner = owner;
+    this.#shared = shared;
+    this.#expect = {
+      role: options.role,
+      scope,
+      ...expected,
+      lane: options.lane,
+      peerNames: shared.tls === undefined ? undefined : connection.peerNames,
+      ourHost: identity.localHost,
+      ourHosts: identity.hosts,
+      ourNode: identity.nodeName,
+      silenceTimeoutMs: shared.options.silenceTimeoutMs,
+      pingIntervalMs: shared.options.pingIntervalMs,
+    };
+    this.#decoder = new FrameDecoder(shared.options, this);
+    this.#heardMs = this.#spokeMs = shared.clock.monotonicMs();
+    this.#state = {
+      kind: "greeting",
+      deadlineMs: this.#heardMs + shared.options.helloTimeoutMs,
+    };
+  }
+
+  get state(): LinkState["kind"] {
+    return this.#state.kind;
+  }
+
+  get remoteAddress(): string {
+    return this.#connection.remoteAddress;
+  }
+
+  /** Monotonic time of the last chunk. */
+  get heardMs(): number {
+    return this.#heardMs;
+  }
+
+  /** The names in the peer's certificate, as one text; empty without TLS. */
+  get certificate(): string {
+    return this.#connection.peerNames.join(" ");
+  }
+
+  get pendingBytes(): number {
+    return this.#connection.pendingBytes;
+  }
+
+  /** Returns this link as `LinkTraffic` uses it, to send frames of its own. */
+  toOpenLink(peer: LinkPeer): OpenLink {
+    return {
+      host: peer.localHost,
+      nodeName: peer.nodeName,
+      process: peer.process,
+      send: (frame) => {
+        if (this.#state.kind === "open") this.send(frame);
+      },
+      refuse: (detail) => this.leave("malformed", detail),
+    };
+  }
+
+  /** Begins to read. */
+  start(): void {
+    this.#connection.start({
+      data: (chunk) => this.#data(chunk),
+      closed: (error) => this.#closed(error),
+    });
+  }
+
+  /** Queues a copy of whole frames. */
+  send(bytes: Uint8Array): void {
+    this.#hasSpoken = true;
+    this.#connection.send(bytes);
+  }
+
+  tick(nowMs: number): void {
+    if (this.#hasSpoken) this.#spokeMs = nowMs;
+    this.#hasSpoken = false;
+    this.#step({ kind: "tick", nowMs, heardMs: this.#heardMs, spokeMs: this.#spokeMs });
+  }
+
+  /** Says GOODBYE and ends in order. */
+  leave(reason: GoodbyeReason, detail: string): void {
+    this.#step({ kind: "leave", reason, detail });
+  }
+
+  /** Ends at once; unread bytes are dropped. */
+  cut(reason: GoodbyeReason, detail: string): void {
+    this.leave(reason, detail);
+    this.#drop();
+  }
+
+  frame(type: number, buffer: Uint8Array, start: number, end: number): void {
+    switch (type) {
+      case FRAME_TYPE.hello: {
+        const hello = decodeHello(buffer, start, end);
+        this.#step({
+          kind: "hello",
+          hello,
+          nowMs: this.#heardMs,
+          knownDatacenterId: this.#shared.mesh.datacenterId(hello.localHost),
+        });
+        return;
+      }
+      case FRAME_TYPE.ping:
+        if (this.#expect.role !== "acceptor") throw malformed("PING", "only the dialler asks");
+        this.#connection.send(pongFrame(decodeToken(buffer, start, end)));
+        return;
+      case FRAME_TYPE.pong:
+        if (decodeToken(buffer, start, end) > this.#pings) {
+          throw malformed("PONG", "it answers no PING");
+        }
+        return;
+      case FRAME_TYPE.goodbye: {
+        const { reason, detail } = decodeGoodbye(buffer, start, end);
+        this.#detail = detail;
+        this.#step({ kind: "goodbye", reason });
+        return;
+      }
+      default:
+        this.#owner.frame(type, buffer, start, end);
+    }
+  }
+
+  #data(chunk: Uint8Array): void {
+    this.#heardMs = this.#shared.clock.monotonicMs();
+    try {
+      this.#decoder.push(chunk);
+    } catch (error) {
+      if (error instanceof FrameError) {
+        const reason = error.code === "link/frame-too-large" ? "too-large" : "malformed";
+        this.#step({ kind: "broken", reason, detail: error.message });
+        return;
+      }
+      // A bug of ours must cost one link, not the process: received stanzas stay unsettled.
+      this.#shared.log.error("link.failed", { error: describeError(error) });
+      this.#step({ kind: "broken", reason: "other", detail: "internal error" });
+    }
+  }
+
+  #closed(error: CausewayError | undefined): void {
+    if (this.#detail === "" && error !== undefined) {
+      this.#detail = `${error.code}: ${error.message}`;
+    }
+    this.#decoder.stop();
+    this.#step({ kind: "lost" });
+  }
+
+  #step(event: LinkEvent): void {
+    const before = this.#state.kind;
+    const { state, actions } = stepLink(this.#state, event, this.#expect);
+    this.#state = state;
+    for (const action of actions) {
+      switch (action.kind) {
+        case "open":
+          this.#owner.opened(action.peer);
+          break;
+        case "ping":
+          this.#connection.send(pingFrame(++this.#pings));
+          break;
+        case "goodbye":
+          this.#detail = action.detail;
+          this.#connection.send(goodbyeFrame(action));
+          break;
+        case "hang-up":
+          this.#decoder.stop();
+          this.#connection.close();
+          break;
+        case "drop":
+          this.#drop();
+          break;
+      }
+    }
+    // Only `lost` leads to `closed`, and that step has no actions: `state` is still current here.
+    if (before !== "closed" && state.kind === "closed") {
+      this.#owner.ended(state.reason, this.#detail);
+    }
+  }
+
+  #drop(): void {
+    this.#decoder.stop();
+    this.#connection.destroy(
+      new CausewayError("link/ended", `Ended link: ${this.#detail || this.#state.kind}`),
+    );
+  }
+}

@@ -1,0 +1,117 @@
+import type { Settler } from "../../mod.ts";
+import type { Ack, SettledRange } from "../../wire/mod.ts";
+import { MAX_ACK_RANGES } from "../../wire/mod.ts";
+import { OpenNumbers } from "./open_numbers.ts";
+
+/** Result of receiving a numbered frame. */
+export type Receipt = "new" | "repeat" | "gap" | "overload";
+
+/**
+ * One lane of one peer process, as this process knows it: the last number received, and which
+ * numbers are settled. It outlives its connections.
+ */
+export class InboundLane implements Settler {
+  /** The peer's incarnation and its number for the lane. */
+  readonly process: number;
+  readonly lane: number;
+  /** The peer's local host, as its certificate named it. */
+  readonly host: string;
+  readonly #maxUnsettled: number;
+  readonly #numbers: OpenNumbers;
+  /** Numbers that this process will never settle, as it has left them open. */
+  readonly #leftOpen = new Set<number>();
+  #isDirty = false;
+  #wake: (() => void) | undefined;
+
+  constructor(
+    process: number,
+    lane: number,
+    options: { readonly host: string; readonly lastGone: number; readonly maxUnsettled: number },
+  ) {
+    this.process = process;
+    this.lane = lane;
+    this.host = options.host;
+    this.#maxUnsettled = options.maxUnsettled;
+    this.#numbers = new OpenNumbers(options.lastGone);
+  }
+
+  /** The last number received; all before it were too. */
+  get received(): number {
+    return this.#numbers.received;
+  }
+
+  /** Stanzas received whose fate is open. */
+  get unsettled(): number {
+    return this.#numbers.count;
+  }
+
+  /** True when an ACK would bring the peer news. */
+  get isDirty(): boolean {
+    return this.#isDirty;
+  }
+
+  /**
+   * Begins on a new connection on which the peer sends no number up to `lastGone`.
+   * @param wake called when there is something to acknowledge
+   */
+  attach(lastGone: number, wake: () => void): void {
+    this.#numbers.skipTo(lastGone);
+    this.#numbers.renew();
+    this.#isDirty = true;
+    this.#wake = wake;
+  }
+
+  detach(): void {
+    this.#wake = undefined;
+  }
+
+  /** Notes one number before its stanza is passed on. */
+  receive(number: number): Receipt {
+    if (number <= this.received) return "repeat";
+    if (number !== this.received + 1) return "gap";
+    if (this.unsettled >= this.#maxUnsettled) return "overload";
+    this.#numbers.receive();
+    this.#touch();
+    return "new";
+  }
+
+  settle(number: number): void {
+    this.#numbers.settle(number);
+    this.#touch();
+  }
+
+  leftOpen(number: number): void {
+    this.#leftOpen.add(number);
+  }
+
+  /** True when nothing up to `number` is still to be settled by this process. */
+  isDoneUpTo(number: number): boolean {
+    for (const open of this.#numbers.all()) {
+      if (open > number) return true;
+      if (!this.#leftOpen.has(open)) return false;
+    }
+    return true;
+  }
+
+  /** Returns the ACKs for the peer: one, or several when there are many ranges. */
+  takeAcks(creditBytes: number): Ack[] {
+    this.#isDirty = false;
+    const ranges = this.#numbers.takeNews();
+    const acks: Ack[] = [];
+    do {
+      acks.push(this.#ack(creditBytes, ranges.splice(0, MAX_ACK_RANGES)));
+    } while (ranges.length > 0);
+    return acks;
+  }
+
+  #ack(creditBytes: number, ranges: readonly SettledRange[]): Ack {
+    const { received, upTo } = this.#numbers;
+    return { received, settled: upTo, creditBytes, ranges };
+  }
+
+  #touch(): void {
+    if (this.#isDirty) return;
+    this.#isDirty = true;
+    this.#wake?.();
+  }
+}

@@ -1,0 +1,447 @@
+import { FairShares } from "../../../base/mod.ts";
+import type { Envelope } from "../../mod.ts";
+import type { Ack } from "../../wire/mod.ts";
+import {
+  encodeStanzaFrame,
+  maxStanzaFrameBytes,
+  patchMayBeRepeat,
+  patchNumber,
+} from "../../wire/mod.ts";
+import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
+import { LaneEntry } from "./lane_entry.ts";
+import type { SenderBinding } from "./sender_bindings.ts";
+
+/** Bounds of one lane. */
+export interface LaneLimits {
+  readonly laneMaxBytes: number;
+  readonly laneMaxItems: number;
+  readonly laneHighWater: number;
+  readonly laneLowWater: number;
+}
+
+/** The owner of a lane. */
+export interface LaneOwner {
+  /** The bound that stanzas of all lanes count for. @default none */
+  readonly laneBudget?: FairShares | undefined;
+  /** Called when a stanza was appended. */
+  laneHasWork(lane: Lane): void;
+  /** Called when `isOver` has changed. */
+  laneLevelChanged(lane: Lane): void;
+}
+
+/** A stanza that was taken out of a lane. */
+export interface TakenEntry {
+  readonly entry: LaneEntry;
+  /** True when the peer may have received it. */
+  readonly wasSent: boolean;
+  /** True when the peer has reported it as received. */
+  readonly wasReceived: boolean;
+}
+
+/** Bytes that an entry and its place in the map cost besides the frame. */
+const ENTRY_BYTES = 256;
+
+/** Steps in bytes in which the budget learns a lane's size, to spare a call for each stanza. */
+const BUDGET_STEP_BYTES = 65_536;
+
+/**
+ * Reserved part of each bound, one in so many, for errors that answer a stanza: the stanza's sender
+ * hears nothing else. An empty lane takes anything that fits.
+ */
+export const RESERVED_PART = 8;
+
+/**
+ * The outgoing stanzas of one link, in order and numbered from 1, kept as encoded frames until the
+ * other side has settled them. Pure: it knows no connection, clock or log.
+ *
+ *     append → [next) … waiting … [sent] … on the way … [received] … there … settled → gone
+ *
+ * `resume` sets `sent` back to what the peer has received, so that stanzas on the way are sent
+ * again.
+ */
+export class Lane {
+  readonly id: number;
+  /** Senders bound to it. */
+  senders = 0;
+  /** True while its link is up. */
+  isLive = false;
+  /** Monotonic milliseconds since when its link has been down; only valid while it is down. */
+  downSinceMs = 0;
+  /** False when its endpoint is no longer listed. */
+  isEnabled = true;
+  /** True when the process at its end is known to have ended, until the link is up again. */
+  isGone = false;
+  readonly #limits: LaneLimits;
+  readonly #ordinaryItems: number;
+  readonly #ordinaryBytes: number;
+  readonly #owner: LaneOwner;
+  readonly #budget: FairShares;
+  /** Bytes that are counted in the budget. */
+  #toldBytes = 0;
+  #slabs: FrameSlabs;
+  readonly #entries = new Map<number, LaneEntry>();
+  #next = 1;
+  #sent = 0;
+  #everSent = 0;
+  #received = 0;
+  #settled = 0;
+  #peer: number | undefined;
+  #isOver = false;
+  /** The last number whose settler wants to know that the peer has received it. */
+  #lastWantingHeld = 0;
+  /**
+   * Lanes whose stanzas moved here, with the number before which the peer must learn that the lane
+   * ends.
+   */
+  readonly #retired = new Map<number, number>();
+  #untold: number[] = [];
+
+  constructor(id: number, limits: LaneLimits, owner: LaneOwner) {
+    this.id = id;
+    this.#limits = limits;
+    const { laneMaxItems, laneMaxBytes } = limits;
+    this.#ordinaryItems = laneMaxItems - Math.floor(laneMaxItems / RESERVED_PART);
+    this.#ordinaryBytes = laneMaxBytes - Math.floor(laneMaxBytes / RESERVED_PART);
+    this.#owner = owner;
+    this.#budget = owner.laneBudget ?? new FairShares();
+    this.#slabs = new FrameSlabs();
+  }
+
+  /** Stanzas held. */
+  get items(): number {
+    return this.#entries.size;
+  }
+
+  /** Bytes allocated for the held stanzas. */
+  get allocatedBytes(): number {
+    return this.#slabs.allocatedBytes + this.#entries.size * ENTRY_BYTES;
+  }
+
+  /** Stanzas that wait to be written. */
+  get waiting(): number {
+    return this.#next - 1 - this.#sent;
+  }
+
+  /** The last number written since the link came up. */
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** The last number that the peer has reported as received. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** The last number given to a stanza. */
+  get last(): number {
+    return this.#next - 1;
+  }
+
+  /** Numbers up to this one will not be sent (again); for HELLO. */
+  get lastGone(): number {
+    const { value } = this.#entries.keys().next();
+    return value === undefined ? this.#next - 1 : value - 1;
+  }
+
+  /** True from the high-water mark until the lane has fallen below the low one. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /**
+   * Takes `envelope` and its duty over. False when the lane, the budget or its sender's share of
+   * the budget is too full. An error that answers a stanza needs room in the lane alone.
+   */
+  append(envelope: Envelope, binding: SenderBinding): boolean {
+    const room = maxStanzaFrameBytes(envelope);
+    if (!envelope.isOwed && !(this.#budget.mayGrow(room) && binding.tab.mayAdd(room))) return false;
+    const isAll = envelope.isOwed || this.#entries.size === 0;
+    if (this.#entries.size >= (isAll ? this.#limits.laneMaxItems : this.#ordinaryItems)) {
+      return false;
+    }
+    const maxBytes = isAll ? this.#limits.laneMaxBytes : this.#ordinaryBytes;
+    const slabBytes = maxBytes - (this.#entries.size + 1) * ENTRY_BYTES;
+    if (this.#slabs.allocatedBytes > slabBytes) return false;
+    let slab = this.#slabs.reserve(room, slabBytes);
+    if (slab === undefined && this.#compact()) slab = this.#slabs.reserve(room, slabBytes);
+    if (slab === undefined) return false;
+    const start = slab.used;
+    const number = this.#next++;
+    const end = encodeStanzaFrame(slab.bytes, start, envelope, number);
+    this.#slabs.commit(slab, end);
+    const entry = new LaneEntry(slab, start, end, binding);
+    entry.adoptDuty(envelope);
+    entry.isTakenBack = envelope.isTakenBack;
+    entry.isOwed = envelope.isOwed;
+    if (entry.wantsHeld) this.#lastWantingHeld = number;
+    this.#entries.set(number, entry);
+    this.#bind(entry);
+    this.#tellBudget();
+    if (!this.#isOver) this.#checkLevel();
+    this.#owner.laneHasWork(this);
+    return true;
+  }
+
+  /**
+   * Takes a stanza of another lane, in order and whatever the bound: it was within that lane's.
+   * @param wasSent true when that lane may have sent it
+   */
+  adopt(entry: LaneEntry, wasSent: boolean): void {
+    const { slab: from, start, end } = entry;
+    const frameBytes = end - start;
+    const slab = this.#slabs.reserve(frameBytes, Infinity)!; // without a bound there is always room
+    const at = slab.used;
+    slab.bytes.set(from.bytes.subarray(start, end), at);
+    this.#slabs.commit(slab, at + frameBytes);
+    const number = this.#next++;
+    patchNumber(slab.bytes, at, number);
+    if (wasSent) patchMayBeRepeat(slab.bytes, at);
+    entry.slab = slab;
+    entry.start = at;
+    entry.end = at + frameBytes;
+    this.#entries.set(number, entry);
+    if (entry.wantsHeld) this.#lastWantingHeld = number;
+    this.#bind(entry);
+    this.#tellBudget();
+    if (!this.#isOver) this.#checkLevel();
+    this.#owner.laneHasWork(this);
+  }
+
+  /** Notes that the peer must learn that `lane` ends, before it gets any stanza that moved here. */
+  noteRetired(lane: number): void {
+    this.#retired.set(lane, this.#next);
+    this.#untold.push(lane);
+  }
+
+  /** Forgets a retired lane that has a new connection: the peer need not end the old one. */
+  forgetRetired(lane: number): void {
+    if (!this.#retired.delete(lane)) return;
+    this.#untold = this.#untold.filter((untold) => untold !== lane);
+  }
+
+  /**
+   * Takes the lanes whose end the peer may not have heard of yet. The stanzas held here move
+   * elsewhere: the lane that takes them tells the peer, and this one does not.
+   */
+  takeRetired(): readonly number[] {
+    const lanes = [...this.#retired.keys()];
+    this.#retired.clear();
+    this.#untold = [];
+    return lanes;
+  }
+
+  /**
+   * Takes the lanes to retire now: each once on every connection until the peer has heard of it.
+   */
+  takeUntold(): readonly number[] {
+    const untold = this.#untold;
+    if (untold.length > 0) this.#untold = [];
+    return untold;
+  }
+
+  /**
+   * Begins on a new connection, on which process `peer` claims all up to `lastReceived`.
+   *
+   * `restarted` when the peer cannot know what it was sent before (another process, or one that has
+   * lost its memory): the caller takes all stanzas with `takeForRestart` before anything is sent.
+   * `impossible` when the peer claims a number that was never sent.
+   */
+  resume(peer: number, lastReceived: number): "resumed" | "restarted" | "impossible" {
+    const { lastGone } = this;
+    if (lastReceived > Math.max(this.#everSent, lastGone)) return "impossible";
+    const known = this.#peer;
+    this.#peer = peer;
+    const start = Math.max(lastReceived, lastGone);
+    if (known !== undefined && (known !== peer || start < this.#received)) return "restarted";
+    this.#tellHeld(this.#received + 1, start);
+    this.#received = start;
+    this.#sent = start;
+    this.#untold = [...this.#retired.keys()];
+    if (this.waiting > 0) this.#owner.laneHasWork(this);
+    return "resumed";
+  }
+
+  /**
+   * Marks unsent stanzas as possible repeats, as the link was down for long: the node before, which
+   * holds them too, may have given them to another node.
+   */
+  markLate(): void {
+    for (const [number, entry] of this.#entries) {
+      if (number <= this.#sent || !entry.isHeldBefore || entry.isTakenBack) continue;
+      patchMayBeRepeat(entry.slab.bytes, entry.start);
+    }
+  }
+
+  /** Empties the lane for good and returns its stanzas in order; its numbers are not used again. */
+  takeAll(): TakenEntry[] {
+    const taken = this.#take();
+    this.#restartAt(this.#next - 1);
+    return taken;
+  }
+
+  /**
+   * Empties the lane after `resume` returned `restarted`. Numbers go on behind HELLO's last number,
+   * where the new peer expects them.
+   */
+  takeForRestart(): TakenEntry[] {
+    const { lastGone } = this;
+    const taken = this.#take();
+    this.#next = lastGone + 1;
+    this.#restartAt(lastGone);
+    this.#retired.clear();
+    this.#untold = [];
+    return taken;
+  }
+
+  /**
+   * Writes the stanzas that may be sent, in pieces as large as the slabs allow. A frame is begun
+   * while fewer than `creditBytes` have been written.
+   * @returns bytes written, and how many of the stanzas were written for the first time
+   */
+  flush(creditBytes: number, write: (bytes: Uint8Array) => void): { bytes: number; fresh: number } {
+    let bytes = 0;
+    let number = this.#sent + 1;
+    let run: LaneEntry | undefined;
+    let runEnd = 0;
+    for (; number < this.#next && bytes < creditBytes; number++) {
+      const entry = this.#entries.get(number)!; // numbers above `sent` have no gaps
+      if (run !== undefined && (run.slab !== entry.slab || runEnd !== entry.start)) {
+        write(run.slab.bytes.subarray(run.start, runEnd));
+        run = undefined;
+      }
+      run ??= entry;
+      runEnd = entry.end;
+      bytes += entry.end - entry.start;
+    }
+    if (run !== undefined) write(run.slab.bytes.subarray(run.start, runEnd));
+    this.#sent = number - 1;
+    const fresh = Math.max(0, this.#sent - this.#everSent);
+    this.#everSent += fresh;
+    return { bytes, fresh };
+  }
+
+  /** Drops settled stanzas; false when the peer acknowledges a number that was not sent to it. */
+  acknowledge(ack: Ack): boolean {
+    if (ack.received > this.#sent) return false;
+    if (ack.received > this.#received) {
+      this.#tellHeld(this.#received + 1, ack.received);
+      this.#received = ack.received;
+    }
+    for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
+    if (ack.settled > this.#settled) this.#settled = ack.settled;
+    for (const { first, count } of ack.ranges) {
+      // A peer that repeats numbers settled long ago costs no work.
+      const from = Math.max(first, this.#settled + 1);
+      for (let number = from; number < first + count; number++) this.#settle(number);
+    }
+    for (const [lane, number] of this.#retired) {
+      if (number <= ack.received) this.#retired.delete(lane);
+    }
+    this.#tidy();
+    this.#tellBudget();
+    if (this.#isOver) this.#checkLevel();
+    return true;
+  }
+
+  /** Yields the stanzas not reported as received, in order. */
+  *unreceived(): IterableIterator<LaneEntry> {
+    for (const [number, entry] of this.#entries) if (number > this.#received) yield entry;
+  }
+
+  /** Yields the bindings of held stanzas; a sender comes once for each stanza. */
+  *holders(): IterableIterator<SenderBinding> {
+    for (const entry of this.#entries.values()) yield entry.binding;
+  }
+
+  /**
+   * Tells settlers that the peer has received these numbers: they survive the death of this
+   * process.
+   */
+  #tellHeld(first: number, last: number): void {
+    if (first > this.#lastWantingHeld) return;
+    for (let number = first; number <= last; number++) this.#entries.get(number)?.held();
+  }
+
+  #take(): TakenEntry[] {
+    const taken: TakenEntry[] = [];
+    for (const [number, entry] of this.#entries) {
+      const wasReceived = number <= this.#received;
+      taken.push({ entry, wasSent: number <= this.#everSent, wasReceived });
+      this.#unbind(entry);
+    }
+    this.#entries.clear();
+    // The entries still point into the old slabs, so those must not be written to again.
+    this.#slabs = new FrameSlabs();
+    this.#tellBudget();
+    if (this.#isOver) this.#checkLevel();
+    return taken;
+  }
+
+  #restartAt(number: number): void {
+    this.#sent = number;
+    this.#everSent = number;
+    this.#received = number;
+    this.#settled = number;
+  }
+
+  #settle(number: number): void {
+    const entry = this.#entries.get(number);
+    if (entry === undefined) return;
+    this.#entries.delete(number);
+    this.#slabs.release(entry.slab, entry.end - entry.start);
+    this.#unbind(entry);
+    entry.settle();
+  }
+
+  /** Counts the entry for its sender; not an owed error, which its sender did not cause. */
+  #bind({ binding, start, end, isOwed }: LaneEntry): void {
+    binding.held++;
+    if (!isOwed) binding.tab.add(end - start + ENTRY_BYTES);
+  }
+
+  #unbind({ binding, start, end, isOwed }: LaneEntry): void {
+    binding.held--;
+    if (!isOwed) binding.tab.remove(end - start + ENTRY_BYTES);
+  }
+
+  /** Updates the budget in steps. The block that an empty lane keeps for later does not count. */
+  #tellBudget(): void {
+    const bytes = this.#entries.size === 0 ? 0 : this.allocatedBytes;
+    const more = bytes - this.#toldBytes;
+    if (bytes > 0 && more < BUDGET_STEP_BYTES && more > -BUDGET_STEP_BYTES) return;
+    this.#budget.grow(more);
+    this.#toldBytes = bytes;
+  }
+
+  #checkLevel(): void {
+    const { laneMaxItems, laneMaxBytes, laneHighWater, laneLowWater } = this.#limits;
+    const mark = this.#isOver ? laneLowWater : laneHighWater;
+    const isOver = this.#entries.size > mark * laneMaxItems ||
+      this.allocatedBytes > Math.max(mark * laneMaxBytes, FRAME_SLAB_BYTES + ENTRY_BYTES);
+    if (isOver === this.#isOver) return;
+    this.#isOver = isOver;
+    this.#owner.laneLevelChanged(this);
+  }
+
+  /** Compacts, so that a few stanzas that stay long do not keep whole slabs. */
+  #tidy(): void {
+    if (this.#slabs.allocatedBytes >= 8 * FRAME_SLAB_BYTES) this.#compact();
+  }
+
+  /** Moves frames together when at least half of the memory is unused; false when less is. */
+  #compact(): boolean {
+    if (this.#slabs.liveBytes * 2 > this.#slabs.allocatedBytes) return false;
+    this.#slabs.turnOver();
+    for (const entry of this.#entries.values()) {
+      const { slab: from, start, end } = entry;
+      const slab = this.#slabs.reserve(end - start, Infinity)!; // without a bound there is always room
+      entry.slab = slab;
+      entry.start = slab.used;
+      entry.end = slab.used + end - start;
+      slab.bytes.set(from.bytes.subarray(start, end), entry.start);
+      this.#slabs.commit(slab, entry.end);
+      this.#slabs.release(from, end - start);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,275 @@
+import type { CancelTimer } from "../../../base/mod.ts";
+import { describeError } from "../../../base/mod.ts";
+import type { GoodbyeReason } from "../../wire/mod.ts";
+import { EndpointPool } from "./endpoint_pool.ts";
+import type { Lane } from "../lanes/lane.ts";
+import type { LinkShared } from "../connection/link_shared.ts";
+import type { OutgoingLink, OutgoingLinkEvents } from "../connection/outgoing_link.ts";
+import type { EndpointAddress } from "../ports.ts";
+
+/** The parts that the endpoints of a destination work with. */
+export interface EndpointPoolsDeps {
+  readonly shared: LinkShared;
+  /** Endpoints in place of those that the table lists. */
+  readonly override: readonly EndpointAddress[] | undefined;
+  readonly events: OutgoingLinkEvents;
+  /** True while some link is open. */
+  isReached(): boolean;
+  /** Called when the endpoints were listed anew; `isNewHope` is true if there were none before. */
+  listed(isNewHope: boolean): void;
+  /** Called when the lane's endpoint closes: its stanzas have to move to other lanes. */
+  closing(lane: Lane): void;
+}
+
+/** The endpoints of one destination, with a pool of links to each. */
+export class EndpointPools {
+  readonly #destination: string;
+  readonly #deps: EndpointPoolsDeps;
+  readonly #pools = new Map<string, EndpointPool>();
+  /** Closed pools whose connections have not ended yet. */
+  readonly #leaving = new Set<EndpointPool>();
+  #collectedMs: number;
+  #cancelRefresh: CancelTimer | undefined;
+  #refreshDueMs = 0;
+  #refreshing: Promise<void> | undefined;
+  #isStopped = false;
+  #hasFailed = false;
+  #isCrowded = false;
+
+  constructor(destination: string, deps: EndpointPoolsDeps) {
+    this.#destination = destination;
+    this.#deps = deps;
+    this.#collectedMs = deps.shared.clock.monotonicMs();
+  }
+
+  get all(): Iterable<EndpointPool> {
+    return this.#pools.values();
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** True while every enabled endpoint refuses connections: its processes have ended. */
+  get isGone(): boolean {
+    let pools = 0;
+    for (const { state, links } of this.#pools.values()) {
+      if (state !== "enabled") continue;
+      pools++;
+      for (const { lane } of links) if (lane.isLive || !lane.isGone) return false;
+    }
+    return pools > 0;
+  }
+
+  /**
+   * True when that process listens at no endpoint, as far as is known. Each endpoint refuses
+   * connections or is held by another process, and at least one refuses. False while one is silent.
+   */
+  isNowhere(process: number): boolean {
+    let refusing = 0;
+    for (const { links } of this.#pools.values()) {
+      for (const { isOpen, lane, lastProcess } of links) {
+        if (isOpen ? lastProcess === process : !lane.isGone) return false;
+        if (!isOpen) refusing++;
+      }
+    }
+    return refusing > 0;
+  }
+
+  /** True when every connection has ended. */
+  get hasEnded(): boolean {
+    return [...this.#pools.values(), ...this.#leaving]
+      .every((pool) => pool.links.every((link) => link.isStopped));
+  }
+
+  /** Links that are open. */
+  countOpen(): number {
+    let open = 0;
+    for (const pool of this.#pools.values()) {
+      for (const { isOpen } of pool.links) open += isOpen ? 1 : 0;
+    }
+    return open;
+  }
+
+  *lanes(): IterableIterator<Lane> {
+    for (const pool of this.#pools.values()) {
+      for (const link of pool.links) yield link.lane;
+    }
+  }
+
+  /**
+   * Returns the lane for a new sender: of an enabled endpoint if one is left, connected if there is
+   * one, with the fewest senders; else a connected lane of a disabled endpoint.
+   */
+  bestLane(): Lane | undefined {
+    let best: Lane | undefined;
+    for (const pool of this.#pools.values()) {
+      for (const { lane } of pool.links) {
+        if (!lane.isEnabled && !lane.isLive) continue;
+        if (best === undefined || isBetter(lane, best)) best = lane;
+      }
+    }
+    return best;
+  }
+
+  /** Reads the endpoints now, and again after the refresh interval. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refreshOnce().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  /** Reads the endpoints as soon as when none is listed: one of them may be gone or have moved. */
+  refreshSoon(): void {
+    this.#refreshWithin(this.#deps.shared.options.endpointRefreshIntervalWhenEmptyMs);
+  }
+
+  /** Dials every enabled endpoint that is not connected, without waiting for its next attempt. */
+  connect(): void {
+    for (const pool of this.#pools.values()) {
+      if (pool.state !== "enabled") continue;
+      for (const link of pool.links) link.connect();
+    }
+  }
+
+  /**
+   * Marks the endpoint of `link` as gone on all its links: one process listens there for all of
+   * them.
+   */
+  markGone(link: OutgoingLink): void {
+    for (const pool of this.#pools.values()) {
+      if (!pool.links.includes(link)) continue;
+      for (const { lane } of pool.links) lane.isGone ||= !lane.isLive;
+    }
+  }
+
+  tick(nowMs: number): void {
+    for (const pool of this.#pools.values()) pool.tick(nowMs);
+    for (const pool of this.#leaving) {
+      pool.tick(nowMs);
+      if (pool.links.every((link) => link.isStopped)) this.#leaving.delete(pool);
+    }
+    if (nowMs - this.#collectedMs >= this.#deps.shared.options.disabledGcIntervalMs) {
+      this.#collectedMs = nowMs;
+      this.#collect();
+    }
+  }
+
+  /** Says GOODBYE on all links and connects no more. */
+  stop(reason: GoodbyeReason, detail: string): void {
+    this.#isStopped = true;
+    this.#cancelRefresh?.();
+    for (const pool of this.#pools.values()) {
+      for (const link of pool.links) link.stop(reason, detail);
+    }
+  }
+
+  async #refreshOnce(): Promise<void> {
+    this.#cancelRefresh?.();
+    this.#cancelRefresh = undefined;
+    const { override, shared, isReached } = this.#deps;
+    try {
+      const listed = override ?? await shared.endpoints.endpoints(this.#destination);
+      if (this.#isStopped) return;
+      this.#hasFailed = false;
+      this.#applyList(listed);
+    } catch (error) {
+      if (!this.#hasFailed) {
+        shared.log.warn("endpoints.unknown", {
+          host: this.#destination,
+          error: describeError(error),
+        });
+      }
+      this.#hasFailed = true; // known endpoints stay: a failure does not show absence
+    }
+    if (this.#isStopped) return;
+    // An unreachable endpoint may have moved: read the list as often as when none is listed.
+    if (isReached() && this.#hasEnabled) {
+      this.#refreshWithin(shared.options.endpointRefreshIntervalMs);
+    } else this.refreshSoon();
+  }
+
+  /** Makes the next refresh come at most `delayMs` from now; one timer for each destination. */
+  #refreshWithin(delayMs: number): void {
+    if (this.#isStopped) return;
+    const { clock } = this.#deps.shared;
+    const dueMs = clock.monotonicMs() + delayMs;
+    if (this.#cancelRefresh !== undefined) {
+      if (this.#refreshDueMs <= dueMs) return;
+      this.#cancelRefresh();
+    }
+    this.#refreshDueMs = dueMs;
+    this.#cancelRefresh = clock.after(delayMs, () => {
+      this.#cancelRefresh = undefined;
+      this.refresh(); // never rejects
+    });
+  }
+
+  #applyList(listed: readonly EndpointAddress[]): void {
+    const wasEmpty = !this.#hasEnabled;
+    const keys = new Set<string>();
+    let hasRoom = true;
+    for (const address of listed) {
+      const key = `${address.host}#${address.port}`;
+      keys.add(key);
+      const pool = this.#pools.get(key);
+      if (pool !== undefined) pool.step({ kind: "appear" });
+      else {
+        hasRoom &&= this.#hasRoom();
+        if (hasRoom) this.#pools.set(key, this.#open(address));
+      }
+    }
+    if (hasRoom) this.#isCrowded = false;
+    for (const [key, pool] of this.#pools) {
+      if (!keys.has(key)) pool.step({ kind: "vanish" });
+    }
+    this.#deps.listed(wasEmpty && this.#hasEnabled);
+  }
+
+  /** False at the bound on endpoints, even after those that are no longer listed were closed. */
+  #hasRoom(): boolean {
+    const { options, log } = this.#deps.shared;
+    const { maxDatacenterEndpoints: bound } = options;
+    if (this.#pools.size >= bound) this.#collect();
+    if (this.#pools.size < bound) return true;
+    if (!this.#isCrowded) { // logged once, until there is room again
+      log.warn("datacenter.limit", { host: this.#destination, limit: "endpoints", bound });
+    }
+    this.#isCrowded = true;
+    return false;
+  }
+
+  #open(address: EndpointAddress): EndpointPool {
+    const { shared, events } = this.#deps;
+    return new EndpointPool(this.#destination, address, { shared, events });
+  }
+
+  /** Closes disabled endpoints whose links are all dead. */
+  #collect(): void {
+    for (const [key, pool] of this.#pools) {
+      if (!pool.step({ kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
+      this.#pools.delete(key);
+      this.#leaving.add(pool);
+      for (const link of pool.links) {
+        this.#deps.closing(link.lane);
+        link.stop("endpoint-gone", "the endpoint is not listed any more");
+      }
+    }
+  }
+
+  get #hasEnabled(): boolean {
+    for (const pool of this.#pools.values()) if (pool.state === "enabled") return true;
+    return false;
+  }
+}
+
+function isBetter(lane: Lane, best: Lane): boolean {
+  const rank = rankOf(lane) - rankOf(best);
+  return rank > 0 || (rank === 0 && lane.senders < best.senders);
+}
+
+function rankOf(lane: Lane): number {
+  return (lane.isEnabled && !lane.isGone ? 4 : 0) + (lane.isLive ? 2 : 0) +
+    (lane.isEnabled ? 1 : 0);
+}

@@ -1,0 +1,450 @@
+import type { FairShares } from "../../../base/mod.ts";
+import type { Jid } from "../../../xmpp/mod.ts";
+import { senderKey } from "../../mod.ts";
+import type { Envelope } from "../../mod.ts";
+import type { GoodbyeReason } from "../../wire/mod.ts";
+import type { EndpointPool } from "./endpoint_pool.ts";
+import { EndpointPools } from "./endpoint_pools.ts";
+import type { LaneOwner, TakenEntry } from "../lanes/lane.ts";
+import { Lane } from "../lanes/lane.ts";
+import { LanePressure } from "../lanes/lane_pressure.ts";
+import type { LinkShared } from "../connection/link_shared.ts";
+import type { OutgoingLink, OutgoingLinkEvents } from "../connection/outgoing_link.ts";
+import type { EndpointAddress, ReturnReason } from "../ports.ts";
+import { SenderBindings } from "../lanes/sender_bindings.ts";
+
+/**
+ * All outgoing links to one destination (another datacenter, or another node of this one). They
+ * bind each sender to a lane, and move or give back the stanzas of lanes whose endpoint is gone.
+ */
+export class HostLinks implements OutgoingLinkEvents, LaneOwner {
+  readonly destination: string;
+  readonly laneBudget: FairShares | undefined;
+  readonly #shared: LinkShared;
+  readonly #endpoints: EndpointPools;
+  readonly #bindings: SenderBindings;
+  readonly #pressure: LanePressure;
+  /** Holds stanzas that wait for a first endpoint; never connected. */
+  readonly #parked: Lane;
+  #openLinks = 0;
+  #isGivenUp = false;
+  /** Number of times that stanzas have moved from lane to lane. */
+  #moves = 0;
+  /**
+   * Monotonic milliseconds since when stanzas have waited and no link was open; undefined
+   * otherwise.
+   */
+  #goneSinceMs: number | undefined;
+  /**
+   * Monotonic milliseconds of the next reroute of homeless stanzas; undefined while there are none.
+   */
+  #rerouteAtMs: number | undefined;
+  #rerouteDelayMs = 0;
+  #isReconsidering = false;
+  /**
+   * Monotonic milliseconds of the next lookup of recipients that may have moved; undefined if not
+   * needed.
+   */
+  #lookAtMs: number | undefined;
+  #lookDelayMs = 0;
+  /** Monotonic milliseconds of the last calls that a link from the datacenter caused. */
+  #hurriedMs = -Infinity;
+
+  constructor(
+    destination: string,
+    shared: LinkShared,
+    override: readonly EndpointAddress[] | undefined,
+  ) {
+    this.destination = destination;
+    this.#shared = shared;
+    this.#endpoints = new EndpointPools(destination, {
+      shared,
+      override,
+      events: this,
+      isReached: () => this.#openLinks > 0,
+      listed: (isNewHope) => this.#listed(isNewHope),
+      closing: (lane) => this.#rehome(lane),
+    });
+    const { maxBindings, bindingIdleMs, tickMs } = shared.options;
+    const idleTicks = Math.max(1, Math.ceil(bindingIdleMs / tickMs));
+    this.laneBudget = shared.budget;
+    this.#bindings = new SenderBindings({ maxBindings, idleTicks, budget: shared.budget });
+    this.#pressure = new LanePressure((sender, isOver) => {
+      shared.handlers.pressure(sender, isOver);
+    });
+    this.#parked = new Lane(shared.nextLane(), shared.options, this);
+    this.#parked.isEnabled = false;
+    shared.metrics.bindLevels(destination, {
+      items: () => this.#sum((lane) => lane.items),
+      bytes: () => this.#sum((lane) => lane.allocatedBytes),
+      open: () => this.#openLinks,
+    });
+  }
+
+  /** Senders bound to a lane. */
+  get senders(): number {
+    return this.#bindings.size;
+  }
+
+  /**
+   * Watches the stanzas that the lanes hold now, and no later ones. When stanzas have changed
+   * lanes, it begins anew with all that is held then.
+   *
+   * @param anew called when it begins anew for that
+   */
+  watchHeld(anew: () => void = () => {}): () => HeldState {
+    let moves = this.#moves;
+    let marks = this.#marks();
+    return () => {
+      if (moves !== this.#moves) {
+        moves = this.#moves;
+        marks = this.#marks();
+        anew();
+      }
+      // A lane whose numbers were set back has given back all that it held.
+      marks = marks.filter(({ lane, last }) => lane.lastGone < last && last <= lane.last);
+      if (marks.length === 0) return "gone";
+      const isReceived = marks.every(({ lane, last }) => lane.isLive && lane.received >= last);
+      return isReceived ? "received" : "open";
+    };
+  }
+
+  #marks(): { readonly lane: Lane; readonly last: number }[] {
+    return Array.from(this.#lanes(), (lane) => ({ lane, last: lane.last }));
+  }
+
+  get openLinks(): number {
+    return this.#openLinks;
+  }
+
+  /** Stanzas held in all lanes. */
+  get items(): number {
+    return this.#sum((lane) => lane.items);
+  }
+
+  get pools(): Iterable<EndpointPool> {
+    return this.#endpoints.all;
+  }
+
+  /** Stanzas that wait for an endpoint to appear. */
+  get parkedItems(): number {
+    return this.#parked.items;
+  }
+
+  /** True when stanzas for this destination no longer wait: they come back at once. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
+  }
+
+  /** True while every endpoint refuses connections: its processes have ended. */
+  get isGone(): boolean {
+    return this.#endpoints.isGone;
+  }
+
+  /** True when that process listens at none of its endpoints, as far as is known. */
+  isNowhere(process: number): boolean {
+    return this.#endpoints.isNowhere(process);
+  }
+
+  /** True when every connection has ended. */
+  get hasEnded(): boolean {
+    return this.#endpoints.hasEnded;
+  }
+
+  /** Takes `envelope` over. A lane that is full gives it back at once. */
+  send(envelope: Envelope): void {
+    if (this.#isGivenUp) return this.#giveBack(envelope, "leaving");
+    const sender = senderKey(envelope.stanza.from, this.#shared.identity);
+    let binding = this.#bindings.get(sender);
+    if (binding === undefined) {
+      binding = this.#bindings.bind(sender, this.#chooseLane());
+    } else if (binding.held === 0 && !(binding.lane.isEnabled && binding.lane.isLive)) {
+      this.#bindings.rebind(binding, this.#chooseLane());
+    }
+    const { lane } = binding;
+    if (!lane.append(envelope, binding)) {
+      this.#giveBack(envelope, "full");
+      return;
+    }
+    if (lane.isOver) this.#pressure.note(lane, binding);
+    if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+  }
+
+  /** Reads the endpoints now, and again after the refresh interval. */
+  refresh(): Promise<void> {
+    return this.#endpoints.refresh();
+  }
+
+  /**
+   * Reacts to a link from the datacenter, which shows that it lives. If none of our links is open,
+   * reads its endpoints and connects at once, but only once within `reconnectMaxMs`. A datacenter that
+   * links again and again would otherwise set the pace of our calls.
+   */
+  peerArrived(): void {
+    if (this.#openLinks > 0 || this.#endpoints.isStopped) return;
+    const { clock, options } = this.#shared;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#hurriedMs < options.reconnectMaxMs) return;
+    this.#hurriedMs = nowMs;
+    this.#endpoints.connect();
+    this.refresh(); // never rejects
+  }
+
+  /** Has stanzas held here not wait for a node that is cut off, as others wait for their fate. */
+  reconsider(): void {
+    this.#isReconsidering = true;
+  }
+
+  tick(nowMs: number): void {
+    const { expireAfterMs } = this.#shared.options;
+    // First of all: a rerouted stanza may be on its way back here, and would never expire.
+    if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
+      this.giveBackAll("expired");
+    }
+    this.#rehomeStranded(nowMs);
+    this.#lookAround(nowMs);
+    this.#rerouteHomeless(nowMs);
+    this.#bindings.tick();
+    this.#endpoints.tick(nowMs);
+  }
+
+  /** Empties all lanes and gives their stanzas back, in order. */
+  giveBackAll(reason: ReturnReason): void {
+    for (const lane of this.#lanes()) this.#giveBackTaken(lane.takeAll(), reason);
+  }
+
+  /** Gives the destination up: gives back the stanzas that are held, and all later ones at once. */
+  giveUp(): void {
+    if (this.#isGivenUp) return;
+    this.#isGivenUp = true;
+    // Not `leaving`: the sessions here must stay reachable until they have ended.
+    this.stop("superseded", "this node waits no longer");
+    this.giveBackAll("leaving");
+  }
+
+  /** Says GOODBYE on all links and connects no more. */
+  stop(reason: GoodbyeReason, detail: string): void {
+    this.#endpoints.stop(reason, detail);
+  }
+
+  opened(link: OutgoingLink): void {
+    this.#openLinks++;
+    this.#goneSinceMs = undefined;
+    this.#rerouteAtMs = undefined;
+    this.#lookAtMs = undefined;
+    this.#pressure.update(link.lane);
+    for (const lane of this.#lanes()) lane.forgetRetired(link.lane.id);
+    this.#rehomeHomeless();
+  }
+
+  closed(link: OutgoingLink): void {
+    this.#openLinks = this.#endpoints.countOpen();
+    if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+    if (link.lane.isGone) this.#endpoints.markGone(link);
+    // Processes that have ended settle nothing any more: their stanzas are routed anew at once.
+    if (this.isGone) this.giveBackAll(this.#gone);
+    this.#pressure.update(link.lane);
+    this.#rehomeHomeless();
+    // The endpoint's node may be gone or have moved, and the table may know by now.
+    this.#endpoints.refreshSoon();
+  }
+
+  restarted(_link: OutgoingLink, taken: readonly TakenEntry[]): void {
+    this.#giveBackTaken(taken, "peer-restarted");
+  }
+
+  levelChanged(lane: Lane): void {
+    this.#pressure.update(lane);
+  }
+
+  /** Does nothing: the parked lane has no link. */
+  laneHasWork(): void {}
+
+  laneLevelChanged(lane: Lane): void {
+    this.#pressure.update(lane);
+  }
+
+  #listed(isNewHope: boolean): void {
+    // Waiting stanzas get their full time again.
+    if (isNewHope && this.#goneSinceMs !== undefined) {
+      this.#goneSinceMs = this.#shared.clock.monotonicMs();
+    }
+    this.#rehomeHomeless();
+  }
+
+  /** Moves stanzas from lanes that are down for good to a better lane, if there is one. */
+  #rehomeHomeless(): void {
+    const best = this.#chooseLane();
+    if (!best.isEnabled || best.isGone) return;
+    for (const lane of this.#lanes()) if (isHomeless(lane)) this.#rehome(lane);
+  }
+
+  /**
+   * Moves stanzas from a node that has been out of reach for a while to a node that is linked. If
+   * the first node still delivers one, the recipient's node recognises the repeat.
+   */
+  #rehomeStranded(nowMs: number): void {
+    if (this.#openLinks === 0 || !this.#chooseLane().isLive) return;
+    const { rehomeAfterMs } = this.#shared.options;
+    for (const lane of this.#lanes()) {
+      if (lane.isLive || lane.items === 0 || nowMs - lane.downSinceMs < rehomeAfterMs) continue;
+      this.#rehome(lane);
+    }
+  }
+
+  /**
+   * Gives back stanzas from lanes whose endpoints refuse connections: their recipients may have
+   * moved to another datacenter or node. A stanza without another place comes back here, until it
+   * expires.
+   */
+  #rerouteHomeless(nowMs: number): void {
+    const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
+    if (this.#rerouteAtMs === undefined) {
+      if (this.items === 0) this.#isReconsidering = false;
+      if (this.#homeless().length === 0) return;
+      this.#rerouteDelayMs = rerouteFirstMs;
+    } else {
+      if (nowMs < this.#rerouteAtMs) return;
+      // All lanes are emptied before any stanza is given back, as that one may be sent here again
+      // at once.
+      const taken = this.#homeless().map((lane) => lane.takeAll());
+      for (const entries of taken) this.#giveBackTaken(entries, this.#gone);
+      // Several rounds come before the rest expires.
+      const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
+      this.#rerouteDelayMs = Math.min(2 * this.#rerouteDelayMs, mostMs);
+    }
+    this.#rerouteAtMs = nowMs + this.#rerouteDelayMs;
+  }
+
+  /**
+   * Looks up the recipients of stanzas held here while no node of the destination is linked, though
+   * one may live. Stanzas whose recipients have moved are routed anew. Paced like
+   * `#rerouteHomeless`.
+   */
+  #lookAround(nowMs: number): void {
+    const { whereabouts } = this.#shared.handlers;
+    if (whereabouts === undefined || this.#openLinks > 0 || this.items === 0) return;
+    const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
+    if (this.#lookAtMs === undefined) this.#lookDelayMs = rerouteFirstMs;
+    else if (nowMs < this.#lookAtMs) return;
+    else {
+      this.#lookFor(this.#recipients()).catch(() => {}); // `whereabouts` never rejects
+      const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
+      this.#lookDelayMs = Math.min(2 * this.#lookDelayMs, mostMs);
+    }
+    this.#lookAtMs = nowMs + this.#lookDelayMs;
+  }
+
+  /** Returns the recipients of stanzas not reported as received; at most `MAX_LOOKED_FOR`. */
+  #recipients(): ReadonlyMap<string, Jid> {
+    const recipients = new Map<string, Jid>();
+    for (const lane of this.#lanes()) {
+      for (const entry of lane.unreceived()) {
+        const { to } = entry;
+        recipients.set(to.text, to);
+        if (recipients.size === MAX_LOOKED_FOR) return recipients;
+      }
+    }
+    return recipients;
+  }
+
+  async #lookFor(recipients: ReadonlyMap<string, Jid>): Promise<void> {
+    const { whereabouts } = this.#shared.handlers;
+    const moved = new Set<string>();
+    await Promise.all([...recipients].map(async ([text, to]) => {
+      const host = await whereabouts!(to); // the caller has checked it
+      if (host !== undefined && host !== this.destination) moved.add(text);
+    }));
+    if (moved.size === 0 || this.#openLinks > 0 || this.#endpoints.isStopped) return;
+    const gone: Envelope[] = [];
+    this.#moves++;
+    for (const lane of this.#lanes()) {
+      for (const { entry, wasSent, wasReceived } of lane.takeAll()) {
+        if (wasReceived || !moved.has(entry.to.text)) lane.adopt(entry, wasSent);
+        else gone.push(entry.toEnvelope(wasSent));
+      }
+    }
+    // At the end, as a stanza may be routed back here at once.
+    for (const envelope of gone) this.#giveBack(envelope, this.#gone);
+  }
+
+  /** Returns lanes whose stanzas can go nowhere, or must not wait any longer. */
+  #homeless(): readonly Lane[] {
+    const isCutOff = this.#isReconsidering && this.#openLinks === 0;
+    return [...this.#lanes()].filter((lane) => isHomeless(lane) || (isCutOff && lane.items > 0));
+  }
+
+  /** The reason with which stanzas of a process that has ended come back. */
+  get #gone(): ReturnReason {
+    return this.#shared.scope === "datacenter" ? "peer-restarted" : "peer-gone";
+  }
+
+  /** Moves all stanzas of `lane` to other lanes, keeping each sender's order. */
+  #rehome(lane: Lane): void {
+    this.#moves++;
+    const taken = lane.takeAll();
+    const retired = lane.takeRetired();
+    this.#pressure.release(lane);
+    const told = new Map<number, Set<Lane>>();
+    // Stanzas that the peer has not read from an old connection must not come behind later ones.
+    const tell = (target: Lane, id: number) => {
+      const targets = told.get(id) ?? new Set();
+      if (id === target.id || targets.has(target)) return;
+      told.set(id, targets.add(target));
+      target.noteRetired(id);
+    };
+    for (const { entry, wasSent } of taken) {
+      const { binding } = entry;
+      if (binding.lane === lane) this.#bindings.rebind(binding, this.#chooseLane());
+      const target = binding.lane;
+      for (const id of retired) tell(target, id); // lanes whose stanzas had moved to this one
+      if (wasSent) tell(target, lane.id);
+      target.adopt(entry, wasSent);
+    }
+  }
+
+  /** Returns the lane for a new sender; the parked one while there is no usable endpoint. */
+  #chooseLane(): Lane {
+    return this.#endpoints.bestLane() ?? this.#parked;
+  }
+
+  #giveBackTaken(taken: readonly TakenEntry[], reason: ReturnReason): void {
+    for (const { entry, wasSent, wasReceived } of taken) {
+      // The peer owns a stanza that it has received and keeps for its client's acknowledgement. If
+      // this node leaves, an error from here would contradict the delivery. A node that held the
+      // stanza before goes on holding it, in case the peer leaves as well.
+      if (reason !== "leaving" || !wasReceived) this.#giveBack(entry.toEnvelope(wasSent), reason);
+      else if (entry.isHeldBefore) entry.leaveOpen();
+      else entry.settle();
+    }
+  }
+
+  #giveBack(envelope: Envelope, reason: ReturnReason): void {
+    this.#shared.metrics.host(this.destination).outgoingReturned.inc();
+    this.#shared.handlers.returned(envelope, reason);
+  }
+
+  *#lanes(): IterableIterator<Lane> {
+    yield this.#parked;
+    yield* this.#endpoints.lanes();
+  }
+
+  #sum(read: (lane: Lane) => number): number {
+    let sum = 0;
+    for (const lane of this.#lanes()) sum += read(lane);
+    return sum;
+  }
+}
+
+/**
+ * State of watched stanzas: some not reported as received, all left with live peers, or none held.
+ */
+export type HeldState = "open" | "received" | "gone";
+
+/** Recipients of one lookup; the others come with the next. */
+const MAX_LOOKED_FOR = 1000;
+
+/** True for a lane with stanzas that can go nowhere: it is down and not coming back. */
+function isHomeless(lane: Lane): boolean {
+  return !lane.isLive && (!lane.isEnabled || lane.isGone) && lane.items > 0;
+}

@@ -1,0 +1,766 @@
+import assert from "node:assert/strict";
+import { setImmediate as immediately } from "node:timers/promises";
+import { ManualClock, MATH_RANDOM } from "../../../base/mod.ts";
+import { MemoryLogger, PacedLog, SILENT_LOGGER } from "../../../observe/mod.ts";
+import type { Envelope, Settler } from "../../mod.ts";
+import { decodeStanza } from "../../wire/mod.ts";
+import { testEnvelope, TestMetrics, TestSettler } from "../_test_kit.ts";
+import { CALL_EVERY_MS, CallPace, CALLS_AT_ONCE } from "../connection/call_pace.ts";
+import { HostLinks } from "./host_links.ts";
+import { InboundLanes } from "../lanes/inbound_lanes.ts";
+import type { Lane } from "../lanes/lane.ts";
+import { LinkMetrics } from "../link_metrics.ts";
+import type { LinkScope } from "../connection/link_scope.ts";
+import type { LinksOptions } from "../links_options.ts";
+import { resolveLinksOptions } from "../links_options.ts";
+import { MeshHosts } from "../connection/mesh_hosts.ts";
+import type { OutgoingLink } from "../connection/outgoing_link.ts";
+import type { EndpointAddress, ReturnReason } from "../ports.ts";
+
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+const DC3 = "dc3.example.com";
+const PEER = 9;
+const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
+const EXPIRE_MS = 12_000;
+const REROUTE_MS = 1_000;
+const REHOME_MS = 3_000;
+const COLLECT_MS = 500;
+const FAR_MS = 1e9;
+
+interface Situation {
+  readonly options?: LinksOptions;
+  /** @default mesh */
+  readonly scope?: LinkScope;
+  /** Local host of a recipient. @default no recipient is found */
+  readonly whereabouts?: (to: string) => string | undefined;
+}
+
+/**
+ * The outgoing links of dc1 to dc2. No endpoint of dc2 can be dialled: the test plays the links.
+ */
+class World implements Disposable {
+  readonly clock = new ManualClock();
+  readonly metrics = new TestMetrics();
+  readonly hosts: HostLinks;
+  readonly pressure: string[] = [];
+  /** Number of reads of the endpoints. */
+  asked = 0;
+  /** True to send returned stanzas again at once, as when the table has no news. */
+  sendsAgain = false;
+  readonly #returned: string[] = [];
+  #listed: readonly EndpointAddress[] = [];
+
+  constructor({ options, scope = "mesh", whereabouts }: Situation = {}) {
+    let lanes = 0;
+    const resolved = resolveLinksOptions({
+      rerouteFirstMs: REROUTE_MS,
+      expireAfterMs: EXPIRE_MS,
+      rehomeAfterMs: REHOME_MS,
+      disabledGcIntervalMs: COLLECT_MS,
+      // The test lists endpoints, and dials them, when it wants to.
+      endpointRefreshIntervalMs: FAR_MS,
+      endpointRefreshIntervalWhenEmptyMs: FAR_MS,
+      reconnectFirstMs: FAR_MS,
+      reconnectMaxMs: FAR_MS,
+      ...options,
+    });
+    const returned = (envelope: Envelope, reason: ReturnReason) => {
+      const { sequence, mayBeRepeat } = envelope;
+      this.#returned.push(`${sequence}${mayBeRepeat ? "?" : ""} ${reason}`);
+      if (this.sendsAgain) this.hosts.send(envelope);
+    };
+    this.hosts = new HostLinks(DC2, {
+      scope,
+      identity: {
+        globalHost: "example.com",
+        localHost: DC1,
+        hosts: new Set(["example.com", DC1]),
+        nodeName: `node1@${DC1}`,
+        process: 1,
+        datacenterId: () => "id of dc1",
+      },
+      options: resolved,
+      tls: undefined,
+      handlers: {
+        received() {},
+        returned,
+        pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
+        ...(whereabouts === undefined
+          ? {}
+          : { whereabouts: (to) => Promise.resolve(whereabouts(to.text)) }),
+      },
+      traffic: undefined,
+      endpoints: {
+        endpoints: () => {
+          this.asked++;
+          return Promise.resolve(this.#listed);
+        },
+      },
+      calls: new CallPace(this.clock),
+      inbound: new InboundLanes(resolved),
+      mesh: new MeshHosts({
+        globalHost: "example.com",
+        localHost: DC1,
+        hosts: [],
+        isComponentDomain: () => false,
+        isOwnProcess: () => false,
+      }),
+      unproven: undefined,
+      metrics: new LinkMetrics(this.metrics),
+      clock: this.clock,
+      random: MATH_RANDOM,
+      log: new MemoryLogger(),
+      lives: new PacedLog(SILENT_LOGGER, this.clock, 64),
+      nextLane: () => ++lanes,
+    }, undefined);
+  }
+
+  /** Lists these endpoints in the table. Dialling them fails. */
+  async list(...which: readonly number[]): Promise<void> {
+    this.#listed = which.map(addressOf);
+    await this.hosts.refresh();
+    await immediately();
+    for (const each of which) assert.notEqual(this.link(each).phase, "dialling");
+  }
+
+  link(which: number): OutgoingLink {
+    const { port } = addressOf(which);
+    const pool = [...this.hosts.pools].find(({ address }) => address.port === port);
+    return pool!.links[0]!; // the test has listed it
+  }
+
+  lane(which: number): Lane {
+    return this.link(which).lane;
+  }
+
+  /** Opens the links to an endpoint. Its process claims the same numbers as before. */
+  up(...which: readonly number[]): void {
+    for (const each of which) {
+      const lane = this.lane(each);
+      assert.equal(lane.resume(PEER, lane.received), "resumed");
+      lane.isLive = true;
+      lane.isGone = false;
+      this.hosts.opened(this.link(each));
+    }
+  }
+
+  /** Ends the link to an endpoint. @param isGone true if the endpoint refuses from now on */
+  down(which: number, isGone = false): void {
+    const lane = this.lane(which);
+    lane.isLive = false;
+    lane.downSinceMs = this.clock.monotonicMs();
+    lane.isGone ||= isGone;
+    this.hosts.closed(this.link(which));
+  }
+
+  send(sequence: number, who: { from?: string; to?: string; settler?: Settler } = {}): void {
+    this.hosts.send(testEnvelope(sequence, { from: ALICE, to: BOB, ...who }));
+  }
+
+  /** Writes this many more stanzas to an endpoint, which reports `received` and `settled`. */
+  write(which: number, count: number, received = 0, settled = 0): void {
+    const lane = this.lane(which);
+    for (let i = 0; i < count; i++) assert.equal(lane.flush(1, () => {}).fresh, 1);
+    assert.ok(lane.acknowledge({ received, settled, creditBytes: 0, ranges: [] }));
+  }
+
+  /**
+   * Takes the stanzas returned since the last call: number, `?` for a possible repeat, and reason.
+   */
+  returned(): readonly string[] {
+    return this.#returned.splice(0);
+  }
+
+  tick(byMs = 0): void {
+    this.clock.advance(byMs);
+    this.hosts.tick(this.clock.monotonicMs());
+  }
+
+  [Symbol.dispose](): void {
+    this.hosts.stop("leaving", "the test is over");
+    assert.ok(this.hosts.hasEnded);
+    assert.equal(this.clock.pendingTimers, 0);
+  }
+}
+
+/** Returns an address with a port that cannot exist: dialling fails at once, without a socket. */
+function addressOf(which: number): EndpointAddress {
+  return { host: "127.0.0.1", port: 70_000 + which };
+}
+
+/**
+ * Returns the stanzas of a lane not reported as received, in order; `?` marks a possible repeat.
+ */
+function held(lane: Lane): readonly string[] {
+  return [...lane.unreceived()].map(({ slab, start, end }) => {
+    const { sequence, mayBeRepeat } = decodeStanza(slab.bytes, start, end);
+    return `${sequence}${mayBeRepeat ? "?" : ""}`;
+  });
+}
+
+function numbered(reason: ReturnReason, ...sequences: readonly (number | string)[]): string[] {
+  return sequences.map((sequence) => `${sequence} ${reason}`);
+}
+
+Deno.test("HostLinks.send() parks up to a lane's stanzas without an endpoint, and moves them to the first one", async () => {
+  using world = new World({ options: { laneMaxItems: 3 } });
+  for (const sequence of [1, 2, 3, 4]) world.send(sequence);
+  assert.deepEqual(world.returned(), ["4 full"]);
+  assert.equal(world.metrics.value(`outgoing_returned_total ${DC2}`), 1);
+  assert.deepEqual([world.hosts.parkedItems, world.hosts.items], [3, 3]);
+  await world.list(0);
+  assert.deepEqual(held(world.lane(0)), ["1", "2", "3"], "no stanza was sent before");
+  assert.deepEqual([world.hosts.parkedItems, world.hosts.items], [0, 3]);
+});
+
+Deno.test("HostLinks.send() keeps a sender on a lane that holds stanzas of that sender, live or not", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.up(0);
+  world.send(1);
+  world.up(1);
+  world.down(0);
+  world.send(2);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [["1", "2"], []]);
+  world.up(0);
+  world.write(0, 2, 2, 2);
+  world.send(3);
+  assert.deepEqual(held(world.lane(0)), ["3"], "the lane is live: no reason to move");
+  world.write(0, 1, 3, 3);
+  world.down(0);
+  world.send(4);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["4"]]);
+});
+
+Deno.test("HostLinks.send() moves a sender off an unlisted endpoint once the lane holds none of its stanzas", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  await world.list(1);
+  world.up(1);
+  world.send(2);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [["1", "2"], []]);
+  world.write(0, 2, 2, 2);
+  world.send(3);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["3"]]);
+  assert.equal(world.hosts.senders, 1);
+});
+
+Deno.test("HostLinks forgets a sender that is idle for bindingIdleMs and has no stanza here", async () => {
+  using world = new World({ options: { bindingIdleMs: 2_000, tickMs: 1_000 } });
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  world.send(2, { from: CAROL });
+  world.write(0, 2, 2, 1);
+  world.tick(1_000);
+  assert.equal(world.hosts.senders, 2);
+  world.tick(1_000);
+  assert.equal(world.hosts.senders, 1);
+});
+
+for (const [scope, reason] of [["mesh", "peer-gone"], ["datacenter", "peer-restarted"]] as const) {
+  Deno.test(`HostLinks gives back at once, as ${reason}, stanzas of ended processes in scope ${scope}`, async () => {
+    using world = new World({ scope });
+    await world.list(0, 1);
+    world.up(0);
+    for (const sequence of [1, 2]) world.send(sequence);
+    world.write(0, 1);
+    world.down(0);
+    assert.deepEqual([world.returned(), world.hosts.isGone], [[], false]);
+    await world.list(0);
+    world.down(0, true);
+    assert.equal(world.hosts.isGone, true);
+    assert.deepEqual(world.returned(), numbered(reason, "1?", 2));
+  });
+}
+
+Deno.test("HostLinks takes a process for gone on all its links when one link shows it", async () => {
+  using world = new World({ options: { connectionsPerEndpoint: 2 } });
+  await world.list(0);
+  world.send(1);
+  world.send(2, { from: CAROL });
+  assert.deepEqual(held(world.lane(0)), ["1"], "each sender has its own lane");
+  world.down(0, true);
+  assert.deepEqual(world.returned(), numbered("peer-gone", 1, 2));
+});
+
+Deno.test("HostLinks.restarted() gives back the stanzas of a process that was replaced", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  for (const sequence of [1, 2, 3]) world.send(sequence);
+  world.write(0, 2, 1);
+  const lane = world.lane(0);
+  assert.equal(lane.resume(PEER + 1, 0), "restarted");
+  world.hosts.restarted(world.link(0), lane.takeForRestart());
+  assert.deepEqual(world.returned(), numbered("peer-restarted", "1?", "2?", 3));
+});
+
+Deno.test("HostLinks moves stanzas of a dead, unlisted endpoint to a listed one, which retires the old lane first", async () => {
+  for (const isSent of [true, false]) {
+    using world = new World();
+    await world.list(0);
+    world.up(0);
+    world.send(1);
+    if (isSent) world.write(0, 1);
+    world.send(2);
+    await world.list(1);
+    assert.deepEqual(held(world.lane(1)), [], "a live endpoint keeps its stanzas");
+    world.down(0);
+    assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], [isSent ? "1?" : "1", "2"]]);
+    assert.deepEqual(world.lane(1).takeUntold(), isSent ? [world.lane(0).id] : []);
+    world.send(3);
+    assert.deepEqual(held(world.lane(1)).at(-1), "3", "behind the moved stanzas");
+  }
+});
+
+Deno.test("HostLinks moves stanzas of an ended process to another at once, each sender's together", async () => {
+  using world = new World();
+  await world.list(0);
+  for (const sequence of [1, 2]) world.send(sequence);
+  world.send(3, { from: CAROL });
+  await world.list(0, 1, 2);
+  world.down(0, true);
+  const lanes = [0, 1, 2].map((which) => held(world.lane(which)));
+  assert.deepEqual(lanes, [[], ["1", "2"], ["3"]]);
+});
+
+Deno.test("HostLinks moves no stanza to an endpoint that is not listed, until it is listed", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.up(0, 1);
+  world.send(1);
+  await world.list();
+  world.down(0);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [["1"], []]);
+  await world.list(1);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["1"]]);
+});
+
+Deno.test("HostLinks parks the stanzas of a collected endpoint until there is another", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  for (const sequence of [1, 2]) world.send(sequence);
+  world.write(0, 1);
+  await world.list();
+  world.down(0);
+  world.tick(COLLECT_MS);
+  assert.deepEqual([[...world.hosts.pools], world.hosts.parkedItems], [[], 2]);
+  world.send(3);
+  await world.list(1);
+  assert.deepEqual(held(world.lane(1)), ["1?", "2", "3"]);
+});
+
+Deno.test("HostLinks moves stanzas of an unreachable node after rehomeAfterMs to a linked one", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.up(0);
+  world.send(1);
+  world.down(0);
+  world.tick(REHOME_MS);
+  assert.deepEqual(held(world.lane(0)), ["1"], "no other node is linked");
+  world.up(0, 1);
+  world.tick(REHOME_MS);
+  assert.deepEqual([held(world.lane(0)), world.lane(0).last], [["1"], 1], "the node is linked");
+  world.down(0);
+  world.tick(REHOME_MS - 1);
+  assert.deepEqual(held(world.lane(0)), ["1"]);
+  world.tick(1);
+  assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["1"]]);
+});
+
+Deno.test("HostLinks reroutes stanzas of refusing endpoints with growing waits, which begin anew after a link", async () => {
+  using world = new World({ options: { expireAfterMs: 12 * REROUTE_MS } });
+  world.sendsAgain = true;
+  world.send(1);
+  world.tick(); // the tick notices that stanzas wait
+  const wait = (delayMs: number) => {
+    world.tick(delayMs - 1);
+    assert.deepEqual(world.returned(), []);
+    world.tick(1);
+    assert.deepEqual(world.returned(), ["1 peer-gone"], `${delayMs}`);
+  };
+  for (const times of [1, 2, 3, 3]) wait(times * REROUTE_MS); // at most a quarter of expireAfterMs
+  await world.list(0);
+  world.up(0);
+  for (let i = 0; i < 2; i++) world.tick(REROUTE_MS);
+  await world.list();
+  world.down(0);
+  world.tick();
+  wait(REROUTE_MS);
+});
+
+Deno.test("HostLinks.reconsider() takes back stanzas of a node that is cut off, until they are settled", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  world.down(0);
+  for (let i = 0; i < 3; i++) world.tick(REROUTE_MS);
+  assert.deepEqual(world.returned(), [], "the node may still live");
+  world.hosts.reconsider();
+  world.tick();
+  world.tick(REROUTE_MS);
+  assert.deepEqual(world.returned(), ["1 peer-gone"]);
+  world.up(0);
+  world.tick();
+  world.send(2);
+  world.down(0);
+  for (let i = 0; i < 3; i++) world.tick(REROUTE_MS);
+  assert.deepEqual(world.returned(), [], "later stanzas are not reconsidered");
+});
+
+Deno.test("HostLinks gives all stanzas back after expireAfterMs without a link", async () => {
+  using world = new World();
+  await world.list(0);
+  world.tick(EXPIRE_MS);
+  world.up(0);
+  world.send(1);
+  world.send(2);
+  world.write(0, 1);
+  world.tick(EXPIRE_MS);
+  assert.deepEqual(world.returned(), [], "the link is up");
+  world.down(0);
+  world.tick(EXPIRE_MS - 1);
+  assert.deepEqual(world.returned(), []);
+  world.tick(1);
+  assert.deepEqual(world.returned(), numbered("expired", "1?", 2));
+});
+
+Deno.test("HostLinks expires stanzas that have waited for a first endpoint", () => {
+  using world = new World({ options: { rerouteFirstMs: FAR_MS } });
+  world.tick(EXPIRE_MS);
+  world.send(1);
+  world.tick(EXPIRE_MS - 1);
+  assert.deepEqual(world.returned(), []);
+  world.tick(1);
+  assert.deepEqual(world.returned(), ["1 expired"]);
+});
+
+Deno.test("HostLinks reads the endpoints again soon while none is linked, and when a link has ended", async () => {
+  using world = new World({
+    options: { endpointRefreshIntervalMs: 1_000, endpointRefreshIntervalWhenEmptyMs: 100 },
+  });
+  await world.list(0);
+  const looksAfter = async (delayMs: number) => {
+    const { asked } = world;
+    world.clock.advance(delayMs - 1);
+    assert.equal(world.asked, asked);
+    world.clock.advance(1);
+    assert.equal(world.asked, asked + 1);
+    await immediately(); // the list is applied
+  };
+  await looksAfter(100);
+  world.up(0);
+  await looksAfter(100); // the usual interval
+  await looksAfter(1_000);
+  world.down(0);
+  await looksAfter(100);
+});
+
+Deno.test("HostLinks gives waiting stanzas their full time again when there is new hope", async () => {
+  using world = new World({ options: { rerouteFirstMs: FAR_MS } });
+  world.send(1);
+  world.tick(EXPIRE_MS - 1);
+  await world.list(0);
+  world.tick(1);
+  await world.list(0, 1); // no new hope: one was listed before
+  world.tick(EXPIRE_MS - 2);
+  assert.deepEqual(world.returned(), []);
+  world.tick(1);
+  assert.deepEqual(world.returned(), ["1 expired"]);
+});
+
+/**
+ * Sends stanza 1, which is received, 2 and 4 for bob, 3 for carol; then no node is linked any more.
+ */
+async function outOfReach(world: World): Promise<void> {
+  await world.list(0);
+  world.up(0);
+  world.send(1, { to: BOB });
+  world.write(0, 1, 1);
+  for (const [sequence, to] of [[2, BOB], [3, CAROL], [4, BOB]] as const) {
+    world.send(sequence, { to });
+  }
+  world.down(0);
+  world.tick();
+}
+
+Deno.test("HostLinks looks up unreachable recipients, and reroutes stanzas for those that have moved", async () => {
+  const asked: string[] = [];
+  let bob: string | undefined;
+  using world = new World({
+    whereabouts: (to) => {
+      asked.push(to);
+      return to === BOB ? bob : DC2;
+    },
+  });
+  await outOfReach(world);
+  world.tick(REROUTE_MS - 1);
+  const { last } = world.lane(0);
+  for (const [place, delayMs] of [[undefined, 1], [DC2, 2 * REROUTE_MS]] as const) {
+    bob = place;
+    world.tick(delayMs - 1);
+    assert.deepEqual(asked, []);
+    world.tick(1);
+    await immediately();
+    assert.deepEqual(asked.splice(0), [BOB, CAROL], "each once");
+    assert.deepEqual([world.returned(), world.lane(0).last], [[], last], "no lane has changed");
+  }
+  bob = DC3;
+  world.tick(3 * REROUTE_MS);
+  await immediately();
+  assert.deepEqual(world.returned(), numbered("peer-gone", 2, 4));
+  assert.deepEqual(
+    held(world.lane(0)),
+    ["1?", "3"],
+    "the peer owns a received stanza, even if bob has moved",
+  );
+});
+
+Deno.test("HostLinks ignores the result of a lookup once a node is linked again, or after a stop", async () => {
+  const ends: readonly ((world: World) => void)[] = [
+    (world) => world.up(0),
+    (world) => world.hosts.stop("leaving", "it ends"),
+  ];
+  for (const end of ends) {
+    using world = new World({ whereabouts: () => DC3 });
+    await outOfReach(world);
+    world.tick(REROUTE_MS);
+    end(world);
+    await immediately();
+    assert.deepEqual([world.returned(), held(world.lane(0))], [[], ["2", "3", "4"]]);
+  }
+});
+
+Deno.test("HostLinks looks up no recipient while one node is linked, and for rerouteFirstMs after", async () => {
+  let asked = 0;
+  using world = new World({
+    whereabouts: () => {
+      asked++;
+      return undefined;
+    },
+  });
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  for (let i = 0; i < 3; i++) world.tick(REROUTE_MS);
+  for (const looks of [0, 1]) {
+    world.down(0);
+    world.tick();
+    world.tick(REROUTE_MS - 1);
+    assert.equal(asked, looks);
+    world.tick(1);
+    assert.equal(asked, looks + 1);
+    world.up(0);
+  }
+});
+
+Deno.test("HostLinks.giveUp() leaves received stanzas to the peer, and gives back the rest and all later ones", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  const own = new TestSettler();
+  const fates: string[] = [];
+  const others: Settler = {
+    settle: () => void fates.push("settled"),
+    leftOpen: () => void fates.push("left open"),
+  };
+  world.send(1, { settler: own });
+  world.send(2, { settler: others });
+  for (const sequence of [3, 4]) world.send(sequence, { settler: own });
+  world.write(0, 3, 2);
+  world.hosts.giveUp();
+  assert.deepEqual([own.settled, fates], [[1], ["left open"]]);
+  assert.deepEqual(world.returned(), numbered("leaving", "3?", 4));
+  world.send(5, { settler: own });
+  assert.deepEqual([world.returned(), own.settled], [["5 leaving"], [1]]);
+  assert.ok(world.link(0).isStopped);
+});
+
+Deno.test("HostLinks.giveBackAll() gives back received stanzas too, unless this node leaves", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  for (const sequence of [1, 2]) world.send(sequence);
+  world.write(0, 1, 1);
+  world.hosts.giveBackAll("expired");
+  assert.deepEqual(world.returned(), numbered("expired", "1?", 2));
+  assert.equal(world.hosts.items, 0);
+});
+
+Deno.test("HostLinks.watchHeld() watches the stanzas that lanes hold, and no later ones", async () => {
+  using world = new World();
+  assert.equal(world.hosts.watchHeld()(), "gone");
+  world.send(1);
+  const parked = world.hosts.watchHeld();
+  assert.equal(parked(), "open", "the stanza waits for an endpoint");
+  await world.list(0);
+  world.up(0);
+  assert.equal(parked(), "open", "the stanza has moved to a lane");
+  world.send(2);
+  const held = world.hosts.watchHeld();
+  world.send(3);
+  world.write(0, 3, 1);
+  assert.equal(parked(), "received");
+  assert.equal(held(), "open");
+  world.write(0, 0, 2);
+  assert.equal(held(), "received", "the third stanza is a later one");
+  world.down(0);
+  assert.equal(held(), "open", "the peer may have ended");
+  world.up(0);
+  world.write(0, 0, 2, 2);
+  assert.deepEqual([parked(), held(), world.hosts.items], ["gone", "gone", 1]);
+});
+
+Deno.test("HostLinks.watchHeld() counts returned stanzas as gone, and follows those that change lanes", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.up(0);
+  for (const sequence of [1, 2]) world.send(sequence);
+  let times = 0;
+  const moved = world.hosts.watchHeld(() => times++);
+  assert.deepEqual([moved(), times], ["open", 0]);
+  world.down(0);
+  world.up(1);
+  await world.list(1);
+  assert.equal(world.hosts.items, 2);
+  assert.deepEqual([moved(), moved(), times], ["open", "open", 1]);
+  world.write(1, 2, 2, 2);
+  assert.equal(moved(), "gone");
+  world.send(3);
+  const returned = world.hosts.watchHeld();
+  world.hosts.giveBackAll("expired");
+  assert.equal(returned(), "gone");
+});
+
+Deno.test("HostLinks slows senders of a live lane over its mark until it is down, emptied or given back", async () => {
+  const options = { laneMaxItems: 8, laneHighWater: 0.5, laneLowWater: 0.25 };
+  using world = new World({ options });
+  await world.list(0, 1);
+  world.up(0);
+  const told = () => world.pressure.splice(0);
+  for (const sequence of [1, 2, 3, 4]) world.send(sequence);
+  assert.deepEqual(told(), []);
+  world.send(5);
+  assert.deepEqual(told(), [`${ALICE} true`]);
+  world.send(6);
+  assert.deepEqual(told(), [], "the sender has been told");
+  world.send(7, { from: CAROL });
+  assert.deepEqual(told(), [`${CAROL} true`]);
+  world.down(0);
+  assert.deepEqual(told(), [`${ALICE} false`, `${CAROL} false`]);
+  world.up(0);
+  assert.deepEqual(told(), [`${ALICE} true`, `${CAROL} true`]);
+  world.write(0, 7, 7, 6);
+  assert.deepEqual(told(), [`${ALICE} false`, `${CAROL} false`]);
+  for (const sequence of [8, 9, 10, 11]) world.send(sequence, { from: CAROL });
+  assert.deepEqual(told(), [`${CAROL} true`]);
+  world.hosts.giveBackAll("expired");
+  assert.deepEqual(told(), [`${CAROL} false`]);
+});
+
+Deno.test("HostLinks.peerArrived() refreshes and connects at once, unless a node is linked or it has stopped", async () => {
+  using world = new World();
+  await world.list(0);
+  world.hosts.peerArrived();
+  assert.deepEqual([world.asked, world.link(0).phase], [2, "dialling"]);
+  await immediately();
+  world.up(0);
+  world.hosts.peerArrived();
+  assert.equal(world.asked, 2);
+  world.down(0);
+  world.hosts.stop("leaving", "it ends");
+  world.hosts.peerArrived();
+  assert.deepEqual([world.asked, world.link(0).phase], [2, "stopped"]);
+});
+
+Deno.test("HostLinks.peerArrived() calls at once only once within reconnectMaxMs", async () => {
+  using world = new World();
+  await world.list(0);
+  world.hosts.peerArrived();
+  await immediately();
+  for (const [afterMs, isCalled] of [[0, false], [FAR_MS - 1, false], [1, true]] as const) {
+    world.clock.advance(afterMs);
+    await immediately();
+    const asked = world.asked;
+    world.hosts.peerArrived();
+    assert.equal(world.asked > asked, isCalled);
+    await immediately();
+  }
+});
+
+Deno.test("HostLinks calls many endpoints one after the other", async () => {
+  using world = new World();
+  const many = Array.from({ length: 3 * CALLS_AT_ONCE }, (_, which) => which);
+  await world.list(...many);
+  world.clock.advance(1_000); // all have been called
+  await immediately();
+  world.hosts.peerArrived();
+  const called = () => many.filter((which) => world.link(which).phase === "dialling").length;
+  assert.equal(called(), CALLS_AT_ONCE);
+  await immediately();
+  world.clock.advance(CALL_EVERY_MS);
+  assert.equal(called(), 1);
+});
+
+/** Makes a world with one endpoint, whose lane has sent a stanza not reported as received. */
+async function worldWithOneSent(): Promise<World> {
+  const world = new World();
+  await world.list(0);
+  world.up(0);
+  world.send(1);
+  world.write(0, 1);
+  return world;
+}
+
+Deno.test("HostLinks retires the old lane first, though its stanzas were parked in between", async () => {
+  using world = await worldWithOneSent();
+  const old = world.lane(0).id;
+  await world.list();
+  world.down(0);
+  world.tick(COLLECT_MS);
+  await world.list(1);
+  assert.deepEqual(held(world.lane(1)), ["1?"]);
+  assert.deepEqual(world.lane(1).takeUntold(), [old]);
+});
+
+Deno.test("HostLinks retires the old lane first, though its stanzas moved twice", async () => {
+  using world = await worldWithOneSent();
+  const old = world.lane(0).id;
+  await world.list(1);
+  world.down(0); // moves to 1, which is not up yet
+  await world.list(2); // 1 has moved too
+  world.down(1);
+  assert.deepEqual(held(world.lane(2)), ["1?"]);
+  assert.deepEqual(world.lane(2).takeUntold(), [old]);
+});
+
+Deno.test("HostLinks retires no lane that has come up again", async () => {
+  using world = await worldWithOneSent();
+  await world.list(0, 1);
+  world.up(1);
+  world.down(0);
+  world.tick(REHOME_MS);
+  assert.deepEqual(held(world.lane(1)), ["1?"]);
+  world.down(1); // before the peer has heard of it
+  world.up(0);
+  world.up(1);
+  assert.deepEqual(world.lane(1).takeUntold(), []);
+});
+
+Deno.test("HostLinks does not make a lane retire itself when its stanzas come back to it", async () => {
+  using world = await worldWithOneSent();
+  const old = world.lane(0);
+  await world.list(1);
+  world.down(0); // moves to 1, which is not up yet
+  await world.list(0);
+  world.down(1);
+  assert.equal(world.lane(0), old);
+  assert.deepEqual(held(old), ["1?"]);
+  assert.deepEqual(old.takeUntold(), []);
+});

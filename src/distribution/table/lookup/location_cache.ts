@@ -1,0 +1,131 @@
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../../base/mod.ts";
+import type { Jid } from "../../../xmpp/mod.ts";
+import type { CacheOptions } from "../options.ts";
+
+/** Cached answer for one address; the object is reused when the answer changes. */
+interface Entry {
+  /** Null for an address that is not in the table. */
+  host: string | null;
+  /** Monotonic milliseconds after which it no longer counts. */
+  untilMs: number;
+}
+
+/**
+ * Answers of the session table, kept in memory for their lifetimes.
+ *
+ * One probe answers: the entry of a full JID holds the result of its lookup, by its own key or else
+ * by its bare JID's. `lru-cache` bounds the number. Lifetimes are ours: an old entry must still be
+ * there when Redis is not, and `lru-cache`'s own lifetimes would start timers.
+ */
+export class LocationCache {
+  readonly #jids: LRUCache<string, Entry>;
+  readonly #domains: LRUCache<string, Entry>;
+  readonly #clock: Clock;
+  readonly #options: Required<CacheOptions>;
+  /** True while Redis cannot be asked: entries past their lifetime still answer. */
+  isDegraded = false;
+
+  constructor(clock: Clock, options: Required<CacheOptions>) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#jids = new LRUCache({ max: options.maxJids });
+    this.#domains = new LRUCache({ max: options.maxJids });
+  }
+
+  /** JIDs and domains that are kept. */
+  get size(): number {
+    return this.#jids.size + this.#domains.size;
+  }
+
+  /** Host of `jid`; null for a remembered miss, undefined when it is not cached. */
+  cached(jid: Jid): string | null | undefined {
+    const entry = jid.localpart === ""
+      ? this.#domains.get(jid.domainpart)
+      : this.#jids.get(jid.text);
+    if (entry === undefined) return undefined;
+    if (this.#clock.monotonicMs() < entry.untilMs) return entry.host;
+    // An old miss does not count, even while Redis is away.
+    return this.isDegraded && entry.host !== null ? entry.host : undefined;
+  }
+
+  /** Host of `jid` of any age; undefined when none was ever known. */
+  stale(jid: Jid): string | undefined {
+    const host = jid.localpart === ""
+      ? this.#domains.peek(jid.domainpart)?.host
+      : this.#jids.peek(jid.text)?.host ?? this.#jids.peek(jid.bare.text)?.host;
+    return host ?? undefined;
+  }
+
+  /** Like `stale`, for one key of the table alone. */
+  hostOf(key: string): string | undefined {
+    return (this.#jids.peek(key) ?? this.#domains.peek(key))?.host ?? undefined;
+  }
+
+  /** Keeps the table's answer for a JID with a localpart, full or bare. */
+  putJid(text: string, host: string | null): void {
+    this.#put(this.#jids, text, host, this.#options.jidLifetimeMs);
+  }
+
+  /** Keeps the table's answer for a domain. */
+  putDomain(domain: string, host: string | null): void {
+    const lifetimeMs = host === null
+      ? Math.min(this.#options.jidLifetimeMs, this.#options.domainLifetimeMs)
+      : this.#options.domainLifetimeMs;
+    this.#put(this.#domains, domain, host, lifetimeMs);
+  }
+
+  /** Keeps a guess for the shortest lifetime, for a domain too. */
+  putLearned(jid: Jid, host: string): void {
+    const isDomain = jid.localpart === "";
+    this.#put(
+      isDomain ? this.#domains : this.#jids,
+      isDomain ? jid.domainpart : jid.text,
+      host,
+      this.#options.jidLifetimeMs,
+    );
+  }
+
+  /** Drops the entry of `jid`, and its bare JID's, which answers for it. */
+  forget(jid: Jid): void {
+    if (jid.localpart === "") this.#domains.delete(jid.domainpart);
+    else {
+      this.#jids.delete(jid.text);
+      this.#jids.delete(jid.bare.text);
+    }
+  }
+
+  /** Ends the lifetime of the entries of `jid` and of its bare JID. */
+  expire(jid: Jid): void {
+    const untilMs = this.#clock.monotonicMs();
+    const entries = jid.localpart === ""
+      ? [this.#domains.peek(jid.domainpart)]
+      : [this.#jids.peek(jid.text), this.#jids.peek(jid.bare.text)];
+    for (const entry of entries) if (entry !== undefined) entry.untilMs = untilMs;
+  }
+
+  /** Drops everything, as recent changes may have been missed. */
+  clear(): void {
+    this.#jids.clear();
+    this.#domains.clear();
+  }
+
+  /** Drops the entry of one key of the table: a full JID, a bare JID or a domain. */
+  forgetKey(key: string): void {
+    if (!this.#jids.delete(key)) this.#domains.delete(key);
+  }
+
+  #put(cache: LRUCache<string, Entry>, key: string, host: string | null, lifetimeMs: number): void {
+    if (host === null && !this.#options.cacheMissed) {
+      cache.delete(key);
+      return;
+    }
+    const untilMs = this.#clock.monotonicMs() + lifetimeMs;
+    const entry = cache.get(key);
+    if (entry === undefined) cache.set(key, { host, untilMs });
+    else {
+      entry.host = host;
+      entry.untilMs = untilMs;
+    }
+  }
+}

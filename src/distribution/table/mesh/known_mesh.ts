@@ -1,0 +1,63 @@
+import { describeError } from "../../../base/mod.ts";
+import type { Directory, DomainsOptions, EndpointAddress, PublicDomain } from "./directory.ts";
+import type { PeerBook } from "./peer_book.ts";
+
+/** Published entries of all nodes, as last read; they stay while Redis is away. */
+export class KnownMesh {
+  readonly #directory: Directory;
+  readonly #localHost: string;
+  readonly #failed: (reason: string) => void;
+  readonly #peers: PeerBook | undefined;
+  readonly #endpoints = new Map<string, readonly EndpointAddress[]>();
+  #hosts: readonly string[];
+  /** Domains by whether hidden ones are included. */
+  readonly #domains = new Map<boolean, readonly PublicDomain[]>();
+
+  /**
+   * @param peers last known endpoints, with which builtin replication joins datacenters after a
+   * split
+   */
+  constructor(
+    directory: Directory,
+    localHost: string,
+    failed: (reason: string) => void,
+    peers?: PeerBook,
+  ) {
+    this.#directory = directory;
+    this.#localHost = localHost;
+    this.#failed = failed;
+    this.#peers = peers;
+    this.#hosts = [localHost];
+  }
+
+  async endpoints(host: string): Promise<readonly EndpointAddress[]> {
+    const known = this.#endpoints.get(host) ?? [];
+    const endpoints = await this.#askOr(() => this.#directory.endpoints(host), known);
+    if (endpoints.length > 0) this.#endpoints.set(host, endpoints);
+    else this.#endpoints.delete(host);
+    return endpoints.length > 0 ? endpoints : this.#peers?.endpoints(host) ?? [];
+  }
+
+  /** This datacenter is always among them. */
+  async hosts(): Promise<readonly string[]> {
+    const hosts = await this.#askOr(() => this.#directory.hosts(), this.#hosts);
+    this.#hosts = [...new Set([this.#localHost, ...hosts, ...this.#peers?.hosts() ?? []])];
+    return this.#hosts;
+  }
+
+  async domains(options: DomainsOptions): Promise<readonly PublicDomain[]> {
+    const known = this.#domains.get(options.includesHidden) ?? [];
+    const domains = await this.#askOr(() => this.#directory.domains(options), known);
+    this.#domains.set(options.includesHidden, domains);
+    return domains;
+  }
+
+  async #askOr<T>(ask: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await ask();
+    } catch (thrown) {
+      this.#failed(describeError(thrown));
+      return otherwise;
+    }
+  }
+}
