@@ -31,6 +31,8 @@ export interface Entrance {
   readonly domain?: string;
   /** Number of the node in its datacenter, counting from 0. @default 0 */
   readonly node?: number;
+  /** Milliseconds within which the client must be let in. @default that of the clients */
+  readonly loginWithinMs?: number;
 }
 
 /** Logs in the users and components of one scenario, and disconnects all of them at its end. */
@@ -62,7 +64,7 @@ export class Stage implements AsyncDisposable {
   async enter(who: string, at: string, entrance: Entrance = {}): Promise<ChatClient> {
     const { cluster } = this;
     const { library = "@xmpp", security = "starttls", resource, webSocket = false } = entrance;
-    const { domain = cluster.globalHost } = entrance;
+    const { domain = cluster.globalHost, loginWithinMs } = entrance;
     const user = domain === cluster.globalHost
       ? cluster.users.find(({ localpart }) => localpart === who)
       : { localpart: who, password: ADDED_PASSWORD };
@@ -78,6 +80,7 @@ export class Stage implements AsyncDisposable {
       caFile: cluster.caFile,
       webSocket,
       ...(resource === undefined ? {} : { resource }),
+      ...(loginWithinMs === undefined ? {} : { loginWithinMs }),
     };
     const client = library === "slixmpp"
       ? await SlixmppClient.connect(options)

@@ -171,10 +171,15 @@ async function greetSlowly(cluster: Cluster): Promise<boolean> {
 
 async function logInEverywhere(cluster: Cluster): Promise<void> {
   await using stage = new Stage(cluster);
-  await stage.enterAvailable("carol", "dc1");
-  await stage.enterAvailable("carol", "dc1", { security: "direct" });
-  await stage.enterAvailable("carol", "dc1", { security: "none" });
-  await stage.enterAvailable("carol", "dc1", { security: "none", webSocket: true });
-  await stage.enterAvailable("carol", "dc1", { security: "direct", webSocket: true });
+  const loginWithinMs = LET_IN_WITHIN_MS;
+  for (
+    const [security, webSocket] of [
+      ["starttls", false],
+      ["direct", false],
+      ["none", false],
+      ["none", true],
+      ["direct", true],
+    ] as const
+  ) await stage.enterAvailable("carol", "dc1", { security, webSocket, loginWithinMs });
   await stage.connectComponent("echo", "dc1");
 }
