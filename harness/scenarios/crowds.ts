@@ -4,6 +4,7 @@ import { Child, PROJECT_DIRECTORY } from "../process/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { SmallTalk } from "./_small_talk.ts";
+import type { Entrance } from "./_stage.ts";
 import { Stage } from "./_stage.ts";
 
 /** The open-file limit of the machines that this runs on. */
@@ -22,6 +23,8 @@ const HEADER = "<stream:stream xmlns='jabber:client' " +
   "xmlns:stream='http://etherx.jabber.org/streams' to='example.com' version='1.0'>";
 const OPENED_WITHIN_MS = 120_000;
 const LET_IN_WITHIN_MS = 120_000;
+/** Logins that a slow machine may need. */
+const MAX_ATTEMPTS = 5;
 
 /** Any number of idle connections keeps no real client out. */
 export const CROWDS_AT_EVERY_PORT: Scenario = {
@@ -169,9 +172,23 @@ async function greetSlowly(cluster: Cluster): Promise<boolean> {
   }
 }
 
+/**
+ * Logs carol in at dc1. A client that takes longer than 5 s on a slow machine may have to make room for
+ * another (`max_unauthenticated`), is told so, and comes again as any client does.
+ */
+async function logIn(stage: Stage, entrance: Entrance): Promise<void> {
+  for (let attempt = 1;; attempt++) {
+    try {
+      await stage.enterAvailable("carol", "dc1", entrance);
+      return;
+    } catch (thrown) {
+      if (attempt === MAX_ATTEMPTS || !String(thrown).includes("resource-constraint")) throw thrown;
+    }
+  }
+}
+
 async function logInEverywhere(cluster: Cluster): Promise<void> {
   await using stage = new Stage(cluster);
-  const loginWithinMs = LET_IN_WITHIN_MS;
   for (
     const [security, webSocket] of [
       ["starttls", false],
@@ -180,6 +197,6 @@ async function logInEverywhere(cluster: Cluster): Promise<void> {
       ["none", true],
       ["direct", true],
     ] as const
-  ) await stage.enterAvailable("carol", "dc1", { security, webSocket, loginWithinMs });
+  ) await logIn(stage, { security, webSocket, loginWithinMs: LET_IN_WITHIN_MS });
   await stage.connectComponent("echo", "dc1");
 }
