@@ -247,20 +247,17 @@ Deno.test("SessionTable follows the master that Sentinels name, when it dies and
     "the old master has become a replica",
     FAILOVER_MS,
   );
+  // A Sentinel refuses a failover while one is under way, and may give one up that it has begun.
+  let askedMs = -Infinity;
   await until(
     async () => {
-      try {
-        await group.failOver();
-        return true;
-      } catch {
-        return false; // INPROG, or no good replica is known yet
+      const info = String(await group.replica.call("INFO", "replication"));
+      if (/role:slave/.test(info)) return true;
+      if (performance.now() - askedMs > FAILOVER_MS / 4) {
+        await group.failOver().then(() => askedMs = performance.now(), () => {});
       }
+      return false;
     },
-    "a failover has begun",
-    FAILOVER_MS,
-  );
-  await until(
-    async () => /role:slave/.test(String(await group.replica.call("INFO", "replication"))),
     "the new master has become a replica",
     FAILOVER_MS,
   );
