@@ -3,6 +3,7 @@
  * Debian or Ubuntu it installs them; elsewhere it says what to type, and ends with exit code 1.
  */
 import { delimiter, join } from "node:path";
+import { installMysql, isMysqlThere } from "./mysql_download.ts";
 
 /** Something that tests run, and the Debian package that brings it. */
 export interface Need {
@@ -39,6 +40,11 @@ export const TEST_NEEDS: readonly Need[] = [
   program("mcabber", "mcabber"),
   program("tmux", "tmux"),
   pythonModule("lxml", "python3-lxml"),
+  { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: hasPostgres },
+  program("mariadbd", "mariadb-server"),
+  // The MySQL of `mysql_download.ts` needs these.
+  library("libaio.so.1", "libaio1"),
+  library("libnuma.so.1", "libnuma1"),
 ];
 
 /** Decides what to do about `missing`. */
@@ -68,6 +74,29 @@ function program(name: string, debianPackage: string): Need {
     debianPackage,
     isThere: () => folders.some((folder) => isFile(join(folder, name))),
   };
+}
+
+function library(name: string, debianPackage: string): Need {
+  const folders = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"].flatMap((folder) => [
+    folder,
+    `${folder}/${Deno.build.arch}-linux-gnu`,
+  ]);
+  return {
+    what: name,
+    debianPackage,
+    isThere: () => folders.some((folder) => isFile(join(folder, name))),
+  };
+}
+
+/** Debian keeps PostgreSQL's programs off the PATH, in a folder for each version. */
+function hasPostgres(): boolean {
+  if (program("initdb", "postgresql").isThere()) return true;
+  const root = "/usr/lib/postgresql";
+  try {
+    return [...Deno.readDirSync(root)].some(({ name }) => isFile(join(root, name, "bin/initdb")));
+  } catch {
+    return false; // there is no such folder
+  }
 }
 
 function pythonModule(name: string, debianPackage: string): Need {
@@ -115,6 +144,18 @@ async function withoutServices<T>(install: () => Promise<T>): Promise<T> {
 }
 
 async function main(): Promise<number> {
+  const exitCode = await installPackages();
+  if (exitCode !== 0 || isMysqlThere()) return exitCode;
+  try {
+    await installMysql();
+    return 0;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return 1;
+  }
+}
+
+async function installPackages(): Promise<number> {
   const missing = await missingOf(TEST_NEEDS);
   const machine = { isRoot: Deno.uid() === 0, hasApt: isFile("/usr/bin/apt-get") };
   const plan = planFor(missing, machine);

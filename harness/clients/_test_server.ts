@@ -38,7 +38,7 @@ export class TestServer implements AsyncDisposable {
     this.caFile = join(directory, "ca.pem");
     this.caPem = authority.certificatePem;
     this.#sessions = new SessionRegistry({
-      hooks: { opened: SETTLED, closed: SETTLED },
+      events: { opened: SETTLED, closed: SETTLED },
       accountIq: () => "service-unavailable",
     });
   }

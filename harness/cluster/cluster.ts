@@ -38,12 +38,12 @@ export class Cluster implements AsyncDisposable {
 
   private constructor(
     options: ResolvedClusterOptions,
-    parts: { readonly run: Run; readonly authority: CertificateAuthority; readonly mesh: LinkMesh },
+    deps: { readonly run: Run; readonly authority: CertificateAuthority; readonly mesh: LinkMesh },
   ) {
     this.options = options;
-    this.run = this.#owned.use(parts.run);
-    this.#mesh = this.#owned.use(parts.mesh);
-    this.authority = parts.authority;
+    this.run = this.#owned.use(deps.run);
+    this.#mesh = this.#owned.use(deps.mesh);
+    this.authority = deps.authority;
     this.caFile = this.run.path("ca.pem");
   }
 

@@ -10,8 +10,8 @@ import {
 
 export type CausewayNode = NodeProcess<CausewayConfiguration>;
 
-/** Parts of a datacenter. */
-export interface DatacenterParts {
+/** Dependencies of `Datacenter`. */
+export interface DatacenterDeps {
   /** `dc1` */
   readonly name: string;
   /** `dc1.example.com` */
@@ -31,12 +31,12 @@ export class Datacenter implements AsyncDisposable {
   readonly #replicator: ReplicatingProxy | undefined;
   #redisClient: RedisClient | undefined;
 
-  constructor(parts: DatacenterParts) {
-    this.name = parts.name;
-    this.localHost = parts.localHost;
-    this.nodes = parts.nodes;
-    this.redis = parts.redis;
-    this.#replicator = parts.replicator;
+  constructor(deps: DatacenterDeps) {
+    this.name = deps.name;
+    this.localHost = deps.localHost;
+    this.nodes = deps.nodes;
+    this.redis = deps.redis;
+    this.#replicator = deps.replicator;
   }
 
   /** Its first node; the only one, where one is enough. */

@@ -140,10 +140,9 @@ export class MaliciousPeer implements AsyncDisposable {
     this.#done.set(act.name, (this.#done.get(act.name) ?? 0) + 1);
   }
 
-  /** Ends the acting. @throws what a node has let happen */
+  /** Ends the acting, and the datacenter with it. @throws what a node has let happen */
   async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.#acting;
+    await this[Symbol.asyncDispose]();
     if (this.#failures.size > 0) throw new Error([...this.#failures].join("; "));
   }
 

@@ -51,6 +51,9 @@ export class SmallTalk implements AsyncDisposable {
     const stage = new Stage(cluster);
     const one = await stage.enterAvailable(options.one.localpart, options.one.at);
     const other = await stage.enterAvailable(options.other.localpart, options.other.at);
+    // Datacenters that have just started find each other later than their first clients do.
+    await stage.untilTableSaysOfSession(one, options.one.at);
+    await stage.untilTableSaysOfSession(other, options.other.at);
     return new SmallTalk(stage, one, other);
   }
 

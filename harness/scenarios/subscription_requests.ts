@@ -8,6 +8,9 @@ import { TWO_NODES } from "./_two_nodes.ts";
 
 const REQUESTS = "causeway_subscription_requests_total";
 
+/** A node looks every 10 s where the contacts are for whom it keeps requests. */
+const FOUND_WITHIN_MS = 30_000;
+
 /** Subscription requests to users who are offline (RFC 6121 §3.1.3). */
 export const SUBSCRIPTION_REQUESTS: Scenario = {
   name: "subscription-requests",
@@ -31,7 +34,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
     await untilCounted(cluster, "passed-on", 1);
     assert.deepEqual(requestsAt(first), [], "he has not said that he is there");
     await becomeAvailable(first);
-    await first.expectStanza(isRequest(account("alice")));
+    await first.expectStanza(isRequest(account("alice")), FOUND_WITHIN_MS);
     say(
       "alice sends bob a request while he is offline; he logs in at dc2, and gets it after his " +
         "presence",
@@ -40,7 +43,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
     await first.disconnect();
     await stage.untilGone(first.jid);
     const second = await stage.enterAvailable("bob", "dc1", { node: 1 });
-    await second.expectStanza(isRequest(account("alice")));
+    await second.expectStanza(isRequest(account("alice")), FOUND_WITHIN_MS);
     say("bob has not answered: he gets it again when he logs in at dc1");
 
     await second.presence({ to: account("alice"), type: "subscribed" });
@@ -71,7 +74,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
     await dc1.node.kill();
     await dc1.node.start();
     const carol = await stage.enterAvailable("carol", "dc2");
-    await carol.expectStanza(isRequest(account("alice")));
+    await carol.expectStanza(isRequest(account("alice")), FOUND_WITHIN_MS);
     const bob = await stage.enterAvailable("bob", "dc2");
     await bob.expectNothingElse(carol);
     assert.deepEqual(requestsAt(bob), []);
@@ -88,7 +91,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
       return kept.some((each) => each.sum("causeway_subscription_request_contacts") > 0);
     }, { what: "dc1 keeps what is for its own host" });
     const dave = await stage.enterAvailable("dave", "dc1", { domain: dc1.localHost, node: 1 });
-    await dave.expectStanza(isRequest(bare(bob.jid)));
+    await dave.expectStanza(isRequest(bare(bob.jid)), FOUND_WITHIN_MS);
     say(`dave@${dc1.localHost} gets what ${bob.jid} asked from ${dc2.localHost}`);
   },
 };

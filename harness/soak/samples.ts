@@ -1,4 +1,3 @@
-import { MALICIOUS_HOST } from "../peers/mod.ts";
 import type { ProgramOutput } from "../process/mod.ts";
 import { parsePrometheusText, sumOf } from "../screen/mod.ts";
 
@@ -27,13 +26,9 @@ export const MAX_DRIFT = 0.1;
 /** Handles more than at the beginning that a node may have in the end: links that were made anew. */
 export const MAX_MORE_HANDLES = 16;
 
-/**
- * Reads a sample from a node's `/metrics`. Lanes to the malicious datacenter do not count: it settles
- * nothing, and what is for it stays in its lanes until `expire_after`.
- */
+/** Reads a sample from a node's `/metrics`. */
 export function readSample(metrics: string): Omit<Sample, "handles"> {
-  const samples = parsePrometheusText(metrics)
-    .filter(({ labels }) => labels["host"] !== MALICIOUS_HOST);
+  const samples = parsePrometheusText(metrics);
   return {
     rssBytes: sumOf(samples, "process_resident_memory_bytes"),
     held: HELD.reduce((sum, name) => sum + sumOf(samples, name), 0),

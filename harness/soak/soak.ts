@@ -14,8 +14,13 @@ export interface SoakOptions {
 }
 
 const SAMPLE_MS = 2_000;
-/** Milliseconds after the commotion in which a node must get rid of all stanzas. */
-const CALM_MS = 30_000;
+/** Milliseconds after the commotion in which every stanza must get its fate. */
+const SETTLE_MS = 30_000;
+/**
+ * Milliseconds after that in which a node must get rid of all stanzas. Those for the malicious
+ * datacenter, which is gone by then, go back after `expire_after`, 120 s.
+ */
+const CALM_MS = 150_000;
 const MEBIBYTE = 1024 * 1024;
 
 /** Runs load, clients that come and go, and faults, and checks that no resource leaks. */
@@ -56,8 +61,9 @@ async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]
     watching.abort();
     await watch;
   }
+  await stage.endMalice(); // else its stanzas to nobody are held for as long as it writes them
   stage.load.pause();
-  await stage.load.settle(CALM_MS);
+  await stage.load.settle(SETTLE_MS);
   const end = await untilCalm(cluster, sampleAll);
   return watched.flatMap(({ node }, index) => {
     const samples = rows.map((row) => row[index]!);

@@ -98,7 +98,8 @@ async function playOn(
   await using malice = hasMalice ? await MaliciousPeer.beside(cluster) : undefined;
   await using load = new Load(clients, ledger, { perSecond, ...(mix && { mix }) });
   await load.enter();
-  const stage = new TrialStage({ cluster, load, faultMs, say }, ends);
+  const endMalice = async () => await malice?.stop();
+  const stage = new TrialStage({ cluster, load, faultMs, say, endMalice }, ends);
   const found: string[] = [];
   try {
     await stage.during(() => untilEveryoneIsFound(stage));

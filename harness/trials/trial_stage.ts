@@ -5,16 +5,18 @@ import type { Flow, Span } from "../ledger/mod.ts";
 import type { Load, LoadPlace, NodeEnd } from "../load/mod.ts";
 import type { ChildExit } from "../process/mod.ts";
 
-/** Longer than any deadline of a node's own: what is killed for it hangs. */
+/** Longer than any deadline of a node's own: a node that is killed after this time hangs. */
 const STOP_WITHIN_MS = 60_000;
 
-/** Parts that a trial works with. */
-export interface TrialStageParts {
+/** Dependencies of a trial. */
+export interface TrialStageDeps {
   readonly cluster: Cluster;
   readonly load: Load;
   /** Milliseconds that the fault lasts. */
   readonly faultMs: number;
   readonly say: (line: string) => void;
+  /** Stops the malicious datacenter, if there is one. @default nothing */
+  readonly endMalice?: () => Promise<void>;
 }
 
 /** The place where a trial is played: it breaks things, and remembers when and how often. */
@@ -23,14 +25,17 @@ export class TrialStage {
   readonly load: Load;
   readonly faultMs: number;
   readonly say: (line: string) => void;
+  /** Stops the malicious datacenter, if there is one. @throws what a node has let happen */
+  readonly endMalice: () => Promise<void>;
   readonly #windows: Span[] = [];
   readonly #proofs = new Map<string, number>();
   readonly #ends: Map<string, NodeEnd>;
   #bystanders: ((flow: Flow) => boolean) | undefined;
 
-  /** `ends` is told how nodes are ended; clients lose their connections to them. */
-  constructor(parts: TrialStageParts, ends: Map<string, NodeEnd>) {
-    ({ cluster: this.cluster, load: this.load, faultMs: this.faultMs, say: this.say } = parts);
+  /** @param ends records how nodes were ended, for clients that lose their connections to them */
+  constructor(deps: TrialStageDeps, ends: Map<string, NodeEnd>) {
+    ({ cluster: this.cluster, load: this.load, faultMs: this.faultMs, say: this.say } = deps);
+    this.endMalice = deps.endMalice ?? (() => Promise.resolve());
     this.#ends = ends;
   }
 

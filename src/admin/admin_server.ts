@@ -24,7 +24,7 @@ export interface AdminServer {
 }
 
 /** Dependencies of the server besides the data it shows. */
-export interface AdminSurroundings {
+export interface AdminServerDeps {
   readonly log?: Logger;
   readonly clock?: Clock;
   /** Called for each connection that is ended because of a limit. */
@@ -45,7 +45,7 @@ const CLOSE_LINGER_MS = 1000;
 export function createAdmin(
   deps: AdminDeps,
   options: AdminOptions = {},
-  surroundings: AdminSurroundings = {},
+  serverDeps: AdminServerDeps = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
   const { wrongTokens } = options;
@@ -58,9 +58,9 @@ export function createAdmin(
   }
   if (token === "") throw new CausewayError("admin/token-required", "The admin token is empty");
   return new HttpAdminServer(deps, { host, port, token, limits, wrongTokens }, {
-    log: surroundings.log ?? SILENT_LOGGER,
-    clock: surroundings.clock ?? new SystemClock(),
-    refused: surroundings.refused ?? (() => {}),
+    log: serverDeps.log ?? SILENT_LOGGER,
+    clock: serverDeps.clock ?? new SystemClock(),
+    refused: serverDeps.refused ?? (() => {}),
   });
 }
 
@@ -81,7 +81,7 @@ class HttpAdminServer implements AdminServer {
   constructor(
     deps: AdminDeps,
     options: ResolvedOptions,
-    { log, clock, refused }: Required<AdminSurroundings>,
+    { log, clock, refused }: Required<AdminServerDeps>,
   ) {
     this.#options = options;
     this.#clock = clock;

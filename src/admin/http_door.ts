@@ -19,8 +19,8 @@ export type HttpRefusal =
   | "body-too-large"
   | "wrong-tokens";
 
-/** Options and handlers of `HttpDoor`. */
-export interface HttpDoorOptions {
+/** Dependencies of `HttpDoor`: its address, its limits and its callbacks. */
+export interface HttpDoorDeps {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
@@ -46,7 +46,7 @@ const LINGER_MS = 1000;
  * nor their idle time, so anybody who can connect could use up the process' file descriptors.
  */
 export class HttpDoor {
-  readonly #options: HttpDoorOptions;
+  readonly #deps: HttpDoorDeps;
   readonly #http: HttpServer;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -56,15 +56,15 @@ export class HttpDoor {
    */
   readonly #waiting = new Map<Socket, CancelTimer>();
 
-  constructor(options: HttpDoorOptions) {
-    this.#options = options;
+  constructor(deps: HttpDoorDeps) {
+    this.#deps = deps;
     // This server never listens itself: it gets its sockets after the limits were checked.
-    this.#http = createHttpServer({ maxHeaderSize: options.limits.maxHeadBytes });
+    this.#http = createHttpServer({ maxHeaderSize: deps.limits.maxHeadBytes });
     this.#http.on("request", (request, response) => {
       this.#answer(request, response).catch(() => response.destroy()); // the peer has hung up
     });
     this.#http.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-      if (error.code === "HPE_HEADER_OVERFLOW") options.refused("head-too-large");
+      if (error.code === "HPE_HEADER_OVERFLOW") deps.refused("head-too-large");
       socket.destroy();
     });
     this.#server = createServer((socket) => this.#enter(socket));
@@ -81,7 +81,7 @@ export class HttpDoor {
 
   /** Begins to listen. Rejects with the system's error. */
   async open(): Promise<void> {
-    const { host, port } = this.#options;
+    const { host, port } = this.#deps;
     // Check the permission first: the runtime throws that error where nobody can catch it.
     const { state } = await Deno.permissions.query({ name: "net", host: netHost(host, port) });
     if (state !== "granted") {
@@ -111,8 +111,8 @@ export class HttpDoor {
 
   #enter(socket: Socket): void {
     socket.on("error", () => {}); // `close` follows
-    if (this.#sockets.size >= this.#options.limits.maxConnections) {
-      this.#options.refused("too-many-connections");
+    if (this.#sockets.size >= this.#deps.limits.maxConnections) {
+      this.#deps.refused("too-many-connections");
       const [oldest] = this.#waiting.keys();
       if (oldest === undefined) {
         socket.destroy();
@@ -122,7 +122,7 @@ export class HttpDoor {
       oldest.destroy();
     }
     this.#sockets.add(socket);
-    this.#wait(socket, this.#options.limits.requestTimeoutMs, "request-timeout");
+    this.#wait(socket, this.#deps.limits.requestTimeoutMs, "request-timeout");
     socket.once("close", () => this.#forget(socket));
     this.#http.emit("connection", socket);
   }
@@ -133,7 +133,7 @@ export class HttpDoor {
   }
 
   #wait(socket: Socket, forMs: number, reason?: HttpRefusal): void {
-    const { clock, refused } = this.#options;
+    const { clock, refused } = this.#deps;
     const cancelTimer = clock.after(forMs, () => {
       if (reason !== undefined) refused(reason);
       socket.destroy();
@@ -148,8 +148,8 @@ export class HttpDoor {
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     outgoing.setHeader("connection", "close");
-    const body = await readBody(incoming, this.#options.limits.maxBodyBytes);
-    if (body === undefined) this.#options.refused("body-too-large");
+    const body = await readBody(incoming, this.#deps.limits.maxBodyBytes);
+    if (body === undefined) this.#deps.refused("body-too-large");
     const { socket } = incoming;
     this.#asked(socket);
     outgoing.once("finish", () => {
@@ -160,7 +160,7 @@ export class HttpDoor {
       outgoing.writeHead(request).end();
       return;
     }
-    const response = await this.#options.handle(request, remoteOf(socket));
+    const response = await this.#deps.handle(request, remoteOf(socket));
     outgoing.writeHead(response.status, [...response.headers].flat());
     if (response.body === null || incoming.method === "HEAD") outgoing.end();
     // The platform and Node declare this type separately.

@@ -7,5 +7,5 @@ export type {
   PartState,
 } from "./admin_deps.ts";
 export { ADMIN_LIMITS } from "./admin_deps.ts";
-export type { AdminServer, AdminSurroundings } from "./admin_server.ts";
+export type { AdminServer, AdminServerDeps } from "./admin_server.ts";
 export { createAdmin } from "./admin_server.ts";

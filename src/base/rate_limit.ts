@@ -61,11 +61,12 @@ export class RateLimit {
   }
 
   /**
-   * Takes one token out of the key's bucket. Returns false, and takes nothing, when the bucket is empty.
+   * Takes `tokens`, at most `burst`, out of the key's bucket. Returns false, and takes nothing, when the
+   * bucket holds fewer.
    */
-  take(key: string): boolean {
+  take(key: string, tokens = 1): boolean {
     const nowMs = this.#clock.monotonicMs();
-    const fullAtMs = this.#after(key, nowMs);
+    const fullAtMs = this.#after(key, nowMs, tokens);
     if (fullAtMs - nowMs > this.#burstMs) return false;
     this.#remember(key, fullAtMs, nowMs);
     return true;
@@ -77,7 +78,7 @@ export class RateLimit {
    */
   charge(key: string): number {
     const nowMs = this.#clock.monotonicMs();
-    const fullAtMs = this.#after(key, nowMs);
+    const fullAtMs = this.#after(key, nowMs, 1);
     this.#remember(key, fullAtMs, nowMs);
     return Math.max(0, fullAtMs - nowMs - this.#burstMs);
   }
@@ -89,9 +90,9 @@ export class RateLimit {
     if (fullAtMs !== undefined) this.#fullAtMs.set(name, fullAtMs - this.#intervalMs);
   }
 
-  #after(key: string, nowMs: number): number {
+  #after(key: string, nowMs: number, tokens: number): number {
     return Math.max(this.#fullAtMs.get(key.slice(0, MAX_KEY_LENGTH)) ?? 0, nowMs) +
-      this.#intervalMs;
+      tokens * this.#intervalMs;
   }
 
   #remember(key: string, fullAtMs: number, nowMs: number): void {

@@ -15,6 +15,18 @@ Deno.test("RateLimit.take() gives burst tokens at once, then perSec a second", (
   assert.deepEqual(takes(4), [true, true, true, false], "a bucket holds no more than its burst");
 });
 
+Deno.test("RateLimit.take() takes several tokens at once, or none", () => {
+  const clock = new ManualClock();
+  const limit = new RateLimit({ perSec: 10, burst: 100 }, clock);
+  assert.deepEqual([limit.take("a", 60), limit.take("a", 41), limit.take("a", 40)], [
+    true,
+    false,
+    true,
+  ]);
+  clock.advance(5_000);
+  assert.deepEqual([limit.take("a", 51), limit.take("a", 50)], [false, true]);
+});
+
 Deno.test("RateLimit keeps a bucket for each key", () => {
   const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
   assert.deepEqual([limit.take("a"), limit.take("b"), limit.take("a")], [true, true, false]);

@@ -2,24 +2,28 @@ import { CausewayError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { nearestKey } from "../config/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
-import { InternalStore } from "../storage/mod.ts";
+import { Stores } from "../storage/mod.ts";
 import { BareJid, tryParseJid } from "../xmpp/mod.ts";
 import { deriveScramCredentials } from "../xmpp/sasl/mod.ts";
 
 /** The accounts of all hosts of a configuration, for commands. */
-export class Accounts {
+export class Accounts implements AsyncDisposable {
   readonly #config: Config;
-  readonly #store: InternalStore;
+  readonly #stores: Stores;
+
+  private constructor(config: Config, stores: Stores) {
+    this.#config = config;
+    this.#stores = stores;
+  }
 
   /** @throws CausewayError `storage/…` when the store cannot be opened */
-  constructor(config: Config) {
-    this.#config = config;
-    this.#store = new InternalStore({ path: config.storage.internal.path });
+  static async open(config: Config): Promise<Accounts> {
+    return new Accounts(config, await Stores.open(config.storage));
   }
 
   /** Returns the accounts of one of `hosts`. */
   users(domainpart: string): UserStore {
-    return this.#store.users(domainpart);
+    return this.#stores.users(domainpart);
   }
 
   /**
@@ -56,12 +60,8 @@ export class Accounts {
     await users.add(jid.localpart, credentials);
   }
 
-  close(): void {
-    this.#store.close();
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stores.close();
   }
 
   #derive(password: string) {

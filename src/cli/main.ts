@@ -8,6 +8,7 @@ import {
   loadConfig,
   VERSION,
 } from "../config/mod.ts";
+import { backendsCommand } from "./backends_command.ts";
 import type { CommandIo } from "./command_io.ts";
 import { PROCESS_IO } from "./command_io.ts";
 import { usersCommand } from "./users_command.ts";
@@ -68,6 +69,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   program.command("version").description("print the version").action(() => io.out(VERSION));
 
   program.addCommand(inheritSettings(usersCommand(io, done), program));
+  program.addCommand(inheritSettings(backendsCommand(io, done), program));
   return program;
 }
 

@@ -22,11 +22,11 @@ interface ImportOptions extends ConfigOption {
 }
 
 /**
- * Makes the command `causeway users …` for the accounts of the built-in store. Calls `done` with
- * the exit code.
+ * Makes the command `causeway users …` for the accounts of all hosts, wherever they are kept. Calls
+ * `done` with the exit code.
  */
 export function usersCommand(io: CommandIo, done: (code: number) => void): Command {
-  const users = new Command("users").description("manage the accounts of the built-in store");
+  const users = new Command("users").description("manage accounts");
   const jid = () => new Argument("<jid>", "account, such as alice@example.com");
   const config = () => new Option("--config <FILE>", "configuration file").makeOptionMandatory();
   const passwordFile = () =>
@@ -35,7 +35,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
   users.command("add").description("add an account")
     .addArgument(jid()).addOption(config()).addOption(passwordFile())
     .action(async (text: string, options: PasswordOption) => {
-      using accounts = new Accounts(loadConfig(options.config));
+      await using accounts = await Accounts.open(loadConfig(options.config));
       const address = accounts.address(text);
       await accounts.add(address, await readPassword(address.text, options, io));
     });
@@ -43,14 +43,14 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
   users.command("remove").description("delete an account")
     .addArgument(jid()).addOption(config())
     .action(async (text: string, options: ConfigOption) => {
-      using accounts = new Accounts(loadConfig(options.config));
+      await using accounts = await Accounts.open(loadConfig(options.config));
       await accounts.remove(accounts.address(text));
     });
 
   users.command("passwd").description("change the password of an account")
     .addArgument(jid()).addOption(config()).addOption(passwordFile())
     .action(async (text: string, options: PasswordOption) => {
-      using accounts = new Accounts(loadConfig(options.config));
+      await using accounts = await Accounts.open(loadConfig(options.config));
       const address = accounts.address(text);
       await accounts.setPassword(address, await readPassword(address.text, options, io));
     });
@@ -58,7 +58,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
   users.command("list").description("print all accounts, one on a line").addOption(config())
     .action(async (options: ConfigOption) => {
       const configuration = loadConfig(options.config);
-      using accounts = new Accounts(configuration);
+      await using accounts = await Accounts.open(configuration);
       for (const host of configuration.hosts) {
         for await (const name of listUsers(accounts.users(host))) io.out(`${name}@${host}`);
       }
@@ -73,7 +73,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
     )
     .option("--update", "also change the passwords of accounts that exist")
     .action(async (list: string, options: ImportOptions) => {
-      using accounts = new Accounts(loadConfig(options.config));
+      await using accounts = await Accounts.open(loadConfig(options.config));
       const text = list === "-" ? await io.readInput() : readNamedFile(list);
       const { imported, failures } = await importUsers(
         accounts,

@@ -1,3 +1,5 @@
+import type { StoresOptions } from "../storage/mod.ts";
+import type { PartOptions } from "./part_options.ts";
 import type { Secret } from "./secret.ts";
 
 /** A host name or IP address, and a port. */
@@ -62,7 +64,6 @@ export type SaslMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-1" | "PLAIN";
 
 /** `[auth]`. */
 export interface AuthConfig {
-  readonly backend: "internal";
   /** Offered in this order. */
   readonly mechanisms: readonly SaslMechanism[];
   /** PBKDF2 rounds for passwords set from now on. */
@@ -72,92 +73,6 @@ export interface AuthConfig {
    * store.
    */
   readonly enumerationSecret: Secret | undefined;
-}
-
-/** A rate: `burst` times at once, `perSec` times a second in the long run. */
-export interface RateConfig {
-  readonly perSec: number;
-  readonly burst: number;
-  /** Addresses, accounts or components that are counted at once. */
-  readonly maxKeys: number;
-}
-
-/** `[limits]`: bounds on what clients, components and peers may cost. */
-export interface LimitsConfig {
-  readonly maxStanzaBytes: number;
-  readonly maxDepth: number;
-  readonly maxAttributes: number;
-  readonly authenticationTimeoutMs: number;
-  readonly maxConnections: number;
-  readonly tlsHandshakeTimeoutMs: number;
-  readonly closeTimeoutMs: number;
-  readonly maxUnauthenticated: number;
-  readonly maxUnauthenticatedBytes: number;
-  readonly maxLateBytes: number;
-  readonly maxConnectionsPerAddress: number;
-  readonly maxSessionsPerAccount: number;
-  readonly maxDirectedPresence: number;
-  readonly maxPendingRequests: number;
-  readonly keptRequests: number;
-  readonly keptRequestsPerSender: number;
-  readonly keptRequestsPerContact: number;
-  readonly keptRequestBytes: number;
-  readonly maxIqBytes: number;
-  readonly maxIqElements: number;
-  /** Undefined: not limited. */
-  readonly connectionsPerAddress: RateConfig | undefined;
-  readonly loginsPerAddress: RateConfig | undefined;
-  readonly failedLoginsPerAccount: RateConfig | undefined;
-  readonly stanzasPerAccount: RateConfig | undefined;
-  readonly stanzasPerAddress: RateConfig | undefined;
-  readonly stanzasPerComponent: RateConfig | undefined;
-  readonly wrongTokensPerAddress: RateConfig | undefined;
-  readonly adminMaxConnections: number;
-  readonly adminRequestTimeoutMs: number;
-  readonly adminMaxHeadBytes: number;
-  readonly adminMaxBodyBytes: number;
-  readonly saslAttempts: number;
-  readonly maxPendingBytes: number;
-  readonly maxOwedBytes: number;
-  readonly slowReaderTimeoutMs: number;
-  readonly websocketMaxFragments: number;
-  readonly httpMaxHeadBytes: number;
-  readonly keepaliveIntervalMs: number;
-  readonly linkMaxFrameBytes: number;
-  readonly linkHandshakeTimeoutMs: number;
-  readonly linkMaxConnections: number;
-  readonly linkMaxUnauthenticated: number;
-  readonly linkSilenceTimeoutMs: number;
-  readonly linkCreditBytes: number;
-  readonly linkMaxPendingBytes: number;
-  readonly linkMaxLanes: number;
-  readonly linkLaneLifetimeMs: number;
-  readonly datacenterMaxNodes: number;
-  readonly datacenterMaxEndpointsPerNode: number;
-  readonly datacenterMaxEndpoints: number;
-  readonly datacenterMaxClaims: number;
-  readonly datacenterMaxClaimsPerAccount: number;
-  readonly datacenterMaxDomains: number;
-  readonly datacenterMaxLinks: number;
-  readonly datacenterMaxUnauthenticated: number;
-  readonly datacenterMaxLanes: number;
-  readonly datacenterMaxLeaseMs: number;
-  readonly linkMaxUnsettled: number;
-  readonly linkMaxSenders: number;
-  readonly laneMaxBytes: number;
-  readonly laneMaxItems: number;
-  readonly waitingMaxBytes: number;
-  readonly lookupMaxItems: number;
-  readonly lookupMaxBytes: number;
-  /** Undefined: not limited. */
-  readonly lookupsPerAccount: RateConfig | undefined;
-  readonly lookupsPerComponent: RateConfig | undefined;
-  readonly handoverMaxItems: number;
-  readonly handoverMaxBytes: number;
-  readonly repeatMaxPairs: number;
-  readonly resendMaxMessages: number;
-  /** Milliseconds that a whole graceful stop may take. */
-  readonly shutdownTimeoutMs: number;
 }
 
 /**
@@ -173,12 +88,6 @@ export interface ConnectionsConfig {
   readonly endpoints: readonly HostPort[];
   /** Undefined: `endpoints` as resolved and bound. */
   readonly advertisedEndpoints: readonly HostPort[] | undefined;
-  readonly connectionsPerEndpoint: number;
-  readonly endpointRefreshIntervalMs: number;
-  readonly endpointRefreshIntervalWhenEmptyMs: number;
-  readonly disabledGcIntervalMs: number;
-  readonly rehomeAfterMs: number;
-  readonly rerouteAfterMs: number;
   readonly seeds: readonly HostPort[];
   readonly cluster: HostPort;
   /** Undefined: plain TCP (`tls_opts = false`). */
@@ -195,78 +104,20 @@ export interface RedisTlsConfig {
   readonly servername: string | undefined;
 }
 
-/** `modules.mod_global_distrib.redis`; `host` is the path of a Unix socket when it begins with `/`. */
-export interface RedisConfig extends HostPort {
-  /** Undefined: Redis' default user. */
-  readonly username: string | undefined;
+/** Credentials of `modules.mod_global_distrib.redis`. */
+export interface RedisConfig {
   readonly password: Secret | undefined;
   /** Undefined: plain TCP, or a Unix socket (`tls = false`). */
   readonly tls: RedisTlsConfig | undefined;
-  /** In place of `host` and `port` unless empty; the same is true of `cluster`. */
-  readonly sentinels: readonly HostPort[];
-  readonly sentinelName: string;
-  readonly sentinelUsername: string | undefined;
   readonly sentinelPassword: Secret | undefined;
-  readonly cluster: readonly HostPort[];
-  readonly poolSize: number;
-  readonly replication: "builtin" | "external";
-  readonly expireAfterMs: number;
-  readonly refreshAfterMs: number;
-  readonly commandTimeoutMs: number;
-}
-
-/** `modules.mod_global_distrib.cache`. */
-export interface CacheConfig {
-  readonly cachesMissed: boolean;
-  readonly domainLifetimeMs: number;
-  readonly jidLifetimeMs: number;
-  readonly maxJids: number;
-}
-
-/** `modules.mod_global_distrib.bounce`. */
-export interface BounceConfig {
-  readonly resendAfterMs: number;
-  readonly maxRetries: number;
-  readonly maxItems: number;
-  readonly maxBytes: number;
 }
 
 /** `modules.mod_global_distrib`. */
 export interface GlobalDistribConfig {
   readonly globalHost: string;
   readonly localHost: string;
-  readonly messageTtl: number;
-  readonly hostsRefreshIntervalMs: number;
   readonly connections: ConnectionsConfig;
   readonly redis: RedisConfig;
-  readonly cache: CacheConfig;
-  /** Undefined: stanzas without a route are answered at once (`bounce = false`). */
-  readonly bounce: BounceConfig | undefined;
-}
-
-/** `modules.mod_stream_management`. */
-export interface StreamManagementConfig {
-  readonly bufferMax: number;
-  readonly bufferMaxBytes: number;
-  readonly unsettledMax: number;
-  readonly ackFreq: number;
-  readonly ackDelayMs: number;
-  readonly ackTimeoutMs: number;
-  /** 0: sessions cannot be resumed. */
-  readonly resumeTimeoutMs: number;
-  /** Milliseconds in which a session of another node must arrive here. */
-  readonly resumeElsewhereTimeoutMs: number;
-  /** Sessions that may move to other nodes at the same time. */
-  readonly resumeElsewhereMax: number;
-  readonly ackHoldMs: number;
-  readonly endHoldMs: number;
-  readonly movedCheckMs: number;
-  /** 0: a stanza is sent again each time. */
-  readonly maxStreamEnds: number;
-  readonly suspectWithinMs: number;
-  /** 0: nothing is remembered of sessions that are over. */
-  readonly staleHMs: number;
-  readonly maxStaleH: number;
 }
 
 /**
@@ -295,7 +146,7 @@ export interface ConfigNote {
  * The configuration of one process, checked, with every default filled in: names are normalised,
  * file paths absolute, durations milliseconds. Deeply frozen.
  */
-export interface Config {
+export interface Config extends PartOptions {
   /** Path of the configuration file, as given. */
   readonly file: string;
   readonly hosts: readonly string[];
@@ -307,12 +158,10 @@ export interface Config {
     readonly admin: AdminListenConfig;
   };
   readonly auth: AuthConfig;
-  readonly storage: { readonly internal: { readonly path: string } };
+  /** The stores, and which of them holds the accounts of which host. */
+  readonly storage: StoresOptions;
   readonly log: LogConfig;
-  readonly limits: LimitsConfig;
   readonly globalDistrib: GlobalDistribConfig;
-  /** Undefined: stream management is not offered (`mod_stream_management = false`). */
-  readonly streamManagement: StreamManagementConfig | undefined;
   /** By host, one entry for each of `hosts`. */
   readonly modules: ReadonlyMap<string, HostModulesConfig>;
   /** Endpoints by remote local host. They replace the endpoints in the session table. */

@@ -1,8 +1,10 @@
 import { z } from "zod";
+import type { BackendId } from "../storage/mod.ts";
+import { CATALOGUE } from "../storage/mod.ts";
 import { LISTEN } from "./schema_listen.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
-import { OUTGOING_POOLS } from "./schema_pools.ts";
+import { OUTGOING_POOLS, RDBMS_SERVER_TYPE } from "./schema_pools.ts";
 import {
   absent,
   addresses,
@@ -10,12 +12,22 @@ import {
   filePath,
   remoteAddress,
   secret,
+  text,
   withWords,
 } from "./schema_words.ts";
 
+/** Any backend of the catalogue: a rule says which of them may hold accounts. */
+const BACKEND = z.enum(CATALOGUE.map(({ id }) => id) as [BackendId, ...BackendId[]]);
+
+const POOL_TAG = text();
+
 const AUTH = z.strictObject({
-  backend: z.enum(["internal"]).default("internal").describe(
-    "store of the accounts; `internal` is the SQLite file of `storage.internal`",
+  backend: BACKEND.default("internal").describe(
+    "store of the accounts: `internal` is the SQLite file of `storage.internal`, `rdbms` an SQL " +
+      "database; no other is served by this version",
+  ),
+  pool_tag: POOL_TAG.default("default").describe(
+    "pool of the backend `rdbms`, by its name under `outgoing_pools.rdbms`",
   ),
   mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
     .default(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
@@ -25,7 +37,7 @@ const AUTH = z.strictObject({
   }).default(10_000).describe("PBKDF2 rounds for passwords that are set from now on"),
   enumeration_secret: absent(
     secret(),
-    "a random secret in the built-in store",
+    "a random secret in the store of the global host's accounts",
     "secret from which login answers for accounts that do not exist are made, so that nobody " +
       "can tell which accounts exist; the same at all nodes and datacenters, at least 16 " +
       "characters",
@@ -51,7 +63,13 @@ const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s/#{}"\\]+$/), {
   allowed: "a name without spaces, slashes, quotes, # and braces, at most 255 characters",
 });
 
+const HOST_AUTH = z.strictObject({
+  backend: absent(BACKEND, "as under `auth`", "store of this host's accounts"),
+  pool_tag: absent(POOL_TAG, "as under `auth`", "pool of the backend `rdbms`"),
+});
+
 const HOST_CONFIG = z.strictObject({
+  auth: HOST_AUTH.prefault({}).describe("store of this host's accounts"),
   modules: HOST_CONFIG_MODULES.prefault({}).describe(
     "modules of this host; each replaces the module of the same name under `modules`",
   ),
@@ -75,7 +93,10 @@ export const FILE_SCHEMA = z.strictObject({
     "modules of every host",
   ),
   host_config: z.record(domain(), HOST_CONFIG).default({}).describe(
-    "modules that differ for one of `hosts`, by its name",
+    "what differs for one of `hosts`, by its name",
+  ),
+  rdbms_server_type: RDBMS_SERVER_TYPE.optional().describe(
+    "kind of all SQL servers; with it, pools need no `driver`",
   ),
   outgoing_pools: OUTGOING_POOLS.prefault({}).describe(
     "connections to databases, by kind and name",

@@ -9,7 +9,24 @@ const FIXTURES = new URL("../../fixtures/config/", import.meta.url);
 
 Deno.test("parseConfig() fills in every default", () => {
   const config = parse(readFileSync(new URL("minimal.toml", FIXTURES), "utf8"));
-  assert.deepEqual(config, {
+  // What single options set is in agreement_test.ts, but for rates and bounds of the node itself.
+  assert.deepEqual(config.admin.wrongTokens, { perSec: 1, burst: 30, maxKeys: 10_000 });
+  assert.deepEqual(config.edgeRates, {
+    connectionsPerAddress: { perSec: 100, burst: 1000, maxKeys: 10_000 },
+    loginsPerAddress: { perSec: 50, burst: 1000, maxKeys: 10_000 },
+    failedLoginsPerAccount: { perSec: 0.2, burst: 30, maxKeys: 10_000 },
+  });
+  assert.deepEqual(config.lookupRates, {
+    perAccount: { perSec: 200, burst: 1000, maxKeys: 10_000 },
+    perComponent: { perSec: 2000, burst: 10_000, maxKeys: 10_000 },
+  });
+  assert.deepEqual(config.limits, { waitingMaxBytes: 536_870_912, shutdownTimeoutMs: 8000 });
+  const { file, hosts, nodeName, listen, auth, storage, log } = config;
+  const { globalDistrib, modules, globalDistribAddr, notes } = config;
+  assert.deepEqual({
+    ...{ file, hosts, nodeName, listen, auth, storage, log },
+    ...{ globalDistrib, modules, globalDistribAddr, notes },
+  }, {
     file: "/etc/causeway/c.toml",
     hosts: ["example.com", "dc1.example.com"],
     nodeName: "box@dc1.example.com",
@@ -20,146 +37,29 @@ Deno.test("parseConfig() fills in every default", () => {
       admin: { host: "127.0.0.1", port: 8088, token: undefined },
     },
     auth: {
-      backend: "internal",
       mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
       scramIterations: 10_000,
       enumerationSecret: undefined,
     },
-    storage: { internal: { path: "/etc/causeway/causeway.sqlite" } },
-    log: { level: "info", format: "text" },
-    limits: {
-      maxStanzaBytes: 262_144,
-      maxDepth: 64,
-      maxAttributes: 64,
-      authenticationTimeoutMs: 30_000,
-      maxConnections: 10_000,
-      tlsHandshakeTimeoutMs: 10_000,
-      closeTimeoutMs: 5000,
-      maxUnauthenticated: 1000,
-      maxUnauthenticatedBytes: 32_768,
-      maxLateBytes: 4_194_304,
-      maxConnectionsPerAddress: 1000,
-      maxSessionsPerAccount: 50,
-      maxDirectedPresence: 1000,
-      maxPendingRequests: 1000,
-      keptRequests: 10_000,
-      keptRequestsPerSender: 100,
-      keptRequestsPerContact: 100,
-      keptRequestBytes: 4096,
-      maxIqBytes: 65_536,
-      maxIqElements: 1000,
-      connectionsPerAddress: { perSec: 100, burst: 1000, maxKeys: 10_000 },
-      loginsPerAddress: { perSec: 50, burst: 1000, maxKeys: 10_000 },
-      failedLoginsPerAccount: { perSec: 0.2, burst: 30, maxKeys: 10_000 },
-      stanzasPerAccount: undefined,
-      stanzasPerAddress: undefined,
-      stanzasPerComponent: undefined,
-      wrongTokensPerAddress: { perSec: 1, burst: 30, maxKeys: 10_000 },
-      adminMaxConnections: 256,
-      adminRequestTimeoutMs: 10_000,
-      adminMaxHeadBytes: 16_384,
-      adminMaxBodyBytes: 65_536,
-      saslAttempts: 3,
-      maxPendingBytes: 1_048_576,
-      maxOwedBytes: 67_108_864,
-      slowReaderTimeoutMs: 30_000,
-      websocketMaxFragments: 1024,
-      httpMaxHeadBytes: 16_384,
-      keepaliveIntervalMs: 150_000,
-      linkMaxFrameBytes: 524_288,
-      linkHandshakeTimeoutMs: 10_000,
-      linkMaxConnections: 10_000,
-      linkMaxUnauthenticated: 1024,
-      linkSilenceTimeoutMs: 15_000,
-      linkCreditBytes: 4_194_304,
-      linkMaxPendingBytes: 16_777_216,
-      linkMaxLanes: 4096,
-      linkLaneLifetimeMs: 600_000,
-      datacenterMaxNodes: 256,
-      datacenterMaxEndpointsPerNode: 16,
-      datacenterMaxEndpoints: 256,
-      datacenterMaxClaims: 1_000_000,
-      datacenterMaxClaimsPerAccount: 200,
-      datacenterMaxDomains: 1_000,
-      datacenterMaxLinks: 2_500,
-      datacenterMaxUnauthenticated: 256,
-      datacenterMaxLanes: 1_024,
-      datacenterMaxLeaseMs: 120_000,
-      linkMaxUnsettled: 1_048_576,
-      linkMaxSenders: 200_000,
-      laneMaxBytes: 16_777_216,
-      laneMaxItems: 65_536,
-      waitingMaxBytes: 536_870_912,
-      lookupMaxItems: 100_000,
-      lookupMaxBytes: 67_108_864,
-      lookupsPerAccount: { perSec: 200, burst: 1000, maxKeys: 10_000 },
-      lookupsPerComponent: { perSec: 2000, burst: 10_000, maxKeys: 10_000 },
-      handoverMaxItems: 100_000,
-      handoverMaxBytes: 67_108_864,
-      repeatMaxPairs: 65_536,
-      resendMaxMessages: 262_144,
-      shutdownTimeoutMs: 8000,
+    storage: {
+      internal: { path: "/etc/causeway/causeway.sqlite" },
+      pools: new Map(),
+      users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
+        backend: "internal",
+      }])),
     },
+    log: { level: "info", format: "text" },
     globalDistrib: {
       globalHost: "example.com",
       localHost: "dc1.example.com",
-      messageTtl: 4,
-      hostsRefreshIntervalMs: 3000,
       connections: {
         endpoints: [{ host: "dc1.example.com", port: 5555 }],
         advertisedEndpoints: undefined,
-        connectionsPerEndpoint: 1,
-        endpointRefreshIntervalMs: 60_000,
-        endpointRefreshIntervalWhenEmptyMs: 3000,
-        disabledGcIntervalMs: 60_000,
-        rehomeAfterMs: 3000,
-        rerouteAfterMs: 1000,
         seeds: [],
         cluster: { host: "127.0.0.1", port: 0 },
         tls: undefined,
       },
-      redis: {
-        host: "127.0.0.1",
-        port: 8102,
-        username: undefined,
-        password: undefined,
-        tls: undefined,
-        sentinels: [],
-        sentinelName: "mymaster",
-        sentinelUsername: undefined,
-        sentinelPassword: undefined,
-        cluster: [],
-        poolSize: 1,
-        replication: "external",
-        expireAfterMs: 120_000,
-        refreshAfterMs: 60_000,
-        commandTimeoutMs: 5000,
-      },
-      cache: {
-        cachesMissed: true,
-        domainLifetimeMs: 600_000,
-        jidLifetimeMs: 5000,
-        maxJids: 10_000,
-      },
-      bounce: { resendAfterMs: 200, maxRetries: 4, maxItems: 100_000, maxBytes: 67_108_864 },
-    },
-    streamManagement: {
-      bufferMax: 5000,
-      bufferMaxBytes: 8_388_608,
-      unsettledMax: 256,
-      ackFreq: 10,
-      ackDelayMs: 1000,
-      ackTimeoutMs: 60_000,
-      resumeTimeoutMs: 600_000,
-      resumeElsewhereTimeoutMs: 5000,
-      resumeElsewhereMax: 10_000,
-      ackHoldMs: 5000,
-      endHoldMs: 500,
-      movedCheckMs: 5000,
-      maxStreamEnds: 3,
-      suspectWithinMs: 2000,
-      staleHMs: 3_600_000,
-      maxStaleH: 100_000,
+      redis: { password: undefined, tls: undefined, sentinelPassword: undefined },
     },
     modules: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
       mod_disco: { usersCanSeeHiddenServices: false },
@@ -184,7 +84,7 @@ Deno.test("parseConfig() reads a rate of 0 as no limit, and accepts 0.001 to a m
 connection_rate_per_address = ${rate}
 connection_burst_per_address = 7
 stanza_rate_per_account = ${rate}
-`).limits;
+`).edgeRates;
   assert.equal(ratesOf("0").connectionsPerAddress, undefined);
   assert.equal(ratesOf("0").stanzasPerAccount, undefined);
   for (const rate of ["0.001", "1000000"]) {
@@ -213,7 +113,7 @@ ack_timeout = 2
 resume_timeout = 0
 stale_h = { enabled = false }`);
   assert.deepEqual(
-    [written?.bufferMax, written?.ackTimeoutMs, written?.resumeTimeoutMs, written?.staleHMs],
+    [written?.maxItems, written?.ackTimeoutMs, written?.resumeTimeoutMs, written?.staleHMs],
     [7, 2000, 0, 0],
   );
   assert.equal(
@@ -250,32 +150,33 @@ path = "../data/store.sqlite"
 [global_distrib_addr]
 "DC2.example.com" = [{ host = "127.0.0.1", port = 6555 }]
 `);
-  const { connections, redis, cache, bounce, hostsRefreshIntervalMs } = config.globalDistrib;
-  assert.equal(hostsRefreshIntervalMs, 250);
+  const { globalDistrib: { connections }, redis, cache, bounce, links } = config;
+  assert.equal(links.hostsRefreshIntervalMs, 250);
   assert.deepEqual(connections, {
     endpoints: [],
     advertisedEndpoints: [{ host: "198.51.100.1", port: 1 }],
-    connectionsPerEndpoint: 1,
-    endpointRefreshIntervalMs: 2000,
-    endpointRefreshIntervalWhenEmptyMs: 1000,
-    disabledGcIntervalMs: 7000,
-    rehomeAfterMs: 20,
-    rerouteAfterMs: 30,
     seeds: [{ host: "::1", port: 65535 }],
     cluster: { host: "10.0.0.1", port: 0 },
     tls: undefined,
   });
-  assert.equal(redis.host, "/run/redis.sock");
+  assert.deepEqual([
+    links.endpointRefreshIntervalMs,
+    links.endpointRefreshIntervalWhenEmptyMs,
+    links.disabledGcIntervalMs,
+    links.rehomeAfterMs,
+    links.rerouteFirstMs,
+  ], [2000, 1000, 7000, 20, 30]);
+  assert.equal(redis.server, "/run/redis.sock");
   assert.deepEqual([redis.expireAfterMs, redis.refreshAfterMs], [3000, 1000]);
   assert.deepEqual(cache, {
-    cachesMissed: false,
+    cacheMissed: false,
     domainLifetimeMs: 0,
     jidLifetimeMs: 1000,
     maxJids: 1,
   });
   assert.equal(bounce, undefined);
-  assert.equal(config.limits.authenticationTimeoutMs, 250);
-  assert.equal(config.limits.linkSilenceTimeoutMs, 100);
+  assert.equal(config.streams.negotiationTimeoutMs, 250);
+  assert.equal(config.links.silenceTimeoutMs, 100);
   assert.deepEqual(config.listen.c2s, [{
     host: "0.0.0.0",
     port: 0,

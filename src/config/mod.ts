@@ -1,10 +1,8 @@
 export type {
   AdminListenConfig,
   AuthConfig,
-  BounceConfig,
   C2sListenConfig,
   C2sTls,
-  CacheConfig,
   CertificateFiles,
   ComponentDomainConfig,
   ComponentListenConfig,
@@ -14,7 +12,6 @@ export type {
   GlobalDistribConfig,
   HostModulesConfig,
   HostPort,
-  LimitsConfig,
   LinkTlsConfig,
   LogConfig,
   RedisConfig,

@@ -7,13 +7,13 @@ import type { Mistake } from "./shape_findings.ts";
  * here.
  */
 export function findNotYetServed(file: PartialFile): Mistake[] {
-  const mistakes: Mistake[] = Object.entries(file.outgoing_pools ?? {}).flatMap(([kind, pools]) =>
+  const { rdbms: _served, ...others } = file.outgoing_pools ?? {};
+  const mistakes: Mistake[] = Object.entries(others).flatMap(([kind, pools]) =>
     Object.keys(pools ?? {}).map((name) => ({
       path: ["outgoing_pools", kind, name],
-      problem:
-        "connections to other databases are not served by this version: accounts are kept in " +
-        "the built-in store (storage.internal), and the session table in " +
-        "modules.mod_global_distrib.redis; remove the table",
+      problem: "pools of this kind are not served by this version: accounts are kept in the " +
+        "built-in store (storage.internal) or in an SQL database (outgoing_pools.rdbms), and " +
+        "the session table in modules.mod_global_distrib.redis; remove the table",
     }))
   );
   for (const [host, config] of Object.entries(file.host_config ?? {})) {

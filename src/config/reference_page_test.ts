@@ -17,7 +17,7 @@ Deno.test("docs/configuration.md has an example that is accepted and sets the va
   assert.equal(config.nodeName, "node1@dc1.example.com");
   assert.equal(config.listen.c2s.length, 3);
   assert.equal(config.listen.component[0]?.domains.length, 2);
-  assert.equal(config.globalDistrib.connections.connectionsPerEndpoint, 2);
+  assert.equal(config.links.connectionsPerEndpoint, 2);
   assert.deepEqual(config.modules.get("dc1.example.com")?.mod_disco, {
     usersCanSeeHiddenServices: true,
   });

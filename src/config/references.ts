@@ -1,4 +1,5 @@
 import type { PartialFile } from "./partial_file.ts";
+import { checkRdbms } from "./rdbms_pools.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
@@ -31,6 +32,7 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
   if (typeof redisTls === "object") checkFiles(redisTls, [...path, "redis", "tls"], surroundings);
   surroundings.secret(password, [...path, "redis", "password"]);
   surroundings.secret(sentinelPassword, [...path, "redis", "sentinel_password"]);
+  checkRdbms(file, surroundings);
   if (file.node_name === undefined) surroundings.hostname();
 }
 

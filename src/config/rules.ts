@@ -14,8 +14,8 @@ import { normalizeDomain } from "./normalize_domain.ts";
  */
 export const FRAME_OVERHEAD_BYTES = 24_576;
 
-/** Domains that no component can have: the session table itself uses their keys in Redis. */
-export const RESERVED_COMPONENT_DOMAINS: ReadonlySet<string> = new Set(["hosts"]);
+/** Domains that no host or component can have: the session table itself uses their keys in Redis. */
+export const RESERVED_DOMAINS: ReadonlySet<string> = new Set(["hosts"]);
 
 type Rule = (file: PartialFile) => readonly Mistake[];
 
@@ -25,6 +25,7 @@ type Rule = (file: PartialFile) => readonly Mistake[];
  */
 const RULES: readonly Rule[] = [
   hostsAreDistinct,
+  hostsAreNoKeys,
   distributedHostsAreServed,
   hostConfigIsServed,
   offlineStaysOffDistributedHosts,
@@ -57,6 +58,18 @@ function hostsAreDistinct(file: PartialFile): Mistake[] {
     seen.add(name);
   }
   return mistakes;
+}
+
+function hostsAreNoKeys(file: PartialFile): Mistake[] {
+  return (file.hosts ?? []).flatMap((host, position) =>
+    RESERVED_DOMAINS.has(normalizeDomain(host))
+      ? [{ path: ["hosts", position], problem: isReserved(host) }]
+      : []
+  );
+}
+
+function isReserved(domain: string): string {
+  return `"${domain}" is a key of the session table, and cannot be a domain`;
 }
 
 function distributedHostsAreServed(file: PartialFile): Mistake[] {
@@ -237,10 +250,7 @@ function componentDomainsAreDistinct(file: PartialFile): Mistake[] {
       if (hosts.has(name)) {
         return [{ path, problem: `"${domain.name}" is one of hosts, and is served here itself` }];
       }
-      if (RESERVED_COMPONENT_DOMAINS.has(name)) {
-        const problem = `"${domain.name}" is a key of the session table, and cannot be a domain`;
-        return [{ path, problem }];
-      }
+      if (RESERVED_DOMAINS.has(name)) return [{ path, problem: isReserved(domain.name) }];
       if (seen.has(name)) return [{ path, problem: `"${domain.name}" is listed twice` }];
       seen.add(name);
       return [];

@@ -27,6 +27,13 @@ const CASES: readonly Case[] = [
     expected: ['1: hosts[2]: "EXAMPLE.com" is listed twice'],
   },
   {
+    what: "a host whose key is the session table's own",
+    text: edited('"dc1.example.com"]', '"dc1.example.com", "Hosts."]'),
+    expected: [
+      '1: hosts[2]: "Hosts." is a key of the session table, and cannot be a domain',
+    ],
+  },
+  {
     what: "a global host that is not served",
     text: edited('global_host = "example.com"', 'global_host = "exmaple.com"'),
     expected: [
@@ -73,11 +80,12 @@ const CASES: readonly Case[] = [
   },
   {
     what: "a pool that nothing would open",
-    text: appended("[outgoing_pools.rdbms.default]\nworkers = 5\n"),
+    text: appended("[outgoing_pools.riak.default]\nworkers = 5\n"),
     expected: [
-      "9: outgoing_pools.rdbms.default: connections to other databases are not served by this " +
-      "version: accounts are kept in the built-in store (storage.internal), and the session table " +
-      "in modules.mod_global_distrib.redis; remove the table",
+      "9: outgoing_pools.riak.default: pools of this kind are not served by this version: accounts " +
+      "are kept in the built-in store (storage.internal) or in an SQL database " +
+      "(outgoing_pools.rdbms), and the session table in modules.mod_global_distrib.redis; remove " +
+      "the table",
     ],
   },
   {

@@ -5,12 +5,14 @@ import {
   domain,
   filePath,
   hostName,
+  inSeconds,
   integer,
   listenAddress,
   milliseconds,
   remoteAddress,
   seconds,
   secret,
+  sets,
   text,
   withWords,
 } from "./schema_words.ts";
@@ -44,23 +46,24 @@ const CONNECTIONS = z.strictObject({
     "`endpoints`",
     "addresses that other datacenters connect to, if they differ from `endpoints`",
   ),
-  connections_per_endpoint: integer(1, 1000).default(1).describe(
-    "links opened to each endpoint of another datacenter",
-  ),
-  endpoint_refresh_interval: seconds().default(60).describe(
-    "how often a remote host's endpoints are read again; one timer for each remote host",
-  ),
-  endpoint_refresh_interval_when_empty: seconds().default(3).describe(
-    "how often a remote host's endpoints are read again while none of them is known",
-  ),
-  disabled_gc_interval: seconds().default(60).describe(
+  connections_per_endpoint: sets("links.connectionsPerEndpoint", integer(1, 1000))
+    .default(1).describe("links opened to each endpoint of another datacenter"),
+  endpoint_refresh_interval: sets("links.endpointRefreshIntervalMs", seconds())
+    .default(60).describe(
+      "how often a remote host's endpoints are read again; one timer for each remote host",
+    ),
+  endpoint_refresh_interval_when_empty: sets("links.endpointRefreshIntervalWhenEmptyMs", seconds())
+    .default(3).describe(
+      "how often a remote host's endpoints are read again while none of them is known",
+    ),
+  disabled_gc_interval: sets("links.disabledGcIntervalMs", seconds()).default(60).describe(
     "how often disabled endpoints whose connections are dead are closed entirely",
   ),
-  rehome_after_ms: milliseconds().default(3000).describe(
+  rehome_after_ms: sets("links.rehomeAfterMs", milliseconds()).default(3000).describe(
     "how long stanzas wait for a node of another datacenter to return before they go to " +
       "another node there that is reachable; the same at all nodes",
   ),
-  reroute_after_ms: milliseconds().default(1000).describe(
+  reroute_after_ms: sets("links.rerouteFirstMs", milliseconds()).default(1000).describe(
     "how long stanzas wait for a datacenter without a reachable node before their recipients " +
       "are looked up again; each further wait is twice as long, up to a quarter of " +
       "`expire_after`",
@@ -101,60 +104,66 @@ const REDIS_TLS = withWords(z.union([z.boolean(), REDIS_TLS_FILES]), {
 
 /** `modules.mod_global_distrib.redis`. */
 export const REDIS = z.strictObject({
-  server: REDIS_SERVER.default("127.0.0.1").describe("address of Redis"),
-  port: z.int().min(1).max(65535).default(8102).describe("TCP port of Redis"),
+  server: sets("redis.server", REDIS_SERVER)
+    .default("127.0.0.1").describe("address of Redis"),
+  port: sets("redis.port", integer(1, 65_535))
+    .default(8102).describe("TCP port of Redis"),
   tls: REDIS_TLS.default(false).describe(
     "encrypts the connections to Redis and to Sentinels; `true` means an empty table",
   ),
-  username: text().optional().describe("ACL user; absent: Redis' default user"),
+  username: sets("redis.username", text())
+    .optional().describe("ACL user; absent: Redis' default user"),
   password: secret().default("").describe(
     "password of Redis; empty for no password, as Dynomite needs it",
   ),
-  sentinels: addresses(remoteAddress()).default([]).describe(
-    "Sentinels that name the master; they replace `server` and `port`",
-  ),
-  sentinel_name: text().default("mymaster").describe("name of the master at the Sentinels"),
-  sentinel_username: text().optional().describe("ACL user at the Sentinels"),
+  sentinels: sets("redis.sentinels", addresses(remoteAddress()))
+    .default([]).describe("Sentinels that name the master; they replace `server` and `port`"),
+  sentinel_name: sets("redis.sentinelName", text())
+    .default("mymaster").describe("name of the master at the Sentinels"),
+  sentinel_username: sets("redis.sentinelUsername", text())
+    .optional().describe("ACL user at the Sentinels"),
   sentinel_password: secret().default("").describe(
     "password at the Sentinels; empty for no password. `password` is for Redis itself",
   ),
-  cluster: addresses(remoteAddress()).default([]).describe(
+  cluster: sets("redis.cluster", addresses(remoteAddress())).default([]).describe(
     "some nodes of a Redis Cluster, which name the others; they replace `server` and `port`",
   ),
-  pool_size: integer(1, 64).default(1).describe(
-    "connections to Redis; a cluster has one to each master",
-  ),
-  replication: z.enum(["builtin", "external"]).default("builtin").describe(
-    "how the session table gets to other datacenters: `builtin`, by the nodes themselves, or " +
-      "`external`, by a replicator below Redis",
-  ),
-  expire_after: seconds().default(120).describe("lifetime of a key that is not refreshed"),
-  refresh_after: seconds().default(60).describe(
-    "how often a node refreshes its own keys; below `expire_after`",
-  ),
-  command_timeout_ms: integer(100, 60_000).default(5000).describe(
+  pool_size: sets("redis.poolSize", integer(1, 64))
+    .default(1).describe("connections to Redis; a cluster has one to each master"),
+  replication: sets("table.replication", z.enum(["builtin", "external"]))
+    .default("builtin").describe(
+      "how the session table gets to other datacenters: `builtin`, by the nodes themselves, or " +
+        "`external`, by a replicator below Redis",
+    ),
+  expire_after: sets("redis.expireAfterMs", seconds())
+    .default(120).describe("lifetime of a key that is not refreshed"),
+  refresh_after: sets("redis.refreshAfterMs", seconds())
+    .default(60).describe("how often a node refreshes its own keys; below `expire_after`"),
+  command_timeout_ms: sets("redis.commandTimeoutMs", integer(100, 60_000)).default(5000).describe(
     "milliseconds that Redis may take for an answer; then the node replaces the connection",
   ),
 });
 
 const CACHE = z.strictObject({
-  cache_missed: z.boolean().default(true).describe("also remembers that a JID was not found"),
-  domain_lifetime_seconds: seconds(0).default(600).describe(
-    "how long a domain's host is remembered",
-  ),
-  jid_lifetime_seconds: seconds(0).default(5).describe("how long a JID's host is remembered"),
-  max_jids: integer(1, 100_000_000).default(10_000).describe("JIDs remembered at once"),
+  cache_missed: sets("cache.cacheMissed", z.boolean())
+    .default(true).describe("also remembers that a JID was not found"),
+  domain_lifetime_seconds: sets("cache.domainLifetimeMs", seconds(0))
+    .default(600).describe("how long a domain's host is remembered"),
+  jid_lifetime_seconds: sets("cache.jidLifetimeMs", seconds(0))
+    .default(5).describe("how long a JID's host is remembered"),
+  max_jids: sets("cache.maxJids", integer(1, 100_000_000))
+    .default(10_000).describe("JIDs remembered at once"),
 });
 
 const BOUNCE_TABLE = z.strictObject({
-  resend_after_ms: milliseconds().default(200).describe(
-    "wait before the first retry; it doubles with each further one",
-  ),
-  max_retries: integer(0).default(4).describe("retries before the sender gets an error"),
-  max_items: integer(1).default(100_000).describe(
+  resend_after_ms: sets("bounce.resendAfterMs", milliseconds())
+    .default(200).describe("wait before the first retry; it doubles with each further one"),
+  max_retries: sets("bounce.maxRetries", integer(0))
+    .default(4).describe("retries before the sender gets an error"),
+  max_items: sets("bounce.maxItems", integer(1)).default(100_000).describe(
     "stanzas held at once; each sender, recipient and datacenter has a fair share of them",
   ),
-  max_bytes: integer(1024).default(67_108_864).describe(
+  max_bytes: sets("bounce.maxBytes", integer(1024)).default(67_108_864).describe(
     "bytes held at once, about 1 KiB plus the text for each stanza; shared in the same way",
   ),
 });
@@ -169,10 +178,12 @@ export const MOD_GLOBAL_DISTRIB = z.strictObject({
   local_host: domain().describe(
     "the domain that names this datacenter; one of `hosts`, and of no other datacenter",
   ),
-  message_ttl: integer(0).default(4).describe("datacenters that a stanza may be forwarded through"),
-  hosts_refresh_interval: milliseconds().default(3000).describe(
-    "how often the list of datacenters is read and connections to new ones are opened",
-  ),
+  message_ttl: sets("router.messageTtl", integer(0))
+    .default(4).describe("datacenters that a stanza may be forwarded through"),
+  hosts_refresh_interval: sets("links.hostsRefreshIntervalMs", milliseconds())
+    .default(3000).describe(
+      "how often the list of datacenters is read and connections to new ones are opened",
+    ),
   connections: CONNECTIONS.describe("links to other nodes"),
   redis: REDIS.prefault({}).describe("the session table"),
   cache: CACHE.prefault({}).describe("part of the session table that a node remembers"),
@@ -180,65 +191,76 @@ export const MOD_GLOBAL_DISTRIB = z.strictObject({
 });
 
 const STREAM_MANAGEMENT_TABLE = z.strictObject({
-  buffer_max: integer(1, 1_000_000).default(5_000).describe(
+  buffer_max: sets("streamManagement.maxItems", integer(1, 1_000_000)).default(5_000).describe(
     "stanzas that a session keeps until its client acknowledges them; one more ends the " +
       "session, and its stanzas are routed again",
   ),
-  buffer_max_bytes: integer(16_384, 1_073_741_824).default(8_388_608).describe(
-    "bytes of the stanzas that a session keeps, about 1 KiB plus the text for each",
-  ),
-  unsettled_max: integer(0, 1_000_000).default(256).describe(
+  buffer_max_bytes: sets("streamManagement.maxBytes", integer(16_384, 1_073_741_824))
+    .default(8_388_608).describe(
+      "bytes of the stanzas that a session keeps, about 1 KiB plus the text for each",
+    ),
+  unsettled_max: sets("streamManagement.maxUnsettled", integer(0, 1_000_000)).default(256).describe(
     "newest kept stanzas of a session that the sending nodes keep too, in case this node " +
       "dies; older ones are lost then",
   ),
-  ack_freq: integer(1, 1_000_000).default(10).describe(
-    "stanzas after which the node asks the client for an acknowledgement",
-  ),
-  ack_delay_ms: z.int().min(10).max(3_600_000).default(1_000).describe(
-    "time in milliseconds after a stanza at which the node asks for an acknowledgement at the latest",
-  ),
-  ack_timeout: z.int().min(1).max(86_400).default(60).describe(
-    "time in seconds that the client may take to answer before the node closes the " +
-      "connection; the session stays. Time in which the node does not read from the client does " +
-      "not count",
-  ),
-  resume_timeout: z.int().min(0).max(86_400).default(600).describe(
-    "time in seconds for which a hibernating session waits for its client; 0: not at all",
-  ),
-  resume_elsewhere_timeout: z.int().min(1).max(60).default(5).describe(
-    "time in seconds after which a client that resumes at another node has its session, or a refusal",
-  ),
-  resume_elsewhere_max: integer(1, 1_000_000).default(10_000).describe(
-    "sessions that other nodes may take over from this one at the same time; one more stays here",
-  ),
-  ack_hold_ms: z.int().min(0).max(3_600_000).default(5_000).describe(
-    "time in milliseconds for which a client waits for the acknowledgement of a stanza that " +
-      "only this node holds",
-  ),
-  end_hold_ms: z.int().min(0).max(60_000).default(500).describe(
+  ack_freq: sets("streamManagement.ackFreq", integer(1, 1_000_000))
+    .default(10).describe("stanzas after which the node asks the client for an acknowledgement"),
+  ack_delay_ms: sets("streamManagement.ackDelayMs", integer(10, 3_600_000))
+    .default(1_000).describe(
+      "time in milliseconds after a stanza at which the node asks for an acknowledgement at the latest",
+    ),
+  ack_timeout: sets("streamManagement.ackTimeoutMs", inSeconds(integer(1, 86_400)))
+    .default(60).describe(
+      "time in seconds that the client may take to answer before the node closes the " +
+        "connection; the session stays. Time in which the node does not read from the client does " +
+        "not count",
+    ),
+  resume_timeout: sets("streamManagement.resumeTimeoutMs", inSeconds(integer(0, 86_400)))
+    .default(600).describe(
+      "time in seconds for which a hibernating session waits for its client; 0: not at all",
+    ),
+  resume_elsewhere_timeout: sets(
+    "streamManagement.resumeElsewhereTimeoutMs",
+    inSeconds(integer(1, 60)),
+  )
+    .default(5).describe(
+      "time in seconds after which a client that resumes at another node has its session, or a refusal",
+    ),
+  resume_elsewhere_max: sets("resumption.maxGivings", integer(1, 1_000_000))
+    .default(10_000).describe(
+      "sessions that other nodes may take over from this one at the same time; one more stays here",
+    ),
+  ack_hold_ms: sets("streamManagement.ackHoldMs", integer(0, 3_600_000))
+    .default(5_000).describe(
+      "time in milliseconds for which a client waits for the acknowledgement of a stanza that " +
+        "only this node holds",
+    ),
+  end_hold_ms: sets("streamManagement.endHoldMs", integer(0, 60_000)).default(500).describe(
     "longest time in milliseconds for which the end of a stream waits until another node " +
       "holds the client's stanzas too",
   ),
-  moved_check_ms: z.int().min(100).max(3_600_000).default(5_000).describe(
-    "time in milliseconds between checks whether a user has moved to another datacenter; for " +
-      "sessions that keep stanzas while their client is silent",
-  ),
-  stream_ends_max: z.int().min(0).max(1_000).default(3).describe(
-    "streams of its recipient that a stanza may break before its sender gets an error " +
-      "instead; 0: the stanza is sent again each time",
-  ),
-  suspect_within_ms: z.int().min(0).max(60_000).default(2_000).describe(
-    "time in milliseconds after a stanza was sent alone in which that stanza is blamed if the " +
-      "connection ends without a reason",
-  ),
+  moved_check_ms: sets("streamManagement.movedCheckMs", integer(100, 3_600_000))
+    .default(5_000).describe(
+      "time in milliseconds between checks whether a user has moved to another datacenter; for " +
+        "sessions that keep stanzas while their client is silent",
+    ),
+  stream_ends_max: sets("streamManagement.maxStreamEnds", integer(0, 1_000))
+    .default(3).describe(
+      "streams of its recipient that a stanza may break before its sender gets an error " +
+        "instead; 0: the stanza is sent again each time",
+    ),
+  suspect_within_ms: sets("streamManagement.suspectWithinMs", integer(0, 60_000))
+    .default(2_000).describe(
+      "time in milliseconds after a stanza was sent alone in which that stanza is blamed if the " +
+        "connection ends without a reason",
+    ),
   stale_h: z.strictObject({
     enabled: z.boolean().default(true).describe(
       "tells a client that resumes too late how many of its stanzas were handled",
     ),
-    geriatric: z.int().min(1).max(86_400).default(3_600).describe(
-      "seconds for which the node remembers that count",
-    ),
-    max_items: integer(1, 10_000_000).default(100_000).describe(
+    geriatric: sets("streamManagement.staleHMs", inSeconds(integer(1, 86_400)))
+      .default(3_600).describe("seconds for which the node remembers that count"),
+    max_items: sets("streamManagement.maxStaleH", integer(1, 10_000_000)).default(100_000).describe(
       "ended sessions whose count is remembered, and as many moved sessions whose new node is " +
         "remembered; one more replaces the oldest",
     ),

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { withWords } from "./schema_words.ts";
+import {
+  absent,
+  domain,
+  filePath,
+  integer,
+  milliseconds,
+  secret,
+  text,
+  withWords,
+} from "./schema_words.ts";
 
 /**
  * Builds the schema of one kind of pool. Any pool is a finding until a backend opens it
@@ -12,12 +21,85 @@ function pools(product: string) {
   }).optional().describe(`pools to ${product}; not served yet`);
 }
 
+/** Kinds of SQL servers, as `rdbms_server_type` and `driver` name them. */
+export const RDBMS_SERVER_TYPE = z.enum(["pgsql", "mysql", "mssql"]);
+
+const SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
+  allowed: "a host name, an IP address or the absolute path of a Unix socket",
+});
+
+const TLS_FILES = z.strictObject({
+  cafile: filePath().optional().describe(
+    "PEM file with the authorities that may issue the server's certificate; absent: those that " +
+      "the runtime trusts",
+  ),
+  certfile: filePath().optional().describe(
+    "PEM file with the client certificate, if the server requires one",
+  ),
+  keyfile: filePath().optional().describe("PEM file with its private key, if not in `certfile`"),
+});
+
+const TLS = withWords(z.union([z.boolean(), TLS_FILES]), {
+  allowed: "true, false, or a table with any of cafile, certfile and keyfile",
+});
+
+const RDBMS_CONNECTION = z.strictObject({
+  url: secret().optional().describe(
+    "server, database and login in one: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` or " +
+      "`mysql://…`; it replaces `driver`, `host`, `port`, `database` and `username`",
+  ),
+  driver: absent(
+    RDBMS_SERVER_TYPE,
+    "`rdbms_server_type`",
+    "kind of the server; `mysql` is MariaDB too",
+  ),
+  host: absent(
+    SERVER,
+    '`"localhost"`',
+    "address of the server; for PostgreSQL, a path is the directory of its socket",
+  ),
+  port: absent(z.int().min(1).max(65535), "5432 or 3306, by `driver`", "TCP port of the server"),
+  database: text().optional().describe("name of the database; required without `url`"),
+  username: text().optional().describe("user of the database; required without `url`"),
+  password: secret().optional().describe("password of the user; absent or empty for no password"),
+  tls: absent(
+    TLS,
+    "`true`, but `false` on loopback and for a Unix socket",
+    "encrypts the connections and checks the server's certificate, which must name `host`; " +
+      "`true` means an empty table",
+  ),
+  query_timeout: milliseconds(100).default(5000).describe(
+    "milliseconds that a statement may take; then the node replaces the connection",
+  ),
+  connect_timeout: milliseconds(100).default(5000).describe(
+    "milliseconds that opening a connection may take, its login included",
+  ),
+});
+
+const RDBMS_POOL = z.strictObject({
+  scope: z.enum(["global", "host", "single_host"]).default("global").describe(
+    "hosts that share the connections: all of them, each host with connections of its own, or " +
+      "the one that `host` names",
+  ),
+  host: domain().optional().describe("the host of the scope `single_host`; one of `hosts`"),
+  workers: integer(1, 1000).default(10).describe("most connections at once"),
+  max_waiting: integer(0, 1_000_000).default(1000).describe(
+    "requests that may wait for a connection; one more fails at once",
+  ),
+  call_timeout: milliseconds(100).default(5000).describe(
+    "milliseconds that a request waits for a connection before it fails",
+  ),
+  connection: RDBMS_CONNECTION.describe("the server, and how to log in there"),
+});
+
 /** `[outgoing_pools]`. */
 export const OUTGOING_POOLS = z.strictObject({
   cassandra: pools("Cassandra"),
   elastic: pools("Elasticsearch"),
   ldap: pools("LDAP"),
-  rdbms: pools("MySQL, PostgreSQL or Microsoft SQL Server"),
+  rdbms: withWords(z.record(z.string().min(1), RDBMS_POOL), {
+    allowed: "a table of pools by name",
+  }).default({}).describe("pools to PostgreSQL, MySQL and MariaDB"),
   redis: pools("Redis"),
   riak: pools("Riak"),
 });

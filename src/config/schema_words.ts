@@ -1,7 +1,11 @@
 import { z } from "zod";
 import { tryNormalizeDomain } from "./normalize_domain.ts";
+import type { Target, ValueOf } from "./part_options.ts";
 
-/** Words for people about a schema, for messages and the reference page. */
+/**
+ * Facts about a schema that zod does not know: words for people, for messages and the reference page, and
+ * the place of the value.
+ */
 export interface SchemaWords {
   /** The allowed values, in words that fit after "expected". */
   readonly allowed?: string;
@@ -9,14 +13,28 @@ export interface SchemaWords {
   readonly defaultText?: string;
   /** True when `allowed` says everything, so that the reference page does not list the parts. */
   readonly isWhole?: boolean;
+  /** Option of a part that the value sets. */
+  readonly target?: Target;
+  /** Unit of a number whose target has another: milliseconds, or a whole rate. */
+  readonly unit?: "seconds" | "per second";
 }
 
 const REGISTRY = z.registry<SchemaWords>();
 
-/** `schema` with words for people attached. */
+/** `schema` with words attached, besides those that it has. */
 export function withWords<T extends z.ZodType>(schema: T, words: SchemaWords): T {
-  REGISTRY.add(schema, words);
+  REGISTRY.add(schema, { ...wordsOf(schema), ...words });
   return schema;
+}
+
+/** `schema` of an option that sets the option `target` of a part; seconds become milliseconds. */
+export function sets<T extends Target, S extends z.ZodType<ValueOf<T>>>(target: T, schema: S): S {
+  return withWords(schema, { target });
+}
+
+/** `schema` of a number that is seconds. */
+export function inSeconds<T extends z.ZodNumber>(schema: T): T {
+  return withWords(schema, { unit: "seconds" });
 }
 
 /** The words attached to `schema` itself. */
@@ -91,13 +109,17 @@ export function listenPort(): z.ZodInt {
 /** A whole number of seconds, at least `least`. */
 export function seconds(least = 1): z.ZodInt {
   const schema = z.int().min(least).max(31_536_000);
-  return withWords(schema, { allowed: `a whole number of seconds, ${least} or more` });
+  return withWords(inSeconds(schema), {
+    allowed: `a whole number of seconds, ${least} or more`,
+  });
 }
 
 /** Seconds with or without a fraction; milliseconds are the finest. */
 export function secondsBetween(least: number, most: number): z.ZodNumber {
   const schema = z.number().min(least).max(most);
-  return withWords(schema, { allowed: `a number of seconds from ${least} to ${most}` });
+  return withWords(inSeconds(schema), {
+    allowed: `a number of seconds from ${least} to ${most}`,
+  });
 }
 
 /** A whole number of milliseconds, at least `least`. */

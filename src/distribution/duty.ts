@@ -1,67 +1,49 @@
-/**
- * Callbacks on the fate of one numbered stanza; `settle` runs once, when it is final
- * (docs/glossary.md, "settled").
- */
-export interface Settler {
-  settle(number: number): void;
-  /** Called before that, perhaps more than once, when another node has received the stanza. */
-  held?(number: number): void;
-  /**
-   * Called instead: this process ends without settling it, and the node that held it before routes
-   * it.
-   */
-  leftOpen?(number: number): void;
-  /**
-   * Called instead: no session here has it for good, and the settler, which keeps it, stays
-   * responsible.
-   */
-  stays?(number: number): void;
-}
+import type { Fate } from "../xmpp/mod.ts";
 
 /** The duty to report the fate of a stanza once. */
 export class Duty {
-  #settler: Settler | undefined;
+  #fate: Fate | undefined;
   #number: number;
 
-  constructor(settler?: Settler, number = 0) {
-    this.#settler = settler;
+  constructor(fate?: Fate, number = 0) {
+    this.#fate = fate;
     this.#number = number;
   }
 
   /**
-   * Settler that is called under its own number; undefined when there is none, or it was called
+   * Receiver that is called under its own number; undefined when there is none, or it was called
    * already.
    */
-  get settler(): Settler | undefined {
-    return this.#settler;
+  get fate(): Fate | undefined {
+    return this.#fate;
   }
 
-  /** Replaces the settler, under the same number. */
-  set settler(settler: Settler | undefined) {
-    this.#settler = settler;
+  /** Replaces the receiver, under the same number. */
+  set fate(fate: Fate | undefined) {
+    this.#fate = fate;
   }
 
   /** Reports that the fate is final. Only the first call counts. */
   settle(): void {
-    const settler = this.#settler;
-    if (settler === undefined) return;
-    this.#settler = undefined;
-    settler.settle(this.#number);
+    const fate = this.#fate;
+    if (fate === undefined) return;
+    this.#fate = undefined;
+    fate.settle(this.#number);
   }
 
-  /** True when the settler wants to know that another node holds the stanza. */
+  /** True when the receiver wants to know that another node holds the stanza. */
   get wantsHeld(): boolean {
-    return this.#settler?.held !== undefined;
+    return this.#fate?.held !== undefined;
   }
 
   /** Reports that another node holds the stanza: this process may die without losing it. */
   held(): void {
-    this.#settler?.held?.(this.#number);
+    this.#fate?.held?.(this.#number);
   }
 
   /** True when a node before this one holds it too, and routes it once this process is gone. */
   get isHeldBefore(): boolean {
-    return this.#settler?.leftOpen !== undefined;
+    return this.#fate?.leftOpen !== undefined;
   }
 
   /**
@@ -69,9 +51,9 @@ export class Duty {
    * gone.
    */
   leaveOpen(): void {
-    const settler = this.#settler;
-    this.#settler = undefined;
-    settler?.leftOpen?.(this.#number);
+    const fate = this.#fate;
+    this.#fate = undefined;
+    fate?.leftOpen?.(this.#number);
   }
 
   /**
@@ -79,20 +61,20 @@ export class Duty {
    * needed.
    */
   get hasKeeper(): boolean {
-    return this.#settler?.stays !== undefined;
+    return this.#fate?.stays !== undefined;
   }
 
   /** Leaves the stanza to its keeper. */
   leaveToKeeper(): void {
-    const settler = this.#settler;
-    this.#settler = undefined;
-    settler?.stays?.(this.#number);
+    const fate = this.#fate;
+    this.#fate = undefined;
+    fate?.stays?.(this.#number);
   }
 
   /** Takes over the duty of `other`, in whose place this one stands. */
   adoptDuty(other: Duty): void {
-    this.#settler = other.#settler;
+    this.#fate = other.#fate;
     this.#number = other.#number;
-    other.#settler = undefined;
+    other.#fate = undefined;
   }
 }

@@ -1,7 +1,30 @@
 import { areDetached } from "../xmpp/mod.ts";
-import type { Stanza } from "../xmpp/mod.ts";
+import type { Fate, Stanza } from "../xmpp/mod.ts";
 import { Duty } from "./duty.ts";
-import type { Settler } from "./duty.ts";
+
+/**
+ * Way in which a stanza entered the mesh.
+ *
+ * | entry | meaning |
+ * | --- | --- |
+ * | `ordinary` | its sender sends it again, elsewhere, if this process dies before it has taken it |
+ * | `resent` | its client may have sent it before, on a stream whose node has died: the delivering node compares its text with stanzas that it has delivered |
+ * | `sent-once` | its sender never sends it again, whichever node dies: no later stanza is compared with it |
+ * | `owed` | the error by which a node answers a stanza, whose sender hears nothing else: it is taken even when there is no room for other stanzas |
+ */
+export type StanzaEntry = "ordinary" | "resent" | "sent-once" | "owed";
+
+/**
+ * Way in which a stanza came to this node.
+ *
+ * | arrival | meaning |
+ * | --- | --- |
+ * | `here` | it entered here, or this node decides on it as if it had |
+ * | `link` | another datacenter passed it on: `cameFrom` names it |
+ * | `handed-over` | another node of this datacenter placed it here: this node does not hand it over again |
+ * | `taken-back` | a session here gave it back: it may be older than stanzas that others have delivered |
+ */
+export type Arrival = "here" | "link" | "handed-over" | "taken-back";
 
 /** Fields of a stanza while Causeway holds it; docs/architecture.md, "Ownership". */
 export interface EnvelopeFields {
@@ -23,26 +46,13 @@ export interface EnvelopeFields {
    * may arrive a second time, and the delivering node compares it with stanzas that it has seen.
    */
   mayBeRepeat: boolean;
-  /**
-   * True for a stanza that a client may have sent before, on a stream whose node has died. The
-   * delivering node compares its text with stanzas that it has delivered. @default false
-   */
-  readonly isResent?: boolean;
-  /**
-   * True for a stanza that its sender never sends again, whichever node dies: no later stanza is
-   * compared with it. @default false
-   */
-  readonly isSentOnce?: boolean;
+  /** @default "ordinary" */
+  readonly entry?: StanzaEntry;
   /**
    * True for a copy that a node hands to another of its datacenter, besides the stanza that is
    * answered for. It is delivered to sessions there, and otherwise dropped. @default false
    */
   readonly isCopy?: boolean;
-  /**
-   * True for the error by which a node answers a stanza: its sender hears nothing else. So it is
-   * taken even when there is no room for other stanzas. @default false
-   */
-  readonly isOwed?: boolean;
   /**
    * True once a session that was to get the stanza ended without acknowledging it. A message of any
    * kind for a person may then go to the account's other resources. @default false
@@ -64,21 +74,11 @@ export class Envelope extends Duty implements EnvelopeFields {
   ttl: number;
   bounces: number;
   mayBeRepeat: boolean;
+  readonly entry: StanzaEntry;
   readonly isCopy: boolean;
-  readonly isResent: boolean;
-  readonly isSentOnce: boolean;
-  readonly isOwed: boolean;
   isRerouted: boolean;
-  /**
-   * True once a session here gave it back: it may be older than stanzas that others have delivered.
-   */
-  isTakenBack = false;
-  /**
-   * True once another node of this datacenter has handed it over: this node does not do so again.
-   */
-  isHandedOver = false;
-  /** Local host of the datacenter that has passed it on to this one. */
-  cameFrom: string | undefined;
+  #arrival: Arrival = "here";
+  #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
   /**
@@ -86,8 +86,8 @@ export class Envelope extends Duty implements EnvelopeFields {
    */
   #isTaken = false;
 
-  constructor(fields: EnvelopeFields, settler?: Settler, number = 0) {
-    super(settler, number);
+  constructor(fields: EnvelopeFields, fate?: Fate, number = 0) {
+    super(fate, number);
     this.stanza = fields.stanza;
     this.process = fields.process;
     this.sequence = fields.sequence;
@@ -96,11 +96,35 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.ttl = fields.ttl;
     this.bounces = fields.bounces;
     this.mayBeRepeat = fields.mayBeRepeat;
+    this.entry = fields.entry ?? "ordinary";
     this.isCopy = fields.isCopy ?? false;
-    this.isResent = fields.isResent ?? false;
-    this.isSentOnce = fields.isSentOnce ?? false;
-    this.isOwed = fields.isOwed ?? false;
     this.isRerouted = fields.isRerouted ?? false;
+  }
+
+  /** Way in which it came to this node. */
+  get arrival(): Arrival {
+    return this.#arrival;
+  }
+
+  /** Local host of the datacenter that has passed it on to this one over a link. */
+  get cameFrom(): string | undefined {
+    return this.#cameFrom;
+  }
+
+  /**
+   * Notes how it came to this node.
+   * @param cameFrom local host of the datacenter at the other end of the link
+   */
+  arrived(arrival: "link", cameFrom: string): void;
+  arrived(arrival: Exclude<Arrival, "link">): void;
+  arrived(arrival: Arrival, cameFrom?: string): void {
+    this.#arrival = arrival;
+    this.#cameFrom = cameFrom;
+  }
+
+  /** True for an error by which a node answers a stanza. */
+  get isOwed(): boolean {
+    return this.entry === "owed";
   }
 
   /** True when it was accepted before `other`: by its number, or by the clocks of two processes. */
@@ -154,7 +178,7 @@ export class Envelope extends Duty implements EnvelopeFields {
    * @returns true when a session still kept it
    */
   release(): boolean {
-    const isWaitedFor = this.settler !== undefined;
+    const isWaitedFor = this.fate !== undefined;
     this.settle();
     return isWaitedFor;
   }

@@ -1,8 +1,8 @@
 import type { CausewayError } from "../base/mod.ts";
-import type { Connection, ConnectionHandlers } from "./connection.ts";
+import type { Connection, ConnectionEvents } from "./connection.ts";
 
 /** Records the callbacks of a connection and lets a test wait for them. */
-export class TestPeer implements ConnectionHandlers {
+export class TestPeer implements ConnectionEvents {
   readonly connection: Connection;
   readonly chunks: Uint8Array[] = [];
   drainedCount = 0;

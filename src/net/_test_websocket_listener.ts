@@ -1,12 +1,12 @@
 import type { CausewayError } from "../base/mod.ts";
 import { upgradeRequest } from "./_test_http_peer.ts";
 import type { Listener } from "./listener_options.ts";
-import type { MessageConnection, MessageHandlers } from "./message_connection.ts";
+import type { MessageConnection, MessageConnectionEvents } from "./message_connection.ts";
 import type { WebSocketListenOptions } from "./websocket_listener.ts";
 import { listenWebSocket } from "./websocket_listener.ts";
 
 /** The server's record of one WebSocket. */
-export class ServedWebSocket implements MessageHandlers {
+export class ServedWebSocket implements MessageConnectionEvents {
   readonly connection: MessageConnection;
   readonly messages: string[] = [];
   receivedBytes = 0;

@@ -4,8 +4,8 @@ import type { CancelTimer } from "../base/mod.ts";
 import { SystemClock } from "../base/mod.ts";
 import { toNetError } from "./net_error.ts";
 
-/** Options of a probe: the listener that it watches, and its callbacks. */
-export interface AcceptProbeOptions {
+/** Listener that a probe watches, and its callbacks. */
+export interface AcceptProbeDeps {
   /** Milliseconds between the end of one probe and the next. */
   readonly intervalMs: number;
   /** Returns the address that the listener is bound to. */
@@ -55,7 +55,7 @@ interface Probe {
  * time whatever clock its owner uses, because it watches the runtime.
  */
 export class AcceptProbe {
-  readonly #options: AcceptProbeOptions;
+  readonly #deps: AcceptProbeDeps;
   readonly #clock = new SystemClock();
   #cancelTimer: CancelTimer | undefined;
   /** The probe under way. */
@@ -67,13 +67,13 @@ export class AcceptProbe {
   #hasSucceeded = false;
   #isStopped = false;
 
-  constructor(options: AcceptProbeOptions) {
-    this.#options = options;
+  constructor(deps: AcceptProbeDeps) {
+    this.#deps = deps;
   }
 
   /** Starts probing, first after one interval. */
   start(): void {
-    this.#cancelTimer = this.#clock.after(this.#options.intervalMs, () => this.#begin());
+    this.#cancelTimer = this.#clock.after(this.#deps.intervalMs, () => this.#begin());
   }
 
   /** Ends probing, and drops the sockets that were held back. */
@@ -106,7 +106,7 @@ export class AcceptProbe {
 
   #begin(): void {
     this.#forgetOld();
-    const { host: listened, port } = this.#options.address();
+    const { host: listened, port } = this.#deps.address();
     const host = reachable(listened);
     // By default the system calls 127.0.0.2 from 127.0.0.1, and a second address from the first.
     const socket = connect({ host, port, localAddress: host });
@@ -158,7 +158,7 @@ export class AcceptProbe {
     // If connecting to oneself never works (a firewall), a failure proves nothing.
     if (this.#failures >= MAX_FAILURES && this.#hasSucceeded) {
       this.#failures = 0;
-      this.#options.dead();
+      this.#deps.dead();
     }
     this.start();
   }
@@ -179,7 +179,7 @@ export class AcceptProbe {
 
   #releaseUnlessUnsure(): void {
     if (this.#isUnsure) return;
-    for (const socket of this.#held.splice(0)) this.#options.pass(socket);
+    for (const socket of this.#held.splice(0)) this.#deps.pass(socket);
   }
 }
 

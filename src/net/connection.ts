@@ -15,8 +15,8 @@ export interface Connection {
   /** Subject alternative names (DNS) of the peer's verified certificate; empty without one. */
   readonly peerNames: readonly string[];
 
-  /** Begins reading. Called once, before anything arrives; handlers cannot be replaced. */
-  start(handlers: ConnectionHandlers): void;
+  /** Begins reading. Called once, before anything arrives; callbacks cannot be replaced. */
+  start(events: ConnectionEvents): void;
 
   /**
    * Queues a copy of `bytes`. All bytes queued in one event-loop turn leave in one write. Does nothing
@@ -46,7 +46,7 @@ export interface Connection {
 }
 
 /** Callbacks of a connection to its owner. All of them run outside of any call into the connection. */
-export interface ConnectionHandlers {
+export interface ConnectionEvents {
   /** `chunk` may be kept, but pins a larger buffer: copy what lives long. */
   data(chunk: Uint8Array): void;
   /** `pendingBytes` fell to zero after having been above the high-water mark. */

@@ -5,7 +5,7 @@ import { SocketConnection } from "./socket_connection.ts";
 import { SocketListener } from "./socket_listener.ts";
 
 /** Callbacks of a listener to its owner. */
-export interface ListenerHandlers {
+export interface ListenerEvents {
   /** A peer has connected; in `direct` and `mutual` its handshake is complete and verified. */
   accepted(connection: Connection): void;
   /**
@@ -27,12 +27,12 @@ export interface ListenerHandlers {
  */
 export async function listen(
   options: ListenOptions,
-  handlers: ListenerHandlers,
+  events: ListenerEvents,
 ): Promise<Listener> {
   const isStartTls = options.tls?.mode === "starttls";
   const listener = new SocketListener(options, {
     accepted: (socket, { carrier, acceptor }) =>
-      handlers.accepted(
+      events.accepted(
         new SocketConnection(socket, {
           limits: listener.limits,
           clock: listener.clock,
@@ -40,8 +40,8 @@ export async function listen(
           ...(carrier === undefined ? {} : { carrier }),
         }),
       ),
-    refused: (error, remoteAddress) => handlers.refused?.(error, remoteAddress),
-    failed: (error) => handlers.failed?.(error),
+    refused: (error, remoteAddress) => events.refused?.(error, remoteAddress),
+    failed: (error) => events.failed?.(error),
   });
   await listener.open();
   return listener;

@@ -1,5 +1,5 @@
 import { CausewayError } from "../base/mod.ts";
-import type { Connection, ConnectionHandlers } from "./connection.ts";
+import type { Connection, ConnectionEvents } from "./connection.ts";
 
 /** Pretended properties of a connection pair in memory. */
 export interface MemoryPairOptions {
@@ -39,7 +39,7 @@ export class MemoryConnection implements Connection {
   readonly #highWaterBytes: number;
   readonly #maxPendingBytes: number;
   #peer: MemoryConnection | undefined;
-  #handlers: ConnectionHandlers | undefined;
+  #events: ConnectionEvents | undefined;
   /** Bytes sent by us and not yet taken by the peer. */
   #queue: Uint8Array[] = [];
   #pendingBytes = 0;
@@ -75,7 +75,7 @@ export class MemoryConnection implements Connection {
     return this.#pendingBytes;
   }
 
-  /** True once `closed` was called, or would have been with handlers. */
+  /** True once `closed` was called, or would have been after `start`. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -90,10 +90,10 @@ export class MemoryConnection implements Connection {
     return this.#deliveries;
   }
 
-  start(handlers: ConnectionHandlers): void {
-    if (this.#handlers !== undefined) throw new TypeError("Cannot start a connection twice");
-    this.#handlers = handlers;
-    if (this.#isClosed) queueMicrotask(() => handlers.closed(this.#error));
+  start(events: ConnectionEvents): void {
+    if (this.#events !== undefined) throw new TypeError("Cannot start a connection twice");
+    this.#events = events;
+    if (this.#isClosed) queueMicrotask(() => events.closed(this.#error));
     else this.#peer!.#schedule();
   }
 
@@ -166,7 +166,7 @@ export class MemoryConnection implements Connection {
 
   get #canPeerRead(): boolean {
     const peer = this.#peer!;
-    return peer.#handlers !== undefined && !peer.#isStalled &&
+    return peer.#events !== undefined && !peer.#isStalled &&
       (!peer.#isPaused || peer.#isClosing);
   }
 
@@ -180,12 +180,12 @@ export class MemoryConnection implements Connection {
       if (chunk.length === bytes.length) this.#queue.shift();
       else this.#queue[0] = bytes.subarray(chunk.length);
       this.#pendingBytes -= chunk.length;
-      if (!peer.#isClosing) peer.#handlers!.data(chunk);
+      if (!peer.#isClosing) peer.#events!.data(chunk);
     }
     if (this.#queue.length > 0 || this.#isClosed) return;
     if (this.#isOverHighWater) {
       this.#isOverHighWater = false;
-      if (!this.#isClosing) this.#handlers?.drained?.();
+      if (!this.#isClosing) this.#events?.drained?.();
     }
     if (!this.#isClosing || this.#pendingBytes > 0) return;
     // Our end has arrived. The peer sends its remaining bytes, then its own end.
@@ -205,7 +205,7 @@ export class MemoryConnection implements Connection {
         if (this.#isClosed) return;
         this.#isEncrypted = true;
         this.#peer!.#isEncrypted = true;
-        this.#handlers?.secured?.();
+        this.#events?.secured?.();
       })
     );
   }
@@ -216,8 +216,8 @@ export class MemoryConnection implements Connection {
     this.#error = error;
     this.#queue = [];
     this.#pendingBytes = 0;
-    const handlers = this.#handlers;
-    if (handlers !== undefined) queueMicrotask(() => handlers.closed(error));
+    const events = this.#events;
+    if (events !== undefined) queueMicrotask(() => events.closed(error));
   }
 }
 

@@ -12,7 +12,7 @@ export interface MessageConnection {
   readonly pendingBytes: number;
 
   /** Begins reading. Called once, before anything arrives. */
-  start(handlers: MessageHandlers): void;
+  start(events: MessageConnectionEvents): void;
   /**
    * Queues `bytes`, UTF-8, as one message; the connection owns them from now on. All messages queued in
    * one event-loop turn leave in one write. Does nothing after `close` or a failure.
@@ -32,7 +32,7 @@ export interface MessageConnection {
 }
 
 /** Callbacks of a message connection to its owner. All run outside of any call into the connection. */
-export interface MessageHandlers {
+export interface MessageConnectionEvents {
   /**
    * Bytes came in. Called before the messages that they complete, and also when they complete none, so
    * that the owner can bound a message that never ends.

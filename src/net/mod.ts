@@ -1,4 +1,4 @@
-export type { Connection, ConnectionHandlers } from "./connection.ts";
+export type { Connection, ConnectionEvents } from "./connection.ts";
 export type { ConnectionLimits } from "./connection_limits.ts";
 export { formatAddress, isLoopbackAddress } from "./address.ts";
 export type { DialOptions } from "./dial.ts";
@@ -11,18 +11,18 @@ export type {
   ListenOptions,
 } from "./listener_options.ts";
 export { resolveListenerLimits } from "./listener_options.ts";
-export type { ListenerHandlers } from "./listener.ts";
+export type { ListenerEvents } from "./listener.ts";
 export { listen } from "./listener.ts";
 export type { MemoryPairOptions } from "./memory_connection.ts";
 export { MemoryConnection, memoryConnectionPair } from "./memory_connection.ts";
 export type { TlsContext, TlsFiles } from "./tls_context.ts";
 export { loadTlsContext } from "./tls_context.ts";
 export { TlsContextHolder } from "./tls_context_holder.ts";
-export type { MessageConnection, MessageHandlers } from "./message_connection.ts";
+export type { MessageConnection, MessageConnectionEvents } from "./message_connection.ts";
 export type {
   WebPage,
-  WebSocketHandlers,
   WebSocketLimits,
+  WebSocketListenerEvents,
   WebSocketListenOptions,
 } from "./websocket_listener.ts";
 export { listenWebSocket } from "./websocket_listener.ts";

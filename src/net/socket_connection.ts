@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 import { CausewayError, countLeadingSpace, MAX_SKIPPED_SPACE_BYTES } from "../base/mod.ts";
 import { formatAddress, isLoopbackAddress } from "./address.ts";
-import type { Connection, ConnectionHandlers } from "./connection.ts";
+import type { Connection, ConnectionEvents } from "./connection.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
 import { scheduleFlush } from "./flush_schedule.ts";
 import { toNetError } from "./net_error.ts";
@@ -11,8 +11,8 @@ import { OutputBuffer } from "./output_buffer.ts";
 import type { TlsAcceptor } from "./tls_acceptor.ts";
 import { holdCarrier, isTlsSocket, peerCertificateNames } from "./tls_peer.ts";
 
-/** Options of a socket connection. */
-export interface SocketConnectionOptions {
+/** Limits and clock of a socket connection, and its TLS. */
+export interface SocketConnectionDeps {
   readonly limits: Required<ConnectionLimits>;
   readonly clock: Clock;
   /** Present where the peer may ask for STARTTLS. */
@@ -26,7 +26,7 @@ export interface SocketConnectionOptions {
  *
  * | phase | reads | writes | leaves on |
  * |---|---|---|---|
- * | `open` | to the handlers | each turn's bytes in one write | `startTls`, `close`, peer's end |
+ * | `open` | to the callbacks | each turn's bytes in one write | `startTls`, `close`, peer's end |
  * | `securing` | TLS handshake only | kept | handshake done, failed or late |
  * | `closing` | and drops | the rest of the queue, then the end | peer's end, linger time over |
  * | `closed` | – | – | – |
@@ -46,7 +46,7 @@ export class SocketConnection implements Connection {
   readonly #clock: Clock;
   readonly #output = new OutputBuffer();
   #phase: Phase = "open";
-  #handlers: ConnectionHandlers | undefined;
+  #events: ConnectionEvents | undefined;
   #isFlushScheduled = false;
   #inFlightBytes = 0;
   #isOverHighWater = false;
@@ -59,17 +59,17 @@ export class SocketConnection implements Connection {
   #beginHandshake: (() => void) | undefined;
   readonly #onWritten = (error?: Error | null): void => this.#written(error);
 
-  constructor(socket: Socket | TLSSocket, options: SocketConnectionOptions) {
+  constructor(socket: Socket | TLSSocket, deps: SocketConnectionDeps) {
     this.#socket = socket;
-    this.#carrier = options.carrier;
-    this.#limits = options.limits;
-    this.#clock = options.clock;
+    this.#carrier = deps.carrier;
+    this.#limits = deps.limits;
+    this.#clock = deps.clock;
     const remoteHost = socket.remoteAddress ?? "";
     this.remoteAddress = formatAddress(remoteHost, socket.remotePort ?? 0);
     this.isLoopback = isLoopbackAddress(remoteHost);
     this.#isEncrypted = isTlsSocket(socket);
     this.#peerNames = isTlsSocket(socket) ? peerCertificateNames(socket) : [];
-    const { acceptor } = options;
+    const { acceptor } = deps;
     if (acceptor !== undefined) this.startTls = () => this.#startTls(acceptor);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, this.#limits.keepAliveMs);
@@ -88,11 +88,11 @@ export class SocketConnection implements Connection {
     return this.#output.pendingBytes;
   }
 
-  start(handlers: ConnectionHandlers): void {
-    if (this.#handlers !== undefined) throw new TypeError("Cannot start a connection twice");
-    this.#handlers = handlers;
+  start(events: ConnectionEvents): void {
+    if (this.#events !== undefined) throw new TypeError("Cannot start a connection twice");
+    this.#events = events;
     if (this.#phase === "closed") {
-      queueMicrotask(() => handlers.closed(this.#error));
+      queueMicrotask(() => events.closed(this.#error));
       return;
     }
     this.#read(this.#socket);
@@ -121,7 +121,7 @@ export class SocketConnection implements Connection {
 
   resume(): void {
     this.#isPaused = false;
-    if (this.#phase === "open" && this.#handlers !== undefined) this.#startReading();
+    if (this.#phase === "open" && this.#events !== undefined) this.#startReading();
   }
 
   close(): void {
@@ -173,7 +173,7 @@ export class SocketConnection implements Connection {
     if (!this.#isFlushScheduled) this.flush();
     if (this.#isOverHighWater && this.#output.pendingBytes === 0) {
       this.#isOverHighWater = false;
-      if (this.#phase === "open") this.#handlers?.drained?.();
+      if (this.#phase === "open") this.#events?.drained?.();
     }
   }
 
@@ -196,7 +196,7 @@ export class SocketConnection implements Connection {
     socket.on("data", (chunk: Uint8Array) => {
       if (this.#phase !== "open") return;
       // Plain `Uint8Array`s keep the parser's code monomorphic and their views cheap.
-      this.#handlers!.data(
+      this.#events!.data(
         new Uint8Array(chunk.buffer as ArrayBuffer, chunk.byteOffset, chunk.length),
       );
     });
@@ -221,7 +221,7 @@ export class SocketConnection implements Connection {
 
   #startTls(acceptor: TlsAcceptor): void {
     if (this.#phase !== "open") return;
-    if (this.#isEncrypted || this.#handlers === undefined) {
+    if (this.#isEncrypted || this.#events === undefined) {
       throw new TypeError("Cannot start TLS on a connection that is encrypted or not started");
     }
     const plain = this.#socket;
@@ -311,7 +311,7 @@ export class SocketConnection implements Connection {
       this.#isEncrypted = true;
       this.#peerNames = peerCertificateNames(result);
       this.#phase = "open";
-      this.#handlers!.secured?.();
+      this.#events!.secured?.();
       this.#read(result);
     });
   }
@@ -341,7 +341,7 @@ export class SocketConnection implements Connection {
     this.#phase = "closed";
     this.#cancelTimer?.();
     this.#output.clear();
-    this.#handlers?.closed(this.#error);
+    this.#events?.closed(this.#error);
   }
 }
 

@@ -18,8 +18,8 @@ export interface AcceptedWith {
   readonly acceptor: TlsAcceptor | undefined;
 }
 
-/** Callbacks like those of `ListenerHandlers`, for sockets. */
-export interface SocketHandlers {
+/** Callbacks like those of `ListenerEvents`, for sockets. */
+export interface SocketListenerEvents {
   accepted(socket: Socket, accepted: AcceptedWith): void;
   refused(error: CausewayError, remoteAddress: string): void;
   failed(error: CausewayError): void;
@@ -33,7 +33,7 @@ export class SocketListener implements Listener {
   readonly limits: ResolvedListenerLimits;
   readonly clock: Clock;
   readonly #options: ListenOptions;
-  readonly #handlers: SocketHandlers;
+  readonly #events: SocketListenerEvents;
   readonly #acceptor: TlsAcceptor | undefined;
   readonly #probe: AcceptProbe;
   #server: Server | undefined;
@@ -43,9 +43,9 @@ export class SocketListener implements Listener {
   #connectionCount = 0;
   #isClosed = false;
 
-  constructor(options: ListenOptions, handlers: SocketHandlers) {
+  constructor(options: ListenOptions, events: SocketListenerEvents) {
     this.#options = options;
-    this.#handlers = handlers;
+    this.#events = events;
     this.limits = resolveListenerLimits(options.limits);
     this.clock = options.clock ?? new SystemClock();
     const { tls } = options;
@@ -115,7 +115,7 @@ export class SocketListener implements Listener {
       server.listen({ host, port, backlog: 1024 }, () => {
         server.off("error", failed);
         server.on("error", (error) => {
-          this.#handlers.failed(toNetError(`Cannot accept on ${this.address}`, error));
+          this.#events.failed(toNetError(`Cannot accept on ${this.address}`, error));
         });
         this.#address = server.address() as AddressInfo;
         resolve();
@@ -125,7 +125,7 @@ export class SocketListener implements Listener {
 
   /** Opens the listener again. Never rejects: it reports a failure, and the next probe tries again. */
   async #reopen(): Promise<void> {
-    this.#handlers.failed(
+    this.#events.failed(
       new CausewayError(
         "net/not-accepting",
         `Cannot accept on ${this.address}: the listener stopped and is opened again`,
@@ -138,7 +138,7 @@ export class SocketListener implements Listener {
     try {
       await this.#bind(this.host, this.port);
     } catch (error) {
-      this.#handlers.failed(toNetError(`Cannot open ${this.address} again`, error));
+      this.#events.failed(toNetError(`Cannot open ${this.address} again`, error));
     }
     if (this.#isClosed) this.#server?.close();
   }
@@ -206,12 +206,12 @@ export class SocketListener implements Listener {
   }
 
   #accept(socket: Socket, carrier: Socket | undefined): void {
-    this.#handlers.accepted(socket, { carrier, acceptor: this.#acceptor });
+    this.#events.accepted(socket, { carrier, acceptor: this.#acceptor });
   }
 
   #refuse(socket: Socket, remoteAddress: string, error: CausewayError): void {
     socket.destroy();
-    this.#handlers.refused(error, remoteAddress);
+    this.#events.refused(error, remoteAddress);
   }
 }
 

@@ -5,13 +5,13 @@ import { CausewayError } from "../base/mod.ts";
 import { formatAddress, isLoopbackAddress } from "./address.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
 import { scheduleFlush } from "./flush_schedule.ts";
-import type { MessageConnection, MessageHandlers } from "./message_connection.ts";
+import type { MessageConnection, MessageConnectionEvents } from "./message_connection.ts";
 import { toNetError } from "./net_error.ts";
 import { peerTooSlow } from "./socket_connection.ts";
 import { holdCarrier, isTlsSocket } from "./tls_peer.ts";
 
-/** Options of a WebSocket connection. */
-export interface WebSocketConnectionOptions {
+/** Sockets beneath a WebSocket, and the limits of its connection. */
+export interface WebSocketConnectionDeps {
   /** The socket beneath the WebSocket. */
   readonly socket: Socket;
   /** The plain socket beneath a TLS socket. */
@@ -35,7 +35,7 @@ export class WebSocketConnection implements MessageConnection {
   readonly #socket: Socket;
   readonly #carrier: Socket | undefined;
   readonly #limits: Required<ConnectionLimits>;
-  #handlers: MessageHandlers | undefined;
+  #events: MessageConnectionEvents | undefined;
   /** `closing` begins with our own end or with the peer's mistake; incoming data is then ignored. */
   #phase: "open" | "closing" | "closed" = "open";
   #isCorked = false;
@@ -43,28 +43,28 @@ export class WebSocketConnection implements MessageConnection {
   #error: CausewayError | undefined;
   readonly #onWritten = (): void => this.#written();
 
-  constructor(webSocket: WebSocket, options: WebSocketConnectionOptions) {
-    const { socket } = options;
+  constructor(webSocket: WebSocket, deps: WebSocketConnectionDeps) {
+    const { socket } = deps;
     this.#webSocket = webSocket;
     this.#socket = socket;
-    this.#carrier = options.carrier;
-    this.#limits = options.limits;
+    this.#carrier = deps.carrier;
+    this.#limits = deps.limits;
     this.remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
     this.isLoopback = isLoopbackAddress(socket.remoteAddress ?? "");
     this.isEncrypted = isTlsSocket(socket);
     socket.setKeepAlive(true, this.#limits.keepAliveMs);
     this.#watch();
-    this.pause(); // until `start` sets the handlers
+    this.pause(); // until `start` sets the callbacks
   }
 
   get pendingBytes(): number {
     return this.#socket.writableLength;
   }
 
-  start(handlers: MessageHandlers): void {
-    if (this.#handlers !== undefined) throw new TypeError("Cannot start a connection twice");
-    this.#handlers = handlers;
-    if (this.#phase === "closed") queueMicrotask(() => handlers.closed(this.#error));
+  start(events: MessageConnectionEvents): void {
+    if (this.#events !== undefined) throw new TypeError("Cannot start a connection twice");
+    this.#events = events;
+    if (this.#phase === "closed") queueMicrotask(() => events.closed(this.#error));
     else this.resume();
   }
 
@@ -96,7 +96,7 @@ export class WebSocketConnection implements MessageConnection {
   }
 
   resume(): void {
-    if (this.#handlers !== undefined && this.#phase === "open") this.#startReading();
+    if (this.#events !== undefined && this.#phase === "open") this.#startReading();
   }
 
   close(code: number): void {
@@ -130,7 +130,7 @@ export class WebSocketConnection implements MessageConnection {
   #written(): void {
     if (!this.#isOverHighWater || this.pendingBytes > 0) return;
     this.#isOverHighWater = false;
-    if (this.#phase === "open") this.#handlers?.drained?.();
+    if (this.#phase === "open") this.#events?.drained?.();
   }
 
   #startReading(): void {
@@ -146,7 +146,7 @@ export class WebSocketConnection implements MessageConnection {
     });
     // Runs before the listener that cuts the bytes into messages.
     socket.prependListener("data", (chunk: Uint8Array) => {
-      if (this.#phase === "open") this.#handlers?.received?.(chunk.length);
+      if (this.#phase === "open") this.#events?.received?.(chunk.length);
     });
     // A `Buffer`, as the binary type of `ws` is by default.
     webSocket.on("message", (data: Uint8Array, isBinary) => {
@@ -160,7 +160,7 @@ export class WebSocketConnection implements MessageConnection {
         return;
       }
       // Plain `Uint8Array`s keep the parser's code monomorphic and their views cheap.
-      this.#handlers?.message(
+      this.#events?.message(
         new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.length),
       );
     });
@@ -186,7 +186,7 @@ export class WebSocketConnection implements MessageConnection {
       );
     }
     this.#phase = "closed";
-    this.#handlers?.closed(this.#error);
+    this.#events?.closed(this.#error);
   }
 }
 

@@ -39,11 +39,11 @@ export interface WebPage {
 }
 
 /** Callbacks of a port for WebSockets to its owner. */
-export interface WebSocketHandlers {
+export interface WebSocketListenerEvents {
   /** A client has opened a WebSocket; the owner calls `start` on it. */
   accepted(connection: MessageConnection): void;
   /**
-   * Called as `ListenerHandlers.refused`. Two more codes are `net/http-invalid`, and
+   * Called as `ListenerEvents.refused`. Two more codes are `net/http-invalid`, and
    * `net/websocket-refused` for a valid request that asks for no WebSocket that is served here.
    */
   refused?(error: CausewayError, remoteAddress: string): void;
@@ -68,9 +68,9 @@ const MAX_HOST_LENGTH = 261;
  */
 export async function listenWebSocket(
   options: WebSocketListenOptions,
-  handlers: WebSocketHandlers,
+  events: WebSocketListenerEvents,
 ): Promise<Listener> {
-  const port = new WebSocketPort(options, handlers);
+  const port = new WebSocketPort(options, events);
   await port.listener.open();
   return port;
 }
@@ -85,23 +85,23 @@ interface Visitor {
 class WebSocketPort implements Listener {
   readonly listener: SocketListener;
   readonly #options: WebSocketListenOptions;
-  readonly #handlers: WebSocketHandlers;
+  readonly #events: WebSocketListenerEvents;
   readonly #http: Server;
   readonly #webSockets: WebSocketServer;
   readonly #visitors = new Map<Socket, Visitor>();
 
-  constructor(options: WebSocketListenOptions, handlers: WebSocketHandlers) {
+  constructor(options: WebSocketListenOptions, events: WebSocketListenerEvents) {
     if (options.tls !== undefined && options.tls.mode !== "direct") {
       throw new RangeError(`Cannot listen for WebSockets with TLS mode ${options.tls.mode}`);
     }
     const { maxMessageBytes = 262_144, maxFragments = 1024, maxHeadBytes = 16_384, ...limits } =
       options.limits ?? {};
     this.#options = options;
-    this.#handlers = handlers;
+    this.#events = events;
     this.listener = new SocketListener({ ...options, limits }, {
       accepted: (socket, { carrier }) => this.#visit(socket, carrier),
-      refused: (error, remoteAddress) => handlers.refused?.(error, remoteAddress),
-      failed: (error) => handlers.failed?.(error),
+      refused: (error, remoteAddress) => events.refused?.(error, remoteAddress),
+      failed: (error) => events.failed?.(error),
     });
     // This server never listens: sockets reach it after the probe, the limits and TLS.
     this.#http = createServer({ maxHeaderSize: maxHeadBytes });
@@ -158,11 +158,11 @@ class WebSocketPort implements Listener {
       const [oldest, visitor] = first!; // there is one, as the bound is at least 1
       this.#leave(oldest);
       oldest.destroy();
-      this.#handlers.refused?.(tooMany("handshakes", limits.maxHandshakes), visitor.remoteAddress);
+      this.#events.refused?.(tooMany("handshakes", limits.maxHandshakes), visitor.remoteAddress);
     }
     const cancelTimer = clock.after(limits.handshakeTimeoutMs, () => {
       socket.destroy();
-      this.#handlers.refused?.(
+      this.#events.refused?.(
         lateHandshake(remoteAddress, limits.handshakeTimeoutMs),
         remoteAddress,
       );
@@ -185,7 +185,7 @@ class WebSocketPort implements Listener {
     }
     if (path === this.#options.path) return answer(response, 426, undefined);
     if (host.length > MAX_HOST_LENGTH || !HOST.test(host)) return answer(response, 400, undefined);
-    const page = this.#handlers.page?.(path, host);
+    const page = this.#events.page?.(path, host);
     answer(response, page === undefined ? 404 : 200, page);
   }
 
@@ -217,7 +217,7 @@ class WebSocketPort implements Listener {
     }
     this.#webSockets.handleUpgrade(request, socket, Buffer.from(head), (webSocket) => {
       this.#leave(socket);
-      this.#handlers.accepted(
+      this.#events.accepted(
         new WebSocketConnection(webSocket, {
           socket,
           carrier: visitor.carrier,
@@ -230,7 +230,7 @@ class WebSocketPort implements Listener {
   #refuse(socket: Socket, status: number, code: string, why: string): void {
     const visitor = this.#visitors.get(socket);
     if (visitor !== undefined) {
-      this.#handlers.refused?.(
+      this.#events.refused?.(
         new CausewayError(
           code,
           `Cannot open a WebSocket with ${visitor.remoteAddress}: ${why}`,

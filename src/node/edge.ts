@@ -8,7 +8,7 @@ import type {
   WebSocketListenConfig,
 } from "../config/mod.ts";
 import { listen, listenWebSocket } from "../net/mod.ts";
-import type { Connection, Listener, ListenerHandlers, ListenOptions } from "../net/mod.ts";
+import type { Connection, Listener, ListenerEvents, ListenOptions } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import {
   C2sListener,
@@ -31,15 +31,7 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
-import {
-  admissionLimits,
-  clientBounds,
-  edgeRates,
-  handshakeRates,
-  portLimits,
-  streamLimits,
-  webSocketLimits,
-} from "./options.ts";
+import { handshakeRates, portLimits, webSocketLimits } from "./options.ts";
 
 /** Dependencies of the ports for clients and components. */
 export interface EdgeDeps {
@@ -106,10 +98,10 @@ export class Edge {
    */
   async open(config: Config): Promise<void> {
     for (const kind of ["c2s", "websocket", "component"] as const) this.#showConnections(kind);
-    const admission = new StreamAdmission(admissionLimits(config), this.#deps.clock);
+    const admission = new StreamAdmission(config.admission, this.#deps.clock);
     const rounds = new ScramRounds(config.auth.scramIterations);
     await this.#learnRounds(rounds);
-    const rates = new EdgeRates(edgeRates(config), this.#deps.clock);
+    const rates = new EdgeRates(config.edgeRates, this.#deps.clock);
     const shared = { config, admission, rates, rounds };
     for (const each of config.listen.c2s) await this.#openC2s(each, shared);
     for (const each of config.listen.websocket) await this.#openWebSocket(each, shared);
@@ -172,7 +164,7 @@ export class Edge {
     const { tls, url } = listenConfig;
     const { config } = shared;
     const port = this.#clients("websocket", { ...shared, allowPlaintext: tls === undefined });
-    const limits = resolveStreamLimits(streamLimits(config));
+    const limits = resolveStreamLimits(config.streams);
     const options = await this.#listenOptions({ ...listenConfig, secured: direct(tls), config });
     const listener = await listenWebSocket({
       ...options,
@@ -208,8 +200,8 @@ export class Edge {
       allowPlaintext,
       scramIterations: rounds,
       enumerationSecret,
-      limits: streamLimits(config),
-      ...clientBounds(config),
+      limits: config.streams,
+      ...config.clients,
       admission,
       rates,
       ...(management === undefined ? {} : { management }),
@@ -234,7 +226,7 @@ export class Edge {
       metrics,
       log,
       clock,
-      limits: streamLimits(config),
+      limits: config.streams,
       admission,
       rates,
     });
@@ -291,7 +283,7 @@ export class Edge {
   }
 
   /** Counts and logs connections that a port of this kind refuses or fails to serve. */
-  #watching(kind: EdgeKind): Required<Omit<ListenerHandlers, "accepted">> {
+  #watching(kind: EdgeKind): Required<Omit<ListenerEvents, "accepted">> {
     const { log, metrics } = this.#deps;
     return {
       refused: (error, remote) => {

@@ -7,7 +7,7 @@ import { readdress } from "../xmpp/mod.ts";
 import { isAccountProbe } from "./account_probe.ts";
 
 /** Dependencies of `LocalSide`. */
-export interface LocalParts extends UserHosts {
+export interface LocalSideDeps extends UserHosts {
   readonly sessions: {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
     ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
@@ -29,21 +29,21 @@ export interface LocalParts extends UserHosts {
  * acknowledges it. A request that a service takes is settled together with its answer.
  */
 export class LocalSide implements NodeSide {
-  readonly #parts: LocalParts;
+  readonly #deps: LocalSideDeps;
   /** Envelopes of requests that wait for their answer, by stanza. Services see only the stanza. */
   readonly #asked = new Map<Stanza, Envelope>();
   #current: Envelope | undefined;
 
-  constructor(parts: LocalParts) {
-    this.#parts = parts;
+  constructor(deps: LocalSideDeps) {
+    this.#deps = deps;
   }
 
   servesDomain(domain: string): boolean {
-    return this.#parts.components.find(domain) !== undefined;
+    return this.#deps.components.find(domain) !== undefined;
   }
 
   ownSessions(to: Jid): OwnSessions {
-    const sessions = this.#parts.sessions.ofAccount(to.bare.text);
+    const sessions = this.#deps.sessions.ofAccount(to.bare.text);
     let priority: number | undefined;
     let isResourceHere = false;
     for (const session of sessions) {
@@ -58,15 +58,15 @@ export class LocalSide implements NodeSide {
     // A subscription request that reaches a client here stays kept here until the contact answers
     // it. The client's acknowledgement does not end it.
     const { stanza } = envelope;
-    const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.settler : undefined;
-    if (keeper !== undefined) envelope.settler = undefined;
+    const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.fate : undefined;
+    if (keeper !== undefined) envelope.fate = undefined;
     const before = this.#current;
     this.#current = envelope;
     const outcome = this.#hand(envelope);
     this.#current = before;
     if (keeper !== undefined) {
       if (outcome === "delivered") keeper.stays?.(0);
-      else envelope.settler = keeper;
+      else envelope.fate = keeper;
       return outcome;
     }
     if (outcome === "delivered" && !envelope.isKept && !this.#asked.has(stanza)) envelope.settle();
@@ -77,7 +77,7 @@ export class LocalSide implements NodeSide {
   askServices(stanza: Stanza): NodeOutcome {
     const envelope = this.#current;
     if (envelope?.stanza === stanza) this.#asked.set(stanza, envelope);
-    const outcome = this.#parts.services.handle(stanza);
+    const outcome = this.#deps.services.handle(stanza);
     if (outcome !== "delivered") this.#asked.delete(stanza);
     return outcome;
   }
@@ -86,14 +86,14 @@ export class LocalSide implements NodeSide {
   answered(reply: Stanza, request: Stanza): void {
     const envelope = this.#asked.get(request);
     this.#asked.delete(request);
-    this.#parts.answer(reply, envelope);
+    this.#deps.answer(reply, envelope);
   }
 
   /** Sends the presence of the account's available resources here to a resource on another node. */
   #tellPresences(probe: Stanza): NodeOutcome {
-    for (const { lastPresence } of this.#parts.sessions.ofAccount(probe.to.bare.text)) {
+    for (const { lastPresence } of this.#deps.sessions.ofAccount(probe.to.bare.text)) {
       if (lastPresence !== undefined) {
-        this.#parts.answer(readdress(lastPresence, probe.from), undefined);
+        this.#deps.answer(readdress(lastPresence, probe.from), undefined);
       }
     }
     return "ignored";
@@ -101,9 +101,9 @@ export class LocalSide implements NodeSide {
 
   #hand(envelope: Envelope): NodeOutcome {
     const { stanza } = envelope;
-    const { sessions, components } = this.#parts;
+    const { sessions, components } = this.#deps;
     const { localpart, domainpart } = stanza.to;
-    if (isUserHost(domainpart, this.#parts)) {
+    if (isUserHost(domainpart, this.#deps)) {
       if (localpart === "") return this.askServices(stanza);
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
       return sessions.deliver(stanza, envelope);

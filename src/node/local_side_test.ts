@@ -110,7 +110,7 @@ Deno.test("LocalSide does not settle a stanza that has a keeper, whatever its cl
     fixture.keeps = outcome === "delivered";
     const told: string[] = [];
     const envelope = fixture.envelope("b@example.com", "presence");
-    envelope.settler = { settle: () => told.push("settle"), stays: () => told.push("stays") };
+    envelope.fate = { settle: () => told.push("settle"), stays: () => told.push("stays") };
     assert.equal(fixture.local.deliver(envelope), outcome);
     assert.deepEqual(told, outcome === "delivered" ? ["stays"] : []);
     if (outcome === "delivered") envelope.acknowledged();

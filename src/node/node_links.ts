@@ -1,31 +1,24 @@
-import type { Clock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { LinkHandlers, LinkLayerConfig } from "../distribution/links/mod.ts";
+import type { LinkHandlers } from "../distribution/links/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
-import type { Logger, Metrics } from "../observe/mod.ts";
 import type { LinkTraffic } from "../distribution/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
+import type { Pressure } from "./pressure.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
+import type { Surroundings } from "./surroundings.ts";
 
-/** Dependencies of a node's links, and the receivers of their frames. */
-export interface NodeLinksParts {
-  /** This process's incarnation. */
-  readonly process: number;
+/** Parts that the links of a node use, and that receive their frames. */
+export interface LinkParts {
   readonly table: SessionTable;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
   readonly certificates: Certificates;
-  readonly pressure: LinkHandlers["pressure"];
-  isComponentDomain(domain: string): boolean;
-  readonly budget: LinkLayerConfig["budget"];
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  readonly clock: Clock;
+  readonly pressure: Pressure;
 }
 
 /** The links of one node. They neither listen nor dial yet. */
@@ -40,9 +33,14 @@ export interface NodeLinks {
  * Makes the links of a node.
  * @throws CausewayError for an address or certificate that cannot be used
  */
-export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<NodeLinks> {
+export async function makeLinks(
+  config: Config,
+  parts: Surroundings & LinkParts,
+): Promise<NodeLinks> {
   const { globalHost, localHost, connections } = config.globalDistrib;
-  const { process, table, router, certificates, pressure, metrics, log, clock } = parts;
+  const { process, table, router, certificates, metrics, log, clock } = parts;
+  const pressure: LinkHandlers["pressure"] = (sender, isOver) =>
+    parts.pressure.changed(sender, isOver);
   const common = {
     identity: {
       globalHost,
@@ -53,7 +51,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
       datacenterId: () => table.datacenterId,
     },
     tls: connections.tls && await certificates.load(connections.tls),
-    ...(parts.budget !== undefined && { budget: parts.budget }),
+    budget: parts.places,
     metrics,
     log,
     clock,
@@ -66,7 +64,10 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     endpoints: table,
     hosts: table,
     handlers: {
-      received: (envelope, peerHost) => router.received(envelope, peerHost),
+      received: (envelope, peerHost) => {
+        envelope.arrived("link", peerHost);
+        router.route(envelope);
+      },
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
       identityDoubted: () => table.reviewIdentity(),
@@ -74,7 +75,7 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     },
     options: linksOptions(config),
     mayHandshake: (peer) => handshakes.mayConnect(peer),
-    isComponentDomain: (domain) => parts.isComponentDomain(domain),
+    isComponentDomain: (domain) => table.lastKnown(parseJid(domain)) !== undefined,
     findComponent: async (domain) => await table.locate(parseJid(domain)) !== undefined,
     isOwnProcess: (each) => table.isOwnProcess(each),
     ...traffic(table.traffic, parts.resumption),
@@ -87,8 +88,12 @@ export async function makeLinks(config: Config, parts: NodeLinksParts): Promise<
     endpoints: { endpoints: (node) => table.clusterEndpoints(node) },
     hosts: { hosts: () => table.clusterNodes() },
     handlers: {
-      received: (envelope) => router.handedOver(envelope),
-      returned: (envelope, reason) => router.handedBack(envelope, reason),
+      received: (envelope) => {
+        envelope.arrived("handed-over");
+        router.route(envelope);
+      },
+      returned: (envelope, reason) =>
+        router.returned(envelope, reason === "peer-restarted" ? "node-gone" : reason),
       identityDoubted: () => table.reviewIdentity(),
       pressure,
     },

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
-import { type Config, parseConfig } from "../config/mod.ts";
+import { type Config, configJsonSchema, parseConfig } from "../config/mod.ts";
 import {
   adminOptions,
-  admissionLimits,
-  clientBounds,
-  edgeRates,
   handoverOptions,
   handshakeRates,
   linksOptions,
@@ -16,7 +13,6 @@ import {
   routerBounds,
   serviceBounds,
   sessionBounds,
-  streamLimits,
   tableOptions,
   webSocketLimits,
 } from "./options.ts";
@@ -136,6 +132,8 @@ ${text}
 [modules.mod_global_distrib]
 global_host = "example.com"
 local_host = "dc1.example.com"
+message_ttl = 80
+bounce = { resend_after_ms = 81, max_retries = 82, max_items = 83, max_bytes = 8400 }
 hosts_refresh_interval = 71
 connections.tls_opts = false
 connections.connections_per_endpoint = 72
@@ -172,18 +170,19 @@ function parsedFile(file: string): Config {
   });
 }
 
-/** `CONFIG` with some limits changed. */
-function withLimits(limits: Partial<Config["limits"]>): Config {
-  return { ...CONFIG, limits: { ...CONFIG.limits, ...limits } };
+interface LimitsSchema {
+  readonly properties: Readonly<Record<string, { readonly default?: unknown }>>;
 }
 
 Deno.test("the limits of these tests differ from each other and from the defaults", () => {
-  const byDefault = parsed("").limits;
-  const values = Object.entries(CONFIG.limits).flatMap(([name, value]) => {
-    assert.notDeepEqual(value, byDefault[name as keyof Config["limits"]], name);
-    return typeof value === "object" ? [value.perSec, value.burst] : [value];
-  });
-  assert.equal(new Set(values).size, values.length);
+  const limits = [...LIMITS.matchAll(/^(\w+) = (.+)$/gm)].map(([, name, value]) =>
+    [name!, Number(value)] as const
+  );
+  const schema = configJsonSchema() as { readonly properties?: { readonly limits?: LimitsSchema } };
+  const options = schema.properties!.limits!.properties;
+  for (const [name, value] of limits) assert.notEqual(value, options[name]!.default, name);
+  assert.deepEqual(limits.map(([name]) => name), Object.keys(options));
+  assert.equal(new Set(limits.map(([, value]) => value)).size, limits.length);
 });
 
 Deno.test("linksOptions() gives the links the times and bounds of the file", () => {
@@ -218,7 +217,8 @@ Deno.test("linksOptions() gives the links the times and bounds of the file", () 
 });
 
 Deno.test("linksOptions() remembers a lane as long as its peer may come back", () => {
-  assert.equal(linksOptions(withLimits({ linkLaneLifetimeMs: 13_999 })).inboundMemoryMs, 14_000);
+  const hasty = { ...CONFIG, links: { ...CONFIG.links, inboundMemoryMs: 13_999 } };
+  assert.equal(linksOptions(hasty).inboundMemoryMs, 14_000);
 });
 
 Deno.test("tableOptions() gives the session table the names, times and bounds of the file", () => {
@@ -242,7 +242,6 @@ Deno.test("tableOptions() gives the session table the names, times and bounds of
       },
       sentinels: [],
       sentinelName: "mymaster",
-      sentinelUsername: "",
       sentinelPassword: "",
       cluster: [],
       poolSize: 10,
@@ -290,6 +289,8 @@ sentinel_password = "sesame"`)!;
 
 Deno.test("routerBounds() and handoverOptions() give routing the bounds of the file", () => {
   assert.deepEqual(routerBounds(CONFIG), {
+    messageTtl: 80,
+    bounce: { resendAfterMs: 81, maxRetries: 82, maxItems: 83, maxBytes: 8400 },
     maxQueued: 11,
     maxQueuedBytes: 1100,
     lookupRates: {
@@ -298,8 +299,9 @@ Deno.test("routerBounds() and handoverOptions() give routing the bounds of the f
     },
     memory: { maxPairs: 31, maxStanzas: 32, resendLifetimeMs: 127_000 },
   });
-  const off = withLimits({ lookupsPerAccount: undefined, lookupsPerComponent: undefined });
+  const off = parsed("limits = { lookup_rate_per_account = 0, lookup_rate_per_component = 0 }");
   assert.deepEqual(routerBounds(off).lookupRates, {});
+  assert.equal(routerBounds({ ...CONFIG, bounce: undefined }).bounce, false);
   assert.deepEqual(handoverOptions(CONFIG), { maxWaiting: 12, maxWaitingBytes: 1200 });
 });
 
@@ -320,8 +322,8 @@ Deno.test("adminOptions() gives the admin API the address, token and bounds of t
   assert.deepEqual(Object.keys(adminOptions(open)), ["host", "port", "limits"]);
 });
 
-Deno.test("streamLimits() gives streams the times and bounds of the file", () => {
-  assert.deepEqual(streamLimits(CONFIG), {
+Deno.test("streams get the times and bounds of the file", () => {
+  assert.deepEqual(CONFIG.streams, {
     maxStanzaBytes: 20_001,
     maxDepth: 33,
     maxAttributes: 34,
@@ -337,8 +339,8 @@ Deno.test("streamLimits() gives streams the times and bounds of the file", () =>
 });
 
 Deno.test("clients, accounts, services and ports get the bounds of the file", () => {
-  assert.deepEqual(admissionLimits(CONFIG), { maxUnauthenticated: 30, maxPerAddress: 37 });
-  assert.deepEqual(clientBounds(CONFIG), { maxDirectedPresence: 39 });
+  assert.deepEqual(CONFIG.admission, { maxUnauthenticated: 30, maxPerAddress: 37 });
+  assert.deepEqual(CONFIG.clients, { maxDirectedPresence: 39 });
   assert.deepEqual(sessionBounds(CONFIG), { maxSessionsPerAccount: 38 });
   assert.deepEqual(serviceBounds(CONFIG), {
     maxPendingRequests: 40,
@@ -362,7 +364,7 @@ Deno.test("portLimits() gives a port the bounds of the file, and no handshake lo
     maxHandshakes: 30,
   };
   assert.deepEqual(portLimits(CONFIG), bounds);
-  const hasty = withLimits({ authenticationTimeoutMs: 2699 });
+  const hasty = { ...CONFIG, streams: { ...CONFIG.streams, negotiationTimeoutMs: 2699 } };
   assert.deepEqual(portLimits(hasty), { ...bounds, handshakeTimeoutMs: 2699 });
 });
 
@@ -412,8 +414,8 @@ Deno.test("without stream management there are no options for it, nor for sessio
   assert.equal(resumptionOptions(without), undefined);
 });
 
-Deno.test("edgeRates() gives the edge the rates of the file, and no limit where the file has none", () => {
-  const rates = edgeRates(CONFIG);
+Deno.test("the edge gets the rates of the file, and no limit where the file has none", () => {
+  const rates = CONFIG.edgeRates;
   assert.deepEqual(rates, {
     connectionsPerAddress: { perSec: 41, burst: 42, maxKeys: 25 },
     loginsPerAddress: { perSec: 43, burst: 44, maxKeys: 25 },
@@ -423,7 +425,8 @@ Deno.test("edgeRates() gives the edge the rates of the file, and no limit where 
     stanzasPerComponent: { perSec: 9, burst: 51, maxKeys: 25 },
   });
   const { stanzasPerAccount: _, ...others } = rates;
-  assert.deepEqual(edgeRates(withLimits({ stanzasPerAccount: undefined })), others);
+  const off = LIMITS.replace("stanza_rate_per_account = 47", "stanza_rate_per_account = 0");
+  assert.deepEqual(parsed(`[limits]${off}`).edgeRates, others);
 });
 
 Deno.test("handshakeRates() lets an address begin TLS as often as it may connect", () => {

@@ -4,6 +4,7 @@ import { SystemClock } from "../base/mod.ts";
 import { createLogger } from "../observe/mod.ts";
 import { CausewayNode } from "./causeway_node.ts";
 import { StopRequests } from "./stop_requests.ts";
+import { openStores } from "./stores.ts";
 
 /** Exit code when another process has taken this node's name, as for a mistake in configuration. */
 const SUPERSEDED = 2;
@@ -19,6 +20,7 @@ export async function runNode(config: Config): Promise<number> {
   for (const { path, text } of config.notes) log.warn("config.note", { path, text });
   const ended = Promise.withResolvers<number>();
   const node = new CausewayNode(config, {
+    ...await openStores(config, log),
     log,
     superseded: () => {
       log.error("node.superseded", {

@@ -35,8 +35,18 @@ export const DEFAULT_MAX_IQ_BYTES = 65_536;
 /** Default limit on the elements and attributes of a request's payload. */
 export const DEFAULT_MAX_IQ_ELEMENTS = 1000;
 
-/** Options and dependencies of the services of a datacenter. */
+/** Bounds on requests to the services of a datacenter. */
 export interface HostServicesOptions {
+  /** Requests that may wait for their answer at once; at least 1. @default 1000 */
+  readonly maxPendingRequests?: number;
+  /** Bytes of a request's payload; one past it is refused. At least 1. @default 65536 */
+  readonly maxIqBytes?: number;
+  /** Elements and attributes of a request's payload, itself included; at least 1. @default 1000 */
+  readonly maxIqElements?: number;
+}
+
+/** Dependencies of the services of a datacenter, with their options. */
+export interface HostServicesDeps extends HostServicesOptions {
   /** Name and version that disco and software version answer with. */
   readonly software: Software;
   readonly publicDomains: PublicDomains;
@@ -52,12 +62,6 @@ export interface HostServicesOptions {
   readonly hasModule?: (host: string, module: ServiceModule) => boolean;
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
-  /** Requests that may wait for their answer at once; at least 1. @default 1000 */
-  readonly maxPendingRequests?: number;
-  /** Bytes of a request's payload; one past it is refused. At least 1. @default 65536 */
-  readonly maxIqBytes?: number;
-  /** Elements and attributes of a request's payload, itself included; at least 1. @default 1000 */
-  readonly maxIqElements?: number;
 }
 
 /**
@@ -76,7 +80,7 @@ export type ServiceOutcome = "delivered" | "ignored" | StanzaErrorCondition;
 export class HostServices {
   readonly #services = new Map<string, IqService>();
   readonly #pending = new Set<Promise<void>>();
-  readonly #reply: HostServicesOptions["reply"];
+  readonly #reply: HostServicesDeps["reply"];
   readonly #metrics: ServiceMetrics;
   readonly #logger: Logger;
   readonly #maxPending: number;
@@ -84,36 +88,36 @@ export class HostServices {
   readonly #maxIqBytes: number;
   readonly #maxIqElements: number;
 
-  constructor(options: HostServicesOptions) {
-    const { hasModule } = options;
+  constructor(deps: HostServicesDeps) {
+    const { hasModule } = deps;
     this.#isOn = ({ module }, host) =>
       module === undefined || hasModule === undefined || hasModule(host, module);
     const others = [
-      new DiscoItems(options.publicDomains),
+      new DiscoItems(deps.publicDomains),
       new Ping(),
-      new SoftwareVersion(options.software),
-      new EntityTime(options.clock ?? new SystemClock()),
-      ...options.services ?? [],
+      new SoftwareVersion(deps.software),
+      new EntityTime(deps.clock ?? new SystemClock()),
+      ...deps.services ?? [],
     ];
-    for (const service of [new DiscoInfo(others, options.software.name, this.#isOn), ...others]) {
+    for (const service of [new DiscoInfo(others, deps.software.name, this.#isOn), ...others]) {
       const key = serviceKey(service.type, service.name, service.namespace);
       if (this.#services.has(key)) throw new TypeError(`Cannot have two services for ${key}`);
       this.#services.set(key, service);
     }
-    this.#reply = options.reply;
-    this.#metrics = new ServiceMetrics(options.metrics);
-    this.#logger = options.logger ?? SILENT_LOGGER;
+    this.#reply = deps.reply;
+    this.#metrics = new ServiceMetrics(deps.metrics);
+    this.#logger = deps.logger ?? SILENT_LOGGER;
     this.#maxPending = atLeastOne(
       "maxPendingRequests",
-      options.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
+      deps.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
     );
     this.#maxIqBytes = atLeastOne(
       "maxIqBytes",
-      options.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES,
+      deps.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES,
     );
     this.#maxIqElements = atLeastOne(
       "maxIqElements",
-      options.maxIqElements ?? DEFAULT_MAX_IQ_ELEMENTS,
+      deps.maxIqElements ?? DEFAULT_MAX_IQ_ELEMENTS,
     );
   }
 

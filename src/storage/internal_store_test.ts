@@ -2,27 +2,34 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { InternalStore } from "./internal_store.ts";
-import { migrate, MIGRATIONS } from "./sqlite_schema.ts";
-import { SqliteUserStore } from "./sqlite_user_store.ts";
-import { conformanceCredentials } from "./user_store_conformance.ts";
+import { withPath } from "./sql/_test_sqlite.ts";
+import { subscriptionRequestStoreConformance } from "./subscription_request_store_conformance.ts";
+import { conformanceCredentials, userStoreConformance } from "./user_store_conformance.ts";
 
-/** Runs `work` with the path of a store in a directory of its own. */
-async function withPath(work: (path: string) => Promise<void> | void): Promise<void> {
+/** Opens a store in a directory of its own. */
+async function open() {
   const directory = await Deno.makeTempDir({ prefix: "causeway-store-" });
-  try {
-    await work(join(directory, "store.sqlite"));
-  } finally {
-    await Deno.remove(directory, { recursive: true });
-  }
+  const store = await InternalStore.open({ path: join(directory, "store.sqlite") });
+  return {
+    users: store.users.bind(store),
+    requests: store.subscriptionRequests.bind(store),
+    async [Symbol.asyncDispose]() {
+      await store.close();
+      await Deno.remove(directory, { recursive: true });
+    },
+  };
 }
+
+userStoreConformance("InternalStore", open);
+subscriptionRequestStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
     {
-      using store = new InternalStore({ path });
+      await using store = await InternalStore.open({ path });
       await store.users("example.com").add("alice", conformanceCredentials(1));
     }
-    using store = new InternalStore({ path });
+    await using store = await InternalStore.open({ path });
     assert.deepEqual(
       await store.users("example.com").credentials("alice"),
       conformanceCredentials(1),
@@ -30,23 +37,23 @@ Deno.test("InternalStore keeps accounts when it is closed and opened again", () 
   }));
 
 Deno.test("InternalStore.secret() makes a secret once for each name, and shares it", () =>
-  withPath((path) => {
+  withPath(async (path) => {
     let first: Uint8Array;
     {
-      using store = new InternalStore({ path });
-      using other = new InternalStore({ path });
-      first = store.secret("one");
+      await using store = await InternalStore.open({ path });
+      await using other = await InternalStore.open({ path });
+      first = await store.secret("one");
       assert.equal(first.length, 32);
-      assert.deepEqual(other.secret("one"), first);
-      assert.notDeepEqual(other.secret("other"), first);
+      assert.deepEqual(await other.secret("one"), first);
+      assert.notDeepEqual(await other.secret("other"), first);
     }
-    using again = new InternalStore({ path });
-    assert.deepEqual(again.secret("one"), first);
+    await using again = await InternalStore.open({ path });
+    assert.deepEqual(await again.secret("one"), first);
   }));
 
 Deno.test("InternalStore creates files that only their owner can read", () =>
   withPath(async (path) => {
-    using store = new InternalStore({ path });
+    await using store = await InternalStore.open({ path });
     await store.users("example.com").add("alice", conformanceCredentials(1));
     for (const file of [path, `${path}-wal`, `${path}-shm`]) {
       assert.equal((Deno.statSync(file).mode! & 0o777).toString(8), "600", file);
@@ -55,8 +62,8 @@ Deno.test("InternalStore creates files that only their owner can read", () =>
 
 Deno.test("InternalStore shares its data with other objects that have the file open", () =>
   withPath(async (path) => {
-    using node = new InternalStore({ path });
-    using command = new InternalStore({ path });
+    await using node = await InternalStore.open({ path });
+    await using command = await InternalStore.open({ path });
     await command.users("example.com").add("alice", conformanceCredentials(1));
     assert.equal(await node.users("example.com").exists("alice"), true);
     await node.users("example.com").remove("alice");
@@ -65,7 +72,7 @@ Deno.test("InternalStore shares its data with other objects that have the file o
 
 Deno.test("InternalStore reads while another process writes, and reports a lock it cannot get", () =>
   withPath(async (path) => {
-    using store = new InternalStore({ path, busyTimeoutMs: 1 });
+    await using store = await InternalStore.open({ path, busyTimeoutMs: 1 });
     const users = store.users("example.com");
     await users.add("alice", conformanceCredentials(1));
     const other = new DatabaseSync(path);
@@ -88,7 +95,7 @@ Deno.test("InternalStore reads while another process writes, and reports a lock 
 Deno.test("InternalStore refuses a file that is not a database, and leaves it unchanged", () =>
   withPath(async (path) => {
     await Deno.writeTextFile(path, "This is a letter, not a database. ".repeat(100));
-    assert.throws(() => new InternalStore({ path }), {
+    await assert.rejects(InternalStore.open({ path }), {
       code: "storage/corrupt",
       message: `Cannot open the built-in store ${path}: it is not a database`,
     });
@@ -98,7 +105,7 @@ Deno.test("InternalStore refuses a file that is not a database, and leaves it un
 Deno.test("InternalStore reports damage inside the file", () =>
   withPath(async (path) => {
     {
-      using store = new InternalStore({ path });
+      await using store = await InternalStore.open({ path });
       const users = store.users("example.com");
       for (let i = 0; i < 100; i++) await users.add(`user${i}`, conformanceCredentials(i));
     }
@@ -106,15 +113,15 @@ Deno.test("InternalStore reports damage inside the file", () =>
     bytes.fill(0xff, 4096); // the header stays, so the file is still a database, but damaged
     await Deno.writeFile(path, bytes);
     await assert.rejects(async () => {
-      using store = new InternalStore({ path });
+      await using store = await InternalStore.open({ path });
       await store.users("example.com").list();
     }, { code: "storage/corrupt" });
   }));
 
 Deno.test("InternalStore names a missing directory", () =>
-  withPath((path) => {
+  withPath(async (path) => {
     const inside = join(path, "deeper", "store.sqlite");
-    assert.throws(() => new InternalStore({ path: inside }), {
+    await assert.rejects(InternalStore.open({ path: inside }), {
       code: "storage/cannot-open",
       message: new RegExp(`^Cannot open the built-in store ${inside}: .*`),
     });
@@ -122,107 +129,36 @@ Deno.test("InternalStore names a missing directory", () =>
 
 Deno.test("InternalStore.close() may be called twice, and its accounts reject from then on", () =>
   withPath(async (path) => {
-    const store = new InternalStore({ path });
+    const store = await InternalStore.open({ path });
     const users = store.users("example.com");
-    store.close();
-    store.close();
-    await assert.rejects(users.exists("alice"), { code: "storage/failed" });
-  }));
-
-Deno.test("SqliteUserStore reports a full disk, keeps its data, and goes on when there is room", () =>
-  withPath(async (path) => {
-    new InternalStore({ path }).close();
-    const database = new DatabaseSync(path);
-    try {
-      const { page_count: pages } = database.prepare("PRAGMA page_count").get()!;
-      database.exec(`PRAGMA max_page_count = ${Number(pages) + 1}`);
-      const users = new SqliteUserStore(database, "example.com", path);
-      let added = 0;
-      await assert.rejects(async () => {
-        for (; added < 1000; added++) await users.add(`u${added}`, conformanceCredentials(1));
-      }, {
-        code: "storage/full",
-        retryable: true,
-        message: `Cannot add an account to the built-in store ${path}: the disk is full`,
-      });
-      assert.ok(added > 0);
-      assert.equal((await users.list()).length, added);
-      database.exec("PRAGMA max_page_count = 1000");
-      await users.add("late", conformanceCredentials(1));
-      assert.equal((await users.list()).length, added + 1);
-    } finally {
-      database.close();
-    }
-  }));
-
-Deno.test("SqliteUserStore reports a read-only store, and still reads", () =>
-  withPath(async (path) => {
-    new InternalStore({ path }).close();
-    const database = new DatabaseSync(path);
-    try {
-      const users = new SqliteUserStore(database, "example.com", path);
-      await users.add("alice", conformanceCredentials(1));
-      database.exec("PRAGMA query_only = 1");
-      await assert.rejects(users.remove("alice"), {
-        code: "storage/read-only",
-        message: `Cannot remove an account from the built-in store ${path}: it is read-only`,
-      });
-      assert.equal(await users.exists("alice"), true);
-    } finally {
-      database.close();
-    }
-  }));
-
-Deno.test("migrate() goes from each older version to the newest and keeps the data", () =>
-  withPath((path) => {
-    const later = [...MIGRATIONS, "ALTER TABLE users ADD COLUMN note TEXT"];
-    const database = new DatabaseSync(path);
-    try {
-      migrate(database, path);
-      database.exec(
-        "INSERT INTO users VALUES ('example.com', 'alice', x'01', 1, x'', x'', x'02', 2, x'', x'')",
-      );
-      migrate(database, path, later);
-      migrate(database, path, later);
-      assert.deepEqual({ ...database.prepare("SELECT localpart, note FROM users").get() }, {
-        localpart: "alice",
-        note: null,
-      });
-      assert.deepEqual(
-        database.prepare("SELECT version FROM schema_version").all().map((row) => row["version"]),
-        [later.length],
-      );
-    } finally {
-      database.close();
-    }
-  }));
-
-Deno.test("migrate() changes nothing when a step fails", () =>
-  withPath((path) => {
-    const database = new DatabaseSync(path);
-    try {
-      migrate(database, path);
-      const broken = [...MIGRATIONS, "CREATE TABLE extra (a)", "CREATE TABLE users (b)"];
-      assert.throws(() => migrate(database, path, broken), /users already exists/);
-      assert.equal(
-        database.prepare("SELECT name FROM sqlite_master WHERE name = 'extra'").get(),
-        undefined,
-      );
-      migrate(database, path);
-    } finally {
-      database.close();
-    }
+    await store.close();
+    await store.close();
+    await assert.rejects(users.exists("alice"), { code: "storage/closed" });
   }));
 
 Deno.test("InternalStore refuses the schema of a newer version", () =>
-  withPath((path) => {
+  withPath(async (path) => {
+    await (await InternalStore.open({ path })).close();
     const database = new DatabaseSync(path);
-    migrate(database, path, [...MIGRATIONS, "CREATE TABLE extra (a)"]);
+    database.exec("INSERT INTO causeway_schema VALUES (99, 'x', 1)");
     database.close();
-    assert.throws(() => new InternalStore({ path }), {
+    await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
-      message: `Cannot use the built-in store ${path}: its schema has version ${
-        MIGRATIONS.length + 1
-      }, and this program knows versions up to ${MIGRATIONS.length}`,
+      message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
+        "program knows versions up to 2",
     });
+  }));
+
+Deno.test("InternalStore refuses the file of another program, and leaves it unchanged", () =>
+  withPath(async (path) => {
+    const database = new DatabaseSync(path);
+    database.exec("CREATE TABLE users (name TEXT)");
+    database.close();
+    await assert.rejects(InternalStore.open({ path }), {
+      code: "storage/schema-foreign",
+      message: `Cannot use the built-in store ${path}: it has a table users that is not ours; ` +
+        "give Causeway an empty database",
+    });
+    using again = new DatabaseSync(path);
+    assert.equal(again.prepare("SELECT COUNT(*) AS tables FROM sqlite_master").get()!["tables"], 1);
   }));

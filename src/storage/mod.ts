@@ -1,3 +1,19 @@
+export type {
+  BackendId,
+  BackendRow,
+  DataKind,
+  ServerProduct,
+  ServerProductId,
+} from "./catalogue/catalogue.ts";
+export {
+  backendRow,
+  CATALOGUE,
+  DATA_KINDS,
+  describeKinds,
+  kindProblem,
+  serverProduct,
+  versionProblem,
+} from "./catalogue/catalogue.ts";
 export type { ListPage, UserStore } from "./user_store.ts";
 export { DEFAULT_PAGE_LIMIT, listUsers } from "./user_store.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
@@ -10,3 +26,13 @@ export type {
   SubscriptionRequestStore,
 } from "./subscription_request_store.ts";
 export { resolveRequestBounds } from "./subscription_request_store.ts";
+export type {
+  SqlDriver,
+  SqlPoolOptions,
+  StoreFailure,
+  StoresOptions,
+  UsersPlace,
+} from "./stores.ts";
+export { Stores } from "./stores.ts";
+export type { Backend, BackendReport } from "./backends.ts";
+export { backendsOf, SCHEMA_NAMES, schemaFiles } from "./backends.ts";

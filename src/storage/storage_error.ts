@@ -1,40 +1,107 @@
-import { CausewayError } from "../base/mod.ts";
+import { CausewayError, describeError } from "../base/mod.ts";
 
-/** SQLite's primary result codes that operators can do something about. */
-const KINDS: ReadonlyMap<number, { code: string; reason: string; retryable: boolean }> = new Map([
-  [5, { code: "storage/busy", reason: "another process holds it locked", retryable: true }],
-  [6, { code: "storage/busy", reason: "another process holds it locked", retryable: true }],
-  [8, { code: "storage/read-only", reason: "it is read-only", retryable: false }],
-  [10, { code: "storage/io", reason: "the disk failed", retryable: true }],
-  [11, { code: "storage/corrupt", reason: "it is damaged", retryable: false }],
-  [13, { code: "storage/full", reason: "the disk is full", retryable: true }],
-  [14, { code: "storage/cannot-open", reason: "it cannot be opened", retryable: false }],
-  [26, { code: "storage/corrupt", reason: "it is not a database", retryable: false }],
+/** Message and retry advice of one kind of failure. */
+interface FailureKind {
+  readonly reason: string;
+  readonly retryable: boolean;
+  /** Second half of the error's code, if it is not the failure's name. */
+  readonly code?: string;
+  /** True when the driver's own message says more: it is added to the reason. */
+  readonly hasDetail?: true;
+}
+
+/**
+ * Failures that operators can do something about. The name is usually the second half of the error's
+ * code, such as `storage/read-only`.
+ */
+const FAILURES = {
+  "busy": { reason: "another process holds it locked", retryable: true },
+  "cannot-open": { reason: "it cannot be opened", retryable: false },
+  "closed": { reason: "it is closed", retryable: false },
+  "conflict": { reason: "other changes at the same time were in the way", retryable: true },
+  "corrupt": { reason: "it is damaged", retryable: false },
+  "denied": { reason: "it denies access", retryable: false, hasDetail: true },
+  "full": { reason: "the disk is full", retryable: true },
+  "io": { reason: "the disk failed", retryable: true },
+  "no-database": { reason: "there is no such database", retryable: false },
+  "not-a-database": { reason: "it is not a database", retryable: false, code: "corrupt" },
+  "no-tls": { reason: "it offers no TLS", retryable: false },
+  "pool-full": { reason: "too many requests wait for a connection", retryable: true },
+  "read-only": { reason: "it is read-only", retryable: false },
+  "schema-missing": {
+    reason: "its tables are missing; run `causeway backends prepare`",
+    retryable: false,
+  },
+  "timeout": { reason: "it did not answer in time", retryable: true },
+  "too-many-connections": { reason: "it accepts no more connections", retryable: true },
+  "untrusted": { reason: "its certificate is not trusted", retryable: false, hasDetail: true },
+  "unreachable": { reason: "it cannot be reached", retryable: true, hasDetail: true },
+} as const satisfies Record<string, FailureKind>;
+
+/** Name of a failure. */
+export type StorageFailure = keyof typeof FAILURES;
+
+/** Circumstances of a failure, for its message. */
+export interface FailureContext {
+  /** Begins with a verb and ends with a preposition: `add an account to`. */
+  readonly action: string;
+  /** The store, such as `the built-in store /var/lib/causeway/causeway.sqlite`. */
+  readonly place: string;
+}
+
+/** Makes the error of a failure; `reason` replaces the usual one. */
+export function storageError(
+  failure: StorageFailure,
+  { action, place }: FailureContext,
+  options: { readonly reason?: string; readonly cause?: unknown } = {},
+): CausewayError {
+  const kind: FailureKind = FAILURES[failure];
+  const detail = kind.hasDetail === true && options.cause !== undefined
+    ? ` (${describeError(options.cause)})`
+    : "";
+  return new CausewayError(
+    `storage/${kind.code ?? failure}`,
+    `Cannot ${action} ${place}: ${options.reason ?? kind.reason}${detail}`,
+    { cause: options.cause, retryable: kind.retryable },
+  );
+}
+
+/** Makes the error of a failure that has no name of its own: its message is the driver's. */
+export function unnamedStorageError(
+  thrown: unknown,
+  { action, place }: FailureContext,
+): CausewayError {
+  const message = `Cannot ${action} ${place}: ${describeError(thrown)}`;
+  return new CausewayError("storage/failed", message, { cause: thrown });
+}
+
+/** Codes of connections that fail, as the runtime's sockets report them. */
+const NETWORK_CODES: ReadonlySet<string> = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH"],
+  ...["ENETUNREACH", "ETIMEDOUT", "ENOENT", "ECONNABORTED", "EHOSTDOWN", "EADDRNOTAVAIL"],
 ]);
 
-/** SQLite: a constraint, such as a primary key, forbids the change. */
-const SQLITE_CONSTRAINT = 19;
+/** Codes and messages of certificates that are refused: OpenSSL's names and those of rustls. */
+const CERTIFICATE_CODE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|HOSTNAME_MISMATCH|ALTNAME/;
+const CERTIFICATE_MESSAGE = /certificate|UnknownIssuer|NotValidForName|altnames/i;
+/** Messages of the drivers about a server without TLS. */
+const NO_TLS_MESSAGE = /does not support (SSL connections|secure connection)/;
 
-function resultCodeOf(thrown: unknown): number | undefined {
-  if (typeof thrown !== "object" || thrown === null || !("errcode" in thrown)) return undefined;
-  // Extended codes keep the primary one in their low byte.
-  return typeof thrown.errcode === "number" ? thrown.errcode & 0xff : undefined;
+/** Names a failure of the connection, as opposed to an answer of the server. */
+export function connectionFailureOf(thrown: unknown): StorageFailure | undefined {
+  const code = codeOf(thrown);
+  const message = thrown instanceof Error ? thrown.message : "";
+  if (NO_TLS_MESSAGE.test(message)) return "no-tls";
+  if (typeof code === "string") {
+    if (NETWORK_CODES.has(code)) return "unreachable";
+    if (CERTIFICATE_CODE.test(code)) return "untrusted";
+  }
+  return CERTIFICATE_MESSAGE.test(message) ? "untrusted" : undefined;
 }
 
-/** Returns true when a row with that key exists already. */
-export function isConstraintError(thrown: unknown): boolean {
-  return resultCodeOf(thrown) === SQLITE_CONSTRAINT;
-}
-
-/** Wraps an error that SQLite threw during `action`, such as `read accounts from`. */
-export function wrapSqliteError(thrown: unknown, action: string, path: string): CausewayError {
-  if (thrown instanceof CausewayError) return thrown;
-  const resultCode = resultCodeOf(thrown);
-  const kind = resultCode === undefined ? undefined : KINDS.get(resultCode);
-  const reason = kind?.reason ?? (thrown instanceof Error ? thrown.message : String(thrown));
-  return new CausewayError(
-    kind?.code ?? "storage/failed",
-    `Cannot ${action} the built-in store ${path}: ${reason}`,
-    { cause: thrown, retryable: kind?.retryable ?? false },
-  );
+/** Returns the property `code` of anything that was thrown. */
+export function codeOf(thrown: unknown): unknown {
+  return typeof thrown === "object" && thrown !== null && "code" in thrown
+    ? thrown.code
+    : undefined;
 }

@@ -153,6 +153,35 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.count(), 1);
   },
 
+  async "a request is kept byte by byte, for JIDs as long as RFC 7622 allows"(fixture) {
+    const store = fixture.requests();
+    const long = (letter: string) => `${letter.repeat(1023)}@${letter.repeat(1023)}`;
+    const stanza = Uint8Array.from({ length: 60_000 }, (_, i) => i & 0xff);
+    const request = { ...conformanceRequest(long("a"), long("b")), stanza };
+    await store.change(keep(request));
+    await store.change(keep(conformanceRequest(long("a"), `${long("b").slice(0, -1)}c`)));
+    assert.deepEqual(await store.ofContact(long("b")), [request]);
+    await store.change([{ kind: "remove-same", request }]);
+    assert.deepEqual(await store.ofContact(long("b")), []);
+    assert.equal(await store.count(), 1);
+  },
+
+  async "simultaneous changes lose nothing"(fixture) {
+    const contacts = ["w", "x", "y", "z"].map((name) => `${name}@example.com`);
+    await Promise.all(Array.from({ length: 12 }, (_, i) => {
+      const asked = i % 2 === 0 ? contacts : contacts.toReversed();
+      const requester = `user${i % 6}@example.com`;
+      return fixture.requests().change(
+        keep(...asked.map((contact) => conformanceRequest(requester, contact))),
+      );
+    }));
+    for (const contact of contacts) {
+      const asking = await requesters(fixture.requests(), contact);
+      const expected = [0, 1, 2, 3, 4, 5].map((i) => `user${i}@example.com`);
+      assert.deepEqual(asking.toSorted(), expected);
+    }
+  },
+
   async "two objects see each other's changes"(fixture) {
     await fixture.requests().change(keep(conformanceRequest(ALICE, BOB)));
     assert.deepEqual(await requesters(fixture.requests(), BOB), [ALICE]);

@@ -123,7 +123,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   async "localparts may hold anything that RFC 7622 allows"(fixture) {
     const users = fixture.users("example.com");
-    const names = ["o'brien; drop table users", "用户", "a%b_c", "x".repeat(1023), "😀"];
+    const names = [
+      ...["o'brien; drop table users", "用户", "a%b_c", "x".repeat(1023), "😀", "$1", "?", ":x"],
+      ...["back\\slash\\", "`tick`", "[bracket]", "-- comment", "/* comment", "\u0301a", "ﬀ"],
+    ];
     for (const [seed, name] of names.entries()) {
       await users.add(name, conformanceCredentials(seed));
     }
@@ -131,6 +134,29 @@ const CHECKS: Readonly<Record<string, Check>> = {
       assert.deepEqual(await users.credentials(name), conformanceCredentials(seed), name);
     }
     assert.deepEqual(new Set(await users.list()), new Set(names));
+  },
+
+  async "a localpart with NUL, which RFC 7622 forbids, harms nothing"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    for (const name of ["\0", "alice\0", "al\0ice"]) {
+      assert.equal(await users.exists(name), false);
+      assert.equal(await users.credentials(name), undefined);
+      assert.equal(await users.remove(name), false);
+      assert.equal(await users.setPassword(name, conformanceCredentials(2)), false);
+    }
+    assert.deepEqual(await users.list(), ["alice"]);
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
+  },
+
+  async "list() orders names by their code points"(fixture) {
+    const users = fixture.users("example.com");
+    const names = ["a", "b", "z", "ä", "ﬀ", "😀", "-", "a-b", "ab"];
+    for (const name of names) await users.add(name, conformanceCredentials(1));
+    assert.deepEqual(
+      await users.list(),
+      ["-", "a", "a-b", "ab", "b", "z", "ä", "ﬀ", "😀"],
+    );
   },
 
   async "list() pages in order without gap or repeat"(fixture) {

@@ -8,6 +8,7 @@ export {
   tryMakeJid,
   tryParseJid,
 } from "./jid/jid_parser.ts";
+export type { Fate } from "./stanza/fate.ts";
 export type {
   IqType,
   MessageType,
@@ -22,8 +23,8 @@ export { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "./stanza/stanza_erro
 export type { ErrorReplyOptions } from "./stanza/error_reply.ts";
 export { errorReply } from "./stanza/error_reply.ts";
 export { recipientHolders, senderHolders } from "./stanza/holders.ts";
-export type { AccountRule, MissingResourceRule } from "./stanza/delivery_rules.ts";
-export { ruleForAccount, ruleForMissingResource } from "./stanza/delivery_rules.ts";
+export type { AccountRule, DeliveryRule } from "./stanza/delivery_rules.ts";
+export { deliveryRule, leastPriority, ruleForAccount } from "./stanza/delivery_rules.ts";
 export { readdress } from "./stanza/readdress.ts";
 export { isAsItSays } from "./stanza/stanza_check.ts";
 export { MAX_ID_BYTES, stanzaId } from "./stanza/stanza_attributes.ts";
@@ -37,9 +38,9 @@ export type {
   NamespaceBinding,
   ScanFailureCondition,
   ScannedElement,
-  ScannerHandlers,
   ScannerLimits,
   StreamHeader,
+  StreamScannerEvents,
 } from "./xml/scanner_types.ts";
 export { FrameScanner, scanFrame } from "./xml/frame_scanner.ts";
 export {
@@ -81,12 +82,11 @@ export type {
   EdgeRatesOptions,
   ResolvedStreamLimits,
   ResponseHeader,
-  StanzaFate,
   StanzaSink,
   StanzaSource,
   StreamLimits,
   StreamTransport,
-  TransportHandlers,
+  TransportEvents,
   TransportLimit,
 } from "./stream/mod.ts";
 export {
@@ -110,6 +110,7 @@ export type {
   Relay,
   ResolvedStreamManagement,
   ResumeRequest,
+  SessionReturn,
   SessionsElsewhere,
   SessionState,
   StreamManagementDeps,
@@ -128,7 +129,7 @@ export type {
   C2sListenerOptions,
   C2sSession,
   LocalSession,
-  SessionHooks,
+  SessionRegistryEvents,
   SessionRegistryOptions,
 } from "./c2s/mod.ts";
 export {
@@ -147,8 +148,8 @@ export {
 } from "./websocket/mod.ts";
 export type {
   ComponentDomain,
-  ComponentHooks,
-  ComponentListenerOptions,
+  ComponentListenerDeps,
+  ComponentRegistryEvents,
   LocalComponent,
 } from "./component/mod.ts";
 export { ComponentListener, ComponentRegistry } from "./component/mod.ts";

@@ -6,19 +6,19 @@ import { NodeWatch } from "./node_watch.ts";
 
 /** A node whose event loop does not come round by then hangs. */
 const END_WITHIN_MS = 1000;
-/** For what is no finding: an input that was cut short leaves an exchange open. */
+/** An input that was cut short leaves an exchange open, which is no finding. */
 const LEAVE_WITHIN_MS = 200;
 
-/** Description of one way into a node. */
-export interface EdgeParts {
+/** Options of a target: one way into a node. */
+export interface EdgeTargetOptions {
   readonly name: string;
   readonly tokens: readonly Uint8Array[];
   readonly seeds: readonly Uint8Array[];
-  /** A connection on which `input` is the next that the node reads. */
+  /** Opens a connection on which the node reads `input` next. */
   open(cluster: Cluster, input: Uint8Array): Promise<RawSocket>;
-  /** Ends the exchange in order, where the input has left that possible; `answer` says that it did. */
+  /** Ends the exchange in order, if the input still allows that; the node then sends `answer`. */
   readonly leave?: { readonly bytes: Uint8Array; readonly answer: string };
-  /** Behind this nothing that was left open goes on: the node has to end the connection. */
+  /** Bytes that end whatever the input has left open. The node must end the connection after them. */
   readonly ending: Uint8Array;
 }
 
@@ -28,25 +28,25 @@ export interface EdgeParts {
  */
 export class EdgeTarget implements LiveFuzzTarget {
   readonly inputsPerCheck = 50;
-  readonly #parts: EdgeParts;
+  readonly #options: EdgeTargetOptions;
   readonly #cluster: Cluster;
   readonly #canary: RawClient;
   readonly #watch: NodeWatch;
   readonly #company: Company;
 
   private constructor(
-    parts: EdgeParts,
+    options: EdgeTargetOptions,
     cluster: Cluster,
     { canary, company }: { readonly canary: RawClient; readonly company: Company },
   ) {
-    this.#parts = parts;
+    this.#options = options;
     this.#cluster = cluster;
     this.#company = company;
     this.#canary = canary;
     this.#watch = new NodeWatch(cluster.datacenter("dc1"), canary);
   }
 
-  static async start(parts: EdgeParts): Promise<EdgeTarget> {
+  static async start(options: EdgeTargetOptions): Promise<EdgeTarget> {
     const cluster = await Cluster.start({ datacenters: 1, users: FUZZ_USERS });
     const { port } = cluster.datacenter("dc1").clientAddress("none");
     const canary = await RawClient.login({
@@ -55,24 +55,24 @@ export class EdgeTarget implements LiveFuzzTarget {
       localpart: "carol",
       password: "secret",
     });
-    return new EdgeTarget(parts, cluster, { canary, company: await Company.join(cluster) });
+    return new EdgeTarget(options, cluster, { canary, company: await Company.join(cluster) });
   }
 
   get name(): string {
-    return this.#parts.name;
+    return this.#options.name;
   }
 
   get tokens(): readonly Uint8Array[] {
-    return this.#parts.tokens;
+    return this.#options.tokens;
   }
 
   seeds(): readonly Uint8Array[] {
-    return this.#parts.seeds;
+    return this.#options.seeds;
   }
 
   async run(input: Uint8Array): Promise<void> {
-    const { leave, ending } = this.#parts;
-    const socket = await this.#parts.open(this.#cluster, input);
+    const { leave, ending } = this.#options;
+    const socket = await this.#options.open(this.#cluster, input);
     try {
       await socket.send(input);
       if (leave !== undefined) {

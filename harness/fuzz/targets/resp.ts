@@ -54,7 +54,7 @@ export class RespTarget implements LiveFuzzTarget {
   #runs = 0;
 
   private constructor(
-    parts: {
+    deps: {
       readonly cluster: Cluster;
       readonly nonsense: NonsenseProxy;
       readonly asker: RawClient;
@@ -62,12 +62,12 @@ export class RespTarget implements LiveFuzzTarget {
       readonly company: Company;
     },
   ) {
-    this.#cluster = parts.cluster;
-    this.#nonsense = parts.nonsense;
-    this.#asker = parts.asker;
-    this.#canary = parts.canary;
-    this.#company = parts.company;
-    this.#watch = new NodeWatch(parts.cluster.datacenter("dc1"), parts.canary);
+    this.#cluster = deps.cluster;
+    this.#nonsense = deps.nonsense;
+    this.#asker = deps.asker;
+    this.#canary = deps.canary;
+    this.#company = deps.company;
+    this.#watch = new NodeWatch(deps.cluster.datacenter("dc1"), deps.canary);
   }
 
   static async start(): Promise<RespTarget> {
@@ -86,7 +86,7 @@ export class RespTarget implements LiveFuzzTarget {
     const { port } = cluster.datacenter("dc1").clientAddress("none");
     const login = (localpart: string) =>
       RawClient.login({ port, domain: cluster.globalHost, localpart, password: "secret" });
-    // Two of them: what the one asks may wait for Redis, and with it all that this one sends.
+    // Two clients: a stanza of the asker may wait for Redis, and all that the asker sends waits behind it.
     return new RespTarget({
       cluster,
       nonsense,

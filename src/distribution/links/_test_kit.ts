@@ -18,11 +18,12 @@ import { MemoryLogger } from "../../observe/mod.ts";
 import { randomIncarnation } from "../../base/mod.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
+import type { Fate } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
-import type { Settler } from "../mod.ts";
-import type { LinkLayerConfig } from "./link_layer.ts";
+import type { ReturnReason } from "../mod.ts";
+import type { LinkLayerDeps } from "./link_layer.ts";
 import { LinkLayer } from "./link_layer.ts";
-import type { EndpointAddress, LinkHandlers, ReturnReason } from "./ports.ts";
+import type { EndpointAddress, LinkHandlers } from "./ports.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
@@ -175,7 +176,7 @@ export class TestMetrics implements Metrics {
 }
 
 /** A settler that records settled numbers. */
-export class TestSettler implements Settler {
+export class TestSettler implements Fate {
   readonly settled: number[] = [];
 
   readonly heldNumbers: number[] = [];
@@ -196,7 +197,7 @@ export function testEnvelope(
     from?: string;
     to?: string;
     origin?: string;
-    settler?: Settler;
+    settler?: Fate;
     padding?: number;
     process?: number;
     isOwed?: boolean;
@@ -216,7 +217,7 @@ export function testEnvelope(
       ttl: 4,
       bounces: 0,
       mayBeRepeat: false,
-      isOwed: options.isOwed ?? false,
+      entry: options.isOwed === true ? "owed" : "ordinary",
     },
     options.settler,
     sequence,
@@ -246,8 +247,8 @@ export class TestNode {
   constructor(
     host: string,
     { whereabouts, ...config }:
-      & Partial<LinkLayerConfig>
-      & Pick<LinkLayerConfig, "tls">
+      & Partial<LinkLayerDeps>
+      & Pick<LinkLayerDeps, "tls">
       & Pick<LinkHandlers, "whereabouts">,
   ) {
     this.host = host;

@@ -5,7 +5,7 @@ import type { OpenLink } from "../mod.ts";
 import { decodeInvalidate, FRAME_TYPE, invalidateFrames } from "../wire/mod.ts";
 import { RawPeer, testHello, TestProxy } from "./_test_peers.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
-import type { LinkLayerConfig } from "./link_layer.ts";
+import type { LinkLayerDeps } from "./link_layer.ts";
 
 const DC1 = "dc1.example.com";
 const N1 = `node1@${DC1}`;
@@ -15,7 +15,7 @@ const N2 = `node2@${DC1}`;
 function node(
   nodeName: string,
   tls: TlsContextHolder | undefined,
-  config: Partial<LinkLayerConfig> = {},
+  config: Partial<LinkLayerDeps> = {},
 ): TestNode {
   return new TestNode(DC1, {
     tls,
@@ -200,7 +200,7 @@ Deno.test("LinkLayer reports that a peer has left when the peer goes down, not w
   two.endpoints.set(N1, [one.address]);
   for (const each of [one, two]) each.links.start();
   await one.until(() => links === 4, "each has dialled the other");
-  await one.links.drain(0);
+  await one.links.leave(0);
   await one.until(() => ends.length === 4, "all links have ended");
   assert.deepEqual(ends.toSorted(), [
     `one: ${N2} is not linked`,

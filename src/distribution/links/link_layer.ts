@@ -1,19 +1,19 @@
 import type { CancelTimer, Clock, FairShares, Random } from "../../base/mod.ts";
-import { describeError, MATH_RANDOM, RateLimit, SystemClock } from "../../base/mod.ts";
-import type { Connection, HandshakePeer, Listener, TlsContextHolder } from "../../net/mod.ts";
-import { listen } from "../../net/mod.ts";
-import type { LogFields, Logger, Metrics } from "../../observe/mod.ts";
+import { MATH_RANDOM, SystemClock } from "../../base/mod.ts";
+import type { HandshakePeer, TlsContextHolder } from "../../net/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
 import { LIFE_LINES, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Envelope, LinkTraffic } from "../mod.ts";
 import { CallPace } from "./connection/call_pace.ts";
-import { HeldWatch } from "./pools/held_watch.ts";
-import { HostLinks } from "./pools/host_links.ts";
+import { Destinations } from "./pools/destinations.ts";
+import type { HostLinks } from "./pools/host_links.ts";
+import type { DrainedDestination, DrainedLinks } from "./lane_drain.ts";
+import { LaneDrain } from "./lane_drain.ts";
 import { InboundLanes } from "./lanes/inbound_lanes.ts";
-import { IncomingLink } from "./connection/incoming_link.ts";
+import { IncomingLinks } from "./connection/incoming_links.ts";
 import { LinkMetrics } from "./link_metrics.ts";
 import type { LinkScope } from "./connection/link_scope.ts";
-import { destinationOf } from "./connection/link_scope.ts";
-import type { LinkShared } from "./connection/link_shared.ts";
+import type { LinkDeps } from "./connection/link_deps.ts";
 import type { LinksOptions } from "./links_options.ts";
 import { resolveLinksOptions } from "./links_options.ts";
 import type { LinksSnapshot } from "./links_snapshot.ts";
@@ -25,14 +25,13 @@ import type {
   HostSource,
   LinkHandlers,
   NodeIdentity,
-  ReturnReason,
 } from "./ports.ts";
 import { SeedLink } from "./connection/seed_link.ts";
-import { Shares } from "./connection/shares.ts";
 import { UnprovenSenders } from "./connection/unproven_senders.ts";
+import { waitUntil } from "./wait_until.ts";
 
 /** The parts that the links of one process work with. */
-export interface LinkLayerConfig {
+export interface LinkLayerDeps {
   /** @default "mesh" */
   readonly scope?: LinkScope;
   readonly identity: NodeIdentity;
@@ -74,99 +73,83 @@ export interface LinkLayerConfig {
   readonly random?: Random;
 }
 
-/** Rate of log lines for connections refused before their HELLO; all refusals are counted. */
-const LOGGED_REFUSALS = { perSec: 1, burst: 100 };
-
-/** Milliseconds between checks of whether a drain or the end of all connections is done. */
-const CHECK_MS = 10;
-
 /**
  * The links of one process in one scope. Accepts links of other nodes, keeps its own links to
  * those, and carries stanzas in order per sender until they are settled (docs/promises.md,
  * "Delivery across a link").
  */
-export class LinkLayer {
-  readonly #config: LinkLayerConfig;
-  readonly #shared: LinkShared;
-  /** The destination of this node itself. */
-  readonly #own: string;
-  readonly #hosts = new Map<string, HostLinks>();
-  /** Forgotten destinations whose connections have not ended yet. */
-  readonly #leaving = new Set<HostLinks>();
-  readonly #incoming = new Set<IncomingLink>();
-  /** Links without HELLO, by the names in their certificates. */
-  readonly #unauthenticated: Shares<IncomingLink>;
-  /** Links with HELLO, by local host. */
-  readonly #authenticated: Shares<IncomingLink>;
+export class LinkLayer implements DrainedLinks {
+  readonly #deps: LinkLayerDeps;
+  readonly #shared: LinkDeps;
+  readonly #incoming: IncomingLinks;
+  readonly #destinations: Destinations;
+  /** `#destinations.all`, kept here to save a step for each stanza. */
+  readonly #hosts: ReadonlyMap<string, HostLinks>;
   readonly #seeds: readonly SeedLink[];
-  readonly #listeners: Listener[] = [];
-  readonly #refusalLog: RateLimit;
-  readonly #crowdLog: PacedLog;
-  #phase: "running" | "draining" | "closed" = "running";
+  #phase: "running" | "leaving" | "closed" = "running";
   #cancelTick: CancelTimer | undefined;
-  #cancelHosts: CancelTimer | undefined;
-  #hasHostsFailed = false;
   #lanes = 0;
   #givenBack = 0;
 
-  constructor(config: LinkLayerConfig) {
-    this.#config = config;
-    const clock = config.clock ?? new SystemClock();
-    this.#refusalLog = new RateLimit(LOGGED_REFUSALS, clock);
-    const options = resolveLinksOptions(config.options);
-    const { localHost, globalHost } = config.identity;
-    const scope = config.scope ?? "mesh";
-    // The nodes of our own datacenter are no strangers: they share what there is.
-    const log = config.log ?? SILENT_LOGGER;
-    const share = (most: number) => scope === "mesh" ? most : Infinity;
-    this.#unauthenticated = new Shares(share(options.maxDatacenterUnauthenticated));
-    this.#authenticated = new Shares(share(options.maxDatacenterLinks));
-    this.#own = destinationOf(scope, config.identity);
+  constructor(deps: LinkLayerDeps) {
+    this.#deps = deps;
+    const clock = deps.clock ?? new SystemClock();
+    const options = resolveLinksOptions(deps.options);
+    const { localHost, globalHost } = deps.identity;
+    const scope = deps.scope ?? "mesh";
+    const overrides = deps.overrides ?? {};
+    const log = deps.log ?? SILENT_LOGGER;
     this.#shared = {
       scope,
-      identity: config.identity,
+      identity: deps.identity,
       options,
-      tls: config.tls,
+      tls: deps.tls,
       handlers: {
-        ...config.handlers,
+        ...deps.handlers,
         returned: (envelope, reason) => {
           this.#givenBack++;
-          config.handlers.returned(envelope, reason);
+          deps.handlers.returned(envelope, reason);
         },
       },
-      traffic: config.traffic,
-      endpoints: config.endpoints,
+      traffic: deps.traffic,
+      endpoints: deps.endpoints,
       calls: new CallPace(clock),
       inbound: new InboundLanes({
         ...options,
-        maxDatacenterLanes: share(options.maxDatacenterLanes),
+        // The nodes of our own datacenter are no strangers: they share what there is.
+        maxDatacenterLanes: scope === "mesh" ? options.maxDatacenterLanes : Infinity,
       }),
       mesh: new MeshHosts({
         globalHost,
         localHost,
-        hosts: Object.keys(config.overrides ?? {}),
-        isComponentDomain: config.isComponentDomain ?? (() => false),
-        isOwnProcess: config.isOwnProcess ?? ((process) => process === config.identity.process),
+        hosts: Object.keys(overrides),
+        isComponentDomain: deps.isComponentDomain ?? (() => false),
+        isOwnProcess: deps.isOwnProcess ?? ((process) => process === deps.identity.process),
       }),
-      unproven: config.findComponent &&
-        new UnprovenSenders(config.findComponent, config.budget?.unproven),
-      budget: config.budget?.lanes,
-      metrics: new LinkMetrics(config.metrics, scope),
+      unproven: deps.findComponent &&
+        new UnprovenSenders(deps.findComponent, deps.budget?.unproven),
+      budget: deps.budget?.lanes,
+      metrics: new LinkMetrics(deps.metrics, scope),
       clock,
-      random: config.random ?? MATH_RANDOM,
+      random: deps.random ?? MATH_RANDOM,
       log,
       lives: new PacedLog(log, clock, LIFE_LINES),
       nextLane: () => ++this.#lanes,
     };
-    this.#crowdLog = new PacedLog(this.#shared.log, this.#shared.clock);
-    this.#seeds = (config.seeds ?? []).map((address) =>
-      new SeedLink(address, this.#shared, () => !this.#isAnyHostOpen())
+    this.#incoming = new IncomingLinks({
+      shared: this.#shared,
+      mayHandshake: deps.mayHandshake,
+    }, { arrived: (destination) => this.#peerArrived(destination) });
+    this.#destinations = new Destinations({ shared: this.#shared, hosts: deps.hosts, overrides });
+    this.#hosts = this.#destinations.all;
+    this.#seeds = (deps.seeds ?? []).map((address) =>
+      new SeedLink(address, this.#shared, () => !this.#destinations.isAnyOpen)
     );
   }
 
   /** Addresses where links are accepted, with ports as bound. */
   get addresses(): readonly EndpointAddress[] {
-    return this.#listeners.map(({ host, port }) => ({ host, port }));
+    return this.#incoming.addresses;
   }
 
   /**
@@ -174,50 +157,15 @@ export class LinkLayer {
    * @throws CausewayError as `listen` of `net/` does; ports bound before are closed again
    */
   async listen(): Promise<void> {
-    const { options, clock, metrics, log } = this.#shared;
-    const { tls, mayHandshake } = this.#config;
-    try {
-      for (const { host, port } of this.#config.listen) {
-        this.#listeners.push(
-          await listen({
-            host,
-            port,
-            ...(tls === undefined ? {} : { tls: { mode: "mutual", context: tls } }),
-            limits: {
-              maxConnections: options.maxConnections,
-              maxHandshakes: options.maxUnauthenticated,
-              maxPendingBytes: options.maxPendingBytes,
-              handshakeTimeoutMs: options.helloTimeoutMs,
-            },
-            clock,
-            ...(mayHandshake === undefined ? {} : { mayHandshake }),
-          }, {
-            accepted: (connection) => this.#accepted(connection),
-            refused: (error, remote) => {
-              metrics.refused(error.code).inc();
-              // Strangers may connect as often as they like, and must not fill the disk.
-              if (!this.#refusalLog.take("")) return;
-              log.warn("link.refused", { remote, reason: error.code, detail: error.message });
-            },
-            failed: (error) => log.error("link.accept-failed", { error: describeError(error) }),
-          }),
-        );
-      }
-    } catch (error) {
-      await Promise.all(this.#listeners.splice(0).map((listener) => listener.close()));
-      throw error;
-    }
+    await this.#incoming.listen(this.#deps.listen);
     this.#tickLater();
   }
 
   /** Begins to look for other datacenters and to connect to them. */
   start(): void {
-    for (const host of Object.keys(this.#config.overrides ?? {})) {
-      if (host !== this.#own) this.#links(host);
-    }
+    this.#destinations.start();
     this.#tickLater();
     for (const seed of this.#seeds) seed.start();
-    this.#lookForHosts().catch(() => {}); // it logs its failures
   }
 
   /** Takes `envelope` over, as `Outbound` says; one that cannot be sent comes to `returned`. */
@@ -226,7 +174,7 @@ export class LinkLayer {
       this.#shared.handlers.returned(envelope, "leaving");
       return;
     }
-    (this.#hosts.get(host) ?? this.#links(host)).send(envelope);
+    (this.#hosts.get(host) ?? this.#destinations.to(host)).send(envelope);
   }
 
   /**
@@ -276,9 +224,9 @@ export class LinkLayer {
    * name.
    */
   call(host: string): void {
-    if (this.#phase !== "running" || host === this.#own) return;
+    if (this.#phase !== "running" || this.#destinations.isOwn(host)) return;
     const known = this.#hosts.get(host);
-    if (known === undefined) this.#links(host);
+    if (known === undefined) this.#destinations.to(host);
     else known.refresh(); // never rejects
   }
 
@@ -286,10 +234,10 @@ export class LinkLayer {
   remove(host: string): void {
     const links = this.#hosts.get(host);
     // A host that the configuration names stays, and so does a host that is linked.
-    if (links === undefined || links.openLinks > 0 || this.#config.overrides?.[host]) return;
-    for (const incoming of this.#incoming) if (incoming.host === host) return;
+    if (links === undefined || links.openLinks > 0 || this.#deps.overrides?.[host]) return;
+    if (this.#incoming.has(host)) return;
     this.#shared.mesh.remove(host);
-    this.#forget(host, links, "peer-gone");
+    this.#destinations.forget(host, "peer-gone");
   }
 
   /**
@@ -314,8 +262,9 @@ export class LinkLayer {
           const { timesOpened } = link;
           link.renew();
           const deadlineMs = clock.monotonicMs() + options.helloTimeoutMs;
-          await this.#wait(() =>
-            link.timesOpened > timesOpened || clock.monotonicMs() >= deadlineMs
+          await waitUntil(
+            clock,
+            () => link.timesOpened > timesOpened || clock.monotonicMs() >= deadlineMs,
           );
         }
       }
@@ -339,9 +288,14 @@ export class LinkLayer {
     await this.#hosts.get(host)?.refresh();
   }
 
-  /** Watches the stanzas that the lanes hold now. */
-  watchHeld(): HeldWatch {
-    return new HeldWatch(this.#hosts.values(), this.#shared.clock, () => this.#givenBack);
+  /** The links to each destination, for a drain of their lanes. */
+  get destinations(): Iterable<DrainedDestination> {
+    return this.#hosts.values();
+  }
+
+  /** Stanzas that the lanes have given back so far. */
+  get givenBack(): number {
+    return this.#givenBack;
   }
 
   /** Hosts, endpoints and links as they are now. */
@@ -350,190 +304,63 @@ export class LinkLayer {
   }
 
   /**
-   * Leaves in order. Accepts no more links, grants no more credit, and waits until all stanzas held
-   * here or received from peers are settled, or live peers own them (`HeldWatch`), or `withinMs`
-   * have passed. Then says GOODBYE, and gives the rest back with `leaving`. From then on `send`
-   * gives back too. Ends with `close`.
-   *
-   * Stanzas that arrive meanwhile are not waited for: peers have credit left, and under load there
-   * would be no end. Peers send them elsewhere once they know that this node leaves.
+   * Leaves in order. Accepts no more links, grants no more credit, and drains the lanes
+   * (`LaneDrain`) within `withinMs`. Then says GOODBYE, and gives the rest back with `leaving`.
+   * From then on `send` gives back too. Ends with `close`.
    *
    * @param routed resolves when stanzas that lanes have given back are routed, perhaps into other
-   * lanes
+   * lanes; at the latest after `withinMs`
    */
-  async drain(withinMs: number, routed: () => Promise<void> = async () => {}): Promise<void> {
+  async leave(
+    withinMs: number,
+    routed: (withinMs: number) => Promise<void> = async () => {},
+  ): Promise<void> {
     if (this.#phase !== "running") return;
-    this.#phase = "draining";
+    this.#phase = "leaving";
     const { clock, log, scope } = this.#shared;
-    await Promise.all(this.#listeners.map((listener) => listener.close()));
-    for (const link of this.#incoming) link.freeze();
-    const deadlineMs = clock.monotonicMs() + withinMs;
-    const settling = Array.from(this.#incoming, (link) => link.watchSettling());
-    const isLate = () => clock.monotonicMs() >= deadlineMs;
-    let held: HeldWatch;
-    const isDone = () => held.isGone && settling.every((isOver) => isOver());
-    const isKept = () => held.isSeenTo && !held.isGone && !this.watchHeld().isOpen;
-    do {
-      // Stanzas that lanes have given back may be in a lookup; half of the time is left for the
-      // lanes.
-      let isRouted = false;
-      routed().then(() => isRouted = true, () => isRouted = true);
-      const halfMs = (deadlineMs + clock.monotonicMs()) / 2;
-      await this.#wait(() => isRouted || clock.monotonicMs() >= halfMs);
-      held = this.watchHeld();
-      await this.#wait(() => isDone() || isKept() || isLate());
-    } while (held.hasGivenBack && !isLate());
-    log.info("links.drained", { scope, left: this.#openItems(), isDone: isDone() });
+    this.#destinations.stopLooking();
+    await this.#incoming.closePorts();
+    this.#incoming.freeze();
+    const drain = new LaneDrain({
+      clock,
+      links: [this],
+      // Half of the time is left for the lanes.
+      route: (leftMs) => routed(leftMs / 2),
+      isInboundSettled: this.#incoming.watchSettling(),
+    });
+    const outcome = await drain.run(withinMs);
+    const left = this.#destinations.items + this.#incoming.unsettled;
+    log.info("links.drained", { scope, left, isDone: outcome === "settled" });
     this.#goodbye();
-    for (const host of this.#hosts.values()) host.giveBackAll("leaving");
+    this.#destinations.giveBackAll("leaving");
   }
 
   /** Says GOODBYE, ends every connection and timer; resolves when all have ended. */
   async close(): Promise<void> {
     this.#goodbye();
-    await Promise.all(this.#listeners.splice(0).map((listener) => listener.close()));
+    await this.#incoming.closePorts();
     this.#cancelTick?.();
-    this.#cancelHosts?.();
-    await this.#wait(() => this.#hasEnded());
-  }
-
-  async #wait(isMet: () => boolean): Promise<void> {
-    // The clock's timers do not keep a process alive that has nothing else to do; this one does.
-    const keepAlive = setInterval(() => {}, 60_000);
-    try {
-      while (!isMet()) {
-        await new Promise<void>((resolve) => this.#shared.clock.after(CHECK_MS, resolve));
-      }
-    } finally {
-      clearInterval(keepAlive);
-    }
+    await waitUntil(this.#shared.clock, () => this.#hasEnded());
   }
 
   #goodbye(): void {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
     this.#shared.traffic?.leaving?.();
-    for (const link of this.#incoming) link.leave("leaving", "this node is going down");
+    this.#incoming.leave();
     for (const seed of this.#seeds) seed.stop();
-    for (const host of this.#hosts.values()) host.stop("leaving", "this node is going down");
+    this.#destinations.leave();
   }
 
   #hasEnded(): boolean {
-    if (this.#incoming.size > 0) return false;
-    for (const host of this.#hosts.values()) if (!host.hasEnded) return false;
-    for (const host of this.#leaving) if (!host.hasEnded) return false;
-    return this.#seeds.every((seed) => seed.hasEnded);
-  }
-
-  #isAnyHostOpen(): boolean {
-    for (const host of this.#hosts.values()) if (host.openLinks > 0) return true;
-    return false;
-  }
-
-  /** Returns the stanzas in our lanes, and those received whose fate is open. */
-  #openItems(): number {
-    let items = 0;
-    for (const host of this.#hosts.values()) items += host.items;
-    for (const link of this.#incoming) items += link.unsettled;
-    return items;
-  }
-
-  #accepted(connection: Connection): void {
-    const { metrics, options } = this.#shared;
-    metrics.incomingEstablished.inc();
-    const link = new IncomingLink(connection, this.#shared, {
-      mayOpen: (host) => {
-        if (this.#authenticated.hasRoom(host)) return true;
-        this.#crowded(host, { host, limit: options.maxDatacenterLinks });
-        return false;
-      },
-      authenticated: (link) => {
-        this.#unauthenticated.giveBack(link);
-        this.#authenticated.take(link, link.host!); // HELLO names it
-        this.#peerArrived(link.destination!);
-      },
-      ended: (link) => {
-        this.#unauthenticated.giveBack(link);
-        this.#authenticated.giveBack(link);
-        this.#incoming.delete(link);
-      },
-    });
-    this.#incoming.add(link);
-    const certificate = connection.peerNames.join(" ");
-    if (this.#phase !== "running") {
-      link.leave("leaving", "this node is going down");
-    } else if (this.#unauthenticated.size >= options.maxUnauthenticated) {
-      this.#crowded("", { remote: link.remoteAddress, limit: options.maxUnauthenticated });
-      link.leave("busy", "too many links have not said HELLO");
-    } else if (!this.#unauthenticated.hasRoom(certificate)) {
-      const limit = options.maxDatacenterUnauthenticated;
-      this.#crowded(certificate, { remote: link.remoteAddress, certificate, limit });
-      link.leave("busy", "too many links with this certificate have not said HELLO");
-    } else this.#unauthenticated.take(link, certificate);
-  }
-
-  #crowded(source: string, fields: LogFields): void {
-    this.#crowdLog.warn("link.too-many", source, fields);
+    return this.#incoming.size === 0 && this.#destinations.hasEnded &&
+      this.#seeds.every((seed) => seed.hasEnded);
   }
 
   #peerArrived(destination: string): void {
     const isNews = this.#shared.scope === "datacenter" && this.#phase === "running";
-    if (isNews) this.#links(destination);
+    if (isNews) this.#destinations.to(destination);
     this.#hosts.get(destination)?.peerArrived();
-  }
-
-  /**
-   * Ends the links to `host` for good, and gives the stanzas of their lanes back to be routed anew.
-   */
-  #forget(host: string, links: HostLinks, reason: ReturnReason): void {
-    this.#hosts.delete(host);
-    this.#leaving.add(links);
-    links.giveBackAll(reason);
-    links.stop("endpoint-gone", "it is not listed any more");
-    this.#shared.metrics.forget(host);
-    this.#shared.log.info("links.forgotten", { host });
-  }
-
-  /** Returns the links to `host`, made at first need. */
-  #links(host: string): HostLinks {
-    if (host === this.#own) throw new RangeError(`Cannot link to ${host}: it is this node itself`);
-    let links = this.#hosts.get(host);
-    if (links === undefined) {
-      const override = this.#config.overrides?.[host];
-      links = new HostLinks(host, this.#shared, override);
-      this.#hosts.set(host, links);
-      links.refresh(); // never rejects
-    }
-    return links;
-  }
-
-  async #lookForHosts(): Promise<void> {
-    const { scope, log, options, clock } = this.#shared;
-    try {
-      const hosts = await this.#config.hosts.hosts();
-      if (this.#phase !== "running") return;
-      for (const host of hosts) {
-        if (host === this.#own) continue;
-        this.#shared.mesh.add(host);
-        this.#links(host);
-      }
-      // A silent datacenter may be cut off and come back, but a node without a lease is gone.
-      if (scope === "datacenter") {
-        for (const [host, links] of this.#hosts) {
-          if (!hosts.includes(host) && links.openLinks === 0) {
-            this.#forget(host, links, "peer-restarted");
-          }
-        }
-      }
-      this.#hasHostsFailed = false;
-    } catch (error) {
-      if (!this.#hasHostsFailed) log.warn("hosts.unknown", { error: describeError(error) });
-      this.#hasHostsFailed = true;
-    }
-    if (this.#phase !== "running") return;
-    this.#cancelHosts = clock.after(options.hostsRefreshIntervalMs, () => {
-      this.#lookForHosts().catch(() => {}); // it logs its failures
-    });
   }
 
   /** Starts the one timer that checks the time limits of all links. */
@@ -542,15 +369,10 @@ export class LinkLayer {
     this.#cancelTick?.();
     this.#cancelTick = this.#shared.clock.after(this.#shared.options.tickMs, () => {
       const nowMs = this.#shared.clock.monotonicMs();
-      for (const link of this.#incoming) link.tick(nowMs);
-      for (const host of this.#hosts.values()) host.tick(nowMs);
+      this.#incoming.tick(nowMs);
+      this.#destinations.tick(nowMs);
       for (const seed of this.#seeds) seed.tick(nowMs);
-      for (const host of this.#leaving) {
-        host.tick(nowMs);
-        if (host.hasEnded) this.#leaving.delete(host);
-      }
       this.#shared.inbound.tick(nowMs);
-      this.#crowdLog.flush();
       this.#shared.lives.flush();
       this.#cancelTick = undefined;
       this.#tickLater();

@@ -85,7 +85,7 @@ Deno.test("LinkLayer moves a leaving node's stanzas to the other node of its dat
   await dc1.links.refresh(DC2);
   await dc1.until(() => dc1.links.snapshot().hosts[0]!.openLinks === 2, "both are linked");
   for (const envelope of leaving.received.slice(0, 15)) envelope.settle();
-  await leaving.links.drain(30);
+  await leaving.links.leave(30);
   await staying.until(() => staying.received.length === 5, "the other node has the rest");
   dc1.links.send(DC2, testEnvelope(21, { settler }));
   await dc1.until(() => settler.settled.length === 21, "all are settled");

@@ -1,9 +1,19 @@
 import assert from "node:assert/strict";
-import { DC1, DC2, numbers } from "./_test_datacenters.ts";
+import { ManualClock, SystemClock } from "../../base/mod.ts";
+import { close, DC1, DC2, numbers } from "./_test_datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
 import { TestProxy } from "./_test_peers.ts";
+import { LaneDrain } from "./lane_drain.ts";
 
-Deno.test("LinkLayer.drain() waits for stanzas on their way, leaves received ones to the peer and gives back the rest", async () => {
+function drainOf({ links }: TestNode): LaneDrain {
+  return new LaneDrain({
+    clock: new SystemClock(),
+    links: [links],
+    route: () => Promise.resolve(),
+  });
+}
+
+Deno.test("LinkLayer.leave() waits for stanzas on their way, leaves received ones to the peer and gives back the rest", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -16,7 +26,7 @@ Deno.test("LinkLayer.drain() waits for stanzas on their way, leaves received one
   const neverSent = new TestSettler();
   dc1.links.send("dc3.example.com", testEnvelope(30, { settler: neverSent }));
   await dc2.until(() => dc2.received.length === 20, "they are there");
-  const drained = dc1.links.drain(300);
+  const drained = dc1.links.leave(300);
   for (const envelope of dc2.received.slice(0, 18)) envelope.settle();
   await drained;
   assert.equal(settler.settled.length, 20, "dc2 owns the last two");
@@ -27,7 +37,7 @@ Deno.test("LinkLayer.drain() waits for stanzas on their way, leaves received one
   assert.equal(dc2.metrics.value(`incoming_errored_total ${DC1}`), 0);
 });
 
-Deno.test("LinkLayer.drain() leaves open a received stanza that the node before holds too", async () => {
+Deno.test("LinkLayer.leave() leaves open a received stanza that the node before holds too", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -43,11 +53,11 @@ Deno.test("LinkLayer.drain() leaves open a received stanza that the node before 
   };
   dc1.links.send(DC2, testEnvelope(1, { settler }));
   await dc1.until(() => held.heldNumbers.length === 1, "dc2 has said that it has it");
-  await dc1.links.drain(0);
+  await dc1.links.leave(0);
   assert.deepEqual([fates, dc1.returned], [["left open"], []]);
 });
 
-Deno.test("LinkLayer.drain() does not wait for stanzas that a live peer has received and keeps", async () => {
+Deno.test("LinkLayer.leave() does not wait for stanzas that a live peer has received and keeps", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -55,27 +65,22 @@ Deno.test("LinkLayer.drain() does not wait for stanzas that a live peer has rece
   await dc2.links.listen();
   dc1.endpoints.set(DC2, [dc2.address]);
   dc1.links.start();
-  assert.equal(dc1.links.watchHeld().isSeenTo, true, "no stanza is held");
   const settler = new TestSettler();
   dc1.links.send(DC2, testEnvelope(1, { settler }));
-  const first = dc1.links.watchHeld();
-  assert.equal(first.isSeenTo, false, "no peer has received it");
-  await dc1.until(() => first.isSeenTo, "dc2 has received it, and keeps it");
-  assert.deepEqual([first.isGone, first.hasGivenBack], [false, false]);
+  assert.equal(await drainOf(dc1).run(60_000), "kept", "dc2 has received it, and keeps it");
   assert.equal(dc1.links.snapshot().hosts[0]!.endpoints[0]!.lanes[0]!.items, 1);
   dc1.links.send("dc3.example.com", testEnvelope(2));
-  assert.equal(dc1.links.watchHeld().isSeenTo, false, "no peer has received the second");
-  assert.equal(first.isSeenTo, true, "the second came later");
+  assert.equal(dc1.links.givenBack, 0);
   dc1.links.remove("dc3.example.com");
-  assert.equal(first.hasGivenBack, true);
-  await dc1.links.drain(3_600_000);
+  assert.equal(dc1.links.givenBack, 1);
+  await dc1.links.leave(3_600_000);
   assert.equal(settler.settled.length, 1, "dc2 owns it");
   assert.deepEqual(dc1.returned.map(({ sequence }) => sequence), [2]);
 });
 
 for (const isBefore of [true, false]) {
   const when = isBefore ? "has restarted just before" : "restarts meanwhile";
-  Deno.test(`LinkLayer.drain() waits for lookups of stanzas that came back from a peer that ${when}`, async () => {
+  Deno.test(`LinkLayer.leave() waits for lookups of stanzas that came back from a peer that ${when}`, async () => {
     using authority = await TestAuthority.create();
     await using old = new TestNode(DC2, { tls: await authority.holder(DC2) });
     await using next = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -89,20 +94,15 @@ for (const isBefore of [true, false]) {
     const settler = new TestSettler();
     for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
     await old.until(() => old.received.length === 3, "they are there");
-    let [lookups, watches] = [0, 0];
-    const watchHeld = dc1.links.watchHeld.bind(dc1.links);
-    dc1.links.watchHeld = () => {
-      watches++;
-      return watchHeld();
-    };
-    const drained = dc1.links.drain(10_000, async () => {
+    let lookups = 0;
+    const drained = dc1.links.leave(10_000, async () => {
       if (++lookups === 1 && !isBefore) return;
       await dc1.until(() => dc1.returned.length === 3, "all have come back");
       await new Promise((resolve) => setTimeout(resolve, 30));
       for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
     });
     proxy.retarget(next.address);
-    if (!isBefore) await dc1.until(() => watches > 0, "it watches");
+    if (!isBefore) await dc1.until(() => lookups > 0, "it has begun");
     proxy.cut();
     await drained;
     assert.equal(lookups, isBefore ? 1 : 2);
@@ -113,7 +113,28 @@ for (const isBefore of [true, false]) {
   });
 }
 
-Deno.test("LinkLayer.drain() of the receiving node settles received stanzas and takes no more", async () => {
+Deno.test("LinkLayer.leave() gives the router half of its time, and ends when time is over", async () => {
+  const clock = new ManualClock();
+  await using dc1 = new TestNode(DC1, { tls: undefined, listen: [], clock });
+  dc1.links.start();
+  dc1.links.send(DC2, testEnvelope(1));
+  const leftMs: number[] = [];
+  let hasLeft = false;
+  const leaving = dc1.links.leave(1000, async (withinMs) => {
+    leftMs.push(withinMs);
+    await new Promise<void>((resolve) => clock.after(withinMs, resolve));
+  }).then(() => hasLeft = true);
+  await dc1.until(() => {
+    if (!hasLeft) clock.advance(10);
+    return hasLeft;
+  }, "it has left");
+  await leaving;
+  assert.deepEqual([leftMs, clock.monotonicMs() >= 1000], [[500], true]);
+  assert.deepEqual(dc1.returned, [{ sequence: 1, reason: "leaving", mayBeRepeat: false }]);
+  await close(dc1, clock);
+});
+
+Deno.test("LinkLayer.leave() of the receiving node settles received stanzas and takes no more", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -124,14 +145,17 @@ Deno.test("LinkLayer.drain() of the receiving node settles received stanzas and 
   const settler = new TestSettler();
   for (const i of numbers(1, 5)) dc1.links.send(DC2, testEnvelope(i, { settler }));
   await dc2.until(() => dc2.received.length === 5, "they are there");
-  const drained = dc2.links.drain(5000);
+  let hasLeft = false;
+  const leaving = dc2.links.leave(5000).then(() => hasLeft = true);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(hasLeft, false, "their fates are open");
   for (const envelope of dc2.received) envelope.settle();
-  await drained;
+  await leaving;
   await dc1.until(() => settler.settled.length === 5, "all were settled before GOODBYE");
   await dc1.until(() => dc1.metrics.value(`outgoing_closed_total ${DC2}`) === 1, "in order");
 });
 
-Deno.test("HeldWatch.giveUpStuck() gives back stanzas that no peer has received, and lets the rest be settled", async () => {
+Deno.test("LaneDrain.giveUpStuck() gives back stanzas that no peer has received, and lets the rest be settled", async () => {
   using authority = await TestAuthority.create();
   await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
   await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
@@ -152,7 +176,9 @@ Deno.test("HeldWatch.giveUpStuck() gives back stanzas that no peer has received,
   await dc2.until(() => dc2.received.length === 3, "dc1's are at dc2");
   await dc1.until(() => toDc2.heldNumbers.length === 3, "dc2 has said that it has them");
   assert.equal(dc1.links.isGivenUp("dc3.example.com"), false);
-  dc1.links.watchHeld().giveUpStuck(1000);
+  const drain = drainOf(dc1);
+  assert.equal(await drain.run(20), "late", "nobody is at dc3");
+  drain.giveUpStuck();
   assert.deepEqual([DC2, "dc3.example.com"].map((each) => dc1.links.isGivenUp(each)), [
     false,
     true,

@@ -1,5 +1,5 @@
-export { HeldWatch } from "./pools/held_watch.ts";
-export type { LinkLayerConfig } from "./link_layer.ts";
+export { LaneDrain } from "./lane_drain.ts";
+export type { LinkLayerDeps } from "./link_layer.ts";
 export { LinkLayer } from "./link_layer.ts";
 export type { LinksOptions, ResolvedLinksOptions } from "./links_options.ts";
 export { resolveLinksOptions } from "./links_options.ts";
@@ -17,7 +17,6 @@ export type {
   HostSource,
   LinkHandlers,
   NodeIdentity,
-  ReturnReason,
 } from "./ports.ts";
 export type { MeshFacts, StanzaOrigin, StanzaRefusal } from "./connection/sender_rules.ts";
 export { checkStanza } from "./connection/sender_rules.ts";

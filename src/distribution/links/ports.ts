@@ -1,5 +1,5 @@
 import type { Jid } from "../../xmpp/mod.ts";
-import type { Envelope } from "../mod.ts";
+import type { Envelope, ReturnReason } from "../mod.ts";
 
 /** Address where a node accepts links: a name or IP address, and a port. */
 export interface EndpointAddress {
@@ -18,13 +18,6 @@ export interface HostSource {
   /** Local hosts of all datacenters, ours included. A rejection changes nothing. */
   hosts(): Promise<readonly string[]>;
 }
-
-/**
- * Reason why a stanza comes back: its lane is `full`; its process is gone (`peer-restarted`); its
- * endpoint refuses connections (`peer-gone`), and the recipient may be elsewhere by now; its
- * datacenter was unreachable for long (`expired`); or this process is `leaving`.
- */
-export type ReturnReason = "full" | "peer-restarted" | "peer-gone" | "expired" | "leaving";
 
 /** Callbacks for what comes over links. Called synchronously, in order of the lane. */
 export interface LinkHandlers {

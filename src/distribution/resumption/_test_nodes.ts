@@ -4,11 +4,11 @@ import { MemoryLogger } from "../../observe/mod.ts";
 import { authenticate, bind, HOSTS } from "../../xmpp/c2s/_c2s_fixture.ts";
 import { C2sListener, FullJid, isWorthRouting, parseJid } from "../../xmpp/mod.ts";
 import { SessionRegistry, StreamManagement } from "../../xmpp/mod.ts";
-import type { C2sSession, Stanza, StreamManagementOptions } from "../../xmpp/mod.ts";
+import type { C2sSession, Fate, Stanza, StreamManagementOptions } from "../../xmpp/mod.ts";
 import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
 import { RawPeer } from "../../xmpp/stream/_raw_peer.ts";
 import { Envelope } from "../mod.ts";
-import type { LinkTraffic, OpenLink, Settler } from "../mod.ts";
+import type { LinkTraffic, OpenLink } from "../mod.ts";
 import { Resumption } from "./resumption.ts";
 import { RepeatFilter } from "../routing/repeat_filter.ts";
 
@@ -80,7 +80,7 @@ export class TestNode {
     const { clock, claims } = world;
     const { metrics, log } = this;
     this.registry = new SessionRegistry({
-      hooks: {
+      events: {
         opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
         closed: (jid) => {
           if (claims.get(jid.text) === this) claims.delete(jid.text);
@@ -99,11 +99,12 @@ export class TestNode {
       log,
       process,
       elsewhere: { fetch: (request, at) => this.resumption.fetch(request, at) },
-      reroute: (delivery, mayBeRepeat) => {
+      returned: (delivery, reason) => {
+        if (reason === "unreadable") return void this.givenUp.push(idOf(delivery.stanza));
         if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
+        const mayBeRepeat = reason === "perhaps-delivered";
         this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
       },
-      giveUp: ({ stanza }) => void this.givenUp.push(idOf(stanza)),
       hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
     });
     this.resumption = new Resumption({
@@ -210,7 +211,7 @@ export class TestNode {
 }
 
 /** Makes a message from bob to alice that entered at a third datacenter. */
-export function envelopeOf(id: string, sequence: number, settler?: Settler): Envelope {
+export function envelopeOf(id: string, sequence: number, fate?: Fate): Envelope {
   return new Envelope({
     stanza: message(id),
     process: 99,
@@ -220,7 +221,7 @@ export function envelopeOf(id: string, sequence: number, settler?: Settler): Env
     ttl: 3,
     bounces: 0,
     mayBeRepeat: false,
-  }, settler);
+  }, fate);
 }
 
 export function message(id: string, from = "bob@example.com/x"): Stanza {

@@ -27,7 +27,7 @@ import {
 } from "./resumption_options.ts";
 
 /** State and parts that all transfers from here share. */
-export interface GivingTerms {
+export interface GivingDeps {
   readonly options: ResumptionOptions;
   /** This process's incarnation. */
   readonly process: number;
@@ -61,7 +61,7 @@ export class Giving implements FreezeOwner {
   readonly process: number;
   readonly host: string;
   readonly nodeName: string;
-  readonly #terms: GivingTerms;
+  readonly #deps: GivingDeps;
   #link: OpenLink | undefined;
   #state: GivingState = { kind: "covering" };
   #session: FrozenSession | undefined;
@@ -74,17 +74,17 @@ export class Giving implements FreezeOwner {
   #leaving: Promise<void> | undefined;
   readonly #cancels = new Set<CancelTimer>();
 
-  constructor({ transfer, link }: GivingPlace, terms: GivingTerms) {
+  constructor({ transfer, link }: GivingPlace, deps: GivingDeps) {
     this.transfer = transfer;
     this.process = link.process;
     this.host = link.host;
     this.nodeName = link.nodeName;
     this.#link = link;
-    this.#terms = terms;
+    this.#deps = deps;
     this.#queue = new QueueSender({
       transfer,
-      process: terms.process,
-      localHost: terms.localHost,
+      process: deps.process,
+      localHost: deps.localHost,
       isLinked: () => this.#link !== undefined && this.#state.kind !== "over",
       waiting: () => this.#session?.unrelayed ?? 0,
       send: (frame) => this.#link?.send(frame),
@@ -97,7 +97,7 @@ export class Giving implements FreezeOwner {
 
   /** Freezes the session, or tells the taker why there is none. */
   begin(request: ResumeRequest): void {
-    const freezing = this.#terms.sessions.freeze(request, this);
+    const freezing = this.#deps.sessions.freeze(request, this);
     switch (freezing.kind) {
       case "frozen":
         this.#session = freezing.session;
@@ -114,9 +114,9 @@ export class Giving implements FreezeOwner {
       default:
         return freezing satisfies never;
     }
-    this.#after(this.#terms.options.timeoutMs, { kind: "late" });
+    this.#after(this.#deps.options.timeoutMs, { kind: "late" });
     if (freezing.session.isCovered) return this.#step({ kind: "covered" });
-    this.#after(Math.min(COVER_MS, this.#terms.options.timeoutMs / 4), { kind: "waited" });
+    this.#after(Math.min(COVER_MS, this.#deps.options.timeoutMs / 4), { kind: "waited" });
   }
 
   /** True once the session is the taker's. */
@@ -158,7 +158,7 @@ export class Giving implements FreezeOwner {
   /** Notes that there is no link to the taker. */
   lost(): void {
     this.#link = undefined;
-    this.#lostAtMs ??= this.#terms.clock.monotonicMs();
+    this.#lostAtMs ??= this.#deps.clock.monotonicMs();
     this.#step({ kind: "lost" });
   }
 
@@ -191,13 +191,13 @@ export class Giving implements FreezeOwner {
     for (const action of actions) this.#run(action);
     if (state.kind === "over" && before.kind !== "over") {
       this.#endTimers();
-      this.#terms.over(this);
+      this.#deps.over(this);
     }
   }
 
   #run(action: GivingAction): void {
     const session = this.#session!; // steps begin once it is frozen
-    const { metrics, log } = this.#terms;
+    const { metrics, log } = this.#deps;
     switch (action.kind) {
       case "send-session":
         return this.#sendSession(session);
@@ -209,16 +209,16 @@ export class Giving implements FreezeOwner {
       case "give":
         this.#endTimers();
         log.info("resume.given", { jid: session.jid.text, host: this.host, node: this.nodeName });
-        this.#terms.follows(session.jid, this.host);
+        this.#deps.follows(session.jid, this.host);
         this.#forgetDelivered(this.#sent.splice(0));
         return session.give(this.process);
       case "tell-given":
         return this.#link?.send(givenFrame(this.transfer));
       case "leave-when-known":
         metrics.asked("taken");
-        this.#knownUntilMs = this.#terms.clock.monotonicMs() + KNOWN_MS;
+        this.#knownUntilMs = this.#deps.clock.monotonicMs() + KNOWN_MS;
         // The nodes of one datacenter have one table, and the taker has written it.
-        return this.host === this.#terms.localHost ? this.#leaveSoon() : this.#lookAround(session);
+        return this.host === this.#deps.localHost ? this.#leaveSoon() : this.#lookAround(session);
       case "leave":
         // Displaced, in most cases by the taker's own claim. A full session can keep no more
         // stanzas.
@@ -255,7 +255,7 @@ export class Giving implements FreezeOwner {
       kind: "directed",
       jid: text,
     }));
-    const { memory } = this.#terms;
+    const { memory } = this.#deps;
     for (const each of memory.deliveredTo(session.jid.text, MAX_SENDERS)) {
       details.push({ kind: "delivered", ...each });
     }
@@ -280,7 +280,7 @@ export class Giving implements FreezeOwner {
    * Stays registered for stanzas that other nodes send here, until the table names the new place.
    */
   #lookAround(session: FrozenSession): void {
-    const { clock } = this.#terms;
+    const { clock } = this.#deps;
     if (this.#leaving !== undefined || this.#state.kind !== "taken") return;
     if (clock.monotonicMs() >= this.#knownUntilMs) return this.#leave();
     const goOn = (isElsewhere: boolean) => {
@@ -297,25 +297,25 @@ export class Giving implements FreezeOwner {
 
   #leaveSoon(): void {
     if (this.#leaving !== undefined || this.#state.kind === "over") return;
-    this.#cancels.add(this.#terms.clock.after(GRACE_MS, () => this.#leave()));
+    this.#cancels.add(this.#deps.clock.after(GRACE_MS, () => this.#leave()));
   }
 
   #leave(): void {
     if (this.#leaving !== undefined || this.#state.kind === "over") return;
     const session = this.#session!; // given
-    this.#terms.follows(session.jid, undefined);
+    this.#deps.follows(session.jid, undefined);
     this.#leaving = session.leave();
     if (this.#state.kind === "taken") this.#queue.caughtUp();
     this.#leaving.then(() => {
       this.#step({ kind: "left" });
       this.#checkSettled();
-    }, (thrown) => this.#terms.log.error("resume.broken", { error: String(thrown) }));
+    }, (thrown) => this.#deps.log.error("resume.broken", { error: String(thrown) }));
   }
 
   #giveBack(session: FrozenSession, mayBeRepeat: boolean): void {
-    this.#terms.follows(session.jid, undefined);
+    this.#deps.follows(session.jid, undefined);
     this.#leaving ??= session.leave();
-    const { metrics, log } = this.#terms;
+    const { metrics, log } = this.#deps;
     const { jid, kept } = session;
     if (kept > 0) {
       metrics.asked("given-back");
@@ -336,7 +336,7 @@ export class Giving implements FreezeOwner {
    */
   #forgetDelivered(stanzas: readonly EnvelopeFields[]): void {
     for (const each of stanzas) {
-      if (each instanceof Envelope) this.#terms.memory.forgetDelivered(each);
+      if (each instanceof Envelope) this.#deps.memory.forgetDelivered(each);
     }
   }
 
@@ -344,10 +344,10 @@ export class Giving implements FreezeOwner {
     reason: TransferEnd,
     more: { readonly h?: number; readonly sentCount?: number; readonly process?: number },
   ): void {
-    this.#terms.metrics.asked("refused");
+    this.#deps.metrics.asked("refused");
     this.#tellEnd(reason, more);
     this.#state = { kind: "over" };
-    this.#terms.over(this);
+    this.#deps.over(this);
   }
 
   #tellEnd(
@@ -362,7 +362,7 @@ export class Giving implements FreezeOwner {
   }
 
   #after(delayMs: number, event: GivingEvent): void {
-    this.#cancels.add(this.#terms.clock.after(delayMs, () => this.#step(event)));
+    this.#cancels.add(this.#deps.clock.after(delayMs, () => this.#step(event)));
   }
 
   #endTimers(): void {

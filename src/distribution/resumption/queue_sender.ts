@@ -5,8 +5,8 @@ import type { QueuedStanza } from "../wire/mod.ts";
 import { queueFrame } from "../wire/mod.ts";
 import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
 
-/** Callbacks of one queue: its state and its link. */
-export interface QueueSenderTerms {
+/** Dependencies of one queue: its transfer, and callbacks for its state and its link. */
+export interface QueueSenderDeps {
   readonly transfer: number;
   /** This process's incarnation. */
   readonly process: number;
@@ -25,7 +25,7 @@ export interface QueueSenderTerms {
  * QUEUE frames, as far ahead of the taker's confirmations as the window allows.
  */
 export class QueueSender implements Relay {
-  readonly #terms: QueueSenderTerms;
+  readonly #deps: QueueSenderDeps;
   #batch: QueuedStanza[] = [];
   #batchBytes = 0;
   /** Frames that the taker has not confirmed. */
@@ -38,12 +38,12 @@ export class QueueSender implements Relay {
   #isFlushDue = false;
   readonly #flushLater = () => this.#flush();
 
-  constructor(terms: QueueSenderTerms) {
-    this.#terms = terms;
+  constructor(deps: QueueSenderDeps) {
+    this.#deps = deps;
   }
 
   write(delivery: Delivery, number: number): boolean {
-    if (!this.#terms.isLinked()) return false;
+    if (!this.#deps.isLinked()) return false;
     const bytes = delivery.stanza.bytes.length;
     const underWay = this.#unconfirmedBytes + this.#batchBytes;
     if (underWay > 0 && underWay + bytes > WINDOW_BYTES) return false;
@@ -84,14 +84,14 @@ export class QueueSender implements Relay {
 
   #flush(): void {
     this.#isFlushDue = false;
-    if (!this.#terms.isLinked()) return;
-    const isEnd = this.#terms.waiting() === 0;
+    if (!this.#deps.isLinked()) return;
+    const isEnd = this.#deps.waiting() === 0;
     const hasNews = isEnd && (!this.#isEndTold || this.#owesCaughtUp);
     if (this.#batch.length > 0 || hasNews) this.#sendBatch(isEnd);
   }
 
   #sendBatch(isEnd: boolean): void {
-    const { transfer } = this.#terms;
+    const { transfer } = this.#deps;
     const stanzas = this.#batch;
     const isCaughtUp = isEnd && this.#owesCaughtUp;
     if (isCaughtUp) this.#owesCaughtUp = false;
@@ -103,13 +103,13 @@ export class QueueSender implements Relay {
     }
     this.#batch = [];
     this.#batchBytes = 0;
-    this.#terms.sent(stanzas.map(({ fields }) => fields));
-    this.#terms.send(queueFrame({ transfer, isEnd, isCaughtUp, stanzas }));
+    this.#deps.sent(stanzas.map(({ fields }) => fields));
+    this.#deps.send(queueFrame({ transfer, isEnd, isCaughtUp, stanzas }));
   }
 
   #fieldsOf(delivery: Delivery): EnvelopeFields {
     if (delivery instanceof Envelope) return delivery;
-    const { process, localHost } = this.#terms;
+    const { process, localHost } = this.#deps;
     return {
       stanza: delivery.stanza,
       process,
@@ -119,7 +119,7 @@ export class QueueSender implements Relay {
       ttl: 0,
       bounces: 0,
       mayBeRepeat: false,
-      isOwed: delivery.isOwed,
+      entry: delivery.isOwed ? "owed" : "ordinary",
     };
   }
 }

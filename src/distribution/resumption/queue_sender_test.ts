@@ -224,7 +224,7 @@ Deno.test("QueueSender sends a stanza of the session itself as this process's, w
       0,
       "dc1.example.com",
     ]);
-    assert.equal(fields.isOwed, isOwed);
+    assert.equal(fields.entry, isOwed ? "owed" : "ordinary");
     assert.equal(text(fields.stanza), text(message("m")));
   }
 });

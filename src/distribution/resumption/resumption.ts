@@ -18,7 +18,7 @@ import {
   isResumeType,
 } from "../wire/mod.ts";
 import type { TransferEnd } from "../wire/mod.ts";
-import type { GivingTerms } from "./giving.ts";
+import type { GivingDeps } from "./giving.ts";
 import { Giving } from "./giving.ts";
 import { LinkBook } from "./link_book.ts";
 import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
@@ -30,7 +30,7 @@ import {
   NOWHERE_MS,
   PEER_CHECK_MS,
 } from "./resumption_options.ts";
-import type { TakingTerms } from "./taking.ts";
+import type { TakingDeps } from "./taking.ts";
 import { Taking } from "./taking.ts";
 
 /** The parts that a node's resumption works with. */
@@ -65,8 +65,8 @@ export class Resumption implements SessionsElsewhere {
    * Local host of each moved session, by full JID, while stanzas that come here still follow it.
    */
   readonly #followed = new Map<string, string>();
-  readonly #givingTerms: GivingTerms;
-  readonly #takingTerms: TakingTerms;
+  readonly #givingDeps: GivingDeps;
+  readonly #takingDeps: TakingDeps;
   #transfers = 0;
   #isClosed = false;
   #cancelCheck: CancelTimer | undefined;
@@ -88,7 +88,7 @@ export class Resumption implements SessionsElsewhere {
       log: deps.log ?? SILENT_LOGGER,
     };
     const { process, sessions, peers } = deps;
-    this.#givingTerms = {
+    this.#givingDeps = {
       ...common,
       process,
       sessions,
@@ -98,7 +98,7 @@ export class Resumption implements SessionsElsewhere {
       },
       over: (giving) => this.#givings.delete(keyOf(giving, giving.transfer)),
     };
-    this.#takingTerms = {
+    this.#takingDeps = {
       ...common,
       peers,
       budget: deps.budget ?? new FairShares(),
@@ -122,7 +122,7 @@ export class Resumption implements SessionsElsewhere {
 
   fetch(request: ResumeRequest, process: number): Fetching {
     const transfer = ++this.#transfers;
-    const taking = new Taking(transfer, { request, process }, this.#takingTerms);
+    const taking = new Taking(transfer, { request, process }, this.#takingDeps);
     this.#takings.set(transfer, taking);
     const max = this.#options.maxTakings ?? DEFAULT_MAX_TAKINGS;
     if (this.#takings.size > max) this.#forgetOldest();
@@ -273,7 +273,7 @@ export class Resumption implements SessionsElsewhere {
       const reason: TransferEnd = "unknown";
       return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
     }
-    const giving = new Giving({ transfer, link }, this.#givingTerms);
+    const giving = new Giving({ transfer, link }, this.#givingDeps);
     this.#givings.set(key, giving);
     giving.begin(request);
   }

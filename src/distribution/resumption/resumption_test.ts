@@ -601,7 +601,7 @@ Deno.test("a session brings errors owed to its client, however much else it has"
   one.deliver("m1", "m2", "m3");
   for (let n = 0; n < 9; n++) {
     const { stanza, ...rest } = envelopeOf(`e${n}`, 100 + n);
-    const error = new Envelope({ ...rest, stanza: { ...stanza, type: "error" }, isOwed: true });
+    const error = new Envelope({ ...rest, stanza: { ...stanza, type: "error" }, entry: "owed" });
     assert.equal(one.registry.deliver(error.stanza, error), "delivered");
   }
   const again = await two.greet();

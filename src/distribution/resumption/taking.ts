@@ -1,4 +1,5 @@
-import { RETAINED_OVERHEAD_BYTES, ShareTab } from "../../base/mod.ts";
+import type { Fate } from "../../xmpp/mod.ts";
+import { GaplessCount, RETAINED_OVERHEAD_BYTES, ShareTab } from "../../base/mod.ts";
 import type { CancelTimer, Clock, FairShares } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import { FullJid, OwnDelivery, recipientHolders, tryParseJid } from "../../xmpp/mod.ts";
@@ -13,7 +14,7 @@ import type {
   Stanza,
 } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
-import type { EnvelopeFields, OpenLink, Settler } from "../mod.ts";
+import type { EnvelopeFields, OpenLink } from "../mod.ts";
 import type { EndFields, QueueFields, SessionDetail, SessionFields } from "../wire/mod.ts";
 import { haveFrame, resumeFrame } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
@@ -25,7 +26,7 @@ import type { TakingAction, TakingEvent, TakingFailure, TakingState } from "./ta
 import { stepTaking } from "./taking_state.ts";
 
 /** State and parts that all transfers to here share. */
-export interface TakingTerms {
+export interface TakingDeps {
   readonly options: ResumptionOptions;
   readonly localHost: string;
   readonly memory: RepeatMemory;
@@ -42,10 +43,10 @@ export interface TakingTerms {
 }
 
 /** One session on its way to this node: carries out the actions of `stepTaking`. */
-export class Taking implements Settler {
+export class Taking implements Fate {
   readonly transfer: number;
   readonly arrival: Promise<Arrival>;
-  readonly #terms: TakingTerms;
+  readonly #deps: TakingDeps;
   readonly #request: ResumeRequest;
   readonly #resolve: (arrival: Arrival) => void;
   #process: number;
@@ -62,9 +63,7 @@ export class Taking implements Settler {
   #queueBytes = 0;
   #owedBytes = 0;
   #received = 0;
-  #settled = 0;
-  /** Settled numbers above one that is not settled. */
-  readonly #ahead = new Set<number>();
+  readonly #settled = new GaplessCount();
   #followed: FollowedSession | undefined;
   #end: EndFields | undefined;
   #cancelLate: CancelTimer | undefined;
@@ -74,13 +73,13 @@ export class Taking implements Settler {
   constructor(
     transfer: number,
     { request, process }: { readonly request: ResumeRequest; readonly process: number },
-    terms: TakingTerms,
+    deps: TakingDeps,
   ) {
     this.transfer = transfer;
     this.#request = request;
     this.#process = process;
-    this.#terms = terms;
-    this.#tab = new ShareTab(terms.budget, recipientHolders(request.account));
+    this.#deps = deps;
+    this.#tab = new ShareTab(deps.budget, recipientHolders(request.account));
     const { promise, resolve } = Promise.withResolvers<Arrival>();
     this.arrival = promise;
     this.#resolve = resolve;
@@ -101,7 +100,7 @@ export class Taking implements Settler {
   }
 
   begin(): void {
-    const { clock, options } = this.#terms;
+    const { clock, options } = this.#deps;
     this.#cancelLate = clock.after(options.timeoutMs, () => this.#step({ kind: "late" }));
     this.#ask(this.#process);
   }
@@ -138,19 +137,19 @@ export class Taking implements Settler {
       }
       this.#received = number;
       if (!this.#mayCome(fields)) {
-        this.#terms.metrics.refused.inc();
+        this.#deps.metrics.refused.inc();
         this.settle(number);
         continue;
       }
       if (!this.#hasBudgetFor(stanza)) {
         return this.#step({ kind: "broken", reason: "too-large" });
       }
-      this.#terms.metrics.stanzas.inc();
+      this.#deps.metrics.stanzas.inc();
       this.#take(
         fields.sequence === 0 ? this.#own(stanza, number) : this.#envelope(fields, number),
       );
     }
-    const { maxItems, maxBytes, maxOwedBytes } = this.#terms.options;
+    const { maxItems, maxBytes, maxOwedBytes } = this.#deps.options;
     const isOver = this.#queueItems > maxItems || this.#queueBytes > maxBytes;
     if (isOver || this.#owedBytes > maxOwedBytes) {
       return this.#step({ kind: "broken", reason: "too-large" });
@@ -203,7 +202,7 @@ export class Taking implements Settler {
   // ---- what becomes of it here -------------------------------------------------------------
 
   #placed(session: FollowedSession, queue: readonly Delivery[]): void {
-    const { metrics, clock } = this.#terms;
+    const { metrics, clock } = this.#deps;
     this.#followed = session;
     metrics.resumed.inc();
     // Only now: a stanza that goes back to its old node and comes here another way is no repeat.
@@ -219,10 +218,9 @@ export class Taking implements Settler {
   }
 
   settle(number: number): void {
-    this.#ahead.add(number);
-    while (this.#ahead.delete(this.#settled + 1)) this.#settled++;
+    this.#settled.add(number);
     if (this.#state.kind !== "taken") return;
-    this.#cancelNews ??= this.#terms.clock.after(SETTLED_MS, () => {
+    this.#cancelNews ??= this.#deps.clock.after(SETTLED_MS, () => {
       this.#cancelNews = undefined;
       this.#step({ kind: "news" });
     });
@@ -233,7 +231,7 @@ export class Taking implements Settler {
    * already.
    */
   #mayCome(fields: EnvelopeFields): boolean {
-    const { localHost, peers } = this.#terms;
+    const { localHost, peers } = this.#deps;
     return this.#link?.host === localHost || peers.mayBring(fields);
   }
 
@@ -241,7 +239,7 @@ export class Taking implements Settler {
     if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
     this.#queue.push(delivery);
     const bytes = delivery.stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
-    this.#terms.budget.grow(bytes);
+    this.#deps.budget.grow(bytes);
     this.#tab.add(bytes);
     if (delivery.isOwed) this.#owedBytes += bytes;
     else {
@@ -254,13 +252,13 @@ export class Taking implements Settler {
   #hasBudgetFor(stanza: Stanza): boolean {
     if (this.#state.kind === "placing" || this.#state.kind === "taken") return true;
     const bytes = stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
-    return this.#terms.budget.mayGrow(bytes) && this.#tab.mayAdd(bytes);
+    return this.#deps.budget.mayGrow(bytes) && this.#tab.mayAdd(bytes);
   }
 
   #takeQueue(): Delivery[] {
     const queue = this.#queue;
     this.#queue = [];
-    this.#terms.budget.grow(-this.#tab.bytes);
+    this.#deps.budget.grow(-this.#tab.bytes);
     this.#tab.remove(this.#tab.bytes);
     return queue;
   }
@@ -271,7 +269,7 @@ export class Taking implements Settler {
   }
 
   #note(delivery: Delivery): void {
-    if (delivery instanceof Envelope) this.#terms.memory.noteDelivered(delivery);
+    if (delivery instanceof Envelope) this.#deps.memory.noteDelivered(delivery);
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {
@@ -307,7 +305,7 @@ export class Taking implements Settler {
     this.#takeQueue(); // its old node still has them
     this.#cancelNews?.();
     this.#caughtUp();
-    this.#terms.over(this);
+    this.#deps.over(this);
   }
 
   #run(action: TakingAction): void {
@@ -327,13 +325,13 @@ export class Taking implements Settler {
 
   #ask(process: number): void {
     this.#process = process;
-    this.#link = this.#terms.find(process);
+    this.#link = this.#deps.find(process);
     this.#host = this.#link?.host;
     if (this.#link === undefined) {
       this.#state = { kind: "over" };
       this.#cancelLate?.();
       this.#fail("unreachable");
-      return this.#terms.over(this);
+      return this.#deps.over(this);
     }
     const { transfer } = this;
     this.#link.send(resumeFrame({ transfer, ...this.#request }));
@@ -342,13 +340,13 @@ export class Taking implements Settler {
   #tell(step: TakerStep): void {
     const { transfer } = this;
     const link = this.#link ?? this.#linkAgain();
-    const settled = Math.min(this.#settled, this.#received);
+    const settled = Math.min(this.#settled.done, this.#received);
     link?.send(haveFrame({ transfer, step, received: this.#received, settled }));
   }
 
   #linkAgain(): OpenLink | undefined {
     const [process, host] = [this.#process, this.#host];
-    return host === undefined ? undefined : this.#terms.linkTo({ process, host });
+    return host === undefined ? undefined : this.#deps.linkTo({ process, host });
   }
 
   #arrive(): void {
@@ -358,7 +356,7 @@ export class Taking implements Settler {
       const to = detail.kind === "directed" ? tryParseJid(detail.jid) : undefined;
       if (to !== undefined) directed.push(to);
     }
-    this.#terms.log.info("resume.arrived", {
+    this.#deps.log.info("resume.arrived", {
       jid: state.jid.text,
       unacknowledged: this.#queue.length,
     });
@@ -381,12 +379,12 @@ export class Taking implements Settler {
     for (const detail of this.#details.splice(0)) {
       if (detail.kind === "directed") continue;
       const address = detail.kind === "delivered" ? jid : jid.bare;
-      this.#terms.memory.learnDelivered(address.text, detail);
+      this.#deps.memory.learnDelivered(address.text, detail);
     }
   }
 
   #fail(reason: TakingFailure): void {
-    const { metrics, log } = this.#terms;
+    const { metrics, log } = this.#deps;
     metrics.failed(reason);
     log.info("resume.failed", { account: this.#request.account, reason });
     const end = this.#end;

@@ -280,7 +280,8 @@ for (
   ] as const
 ) {
   Deno.test(`Taking takes a session at ${Object.keys(bound)}, and declines one past it`, async () => {
-    const owed = (number: number) => stanza(number, { isOwed });
+    const entry = isOwed ? "owed" : "ordinary";
+    const owed = (number: number) => stanza(number, { entry });
     const unbound = isOwed ? { maxItems: 0, maxBytes: 0, ...bound } : { maxOwedBytes: 0, ...bound };
     using world = new World(unbound);
     world.taking.begin();
@@ -325,11 +326,11 @@ Deno.test("Taking takes stanzas that follow an arrived session, whatever the bud
 });
 
 Deno.test("Taking applies its bounds anew to stanzas that come before the session has its place", async () => {
-  for (const isOwed of [false, true]) {
+  for (const entry of ["ordinary", "owed"] as const) {
     using world = new World({ maxItems: 2, maxBytes: 2 * COST, maxOwedBytes: 2 * COST });
     const both = (first: number) => ({
-      [first]: stanza(first, { isOwed }),
-      [first + 1]: stanza(first + 1, { isOwed }),
+      [first]: stanza(first, { entry }),
+      [first + 1]: stanza(first + 1, { entry }),
     });
     await world.arrived(both(1));
     world.queue(both(3));

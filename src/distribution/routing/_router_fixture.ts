@@ -1,12 +1,11 @@
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
-import type { Jid, Stanza, StanzaKind, StanzaType } from "../../xmpp/mod.ts";
-import type { Settler } from "../mod.ts";
+import type { Fate, Jid, Stanza, StanzaKind, StanzaType } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { LocalOutcome, RequestKeeper } from "./ports.ts";
 import { Router } from "./router.ts";
-import type { RouterDeps, RouterOptions } from "./router.ts";
+import type { RouterDeps, RouterOptions } from "./router_options.ts";
 
 export const OWN_PROCESS = 1;
 export const PEER_PROCESS = 2;
@@ -120,6 +119,23 @@ export class RouterFixture {
     });
   }
 
+  /** Has the datacenter `peerHost` pass a stanza on. */
+  received(envelope: Envelope, peerHost = "dc9.example.com"): void {
+    envelope.arrived("link", peerHost);
+    this.router.route(envelope);
+  }
+
+  /** Has another node of the datacenter hand a stanza over. */
+  handedOver(envelope: Envelope): void {
+    envelope.arrived("handed-over");
+    this.router.route(envelope);
+  }
+
+  /** Has a client send a stanza that it may have sent before. */
+  acceptResent(stanza: Stanza, fate?: Fate, number?: number): void {
+    this.router.accept(stanza, fate, number, "resent");
+  }
+
   /** Lets promise callbacks run. */
   async settled(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
@@ -176,7 +192,7 @@ export function fromLink(
 }
 
 /** The incoming lane that stanzas came from. It records which of them are settled or left open. */
-export class FakeLink implements Settler {
+export class FakeLink implements Fate {
   readonly settled: number[] = [];
   readonly left: number[] = [];
 

@@ -3,32 +3,11 @@ import type { CancelTimer, Clock, Holders, Random } from "../../base/mod.ts";
 import { recipientHolders } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
+import { resolveBounceOptions } from "./bounce_options.ts";
+import type { BounceFailure, BounceOptions } from "./bounce_options.ts";
+import { HeldAddress } from "./held_address.ts";
+import type { HeldStanza } from "./held_address.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
-
-/** Options for holding stanzas without a known route; docs/promises.md, "Bounce". */
-export interface BounceOptions {
-  /** Milliseconds before the first retry; the n-th comes `resendAfterMs`·2^(n−1) later. @default 200 */
-  readonly resendAfterMs?: number;
-  /** Retries before the sender gets an error. @default 4 */
-  readonly maxRetries?: number;
-  /** Stanzas held at once. @default 100000 */
-  readonly maxItems?: number;
-  /** Bytes held at once, counting what each stanza costs besides its text. @default 67108864 */
-  readonly maxBytes?: number;
-}
-
-/** Fills in the defaults. */
-export function resolveBounceOptions(options: BounceOptions): Required<BounceOptions> {
-  return Object.freeze({
-    resendAfterMs: options.resendAfterMs ?? 200,
-    maxRetries: options.maxRetries ?? 4,
-    maxItems: options.maxItems ?? 100_000,
-    maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
-  });
-}
-
-/** Reason why the store returns a held stanza. */
-export type BounceFailure = "out-of-retries" | "full" | "stopping";
 
 /** Callbacks by which the store uses the router. */
 export interface BounceHandlers {
@@ -57,58 +36,19 @@ export interface BounceHandlers {
   bookRetry(envelope: Envelope): number;
 }
 
-interface Held {
-  readonly key: Jid;
-  entries: Entry[];
-  cancel: CancelTimer | undefined;
-  /** Time at which the timer is due, while there is one. */
-  dueMs: number;
-  /** Retry that waits for its payer's rate. */
-  booked: BookedRetry | undefined;
-  /** True while a lookup is under way: its end decides what happens next. */
-  isLooking: boolean;
-  /**
-   * True when the address was revealed during that lookup, whose answer may be older than the
-   * reveal.
-   */
-  isRevealed: boolean;
-  /** True while its stanzas are being sent: delivering one may reveal the same address again. */
-  isReleasing: boolean;
-  /** Returned stanzas that are not yet merged into `entries`; nothing is sent until they are. */
-  cameBack: CameBack | undefined;
-}
-
-interface BookedRetry {
-  readonly payer: string | undefined;
-  readonly atMs: number;
-}
-
 /** All held addresses of one account or domain, whatever the resource. */
 interface Group {
-  readonly held: Set<Held>;
+  readonly held: Set<HeldAddress>;
   /** Cancels the timer that acts on the latest reveal. */
   cancelReveal: CancelTimer | undefined;
   /** The address that was revealed last. */
   revealed: Jid;
 }
 
-interface CameBack {
-  readonly entries: Entry[];
-  /** The last waiting stanza of each sender. */
-  readonly lastBySender: Map<string, Envelope>;
-}
-
-interface Entry {
-  readonly envelope: Envelope;
-  /** Holders of the stanza's shares of the bounds. */
-  readonly holders: Holders;
-  dueMs: number;
-}
-
 /**
- * Reveals of one account that are acted on at once after a quiet time, more than a login makes;
- * after those, one each `resendAfterMs`. An account that comes and goes all the time costs a
- * bounded number of lookups.
+ * Reveals of one account that are acted on at once after a quiet time: more than one login causes.
+ * Further ones are acted on once each `resendAfterMs`, so that an account that comes and goes all
+ * the time costs a bounded number of lookups.
  */
 const REVEAL_BURST = 8;
 /**
@@ -132,7 +72,7 @@ export class BounceStore {
   readonly #metrics: RoutingMetrics;
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, HeldAddress>();
   readonly #byBare = new Map<string, Group>();
   readonly #reveals: RateLimit;
   readonly #lookups = new Set<Promise<void>>();
@@ -190,17 +130,7 @@ export class BounceStore {
     if (this.#isStopped) return this.#handlers.giveUp(envelope, "stopping");
     let held = this.#held.get(key.text);
     if (held === undefined) {
-      held = {
-        key,
-        entries: [],
-        cancel: undefined,
-        dueMs: Infinity,
-        booked: undefined,
-        isLooking: false,
-        isRevealed: false,
-        isReleasing: false,
-        cameBack: undefined,
-      };
+      held = new HeldAddress(key, this.#handlers.senderOf);
       this.#held.set(key.text, held);
       const group = this.#byBare.get(key.bare.text);
       if (group !== undefined) group.held.add(held);
@@ -209,13 +139,12 @@ export class BounceStore {
         this.#byBare.set(key.bare.text, started);
       }
     }
-    const entry = this.#take(envelope, holders);
-    held.entries.push(entry);
-    held.cameBack?.lastBySender.set(this.#handlers.senderOf(envelope), envelope);
+    const taken = this.#take(envelope, holders);
+    held.push(taken);
     // Its payer waits for a booked retry: this stanza's retry must not come before that one.
     const isBooked = held.booked !== undefined &&
       held.booked.payer === this.#handlers.payerOf(envelope);
-    this.#wakeAt(held, isBooked ? held.booked!.atMs : entry.dueMs);
+    this.#wakeAt(held, isBooked ? held.booked!.atMs : taken.dueMs);
   }
 
   /**
@@ -230,10 +159,9 @@ export class BounceStore {
   holdAgain(envelope: Envelope, key: Jid, isAlone: boolean): boolean {
     const held = this.size > 0 ? this.#held.get(key.text) : undefined;
     if (held === undefined) return false;
-    const cameBack = held.cameBack ??= this.#expectMore(held);
-    const last = cameBack.lastBySender.get(this.#handlers.senderOf(envelope));
-    if (!isAlone && (last === undefined || !envelope.isOlderThan(last))) return false;
-    cameBack.entries.push(this.#take(envelope, this.#holdersOf(envelope, key)));
+    if (!held.isExpecting) this.#expectMore(held);
+    if (!isAlone && !held.hasYounger(envelope)) return false;
+    held.comeBack(this.#take(envelope, this.#holdersOf(envelope, key)));
     return true;
   }
 
@@ -263,21 +191,20 @@ export class BounceStore {
   flush(key: Jid, host: string): boolean {
     const held = this.#held.get(key.text);
     if (held === undefined) return true;
-    if (held.isReleasing || held.cameBack !== undefined) return false;
+    if (held.isStill) return false;
     this.#release(held, host);
-    return held.entries.length === 0;
+    return held.isEmpty;
   }
 
   /** Returns all held stanzas to the router; for a graceful stop. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const held of [...this.#held.values()]) {
-      this.#merge(held);
-      const entries = held.entries;
+      const all = held.takeAll();
       this.#forget(held);
-      for (const entry of entries) {
-        this.#letGo(entry, costOf(entry.envelope));
-        this.#handlers.giveUp(entry.envelope, "stopping");
+      for (const each of all) {
+        this.#letGo(each, costOf(each.envelope));
+        this.#handlers.giveUp(each.envelope, "stopping");
       }
     }
     await Promise.all(this.#lookups);
@@ -297,7 +224,7 @@ export class BounceStore {
     return { singles: [...singles, ...recipientHolders(key.bare.text).singles], crowds };
   }
 
-  #take(envelope: Envelope, holders: Holders): Entry {
+  #take(envelope: Envelope, holders: Holders): HeldStanza {
     envelope.detach();
     this.#metrics.bounceHeld.inc();
     this.#shares.hold(holders, costOf(envelope));
@@ -305,63 +232,29 @@ export class BounceStore {
     return { envelope, holders, dueMs: this.#dueMs(envelope) };
   }
 
-  #letGo({ holders }: Entry, cost: number): void {
+  #letGo({ holders }: HeldStanza, cost: number): void {
     this.#shares.release(holders, cost);
     this.#showSize();
   }
 
-  #expectMore(held: Held): CameBack {
-    const { senderOf } = this.#handlers;
+  #expectMore(held: HeldAddress): void {
+    held.expectMore();
     // A microtask later all that one lane, session or node returns is here.
     queueMicrotask(() => {
-      if (!this.#merge(held)) return;
+      if (!held.merge()) return;
       this.#find([held]);
       this.#schedule(held);
     });
-    return {
-      entries: [],
-      lastBySender: new Map(held.entries.map(({ envelope }) => [senderOf(envelope), envelope])),
-    };
   }
 
-  /** Merges the returned stanzas in order; false when there are none. */
-  #merge(held: Held): boolean {
-    const { cameBack } = held;
-    if (cameBack === undefined) return false;
-    held.cameBack = undefined;
-    const { senderOf } = this.#handlers;
-    const bySender = Map.groupBy(cameBack.entries, ({ envelope }) => senderOf(envelope));
-    const next = new Map<string, number>();
-    const merged: Entry[] = [];
-    for (const entry of held.entries) {
-      const sender = senderOf(entry.envelope);
-      const returned = bySender.get(sender);
-      let at = next.get(sender) ?? 0;
-      while (returned !== undefined && at < returned.length) {
-        if (!returned[at]!.envelope.isOlderThan(entry.envelope)) break;
-        merged.push(returned[at++]!);
-      }
-      next.set(sender, at);
-      merged.push(entry);
-    }
-    for (const [sender, returned] of bySender) {
-      // Pushed one by one, as a spread would pass more arguments than a call can have.
-      for (let at = next.get(sender) ?? 0; at < returned.length; at++) merged.push(returned[at]!);
-    }
-    held.entries = merged;
-    return true;
-  }
-
-  #schedule(held: Held): void {
-    let dueMs = Infinity;
-    for (const entry of held.entries) dueMs = Math.min(dueMs, entry.dueMs);
+  #schedule(held: HeldAddress): void {
     held.cancel?.();
     held.cancel = undefined;
-    this.#wakeAt(held, dueMs);
+    this.#wakeAt(held, held.firstDueMs);
   }
 
   /** Sets the timer to `dueMs`, unless an earlier one is set. */
-  #wakeAt(held: Held, dueMs: number): void {
+  #wakeAt(held: HeldAddress, dueMs: number): void {
     if (held.isLooking || dueMs === Infinity) return;
     if (held.cancel !== undefined && held.dueMs <= dueMs) return;
     held.cancel?.();
@@ -376,12 +269,12 @@ export class BounceStore {
    * Looks up the address whose timer is due, with all addresses of its account that are due as
    * well.
    */
-  #retry(held: Held): void {
+  #retry(held: HeldAddress): void {
     held.cancel = undefined;
     // Addresses that are due a moment later are included: many that wait for one account cost few
     // lookups.
     const untilMs = this.#clock.monotonicMs() + this.#options.resendAfterMs / 20;
-    const due: Held[] = [];
+    const due: HeldAddress[] = [];
     for (const each of this.#byBare.get(held.key.bare.text)?.held ?? []) {
       const isDue = each === held || (each.cancel !== undefined && each.dueMs <= untilMs);
       if (isDue && this.#mayRetry(each, untilMs)) due.push(each);
@@ -393,7 +286,7 @@ export class BounceStore {
    * True when a payer of a due stanza has a retry left; otherwise sets the timer for the booked
    * one.
    */
-  #mayRetry(held: Held, untilMs: number): boolean {
+  #mayRetry(held: HeldAddress, untilMs: number): boolean {
     const nowMs = this.#clock.monotonicMs();
     const { booked } = held;
     if (booked !== undefined && booked.atMs <= nowMs) {
@@ -403,7 +296,7 @@ export class BounceStore {
     const { payerOf, takeRetry, bookRetry } = this.#handlers;
     const asked = new Set(booked === undefined ? [] : [booked.payer]);
     let first: Envelope | undefined;
-    for (const { envelope, dueMs } of held.entries) {
+    for (const { envelope, dueMs } of held.stanzas) {
       if (dueMs > untilMs) continue;
       first ??= envelope;
       const payer = payerOf(envelope);
@@ -437,10 +330,10 @@ export class BounceStore {
    * Sends what waits for these addresses of one account. Looks up those that the cache does not
    * know.
    */
-  #find(all: readonly Held[]): void {
-    const unknown: Held[] = [];
+  #find(all: readonly HeldAddress[]): void {
+    const unknown: HeldAddress[] = [];
     for (const held of all) {
-      if (held.isReleasing || held.cameBack !== undefined) continue;
+      if (held.isStill) continue;
       const host = this.#handlers.cached(held.key);
       if (typeof host === "string") this.#release(held, host);
       else if (held.isLooking) held.isRevealed = true;
@@ -450,7 +343,7 @@ export class BounceStore {
   }
 
   /** @param untilMs stanzas due until then have used a retry */
-  #lookUp(all: readonly Held[], untilMs = -Infinity): void {
+  #lookUp(all: readonly HeldAddress[], untilMs = -Infinity): void {
     for (const held of all) {
       held.cancel?.();
       held.cancel = undefined;
@@ -464,73 +357,47 @@ export class BounceStore {
     void lookup.then(() => this.#lookups.delete(lookup));
   }
 
-  #lookedUp(held: Held, host: string | undefined, untilMs: number): void {
+  #lookedUp(held: HeldAddress, host: string | undefined, untilMs: number): void {
     held.isLooking = false;
-    this.#merge(held);
-    if (held.entries.length === 0) return;
+    held.merge();
+    if (held.isEmpty) return;
     if (host !== undefined) this.#release(held, host);
-    this.#countRetry(held, untilMs);
-    if (held.entries.length === 0) return this.#forget(held);
+    if (untilMs !== -Infinity) this.#countRetry(held, untilMs);
+    if (held.isEmpty) {
+      // What came back while the last one left goes on by itself, in a moment.
+      if (!held.isExpecting) this.#forget(held);
+      return;
+    }
     if (held.isRevealed) this.#find([held]);
     this.#schedule(held);
   }
 
-  /** Sends from the front until one finds no session. The rest stays in its order. */
-  #release(held: Held, host: string): void {
-    const entries = held.entries;
-    held.entries = [];
-    held.isReleasing = true;
-    let next = 0;
-    for (; next < entries.length; next++) {
-      const entry = entries[next]!;
-      const cost = costOf(entry.envelope);
-      if (!this.#handlers.release(entry.envelope, held.key, host)) break;
-      this.#letGo(entry, cost);
-    }
-    held.isReleasing = false;
-    // In most cases no stanza was sent: then all stays as it was.
-    if (next === 0 && held.entries.length === 0) held.entries = entries;
-    else held.entries = [...entries.slice(next), ...held.entries];
-    if (held.entries.length === 0 && held.cameBack === undefined) this.#forget(held);
+  /** Sends from the front until one finds no session. */
+  #release(held: HeldAddress, host: string): void {
+    held.release((each) => {
+      const cost = costOf(each.envelope);
+      if (!this.#handlers.release(each.envelope, held.key, host)) return false;
+      this.#letGo(each, cost);
+      return true;
+    });
+    if (held.isEmpty && !held.isExpecting) this.#forget(held);
   }
 
-  #countRetry(held: Held, untilMs: number): void {
-    if (untilMs === -Infinity) return;
-    const { maxRetries } = this.#options;
-    const kept: Entry[] = [];
-    const spent: Entry[] = [];
-    /** Due time of each sender's last stanza that stays. */
-    const dueMsBySender = new Map<string, number>();
-    for (const entry of held.entries) {
-      const { envelope } = entry;
-      const sender = this.#handlers.senderOf(envelope);
-      if (entry.dueMs <= untilMs) {
-        const isSpent = ++envelope.bounces >= maxRetries;
-        const earlierDueMs = dueMsBySender.get(sender);
-        if (!isSpent) entry.dueMs = this.#dueMs(envelope);
-        else if (earlierDueMs === undefined) {
-          spent.push(entry);
-          continue;
-        } else {
-          // The jitter let it overtake its sender's earlier stanza: it is due again with that one.
-          envelope.bounces = maxRetries - 1;
-          entry.dueMs = earlierDueMs;
-        }
-      }
-      kept.push(entry);
-      dueMsBySender.set(sender, entry.dueMs);
-    }
-    held.entries = kept;
-    for (const entry of spent) {
-      this.#letGo(entry, costOf(entry.envelope));
-      this.#handlers.giveUp(entry.envelope, "out-of-retries");
+  #countRetry(held: HeldAddress, untilMs: number): void {
+    const spent = held.takeSpent({
+      untilMs,
+      maxRetries: this.#options.maxRetries,
+      dueMs: (envelope) => this.#dueMs(envelope),
+    });
+    for (const each of spent) {
+      this.#letGo(each, costOf(each.envelope));
+      this.#handlers.giveUp(each.envelope, "out-of-retries");
     }
   }
 
-  #forget(held: Held): void {
+  #forget(held: HeldAddress): void {
     held.cancel?.();
     held.cancel = undefined;
-    held.entries = [];
     if (this.#held.get(held.key.text) !== held) return;
     this.#held.delete(held.key.text);
     const group = this.#byBare.get(held.key.bare.text);

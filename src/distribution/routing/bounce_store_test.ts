@@ -6,7 +6,7 @@ import { parseJid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { fromLink, idOf, stanza } from "./_router_fixture.ts";
 import { BounceStore } from "./bounce_store.ts";
-import type { BounceOptions } from "./bounce_store.ts";
+import type { BounceOptions } from "./bounce_options.ts";
 import { holdersOf } from "./holders_of.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 
@@ -56,6 +56,35 @@ Deno.test("BounceStore gives back a sender's stanzas in order, whatever the jitt
     }),
     { numRuns: 20 },
   );
+});
+
+Deno.test("BounceStore still holds an address to which a stanza comes back as the last one leaves", async () => {
+  const metrics = new MetricsRegistry(new ManualClock());
+  const clock = new ManualClock();
+  const first = fromLink(stanza(SENDERS[0]!, BOB));
+  const second = fromLink(stanza(SENDERS[0]!, BOB));
+  let isHeld: boolean | undefined;
+  let releases = 0;
+  const store = new BounceStore({ resendAfterMs: 100 }, {
+    cached: () => undefined,
+    relocate: (keys) => Promise.resolve(keys.map(() => "dc2.example.com")),
+    release: () => {
+      if (++releases > 1) return true;
+      store.holdAgain(first, KEY, true);
+      queueMicrotask(() => isHeld = store.holds(KEY));
+      return true;
+    },
+    giveUp: () => assert.fail(),
+    senderOf: ({ stanza }: Envelope) => stanza.from.text,
+    holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
+    ...FREE,
+  }, { metrics: bindRoutingMetrics(metrics), clock, random: { unit: () => 0.5 } });
+  store.hold(second, KEY);
+  await clock.advanceAsync(100);
+  assert.equal(isHeld, true); // a later stanza waits behind it
+  await clock.advanceAsync(100);
+  assert.deepEqual([releases, store.size, store.holds(KEY)], [2, 0, false]);
+  metrics.close();
 });
 
 Deno.test("BounceStore takes back more stanzas than a call can have arguments", async () => {
@@ -108,7 +137,7 @@ class Store {
   /** @returns false when it came back at once */
   hold(from: string, to: string, cameFrom?: string): boolean {
     const envelope = fromLink(stanza(from, to));
-    envelope.cameFrom = cameFrom;
+    if (cameFrom !== undefined) envelope.arrived("link", cameFrom);
     const before = this.given.length;
     this.store.hold(envelope, envelope.stanza.to);
     return this.given.length === before;

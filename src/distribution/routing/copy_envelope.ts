@@ -1,8 +1,8 @@
-import type { Settler } from "../mod.ts";
+import type { Fate } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 
 /** Settles the duty of a stanza once it and all its copies are settled. */
-class SharedDuty implements Settler {
+class SharedDuty implements Fate {
   readonly #duty: Envelope;
   readonly leftOpen?: () => void;
   #open: number;

@@ -31,7 +31,7 @@ Deno.test("copyEnvelope() copies all fields of the envelope and marks the copies
 Deno.test("copyEnvelope() gives copies no duty when the stanza has a keeper", () => {
   const told: string[] = [];
   const whole = envelopeOf([]);
-  whole.settler = { settle: () => told.push("settle"), stays: () => told.push("stays") };
+  whole.fate = { settle: () => told.push("settle"), stays: () => told.push("stays") };
   const copies = copyEnvelope(whole, 2);
   for (const copy of copies) copy.settle();
   assert.deepEqual([told, whole.hasKeeper, copies.length], [[], true, 2]);

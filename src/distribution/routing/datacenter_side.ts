@@ -1,14 +1,14 @@
 import type { FairShares } from "../../base/mod.ts";
 import type { Metrics } from "../../observe/mod.ts";
-import { FullJid, parseJid } from "../../xmpp/mod.ts";
+import { FullJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
-import { isUserHost } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
+import { isUser, lookupKey } from "./addresses.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 import type { Domains } from "./decision.ts";
 import { HandoverOrder } from "./handover_order.ts";
-import type { HandoverOrderOptions, ResumeHandover } from "./handover_order.ts";
-import { spreadToUser } from "./placement.ts";
+import type { HandoverOrderOptions, ReturnWaiting } from "./handover_order.ts";
+import { spreadToUser } from "./spread_to_user.ts";
 import type {
   Handover,
   LocalDelivery,
@@ -26,7 +26,7 @@ export interface DatacenterSideDeps {
   readonly placements: Placements;
   readonly handover: Handover;
   /** Routes stanzas that `keepBehind` and `takeBack` took over. */
-  readonly resume: ResumeHandover;
+  readonly returned: ReturnWaiting;
   readonly metrics: Metrics;
   /** A wider bound that all waiting stanzas count for too. @default no bound */
   readonly budget?: FairShares;
@@ -43,11 +43,13 @@ export interface DatacenterSideDeps {
 export class DatacenterSide implements LocalDelivery {
   readonly #deps: DatacenterSideDeps;
   readonly #order: HandoverOrder;
+  /** The node that was handed stanzas on last. */
+  #heir: string | undefined;
 
   /** @param bounds of the stanzas that wait for earlier ones at another node */
   constructor(deps: DatacenterSideDeps, bounds: HandoverOrderOptions = {}) {
     this.#deps = deps;
-    this.#order = new HandoverOrder(deps.domains, deps.resume, bounds, deps.budget);
+    this.#order = new HandoverOrder(deps.domains, deps.returned, bounds, deps.budget);
     deps.metrics.gauge({
       name: "causeway_handover_queue_size",
       help: "Stanzas that wait until another node has settled earlier stanzas of their sender",
@@ -78,7 +80,7 @@ export class DatacenterSide implements LocalDelivery {
 
   deliver(envelope: Envelope): LocalOutcome {
     const { node, placements, domains } = this.#deps;
-    if (envelope.isHandedOver) return this.#deliverHandedOver(envelope);
+    if (envelope.arrival === "handed-over") return this.#deliverHandedOver(envelope);
     if (!placements.hasNeighbours) return node.deliver(envelope);
     const { to } = envelope.stanza;
     if (isUser(to, domains)) return this.#deliverToUser(envelope);
@@ -89,11 +91,13 @@ export class DatacenterSide implements LocalDelivery {
 
   handOn(envelope: Envelope): boolean {
     const { placements, handover } = this.#deps;
-    // The same heir for all stanzas keeps their order.
-    const heir = [...placements.neighbours]
-      .filter((node) => !handover.isGone(node) && !handover.isGivenUp(node)).toSorted()[0];
-    if (heir === undefined) return false;
-    handover.send(heir, envelope);
+    const isHeir = (node: string) => !handover.isGone(node) && !handover.isGivenUp(node);
+    // The same heir for all stanzas keeps their order, whoever joins the datacenter meanwhile.
+    if (this.#heir === undefined || !isHeir(this.#heir)) {
+      this.#heir = [...placements.neighbours].filter(isHeir).toSorted()[0];
+    }
+    if (this.#heir === undefined) return false;
+    handover.send(this.#heir, envelope);
     return true;
   }
 
@@ -121,7 +125,7 @@ export class DatacenterSide implements LocalDelivery {
   }
 
   #deliverHandedOver(envelope: Envelope): LocalOutcome {
-    envelope.isHandedOver = false; // if it is routed again, this node decides anew
+    envelope.arrived("here"); // if it is routed again, this node decides anew
     const outcome = this.#deps.node.deliver(envelope);
     // The original stanza answers for the copy.
     return envelope.isCopy && outcome !== "delivered" ? "ignored" : outcome;
@@ -171,7 +175,7 @@ export class DatacenterSide implements LocalDelivery {
   #deliverToComponent(envelope: Envelope): LocalOutcome {
     const { node } = this.#deps;
     const { to } = envelope.stanza;
-    const [first] = this.#living(keyOf(to, this.#deps.domains));
+    const [first] = this.#living(lookupKey(to, this.#deps.domains));
     if (first === undefined) return node.deliver(envelope);
     return this.#handOver(envelope, first.node);
   }
@@ -183,7 +187,7 @@ export class DatacenterSide implements LocalDelivery {
   #isAt(to: Jid, node: string): boolean {
     const { domains, node: own } = this.#deps;
     // A node whose process has ended has no sessions, even if the table still names it.
-    const all = this.#living(keyOf(to, domains));
+    const all = this.#living(lookupKey(to, domains));
     if (to instanceof FullJid && isUser(to, domains)) {
       if (own.ownSessions(to).isResourceHere) return false;
       const placed = all.find(({ resourcepart }) => resourcepart === to.resourcepart);
@@ -200,13 +204,4 @@ export class DatacenterSide implements LocalDelivery {
     }
     return all;
   }
-}
-
-/** Returns the key of `to` in the placements: users by JID, everything else by domain. */
-function keyOf(to: Jid, domains: Domains): Jid {
-  return to.localpart === "" || isUser(to, domains) ? to : parseJid(to.domainpart);
-}
-
-function isUser(to: Jid, domains: Domains): boolean {
-  return to.localpart !== "" && isUserHost(to.domainpart, domains);
 }

@@ -6,8 +6,7 @@ import { Envelope } from "../envelope.ts";
 import { fromLink, stanza } from "./_router_fixture.ts";
 import { DatacenterSide } from "./datacenter_side.ts";
 import type { HandoverOrderOptions } from "./handover_order.ts";
-import type { OwnSessions } from "./placement.ts";
-import type { NodeOutcome, Placement } from "./ports.ts";
+import type { NodeOutcome, OwnSessions, Placement } from "./ports.ts";
 
 const BOB = "bob@example.com";
 
@@ -54,7 +53,7 @@ class Side {
         isGivenUp: (node) => this.givenUp.has(node),
         reconsider: (node) => void this.reconsidered.push(node),
       },
-      resume: (returned, waiting) => void this.resumed.push(...returned, ...waiting),
+      returned: (envelope) => void this.resumed.push(envelope),
       metrics: this.metrics,
     }, bounds);
   }
@@ -115,11 +114,15 @@ Deno.test("DatacenterSide.handOn() gives all stanzas to the same living node", (
   assert.equal(test.side.handOn(chat(`${BOB}/phone`)), true);
   assert.deepEqual(test.nodes, ["n2", "n2"]);
   assert.equal(test.sent[0]!.envelope, first);
+  test.gone.delete("n1");
+  test.side.handOn(chat(BOB));
+  assert.deepEqual(test.nodes, ["n2", "n2", "n2"], "n1 has joined since");
+  test.gone.add("n1");
   test.givenUp.add("n2");
   assert.equal(test.side.handOn(chat(BOB)), true);
   test.givenUp.add("n3");
   assert.equal(test.side.handOn(chat(BOB)), false);
-  assert.deepEqual(test.nodes, ["n2", "n2", "n3"]);
+  assert.deepEqual(test.nodes, ["n2", "n2", "n2", "n3"]);
 });
 
 Deno.test("DatacenterSide hands a stanza only to its recipient's node, even if links to that node were given up", () => {
@@ -207,7 +210,7 @@ Deno.test("DatacenterSide refuses a stanza when slow clients here and at another
   }
   assert.equal(here.side.deliver(chat(BOB)), "handed-over");
   const { envelope } = here.sent[0]!;
-  envelope.isHandedOver = true; // as its router does
+  envelope.arrived("handed-over"); // as its router does
   assert.equal(there.side.deliver(envelope), "resource-constraint");
   assert.deepEqual(there.sent, []);
 });
@@ -250,7 +253,7 @@ Deno.test("DatacenterSide delivers a handed-over stanza here or not at all, and 
   test.place(BOB, ["n2", "phone", 1]);
   test.outcome = "no-session";
   const envelope = chat(BOB);
-  envelope.isHandedOver = true;
+  envelope.arrived("handed-over");
   assert.equal(test.side.deliver(envelope), "no-session");
   assert.deepEqual(test.nodes, []);
   assert.equal(
@@ -265,7 +268,7 @@ Deno.test("DatacenterSide drops a copy that finds no session", () => {
     const test = new Side();
     test.outcome = outcome;
     const copy = new Envelope({ ...chat(BOB), isCopy: true });
-    copy.isHandedOver = true;
+    copy.arrived("handed-over");
     assert.equal(test.side.deliver(copy), "ignored");
   }
 });

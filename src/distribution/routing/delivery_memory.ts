@@ -38,7 +38,7 @@ export class DeliveryMemory {
    */
   noteDelivered(envelope: Envelope, isForServer = false): void {
     this.#repeats.remember(envelope);
-    if (!envelope.isSentOnce && !isForServer) this.#resends.remember(envelope);
+    if (envelope.entry !== "sent-once" && !isForServer) this.#resends.remember(envelope);
   }
 
   /**

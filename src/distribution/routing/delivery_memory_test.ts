@@ -3,14 +3,14 @@ import { ManualClock } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
+import type { StanzaEntry } from "../mod.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 
 const TEXT =
   "<message from='a@example.com/x' to='b@example.com/y' id='1'><body>hello</body></message>";
 
 interface Marks {
-  readonly isResent?: boolean;
-  readonly isSentOnce?: boolean;
+  readonly entry?: StanzaEntry;
   readonly sentAtUs?: number;
 }
 
@@ -48,7 +48,7 @@ Deno.test("DeliveryMemory.hasDelivered() finds a number that came another way, a
 Deno.test("DeliveryMemory.hasDelivered() finds by its text a stanza that a client sends again through another process", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
   memory.noteDelivered(message(7, 1));
-  assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), true);
+  assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), true);
   assert.equal(
     memory.hasDelivered(message(8, 1), true),
     false,
@@ -58,7 +58,7 @@ Deno.test("DeliveryMemory.hasDelivered() finds by its text a stanza that a clien
 
 Deno.test("DeliveryMemory.hasDelivered() finds by its text a stanza that arrives after its resent copy", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
-  memory.noteDelivered(message(8, 1, { isResent: true, sentAtUs: 5 }));
+  memory.noteDelivered(message(8, 1, { entry: "resent", sentAtUs: 5 }));
   assert.equal(memory.hasDelivered(message(7, 1, { sentAtUs: 4 }), true), true);
   assert.equal(memory.hasDelivered(message(7, 2, { sentAtUs: 6 }), true), false, "said again");
 });
@@ -74,7 +74,7 @@ function other(name: string): Envelope {
 for (
   const [bound, again] of [
     [{ maxPairs: 2 }, message(7, 1)],
-    [{ maxStanzas: 2 }, message(8, 1, { isResent: true })],
+    [{ maxStanzas: 2 }, message(8, 1, { entry: "resent" })],
   ] as const
 ) {
   Deno.test(`DeliveryMemory knows two of ${Object.keys(bound)} and not a third`, () => {
@@ -90,8 +90,8 @@ for (
 
 Deno.test("DeliveryMemory.noteDelivered() remembers no text of a stanza that is sent once", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
-  memory.noteDelivered(message(7, 1, { isSentOnce: true }));
-  assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
+  memory.noteDelivered(message(7, 1, { entry: "sent-once" }));
+  assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), false);
   assert.equal(memory.hasDelivered(message(7, 1), true), true, "its number is remembered");
 });
 
@@ -100,7 +100,7 @@ Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", ()
   memory.noteDelivered(message(7, 1));
   memory.forgetDelivered(message(7, 1));
   assert.equal(memory.hasDelivered(message(7, 1), true), false);
-  assert.equal(memory.hasDelivered(message(8, 1, { isResent: true }), true), false);
+  assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), false);
 });
 
 Deno.test("DeliveryMemory.learnDelivered() takes over the numbers that another node has delivered", () => {

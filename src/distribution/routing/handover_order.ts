@@ -1,7 +1,8 @@
+import type { Fate } from "../../xmpp/mod.ts";
 import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
 import { senderKey } from "../mod.ts";
-import type { Settler, UserHosts } from "../mod.ts";
+import type { UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { holdersOf } from "./holders_of.ts";
 
@@ -23,11 +24,8 @@ export function resolveHandoverOptions(
   };
 }
 
-/** Routes what a node gave back anew, then what waited behind it. */
-export type ResumeHandover = (
-  returned: readonly Envelope[],
-  waiting: readonly Envelope[],
-) => void;
+/** Takes stanzas that are to go on: those that a node gave back, then those that waited for them. */
+export type ReturnWaiting = (envelope: Envelope, reason: "node-gone" | "waited") => void;
 
 /** Stanzas from one sender to one address on their way over another node of this datacenter. */
 interface Way {
@@ -42,6 +40,8 @@ interface Way {
   open: number;
   readonly returned: Kept[];
   readonly waiting: Kept[];
+  /** True once nothing waits for its open stanzas any more. */
+  hasEnded: boolean;
 }
 
 interface Kept {
@@ -72,7 +72,7 @@ export class HandoverOrder {
    */
   readonly #budget: FairShares;
   readonly #hosts: UserHosts;
-  readonly #resume: ResumeHandover;
+  readonly #returned: ReturnWaiting;
   /** By recipient's address, then by sender. */
   readonly #ways = new Map<string, Map<string, Way>>();
   /**
@@ -83,12 +83,12 @@ export class HandoverOrder {
   /** @param budget a wider bound that waiting and returned stanzas count for */
   constructor(
     hosts: UserHosts,
-    resume: ResumeHandover,
+    returned: ReturnWaiting,
     options: HandoverOrderOptions = {},
     budget: FairShares = new FairShares(),
   ) {
     this.#hosts = hosts;
-    this.#resume = resume;
+    this.#returned = returned;
     const { maxWaiting: maxItems, maxWaitingBytes: maxBytes } = resolveHandoverOptions(options);
     this.#budget = budget;
     this.#shares = new FairShares({ maxItems, maxBytes, within: budget });
@@ -114,7 +114,7 @@ export class HandoverOrder {
     }
     way.open++;
     way.last = sequence;
-    envelope.settler = new Handed(this, way, envelope.settler);
+    envelope.fate = new Handed(this, way, envelope.fate);
   }
 
   /**
@@ -142,21 +142,23 @@ export class HandoverOrder {
 
   /**
    * Ends the handover of an `envelope` that a node gave back. If `isToGoOn`, takes it over and
-   * returns true: it is routed once all others are back, before those that wait behind it.
+   * returns true: it is routed once all others are back, before those that wait behind it. After
+   * `drain` nothing waits behind it: the caller routes it.
    */
   takeBack(envelope: Envelope, isToGoOn: boolean): boolean {
-    const handed = envelope.settler;
+    const handed = envelope.fate;
     if (!(handed instanceof Handed)) return false;
     const { way } = handed;
-    envelope.settler = handed.before;
-    if (isToGoOn) {
+    envelope.fate = handed.before;
+    const isTaken = isToGoOn && !way.hasEnded;
+    if (isTaken) {
       const holders = holdersOf(envelope, this.#hosts);
       this.#budget.hold(holders, costOf(envelope));
       way.returned.push({ envelope, holders });
       this.#stalled.add(way);
     }
     this.settled(way);
-    return isToGoOn;
+    return isTaken;
   }
 
   /** Notes that one stanza open on `way` is settled. */
@@ -177,10 +179,12 @@ export class HandoverOrder {
   #goOn(way: Way): void {
     if (way.open > 0 || !this.#stalled.has(way)) return;
     this.#end(way);
-    this.#resume(way.returned.map(envelopeOf), way.waiting.map(envelopeOf));
+    for (const { envelope } of way.returned) this.#returned(envelope, "node-gone");
+    for (const { envelope } of way.waiting) this.#returned(envelope, "waited");
   }
 
   #end(way: Way): void {
+    way.hasEnded = true;
     this.#stalled.delete(way);
     this.#forget(way);
     for (const { envelope, holders } of way.waiting) {
@@ -206,6 +210,7 @@ export class HandoverOrder {
       open: 0,
       returned: [],
       waiting: [],
+      hasEnded: false,
     };
     const senders = this.#ways.get(way.to);
     if (senders === undefined) this.#ways.set(way.to, new Map([[way.from, way]]));
@@ -229,15 +234,15 @@ function costOf({ stanza }: Envelope): number {
   return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }
 
-/** Settler that tells the order of a stanza's fate, then the settler that it had before. */
-class Handed implements Settler {
+/** Tells a stanza's fate to the receiver that it had before, then to the order. */
+class Handed implements Fate {
   readonly way: Way;
-  readonly before: Settler | undefined;
+  readonly before: Fate | undefined;
   readonly held?: (number: number) => void;
   readonly leftOpen?: (number: number) => void;
   readonly #order: HandoverOrder;
 
-  constructor(order: HandoverOrder, way: Way, before: Settler | undefined) {
+  constructor(order: HandoverOrder, way: Way, before: Fate | undefined) {
     this.#order = order;
     this.way = way;
     this.before = before;

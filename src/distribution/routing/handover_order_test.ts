@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { Envelope } from "../envelope.ts";
 import { FakeLink, fromLink, stanza } from "./_router_fixture.ts";
 import { HandoverOrder } from "./handover_order.ts";
@@ -13,16 +13,16 @@ class Order {
   /** Nodes that bob is at. */
   readonly at = new Set(["n1"]);
   readonly link = new FakeLink();
-  readonly resumed: { readonly returned: number[]; readonly waiting: number[] }[] = [];
+  /** Stanzas that went on, with the reason. */
+  readonly resumed: string[] = [];
   readonly order: HandoverOrder;
 
-  constructor(options?: HandoverOrderOptions) {
-    const numbers = (all: readonly Envelope[]) => all.map(({ sequence }) => sequence);
+  constructor(options?: HandoverOrderOptions, budget?: FairShares) {
     this.order = new HandoverOrder(
       HOSTS,
-      (returned, waiting) =>
-        void this.resumed.push({ returned: numbers(returned), waiting: numbers(waiting) }),
+      ({ sequence }, reason) => void this.resumed.push(`${reason} ${sequence}`),
       options,
+      budget,
     );
   }
 
@@ -68,7 +68,7 @@ Deno.test("HandoverOrder holds back later stanzas until the last open one is set
   assert.deepEqual(test.resumed, []);
   open[0]!.settle();
   await test.settled();
-  assert.deepEqual(test.resumed, [{ returned: [], waiting: [3, 4] }]);
+  assert.deepEqual(test.resumed, ["waited 3", "waited 4"]);
   assert.equal(test.order.waiting, 0);
   assert.equal(test.keep(test.envelope(5)), undefined);
 });
@@ -83,7 +83,7 @@ Deno.test("HandoverOrder resumes stanzas that a node gave back before those that
   assert.equal(test.order.takeBack(open[2]!, true), true);
   test.keep(test.envelope(5));
   await test.settled();
-  assert.deepEqual(test.resumed, [{ returned: [1, 3], waiting: [4, 5] }]);
+  assert.deepEqual(test.resumed, ["node-gone 1", "node-gone 3", "waited 4", "waited 5"]);
   open[0]!.settle();
   assert.deepEqual(test.link.settled, [1], "the duty is the same as before the handover");
   assert.equal(test.order.takeBack(test.envelope(9), true), false, "it was never handed");
@@ -98,7 +98,7 @@ Deno.test("HandoverOrder lets a stanza pass that others wait for when it comes a
   assert.equal(test.keep(test.envelope(2)), undefined);
   const again = test.envelope(2);
   test.order.handed(again, "n2");
-  assert.equal(again.settler, test.link, "it is counted once");
+  assert.equal(again.fate, test.link, "it is counted once");
   assert.ok(test.keep(test.envelope(4)), "others still wait");
 });
 
@@ -159,6 +159,19 @@ Deno.test("HandoverOrder.drain() returns the given-back and the waiting stanzas,
   assert.deepEqual([test.resumed, test.order.waiting], [[], 0]);
 });
 
+Deno.test("HandoverOrder leaves a stanza that comes back after drain() to its caller, alone", async () => {
+  const budget = new FairShares();
+  const test = new Order({}, budget);
+  const open = [test.handed(1), test.handed(2)];
+  test.at.clear();
+  test.keep(test.envelope(3));
+  assert.equal(test.order.drain().length, 1);
+  assert.deepEqual(open.map((each) => test.order.takeBack(each, true)), [false, false]);
+  await test.settled();
+  assert.deepEqual(test.resumed, []);
+  assert.deepEqual([budget.items, budget.bytes, test.order.waiting], [0, 0, 0]);
+});
+
 Deno.test("HandoverOrder delivers in order whatever happens to open stanzas", async () => {
   const steps = fc.array(
     fc.record({
@@ -178,9 +191,7 @@ Deno.test("HandoverOrder delivers in order whatever happens to open stanzas", as
       order.handed(envelope, place);
       open.push({ envelope, node: place });
     };
-    const order: HandoverOrder = new HandoverOrder(HOSTS, (returned, waiting) => {
-      for (const each of [...returned, ...waiting]) route(each);
-    });
+    const order: HandoverOrder = new HandoverOrder(HOSTS, route);
     const link = new FakeLink();
     const settleFirst = () => {
       const { envelope } = open.shift()!;

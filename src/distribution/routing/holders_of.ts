@@ -6,8 +6,7 @@ import type { Envelope } from "../envelope.ts";
 
 /**
  * Returns the holders whose shares a waiting stanza counts for: its sender, and the datacenter that
- * passed it on. An error by which a node answers counts for the one that it answers, who has caused
- * it.
+ * passed it on. An owed error counts for its recipient, whose stanza has caused it.
  */
 export function holdersOf({ stanza, isOwed, cameFrom }: Envelope, hosts: UserHosts): Holders {
   const sender = isOwed ? stanza.to : stanza.from;

@@ -21,8 +21,8 @@ interface Buckets {
 }
 
 /**
- * Counts lookups of the session table by the sender that causes them. A sender that writes to very
- * many addresses that do not exist so cannot make the table slow for others.
+ * Counts lookups of the session table by the sender that causes them. So a sender that writes to
+ * very many absent addresses cannot slow the table down for others.
  *
  * Retries have a bucket of their own, `maxRetries` times as large. A sender that writes to absent
  * recipients no faster than the rate allows has every retry in time, and retries delay no first

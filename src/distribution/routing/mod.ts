@@ -1,10 +1,10 @@
-export type { BounceOptions } from "./bounce_store.ts";
-export { resolveBounceOptions } from "./bounce_store.ts";
+export type { BounceOptions } from "./bounce_options.ts";
+export { resolveBounceOptions } from "./bounce_options.ts";
 export type { Domains } from "./decision.ts";
 export type { DatacenterSideDeps } from "./datacenter_side.ts";
 export { DatacenterSide } from "./datacenter_side.ts";
-export type { OwnSessions } from "./placement.ts";
 export type {
+  EntryPoint,
   Handover,
   Keeper,
   LocalDelivery,
@@ -13,14 +13,15 @@ export type {
   NodeOutcome,
   NodeSide,
   Outbound,
+  OwnSessions,
   Placement,
   Placements,
   RequestKeeper,
-  StanzaEntry,
 } from "./ports.ts";
 export { DEFAULT_MAX_PAIRS } from "./repeat_filter.ts";
 export { DEFAULT_MAX_STANZAS } from "./resend_filter.ts";
 export type { HandoverOrderOptions } from "./handover_order.ts";
 export { resolveHandoverOptions } from "./handover_order.ts";
-export type { ReturnReason, RouterDeps, RouterOptions } from "./router.ts";
-export { Router, ROUTER_QUEUE_DEFAULTS } from "./router.ts";
+export { Router } from "./router.ts";
+export type { RouterDeps, RouterOptions } from "./router_options.ts";
+export { ROUTER_QUEUE_DEFAULTS } from "./router_options.ts";

@@ -1,7 +1,5 @@
-import type { Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import type { Settler } from "../mod.ts";
+import type { Fate, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Envelope, EnvelopeFields } from "../envelope.ts";
-import type { OwnSessions } from "./placement.ts";
 
 /** The lanes to other datacenters, as routing sees them. */
 export interface Outbound {
@@ -64,7 +62,7 @@ export interface Placements {
 
 /** The lanes to the other nodes of this datacenter. */
 export interface Handover {
-  /** Takes `envelope` over; one that cannot be sent in the end comes back through `handedBack`. */
+  /** Takes `envelope` over; one that cannot be sent in the end comes back through `returned`. */
   send(node: string, envelope: Envelope): void;
   /** True while the node's process has ended: no stanza may be handed to it. */
   isGone(node: string): boolean;
@@ -93,19 +91,19 @@ export type LocalOutcome = NodeOutcome | "handed-over";
 export interface RequestKeeper {
   /**
    * Takes note of presence that manages a subscription, before it is routed to a person. Returns a
-   * promise if the stanza is to be kept. It resolves when the stanza is kept, to its keeper, or to
-   * undefined when it could not be. Never rejects.
+   * promise if the stanza is to be kept. It resolves to the stanza's keeper once it is kept, or to
+   * undefined when it could not be kept. Never rejects.
    *
-   * @param entry comes back with a request that is routed again
+   * @param entryPoint comes back with a request that is routed again
    */
-  note(stanza: Stanza, entry: StanzaEntry): Promise<Keeper | undefined> | undefined;
+  note(stanza: Stanza, entryPoint: EntryPoint): Promise<Keeper | undefined> | undefined;
 }
 
 /** The place where a stanza entered the mesh, as its envelope says. */
-export type StanzaEntry = Pick<EnvelopeFields, "origin" | "process" | "sequence">;
+export type EntryPoint = Pick<EnvelopeFields, "origin" | "process" | "sequence">;
 
-/** Settler that keeps a stanza until its contact answers, whatever becomes of it on this node. */
-export type Keeper = Settler & { stays(): void };
+/** Fate that keeps a stanza until its contact answers, whatever becomes of it on this node. */
+export type Keeper = Fate & { stays(): void };
 
 /** Sessions, components and services connected to this datacenter. */
 export interface LocalDelivery {
@@ -113,8 +111,8 @@ export interface LocalDelivery {
   servesDomain(domain: string): boolean;
   deliver(envelope: Envelope): LocalOutcome;
   /**
-   * Prepares an address that was not looked up, before `deliver`: a promise when there is something
-   * to wait for, which never rejects.
+   * Prepares `deliver` to an address that was not looked up. Returns a promise, which never
+   * rejects, when there is something to wait for.
    *
    * @param turn is called before a lookup; its promise, if any, waits until the sender may look up
    */
@@ -145,6 +143,16 @@ export interface LocalDelivery {
    * recipient.
    */
   deliverElsewhere?(envelope: Envelope): void;
+}
+
+/** Sessions of one account on this node, as far as RFC 6121 §8.5 needs them. */
+export interface OwnSessions {
+  /** True when the account has any session here. */
+  readonly isHere: boolean;
+  /** True when the addressed full JID is here. */
+  readonly isResourceHere: boolean;
+  /** Highest priority of the available ones; undefined when none is available. */
+  readonly priority: number | undefined;
 }
 
 /** The local side of one node, from which `DatacenterSide` builds the datacenter's. */

@@ -46,14 +46,14 @@ const MIN_TO_GUESS = 64;
 const NO_SEQUENCE = 0;
 
 /**
- * Remembers delivered stanzas by recipient address, sender and origin process. A stanza that
- * travelled on two lanes (`mayBeRepeat`) is so delivered once (docs/promises.md, "Delivery across a
+ * Remembers delivered stanzas by recipient address, sender and origin process. So a stanza that
+ * travelled on two lanes (`mayBeRepeat`) is delivered once (docs/promises.md, "Delivery across a
  * link").
  *
- * A stanza in the window was delivered. One that is older than the whole window (64 numbers at
- * least) and may be a repeat is taken for one: lanes keep order, so its successors came with it.
- * One that is not marked as a possible repeat is not: it may have taken a longer way and would be
- * lost.
+ * A stanza whose number is in the window was delivered before. A marked stanza that is older than
+ * the whole window (64 numbers at least) is taken for a repeat, too: lanes keep order, so it came
+ * before the stanzas in the window. An unmarked stanza of that age is delivered, because it may
+ * have taken a longer way.
  */
 export class RepeatFilter {
   readonly #maxPairs: number;

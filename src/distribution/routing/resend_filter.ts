@@ -17,16 +17,16 @@ export interface ResendFilterOptions {
 /** Default of `maxStanzas`. */
 export const DEFAULT_MAX_STANZAS = 262_144;
 
-/** One in this many remembered stanzas may be one that was sent again. */
+/** Divisor of `maxStanzas`: at most one in this many remembered stanzas is a resent one. */
 const RESENT_SHARE = 16;
 
 /** The fields of a stanza that the filter reads. */
-export type Sent = Pick<Envelope, "stanza" | "process" | "isResent" | "sentAtUs">;
+export type Sent = Pick<Envelope, "stanza" | "process" | "entry" | "sentAtUs">;
 
 /** Stanzas delivered in a stretch of time. */
 interface Generation {
   readonly prints: FingerprintSet;
-  /** Stanzas of them that were sent again, the oldest first. */
+  /** The resent ones among them, the oldest first. */
   readonly resent: Map<number, Resent>;
 }
 
@@ -42,8 +42,8 @@ interface Resent {
 /**
  * Remembers the text of stanzas delivered here. When a node dies, its client sends stanzas again on
  * another stream and through another process. The filter lets such a stanza be delivered once,
- * whichever of the two comes first. The answer to a request that was delivered finds the client
- * where it is by then.
+ * whichever of the two comes first. The answer to a delivered request goes to wherever the client
+ * is by then.
  *
  * The text holds sender (without its resource, which may change), recipient, id and payload as
  * stamped. The filter compares only stanzas that may have been sent again, and those that entered
@@ -69,15 +69,14 @@ export class ResendFilter {
   }
 
   /** Notes that the stanza has been delivered. */
-  remember({ stanza, process, isResent, sentAtUs }: Sent): void {
-    // A client does not mind an answer twice, and without an id two stanzas cannot be told to be
-    // the same.
+  remember({ stanza, process, entry, sentAtUs }: Sent): void {
+    // An answer that comes twice does no harm, and stanzas without an id cannot be recognised.
     if (isReply(stanza) || stanzaId(stanza) === undefined) return;
     this.#age();
     if (this.#young === undefined || this.#young.prints.isFull) this.#turnOver();
     const print = fingerprint(stanza.bytes);
     this.#young!.prints.add(print);
-    if (isResent) this.#rememberResent(print, { process, sentAtUs });
+    if (entry === "resent") this.#rememberResent(print, { process, sentAtUs });
   }
 
   /** Forgets a stanza that was taken back from a session and is to be delivered anew. */
@@ -92,14 +91,15 @@ export class ResendFilter {
 
   /**
    * True when a stanza of the very same text, id included, was delivered before, and one of the two
-   * is the other sent again.
+   * was resent.
    */
   has(sent: Sent): boolean {
     if (this.#young === undefined || isReply(sent.stanza)) return false;
-    if (!sent.isResent && this.#young.resent.size === 0 && !this.#old?.resent.size) return false;
+    const isResent = sent.entry === "resent";
+    if (!isResent && this.#young.resent.size === 0 && !this.#old?.resent.size) return false;
     this.#age();
     const print = fingerprint(sent.stanza.bytes);
-    return sent.isResent
+    return isResent
       ? this.#young.prints.has(print) || this.#old?.prints.has(print) === true
       : isBefore(sent, this.#young.resent.get(print) ?? this.#old?.resent.get(print));
   }

@@ -10,12 +10,12 @@ const BOB = "bob@example.com/b";
 
 /** Returns the stanza as first sent. */
 function first(stanza: Stanza, sentAtUs = 1_000): Sent {
-  return { stanza, process: 7, isResent: false, sentAtUs };
+  return { stanza, process: 7, entry: "ordinary", sentAtUs };
 }
 
 /** Returns the stanza as sent again through another process. */
 function again(stanza: Stanza, sentAtUs = 2_000): Sent {
-  return { stanza, process: 8, isResent: true, sentAtUs };
+  return { stanza, process: 8, entry: "resent", sentAtUs };
 }
 
 function create(options: ResendFilterOptions = {}, clock = new ManualClock()): ResendFilter {

@@ -20,20 +20,20 @@ function handed(id: string, shape: { sequence?: number; isCopy?: boolean } = {})
   return new Envelope({ ...envelope, isCopy });
 }
 
-Deno.test("Router.handedOver() delivers here without asking the table", () => {
+Deno.test("Router.route() delivers here without asking the table", () => {
   const f = new RouterFixture();
   f.cache.set(BOB, "dc2.example.com");
   f.local.set(BOB, "delivered");
-  f.router.handedOver(handed("1"));
+  f.handedOver(handed("1"));
   assert.deepEqual(f.delivered.map(idOf), ["1"]);
   assert.deepEqual([f.lookups, f.sent], [[], []]);
   f.close();
 });
 
-Deno.test("Router.handedOver() bounces a stanza that finds no session, and looks it up itself", async () => {
+Deno.test("Router.route() bounces a stanza that finds no session, and looks it up itself", async () => {
   const f = new RouterFixture();
   f.cache.set(BOB, "dc1.example.com");
-  f.router.handedOver(handed("1"));
+  f.handedOver(handed("1"));
   assert.equal(f.router.bouncing, 1);
   assert.deepEqual(f.forgotten, [BOB]);
   f.table.set(BOB, "dc2.example.com");
@@ -43,38 +43,38 @@ Deno.test("Router.handedOver() bounces a stanza that finds no session, and looks
   f.close();
 });
 
-Deno.test("Router.handedOver() keeps order behind stanzas that bounce for the address", async () => {
+Deno.test("Router.route() keeps order behind stanzas that bounce for the address", async () => {
   const f = new RouterFixture();
-  f.router.handedOver(handed("1", { sequence: 1 }));
-  f.router.handedOver(handed("2", { sequence: 2 }));
+  f.handedOver(handed("1", { sequence: 1 }));
+  f.handedOver(handed("2", { sequence: 2 }));
   assert.equal(f.router.bouncing, 2);
   f.local.set(BOB, "delivered");
   f.cache.set(BOB, "dc1.example.com");
-  f.router.handedOver(handed("3", { sequence: 3 }));
+  f.handedOver(handed("3", { sequence: 3 }));
   assert.deepEqual(f.delivered.map(idOf), ["1", "2", "3"]);
   await f.settled();
   f.close();
 });
 
-Deno.test("Router.handedOver() drops a copy instead of holding it behind stanzas that bounce", async () => {
+Deno.test("Router.route() drops a copy instead of holding it behind stanzas that bounce", async () => {
   const f = new RouterFixture();
-  f.router.handedOver(handed("1", { sequence: 1 }));
+  f.handedOver(handed("1", { sequence: 1 }));
   let settled = 0;
   const copy = handed("2", { sequence: 2, isCopy: true });
-  f.router.handedOver(new Envelope(copy, { settle: () => void settled++ }, 1));
+  f.handedOver(new Envelope(copy, { settle: () => void settled++ }, 1));
   assert.deepEqual([f.router.bouncing, settled], [1, 1]);
   await f.router.drain();
   f.close();
 });
 
-Deno.test("Router.handedOver() waits behind its sender's earlier stanza", async () => {
+Deno.test("Router.route() waits behind its sender's earlier stanza", async () => {
   const f = new RouterFixture();
   const { promise, resolve } = Promise.withResolvers<void>();
   f.gate = promise;
   f.local.set(BOB, "delivered");
   f.table.set("bob@example.com", "dc1.example.com");
-  f.router.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
-  f.router.handedOver(handed("2", { sequence: 2 }));
+  f.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  f.handedOver(handed("2", { sequence: 2 }));
   assert.deepEqual(f.delivered, []);
   resolve();
   await f.router.drain();
@@ -82,12 +82,12 @@ Deno.test("Router.handedOver() waits behind its sender's earlier stanza", async 
   f.close();
 });
 
-Deno.test("Router.handedOver() learns where the sender is from a stanza of another datacenter", () => {
+Deno.test("Router.route() learns where the sender is from a stanza of another datacenter", () => {
   const f = new RouterFixture();
   f.local.set(BOB, "delivered");
-  f.router.handedOver(fromLink(stanza("carol@example.com/c", BOB)));
+  f.handedOver(fromLink(stanza("carol@example.com/c", BOB)));
   assert.equal(f.cache.get("carol@example.com/c"), "dc2.example.com");
-  f.router.handedOver(handed("2"));
+  f.handedOver(handed("2"));
   assert.equal(f.cache.get(ALICE), undefined, "a stanza of our own datacenter teaches nothing");
   f.close();
 });
@@ -98,21 +98,21 @@ Deno.test("Router does not count a handed-over stanza as delivered", async () =>
   f.cache.set(BOB, "dc1.example.com");
   f.local.set(BOB, "handed-over");
   const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }));
-  f.router.received(envelope);
+  f.received(envelope);
   // The node that had the stanza died, and the session has come here.
   envelope.mayBeRepeat = true;
   f.local.set(BOB, "delivered");
-  f.router.handedBack(envelope, "peer-restarted");
+  f.router.returned(envelope, "node-gone");
   await f.settled();
   assert.deepEqual(f.delivered.map(idOf), ["1"]);
   f.close();
 });
 
-Deno.test("Router.handedBack() routes a dead node's stanzas anew, without giving a hop back", async () => {
+Deno.test("Router.returned() routes a dead node's stanzas anew, without giving a hop back", async () => {
   const f = new RouterFixture();
   f.table.set(BOB, "dc2.example.com");
   const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }), { ttl: 3 });
-  f.router.handedBack(envelope, "peer-restarted");
+  f.router.returned(envelope, "node-gone");
   await f.settled();
   assert.deepEqual(f.forgotten, [BOB]);
   assert.deepEqual(f.sentTo("dc2.example.com"), ["1"]);
@@ -120,7 +120,7 @@ Deno.test("Router.handedBack() routes a dead node's stanzas anew, without giving
   f.close();
 });
 
-Deno.test("Router.handedBack() answers with the error for the reason", () => {
+Deno.test("Router.returned() answers with the error for the reason", () => {
   for (
     const [reason, condition] of [
       ["full", "resource-constraint"],
@@ -130,31 +130,31 @@ Deno.test("Router.handedBack() answers with the error for the reason", () => {
     const f = new RouterFixture();
     f.cache.set(ALICE, "dc1.example.com");
     f.local.set(ALICE, "delivered");
-    f.router.handedBack(handed("1"), reason);
+    f.router.returned(handed("1"), reason);
     assert.deepEqual(f.delivered.map(conditionOf), [condition]);
     f.close();
   }
 });
 
-Deno.test("Router.handedBack() leaves a stanza from a link open when this node leaves", () => {
+Deno.test("Router.returned() leaves a stanza from a link open when this node leaves", () => {
   const f = new RouterFixture();
   f.cache.set(ALICE, "dc1.example.com");
   f.local.set(ALICE, "delivered");
   const link = new FakeLink();
-  f.router.handedBack(new Envelope(handed("1"), link, 7), "leaving");
+  f.router.returned(new Envelope(handed("1"), link, 7), "leaving");
   assert.deepEqual([link.settled, link.left, f.delivered], [[], [7], []]);
   const own = new Envelope({ ...handed("2"), process: OWN_PROCESS });
-  f.router.handedBack(own, "leaving");
+  f.router.returned(own, "leaving");
   assert.deepEqual(f.delivered.map(conditionOf), ["service-unavailable"]);
   f.close();
 });
 
-Deno.test("Router.handedBack() drops a copy, whatever the reason", () => {
-  for (const reason of ["full", "expired", "leaving", "peer-restarted"] as const) {
+Deno.test("Router.returned() drops a copy, whatever the reason", () => {
+  for (const reason of ["full", "expired", "leaving", "node-gone"] as const) {
     const f = new RouterFixture();
     let settled = 0;
     const copy = new Envelope(handed("1", { isCopy: true }), { settle: () => void settled++ });
-    f.router.handedBack(copy, reason);
+    f.router.returned(copy, reason);
     assert.deepEqual([settled, f.lookups, f.delivered], [1, [], []]);
     f.close();
   }
@@ -169,16 +169,14 @@ Deno.test("Router.copy() delivers nothing here", () => {
 });
 
 Deno.test("Router.returned() leaves an answer's request unsettled when this node leaves", () => {
-  for (const back of ["returned", "handedBack"] as const) {
-    const f = new RouterFixture();
-    let settled = 0;
-    const error = stanza(BOB, ALICE, { type: "error" });
-    const answer = new Envelope(fromLink(error), { settle: () => void settled++ });
-    f.router[back](answer, "leaving");
-    assert.equal(settled, 0, "the node that sent the request may still route it elsewhere");
-    assert.deepEqual(f.delivered, []);
-    f.close();
-  }
+  const f = new RouterFixture();
+  let settled = 0;
+  const error = stanza(BOB, ALICE, { type: "error" });
+  const answer = new Envelope(fromLink(error), { settle: () => void settled++ });
+  f.router.returned(answer, "leaving");
+  assert.equal(settled, 0, "the node that sent the request may still route it elsewhere");
+  assert.deepEqual(f.delivered, []);
+  f.close();
 });
 
 Deno.test("Router leaves stanzas kept behind others alone, and answers those without room", async () => {
@@ -197,13 +195,14 @@ Deno.test("Router leaves stanzas kept behind others alone, and answers those wit
   f.close();
 });
 
-Deno.test("Router.resume() routes returned stanzas after a new lookup, then those that waited", async () => {
+Deno.test("Router.returned() looks up stanzas from a node that is gone anew, before those that waited", async () => {
   const f = new RouterFixture();
   f.local.set(BOB, "delivered");
   f.cache.set(BOB, "dc3.example.com");
   f.table.set(BOB, "dc1.example.com");
   const [first, second, third] = [1, 2, 3].map((sequence) => handed(`${sequence}`, { sequence }));
-  f.router.resume([first!, second!], [third!]);
+  for (const each of [first!, second!]) f.router.returned(each, "node-gone");
+  f.router.returned(third!, "waited");
   await f.settled();
   assert.deepEqual(f.delivered.map(idOf), ["1", "2", "3"]);
   f.close();
@@ -226,23 +225,23 @@ Deno.test("Router delivers a stanza once that a node gives back late", async () 
   f.table.set(BOB, "dc1.example.com");
   f.local.set(BOB, "delivered");
   const own = { ...handed("1"), process: OWN_PROCESS };
-  f.router.handedBack(new Envelope({ ...own, mayBeRepeat: true }), "peer-restarted");
+  f.router.returned(new Envelope({ ...own, mayBeRepeat: true }), "node-gone");
   await f.settled();
-  f.router.handedOver(new Envelope(own));
+  f.handedOver(new Envelope(own));
   assert.deepEqual(f.delivered.map(idOf), ["1"]);
   f.close();
 });
 
-Deno.test("Router.reroute() lets the same stanza come back to where it was before", () => {
+Deno.test("Router.returned() lets the same stanza come back to where it was before", () => {
   const f = new RouterFixture();
   f.local.set(BOB, "delivered");
   const envelope = handed("1");
-  f.router.handedOver(envelope);
-  envelope.isHandedOver = false; // as a datacenter's side does
+  f.handedOver(envelope);
+  envelope.arrived("here"); // as a datacenter's side does
   f.cache.set(BOB, "dc2.example.com");
-  f.router.reroute(envelope);
+  f.router.returned(envelope, "unacknowledged");
   assert.deepEqual(f.sentTo("dc2.example.com"), ["1"]);
-  f.router.handedOver(handed("1"));
+  f.handedOver(handed("1"));
   assert.deepEqual(f.delivered.map(idOf), ["1", "1"]);
   f.close();
 });

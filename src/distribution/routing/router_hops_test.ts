@@ -25,8 +25,8 @@ Deno.test("Router delivers here if the table says so, and observes the hops left
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 2 }));
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0, sequence: 2 }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 2 }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 0, sequence: 2 }));
   assert.equal(fixture.delivered.length, 2);
   assert.equal(fixture.value("delivered_with_ttl"), 1);
 });
@@ -36,7 +36,7 @@ Deno.test("Router does not forward at TTL 0, counts it, and answers the sender",
   fixture.cache.set(BOB, "dc3.example.com");
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0 }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 0 }));
   assert.equal(fixture.sent.length, 0);
   assert.equal(fixture.value("stop_ttl_zero"), 1);
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
@@ -46,7 +46,7 @@ Deno.test("Router tries local delivery at TTL 0 before it answers", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc3.example.com");
   fixture.local.set(BOB, "delivered");
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0 }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 0 }));
   assert.equal(fixture.value("stop_ttl_zero"), 1);
   assert.deepEqual(fixture.delivered.map((each) => each.to.text), [BOB]);
 });
@@ -57,7 +57,7 @@ Deno.test("Router asks the table before it sends a stanza back to the datacenter
   fixture.table.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   for (const sequence of [1, 2]) {
-    fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 2, sequence }), DC2);
+    fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 2, sequence }), DC2);
   }
   await fixture.settled();
   assert.deepEqual(fixture.sent, [], "bob has just logged in here, and dc2 knew that before us");
@@ -71,23 +71,23 @@ Deno.test("Router sends a stanza back if the table says so, until its hops are u
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.table.set(BOB, DC2);
   fixture.local.set(ALICE, "delivered");
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 2 }), DC2);
+  fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 2 }), DC2);
   await fixture.settled();
   assert.deepEqual(fixture.sent.map(({ host, envelope }) => [host, envelope.ttl]), [[DC2, 1]]);
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { ttl: 0, sequence: 2 }), DC2);
+  fixture.received(fromLink(stanza(ALICE, BOB), { ttl: 0, sequence: 2 }), DC2);
   await fixture.settled();
   assert.equal(fixture.sent.length, 1);
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
 
-Deno.test("Router.reroute() forgets which datacenter passed a stanza on, as its recipient may be there", () => {
+Deno.test("Router.returned() forgets which datacenter passed a stanza on, as its recipient may be there", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   const envelope = fromLink(stanza(ALICE, BOB));
-  fixture.router.received(envelope, DC2);
+  fixture.received(envelope, DC2);
   fixture.cache.set(BOB, DC2);
-  fixture.router.reroute(envelope);
+  fixture.router.returned(envelope, "unacknowledged");
   assert.deepEqual(fixture.sent.map(({ host }) => host), [DC2]);
   assert.deepEqual(fixture.lookups, []);
 });
@@ -95,7 +95,7 @@ Deno.test("Router.reroute() forgets which datacenter passed a stanza on, as its 
 Deno.test("Router makes no lookup for a stanza that goes from one datacenter to a third", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, DC3);
-  fixture.router.received(fromLink(stanza(ALICE, BOB)), DC2);
+  fixture.received(fromLink(stanza(ALICE, BOB)), DC2);
   assert.deepEqual(fixture.sent.map(({ host }) => host), [DC3]);
   assert.deepEqual(fixture.lookups, []);
 });

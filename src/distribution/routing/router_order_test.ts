@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
-import type { ReturnReason } from "./router.ts";
+import type { ReturnReason } from "../mod.ts";
 import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
@@ -155,10 +155,10 @@ Deno.test("Router takes a returned stanza although the bounce is full, once the 
 
 Deno.test("Router does not refuse a returned stanza out of retries while its place is known", async () => {
   const fixture = new Wandering();
-  fixture.router.received(new Envelope({ ...fromLink(stanza(ALICE, BOB)), bounces: 4 }));
+  fixture.received(new Envelope({ ...fromLink(stanza(ALICE, BOB)), bounces: 4 }));
   const held = fixture.held();
   fixture.left();
-  fixture.router.received(fromLink(stanza(ALICE, BOB, { id: "2" }), { sequence: 2 }));
+  fixture.received(fromLink(stanza(ALICE, BOB, { id: "2" }), { sequence: 2 }));
   fixture.cameTo("dc3.example.com");
   fixture.giveBack(held);
   await fixture.settled();
@@ -188,10 +188,10 @@ Deno.test("Router.drain() leaves open a component's stanza behind one that it le
   await fixture.router.drain();
   fixture.left();
   const [a, b] = ["a", "b"].map((nick) => stanza(`room@muc.example.com/${nick}`, BOB));
-  fixture.router.received(new Envelope(fromLink(a!), link, 1));
+  fixture.received(new Envelope(fromLink(a!), link, 1));
   await fixture.settled();
   fixture.cameTo(DC2);
-  fixture.router.received(new Envelope(fromLink(b!, { sequence: 2 }), link, 2));
+  fixture.received(new Envelope(fromLink(b!, { sequence: 2 }), link, 2));
   await fixture.settled();
   assert.deepEqual([link.left, fixture.sentTo(DC2)], [[1, 2], []]);
   fixture.close();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FairShares } from "../../base/mod.ts";
 import type { PresenceType } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
-import type { RouterDeps } from "./router.ts";
+import type { RouterDeps } from "./router_options.ts";
 import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
@@ -104,9 +104,9 @@ Deno.test("Router keeps a request from another datacenter or node before that on
   const link = new FakeLink();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
-  fixture.router.received(new Envelope(fromLink(presence("subscribe", "1")), link, 1));
+  fixture.received(new Envelope(fromLink(presence("subscribe", "1")), link, 1));
   const handed = fromLink(presence("subscribe", "2"), { sequence: 2 });
-  fixture.router.handedOver(new Envelope(handed, link, 2));
+  fixture.handedOver(new Envelope(handed, link, 2));
   await fixture.settled();
   assert.deepEqual(link.settled, []);
   fixture.written.resolve();
@@ -188,7 +188,8 @@ Deno.test("Router sends a kept request of another datacenter's user with that da
   const fixture = new Fixture();
   fixture.cache.set(BOB, "dc3.example.com");
   const keeper = { settle: () => {}, stays: () => {} };
-  const entry = { origin: "dc2.example.com", process: 5, sequence: 8 };
+  // A store's record of the request, which has the stanza's bytes beside the place of its entry.
+  const entry = { stanza: new Uint8Array(4), origin: "dc2.example.com", process: 5, sequence: 8 };
   const from = (sender: string) => stanza(sender, BOB, { kind: "presence", type: "subscribe" });
   fixture.router.acceptKept(from("dave@dc2.example.com"), keeper, entry);
   fixture.router.acceptKept(from(ALICE), keeper, entry);
@@ -197,5 +198,7 @@ Deno.test("Router sends a kept request of another datacenter's user with that da
     fixture.sent.map(({ envelope: { origin, process, sequence } }) => [origin, process, sequence]),
     [["dc2.example.com", 5, 8], ["dc1.example.com", 1, 2]],
   );
+  const { stanza: sent } = fixture.sent[0]!.envelope;
+  assert.equal(sent.from.text, "dave@dc2.example.com");
   fixture.close();
 });

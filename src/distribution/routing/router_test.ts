@@ -70,16 +70,16 @@ Deno.test("Router never sends a stanza from a link to its own sender in a circle
   fixture.table.set("alice@example.com/y", "dc2.example.com");
   // A peer that plays alice: to the account, to another resource, and to the same resource.
   for (const [index, to] of ["alice@example.com", "alice@example.com/y", ALICE].entries()) {
-    fixture.router.received(fromLink(stanza(ALICE, to), { ttl: 1, sequence: index + 1 }));
+    fixture.received(fromLink(stanza(ALICE, to), { ttl: 1, sequence: index + 1 }));
     await fixture.settled();
   }
   // The account has no session here, so its datacenter gets an error. The others had one hop left.
   const sent = () => fixture.sent.map(({ envelope }) => [envelope.stanza.type, envelope.ttl]);
   assert.deepEqual(sent(), [["error", 3], ["chat", 0], ["chat", 0]]);
   // A stanza sent back and forth ends as an error, which is never answered.
-  fixture.router.received(fromLink(stanza(ALICE, ALICE), { ttl: 0, sequence: 9 }));
+  fixture.received(fromLink(stanza(ALICE, ALICE), { ttl: 0, sequence: 9 }));
   const echo = stanza(ALICE, ALICE, { type: "error" });
-  fixture.router.received(fromLink(echo, { ttl: 0, sequence: 10 }));
+  fixture.received(fromLink(echo, { ttl: 0, sequence: 10 }));
   await fixture.settled();
   assert.deepEqual(sent().slice(3).filter(([type]) => type !== "error"), []);
   assert.ok(sent().length <= 4, "one answer at most");
@@ -115,6 +115,24 @@ Deno.test("Router answers a stanza to an absent user of the local host after the
   }
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
   assert.deepEqual(fixture.sent, []);
+});
+
+Deno.test("Router keeps what its host says to one recipient in order, and lets nobody else wait for it", async () => {
+  const fixture = new RouterFixture();
+  fixture.local.set("alice@example.com/a", "delivered");
+  fixture.cache.set("alice@example.com/a", "dc1.example.com");
+  fixture.table.set("bob@example.com/b", "dc2.example.com");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.gate = promise;
+  const say = (to: string, id: string) => fixture.router.accept(stanza("example.com", to, { id }));
+  for (const id of ["b1", "b2"]) say("bob@example.com/b", id);
+  say("alice@example.com/a", "a1");
+  assert.deepEqual(fixture.delivered.map(idOf), ["a1"]);
+  resolve();
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["b1", "b2"]);
+  assert.deepEqual(fixture.lookups, ["bob@example.com/b"]);
+  fixture.close();
 });
 
 Deno.test("Router keeps the order of each user of the local host, and none waits for another", async () => {
@@ -154,7 +172,7 @@ Deno.test("Router sends stanzas that bounce for a component before later ones wh
   for (const id of ["1", "2"]) fixture.router.accept(stanza(ALICE, echo, { id }));
   assert.equal(fixture.router.bouncing, 2);
   fixture.domains.add(echo); // the table does not know it yet
-  fixture.router.received(fromLink(stanza(ALICE, echo, { id: "3" })));
+  fixture.received(fromLink(stanza(ALICE, echo, { id: "3" })));
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "3"]);
   await fixture.router.drain();
 });
@@ -219,7 +237,7 @@ for (const [to, answers] of [[BOB, []], [BOB_AT_DESK, ["service-unavailable"]]] 
     fixture.local.set(ALICE, "delivered");
     const link = new FakeLink();
     const headline = fromLink(stanza(ALICE, to, { type: "headline" }));
-    fixture.router.received(new Envelope(headline, link, 7));
+    fixture.received(new Envelope(headline, link, 7));
     assert.deepEqual(errorsTo(fixture), answers);
     assert.deepEqual(link.settled, [7]);
     const dropped = (await fixture.metrics.prometheus()).includes('{reason="no-route"} 1');
@@ -327,7 +345,7 @@ Deno.test("Router sends stanzas held for a recipient as soon as the recipient wr
   const fixture = new RouterFixture();
   fixture.cache.set("bob@example.com/x", null);
   fixture.router.accept(stanza(ALICE, "bob@example.com/x", { id: "1" }));
-  fixture.router.received(fromLink(stanza("bob@example.com/x", "dc1.example.com")));
+  fixture.received(fromLink(stanza("bob@example.com/x", "dc1.example.com")));
   assert.deepEqual(fixture.sentTo("dc2.example.com")[0], "1");
 });
 
@@ -335,13 +353,13 @@ Deno.test("Router learns a sender's DC from traffic, but not from errors or unav
   const fixture = new RouterFixture();
   fixture.local.set("dc1.example.com", "delivered");
   const to = "dc1.example.com";
-  fixture.router.received(fromLink(stanza("e@example.com/x", to, { type: "error" })));
-  fixture.router.received(
+  fixture.received(fromLink(stanza("e@example.com/x", to, { type: "error" })));
+  fixture.received(
     fromLink(stanza("u@example.com/x", to, { kind: "presence", type: "unavailable" })),
   );
   assert.equal(fixture.cache.size, 0);
-  fixture.router.received(fromLink(stanza("bob@example.com/x", to)));
-  fixture.router.received(
+  fixture.received(fromLink(stanza("bob@example.com/x", to)));
+  fixture.received(
     fromLink(stanza("room@muc.example.com/n", to), { origin: "dc3.example.com" }),
   );
   assert.deepEqual([...fixture.cache], [
@@ -354,7 +372,7 @@ Deno.test("Router learns no place that is no datacenter of the mesh", () => {
   const fixture = new RouterFixture();
   fixture.local.set("dc1.example.com", "delivered");
   for (const origin of ["nowhere.example.net", "dc1.example.com"]) {
-    fixture.router.received(fromLink(stanza("bob@example.com/x", "dc1.example.com"), { origin }));
+    fixture.received(fromLink(stanza("bob@example.com/x", "dc1.example.com"), { origin }));
   }
   assert.equal(fixture.cache.size, 0);
 });
@@ -395,7 +413,7 @@ Deno.test("Router.drain() hands bouncing stanzas on to another node, and those t
   assert.deepEqual(fixture.delivered, [], "no error is sent");
   const spent = fromLink(stanza("bob@example.com/b", nobody, { id: "4" }), { ttl: 1 });
   fixture.local.set("bob@example.com/b", "delivered");
-  router.received(spent);
+  fixture.received(spent);
   await router.drain();
   assert.equal(fixture.handedOn.length, 3, "it was handed on too often");
   fixture.close();
@@ -424,12 +442,12 @@ Deno.test("Router.drain() leaves stanzas from a link open", async () => {
   fixture.local.set(ALICE, "delivered");
   fixture.handedOn = [];
   const link = new FakeLink();
-  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 1));
+  fixture.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 1));
   await fixture.router.drain();
-  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 2));
+  fixture.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 2));
   fixture.local.set(BOB, "not-allowed");
   fixture.cache.set(BOB, "dc1.example.com");
-  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 3));
+  fixture.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 3));
   assert.deepEqual([link.settled, link.left], [[], [1, 2, 3]]);
   assert.deepEqual([fixture.delivered, fixture.handedOn], [[], []]);
   assert.match(await fixture.metrics.prometheus(), /stanzas_left_open_total 3/);
@@ -442,7 +460,7 @@ Deno.test("Router.drain() leaves open a stanza behind one that it left open, tho
   const link = new FakeLink();
   const receive = (number: number, from = ALICE) => {
     const envelope = fromLink(stanza(from, BOB), { sequence: number });
-    fixture.router.received(new Envelope(envelope, link, number));
+    fixture.received(new Envelope(envelope, link, number));
   };
   await fixture.router.drain();
   receive(1);
@@ -472,8 +490,8 @@ Deno.test("Router drops and settles a resent stanza that was delivered", () => {
   fixture.local.set(BOB, "delivered");
   const settled: number[] = [];
   const settler = { settle: (number: number) => void settled.push(number) };
-  const again = (id: string) => fixture.router.acceptResent(stanza(ALICE, BOB, { id }), settler, 7);
-  fixture.router.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  const again = (id: string) => fixture.acceptResent(stanza(ALICE, BOB, { id }), settler, 7);
+  fixture.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
   again("1");
   again("2");
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2"]);
@@ -483,7 +501,7 @@ Deno.test("Router drops and settles a resent stanza that was delivered", () => {
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "1"]);
   // a stanza that was taken back counts as not delivered
   fixture.cache.set(BOB, "dc2.example.com");
-  fixture.router.reroute(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  fixture.router.returned(fromLink(stanza(ALICE, BOB, { id: "1" })), "unacknowledged");
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
   fixture.cache.set(BOB, "dc1.example.com");
   again("1");
@@ -496,8 +514,8 @@ Deno.test("Router drops a stanza that arrives late from a dead node, after its c
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   const link = new FakeLink();
-  fixture.router.acceptResent(stanza(ALICE, BOB, { id: "1" }));
-  fixture.router.received(new Envelope(fromLink(stanza(ALICE, BOB, { id: "1" })), link, 7));
+  fixture.acceptResent(stanza(ALICE, BOB, { id: "1" }));
+  fixture.received(new Envelope(fromLink(stanza(ALICE, BOB, { id: "1" })), link, 7));
   assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
   assert.deepEqual(link.settled, [7]);
   fixture.close();
@@ -515,12 +533,12 @@ Deno.test("Router has every request to the server answered, even a resent one", 
     fixture.local.set(to, "delivered");
     fixture.cache.set(to, "dc1.example.com");
     const request = stanza(from, to, { kind: "iq", type: "get", id: "roster_1" });
-    for (let i = 0; i < 2; i++) fixture.router.acceptResent(request);
+    for (let i = 0; i < 2; i++) fixture.acceptResent(request);
     assert.equal(fixture.delivered.splice(0).length, 2, to);
   }
   const toClient = stanza(ALICE, "bob@example.com/y", { kind: "iq", type: "get" });
   fixture.cache.set("bob@example.com/y", "dc1.example.com");
-  for (let i = 0; i < 2; i++) fixture.router.acceptResent(toClient);
+  for (let i = 0; i < 2; i++) fixture.acceptResent(toClient);
   assert.equal(fixture.delivered.length, 1);
   fixture.close();
 });
@@ -529,9 +547,9 @@ Deno.test("Router does not forward a resent stanza that was delivered here befor
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
-  fixture.router.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
+  fixture.received(fromLink(stanza(ALICE, BOB, { id: "1" })));
   fixture.cache.set(BOB, "dc2.example.com");
-  for (const id of ["1", "2"]) fixture.router.acceptResent(stanza(ALICE, BOB, { id }));
+  for (const id of ["1", "2"]) fixture.acceptResent(stanza(ALICE, BOB, { id }));
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["2"]);
   fixture.close();
 });
@@ -542,10 +560,10 @@ Deno.test("Router marks the errors it answers with, and counts those that find n
   fixture.cache.set(ALICE, "dc2.example.com");
   const link = new FakeLink();
   const message = fromLink(stanza(ALICE, BOB));
-  fixture.router.received(new Envelope(message, link, 7));
+  fixture.received(new Envelope(message, link, 7));
   const error = fixture.sent[0]!.envelope;
-  assert.ok(error.isOwed);
-  assert.ok(!message.isOwed);
+  assert.equal(error.entry, "owed");
+  assert.equal(message.entry, "ordinary");
   assert.deepEqual(link.settled, [], "the error has the message's duty");
   const lost = async () =>
     /dropped_total\{reason="owed"\} (\d+)/.exec(await fixture.metrics.prometheus())?.[1];
@@ -555,7 +573,7 @@ Deno.test("Router marks the errors it answers with, and counts those that find n
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.router.accept(stanza(ALICE, BOB));
   assert.equal(await lost(), "2");
-  fixture.router.received(fromLink(stanza(BOB, ALICE, { type: "error" })));
+  fixture.received(fromLink(stanza(BOB, ALICE, { type: "error" })));
   assert.equal(await lost(), "2", "an error from a client is not owed");
   fixture.close();
 });
@@ -565,17 +583,19 @@ Deno.test("Router marks stanzas that are sent once, and compares no text with th
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
   fixture.router.accept(stanza(ALICE, BOB, { id: "2" }), { settle() {} }, 1);
-  fixture.router.acceptResent(stanza(ALICE, BOB, { id: "3" }), { settle() {} }, 2);
-  fixture.router.accept(stanza(ALICE, BOB, { id: "6" }), { settle() {}, isSentOnce: true }, 3);
-  const marks = fixture.sent.map(({ envelope }) => envelope.isSentOnce);
-  assert.deepEqual(marks, [true, false, false, true]);
+  fixture.acceptResent(stanza(ALICE, BOB, { id: "3" }), { settle() {} }, 2);
+  fixture.router.accept(stanza(ALICE, BOB, { id: "6" }), { settle() {} }, 3, "sent-once");
+  const marks = fixture.sent.map(({ envelope }) => envelope.entry);
+  assert.deepEqual(marks, ["sent-once", "ordinary", "resent", "sent-once"]);
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   for (const id of ["4", "5"]) {
     const sent = fromLink(stanza(ALICE, BOB, { id }), { sequence: Number(id) });
-    fixture.router.received(new Envelope({ ...sent, isSentOnce: id === "4" }));
+    fixture.received(
+      new Envelope({ ...sent, entry: id === "4" ? "sent-once" : "ordinary" }),
+    );
   }
-  for (const id of ["4", "5"]) fixture.router.acceptResent(stanza(ALICE, BOB, { id }));
+  for (const id of ["4", "5"]) fixture.acceptResent(stanza(ALICE, BOB, { id }));
   assert.deepEqual(fixture.delivered.map(idOf), ["4", "5", "4"]);
   fixture.close();
 });
@@ -659,7 +679,7 @@ Deno.test("Router delivers a stanza once that came back from another datacenter 
   fixture.local.set(BOB, "delivered");
   const { process, sequence } = envelope;
   const back = { ...fromLink(envelope.stanza, { ttl: 2, sequence }), process };
-  fixture.router.received(new Envelope(back, new FakeLink(), 1));
+  fixture.received(new Envelope(back, new FakeLink(), 1));
   assert.equal(fixture.delivered.length, 1);
   envelope.mayBeRepeat = true; // it was sent
   fixture.router.returned(envelope, "peer-gone");
@@ -672,7 +692,7 @@ Deno.test("Router does not forward a repeat that was delivered here before its r
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   for (const sequence of [5, 7]) {
-    fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence }));
+    fixture.received(fromLink(stanza(ALICE, BOB), { sequence }));
   }
   fixture.cache.set(BOB, "dc3.example.com");
   for (const sequence of [5, 6, 7]) {
@@ -680,7 +700,7 @@ Deno.test("Router does not forward a repeat that was delivered here before its r
       sequence,
       mayBeRepeat: true,
     });
-    fixture.router.received(copy);
+    fixture.received(copy);
   }
   assert.deepEqual(fixture.sentTo("dc3.example.com"), ["6"]);
 });
@@ -703,9 +723,9 @@ Deno.test("Router delivers a stanza that came over two lanes once", async () => 
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence: 5 }));
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence: 5, mayBeRepeat: true }));
-  fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence: 6, mayBeRepeat: true }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { sequence: 5 }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { sequence: 5, mayBeRepeat: true }));
+  fixture.received(fromLink(stanza(ALICE, BOB), { sequence: 6, mayBeRepeat: true }));
   assert.equal(fixture.delivered.length, 2);
   assert.match(await fixture.metrics.prometheus(), /dropped_total\{reason="repeat"\} 1/);
 });
@@ -746,20 +766,20 @@ for (const bound of [{ maxQueued: 1 }, { maxQueuedBytes: 2 * ONE_WAITING - 1 }])
   });
 }
 
-Deno.test("Router.reroute() routes a delivered stanza, however old, to where the user is now", () => {
+Deno.test("Router.returned() routes a delivered stanza, however old, to where the user is now", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
   const old = fromLink(stanza(ALICE, BOB, { id: "old" }), { ttl: 1, mayBeRepeat: true });
-  fixture.router.received(old);
+  fixture.received(old);
   for (let sequence = 2; sequence < 200; sequence++) {
-    fixture.router.received(fromLink(stanza(ALICE, BOB), { sequence }));
+    fixture.received(fromLink(stanza(ALICE, BOB), { sequence }));
   }
   const delivered = fixture.delivered.length;
-  fixture.router.reroute(old);
+  fixture.router.returned(old, "unacknowledged");
   assert.equal(fixture.delivered.length, delivered + 1, "it must not count as a repeat");
   fixture.cache.set(BOB, "dc3.example.com");
-  fixture.router.reroute(old);
+  fixture.router.returned(old, "unacknowledged");
   assert.deepEqual(fixture.sentTo("dc3.example.com"), ["old"]);
   const { process, sequence, origin, ttl, mayBeRepeat } = fixture.sent[0]!.envelope;
   assert.deepEqual([process, sequence, origin, ttl, mayBeRepeat], [
@@ -774,7 +794,7 @@ Deno.test("Router.reroute() routes a delivered stanza, however old, to where the
 Deno.test("Router marks stanzas that a session may have had that ended without acknowledging them", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc3.example.com");
-  fixture.router.reroute(fromLink(stanza(ALICE, BOB, { id: "kept" })));
+  fixture.router.returned(fromLink(stanza(ALICE, BOB, { id: "kept" })), "unacknowledged");
   fixture.router.returned(fromLink(stanza(ALICE, BOB, { id: "unsent" })), "peer-restarted");
   const sent = fromLink(stanza(ALICE, BOB, { id: "sent" }), { mayBeRepeat: true });
   fixture.router.returned(sent, "peer-restarted");
@@ -785,21 +805,24 @@ Deno.test("Router marks stanzas that a session may have had that ended without a
   fixture.close();
 });
 
-Deno.test("Router.giveUp() answers the sender, and drops stanzas that get no answer", async () => {
+Deno.test("Router.returned() answers the sender, and drops stanzas that get no answer", async () => {
   const fixture = new RouterFixture();
   const link = new FakeLink();
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
   const shapes = [{}, { kind: "presence", type: "available" }, { type: "error" }] as const;
   for (const [index, shape] of shapes.entries()) {
-    fixture.router.giveUp(new Envelope(fromLink(stanza(ALICE, BOB, shape)), link, index));
+    fixture.router.returned(
+      new Envelope(fromLink(stanza(ALICE, BOB, shape)), link, index),
+      "unreadable",
+    );
   }
   await fixture.settled();
   assert.deepEqual(errorsTo(fixture), ["not-acceptable"]);
   assert.deepEqual(link.settled.sort(), [0, 1, 2]);
 });
 
-Deno.test("Router.reroute() drops and settles stanzas of no use later, and answers those without a recipient", async () => {
+Deno.test("Router.returned() drops and settles stanzas of no use later, and answers those without a recipient", async () => {
   const fixture = new RouterFixture({ bounce: false });
   fixture.cache.set(ALICE, "dc1.example.com");
   fixture.local.set(ALICE, "delivered");
@@ -809,10 +832,10 @@ Deno.test("Router.reroute() drops and settles stanzas of no use later, and answe
       { kind: "iq", type: "result" },
       { kind: "message", type: "error" },
     ] as const
-  ) fixture.router.reroute(fromLink(stanza(ALICE, BOB, shape)));
+  ) fixture.router.returned(fromLink(stanza(ALICE, BOB, shape)), "unacknowledged");
   await fixture.settled();
   assert.deepEqual([fixture.lookups, fixture.delivered], [[], []]);
-  fixture.router.reroute(fromLink(stanza(ALICE, BOB)));
+  fixture.router.returned(fromLink(stanza(ALICE, BOB)), "unacknowledged");
   await fixture.settled();
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"]);
 });
@@ -946,7 +969,7 @@ Deno.test("Router takes a stanza from a known sender for no news of its place", 
   fixture.router.accept(stanza(ALICE, "bob@example.com/gone"));
   for (let i = 0; i < 10; i++) {
     const presence = stanza("bob@example.com/x", "dc1.example.com", { kind: "presence" });
-    fixture.router.received(fromLink(presence, { sequence: i + 1 }));
+    fixture.received(fromLink(presence, { sequence: i + 1 }));
     await fixture.settled();
   }
   assert.deepEqual([fixture.lookups, fixture.relocated], [[], []]);
@@ -959,10 +982,10 @@ Deno.test("Router delivers stanzas held for an address once another node hands o
   fixture.cache.set(BOB, null);
   fixture.router.accept(stanza(ALICE, BOB, { id: "1" }));
   fixture.cache.delete(BOB);
-  fixture.router.handedOver(fromLink(stanza(ALICE, BOB, { id: "2" }), { sequence: 2 }));
+  fixture.handedOver(fromLink(stanza(ALICE, BOB, { id: "2" }), { sequence: 2 }));
   assert.equal(fixture.router.bouncing, 2);
   fixture.local.set(BOB, "delivered");
-  fixture.router.handedOver(fromLink(stanza(ALICE, BOB, { id: "3" }), { sequence: 3 }));
+  fixture.handedOver(fromLink(stanza(ALICE, BOB, { id: "3" }), { sequence: 3 }));
   assert.deepEqual(fixture.delivered.map(idOf), ["1", "2", "3"]);
   assert.deepEqual([fixture.lookups, fixture.relocated], [[], []]);
   fixture.close();

@@ -69,6 +69,32 @@ Deno.test("epochs stay on our clock when one datacenter claims the end of time u
   await test.table.close();
 });
 
+Deno.test("epochs stay on our clock when Redis loses its data and a liar is the first to come back", async () => {
+  const test = await started();
+  const honest = new TestAuthor(test);
+  await honest.say(honest.lease());
+  const dayUs = 86_400_000_000;
+  const liar = await node(test, 1, { nowUs: test.clock.wallUs() - dayUs });
+  test.redis.flush();
+  for (let i = 0; i < 20; i++) {
+    await advance(test.clock, 1_000, 100);
+    await liar.say(liar.lease({ nowUs: test.clock.wallUs() - dayUs }));
+  }
+  assert.ok(
+    test.logger.named("replication.author-lost").length > 0,
+    "the honest one counts as lost",
+  );
+  assert.equal(test.logger.named("clock.off").length, 0);
+  test.table.traffic!.ended(honest, false);
+  await advance(test.clock, 200_000, 500);
+  assert.equal(
+    test.logger.named("clock.off").length,
+    1,
+    "two are left, and both follow the earlier",
+  );
+  await test.table.close();
+});
+
 Deno.test("an epoch from the end of time does not stay with an account", async () => {
   const test = await started();
   const record = { ...claim(1, "bob@example.com", "phone"), epoch: Number.MAX_SAFE_INTEGER };
@@ -268,12 +294,12 @@ Deno.test("a datacenter has as many claims on one account as it may, the newest"
   await test.table.close();
 });
 
-Deno.test("all that we claim is told from the start as often as it may be, and later in the end", async () => {
-  const test = await started();
+/** Makes a node of dc9 without endpoints, which is told over its own link, and asks for a snapshot. */
+async function asker(test: TestTable) {
   const opened = test.table.sessionOpened(fullJid("alice", "desk"));
   await advance(test.clock, 10, 1);
   await opened;
-  const peer = await node(test, 1, { endpoints: [] }); // nobody can dial it: it is told over its link
+  const peer = await node(test, 1, { endpoints: [] });
   const ask = (round: number) =>
     positionFrame({
       process: test.incarnation,
@@ -283,13 +309,33 @@ Deno.test("all that we claim is told from the start as often as it may be, and l
       isRestart: true,
       wantsSnapshot: true,
     });
-  const pieces = () => peer.frames.filter((frame) => frame[4] === FRAME_TYPE.snapshot);
-  for (let round = 1; round <= 500; round++) await peer.say(ask(round));
-  assert.equal(pieces().length, 16);
+  const rounds = () =>
+    peer.frames.filter((frame) => frame[4] === FRAME_TYPE.snapshot)
+      .map((frame) => decodeSnapshot(frame, 0, frame.length).round);
+  return { peer, ask, rounds };
+}
+
+Deno.test("all that we claim is told from the start as often as it may be, and later in the end", async () => {
+  const test = await started();
+  const { peer, ask, rounds } = await asker(test);
+  const frames = Array.from({ length: 2_500 }, (_, i) => ask(i + 1));
+  await peer.say(...frames);
+  assert.equal(rounds().length, 2_000);
   await advance(test.clock, 75_000, 500);
-  assert.equal(pieces().length, 17, "the last that was asked for comes in its turn");
-  assert.equal(decodeSnapshot(pieces()[16]!, 0, pieces()[16]!.length).round, 500);
+  assert.equal(rounds().length, 2_001, "the last that was asked for comes in its turn");
+  assert.equal(rounds().at(-1), 2_500);
   assert.deepEqual(peer.refusals, []);
+  await test.table.close();
+});
+
+Deno.test("a datacenter whose Redis loses its data every few seconds for an hour is always told at once", async () => {
+  const test = await started();
+  const { peer, ask, rounds } = await asker(test);
+  for (let round = 1; round <= 720; round++) {
+    await peer.say(ask(round));
+    assert.equal(rounds().at(-1), round);
+    test.clock.advance(5_000);
+  }
   await test.table.close();
 });
 

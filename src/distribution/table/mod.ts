@@ -2,5 +2,6 @@ export type { EndpointAddress, PublicDomain } from "./mesh/directory.ts";
 export type { CacheOptions, RedisOptions, TableOptions } from "./options.ts";
 export { isReservedDomain } from "./redis/keys.ts";
 export { resolveTable } from "./options.ts";
-export type { HostRemoval, TableDependencies, TableSnapshot } from "./session_table.ts";
+export type { HostRemoval, TableSnapshot } from "./session_table.ts";
 export { SessionTable } from "./session_table.ts";
+export type { TableDeps } from "./table_parts.ts";

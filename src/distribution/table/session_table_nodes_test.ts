@@ -124,6 +124,19 @@ Deno.test("SessionTable.placements() returns the other nodes where an account ha
   ]);
 });
 
+Deno.test("SessionTable.placements() keeps what a lookup has read when our own session changes meanwhile", async () => {
+  await using pair = await Pair.start();
+  const { one, two } = pair;
+  pair.link();
+  await one.table.sessionOpened(PHONE);
+  await one.table.sessionPriority(PHONE, 0);
+  await two.table.sessionOpened(DESK);
+  assert.equal(await two.table.locate(BOB), HERE);
+  await two.table.sessionPriority(DESK, 5); // its presence waits for the lookup above
+  assert.equal(two.table.isUnplaced(BOB), true);
+  assert.deepEqual(two.table.placements(BOB).map(({ node }) => node), [N1]);
+});
+
 Deno.test("SessionTable reads no claims for a lookup while it is the only node", async () => {
   const test = await TestTable.started();
   const before = test.redis.commands;

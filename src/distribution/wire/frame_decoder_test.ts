@@ -51,9 +51,7 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     bounces: 0,
     mayBeRepeat: false,
     isCopy: false,
-    isResent: false,
-    isSentOnce: false,
-    isOwed: false,
+    entry: "ordinary",
     isRerouted: false,
   };
 }

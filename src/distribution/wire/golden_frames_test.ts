@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJid } from "../../xmpp/mod.ts";
-import type { EnvelopeFields } from "../mod.ts";
+import type { EnvelopeFields, StanzaEntry } from "../mod.ts";
 import {
   ackFrame,
   changesFrame,
@@ -121,7 +121,7 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
 }
 
 function stanzaFields(
-  { stanza, ...rest }: EnvelopeFields,
+  { stanza, entry, ...rest }: EnvelopeFields,
   number: number,
 ): Record<string, unknown> {
   return {
@@ -131,6 +131,9 @@ function stanzaFields(
     from: stanza.from.text,
     to: stanza.to.text,
     bytes: stanza.bytes.toHex(),
+    isResent: entry === "resent",
+    isSentOnce: entry === "sent-once",
+    isOwed: entry === "owed",
     ...rest,
   };
 }
@@ -204,7 +207,9 @@ function queued(f: any): { readonly fields: EnvelopeFields; readonly number: num
     to: parseJid(f.to),
     bytes: Uint8Array.fromHex(f.bytes),
   };
-  return { fields: { ...f, stanza }, number: f.number };
+  const { isResent, isSentOnce, isOwed, ...rest } = f;
+  const entry = isOwed ? "owed" : isResent ? "resent" : isSentOnce ? "sent-once" : "ordinary";
+  return { fields: { ...rest, entry, stanza }, number: f.number };
 }
 
 async function golden(): Promise<readonly Golden[]> {
@@ -284,9 +289,7 @@ const ENVELOPE = fc.record({
   bounces: fc.nat(255),
   mayBeRepeat: fc.boolean(),
   isCopy: fc.boolean(),
-  isResent: fc.boolean(),
-  isSentOnce: fc.boolean(),
-  isOwed: fc.boolean(),
+  entry: fc.constantFrom<StanzaEntry>("ordinary", "resent", "sent-once", "owed"),
   isRerouted: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
@@ -436,6 +439,31 @@ Deno.test("frames decode to their encoded fields", () => {
   fc.assert(fc.property(FRAME, (frame) => {
     assert.equal(encode(fieldsOf(frame)).toHex(), frame.toHex());
   }));
+});
+
+Deno.test("decodeStanza() reads one entry from a frame that has several marks", () => {
+  const frame = stanzaFrame({
+    stanza: {
+      kind: "message",
+      type: "chat",
+      from: parseJid("a@example.com/x"),
+      to: parseJid("b@example.com/y"),
+      bytes: new Uint8Array(4),
+    },
+    process: 1,
+    sequence: 1,
+    origin: "dc1.example.com",
+    sentAtUs: 0,
+    ttl: 4,
+    bounces: 0,
+    mayBeRepeat: false,
+  }, 1);
+  const entries = [0x00, 0x04, 0x08, 0x0c, 0x10, 0x14, 0x18, 0x1c].map((flags) => {
+    frame[41] = flags;
+    return decodeStanza(frame, 0, frame.length).entry;
+  });
+  const owed = Array.from({ length: 4 }, () => "owed");
+  assert.deepEqual(entries, ["ordinary", "resent", "sent-once", "resent", ...owed]);
 });
 
 Deno.test("freshly encoded frames read the same in the second decoder", async () => {

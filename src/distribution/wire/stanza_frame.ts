@@ -1,11 +1,10 @@
 import type { Stanza } from "../../xmpp/mod.ts";
 import { normalisedJidFromBytes } from "../../xmpp/mod.ts";
-import type { EnvelopeFields } from "../mod.ts";
+import type { EnvelopeFields, StanzaEntry } from "../mod.ts";
 import { malformed } from "./frame_error.ts";
 import { FRAME_TYPE } from "./frame_type.ts";
 import { readU16, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
 import { decodeStanzaClass, encodeStanzaClass } from "./stanza_code.ts";
-import { writeText } from "./text.ts";
 
 /** Bytes of a STANZA frame before its texts, its length and type included. */
 export const STANZA_HEADER_BYTES = 48;
@@ -31,6 +30,11 @@ const OWED = 0x10;
 const REROUTED = 0x20;
 const MAX_TTL = 0xffff;
 const MAX_BOUNCES = 0xff;
+
+const ENCODER = new TextEncoder();
+/** Origins in UTF-8, as many as there are datacenters; forgotten when there are too many. */
+const ORIGINS = new Map<string, Uint8Array>();
+const MAX_ORIGINS = 256;
 
 /** Room that `encodeStanzaFrame` needs at most. */
 export function maxStanzaFrameBytes(fields: EnvelopeFields): number {
@@ -62,10 +66,11 @@ export function encodeStanzaFrame(
   writeU53(target, at + SENT_AT, Math.max(0, fields.sentAtUs));
   target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
   target[at + FLAGS_AT] = (fields.mayBeRepeat ? MAY_BE_REPEAT : 0) | (fields.isCopy ? COPY : 0) |
-    (fields.isResent ? RESENT : 0) | (fields.isSentOnce ? SENT_ONCE : 0) |
-    (fields.isOwed ? OWED : 0) | (fields.isRerouted ? REROUTED : 0);
+    entryFlag(fields.entry) | (fields.isRerouted ? REROUTED : 0);
   const originAt = at + STANZA_HEADER_BYTES;
-  const senderAt = writeText(target, originAt, fields.origin);
+  const origin = originUtf8(fields.origin);
+  target.set(origin, originAt);
+  const senderAt = originAt + origin.length;
   target.set(from.utf8, senderAt);
   const recipientAt = senderAt + from.utf8.length;
   target.set(to.utf8, recipientAt);
@@ -138,6 +143,7 @@ export function decodeStanza(
   if (from === undefined) throw malformed("STANZA", "its sender is not a normalised JID");
   const to = normalisedJidFromBytes(buffer, recipientAt, bytesAt);
   if (to === undefined) throw malformed("STANZA", "its recipient is not a normalised JID");
+  const flags = buffer[start + FLAGS_AT]!;
   const stanza: Stanza = {
     kind: known.kind,
     type: known.type,
@@ -153,13 +159,43 @@ export function decodeStanza(
     sentAtUs,
     ttl: readU16(buffer, start + TTL_AT),
     bounces: buffer[start + BOUNCES_AT]!,
-    mayBeRepeat: (buffer[start + FLAGS_AT]! & MAY_BE_REPEAT) !== 0,
-    isCopy: (buffer[start + FLAGS_AT]! & COPY) !== 0,
-    isResent: (buffer[start + FLAGS_AT]! & RESENT) !== 0,
-    isSentOnce: (buffer[start + FLAGS_AT]! & SENT_ONCE) !== 0,
-    isOwed: (buffer[start + FLAGS_AT]! & OWED) !== 0,
-    isRerouted: (buffer[start + FLAGS_AT]! & REROUTED) !== 0,
+    mayBeRepeat: (flags & MAY_BE_REPEAT) !== 0,
+    entry: entryOf(flags),
+    isCopy: (flags & COPY) !== 0,
+    isRerouted: (flags & REROUTED) !== 0,
   };
+}
+
+function originUtf8(origin: string): Uint8Array {
+  let utf8 = ORIGINS.get(origin);
+  if (utf8 === undefined) {
+    if (ORIGINS.size === MAX_ORIGINS) ORIGINS.clear();
+    ORIGINS.set(origin, utf8 = ENCODER.encode(origin));
+  }
+  return utf8;
+}
+
+function entryFlag(entry: StanzaEntry | undefined): number {
+  switch (entry) {
+    case undefined:
+    case "ordinary":
+      return 0;
+    case "resent":
+      return RESENT;
+    case "sent-once":
+      return SENT_ONCE;
+    case "owed":
+      return OWED;
+    default:
+      return entry satisfies never;
+  }
+}
+
+/** Reads the one flag that says how a stanza entered; of several the first of these counts. */
+function entryOf(flags: number): StanzaEntry {
+  if ((flags & (OWED | RESENT | SENT_ONCE)) === 0) return "ordinary";
+  if ((flags & OWED) !== 0) return "owed";
+  return (flags & RESENT) !== 0 ? "resent" : "sent-once";
 }
 
 function normalisedDomain(buffer: Uint8Array, start: number, end: number): string | undefined {

@@ -146,9 +146,7 @@ Deno.test("stanzaFrame() counts 255 bounces, and no more", () => {
       bounces,
       mayBeRepeat: false,
       isCopy: false,
-      isResent: false,
-      isSentOnce: false,
-      isOwed: false,
+      entry: "ordinary",
       isRerouted: false,
     }, 1);
     assert.equal(decodeStanza(frame, 0, frame.length).bounces, counted);

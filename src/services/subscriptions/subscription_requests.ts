@@ -12,8 +12,17 @@ import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import { KeptRequest } from "./kept_request.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 
-/** Options and dependencies of `SubscriptionRequests`. */
+/** Options of `SubscriptionRequests`. */
 export interface SubscriptionRequestsOptions {
+  /**
+   * Bytes of a request that is kept whole. Of a longer request only the addresses are kept.
+   * @default 4096
+   */
+  readonly maxBytes?: number;
+}
+
+/** Dependencies of `SubscriptionRequests`, with its options. */
+export interface SubscriptionRequestsDeps extends SubscriptionRequestsOptions {
   readonly store: SubscriptionRequestStore;
   /** Returns true when this node has an account with this bare JID. */
   exists(contact: Jid): Promise<boolean>;
@@ -30,11 +39,6 @@ export interface SubscriptionRequestsOptions {
   readonly metrics: Metrics;
   readonly logger?: Logger;
   readonly clock?: Clock;
-  /**
-   * Bytes of a request that is kept whole. Of a longer request only the addresses are kept.
-   * @default 4096
-   */
-  readonly maxBytes?: number;
 }
 
 /** Place where a request entered the mesh. */
@@ -73,7 +77,7 @@ interface Waiting {
  * The next sweep removes and counts requests for accounts that do not exist.
  */
 export class SubscriptionRequests {
-  readonly #options: SubscriptionRequestsOptions;
+  readonly #deps: SubscriptionRequestsDeps;
   readonly #store: SubscriptionRequestStore;
   readonly #metrics: RequestMetrics;
   readonly #logger: Logger;
@@ -98,13 +102,13 @@ export class SubscriptionRequests {
   #cancelSweep: CancelTimer | undefined;
   #isClosed = false;
 
-  constructor(options: SubscriptionRequestsOptions) {
-    this.#options = options;
-    this.#store = options.store;
-    this.#metrics = new RequestMetrics(options.metrics, () => this.#contacts.size);
-    this.#logger = options.logger ?? SILENT_LOGGER;
-    this.#clock = options.clock ?? new SystemClock();
-    this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_REQUEST_BYTES;
+  constructor(deps: SubscriptionRequestsDeps) {
+    this.#deps = deps;
+    this.#store = deps.store;
+    this.#metrics = new RequestMetrics(deps.metrics, () => this.#contacts.size);
+    this.#logger = deps.logger ?? SILENT_LOGGER;
+    this.#clock = deps.clock ?? new SystemClock();
+    this.#maxBytes = deps.maxBytes ?? DEFAULT_MAX_REQUEST_BYTES;
   }
 
   /** Loads the contacts of requests kept by an earlier process. Never rejects. */
@@ -230,7 +234,7 @@ export class SubscriptionRequests {
     const isAsItIs = bytes.length <= this.#maxBytes && from === from.bare && to === to.bare;
     const kept = isAsItIs ? bytes.slice() : bareRequest(from.bare, to.bare).bytes;
     const [requester, contact] = [from.bare.text, to.bare.text];
-    const sender = this.#options.senderOf(from.bare);
+    const sender = this.#deps.senderOf(from.bare);
     const { origin, process, sequence } = entry;
     return { requester, contact, sender, stanza: kept, origin, process, sequence };
   }
@@ -255,7 +259,7 @@ export class SubscriptionRequests {
 
   async #deliver(jid: FullJid): Promise<void> {
     for (const request of await this.#requestsFor(jid.bare.text)) {
-      if (this.#options.deliver(jid, stanzaOf(request))) this.#metrics.delivered.inc();
+      if (this.#deps.deliver(jid, stanzaOf(request))) this.#metrics.delivered.inc();
     }
   }
 
@@ -264,10 +268,10 @@ export class SubscriptionRequests {
    * already.
    */
   async #sendOn(contact: string): Promise<void> {
-    if (this.#options.isHere(contact)) return;
+    if (this.#deps.isHere(contact)) return;
     for (const request of await this.#requestsFor(contact)) {
       if (this.#underWay.has(pairOf(request))) continue;
-      this.#options.route(stanzaOf(request), this.#kept(request), request);
+      this.#deps.route(stanzaOf(request), this.#kept(request), request);
     }
   }
 
@@ -311,8 +315,8 @@ export class SubscriptionRequests {
       // Contacts just looked up go to the end of the queue.
       this.#contacts.delete(contact);
       this.#contacts.add(contact);
-      if (this.#options.isHere(contact)) return;
-      if (await this.#options.locate(parseJid(contact)) !== undefined) await this.#sendOn(contact);
+      if (this.#deps.isHere(contact)) return;
+      if (await this.#deps.locate(parseJid(contact)) !== undefined) await this.#sendOn(contact);
       else await this.#requestsFor(contact); // forgets a contact without requests
     }));
   }
@@ -321,8 +325,8 @@ export class SubscriptionRequests {
   async #dropStrangers(): Promise<void> {
     try {
       for (const contact of [...this.#unproven].slice(0, SWEEP_CONTACTS)) {
-        const isPerson = this.#options.isHere(contact) ||
-          await this.#options.exists(parseJid(contact));
+        const isPerson = this.#deps.isHere(contact) ||
+          await this.#deps.exists(parseJid(contact));
         this.#unproven.delete(contact);
         if (isPerson) continue;
         const requests = await this.#store.ofContact(contact);

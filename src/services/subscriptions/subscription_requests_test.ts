@@ -46,9 +46,9 @@ class Node implements AsyncDisposable {
   readonly #internal: InternalStore;
   readonly #directory: string;
 
-  private constructor(directory: string, maxBytes: number) {
+  private constructor(directory: string, internal: InternalStore, maxBytes: number) {
     this.#directory = directory;
-    this.#internal = new InternalStore({ path: join(directory, "store.sqlite") });
+    this.#internal = internal;
     const inner = this.store = this.#internal.subscriptionRequests();
     this.requests = new SubscriptionRequests({
       store: {
@@ -79,7 +79,8 @@ class Node implements AsyncDisposable {
   /** @param directory of a node that has ended, to start it again */
   static async start({ maxBytes = 4096, directory = "" } = {}): Promise<Node> {
     if (directory === "") directory = await Deno.makeTempDir({ prefix: "causeway-requests-" });
-    const node = new Node(directory, maxBytes);
+    const internal = await InternalStore.open({ path: join(directory, "store.sqlite") });
+    const node = new Node(directory, internal, maxBytes);
     await node.requests.start();
     return node;
   }
@@ -104,15 +105,15 @@ class Node implements AsyncDisposable {
   }
 
   /** Ends the node like `kill -9`, and returns its directory. */
-  die(): string {
-    this.#internal.close();
+  async die(): Promise<string> {
+    await this.#internal.close();
     this.metrics.close();
     return this.#directory;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.requests.close();
-    this.die();
+    await this.die();
     await Deno.remove(this.#directory, { recursive: true });
   }
 }
@@ -263,7 +264,7 @@ Deno.test("SubscriptionRequests routes no request for a contact who is at this n
 Deno.test("SubscriptionRequests looks up contacts that nobody revealed, also after a restart", async () => {
   const before = await Node.start();
   (await before.keep()).stays();
-  await using node = await Node.start({ directory: before.die() });
+  await using node = await Node.start({ directory: await before.die() });
   await node.pass(SWEEP_MS);
   assert.equal(node.routed.length, 0, "bob is nowhere");
   node.table.set(BOB, "dc2.example.com");

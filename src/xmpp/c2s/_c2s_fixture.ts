@@ -15,10 +15,10 @@ import { MemoryMetrics } from "../stream/_memory_metrics.ts";
 import { RawPeer } from "../stream/_raw_peer.ts";
 import type { StanzaSource } from "../stream/stanza_sink.ts";
 import { TestDelivery } from "./_test_delivery.ts";
-import type { C2sListenerOptions } from "./c2s_listener.ts";
+import type { C2sListenerDeps } from "./c2s_listener.ts";
 import { C2sListener } from "./c2s_listener.ts";
 import type { C2sSession } from "./c2s_session.ts";
-import type { SessionHooks } from "./local_session.ts";
+import type { SessionRegistryEvents } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";
 
 const ITERATIONS = 16;
@@ -44,8 +44,8 @@ const ACCOUNTS: CredentialSource = {
 /** The hosts of every fixture. */
 export const HOSTS: ReadonlyMap<string, CredentialSource> = new Map([["example.com", ACCOUNTS]]);
 
-export type FixtureOptions = Partial<Omit<C2sListenerOptions, "management">> & {
-  readonly hooks?: SessionHooks;
+export type FixtureOptions = Partial<Omit<C2sListenerDeps, "management">> & {
+  readonly events?: SessionRegistryEvents;
   readonly maxSessionsPerAccount?: number;
   /** Turns stream management on. */
   readonly management?: StreamManagementOptions;
@@ -76,11 +76,11 @@ export class C2sFixture implements AsyncDisposable {
   readonly #peers: RawPeer[] = [];
 
   constructor(options: FixtureOptions = {}) {
-    const { hooks, maxSessionsPerAccount, management, budget, hasMoved, ...listenerOptions } =
+    const { events, maxSessionsPerAccount, management, budget, hasMoved, ...listenerOptions } =
       options;
     this.clock = options.clock ?? new ManualClock();
     this.registry = new SessionRegistry({
-      hooks: hooks ?? {
+      events: events ?? {
         opened: (jid: FullJid) => this.#note(this.opened, jid),
         closed: (jid: FullJid) => this.#note(this.closed, jid),
       },
@@ -91,15 +91,16 @@ export class C2sFixture implements AsyncDisposable {
       metrics: this.metrics,
       clock: this.clock,
       log: this.log,
-      reroute: (delivery) => {
+      returned: (delivery, reason) => {
+        if (reason === "unreadable") {
+          const reply = errorReply(delivery.stanza, "not-acceptable");
+          if (reply !== undefined) this.registry.deliver(reply);
+          return;
+        }
         this.rerouted.push(delivery.stanza);
         if (delivery instanceof TestDelivery && isWorthRouting(delivery.stanza)) {
           this.route(delivery);
         }
-      },
-      giveUp: ({ stanza }) => {
-        const reply = errorReply(stanza, "not-acceptable");
-        if (reply !== undefined) this.registry.deliver(reply);
       },
       ...(hasMoved === undefined ? {} : { hasMoved }),
       ...(budget === undefined ? {} : { budget }),

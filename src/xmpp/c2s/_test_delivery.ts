@@ -1,6 +1,6 @@
 import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import type { StanzaFate } from "../stream/stanza_sink.ts";
+import type { Fate } from "../stanza/fate.ts";
 
 /** A stanza on its way as routing would lend it, and a record of its fate. */
 export class TestDelivery implements Delivery {
@@ -8,13 +8,13 @@ export class TestDelivery implements Delivery {
   /** True for errors that answer a stanza of the client's. */
   readonly isOwed: boolean;
   isRerouted = false;
-  readonly #fate: StanzaFate | undefined;
+  readonly #fate: Fate | undefined;
   readonly #number: number;
   #keepers = 0;
   #isTaken = false;
   #isSettled = false;
 
-  constructor(stanza: Stanza, fate?: StanzaFate, number = 0, isOwed = false) {
+  constructor(stanza: Stanza, fate?: Fate, number = 0, isOwed = false) {
     this.stanza = stanza;
     this.isOwed = isOwed;
     this.#fate = fate;

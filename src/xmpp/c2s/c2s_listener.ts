@@ -16,7 +16,7 @@ import { StreamMetrics } from "../stream/stream_metrics.ts";
 import { StreamPort } from "../stream/stream_port.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { TcpTransport } from "../stream/tcp_transport.ts";
-import type { C2sContext } from "./c2s_context.ts";
+import type { C2sStreamDeps } from "./c2s_stream_deps.ts";
 import type { C2sSession } from "./c2s_session.ts";
 import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
@@ -24,6 +24,17 @@ import type { SessionRegistry } from "./session_registry.ts";
 
 /** Options of a listener for clients. */
 export interface C2sListenerOptions {
+  /** Mechanisms in the order in which they are offered. @default all */
+  readonly mechanisms?: readonly SaslMechanism[];
+  /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
+  readonly allowPlaintext?: boolean;
+  readonly limits?: StreamLimits;
+  /** Entities for which a session's directed presence is remembered; 1 to 100 000. @default 1000 */
+  readonly maxDirectedPresence?: number;
+}
+
+/** Dependencies of a listener for clients, with its options. */
+export interface C2sListenerDeps extends C2sListenerOptions {
   /** Normalised domains that users log in to, each with the source of its accounts. */
   readonly hosts: ReadonlyMap<string, CredentialSource>;
   readonly registry: SessionRegistry;
@@ -33,15 +44,8 @@ export interface C2sListenerOptions {
   readonly log?: Logger;
   /** @default the machine's */
   readonly clock?: Clock;
-  /** Mechanisms in the order in which they are offered. @default all */
-  readonly mechanisms?: readonly SaslMechanism[];
-  /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
-  readonly allowPlaintext?: boolean;
   /** PBKDF2 rounds of the accounts, also shown for accounts that do not exist. @default 10000 */
   readonly scramIterations?: number | ScramRounds;
-  readonly limits?: StreamLimits;
-  /** Entities for which a session's directed presence is remembered; 1 to 100 000. @default 1000 */
-  readonly maxDirectedPresence?: number;
   /** Stream management, shared by the listeners of a process. @default not offered */
   readonly management?: StreamManagement<C2sSession>;
   /** Edge that the metrics name. @default "c2s" */
@@ -56,40 +60,40 @@ export interface C2sListenerOptions {
 
 /** Turns connections of clients into streams, and streams into sessions of a registry. */
 export class C2sListener {
-  readonly #context: C2sContext;
+  readonly #shared: C2sStreamDeps;
   readonly #port: StreamPort;
 
-  constructor(options: C2sListenerOptions) {
-    const maxDirected = options.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE;
+  constructor(deps: C2sListenerDeps) {
+    const maxDirected = deps.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE;
     if (!Number.isInteger(maxDirected) || maxDirected < 1 || maxDirected > 100_000) {
       throw new RangeError(
         `Cannot set maxDirectedPresence to ${maxDirected}: it must be an integer from 1 to 100000`,
       );
     }
-    const clock = options.clock ?? new SystemClock();
-    this.#context = {
-      hosts: options.hosts,
-      mechanisms: options.mechanisms ?? SASL_MECHANISMS,
-      allowPlaintext: options.allowPlaintext ?? false,
-      registry: options.registry,
-      sink: options.sink,
+    const clock = deps.clock ?? new SystemClock();
+    this.#shared = {
+      hosts: deps.hosts,
+      mechanisms: deps.mechanisms ?? SASL_MECHANISMS,
+      allowPlaintext: deps.allowPlaintext ?? false,
+      registry: deps.registry,
+      sink: deps.sink,
       fake: new FakeCredentials(
-        options.scramIterations ?? DEFAULT_SCRAM_ITERATIONS,
-        options.enumerationSecret,
+        deps.scramIterations ?? DEFAULT_SCRAM_ITERATIONS,
+        deps.enumerationSecret,
       ),
-      limits: resolveStreamLimits(options.limits),
+      limits: resolveStreamLimits(deps.limits),
       maxDirectedPresence: maxDirected,
-      management: options.management,
-      rates: options.rates ?? new EdgeRates({}, clock),
+      management: deps.management,
+      rates: deps.rates ?? new EdgeRates({}, clock),
       clock,
-      metrics: new StreamMetrics(options.metrics, options.edge ?? "c2s"),
-      log: options.log ?? SILENT_LOGGER,
+      metrics: new StreamMetrics(deps.metrics, deps.edge ?? "c2s"),
+      log: deps.log ?? SILENT_LOGGER,
     };
-    this.#context.metrics.watchSessions(() => options.registry.count);
+    this.#shared.metrics.watchSessions(() => deps.registry.count);
     this.#port = new StreamPort({
-      context: this.#context,
-      admission: options.admission ?? new StreamAdmission(),
-      begin: (transport, owner) => new C2sStream(transport, this.#context, owner),
+      shared: this.#shared,
+      admission: deps.admission ?? new StreamAdmission(),
+      begin: (transport, events) => new C2sStream(transport, this.#shared, events),
     });
   }
 
@@ -100,7 +104,7 @@ export class C2sListener {
 
   /** Takes over an accepted connection; nobody else may use it afterwards. */
   accept(connection: Connection): void {
-    this.acceptTransport(new TcpTransport(connection, this.#context.limits));
+    this.acceptTransport(new TcpTransport(connection, this.#shared.limits));
   }
 
   /** Takes over a stream's transport other than TCP, as `accept` does. */
@@ -135,7 +139,7 @@ export class C2sListener {
   }
 
   async #endSessions(condition: StreamErrorCondition): Promise<void> {
-    const { registry, management } = this.#context;
+    const { registry, management } = this.#shared;
     for (const session of management?.hibernated() ?? []) session.end(condition);
     await registry.settled();
     await management?.settled();

@@ -12,7 +12,7 @@ import type {
   FreezeOwner,
   FrozenSession,
 } from "../sm/moving_session.ts";
-import type { AckLink, AckOwner } from "../sm/session_acks.ts";
+import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
 import { failedXml, handledTooHighContent, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
 import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
 import type { Stanza, StanzaKind } from "../stanza/stanza.ts";
@@ -24,16 +24,16 @@ import type { StanzaContext } from "../stanza/stanza_parser.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza/stanza_parser.ts";
 import { CLIENT_NAMESPACE, SESSION_NAMESPACE } from "../stream/namespaces.ts";
 import type { StanzaMeter } from "../stream/edge_rates.ts";
-import type { SessionWiring } from "../stream/stream_session.ts";
+import type { StreamSessionDeps } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { findChild, stanzaSource } from "../xml/child_elements.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import { element } from "../xml/xml_element.ts";
-import type { C2sContext } from "./c2s_context.ts";
 import type { LocalSession } from "./local_session.ts";
 import { FrozenC2sSession } from "./frozen_c2s_session.ts";
+import type { SharedSessionDeps } from "./shared_session_deps.ts";
 import { SessionManagement } from "./session_management.ts";
 import { SessionPresence } from "./session_presence.ts";
 
@@ -47,7 +47,7 @@ const SLAB = new SlabAllocator();
 export const RESENDING_MS = 60_000;
 
 /** Objects that a stream gives its session. */
-export interface C2sWiring extends SessionWiring<C2sContext> {
+export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
   /** `xml:lang` of the stream's header. */
   readonly lang: string | undefined;
   /** True when its client tried in vain to resume a stream, and will resend what that stream left open. */
@@ -60,12 +60,12 @@ export interface C2sWiring extends SessionWiring<C2sContext> {
  * A client with a bound resource. It stamps and checks what the client sends (RFC 6120 §8.1, §10.3),
  * keeps its presence (RFC 6121 §4), and writes what is delivered to the client.
  */
-export class C2sSession extends StreamSession<C2sContext>
+export class C2sSession extends StreamSession<SharedSessionDeps>
   implements LocalSession, ManagedSession, FollowedSession {
   override readonly jid: FullJid;
   readonly #presence: SessionPresence;
   readonly #stanzaContext: StanzaContext;
-  #wiring: C2sWiring;
+  #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
   /** The session's priority when it ended. Until it has lost its place, its queue takes stanzas for it. */
@@ -78,29 +78,29 @@ export class C2sSession extends StreamSession<C2sContext>
    */
   #isSettling = false;
 
-  constructor(jid: FullJid, transport: StreamTransport, wiring: C2sWiring) {
-    super(transport, wiring);
-    this.#wiring = wiring;
+  constructor(jid: FullJid, transport: StreamTransport, deps: C2sSessionDeps) {
+    super(transport, deps);
+    this.#stream = deps;
     this.jid = jid;
-    this.#lang = wiring.lang;
-    this.#resendingUntilMs = wiring.hasFailedToResume
-      ? wiring.context.clock.monotonicMs() + RESENDING_MS
+    this.#lang = deps.lang;
+    this.#resendingUntilMs = deps.hasFailedToResume
+      ? deps.shared.clock.monotonicMs() + RESENDING_MS
       : 0;
-    this.#meter = wiring.context.rates.stanzaMeter(transport, jid.bare.text);
+    this.#meter = deps.shared.rates.stanzaMeter(transport, jid.bare.text);
     this.#stanzaContext = {
       slab: SLAB,
       from: jid,
       fromAttribute: encodeAttribute("from", jid.text),
       defaultTo: jid.bare,
       defaultToAttribute: encodeAttribute("to", jid.bare.text),
-      lang: wiring.lang === undefined ? undefined : encodeAttribute("xml:lang", wiring.lang),
+      lang: deps.lang === undefined ? undefined : encodeAttribute("xml:lang", deps.lang),
     };
-    this.#presence = new SessionPresence(this, wiring.context, this.#stanzaContext);
+    this.#presence = new SessionPresence(this, deps.shared, this.#stanzaContext);
   }
 
   get isResending(): boolean {
     return this.#resendingUntilMs > 0 &&
-      this.context.clock.monotonicMs() < this.#resendingUntilMs;
+      this.deps.clock.monotonicMs() < this.#resendingUntilMs;
   }
 
   get priority(): number | undefined {
@@ -128,7 +128,7 @@ export class C2sSession extends StreamSession<C2sContext>
     const refusal = acks.refusal(stanza, isOwed);
     if (refusal !== undefined || (!this.isOpen && acks.isFull)) {
       const ownLimit = isOwed ? "owed-bytes" : "unacknowledged-stanzas";
-      this.context.metrics.limitHit(refusal === "budget" ? "waiting-bytes" : ownLimit);
+      this.deps.metrics.limitHit(refusal === "budget" ? "waiting-bytes" : ownLimit);
       return false;
     }
     acks.deliver(stanza, delivery);
@@ -192,17 +192,17 @@ export class C2sSession extends StreamSession<C2sContext>
    */
   resumeOn(
     transport: StreamTransport,
-    resumption: { readonly wiring: C2sWiring; readonly previd: string; readonly h: number },
+    resumption: { readonly deps: C2sSessionDeps; readonly previd: string; readonly h: number },
   ): boolean {
     const management = this.#management!; // found by its id, so it has one
     const { shared, acks } = management;
-    const { wiring, previd, h } = resumption;
+    const { deps, previd, h } = resumption;
     if (!acks.canResume(h)) return false;
-    if (!management.isHibernating) this.#wiring.moved();
+    if (!management.isHibernating) this.#stream.moved();
     management.wake();
-    this.#wiring = wiring;
-    this.#meter = wiring.context.rates.stanzaMeter(transport, this.jid.bare.text);
-    this.carryOn(transport, wiring);
+    this.#stream = deps;
+    this.#meter = deps.shared.rates.stanzaMeter(transport, this.jid.bare.text);
+    this.carryOn(transport, deps);
     shared.metrics.resumed.inc();
     shared.log.info("sm.resumed", { jid: this.jid.text, unacknowledged: acks.unacknowledged });
     transport.sendNonza(resumedXml(previd, acks.receivedH));
@@ -214,7 +214,7 @@ export class C2sSession extends StreamSession<C2sContext>
     const management = this.#management!; // found by its id, so it has one
     if (!management.acks.canResume(h)) return undefined;
     if (!management.isHibernating) {
-      this.#wiring.moved();
+      this.#stream.moved();
       this.unplug();
     }
     management.freeze(owner);
@@ -222,27 +222,27 @@ export class C2sSession extends StreamSession<C2sContext>
       management,
       presence: this.#presence.state,
       lang: this.#lang,
-      resendingMs: Math.max(0, this.#resendingUntilMs - this.context.clock.monotonicMs()),
+      resendingMs: Math.max(0, this.#resendingUntilMs - this.deps.clock.monotonicMs()),
       expired: () => this.#endWithoutStream(),
       vanish: () => {
         super.close();
-        return this.context.registry.close(this);
+        return this.deps.registry.close(this);
       },
     });
   }
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt({ state, queue }: ArrivedSession, id: string): void {
-    const shared = this.context.management!; // asked for it
+    const shared = this.deps.management!; // asked for it
     this.#presence.state.restore(state);
     if (state.resendingMs > 0) {
-      this.#resendingUntilMs = this.context.clock.monotonicMs() + state.resendingMs;
+      this.#resendingUntilMs = this.deps.clock.monotonicMs() + state.resendingMs;
     }
     this.#management = SessionManagement.adopt(this, {
       state,
       id,
       shared,
-      owner: this.#ackOwner(shared),
+      events: this.#acksEvents(shared),
     });
     for (const delivery of queue) this.follow(delivery);
     this.#management.acks.holdBack();
@@ -253,7 +253,7 @@ export class C2sSession extends StreamSession<C2sContext>
     const management = this.#management!; // set by `adopt`
     const { shared, acks } = management;
     management.adopted();
-    this.context.registry.arrived(this);
+    this.deps.registry.arrived(this);
     if (!hasStream) return void this.hibernate();
     shared.metrics.resumed.inc();
     shared.log.info("sm.resumed", {
@@ -298,7 +298,7 @@ export class C2sSession extends StreamSession<C2sContext>
       return () => {};
     }
     const { acks, shared } = this.#management;
-    const cancel = this.context.clock.after(shared.options.endHoldMs, () => {
+    const cancel = this.deps.clock.after(shared.options.endHoldMs, () => {
       acks.watchCovered(undefined);
       acks.coverAll();
       go();
@@ -328,7 +328,7 @@ export class C2sSession extends StreamSession<C2sContext>
    * Takes the session out of the registry, and returns the stanzas that its client has not acknowledged.
    */
   bury(): Promise<void> {
-    return this.context.registry.close(this);
+    return this.deps.registry.close(this);
   }
 
   giveBack(): void {
@@ -350,15 +350,15 @@ export class C2sSession extends StreamSession<C2sContext>
     if (this.#meter !== undefined) this.#count(this.#meter, element);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
-      if (element.namespace === SM_NAMESPACE && this.context.management !== undefined) {
-        return this.#acceptManagement(element, this.context.management);
+      if (element.namespace === SM_NAMESPACE && this.deps.management !== undefined) {
+        return this.#acceptManagement(element, this.deps.management);
       }
       if (isStreamError(element)) this.streamEnded(isRefusal(element));
       return this.end(
         kind === undefined ? "unsupported-stanza-type" : "invalid-namespace",
       );
     }
-    this.context.metrics.received[kind].inc();
+    this.deps.metrics.received[kind].inc();
     const acks = this.#management?.acks;
     if (acks === undefined) {
       this.#acceptStanza(element, kind, 0);
@@ -385,7 +385,7 @@ export class C2sSession extends StreamSession<C2sContext>
     }
     const stanza = stanzaFrom(element, kind, this.#stanzaContext);
     if (stanza instanceof RefusedStanza) {
-      if (stanza.condition === "policy-violation") this.context.metrics.limitHit("id-bytes");
+      if (stanza.condition === "policy-violation") this.deps.metrics.limitHit("id-bytes");
       this.#answer(stanza.stanza, stanza.condition);
       return false;
     }
@@ -396,7 +396,7 @@ export class C2sSession extends StreamSession<C2sContext>
 
   #passOn(stanza: Stanza, number: number): boolean {
     if (number === 0) this.route(stanza);
-    else this.context.sink.accept(stanza, this, this.#management!.acks, number);
+    else this.deps.sink.accept(stanza, this, this.#management!.acks, number);
     return number > 0;
   }
 
@@ -408,7 +408,7 @@ export class C2sSession extends StreamSession<C2sContext>
   }
 
   /** Takes a nonza of stream management (XEP-0198 §3, §4). */
-  #acceptManagement(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
+  #acceptManagement(element: ScannedElement, shared: StreamManagement): void {
     const acks = this.#management?.acks;
     switch (element.name) {
       case "enable":
@@ -438,23 +438,23 @@ export class C2sSession extends StreamSession<C2sContext>
     this.sendNonza(failedXml(condition));
   }
 
-  #enable(element: ScannedElement, shared: StreamManagement<C2sSession>): void {
+  #enable(element: ScannedElement, shared: StreamManagement): void {
     this.#management = SessionManagement.enable(this, element, {
       shared,
       link: this.#link(),
-      owner: this.#ackOwner(shared),
+      events: this.#acksEvents(shared),
     });
   }
 
-  #ackOwner(shared: StreamManagement<C2sSession>): AckOwner {
+  #acksEvents(shared: StreamManagement): SessionAcksEvents {
     return {
       overflowed: () => {
         this.#management!.endReason = "overflow"; // the queue is that of `#management`
-        this.context.metrics.limitHit("unacknowledged-stanzas");
+        this.deps.metrics.limitHit("unacknowledged-stanzas");
         this.end("resource-constraint");
       },
       unresponsive: () => {
-        this.context.metrics.limitHit("unacknowledged-time");
+        this.deps.metrics.limitHit("unacknowledged-time");
         this.transport.destroy(
           new CausewayError(
             "stream/unresponsive",

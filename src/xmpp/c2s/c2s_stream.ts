@@ -8,7 +8,8 @@ import { SaslExchange } from "../sasl/mod.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { CLIENT_NAMESPACE, TLS_FAILURE_XML } from "../stream/namespaces.ts";
-import type { NegotiationAction, NegotiationEvent, NegotiationState } from "./negotiation_state.ts";
+import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import type { NegotiationState } from "./negotiation_state.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
 import {
@@ -21,13 +22,13 @@ import {
 import type { Arrival, ArrivedSession, Fetching } from "../sm/moving_session.ts";
 import { failedXml, handledTooHighContent } from "../sm/sm_xml.ts";
 import { newStreamId } from "../stream/stream_id.ts";
-import type { StreamOwner } from "../stream/stream_shell.ts";
+import type { StreamEvents } from "../stream/stream_shell.ts";
 import { StreamShell } from "../stream/stream_shell.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
-import type { C2sWiring } from "./c2s_session.ts";
+import type { C2sSessionDeps } from "./c2s_session.ts";
 import { C2sSession } from "./c2s_session.ts";
-import type { C2sContext } from "./c2s_context.ts";
+import type { C2sStreamDeps } from "./c2s_stream_deps.ts";
 import { termsOf } from "./connection_terms.ts";
 
 const UTF8 = new TextEncoder();
@@ -36,7 +37,7 @@ const UTF8 = new TextEncoder();
  * One client's stream. It carries out the decisions of `stepNegotiation` on a transport. Once a resource
  * is bound, it passes everything it reads to the session.
  */
-export class C2sStream extends StreamShell<C2sContext, C2sSession> {
+export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   #state: NegotiationState = { kind: "opening" };
   #exchange: SaslExchange | undefined;
   /** JID and language that the client claimed in its last header. */
@@ -52,8 +53,8 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** Request for another node's session, which the client wants to resume here. */
   #fetching: Fetching | undefined;
 
-  constructor(transport: StreamTransport, context: C2sContext, owner: StreamOwner) {
-    super("c2s", transport, context, owner);
+  constructor(transport: StreamTransport, deps: C2sStreamDeps, events: StreamEvents) {
+    super("c2s", transport, deps, events);
   }
 
   override fail(condition: StreamErrorCondition): void {
@@ -99,7 +100,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   protected override forget(session: C2sSession): Promise<void> {
     const burial = session.bury();
-    this.context.management?.track(burial);
+    this.deps.management?.track(burial);
     return burial;
   }
 
@@ -118,7 +119,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   #dispatch(event: NegotiationEvent): void {
-    const terms = termsOf(this.transport, this.context);
+    const terms = termsOf(this.transport, this.deps);
     const { state, actions } = stepNegotiation(this.#state, event, terms);
     this.#state = state;
     for (const action of actions) this.#run(action);
@@ -188,17 +189,17 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   get #defaultHost(): string {
-    const [first] = this.context.hosts.keys();
+    const [first] = this.deps.hosts.keys();
     return first ?? "localhost";
   }
 
   #authenticate(host: string, mechanism: SaslMechanism, text: string | undefined): void {
-    const source = this.context.hosts.get(host)!; // the state names only checked hosts
-    const { rates, metrics } = this.context;
+    const source = this.deps.hosts.get(host)!; // the state names only checked hosts
+    const { rates, metrics } = this.deps;
     this.#exchange = new SaslExchange(mechanism, {
       domain: host,
       source,
-      fake: this.context.fake,
+      fake: this.deps.fake,
       nonce: () => randomHex(18),
       attempts: {
         begin: (account) => {
@@ -227,15 +228,15 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   #replied(exchange: SaslExchange, reply: SaslReply): void {
     if (reply.kind === "success") {
-      this.context.metrics.authSucceeded(exchange.mechanism);
+      this.deps.metrics.authSucceeded(exchange.mechanism);
       this.transport.trust();
-      this.owner.authenticated();
+      this.events.authenticated();
     }
     this.#dispatch({ kind: "sasl", reply });
   }
 
   #authFailed(action: NegotiationAction & { kind: "sasl-failure" }): void {
-    const { metrics, log } = this.context;
+    const { metrics, log } = this.deps;
     const mechanism = action.mechanism ?? "none";
     metrics.authFailed(mechanism, action.condition);
     log.info("c2s.auth.failed", {
@@ -254,13 +255,13 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     const session: C2sSession = new C2sSession(
       jid,
       this.transport,
-      this.#wiring(() => {
+      this.#sessionDeps(() => {
         this.bound(session);
         this.#dispatch({ kind: "registered", jid });
       }),
     );
     this.registering(session);
-    this.context.registry.open(session).then((outcome) => {
+    this.deps.registry.open(session).then((outcome) => {
       if (outcome !== "opened") this.#unbind(session, outcome);
     }, (thrown) => {
       this.broke("open", thrown);
@@ -268,9 +269,9 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
     });
   }
 
-  #wiring(opened: () => void): C2sWiring {
+  #sessionDeps(opened: () => void): C2sSessionDeps {
     return {
-      context: this.context,
+      shared: this.deps,
       lang: this.#lang,
       hasFailedToResume: this.#hasFailedToResume,
       opened,
@@ -287,7 +288,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
 
   /** Takes a session over from its earlier stream (XEP-0198 §5). */
   #resume({ account, previd, h }: NegotiationAction & { kind: "resume" }): void {
-    const management = this.context.management!; // offered, or the state would not ask
+    const management = this.deps.management!; // offered, or the state would not ask
     const found = management.find({ previd, account: account.text, h });
     if (found.kind === "failed") return this.#resumeFailed(found.h);
     if (found.kind === "elsewhere") {
@@ -295,10 +296,10 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
       return void found.fetching.arrival.then((arrival) => this.#arrived(arrival, previd, h));
     }
     const { session } = found;
-    const wiring = this.#wiring(() => {});
+    const deps = this.#sessionDeps(() => {});
     this.registering(session);
     this.bound(session);
-    if (session.resumeOn(this.transport, { wiring, previd, h })) {
+    if (session.resumeOn(this.transport, { deps, previd, h })) {
       return this.#dispatch({ kind: "resumed", jid: session.jid });
     }
     this.letGo();
@@ -324,14 +325,14 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** Gives a session that came from another node its place here. */
   #place(arrived: ArrivedSession, previd: string): void {
     const { jid } = arrived.state;
-    const { registry } = this.context;
+    const { registry } = this.deps;
     // A client that has logged in with this resource meanwhile is newer.
     if (registry.find(jid) !== undefined) return this.#notPlaced(arrived, undefined);
     const session: C2sSession = new C2sSession(
       jid,
       this.transport,
       {
-        ...this.#wiring(() => {
+        ...this.#sessionDeps(() => {
           const hasStream = this.#state.kind !== "closed";
           if (hasStream) {
             this.registering(session);
@@ -366,7 +367,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   }
 
   #failTooHigh(h: number, sentCount: number): void {
-    this.context.management!.metrics.resumeFailed("handled-count-too-high");
+    this.deps.management!.metrics.resumeFailed("handled-count-too-high");
     this.#errorContent = handledTooHighContent(h, sentCount);
     this.fail("undefined-condition");
   }
@@ -374,7 +375,7 @@ export class C2sStream extends StreamShell<C2sContext, C2sSession> {
   /** Handles a session that got no place; the client may request another. */
   #unbind(session: C2sSession, condition: StanzaErrorCondition): void {
     if (condition === "resource-constraint") {
-      this.context.metrics.limitHit("sessions-per-account");
+      this.deps.metrics.limitHit("sessions-per-account");
     }
     this.refused(session);
     this.#dispatch({ kind: "refused", condition });

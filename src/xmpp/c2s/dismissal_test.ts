@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { RawPeer } from "../stream/_raw_peer.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
-import type { StanzaFate } from "../stream/stanza_sink.ts";
+import type { Fate } from "../stanza/fate.ts";
 import type { FixtureOptions } from "./_c2s_fixture.ts";
 import { C2sFixture, HEADER } from "./_c2s_fixture.ts";
 
@@ -107,7 +107,7 @@ Deno.test("C2sListener.hearOut() cuts a client that goes on writing, and a silen
 });
 
 Deno.test("C2sListener.dismiss() keeps the connection until the last stanza is settled", async () => {
-  const fates: { readonly fate: StanzaFate | undefined; readonly number: number }[] = [];
+  const fates: { readonly fate: Fate | undefined; readonly number: number }[] = [];
   await using fixture = quiet({
     sink: { accept: (_stanza, _source, fate, number = 0) => void fates.push({ fate, number }) },
   });
@@ -126,7 +126,7 @@ Deno.test("C2sListener.dismiss() keeps the connection until the last stanza is s
   second!.fate!.settle(second!.number);
   assert.equal(await hasEnded(heardOut), false);
   assert.equal(alice.isClosed, false);
-  first!.fate!.held(first!.number);
+  first!.fate!.held!(first!.number);
   assert.equal(await heardOut, 0);
   await alice.expectNext(SHUTDOWN);
   assert.equal(await alice.expectClosed(), "");

@@ -1,11 +1,11 @@
 import type { FullJid } from "../jid/jid.ts";
 import type { FrozenSession, Relay, SessionState } from "../sm/moving_session.ts";
-import type { C2sSession } from "./c2s_session.ts";
+import type { LocalSession } from "./local_session.ts";
 import type { PresenceState } from "./presence_state.ts";
 import type { SessionManagement } from "./session_management.ts";
 
 /** Parts of a client's session that freezing needs. */
-export interface FreezableParts {
+export interface FrozenC2sSessionDeps {
   readonly management: SessionManagement;
   readonly presence: PresenceState;
   readonly lang: string | undefined;
@@ -19,33 +19,33 @@ export interface FreezableParts {
 /** A client's session on its way to another node. */
 export class FrozenC2sSession implements FrozenSession {
   readonly jid: FullJid;
-  readonly #session: C2sSession;
-  readonly #parts: FreezableParts;
+  readonly #session: LocalSession;
+  readonly #deps: FrozenC2sSessionDeps;
 
-  constructor(session: C2sSession, parts: FreezableParts) {
+  constructor(session: LocalSession, deps: FrozenC2sSessionDeps) {
     this.jid = session.jid;
     this.#session = session;
-    this.#parts = parts;
+    this.#deps = deps;
   }
 
   get isCovered(): boolean {
-    return this.#parts.management.acks.isCovered;
+    return this.#deps.management.acks.isCovered;
   }
 
   get kept(): number {
-    return this.#parts.management.acks.unacknowledged;
+    return this.#deps.management.acks.unacknowledged;
   }
 
   get isFull(): boolean {
-    return this.#parts.management.acks.isFull;
+    return this.#deps.management.acks.isFull;
   }
 
   get unrelayed(): number {
-    return this.#parts.management.acks.unrelayed;
+    return this.#deps.management.acks.unrelayed;
   }
 
   state(): SessionState {
-    const { management, presence, lang, resendingMs } = this.#parts;
+    const { management, presence, lang, resendingMs } = this.#deps;
     const { acks, resumeTimeoutMs } = management;
     return {
       jid: this.jid,
@@ -62,34 +62,34 @@ export class FrozenC2sSession implements FrozenSession {
   }
 
   relay(relay: Relay, from: number): void {
-    this.#parts.management.acks.relay(relay, from);
+    this.#deps.management.acks.relay(relay, from);
   }
 
   relayMore(): void {
-    this.#parts.management.acks.relayMore();
+    this.#deps.management.acks.relayMore();
   }
 
   settle(count: number): void {
-    this.#parts.management.acks.relayed(count);
+    this.#deps.management.acks.relayed(count);
   }
 
   isElsewhere(): Promise<boolean> {
-    return this.#parts.management.shared.isElsewhere(this.jid);
+    return this.#deps.management.shared.isElsewhere(this.jid);
   }
 
   thaw(): void {
-    this.#parts.management.thaw(() => this.#parts.expired());
+    this.#deps.management.thaw(() => this.#deps.expired());
   }
 
   give(process: number): void {
-    this.#parts.management.give(process);
+    this.#deps.management.give(process);
   }
 
   leave(): Promise<void> {
-    return this.#session.isOpen ? this.#parts.vanish() : Promise.resolve();
+    return this.#session.isOpen ? this.#deps.vanish() : Promise.resolve();
   }
 
   giveBack(mayBeRepeat: boolean): void {
-    this.#parts.management.giveBack(mayBeRepeat);
+    this.#deps.management.giveBack(mayBeRepeat);
   }
 }

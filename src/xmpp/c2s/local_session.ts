@@ -37,7 +37,7 @@ export interface LocalSession {
 /**
  * Callbacks for every session that comes and goes. For one full JID, calls alternate and do not overlap.
  */
-export interface SessionHooks {
+export interface SessionRegistryEvents {
   /** Awaited before the client learns that it is bound. Must not reject. */
   opened(jid: FullJid): Promise<void>;
   /** Must not reject. */

@@ -435,7 +435,7 @@ Deno.test("C2sListener.close() ends every stream with system-shutdown", async ()
   assert.equal(await late.expectClosed(), "");
 });
 
-Deno.test("C2sListener calls the hooks once for a client that vanishes", async () => {
+Deno.test("C2sListener reports a client that vanishes once", async () => {
   await using fixture = new C2sFixture();
   const alice = await fixture.login("alice", "home");
   alice.cut();
@@ -450,7 +450,7 @@ Deno.test("C2sListener closes a session whose client left while it was opening",
   const opening = Promise.withResolvers<void>();
   const calls: string[] = [];
   await using fixture = new C2sFixture({
-    hooks: {
+    events: {
       opened: () => {
         calls.push("opened");
         opening.resolve();

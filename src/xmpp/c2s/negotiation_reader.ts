@@ -11,7 +11,7 @@ import {
   SASL_NAMESPACE,
   TLS_NAMESPACE,
 } from "../stream/namespaces.ts";
-import type { NegotiationEvent } from "./negotiation_state.ts";
+import type { NegotiationEvent } from "./negotiation_events.ts";
 
 /**
  * Largest `<resource/>` in bytes: room for 1023 bytes written as references, and more. The server may

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { costRatio, MAX_COST_RATIO } from "../../base/_test_cost_ratio.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
 import { SASL_NAMESPACE, STREAM_NAMESPACE } from "../stream/namespaces.ts";
-import type { NegotiationEvent } from "./negotiation_state.ts";
+import type { NegotiationEvent } from "./negotiation_events.ts";
 import { plainTextOf } from "../xml/plain_text.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
 

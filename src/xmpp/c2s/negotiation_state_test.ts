@@ -3,12 +3,8 @@ import fc from "fast-check";
 import { BareJid, FullJid } from "../jid/jid.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { CLIENT_NAMESPACE, STREAM_NAMESPACE } from "../stream/namespaces.ts";
-import type {
-  NegotiationAction,
-  NegotiationEvent,
-  NegotiationState,
-  NegotiationTerms,
-} from "./negotiation_state.ts";
+import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import type { NegotiationState, NegotiationTerms } from "./negotiation_state.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 
 const HEADER: StreamHeader = {
@@ -223,14 +219,24 @@ Deno.test("stepNegotiation() refuses another account's from after authentication
     { kind: "stream-error", condition: "invalid-from" },
     { kind: "end" },
   ]);
-  for (const nobody of ["@example.com", "", "a@b@c"]) {
+  for (const nobody of ["@example.com", "a@b@c", "a@build_box"]) {
     assert.equal(run([open(nobody)], ENCRYPTED, reopening).state.kind, "closed", nobody);
   }
 });
 
-Deno.test("stepNegotiation() ignores a from that is only a domain, such as a client's machine", () => {
+Deno.test("stepNegotiation() ignores a from without a localpart, such as the name of a client's machine", () => {
   const reopening: NegotiationState = { kind: "reopening", account: ALICE };
-  for (const from of ["localhost", "localhost/x", "example.com", "127.0.0.1"]) {
+  const domains = [
+    "localhost",
+    "localhost/x",
+    "localhost/x@y",
+    "example.com",
+    "127.0.0.1",
+    "[::1]",
+  ];
+  // The name of a machine need not be a domain that a JID may have.
+  const others = ["build_box", "fe80::1%eth0", "-x-", "Alice's laptop", "a..b", "/x@y", ""];
+  for (const from of [...domains, ...others]) {
     for (const state of [reopening, { kind: "opening" } as const]) {
       const { actions } = run([{ kind: "header", header: { ...HEADER, from } }], ENCRYPTED, state);
       assert.deepEqual(actions.map(({ kind }) => kind), ["send-header", "send-features"], from);

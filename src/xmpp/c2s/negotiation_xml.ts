@@ -10,7 +10,7 @@ import {
   SESSION_NAMESPACE,
   TLS_NAMESPACE,
 } from "../stream/namespaces.ts";
-import type { OfferedFeatures } from "./negotiation_state.ts";
+import type { OfferedFeatures } from "./negotiation_events.ts";
 
 /** Returns the content of `<stream:features/>` (RFC 6120 §4.3.2). */
 export function featuresXml(features: OfferedFeatures): string {

@@ -1,18 +1,17 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { parseHandled } from "../sm/counter.ts";
 import type { FreezeOwner, SessionState, Unfreezing } from "../sm/moving_session.ts";
-import type { AckLink, AckOwner } from "../sm/session_acks.ts";
+import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
 import { SessionAcks } from "../sm/session_acks.ts";
 import type { ManagedEnd } from "../sm/sm_metrics.ts";
 import { enabledXml } from "../sm/sm_xml.ts";
-import type { StreamManagement } from "../sm/stream_management.ts";
+import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
-import type { C2sSession } from "./c2s_session.ts";
 
 /** Objects that a session needs for stream management. */
-export interface ManagementTerms {
-  readonly shared: StreamManagement<C2sSession>;
-  readonly owner: AckOwner;
+export interface SessionManagementDeps {
+  readonly shared: StreamManagement;
+  readonly events: SessionAcksEvents;
 }
 
 /** Start of a managed session. */
@@ -25,13 +24,13 @@ interface Beginning {
 
 /** The part of a session that exists with stream management: from `<enable/>` on, over all its streams. */
 export class SessionManagement {
-  readonly shared: StreamManagement<C2sSession>;
+  readonly shared: StreamManagement;
   readonly acks: SessionAcks;
   /** Milliseconds in which its stream can be resumed. */
   readonly resumeTimeoutMs: number;
   /** Reason why the session ends. */
   endReason: ManagedEnd = "closed";
-  readonly #session: C2sSession;
+  readonly #session: ManagedSession;
   readonly #id: string | undefined;
   #isHibernating = false;
   #isGiven = false;
@@ -40,8 +39,8 @@ export class SessionManagement {
   #freezer: FreezeOwner | undefined;
 
   private constructor(
-    session: C2sSession,
-    shared: StreamManagement<C2sSession>,
+    session: ManagedSession,
+    shared: StreamManagement,
     beginning: Beginning,
   ) {
     this.shared = shared;
@@ -53,9 +52,9 @@ export class SessionManagement {
 
   /** Answers `<enable/>` (XEP-0198 §3); counting begins after the answer. */
   static enable(
-    session: C2sSession,
+    session: ManagedSession,
     enable: ScannedElement,
-    { shared, owner, link }: ManagementTerms & { readonly link: AckLink },
+    { shared, events, link }: SessionManagementDeps & { readonly link: AckLink },
   ): SessionManagement {
     const resume = enable.attribute("resume");
     const max = parseHandled(enable.attribute("max"));
@@ -66,20 +65,20 @@ export class SessionManagement {
     const id = shared.enabled(session, isResumable);
     const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
     link.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
-    const acks = new SessionAcks(link, { management: shared, owner, jid: session.jid });
+    const acks = new SessionAcks(link, { management: shared, events, jid: session.jid });
     return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
   }
 
   /** Continues with the state of another node's session, which was resumed here by `id`. */
   static adopt(
-    session: C2sSession,
-    { state, id, shared, owner }: ManagementTerms & {
+    session: ManagedSession,
+    { state, id, shared, events }: SessionManagementDeps & {
       readonly state: SessionState;
       readonly id: string;
     },
   ): SessionManagement {
     const { jid } = session;
-    const acks = new SessionAcks(undefined, { management: shared, owner, jid, start: state });
+    const acks = new SessionAcks(undefined, { management: shared, events, jid, start: state });
     const { resumeTimeoutMs } = state;
     return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
   }

@@ -5,27 +5,32 @@ import { isSubscription } from "../stanza/stanza.ts";
 import { buildStanza } from "../stanza/stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StanzaContext } from "../stanza/stanza_parser.ts";
+import type { StanzaSource } from "../stream/stanza_sink.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import { stampStanza } from "../xml/stamp.ts";
 import { element } from "../xml/xml_element.ts";
-import type { C2sContext } from "./c2s_context.ts";
-import type { C2sSession } from "./c2s_session.ts";
+import type { LocalSession } from "./local_session.ts";
 import { PresenceState } from "./presence_state.ts";
 import { readPriority } from "./priority.ts";
+import type { SharedSessionDeps } from "./shared_session_deps.ts";
 
 /** The presence that a session sends, and its recipients (RFC 6121 §4). */
 export class SessionPresence {
   readonly state: PresenceState;
-  readonly #session: C2sSession;
-  readonly #context: C2sContext;
+  readonly #session: LocalSession & StanzaSource;
+  readonly #deps: SharedSessionDeps;
   readonly #stanzaContext: StanzaContext;
   #isOver = false;
 
-  constructor(session: C2sSession, context: C2sContext, stanzaContext: StanzaContext) {
-    this.state = new PresenceState(context.maxDirectedPresence);
+  constructor(
+    session: LocalSession & StanzaSource,
+    deps: SharedSessionDeps,
+    stanzaContext: StanzaContext,
+  ) {
+    this.state = new PresenceState(deps.maxDirectedPresence);
     this.#session = session;
-    this.#context = context;
+    this.#deps = deps;
     this.#stanzaContext = stanzaContext;
   }
 
@@ -42,7 +47,7 @@ export class SessionPresence {
       return this.#betweenAccounts(presence, stanza);
     }
     if (stanza.type !== "error" && !this.state.direct(stanza)) {
-      this.#context.metrics.limitHit("directed-presence");
+      this.#deps.metrics.limitHit("directed-presence");
       return "resource-constraint";
     }
     return stanza;
@@ -54,7 +59,7 @@ export class SessionPresence {
     const wasAvailable = this.state.last !== undefined;
     const told = this.state.becomeUnavailable();
     if (wasAvailable) this.#broadcast(this.#unavailableTo(this.#session.jid.bare));
-    for (const to of told) this.#context.sink.accept(this.#unavailableTo(to), this.#session);
+    for (const to of told) this.#deps.sink.accept(this.#unavailableTo(to), this.#session);
   }
 
   #acceptBroadcast(stanza: Stanza): StanzaErrorCondition | undefined {
@@ -75,7 +80,7 @@ export class SessionPresence {
     const priority = readPriority(stanza);
     if (priority === undefined) return "bad-request";
     const session = this.#session;
-    const { registry } = this.#context;
+    const { registry } = this.#deps;
     const isInitial = this.state.last === undefined;
     this.state.becomeAvailable(stanza, priority);
     this.#broadcast(stanza);
@@ -89,7 +94,7 @@ export class SessionPresence {
 
   /** Sends to all available resources of the account that are here, including its own (§4.2.2, §4.4.2). */
   #broadcast(stanza: Stanza): void {
-    const { registry } = this.#context;
+    const { registry } = this.#deps;
     for (const session of registry.ofAccount(this.#session.jid.bare.text)) {
       if (session.priority !== undefined && session.isOpen) session.send(stanza);
     }
@@ -98,7 +103,7 @@ export class SessionPresence {
 
   #tellDirected(stanza: Stanza): undefined {
     for (const to of this.state.becomeUnavailable()) {
-      this.#context.sink.accept(readdress(stanza, to), this.#session);
+      this.#deps.sink.accept(readdress(stanza, to), this.#session);
     }
   }
 

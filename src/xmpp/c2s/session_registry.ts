@@ -1,29 +1,28 @@
-import {
-  isPresenceForServer,
-  ruleForAccount,
-  ruleForMissingResource,
-} from "../stanza/delivery_rules.ts";
+import { deliveryRule, leastPriority } from "../stanza/delivery_rules.ts";
 import { FullJid } from "../jid/jid.ts";
-import type { AccountRule } from "../stanza/delivery_rules.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
 import { Turns } from "../stream/turns.ts";
-import type { LocalSession, SessionHooks } from "./local_session.ts";
+import type { LocalSession, SessionRegistryEvents } from "./local_session.ts";
 
 /** Options of a registry. */
 export interface SessionRegistryOptions {
-  readonly hooks: SessionHooks;
+  /** Sessions of one account at once; 1 to 10 000. @default 50 */
+  readonly maxSessionsPerAccount?: number;
+}
+
+/** Dependencies of a registry, with its options. */
+export interface SessionRegistryDeps extends SessionRegistryOptions {
+  readonly events: SessionRegistryEvents;
   /**
    * Answers IQ requests to a bare JID on behalf of the account (RFC 6121 §8.5.1, §8.5.2.1.3). It is
    * called whether or not the account exists and has a session here, so that the answer does not reveal
    * it.
    */
   accountIq(stanza: Stanza): DeliveryOutcome;
-  /** Sessions of one account at once; 1 to 10 000. @default 50 */
-  readonly maxSessionsPerAccount?: number;
 }
 
 /** Default number of sessions of one account at once. */
@@ -36,7 +35,7 @@ export const DEFAULT_MAX_SESSIONS_PER_ACCOUNT = 50;
  * Stanzas that arrive meanwhile wait in its queue, and are returned after the ones already there.
  */
 export class SessionRegistry {
-  readonly #hooks: SessionHooks;
+  readonly #events: SessionRegistryEvents;
   readonly #accountIq: (stanza: Stanza) => DeliveryOutcome;
   readonly #maxPerAccount: number;
   readonly #byFullJid = new Map<string, LocalSession>();
@@ -44,15 +43,15 @@ export class SessionRegistry {
   /** Steps for one JID or domain run one after another. */
   readonly #turns = new Turns();
 
-  constructor(options: SessionRegistryOptions) {
-    const max = options.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
+  constructor(deps: SessionRegistryDeps) {
+    const max = deps.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
     if (!Number.isInteger(max) || max < 1 || max > 10_000) {
       throw new RangeError(
         `Cannot set maxSessionsPerAccount to ${max}: it must be an integer from 1 to 10000`,
       );
     }
-    this.#hooks = options.hooks;
-    this.#accountIq = options.accountIq;
+    this.#events = deps.events;
+    this.#accountIq = deps.accountIq;
     this.#maxPerAccount = max;
   }
 
@@ -89,20 +88,20 @@ export class SessionRegistry {
       if (older !== undefined) {
         if (!older.isManaged) this.#remove(older);
         older.end("conflict");
-        await this.#hooks.closed(session.jid);
+        await this.#events.closed(session.jid);
       }
       if (session.isOpen) {
-        await this.#hooks.opened(session.jid);
+        await this.#events.opened(session.jid);
         if (session.isOpen && this.#hasRoom(session)) {
           // The older session's own end finds that another has its place.
           if (older !== undefined) this.#remove(older);
           this.#add(session);
           session.opened();
           older?.giveBack();
-          this.#hooks.reachable?.(session.jid);
+          this.#events.reachable?.(session.jid);
           return "opened";
         }
-        await this.#hooks.closed(session.jid);
+        await this.#events.closed(session.jid);
       }
       if (older !== undefined) this.#takePlace(older);
       return session.isOpen ? "resource-constraint" : "gone";
@@ -112,12 +111,12 @@ export class SessionRegistry {
   /** Reports that `session` has sent its presence to the account's resources here. */
   toldPresence(session: LocalSession, presence: Stanza): void {
     const isOver = presence.type === "unavailable";
-    this.#hooks.presence?.(presence, isOver ? undefined : session.priority);
+    this.#events.presence?.(presence, isOver ? undefined : session.priority);
   }
 
   /** Reports that `session` came from another node, with the presence that it had there. */
   arrived(session: LocalSession): void {
-    this.#hooks.arrived?.(session.jid, session.priority);
+    this.#events.arrived?.(session.jid, session.priority);
   }
 
   /**
@@ -125,31 +124,31 @@ export class SessionRegistry {
    * it.
    */
   becameAvailable(session: LocalSession): void {
-    this.#hooks.available?.(session.jid);
-    this.#hooks.reachable?.(session.jid);
+    this.#events.available?.(session.jid);
+    this.#events.reachable?.(session.jid);
   }
 
   /**
-   * Forgets `session`, unless another has taken its place. Resolves when the hooks know of everything
-   * that has happened to its full JID until now.
+   * Forgets `session`, unless another has taken its place. Resolves when everything
+   * that has happened to its full JID until now has been reported.
    */
   close(session: LocalSession): Promise<void> {
     const { jid, isManaged } = session;
     const wasHere = isManaged || this.#remove(session);
     return this.#turns.run(jid.text, async () => {
       if (!wasHere || (isManaged && this.#byFullJid.get(jid.text) !== session)) return;
-      await this.#hooks.closed(jid);
+      await this.#events.closed(jid);
       this.#takePlace(session);
     });
   }
 
-  /** Ends all streams, and waits until the hooks know that the sessions are gone. */
+  /** Ends all streams, and waits until the end of each session has been reported. */
   async closeAll(condition: StreamErrorCondition): Promise<void> {
     for (const session of [...this.#byFullJid.values()]) if (session.isOpen) session.end(condition);
     await this.settled();
   }
 
-  /** Waits until the hooks know of everything that has happened so far. */
+  /** Waits until everything that has happened so far has been reported. */
   settled(): Promise<void> {
     return this.#turns.settled();
   }
@@ -167,64 +166,29 @@ export class SessionRegistry {
    */
   deliver(stanza: Stanza, delivery?: Delivery): DeliveryOutcome {
     const { to } = stanza;
-    if (to instanceof FullJid) {
-      const session = this.#byFullJid.get(to.text);
-      if (session === undefined) return this.#deliverToMissing(stanza, delivery);
-      if (!isPresenceForServer(stanza)) {
-        return session.send(stanza, delivery) ? "delivered" : "resource-constraint";
+    const session = to instanceof FullJid ? this.#byFullJid.get(to.text) : undefined;
+    const rule = deliveryRule(stanza, session !== undefined, delivery?.isRerouted === true);
+    switch (rule) {
+      case "resource":
+        return session!.send(stanza, delivery) ? "delivered" : "resource-constraint";
+      case "account": {
+        const sessions = this.#byBareJid.get(to.bare.text);
+        return sessions === undefined ? "no-session" : deliverToAccount(sessions, stanza, delivery);
       }
-    }
-    const rule = ruleForAccount(stanza);
-    if (rule !== undefined) return this.#answerFor(stanza, rule);
-    const sessions = this.#byBareJid.get(to.bare.text);
-    return sessions === undefined ? "no-session" : this.#deliverToBare(sessions, stanza, delivery);
-  }
-
-  /** Delivers a stanza whose full JID is not here (RFC 6121 §8.5.3.2). */
-  #deliverToMissing(stanza: Stanza, delivery: Delivery | undefined): DeliveryOutcome {
-    const sessions = this.#byBareJid.get(stanza.to.bare.text);
-    if (sessions === undefined) return "no-session";
-    const rule = ruleForMissingResource(stanza, delivery?.isRerouted === true);
-    switch (rule) {
-      case "account":
-        return this.#deliverToBare(sessions, stanza, delivery);
-      case "refuse":
+      case "missing":
         return "no-session"; // the session may be elsewhere, or come in a moment
-      case "ignore":
-        return "ignored";
-      default:
-        return rule satisfies never;
-    }
-  }
-
-  #answerFor(stanza: Stanza, rule: AccountRule): DeliveryOutcome {
-    switch (rule) {
       case "answer":
         return this.#accountIq(stanza);
       case "refuse":
         return "service-unavailable";
-      case "ignore":
-        return "ignored";
+      case "ignore": {
+        // Without any session here, the addressed one may be elsewhere.
+        const mayBeElsewhere = to instanceof FullJid && !this.#byBareJid.has(to.bare.text);
+        return mayBeElsewhere ? "no-session" : "ignored";
+      }
       default:
         return rule satisfies never;
     }
-  }
-
-  /** Delivers by the resources of the account (RFC 6121 §8.5.2). */
-  #deliverToBare(
-    sessions: readonly LocalSession[],
-    stanza: Stanza,
-    delivery: Delivery | undefined,
-  ): DeliveryOutcome {
-    if (stanza.kind === "message") {
-      return stanza.type === "headline"
-        ? deliverToAll(sessions, stanza, { minPriority: 0, delivery })
-        : deliverToMostAvailable(sessions, stanza, delivery);
-    }
-    // Probes and errors concern the server, which has no answer to them without rosters.
-    return stanza.type === "probe" || stanza.type === "error"
-      ? "ignored"
-      : deliverToAll(sessions, stanza, { minPriority: -128, delivery });
   }
 
   /**
@@ -264,37 +228,24 @@ export class SessionRegistry {
   }
 }
 
-/** Delivers to every available resource of at least that priority; none at all is no error. */
-function deliverToAll(
+/**
+ * Delivers to every available resource that RFC 6121 §8.5.2 gives the stanza to. None at all is no
+ * error, except for a message that another resource could have got.
+ */
+function deliverToAccount(
   sessions: readonly LocalSession[],
   stanza: Stanza,
-  { minPriority, delivery }: {
-    readonly minPriority: number;
-    readonly delivery: Delivery | undefined;
-  },
+  delivery: Delivery | undefined,
 ): DeliveryOutcome {
+  const least = leastPriority(stanza, sessions);
+  if (least === Infinity) return stanza.kind === "message" ? "no-session" : "ignored";
   let outcome: DeliveryOutcome = "ignored";
   for (const session of sessions) {
-    if (session.priority === undefined || session.priority < minPriority) continue;
+    if (session.priority === undefined || session.priority < least) continue;
     if (session.send(stanza, delivery)) {
       outcome = "delivered";
       if (delivery !== undefined && !session.isManaged) delivery.written();
     } else if (outcome === "ignored") outcome = "resource-constraint";
   }
   return outcome;
-}
-
-/** Delivers to the highest non-negative priority, to all resources that share it (RFC 6121 §8.5.2.1.1). */
-function deliverToMostAvailable(
-  sessions: readonly LocalSession[],
-  stanza: Stanza,
-  delivery: Delivery | undefined,
-): DeliveryOutcome {
-  let highest = -1;
-  for (const session of sessions) {
-    if (session.priority !== undefined && session.priority > highest) highest = session.priority;
-  }
-  return highest < 0
-    ? "no-session"
-    : deliverToAll(sessions, stanza, { minPriority: highest, delivery });
 }

@@ -47,8 +47,8 @@ class FakeSession implements LocalSession {
   }
 }
 
-/** Hooks that record their calls, and take as long as the test wants. */
-class NotedHooks {
+/** Callbacks that record their calls, and take as long as the test wants. */
+class NotedEvents {
   readonly calls: string[] = [];
   gate: Promise<void> = Promise.resolve();
 
@@ -65,17 +65,17 @@ class NotedHooks {
   }
 }
 
-function registryWith(hooks = new NotedHooks(), maxSessionsPerAccount?: number) {
+function registryWith(events = new NotedEvents(), maxSessionsPerAccount?: number) {
   const asked: Stanza[] = [];
   const registry = new SessionRegistry({
-    hooks,
+    events,
     accountIq: (stanza) => {
       asked.push(stanza);
       return "delivered";
     },
     ...(maxSessionsPerAccount === undefined ? {} : { maxSessionsPerAccount }),
   });
-  return { registry, hooks, asked };
+  return { registry, events, asked };
 }
 
 function stanzaTo(to: string, kind: StanzaKind, type: StanzaType): Stanza {
@@ -214,7 +214,7 @@ Deno.test("SessionRegistry.deliver() refuses a stanza for a session that does no
 Deno.test("SessionRegistry reports a session as reachable, and again once it is available", async () => {
   const reachable: string[] = [];
   const registry = new SessionRegistry({
-    hooks: {
+    events: {
       opened: () => Promise.resolve(),
       closed: () => Promise.resolve(),
       reachable: (jid) => void reachable.push(jid.resourcepart),
@@ -227,8 +227,8 @@ Deno.test("SessionRegistry reports a session as reachable, and again once it is 
   assert.deepEqual(reachable, ["a", "a"]);
 });
 
-Deno.test("SessionRegistry.open() ends the older session, and calls the hooks one after another", async () => {
-  const { registry, hooks } = registryWith();
+Deno.test("SessionRegistry.open() ends the older session, and makes the calls one after another", async () => {
+  const { registry, events } = registryWith();
   const [older, newer] = [new FakeSession(`${BARE}/a`), new FakeSession(`${BARE}/a`)];
   assert.equal(await registry.open(older), "opened");
   assert.equal(await registry.open(newer), "opened");
@@ -237,7 +237,7 @@ Deno.test("SessionRegistry.open() ends the older session, and calls the hooks on
   assert.equal(newer.ended, undefined);
   assert.equal(registry.find(newer.jid), newer);
   assert.equal(registry.count, 1);
-  assert.deepEqual(hooks.calls, [
+  assert.deepEqual(events.calls, [
     "opening a",
     "opened a",
     "closing a",
@@ -248,7 +248,7 @@ Deno.test("SessionRegistry.open() ends the older session, and calls the hooks on
 });
 
 Deno.test("SessionRegistry.open() gives the place to the last of many simultaneous sessions", async () => {
-  const { registry, hooks } = registryWith();
+  const { registry, events } = registryWith();
   const all = Array.from({ length: 4 }, () => new FakeSession(`${BARE}/a`));
   await Promise.all(all.map((session) => registry.open(session)));
   assert.equal(registry.find(all[3]!.jid), all[3]);
@@ -258,18 +258,18 @@ Deno.test("SessionRegistry.open() gives the place to the last of many simultaneo
     "conflict",
     undefined,
   ]);
-  const steps = hooks.calls.map((call) => call.split(" ")[0]);
+  const steps = events.calls.map((call) => call.split(" ")[0]);
   for (let i = 0; i < steps.length; i += 2) {
     assert.equal(steps[i + 1], steps[i] === "opening" ? "opened" : "closed");
   }
   assert.equal(steps.at(-1), "opened");
 });
 
-Deno.test("SessionRegistry.open() does not reach a session before the hook has resolved", async () => {
-  const hooks = new NotedHooks();
+Deno.test("SessionRegistry.open() does not reach a session before the callback has resolved", async () => {
+  const events = new NotedEvents();
   const gate = Promise.withResolvers<void>();
-  hooks.gate = gate.promise;
-  const { registry } = registryWith(hooks);
+  events.gate = gate.promise;
+  const { registry } = registryWith(events);
   const session = new FakeSession(`${BARE}/a`, 0);
   const opening = registry.open(session);
   assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "no-session");
@@ -279,21 +279,21 @@ Deno.test("SessionRegistry.open() does not reach a session before the hook has r
 });
 
 Deno.test("SessionRegistry.open() closes a session whose client left meanwhile", async () => {
-  const hooks = new NotedHooks();
+  const events = new NotedEvents();
   const gate = Promise.withResolvers<void>();
-  hooks.gate = gate.promise;
-  const { registry } = registryWith(hooks);
+  events.gate = gate.promise;
+  const { registry } = registryWith(events);
   const session = new FakeSession(`${BARE}/a`, 0);
   const opening = registry.open(session);
   session.isOpen = false;
   gate.resolve();
   assert.equal(await opening, "gone");
   assert.equal(registry.count, 0);
-  assert.equal(hooks.calls.at(-1), "closed a");
+  assert.equal(events.calls.at(-1), "closed a");
 });
 
 Deno.test("SessionRegistry.open() accepts maxSessionsPerAccount sessions and not one more", async () => {
-  const { registry, hooks } = registryWith(new NotedHooks(), 2);
+  const { registry, events } = registryWith(new NotedEvents(), 2);
   const results = await Promise.all(
     ["a", "b", "c"].map((resource) => registry.open(new FakeSession(`${BARE}/${resource}`))),
   );
@@ -301,18 +301,18 @@ Deno.test("SessionRegistry.open() accepts maxSessionsPerAccount sessions and not
   assert.equal(await registry.open(new FakeSession(`${BARE}/d`)), "resource-constraint");
   assert.equal(await registry.open(new FakeSession(`${BARE}/a`)), "opened");
   assert.equal(await registry.open(new FakeSession("bob@example.com/a")), "opened");
-  const balance = hooks.calls.filter((call) => call.startsWith("opened")).length -
-    hooks.calls.filter((call) => call.startsWith("closed")).length;
+  const balance = events.calls.filter((call) => call.startsWith("opened")).length -
+    events.calls.filter((call) => call.startsWith("closed")).length;
   assert.equal(balance, registry.count);
 });
 
 Deno.test("SessionRegistry refuses a bound on sessions that is out of range", () => {
-  assert.throws(() => registryWith(new NotedHooks(), 0), RangeError);
-  assert.throws(() => registryWith(new NotedHooks(), 10_001), RangeError);
+  assert.throws(() => registryWith(new NotedEvents(), 0), RangeError);
+  assert.throws(() => registryWith(new NotedEvents(), 10_001), RangeError);
 });
 
-Deno.test("SessionRegistry.closeAll() ends all sessions and waits for the hooks", async () => {
-  const { registry, hooks } = registryWith();
+Deno.test("SessionRegistry.closeAll() ends all sessions and waits for the callbacks", async () => {
+  const { registry, events } = registryWith();
   const sessions = ["a", "b"].map((resource) => new FakeSession(`${BARE}/${resource}`));
   for (const session of sessions) {
     await registry.open(session);
@@ -328,20 +328,20 @@ Deno.test("SessionRegistry.closeAll() ends all sessions and waits for the hooks"
     "system-shutdown",
   ]);
   assert.equal(registry.count, 0);
-  assert.deepEqual(hooks.calls.filter((call) => call.startsWith("closed")).toSorted(), [
+  assert.deepEqual(events.calls.filter((call) => call.startsWith("closed")).toSorted(), [
     "closed a",
     "closed b",
   ]);
 });
 
-Deno.test("SessionRegistry.close() lets a managed session keep new stanzas until the hooks resolve", async () => {
-  const hooks = new NotedHooks();
-  const registry = new SessionRegistry({ hooks, accountIq: () => "ignored" });
+Deno.test("SessionRegistry.close() lets a managed session keep new stanzas until the callbacks resolve", async () => {
+  const events = new NotedEvents();
+  const registry = new SessionRegistry({ events, accountIq: () => "ignored" });
   const [kept, plain] = [new FakeSession(`${BARE}/kept`, 1), new FakeSession(`${BARE}/plain`, 0)];
   kept.isManaged = true;
   for (const session of [kept, plain]) assert.equal(await registry.open(session), "opened");
   const gate = Promise.withResolvers<void>();
-  hooks.gate = gate.promise;
+  events.gate = gate.promise;
   for (const session of [kept, plain]) session.end("conflict");
   const closed = [kept, plain].map((session) => registry.close(session));
   assert.deepEqual([registry.find(kept.jid), registry.find(plain.jid)], [undefined, undefined]);
@@ -355,13 +355,13 @@ Deno.test("SessionRegistry.close() lets a managed session keep new stanzas until
 });
 
 Deno.test("SessionRegistry.open() lets the older session return its stanzas, then begins", async () => {
-  const hooks = new NotedHooks();
-  const registry = new SessionRegistry({ hooks, accountIq: () => "ignored" });
+  const events = new NotedEvents();
+  const registry = new SessionRegistry({ events, accountIq: () => "ignored" });
   const older = new FakeSession(`${BARE}/one`);
   older.isManaged = true;
   await registry.open(older);
   const gate = Promise.withResolvers<void>();
-  hooks.gate = gate.promise;
+  events.gate = gate.promise;
   const newer = new FakeSession(`${BARE}/one`);
   const opening = registry.open(newer);
   const closing = registry.close(older); // its own end asks for it too
@@ -372,7 +372,7 @@ Deno.test("SessionRegistry.open() lets the older session return its stanzas, the
   await closing;
   assert.deepEqual(older.givenBack, [late]);
   assert.equal(registry.find(newer.jid), newer);
-  assert.deepEqual(hooks.calls.slice(-4), [
+  assert.deepEqual(events.calls.slice(-4), [
     "closing one",
     "closed one",
     "opening one",
@@ -381,8 +381,8 @@ Deno.test("SessionRegistry.open() lets the older session return its stanzas, the
 });
 
 Deno.test("SessionRegistry.open() does not count ended sessions against the account's bound", async () => {
-  const hooks = new NotedHooks();
-  const options = { hooks, accountIq: () => "ignored" as const, maxSessionsPerAccount: 1 };
+  const events = new NotedEvents();
+  const options = { events, accountIq: () => "ignored" as const, maxSessionsPerAccount: 1 };
   const registry = new SessionRegistry(options);
   const older = new FakeSession(`${BARE}/old`);
   older.isManaged = true;

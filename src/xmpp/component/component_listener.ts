@@ -12,12 +12,12 @@ import { resolveStreamLimits } from "../stream/stream_limits.ts";
 import { StreamMetrics } from "../stream/stream_metrics.ts";
 import { StreamPort } from "../stream/stream_port.ts";
 import { TcpTransport } from "../stream/tcp_transport.ts";
-import type { ComponentContext, ComponentDomain } from "./component_context.ts";
+import type { ComponentDomain, ComponentStreamDeps } from "./component_stream_deps.ts";
 import type { ComponentRegistry } from "./component_registry.ts";
 import { ComponentStream } from "./component_stream.ts";
 
-/** Options of a listener for components. */
-export interface ComponentListenerOptions {
+/** Dependencies of a listener for components. */
+export interface ComponentListenerDeps {
   /** Host that answers a stream for none of `domains`: the server's own. */
   readonly host: string;
   /** Normalised domains that may connect here. */
@@ -38,27 +38,27 @@ export interface ComponentListenerOptions {
 
 /** Turns connections of components (XEP-0114) into sessions of a registry. */
 export class ComponentListener {
-  readonly #context: ComponentContext;
+  readonly #shared: ComponentStreamDeps;
   readonly #port: StreamPort;
 
-  constructor(options: ComponentListenerOptions) {
-    const clock = options.clock ?? new SystemClock();
-    this.#context = {
-      host: options.host,
-      domains: options.domains,
-      registry: options.registry,
-      sink: options.sink,
-      limits: resolveStreamLimits(options.limits),
-      rates: options.rates ?? new EdgeRates({}, clock),
+  constructor(deps: ComponentListenerDeps) {
+    const clock = deps.clock ?? new SystemClock();
+    this.#shared = {
+      host: deps.host,
+      domains: deps.domains,
+      registry: deps.registry,
+      sink: deps.sink,
+      limits: resolveStreamLimits(deps.limits),
+      rates: deps.rates ?? new EdgeRates({}, clock),
       clock,
-      metrics: new StreamMetrics(options.metrics, "component"),
-      log: options.log ?? SILENT_LOGGER,
+      metrics: new StreamMetrics(deps.metrics, "component"),
+      log: deps.log ?? SILENT_LOGGER,
     };
-    this.#context.metrics.watchSessions(() => options.registry.count);
+    this.#shared.metrics.watchSessions(() => deps.registry.count);
     this.#port = new StreamPort({
-      context: this.#context,
-      admission: options.admission ?? new StreamAdmission(),
-      begin: (transport, owner) => new ComponentStream(transport, this.#context, owner),
+      shared: this.#shared,
+      admission: deps.admission ?? new StreamAdmission(),
+      begin: (transport, events) => new ComponentStream(transport, this.#shared, events),
     });
   }
 
@@ -69,13 +69,13 @@ export class ComponentListener {
 
   /** Takes over an accepted connection; nobody else may use it afterwards. */
   accept(connection: Connection): void {
-    this.#port.accept(new TcpTransport(connection, this.#context.limits));
+    this.#port.accept(new TcpTransport(connection, this.#shared.limits));
   }
 
   /** Ends all streams and accepts no more; resolves when the registry has reported their end. */
   async close(condition: StreamErrorCondition = "system-shutdown"): Promise<void> {
     this.#port.close(condition);
-    await this.#context.registry.settled();
+    await this.#shared.registry.settled();
   }
 
   /**
@@ -84,7 +84,7 @@ export class ComponentListener {
    */
   async dismiss(condition: StreamErrorCondition): Promise<void> {
     this.#port.dismiss(condition);
-    await this.#context.registry.settled();
+    await this.#shared.registry.settled();
   }
 
   /**

@@ -17,7 +17,7 @@ import { handshakeDigest } from "./handshake.ts";
 
 const STREAMS = "urn:ietf:params:xml:ns:xmpp-streams";
 
-/** A listener for two domains, and a record of the calls to its sink and hooks. */
+/** A listener for two domains, and a record of the calls to its sink and its events. */
 class Fixture implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly metrics = new MemoryMetrics();
@@ -164,7 +164,7 @@ Deno.test("ComponentListener reads a conversation in pieces of one byte", async 
   assert.equal(fixture.registry.count, 1);
 });
 
-Deno.test("ComponentListener reports a hidden component to the hooks", async () => {
+Deno.test("ComponentListener reports that a component is hidden", async () => {
   await using fixture = new Fixture();
   await fixture.login("spy.example.com", "hush");
   assert.deepEqual(fixture.calls, ["connected spy.example.com hidden"]);

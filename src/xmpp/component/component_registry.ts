@@ -20,7 +20,7 @@ export interface LocalComponent {
 /**
  * Callbacks for every component that comes and goes. For one domain, calls alternate and do not overlap.
  */
-export interface ComponentHooks {
+export interface ComponentRegistryEvents {
   /** Awaited before the component learns that it is accepted. Must not reject. */
   connected(domain: string, options: { readonly hidden: boolean }): Promise<void>;
   /** Must not reject. */
@@ -31,15 +31,15 @@ export interface ComponentHooks {
 
 /** The components that are connected to this process, and delivery to them. */
 export class ComponentRegistry {
-  readonly #hooks: ComponentHooks;
+  readonly #events: ComponentRegistryEvents;
   /** Components that are connected, or about to be. */
   readonly #claimed = new Map<string, LocalComponent>();
   readonly #byDomain = new Map<string, LocalComponent>();
   /** Steps for one JID or domain run one after another. */
   readonly #turns = new Turns();
 
-  constructor(hooks: ComponentHooks) {
-    this.#hooks = hooks;
+  constructor(events: ComponentRegistryEvents) {
+    this.#events = events;
   }
 
   /** Components connected here. */
@@ -63,14 +63,14 @@ export class ComponentRegistry {
     return this.#turns.run(domain, async () => {
       try {
         if (!component.isOpen) return "gone";
-        await this.#hooks.connected(domain, { hidden: component.isHidden });
+        await this.#events.connected(domain, { hidden: component.isHidden });
         if (component.isOpen) {
           this.#byDomain.set(domain, component);
           component.opened();
-          this.#hooks.reachable?.(domain);
+          this.#events.reachable?.(domain);
           return "opened";
         }
-        await this.#hooks.disconnected(domain);
+        await this.#events.disconnected(domain);
         return "gone";
       } finally {
         if (this.#byDomain.get(domain) !== component) this.#claimed.delete(domain);
@@ -84,16 +84,16 @@ export class ComponentRegistry {
     if (this.#byDomain.get(domain) !== component) return;
     this.#byDomain.delete(domain);
     this.#claimed.delete(domain);
-    await this.#turns.run(domain, () => this.#hooks.disconnected(domain));
+    await this.#turns.run(domain, () => this.#events.disconnected(domain));
   }
 
-  /** Ends all streams, and waits until the hooks know that the components are gone. */
+  /** Ends all streams, and waits until the end of each component has been reported. */
   async closeAll(condition: StreamErrorCondition): Promise<void> {
     for (const component of [...this.#claimed.values()]) component.end(condition);
     await this.settled();
   }
 
-  /** Waits until the hooks know of everything that has happened so far. */
+  /** Waits until everything that has happened so far has been reported. */
   settled(): Promise<void> {
     return this.#turns.settled();
   }

@@ -6,24 +6,24 @@ import type { StanzaContext } from "../stanza/stanza_parser.ts";
 import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza/stanza_parser.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
 import type { StanzaMeter } from "../stream/edge_rates.ts";
-import type { SessionWiring } from "../stream/stream_session.ts";
+import type { StreamSessionDeps } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
-import type { ComponentContext } from "./component_context.ts";
+import type { ComponentStreamDeps } from "./component_stream_deps.ts";
 import type { LocalComponent } from "./component_registry.ts";
 
 /** Memory for the stamped stanzas of all components. */
 const SLAB = new SlabAllocator();
 
 /** Objects that a stream gives its session. */
-export interface ComponentWiring extends SessionWiring<ComponentContext> {
+export interface ComponentSessionDeps extends StreamSessionDeps<ComponentStreamDeps> {
   readonly isHidden: boolean;
 }
 
 /** An authenticated component: checks what it sends, and writes what is delivered to it. */
-export class ComponentSession extends StreamSession<ComponentContext> implements LocalComponent {
+export class ComponentSession extends StreamSession<ComponentStreamDeps> implements LocalComponent {
   /** The component's domain. */
   override readonly jid: BareJid;
   readonly isHidden: boolean;
@@ -32,11 +32,11 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
   #stanzaContext: StanzaContext;
   readonly #meter: StanzaMeter | undefined;
 
-  constructor(jid: BareJid, transport: StreamTransport, wiring: ComponentWiring) {
-    super(transport, wiring);
+  constructor(jid: BareJid, transport: StreamTransport, deps: ComponentSessionDeps) {
+    super(transport, deps);
     this.jid = jid;
-    this.isHidden = wiring.isHidden;
-    this.#meter = wiring.context.rates.componentMeter(jid.text);
+    this.isHidden = deps.isHidden;
+    this.#meter = deps.shared.rates.componentMeter(jid.text);
     this.#stanzaContext = { slab: SLAB, from: jid, defaultTo: jid };
   }
 
@@ -53,7 +53,7 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
         kind === undefined ? "unsupported-stanza-type" : "invalid-namespace",
       );
     }
-    this.context.metrics.received[kind].inc();
+    this.deps.metrics.received[kind].inc();
     const from = element.attribute("from");
     if (from === undefined || (from !== this.#lastFrom && !this.#adopt(from))) {
       return this.end("invalid-from");
@@ -61,7 +61,7 @@ export class ComponentSession extends StreamSession<ComponentContext> implements
     if (element.attributeIndex("to") === -1) return this.end("improper-addressing");
     const stanza = stanzaFrom(element, kind, this.#stanzaContext);
     if (!(stanza instanceof RefusedStanza)) return this.route(stanza);
-    if (stanza.condition === "policy-violation") this.context.metrics.limitHit("id-bytes");
+    if (stanza.condition === "policy-violation") this.deps.metrics.limitHit("id-bytes");
     const reply = errorReply(stanza.stanza, stanza.condition);
     if (reply !== undefined) this.send(reply);
   }

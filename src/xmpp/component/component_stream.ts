@@ -4,23 +4,23 @@ import { stanzaKind } from "../stanza/stanza_parser.ts";
 import { COMPONENT_NAMESPACE } from "../stream/namespaces.ts";
 import { plainTextOf } from "../xml/plain_text.ts";
 import { newStreamId } from "../stream/stream_id.ts";
-import type { StreamOwner } from "../stream/stream_shell.ts";
+import type { StreamEvents } from "../stream/stream_shell.ts";
 import { StreamShell } from "../stream/stream_shell.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
-import type { ComponentContext } from "./component_context.ts";
+import type { ComponentStreamDeps } from "./component_stream_deps.ts";
 import { ComponentSession } from "./component_session.ts";
 import type { ComponentAction, ComponentEvent, ComponentState } from "./component_state.ts";
 import { stepComponent } from "./component_state.ts";
 import { isRightHandshake } from "./handshake.ts";
 
 /** One component's stream. It carries out the decisions of `stepComponent` on a transport. */
-export class ComponentStream extends StreamShell<ComponentContext, ComponentSession> {
+export class ComponentStream extends StreamShell<ComponentStreamDeps, ComponentSession> {
   readonly #id = newStreamId();
   #state: ComponentState = { kind: "opening" };
 
-  constructor(transport: StreamTransport, context: ComponentContext, owner: StreamOwner) {
-    super("component", transport, context, owner);
+  constructor(transport: StreamTransport, deps: ComponentStreamDeps, events: StreamEvents) {
+    super("component", transport, deps, events);
   }
 
   override fail(condition: StreamErrorCondition): void {
@@ -49,7 +49,7 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
   }
 
   protected override forget(session: ComponentSession): Promise<void> {
-    return this.context.registry.close(session);
+    return this.deps.registry.close(session);
   }
 
   protected override finish(): void {
@@ -61,12 +61,12 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
     if (element.namespace !== COMPONENT_NAMESPACE) return { kind: "foreign" };
     if (stanzaKind(element) !== undefined) return { kind: "stanza" };
     if (element.name !== "handshake") return { kind: "foreign" };
-    if (!this.context.rates.mayLogIn(this.transport)) {
-      this.context.metrics.limitHit("login-rate");
+    if (!this.deps.rates.mayLogIn(this.transport)) {
+      this.deps.metrics.limitHit("login-rate");
       return { kind: "fail", condition: "policy-violation" };
     }
     const domain = this.#state.kind === "proving"
-      ? this.context.domains.get(this.#state.domain)
+      ? this.deps.domains.get(this.#state.domain)
       : undefined;
     return {
       kind: "handshake",
@@ -76,20 +76,20 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
   }
 
   #dispatch(event: ComponentEvent): void {
-    const { domains } = this.context;
+    const { domains } = this.deps;
     const { state, actions } = stepComponent(this.#state, event, (domain) => domains.has(domain));
     this.#state = state;
     for (const action of actions) this.#run(action);
   }
 
   #run(action: ComponentAction): void {
-    const { metrics, log } = this.context;
+    const { metrics, log } = this.deps;
     const transport = this.transport;
     switch (action.kind) {
       case "send-header":
         return transport.sendHeader({
           contentNamespace: COMPONENT_NAMESPACE,
-          from: action.domain ?? this.context.host,
+          from: action.domain ?? this.deps.host,
           to: undefined,
           id: this.#id,
           hasVersion: false,
@@ -120,15 +120,15 @@ export class ComponentStream extends StreamShell<ComponentContext, ComponentSess
   }
 
   #register(domain: string): void {
-    const { registry, domains, metrics } = this.context;
+    const { registry, domains, metrics } = this.deps;
     metrics.authSucceeded("handshake");
     this.transport.trust();
-    this.owner.authenticated();
+    this.events.authenticated();
     const session: ComponentSession = new ComponentSession(
       new BareJid("", domain),
       this.transport,
       {
-        context: this.context,
+        shared: this.deps,
         isHidden: domains.get(domain)!.isHidden, // the state names only checked domains
         opened: () => {
           this.bound(session);

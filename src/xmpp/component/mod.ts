@@ -1,5 +1,5 @@
-export type { ComponentDomain } from "./component_context.ts";
-export type { ComponentListenerOptions } from "./component_listener.ts";
+export type { ComponentDomain } from "./component_stream_deps.ts";
+export type { ComponentListenerDeps } from "./component_listener.ts";
 export { ComponentListener } from "./component_listener.ts";
-export type { ComponentHooks, LocalComponent } from "./component_registry.ts";
+export type { ComponentRegistryEvents, LocalComponent } from "./component_registry.ts";
 export { ComponentRegistry } from "./component_registry.ts";

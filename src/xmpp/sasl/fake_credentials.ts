@@ -8,7 +8,8 @@ const PROCESS_KEY: Uint8Array = randomBytes(32);
 
 /**
  * Credentials for accounts that do not exist, so that they look like those of real accounts (RFC 5802
- * §9). The same name has the same salt as long as the process lives. No password matches the keys.
+ * §9). The same name at the same host has the same salt as long as the process lives; at another host it
+ * has another one, as accounts do. No password matches the keys.
  */
 export class FakeCredentials {
   readonly #key: Uint8Array;
@@ -20,23 +21,24 @@ export class FakeCredentials {
     this.#key = key;
   }
 
-  /** Returns the same credentials for the same name, while its rounds are the same. */
-  credentialsOf(name: string): ScramCredentials {
-    const [high = 0, low = 0] = this.#bytes(`rounds ${name}`, 2);
+  /** Returns the same credentials for the same name and domainpart, while its rounds are the same. */
+  credentialsOf(name: string, domainpart: string): ScramCredentials {
+    const account = `${domainpart} ${name}`; // no domainpart has a space in it
+    const [high = 0, low = 0] = this.#bytes(`rounds ${account}`, 2);
     const iterations = this.#rounds.at((256 * high + low) / 65_536);
     return {
-      sha1: this.#secret("SHA-1", name, iterations),
-      sha256: this.#secret("SHA-256", name, iterations),
+      sha1: this.#secret("SHA-1", account, iterations),
+      sha256: this.#secret("SHA-256", account, iterations),
     };
   }
 
-  #secret(hash: ScramHash, name: string, iterations: number): ScramSecret {
+  #secret(hash: ScramHash, account: string, iterations: number): ScramSecret {
     return {
       // A real account that gets other rounds has got a new password, and with it a new salt.
-      salt: this.#bytes(`salt ${hash} ${iterations} ${name}`, SCRAM_SALT_BYTES),
+      salt: this.#bytes(`salt ${hash} ${iterations} ${account}`, SCRAM_SALT_BYTES),
       iterations,
-      storedKey: this.#bytes(`stored ${hash} ${name}`, HASH_BYTES[hash]),
-      serverKey: this.#bytes(`server ${hash} ${name}`, HASH_BYTES[hash]),
+      storedKey: this.#bytes(`stored ${hash} ${account}`, HASH_BYTES[hash]),
+      serverKey: this.#bytes(`server ${hash} ${account}`, HASH_BYTES[hash]),
     };
   }
 

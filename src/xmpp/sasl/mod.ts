@@ -5,5 +5,5 @@ export { ScramRounds } from "./scram_rounds.ts";
 export type { SaslMechanism } from "./mechanism.ts";
 export { SASL_MECHANISMS } from "./mechanism.ts";
 export type { SaslCondition } from "./sasl_condition.ts";
-export type { LoginAttempts, SaslHost, SaslReply } from "./sasl_exchange.ts";
+export type { LoginAttempts, SaslExchangeDeps, SaslReply } from "./sasl_exchange.ts";
 export { SaslExchange } from "./sasl_exchange.ts";

@@ -25,8 +25,9 @@ export interface LoginAttempts {
   succeeded(account: string): void;
 }
 
-/** Facts that an exchange needs about the host of a login. */
-export interface SaslHost {
+/** Dependencies of an exchange: the host of the login, its accounts, and checks. */
+export interface SaslExchangeDeps {
+  /** Host of the login. */
   readonly domain: string;
   readonly source: CredentialSource;
   readonly fake: FakeCredentials;
@@ -76,12 +77,12 @@ export const MAX_SASL_TEXT_UNITS = 16_384;
  */
 export class SaslExchange {
   readonly mechanism: SaslMechanism;
-  readonly #host: SaslHost;
+  readonly #deps: SaslExchangeDeps;
   #expecting: Expecting = { kind: "first" };
 
-  constructor(mechanism: SaslMechanism, host: SaslHost) {
+  constructor(mechanism: SaslMechanism, deps: SaslExchangeDeps) {
     this.mechanism = mechanism;
-    this.#host = host;
+    this.#deps = deps;
   }
 
   /**
@@ -120,10 +121,10 @@ export class SaslExchange {
     const found = await this.#lookUp(plain.username);
     if (found === undefined) return failure("temporary-auth-failure");
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
-    const verify = this.#host.verify ?? verifyPassword;
+    const verify = this.#deps.verify ?? verifyPassword;
     const isRight = await verify(found.credentials.sha256, password);
     if (!isRight || !found.isAccount) return failure("not-authorized");
-    this.#host.attempts?.succeeded(found.name);
+    this.#deps.attempts?.succeeded(found.name);
     return authorize(found.name, plain.authzid, undefined);
   }
 
@@ -135,7 +136,7 @@ export class SaslExchange {
     const challenge = challengeScram(first.value, {
       hash,
       secret: secretFor(found.credentials, hash),
-      serverNonce: this.#host.nonce(),
+      serverNonce: this.#deps.nonce(),
     });
     this.#expecting = { kind: "final", challenge, found };
     return { kind: "challenge", text: encodeSaslText(challenge.message) };
@@ -147,12 +148,12 @@ export class SaslExchange {
     const verified = verifyScramFinal(challenge, message);
     if (!verified.ok) return failure(verified.condition);
     if (!found.isAccount) return failure("not-authorized");
-    this.#host.attempts?.succeeded(found.name);
+    this.#deps.attempts?.succeeded(found.name);
     return authorize(found.name, challenge.first.authzid, encodeSaslText(verified.value));
   }
 
   #mayGuess(found: Found): boolean {
-    return this.#host.attempts?.begin(found.name) ?? true;
+    return this.#deps.attempts?.begin(found.name) ?? true;
   }
 
   /**
@@ -164,14 +165,14 @@ export class SaslExchange {
     const prepared = tryPreparePassword(username) ?? username.slice(0, MAX_JID_PART_BYTES);
     const localpart = tryPrepareLocalpart(prepared);
     // Fake credentials are made for existing accounts too, so that both cases take the same time.
-    const fake = this.#host.fake.credentialsOf(localpart ?? prepared);
+    const fake = this.#deps.fake.credentialsOf(localpart ?? prepared, this.#deps.domain);
     try {
       // Look up names that no account can have too, so that they take the same time.
-      const credentials = await this.#host.source.credentials(localpart ?? "");
+      const credentials = await this.#deps.source.credentials(localpart ?? "");
       return {
         isAccount: credentials !== undefined && localpart !== undefined,
         credentials: credentials ?? fake,
-        name: localpart === undefined ? prepared : `${localpart}@${this.#host.domain}`,
+        name: localpart === undefined ? prepared : `${localpart}@${this.#deps.domain}`,
       };
     } catch {
       return undefined; // the store logs its own failures; the client may try again

@@ -19,9 +19,13 @@ const SOURCE: CredentialSource = {
   credentials: (localpart) => Promise.resolve(ACCOUNTS.get(localpart)),
 };
 
-function begin(mechanism: SaslMechanism, source: CredentialSource = SOURCE): SaslExchange {
+function begin(
+  mechanism: SaslMechanism,
+  source: CredentialSource = SOURCE,
+  domain = "example.com",
+): SaslExchange {
   return new SaslExchange(mechanism, {
-    domain: "example.com",
+    domain,
     source,
     fake: new FakeCredentials(ITERATIONS, new Uint8Array(32)),
     nonce: () => "server-nonce",
@@ -94,6 +98,22 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1"] as const) {
     // Names that would be the same account share its salt.
     const inCapitals = await scram(mechanism, "NoBody", "wonder land");
     assert.equal(inCapitals.serverFirst, first.serverFirst);
+  });
+
+  Deno.test(`SaslExchange shows a nonexistent account another salt at each host by ${mechanism}`, async () => {
+    // An account has a salt of its own at each host: equal salts would tell that there is none.
+    const saltOf = async (username: string, domain: string) => {
+      const reply = await begin(mechanism, SOURCE, domain).respond(base64(`n,,n=${username},r=c`));
+      assert(reply.kind === "challenge");
+      return /,s=(.*),/.exec(tryDecodeSaslText(reply.text)!)![1]!;
+    };
+    const salts = await Promise.all([
+      saltOf("nobody", "example.com"),
+      saltOf("nobody", "dc1.example.com"),
+      saltOf("nobody@example.com", "example.com"), // no localpart
+      saltOf("nobody@example.com", "dc1.example.com"),
+    ]);
+    assert.equal(new Set(salts).size, salts.length, salts.join(" "));
   });
 
   Deno.test(`SaslExchange refuses another account's authzid by ${mechanism}`, async () => {
@@ -183,9 +203,9 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"] as const) {
     const stepsFor = async (user: string): Promise<string[]> => {
       const steps: string[] = [];
       class Noting extends FakeCredentials {
-        override credentialsOf(name: string) {
+        override credentialsOf(name: string, domainpart: string) {
           steps.push("make fake credentials");
-          return super.credentialsOf(name);
+          return super.credentialsOf(name, domainpart);
         }
       }
       const exchange = new SaslExchange(mechanism, {

@@ -38,6 +38,14 @@ export interface Delivery {
   detach(): void;
 }
 
+/**
+ * Reason why a stanza comes back from its recipient's session: the session ended before its client
+ * had acknowledged it (`unacknowledged`); so it did, but another node that had received it may still
+ * deliver it (`perhaps-delivered`); or the client's streams ended each time it was sent
+ * (`unreadable`).
+ */
+export type SessionReturn = "unacknowledged" | "perhaps-delivered" | "unreadable";
+
 /** True for bytes outside any larger buffer: holding them for long pins nothing else. */
 export function areDetached(bytes: Uint8Array): boolean {
   return bytes.byteLength === bytes.buffer.byteLength;

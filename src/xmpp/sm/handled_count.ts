@@ -1,3 +1,4 @@
+import { GaplessCount } from "../../base/mod.ts";
 import { toHandled } from "./counter.ts";
 
 /** Stanzas up to this one were received at `sinceMs` or later. */
@@ -18,17 +19,15 @@ const MARKS_PER_HOLD = 8;
  */
 export class HandledCount {
   readonly #holdMs: number;
-  #received = 0;
-  #covered = 0;
-  /** Stanzas that may be forgotten, but follow one that is still open. */
-  readonly #ahead = new Set<number>();
+  #received: number;
+  readonly #covered: GaplessCount;
   readonly #marks: Mark[] = [];
 
   /** @param received stanzas that already count as received and covered */
   constructor(holdMs: number, received = 0) {
     this.#holdMs = holdMs;
     this.#received = received;
-    this.#covered = received;
+    this.#covered = new GaplessCount(received);
   }
 
   /** Stanzas received. */
@@ -38,12 +37,12 @@ export class HandledCount {
 
   /** Stanzas covered, without a gap. */
   get covered(): number {
-    return this.#covered;
+    return this.#covered.done;
   }
 
   /** `covered` as it is written in `h`. */
   get h(): number {
-    return toHandled(this.#covered);
+    return toHandled(this.#covered.done);
   }
 
   /** Counts one more stanza and returns its number. */
@@ -53,12 +52,7 @@ export class HandledCount {
 
   /** Marks a stanza as one that the client may forget. */
   cover(number: number): void {
-    if (number !== this.#covered + 1) {
-      if (number > this.#covered) this.#ahead.add(number);
-      return;
-    }
-    this.#covered = number;
-    while (this.#ahead.size > 0 && this.#ahead.delete(this.#covered + 1)) this.#covered++;
+    this.#covered.add(number);
   }
 
   /** Starts the hold of the last stanza received, which is still open. */
@@ -73,7 +67,7 @@ export class HandledCount {
 
   /** Time at which to call `expire` next; undefined while nothing is open. */
   get dueMs(): number | undefined {
-    while (this.#marks.length > 0 && this.#marks[0]!.upTo <= this.#covered) this.#marks.shift();
+    while (this.#marks.length > 0 && this.#marks[0]!.upTo <= this.covered) this.#marks.shift();
     const first = this.#marks[0];
     return first === undefined ? undefined : first.sinceMs + this.#holdMs;
   }
@@ -101,10 +95,9 @@ export class HandledCount {
 
   #coverTo(upTo: number): number {
     let open = 0;
-    while (this.#covered < upTo) {
-      const number = this.#covered + 1;
-      if (!this.#ahead.has(number)) open++;
-      this.cover(number);
+    for (let next = this.covered + 1; next <= upTo; next = this.covered + 1) {
+      open++;
+      this.cover(next);
     }
     return open;
   }

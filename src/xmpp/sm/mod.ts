@@ -1,4 +1,4 @@
-export type { Delivery } from "./delivery.ts";
+export type { Delivery, SessionReturn } from "./delivery.ts";
 export { areDetached, OwnDelivery } from "./delivery.ts";
 export type {
   Arrival,

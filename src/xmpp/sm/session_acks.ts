@@ -1,13 +1,14 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import type { FullJid } from "../jid/jid.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import type { StanzaFate } from "../stream/stanza_sink.ts";
+import type { Fate } from "../stanza/fate.ts";
 import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { HandledCount } from "./handled_count.ts";
 import type { Relay } from "./moving_session.ts";
 import { ackXml, REQUEST_XML } from "./sm_xml.ts";
+import { StreamEnds } from "./stream_ends.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
 
@@ -24,7 +25,7 @@ export interface AckLink {
 }
 
 /** Callbacks from a session's acknowledgements to the session. */
-export interface AckOwner {
+export interface SessionAcksEvents {
   /** The session keeps more than it may. */
   overflowed(): void;
   /** The client has acknowledged nothing for too long. */
@@ -33,10 +34,10 @@ export interface AckOwner {
   lookAround(): void;
 }
 
-/** Terms of one managed session. */
-export interface AckTerms {
+/** Dependencies of one session's acknowledgements. */
+export interface SessionAcksDeps {
   readonly management: StreamManagement;
-  readonly owner: AckOwner;
+  readonly events: SessionAcksEvents;
   /** Full JID of the session. Its queue counts against its account's share of the budget. */
   readonly jid: FullJid;
   /** Counts that the session reached at another node. @default nothing was exchanged */
@@ -48,19 +49,13 @@ export interface AckTerms {
  * keeps what the client has not acknowledged, asks for acknowledgements, and counts the client's stanzas
  * that the client may forget. It has at most one timer in each direction, and none while nothing is
  * open.
- *
- * A stanza that its client cannot read ends the stream, and would end each later stream that it is
- * written to. To find that stanza, an account that `StreamSuspects` warns of gets its stanzas in small
- * steps: first one alone, then, as they are acknowledged, two, four and so on. A stream may end by the
- * client's doing while one stanza alone is unacknowledged. That end counts against the stanza if the
- * client refuses it by a stream error or goes within `suspectWithinMs`. A stanza that the client proves
- * to have handled was not the cause. After `maxStreamEnds` such ends the stanza is given to `giveUp`.
  */
-export class SessionAcks implements StanzaFate {
+export class SessionAcks implements Fate {
   readonly #management: StreamManagement;
-  readonly #owner: AckOwner;
+  readonly #events: SessionAcksEvents;
   readonly #jid: FullJid;
   readonly #queue: UnackedQueue;
+  readonly #ends: StreamEnds;
   readonly #handled: HandledCount;
   #link: AckLink | undefined;
   /** Stanzas written since the last `<r/>`. */
@@ -86,25 +81,22 @@ export class SessionAcks implements StanzaFate {
    */
   #heldBack: UnackedQueue | undefined;
   #onCovered: (() => void) | undefined;
-  /** Limit on unacknowledged writes; small while one of them may end the stream. */
+  /** Limit on unacknowledged writes; small while one of them may end the stream (`StreamEnds`). */
   #window = Infinity;
   /** Time of the last write while `#window` was bounded. */
   #writtenMs = -Infinity;
-  /** Acknowledged stanzas at the start of the present stream. */
-  #acknowledgedBefore = 0;
-  /** The only stanza that can have ended the last stream. */
-  #suspect: Delivery | undefined;
 
-  constructor(link: AckLink | undefined, terms: AckTerms) {
+  constructor(link: AckLink | undefined, deps: SessionAcksDeps) {
     this.#link = link;
-    this.#management = terms.management;
-    this.#owner = terms.owner;
-    this.#jid = terms.jid;
-    const { options, budget, isUserHost } = terms.management;
-    const { jid } = terms;
-    const acknowledged = terms.start?.acknowledged ?? 0;
+    this.#management = deps.management;
+    this.#events = deps.events;
+    this.#jid = deps.jid;
+    const { options, budget, isUserHost } = deps.management;
+    const { jid } = deps;
+    const acknowledged = deps.start?.acknowledged ?? 0;
     this.#queue = new UnackedQueue(options, { acknowledged, budget, jid, isUserHost });
-    this.#handled = new HandledCount(options.ackHoldMs, terms.start?.received);
+    this.#ends = new StreamEnds(deps.management, jid, this.#queue);
+    this.#handled = new HandledCount(options.ackHoldMs, deps.start?.received);
     this.#asked = this.#told = this.#handled.received;
     if (link !== undefined) this.#chooseWindow();
   }
@@ -215,7 +207,7 @@ export class SessionAcks implements StanzaFate {
   #overflow(): void {
     if (this.#isOverTold) return;
     this.#isOverTold = true;
-    this.#owner.overflowed();
+    this.#events.overflowed();
   }
 
   /** The client has read what was written. */
@@ -294,18 +286,7 @@ export class SessionAcks implements StanzaFate {
    * @param isRefusal true when the client has said that it cannot accept what it was sent
    */
   streamEnded(isRefusal: boolean): void {
-    const { options, suspects, clock } = this.#management;
-    const written = this.#queue.unacknowledgedWrites;
-    if (options.maxStreamEnds === 0 || this.#link === undefined || written === 0) return;
-    const nowMs = clock.monotonicMs();
-    const account = this.#jid.bare.text;
-    if (isRefusal) suspects.refused(account, nowMs);
-    else if (this.#queue.acknowledgedCount === this.#acknowledgedBefore) {
-      suspects.endedBarren(account, nowMs);
-    }
-    if (written > 1) return;
-    const isSoon = nowMs - this.#writtenMs < options.suspectWithinMs;
-    if (isRefusal || isSoon) this.#suspect = this.#queue.first;
+    if (this.#link !== undefined) this.#ends.ended(isRefusal, this.#writtenMs);
   }
 
   /** Sends the client `h` once more before its stream ends. */
@@ -328,28 +309,12 @@ export class SessionAcks implements StanzaFate {
    */
   canResume(h: number): boolean {
     if (!this.#queue.acknowledge(h, settleOne)) return false;
-    this.#judge();
+    this.#ends.judge();
     return true;
   }
 
-  /** Gives the stanza that ended the last stream to `giveUp`, if it has ended `maxStreamEnds`. */
-  #judge(): void {
-    const suspect = this.#suspect;
-    this.#suspect = undefined;
-    if (suspect === undefined || this.#queue.first !== suspect) return;
-    const { options, suspects, clock } = this.#management;
-    const account = this.#jid.bare.text;
-    const streams = suspects.blame(account, suspect.stanza, clock.monotonicMs());
-    if (streams < options.maxStreamEnds) return;
-    this.#queue.dropFirst();
-    this.#management.giveUp(suspect, { jid: this.#jid, streams });
-  }
-
   #chooseWindow(): void {
-    const { suspects, clock } = this.#management;
-    const isWarned = suspects.isWarned(this.#jid.bare.text, clock.monotonicMs());
-    this.#window = isWarned ? 1 : Infinity;
-    this.#acknowledgedBefore = this.#queue.acknowledgedCount;
+    this.#window = this.#ends.began() ? 1 : Infinity;
     this.#writtenMs = -Infinity;
   }
 
@@ -423,7 +388,7 @@ export class SessionAcks implements StanzaFate {
 
   /** Ends the session; returns the unacknowledged stanzas, in order, to the caller. */
   end(): Delivery[] {
-    this.#judge();
+    this.#ends.judge();
     this.#isOver = true;
     this.#link = undefined;
     this.#relay = undefined;
@@ -499,7 +464,7 @@ export class SessionAcks implements StanzaFate {
       if (this.#queue.unacknowledgedWrites > 0) this.#request(link);
     } else if (nowMs - this.#lookedMs >= options.movedCheckMs) {
       this.#lookedMs = nowMs;
-      this.#owner.lookAround();
+      this.#events.lookAround();
     }
     const askedMs = this.#requestedMs;
     if (
@@ -507,7 +472,7 @@ export class SessionAcks implements StanzaFate {
       link.readingMs - askedMs >= options.ackTimeoutMs
     ) {
       this.#requestedMs = undefined;
-      this.#owner.unresponsive();
+      this.#events.unresponsive();
     }
     this.#watch();
   }

@@ -5,7 +5,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid } from "../jid/jid.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import { isReply, isSubscription } from "../stanza/stanza.ts";
-import type { Delivery } from "./delivery.ts";
+import type { Delivery, SessionReturn } from "./delivery.ts";
 import type {
   Fetching,
   FreezeOwner,
@@ -62,13 +62,11 @@ export interface StreamManagementDeps {
   /** Access to the sessions of other processes. @default none */
   readonly elsewhere?: SessionsElsewhere;
   /**
-   * Takes back a stanza that an ended session had not acknowledged, and routes it again. Called in the
-   * order of that session, and after everybody knows that the session is gone.
-   * @param mayBeRepeat true when a node that received it may still deliver it
+   * Takes back a stanza: routes one of a session that has ended again, and reports to the sender that
+   * its recipient's client cannot read it. Stanzas of an ended session come in their order, and after
+   * everybody knows that the session is gone.
    */
-  reroute(delivery: Delivery, mayBeRepeat: boolean): void;
-  /** Takes back a stanza that ended its recipient's streams, and reports the failure to its sender. */
-  giveUp(delivery: Delivery): void;
+  returned(delivery: Delivery, reason: SessionReturn): void;
   /** True when the session of this full JID is known to be elsewhere. @default never */
   hasMoved?(jid: FullJid): Promise<boolean>;
 }
@@ -217,7 +215,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
       const { stanza } = delivery;
       if (isWorthRouting(stanza)) this.metrics.rerouted.inc();
       else this.metrics.dropped(stanza.kind);
-      this.#deps.reroute(delivery, mayBeRepeat);
+      this.#deps.returned(delivery, mayBeRepeat ? "perhaps-delivered" : "unacknowledged");
     }
   }
 
@@ -235,7 +233,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
       stanzaBytes: bytes.length,
       streams,
     });
-    if (delivery.abandoned()) this.#deps.giveUp(delivery);
+    if (delivery.abandoned()) this.#deps.returned(delivery, "unreadable");
   }
 
   /** Ends `session` when the session table has its full JID elsewhere. */

@@ -3,27 +3,64 @@ import type { Stanza } from "./stanza.ts";
 import { isSubscription } from "./stanza.ts";
 
 /**
- * Rule for a stanza whose full JID is not connected: `account` treats it like one for the bare JID,
- * `refuse` answers `service-unavailable`, `ignore` drops it.
+ * Rule for a stanza to a user (RFC 6121 §8.5):
+ *
+ * | rule | meaning |
+ * | --- | --- |
+ * | `resource` | the addressed full JID gets it, and no other resource |
+ * | `account` | available resources of the account get it, by `leastPriority` |
+ * | `missing` | it is for a full JID that is not connected; without it, `service-unavailable` |
+ * | `answer`, `refuse`, `ignore` | as `AccountRule` says; `ignore` also without the addressed full JID |
  */
-export type MissingResourceRule = "account" | "refuse" | "ignore";
+export type DeliveryRule = "resource" | "account" | "missing" | AccountRule;
 
 /**
- * Applies RFC 6121 §8.5.3.2. Pure.
+ * Returns the rule for a stanza to a user. Pure.
  *
+ * @param isConnected true when the addressed full JID is connected
  * @param isRerouted true when a session that should have got the message ended without acknowledging it:
  * a message of type `normal` then goes to the account's other resources, as `chat` always does
  */
-export function ruleForMissingResource(stanza: Stanza, isRerouted: boolean): MissingResourceRule {
-  const { kind, type } = stanza;
+export function deliveryRule(
+  stanza: Stanza,
+  isConnected: boolean,
+  isRerouted: boolean,
+): DeliveryRule {
+  if (!(stanza.to instanceof FullJid)) return ruleForAccount(stanza) ?? "account";
+  if (isPresenceForServer(stanza)) return "account";
+  return isConnected ? "resource" : ruleForMissingResource(stanza, isRerouted);
+}
+
+/**
+ * Returns the lowest priority at which an available resource of the account gets a stanza of rule
+ * `account` (RFC 6121 §8.5.2.1); Infinity when none gets it. Pure.
+ *
+ * @param highest highest priority of other available resources of the account. Default: there is none
+ */
+export function leastPriority(
+  { kind, type }: Stanza,
+  resources: readonly { readonly priority: number | undefined }[],
+  highest = -1,
+): number {
+  // Probes and errors concern the server, which has no answer to them without rosters.
+  if (kind === "presence") return type === "probe" || type === "error" ? Infinity : -128;
+  if (type === "headline") return 0;
+  for (const { priority } of resources) {
+    if (priority !== undefined && priority > highest) highest = priority;
+  }
+  return highest < 0 ? Infinity : highest;
+}
+
+/** RFC 6121 §8.5.3.2. */
+function ruleForMissingResource({ kind, type }: Stanza, isRerouted: boolean): DeliveryRule {
   switch (kind) {
     case "message":
       if (type === "error") return "ignore";
-      return type === "chat" || (type === "normal" && isRerouted) ? "account" : "refuse";
+      return type === "chat" || (type === "normal" && isRerouted) ? "account" : "missing";
     case "presence":
-      return isPresenceForServer(stanza) ? "account" : "ignore";
+      return "ignore";
     case "iq":
-      return type === "get" || type === "set" ? "refuse" : "ignore";
+      return type === "get" || type === "set" ? "missing" : "ignore";
     default:
       return kind satisfies never;
   }
@@ -48,6 +85,6 @@ export function ruleForAccount({ kind, type, to }: Stanza): AccountRule | undefi
 }
 
 /** True for presence that the server handles itself by RFC 6121 §8.5.3.1, even for a connected full JID. */
-export function isPresenceForServer(stanza: Stanza): boolean {
+function isPresenceForServer(stanza: Stanza): boolean {
   return isSubscription(stanza) || (stanza.kind === "presence" && stanza.type === "probe");
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { AccountRule, MissingResourceRule } from "./delivery_rules.ts";
-import { ruleForAccount, ruleForMissingResource } from "./delivery_rules.ts";
+import type { AccountRule, DeliveryRule } from "./delivery_rules.ts";
+import { deliveryRule, leastPriority, ruleForAccount } from "./delivery_rules.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
 
@@ -11,13 +11,13 @@ import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
 const ROWS: readonly (readonly [
   kind: StanzaKind,
   type: StanzaType,
-  rule: MissingResourceRule,
-  rerouted: MissingResourceRule,
+  rule: DeliveryRule,
+  rerouted: DeliveryRule,
 ])[] = [
-  ["message", "normal", "refuse", "account"],
+  ["message", "normal", "missing", "account"],
   ["message", "chat", "account", "account"],
-  ["message", "groupchat", "refuse", "refuse"],
-  ["message", "headline", "refuse", "refuse"],
+  ["message", "groupchat", "missing", "missing"],
+  ["message", "headline", "missing", "missing"],
   ["message", "error", "ignore", "ignore"],
   ["presence", "available", "ignore", "ignore"],
   ["presence", "unavailable", "ignore", "ignore"],
@@ -27,19 +27,27 @@ const ROWS: readonly (readonly [
   ["presence", "unsubscribed", "account", "account"],
   ["presence", "probe", "account", "account"],
   ["presence", "error", "ignore", "ignore"],
-  ["iq", "get", "refuse", "refuse"],
-  ["iq", "set", "refuse", "refuse"],
+  ["iq", "get", "missing", "missing"],
+  ["iq", "set", "missing", "missing"],
   ["iq", "result", "ignore", "ignore"],
   ["iq", "error", "ignore", "ignore"],
 ];
 
 for (const [kind, type, rule, rerouted] of ROWS) {
-  Deno.test(`ruleForMissingResource() gives ${kind} ${type} the rule ${rule}, ${rerouted} when rerouted`, () => {
+  Deno.test(`deliveryRule() gives ${kind} ${type} for a missing full JID the rule ${rule}, ${rerouted} when rerouted`, () => {
     const stanza = stanzaTo("bob@example.com/gone", kind, type);
-    assert.equal(ruleForMissingResource(stanza, false), rule);
-    assert.equal(ruleForMissingResource(stanza, true), rerouted);
+    assert.equal(deliveryRule(stanza, false, false), rule);
+    assert.equal(deliveryRule(stanza, false, true), rerouted);
   });
 }
+
+Deno.test("deliveryRule() gives a connected full JID everything but presence for the server", () => {
+  for (const [kind, type, rule] of ROWS) {
+    const forServer = kind === "presence" && rule === "account";
+    const stanza = stanzaTo("bob@example.com/here", kind, type);
+    assert.equal(deliveryRule(stanza, true, false), forServer ? "account" : "resource");
+  }
+});
 
 const ANSWERS: Partial<Record<string, AccountRule>> = {
   "message groupchat": "refuse",
@@ -55,8 +63,30 @@ for (const [kind, type] of ROWS) {
   Deno.test(`ruleForAccount() gives ${kind} ${type} the rule ${rule ?? "that resources decide"}`, () => {
     assert.equal(ruleForAccount(stanzaTo("bob@example.com", kind, type)), rule);
     assert.equal(ruleForAccount(stanzaTo("bob@example.com/gone", kind, type)), undefined);
+    assert.equal(
+      deliveryRule(stanzaTo("bob@example.com", kind, type), false, false),
+      rule ?? "account",
+    );
   });
 }
+
+Deno.test("leastPriority() says which available resources of an account get a stanza", () => {
+  const least = (kind: StanzaKind, type: StanzaType, ...priorities: (number | undefined)[]) =>
+    leastPriority(
+      stanzaTo("bob@example.com", kind, type),
+      priorities.map((priority) => ({ priority })),
+    );
+  assert.equal(least("message", "chat", 1, undefined, 5, -3), 5);
+  assert.equal(least("message", "normal", 0, -1), 0);
+  assert.equal(least("message", "chat", -1, undefined), Infinity);
+  assert.equal(least("message", "headline", 7), 0);
+  assert.equal(least("presence", "available", 7), -128);
+  assert.equal(least("presence", "subscribe"), -128);
+  assert.equal(least("presence", "probe", 7), Infinity);
+  assert.equal(least("presence", "error", 7), Infinity);
+  const chat = stanzaTo("bob@example.com", "message", "chat");
+  assert.equal(leastPriority(chat, [{ priority: 2 }], 4), 4);
+});
 
 function stanzaTo(to: string, kind: StanzaKind, type: StanzaType): Stanza {
   return {

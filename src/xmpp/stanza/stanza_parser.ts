@@ -96,6 +96,7 @@ export function jidAttribute(element: ScannedElement, index: number): Jid | unde
 }
 
 function hasLongId(element: ScannedElement): boolean {
+  if (element.end - element.start <= MAX_ID_BYTES) return false; // the usual case, without a search
   const index = element.attributeIndex("id");
   return index !== -1 && element.valueEnd(index) - element.valueStart(index) > MAX_ID_BYTES;
 }

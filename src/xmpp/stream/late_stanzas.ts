@@ -1,19 +1,19 @@
-import type { StanzaFate } from "./stanza_sink.ts";
+import { GaplessCount } from "../../base/mod.ts";
+import type { Fate } from "../stanza/fate.ts";
 
 /**
  * Stanzas that a peer wrote before it learned that its stream ends, until each is settled or held by
  * another node. A peer that reconnects elsewhere before that could overtake them.
  */
-export class LateStanzas implements StanzaFate {
+export class LateStanzas implements Fate {
   readonly isSentOnce = true;
-  readonly #open = new Set<number>();
+  readonly #seenTo = new GaplessCount();
   #last = 0;
   #onSeenTo: (() => void) | undefined;
 
   /** Counts one more stanza and returns its number. */
   next(): number {
-    this.#open.add(++this.#last);
-    return this.#last;
+    return ++this.#last;
   }
 
   held(number: number): void {
@@ -21,16 +21,20 @@ export class LateStanzas implements StanzaFate {
   }
 
   settle(number: number): void {
-    this.#open.delete(number);
-    if (this.#open.size > 0) return;
-    const seenTo = this.#onSeenTo;
+    this.#seenTo.add(number);
+    if (!this.#areSeenTo) return;
+    const go = this.#onSeenTo;
     this.#onSeenTo = undefined;
-    seenTo?.();
+    go?.();
   }
 
   /** Calls `go` once, when every counted stanza is held or settled; at once if that is so already. */
   whenSeenTo(go: () => void): void {
-    if (this.#open.size === 0) go();
+    if (this.#areSeenTo) go();
     else this.#onSeenTo = go;
+  }
+
+  get #areSeenTo(): boolean {
+    return this.#seenTo.done === this.#last;
   }
 }

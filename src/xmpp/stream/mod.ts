@@ -1,4 +1,4 @@
-export type { DeliveryOutcome, StanzaFate, StanzaSink, StanzaSource } from "./stanza_sink.ts";
+export type { DeliveryOutcome, StanzaSink, StanzaSource } from "./stanza_sink.ts";
 export type { EdgeRatesOptions } from "./edge_rates.ts";
 export { EdgeRates } from "./edge_rates.ts";
 export type { AdmissionLimits } from "./stream_admission.ts";
@@ -8,7 +8,7 @@ export { resolveStreamLimits, STREAM_LIMIT_RANGES } from "./stream_limits.ts";
 export type {
   ResponseHeader,
   StreamTransport,
-  TransportHandlers,
+  TransportEvents,
   TransportLimit,
 } from "./stream_transport.ts";
 export { TcpTransport } from "./tcp_transport.ts";

@@ -5,8 +5,8 @@ import type { ResolvedStreamLimits } from "./stream_limits.ts";
 import type { StreamMetrics } from "./stream_metrics.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
-/** Options of an output. */
-export interface StanzaOutputOptions {
+/** Dependencies of an output. */
+export interface StanzaOutputDeps {
   readonly limits: ResolvedStreamLimits;
   readonly clock: Clock;
   readonly metrics: StreamMetrics;
@@ -23,7 +23,7 @@ const TOLD_ABOVE_BYTES = 262_144;
  */
 export class StanzaOutput {
   readonly #transport: StreamTransport;
-  readonly #options: StanzaOutputOptions;
+  readonly #deps: StanzaOutputDeps;
   readonly #maxPendingBytes: number;
   readonly #maxOwedBytes: number;
   readonly #clogBytes: number;
@@ -35,11 +35,11 @@ export class StanzaOutput {
   /** True when the peer had read nothing before the last check. */
   #isStuck = false;
 
-  constructor(transport: StreamTransport, options: StanzaOutputOptions) {
+  constructor(transport: StreamTransport, deps: StanzaOutputDeps) {
     this.#transport = transport;
-    this.#options = options;
-    this.#maxPendingBytes = options.limits.maxPendingBytes;
-    this.#maxOwedBytes = this.#maxPendingBytes + options.limits.maxOwedBytes;
+    this.#deps = deps;
+    this.#maxPendingBytes = deps.limits.maxPendingBytes;
+    this.#maxOwedBytes = this.#maxPendingBytes + deps.limits.maxOwedBytes;
     this.#clogBytes = Math.max(this.#maxPendingBytes / 2, TOLD_ABOVE_BYTES);
   }
 
@@ -61,13 +61,13 @@ export class StanzaOutput {
       this.watch();
       const isTaken = isOwed && pendingBytes + byteLength <= this.#maxOwedBytes;
       if (!isTaken) {
-        this.#options.metrics.limitHit(isOwed ? "owed-bytes" : "pending-bytes");
+        this.#deps.metrics.limitHit(isOwed ? "owed-bytes" : "pending-bytes");
         return false;
       }
     }
     this.#unreadBytes += byteLength;
     this.#transport.sendStanza(stanza.bytes);
-    this.#options.metrics.sent[stanza.kind].inc();
+    this.#deps.metrics.sent[stanza.kind].inc();
     return true;
   }
 
@@ -91,7 +91,7 @@ export class StanzaOutput {
   }
 
   #lookLater(): void {
-    const { clock, limits } = this.#options;
+    const { clock, limits } = this.#deps;
     this.#unreadBytes = this.#transport.pendingBytes;
     this.#cancelLook = clock.after(limits.slowReaderMs, () => {
       this.#cancelLook = undefined;
@@ -111,7 +111,7 @@ export class StanzaOutput {
       this.#isStuck = isSlow;
       return this.#lookLater();
     }
-    this.#options.metrics.limitHit("slow-reader");
+    this.#deps.metrics.limitHit("slow-reader");
     this.#transport.destroy(
       new CausewayError(
         "stream/slow-reader",

@@ -1,4 +1,5 @@
 import type { Jid } from "../jid/jid.ts";
+import type { Fate } from "../stanza/fate.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 
 /** The stream that a stanza came from, as the router sees it. */
@@ -15,16 +16,6 @@ export interface StanzaSource {
   resume(): void;
 }
 
-/** Receiver of the fates of a sender's stanzas, by their numbers. */
-export interface StanzaFate {
-  /** True where no client would resend the stanza, whatever its fate. @default false */
-  readonly isSentOnce?: boolean;
-  /** Another node holds the stanza: this process may die. */
-  held(number: number): void;
-  /** The stanza is settled. */
-  settle(number: number): void;
-}
-
 /** Receiver of the stanzas of all streams. */
 export interface StanzaSink {
   /**
@@ -32,7 +23,7 @@ export interface StanzaSink {
    *
    * @param fate called with `number` once the client may forget the stanza
    */
-  accept(stanza: Stanza, source: StanzaSource, fate?: StanzaFate, number?: number): void;
+  accept(stanza: Stanza, source: StanzaSource, fate?: Fate, number?: number): void;
 }
 
 /** Result of an attempt to deliver a stanza to a session or component. */

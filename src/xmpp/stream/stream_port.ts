@@ -3,8 +3,8 @@ import { CausewayError } from "../../base/mod.ts";
 import type { StreamErrorCondition } from "./stream_error.ts";
 import { sweepKeepalive } from "./keepalive_sweep.ts";
 import type { StreamAdmission } from "./stream_admission.ts";
-import type { StreamContext } from "./stream_context.ts";
-import type { StreamOwner } from "./stream_shell.ts";
+import type { StreamDeps } from "./stream_deps.ts";
+import type { StreamEvents } from "./stream_shell.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
 /** A stream, as its port sees it. */
@@ -15,12 +15,12 @@ export interface PortStream {
   dismiss(condition: StreamErrorCondition, heardOut: () => void): void;
 }
 
-/** Options of a port. */
-export interface StreamPortOptions {
-  readonly context: StreamContext;
+/** Dependencies of a port. */
+export interface StreamPortDeps {
+  readonly shared: StreamDeps;
   readonly admission: StreamAdmission;
   /** Makes the stream for a connection. */
-  begin(transport: StreamTransport, owner: StreamOwner): PortStream;
+  begin(transport: StreamTransport, events: StreamEvents): PortStream;
 }
 
 /**
@@ -31,7 +31,7 @@ const MAX_REFUSALS = 100;
 
 /** The streams that came in at one port. It admits them, keeps them alive, and ends them. */
 export class StreamPort {
-  readonly #options: StreamPortOptions;
+  readonly #deps: StreamPortDeps;
   readonly #streams = new Set<PortStream>();
   readonly #refused = new Set<PortStream>();
   /** Dismissed streams that are still being read. */
@@ -40,9 +40,9 @@ export class StreamPort {
   readonly #cancelSweep: CancelTimer;
   #isClosed = false;
 
-  constructor(options: StreamPortOptions) {
-    this.#options = options;
-    const { clock, limits } = options.context;
+  constructor(deps: StreamPortDeps) {
+    this.#deps = deps;
+    const { clock, limits } = deps.shared;
     this.#cancelSweep = sweepKeepalive(clock, limits.keepaliveIntervalMs, this.#streams);
   }
 
@@ -53,11 +53,11 @@ export class StreamPort {
 
   accept(transport: StreamTransport): void {
     if (this.#isClosed) return turnAway(transport, "closing");
-    const { context, admission, begin } = this.#options;
-    if (!context.rates.mayConnect(transport)) return this.#refuse(transport, "connection-rate");
+    const { shared, admission, begin } = this.#deps;
+    if (!shared.rates.mayConnect(transport)) return this.#refuse(transport, "connection-rate");
     const ticket = admission.admit(transport, {
       evict: () => {
-        context.metrics.limitHit("unauthenticated-streams");
+        shared.metrics.limitHit("unauthenticated-streams");
         stream.fail("resource-constraint");
       },
       cut: () => transport.destroy(unwanted(transport, "too-many-streams")),
@@ -102,7 +102,7 @@ export class StreamPort {
     if (this.#dismissed.size > 0) {
       const silence = Promise.withResolvers<void>();
       this.#onSilence = silence.resolve;
-      const cancel = this.#options.context.clock.after(withinMs, silence.resolve);
+      const cancel = this.#deps.shared.clock.after(withinMs, silence.resolve);
       await silence.promise;
       cancel();
     }
@@ -118,8 +118,8 @@ export class StreamPort {
 
   /** Ends a stream that its address has no right to, with an error that gives the reason. */
   #refuse(transport: StreamTransport, limit: "connection-rate" | "streams-per-address"): void {
-    const { context, begin } = this.#options;
-    context.metrics.limitHit(limit);
+    const { shared, begin } = this.#deps;
+    shared.metrics.limitHit(limit);
     if (this.#refused.size >= MAX_REFUSALS) return turnAway(transport, "too-many-streams");
     const stream: PortStream = begin(transport, {
       greeted: () => {},

@@ -6,12 +6,13 @@ import type { ScannedElement } from "../xml/scanner_types.ts";
 import { LateStanzas } from "./late_stanzas.ts";
 import { StanzaOutput } from "./stanza_output.ts";
 import type { StanzaSource } from "./stanza_sink.ts";
-import type { StreamContext } from "./stream_context.ts";
+import type { StreamDeps } from "./stream_deps.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
 /** Objects that a stream gives its session. */
-export interface SessionWiring<Context extends StreamContext> {
-  readonly context: Context;
+export interface StreamSessionDeps<Shared extends StreamDeps> {
+  /** Dependencies of all sessions of the listener. */
+  readonly shared: Shared;
   /** Called when stanzas may be delivered. */
   opened(): void;
   /** Ends the stream; `content` is the error's content besides its condition. */
@@ -19,11 +20,12 @@ export interface SessionWiring<Context extends StreamContext> {
 }
 
 /** An authenticated peer: it reads with `accept`, and stanzas for it are delivered to `send`. */
-export abstract class StreamSession<Context extends StreamContext> implements StanzaSource {
+export abstract class StreamSession<Deps extends StreamDeps> implements StanzaSource {
   abstract readonly jid: Jid;
-  protected readonly context: Context;
+  protected readonly deps: Deps;
   #transport: StreamTransport;
-  #wiring: SessionWiring<Context>;
+  /** The stream that carries the session now. */
+  #stream: StreamSessionDeps<Deps>;
   #output: StanzaOutput;
   #isOpen = true;
   /** True while the peer's stanzas are taken, which after a dismissal lasts beyond the end. */
@@ -40,11 +42,11 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   /** Set while a dismissed peer is still read. */
   #late: LateStanzas | undefined;
 
-  constructor(transport: StreamTransport, wiring: SessionWiring<Context>) {
-    this.context = wiring.context;
+  constructor(transport: StreamTransport, deps: StreamSessionDeps<Deps>) {
+    this.deps = deps.shared;
     this.#transport = transport;
-    this.#wiring = wiring;
-    this.#output = new StanzaOutput(transport, wiring.context);
+    this.#stream = deps;
+    this.#output = new StanzaOutput(transport, deps.shared);
   }
 
   /** Takes an element from the peer; called for every top-level element. */
@@ -55,7 +57,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   opened(): void {
-    this.#wiring.opened();
+    this.#stream.opened();
   }
 
   send(stanza: Stanza, delivery?: { readonly isOwed: boolean }): boolean {
@@ -81,7 +83,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   end(condition: StreamErrorCondition, content?: string): void {
-    this.#wiring.fail(condition, content);
+    this.#stream.fail(condition, content);
   }
 
   pause(): void {
@@ -104,15 +106,15 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   /** Monotonic milliseconds, without the times in which the peer's answers stayed unread. */
   protected get readingMs(): number {
-    const nowMs = this.context.clock.monotonicMs();
+    const nowMs = this.deps.clock.monotonicMs();
     return (this.#unreadSinceMs ?? nowMs) - this.#unreadMs;
   }
 
   /** Gives a stanza of the peer's to the router. */
   protected route(stanza: Stanza): void {
     const late = this.#late;
-    if (late === undefined) this.context.sink.accept(stanza, this);
-    else this.context.sink.accept(stanza, this, late, late.next());
+    if (late === undefined) this.deps.sink.accept(stanza, this);
+    else this.deps.sink.accept(stanza, this, late, late.next());
   }
 
   /** The stream's transport, which carries the session now. */
@@ -122,9 +124,9 @@ export abstract class StreamSession<Context extends StreamContext> implements St
 
   /** Stops reading for `forMs`; what was already read, one chunk at most, still arrives. */
   protected slow(forMs: number): void {
-    this.#slowedUntilMs = this.context.clock.monotonicMs() + forMs;
+    this.#slowedUntilMs = this.deps.clock.monotonicMs() + forMs;
     if (this.#cancelSlow !== undefined || !this.#isRead) return;
-    this.context.metrics.limitHit("stanza-rate");
+    this.deps.metrics.limitHit("stanza-rate");
     this.#stopReading();
     this.#goOnIn(forMs);
   }
@@ -136,12 +138,12 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   /** Attaches the session to another stream. */
-  protected carryOn(transport: StreamTransport, wiring: SessionWiring<Context>): void {
+  protected carryOn(transport: StreamTransport, deps: StreamSessionDeps<Deps>): void {
     this.#endSlowness();
     this.#output.close();
     this.#transport = transport;
-    this.#wiring = wiring;
-    this.#output = new StanzaOutput(transport, wiring.context);
+    this.#stream = deps;
+    this.#output = new StanzaOutput(transport, deps.shared);
     this.#isClogged = false;
     if (this.#isPaused) transport.pause();
     else this.#countReading();
@@ -164,7 +166,7 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   #goOnIn(delayMs: number): void {
-    const { clock } = this.context;
+    const { clock } = this.deps;
     this.#cancelSlow = clock.after(delayMs, () => {
       const leftMs = this.#slowedUntilMs - clock.monotonicMs();
       if (leftMs > 0) return this.#goOnIn(leftMs);
@@ -189,13 +191,13 @@ export abstract class StreamSession<Context extends StreamContext> implements St
   }
 
   #stopReading(): void {
-    this.#unreadSinceMs ??= this.context.clock.monotonicMs();
+    this.#unreadSinceMs ??= this.deps.clock.monotonicMs();
     this.#transport.pause();
   }
 
   #countReading(): void {
     if (this.#unreadSinceMs === undefined) return;
-    this.#unreadMs += this.context.clock.monotonicMs() - this.#unreadSinceMs;
+    this.#unreadMs += this.deps.clock.monotonicMs() - this.#unreadSinceMs;
     this.#unreadSinceMs = undefined;
   }
 

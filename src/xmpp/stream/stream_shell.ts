@@ -4,13 +4,13 @@ import type { StreamErrorCondition } from "./stream_error.ts";
 import { streamErrorContent } from "./stream_error.ts";
 import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import type { LateStanzas } from "./late_stanzas.ts";
-import type { StreamContext } from "./stream_context.ts";
+import type { StreamDeps } from "./stream_deps.ts";
 import type { StreamEdge } from "./stream_metrics.ts";
 import type { StreamSession } from "./stream_session.ts";
 import type { StreamTransport } from "./stream_transport.ts";
 
 /** Callbacks of a stream to its listener. */
-export interface StreamOwner {
+export interface StreamEvents {
   /** The peer has sent a whole stream header. */
   greeted(): void;
   /** The peer has authenticated. */
@@ -24,12 +24,12 @@ export interface StreamOwner {
  * the stream and counts the reason, and passes input to the session once there is one.
  */
 export abstract class StreamShell<
-  Context extends StreamContext,
-  Session extends StreamSession<Context>,
+  Deps extends StreamDeps,
+  Session extends StreamSession<StreamDeps>,
 > {
   protected readonly transport: StreamTransport;
-  protected readonly context: Context;
-  protected readonly owner: StreamOwner;
+  protected readonly deps: Deps;
+  protected readonly events: StreamEvents;
   readonly #edge: StreamEdge;
   /** The session, from the request for its place on. */
   #session: Session | undefined;
@@ -44,11 +44,11 @@ export abstract class StreamShell<
   /** Called when nothing more is read. */
   #onHeardOut: (() => void) | undefined;
 
-  constructor(edge: StreamEdge, transport: StreamTransport, context: Context, owner: StreamOwner) {
+  constructor(edge: StreamEdge, transport: StreamTransport, deps: Deps, events: StreamEvents) {
     this.#edge = edge;
     this.transport = transport;
-    this.context = context;
-    this.owner = owner;
+    this.deps = deps;
+    this.events = events;
   }
 
   protected abstract opened(header: StreamHeader): void;
@@ -65,7 +65,7 @@ export abstract class StreamShell<
 
   /** Starts listening to the peer. */
   start(): void {
-    const { clock, limits, metrics } = this.context;
+    const { clock, limits, metrics } = this.deps;
     metrics.opened.inc();
     this.#cancelDeadline = clock.after(limits.negotiationTimeoutMs, () => {
       metrics.limitHit("negotiation-time");
@@ -74,7 +74,7 @@ export abstract class StreamShell<
     this.transport.start({
       header: (header) => {
         this.#isSilent = false;
-        this.owner.greeted();
+        this.events.greeted();
         this.opened(header);
       },
       element: (element) => {
@@ -105,7 +105,7 @@ export abstract class StreamShell<
         metrics.closed(this.#reason);
         const peer = this.transport.remoteAddress;
         this.#log("debug", "stream.closed", { peer, reason: this.#reason });
-        this.owner.closed();
+        this.events.closed();
       },
     });
   }
@@ -174,7 +174,7 @@ export abstract class StreamShell<
   /** Sends the end of the stream, after which nothing is delivered; input is taken until `end`. */
   protected endOutput(): void {
     this.#isOver = true;
-    this.transport.endOutput(this.context.limits.maxLateBytes);
+    this.transport.endOutput(this.deps.limits.maxLateBytes);
     this.#endSession();
     this.#late = this.#receiver?.readOn();
   }
@@ -206,7 +206,7 @@ export abstract class StreamShell<
     this.forget(session).catch((thrown) => this.broke("close", thrown));
   }
 
-  /** Reports a bug of ours, or of a hook that must not reject. */
+  /** Reports a bug of ours, or of a callback that must not reject. */
   protected broke(what: "stream" | "auth" | "open" | "close", thrown: unknown): void {
     this.#log("error", `${what}.broken`, { error: describeError(thrown) });
   }
@@ -226,6 +226,6 @@ export abstract class StreamShell<
     event: string,
     fields: Readonly<Record<string, unknown>>,
   ): void {
-    this.context.log[level](`${this.#edge}.${event}`, fields);
+    this.deps.log[level](`${this.#edge}.${event}`, fields);
   }
 }

@@ -29,7 +29,7 @@ export interface StreamTransport {
   readonly pendingBytes: number;
 
   /** Begins reading. */
-  start(handlers: TransportHandlers): void;
+  start(events: TransportEvents): void;
   /** Sends our side of the stream's opening. */
   sendHeader(header: ResponseHeader): void;
   /** Sends `<stream:features/>` or `<stream:error/>`; `content` is its serialised content. */
@@ -41,11 +41,11 @@ export interface StreamTransport {
   /** Sends bytes without meaning, so that a dead connection shows. */
   sendKeepalive(): void;
 
-  /** Expects a stream header next. Called from within a handler. */
+  /** Expects a stream header next. Called from within a callback. */
   restart(): void;
   /**
    * Stops handing out input at once, and stops reading, until `release`. When called from within
-   * `element`, that is the last call into the handlers before `release`.
+   * `element`, that is the last call into the callbacks before `release`.
    */
   hold(): void;
   release(): void;
@@ -72,7 +72,7 @@ export interface StreamTransport {
 }
 
 /** Callbacks of a transport to its owner. */
-export interface TransportHandlers {
+export interface TransportEvents {
   header(header: StreamHeader): void;
   /** A whole child of the stream, valid until the call returns. */
   element(element: ScannedElement): void;
@@ -80,7 +80,7 @@ export interface TransportHandlers {
   footer(): void;
   /** The peer broke a rule of XML or passed a limit; only `closed` follows. */
   failed(condition: StreamErrorCondition, limit: TransportLimit | undefined): void;
-  /** A handler threw: a bug. Only `closed` follows. */
+  /** A callback threw: a bug. Only `closed` follows. */
   broken(thrown: unknown): void;
   secured(): void;
   /** After a pile-up, the operating system has taken the whole queue. */

@@ -10,7 +10,7 @@ import { scannerLimits } from "./stream_limits.ts";
 import type {
   ResponseHeader,
   StreamTransport,
-  TransportHandlers,
+  TransportEvents,
   TransportLimit,
 } from "./stream_transport.ts";
 import { escapeValue } from "../xml/escape.ts";
@@ -26,7 +26,7 @@ const PROCEED = UTF8.encode(`<proceed xmlns='${TLS_NAMESPACE}'/>`);
 export class TcpTransport implements StreamTransport {
   readonly #connection: Connection;
   readonly #scanner: StreamScanner;
-  #handlers: TransportHandlers | undefined;
+  #events: TransportEvents | undefined;
   /** Bytes that the peer may still send: unlimited once it is trusted. */
   #bytesLeft: number;
   #bytesLimit: TransportLimit = "unauthenticated-bytes";
@@ -47,15 +47,15 @@ export class TcpTransport implements StreamTransport {
     this.#connection = connection;
     this.#bytesLeft = limits.maxUnauthenticatedBytes;
     this.#scanner = new StreamScanner({
-      streamOpened: (header: StreamHeader) => this.#handlers!.header(header),
+      streamOpened: (header: StreamHeader) => this.#events!.header(header),
       element: (element: ScannedElement) => {
         // One chunk may hold an element that ended the stream, and others after it.
-        if (!this.#isOver) this.#handlers!.element(element);
+        if (!this.#isOver) this.#events!.element(element);
       },
       streamClosed: () => {
         if (this.#isOver) return;
         this.#isDeaf = true;
-        this.#handlers!.footer();
+        this.#events!.footer();
       },
     }, scannerLimits(limits));
   }
@@ -80,15 +80,15 @@ export class TcpTransport implements StreamTransport {
     return this.#connection.pendingBytes;
   }
 
-  start(handlers: TransportHandlers): void {
-    this.#handlers = handlers;
+  start(events: TransportEvents): void {
+    this.#events = events;
     this.#connection.start({
       data: (chunk) => this.#data(chunk),
-      drained: () => handlers.drained(),
-      secured: () => handlers.secured(),
+      drained: () => events.drained(),
+      secured: () => events.secured(),
       closed: (error) => {
         this.#isOver = true;
-        handlers.closed(error);
+        events.closed(error);
       },
     });
   }
@@ -190,7 +190,7 @@ export class TcpTransport implements StreamTransport {
     if (this.#bytesLeft !== Infinity) {
       this.#bytesLeft -= chunk.length;
       if (this.#bytesLeft < 0) {
-        this.#handlers!.failed("policy-violation", this.#bytesLimit);
+        this.#events!.failed("policy-violation", this.#bytesLimit);
         return;
       }
     }
@@ -208,7 +208,7 @@ export class TcpTransport implements StreamTransport {
       else this.#scanner.push(this.#spaceBytesLeft > 0 ? this.#withoutLeadingSpace(chunk) : chunk);
     } catch (thrown) {
       if (this.#isOver || this.#isDeaf) return; // garbage after the end changes nothing
-      tellFailure(thrown, this.#handlers!);
+      tellFailure(thrown, this.#events!);
       return;
     }
     if (this.#isTlsWanted && !this.#isOver) this.#beginTls();
@@ -232,7 +232,7 @@ export class TcpTransport implements StreamTransport {
       // Treated as encrypted, these bytes would let anyone on the path speak for the client. The answer
       // instead of <proceed/> is a failure (RFC 6120 §5.4.2.2), because the handshake has not begun.
       this.#send(TLS_FAILURE);
-      this.#handlers!.failed("policy-violation", "pipelined-starttls");
+      this.#events!.failed("policy-violation", "pipelined-starttls");
       return;
     }
     this.#send(PROCEED);

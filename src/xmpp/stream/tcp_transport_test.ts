@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { memoryConnectionPair } from "../../net/mod.ts";
 import type { StreamLimits } from "./stream_limits.ts";
 import { resolveStreamLimits } from "./stream_limits.ts";
-import type { TransportHandlers } from "./stream_transport.ts";
+import type { TransportEvents } from "./stream_transport.ts";
 import { TcpTransport } from "./tcp_transport.ts";
 
 const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +
@@ -20,7 +20,7 @@ function transportWith(
     events.push(event);
     on[event]?.(transport);
   };
-  const handlers: TransportHandlers = {
+  const callbacks: TransportEvents = {
     header: () => note("header"),
     element: (element) => note(element.name),
     footer: () => note("footer"),
@@ -30,7 +30,7 @@ function transportWith(
     drained: () => note("drained"),
     closed: () => note("closed"),
   };
-  transport.start(handlers);
+  transport.start(callbacks);
   let received = "";
   far.start({
     data: (chunk) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { CausewayError } from "../../base/mod.ts";
-import type { MessageConnection, MessageHandlers } from "../../net/mod.ts";
+import type { MessageConnection, MessageConnectionEvents } from "../../net/mod.ts";
 
 const UTF8 = new TextEncoder();
 
@@ -15,7 +15,7 @@ export class MemoryWebSocket implements MessageConnection {
   /** Close code, or code of the reason, with which it was closed. */
   closedFor: number | string | undefined;
   readonly #unread: string[] = [];
-  #handlers: MessageHandlers | undefined;
+  #events: MessageConnectionEvents | undefined;
   #wake: () => void = () => {};
 
   constructor(options: { readonly isEncrypted?: boolean; readonly isLoopback?: boolean } = {}) {
@@ -23,8 +23,8 @@ export class MemoryWebSocket implements MessageConnection {
     this.isLoopback = options.isLoopback ?? true;
   }
 
-  start(handlers: MessageHandlers): void {
-    this.#handlers = handlers;
+  start(events: MessageConnectionEvents): void {
+    this.#events = events;
   }
 
   send(bytes: Uint8Array): void {
@@ -57,13 +57,13 @@ export class MemoryWebSocket implements MessageConnection {
   say(message: string | Uint8Array): void {
     if (this.closedFor !== undefined) return;
     const bytes = typeof message === "string" ? UTF8.encode(message) : message;
-    this.#handlers!.received!(bytes.length + 6);
-    if (this.closedFor === undefined) this.#handlers!.message(bytes);
+    this.#events!.received!(bytes.length + 6);
+    if (this.closedFor === undefined) this.#events!.message(bytes);
   }
 
   /** Brings in bytes of an unfinished message. */
   dribble(byteLength: number): void {
-    this.#handlers!.received!(byteLength);
+    this.#events!.received!(byteLength);
   }
 
   /** Ends the connection. */
@@ -103,7 +103,7 @@ export class MemoryWebSocket implements MessageConnection {
     if (this.closedFor !== undefined) return;
     this.closedFor = why;
     queueMicrotask(() => {
-      this.#handlers?.closed(error);
+      this.#events?.closed(error);
       this.#wake();
     });
   }

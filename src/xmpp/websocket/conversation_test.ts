@@ -237,7 +237,7 @@ Deno.test("WebSocketTransport pings a silent session", async () => {
   assert.deepEqual(alice.unread, []);
 });
 
-Deno.test("WebSocketTransport calls the hooks for a client whose WebSocket is gone", async () => {
+Deno.test("WebSocketTransport reports a client whose WebSocket is gone", async () => {
   await using fixture = new Fixture();
   const alice = await fixture.enter("alice");
   alice.lose(undefined);

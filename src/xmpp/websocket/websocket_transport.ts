@@ -5,7 +5,7 @@ import { scannerLimits } from "../stream/stream_limits.ts";
 import type {
   ResponseHeader,
   StreamTransport,
-  TransportHandlers,
+  TransportEvents,
   TransportLimit,
 } from "../stream/stream_transport.ts";
 import { tellFailure } from "../stream/tell_failure.ts";
@@ -30,7 +30,7 @@ export class WebSocketTransport implements StreamTransport {
   readonly #connection: MessageConnection;
   readonly #scanner: FrameScanner;
   readonly #held: HeldMessages;
-  #handlers: TransportHandlers | undefined;
+  #events: TransportEvents | undefined;
   /** Bytes that the peer may still send: unlimited once it is trusted. */
   #bytesLeft: number;
   #bytesLimit: TransportLimit = "unauthenticated-bytes";
@@ -75,12 +75,12 @@ export class WebSocketTransport implements StreamTransport {
     return this.#connection.pendingBytes;
   }
 
-  start(handlers: TransportHandlers): void {
-    this.#handlers = handlers;
+  start(events: TransportEvents): void {
+    this.#events = events;
     this.#connection.start({
       received: (byteLength) => this.#received(byteLength),
       message: (bytes) => this.#message(bytes),
-      drained: () => handlers.drained(),
+      drained: () => events.drained(),
       closed: (error) => this.#closed(error),
     });
   }
@@ -172,13 +172,13 @@ export class WebSocketTransport implements StreamTransport {
   #received(byteLength: number): void {
     if (this.#bytesLeft === Infinity || this.#isOver) return;
     this.#bytesLeft -= byteLength;
-    if (this.#bytesLeft < 0) this.#handlers!.failed("policy-violation", this.#bytesLimit);
+    if (this.#bytesLeft < 0) this.#events!.failed("policy-violation", this.#bytesLimit);
   }
 
   #message(bytes: Uint8Array): void {
     if (this.#isOver || this.#isDeaf) return;
     if (!this.#isHeld && !this.#isReleasing) this.#scan(bytes);
-    else if (!this.#held.add(bytes)) this.#handlers!.failed("policy-violation", "stanza-bounds");
+    else if (!this.#held.add(bytes)) this.#events!.failed("policy-violation", "stanza-bounds");
   }
 
   #handOutHeld(): void {
@@ -196,30 +196,30 @@ export class WebSocketTransport implements StreamTransport {
       this.#element(this.#scanner.scan(bytes));
     } catch (thrown) {
       // After the end a failure changes nothing.
-      if (!this.#isOver) tellFailure(thrown, this.#handlers!);
+      if (!this.#isOver) tellFailure(thrown, this.#events!);
     }
   }
 
   #element(element: ScannedElement): void {
     if (element.namespace === FRAMING_NAMESPACE && element.name === "close") {
       this.#isDeaf = true;
-      this.#handlers!.footer();
+      this.#events!.footer();
     } else if (this.#isOpening) {
       this.#isOpening = false;
       refuseLongHeader(element.end - element.start);
-      this.#handlers!.header(headerOf(element));
-    } else this.#handlers!.element(element);
+      this.#events!.header(headerOf(element));
+    } else this.#events!.element(element);
   }
 
   #closed(error: CausewayError | undefined): void {
     // The peer can no longer learn of it, because its WebSocket was closed with 1009; the limit is
     // counted.
     if (error?.code === "net/message-too-large" && !this.#isOver) {
-      this.#handlers!.failed("policy-violation", "stanza-bounds");
+      this.#events!.failed("policy-violation", "stanza-bounds");
     }
     this.#isOver = true;
     this.#held.clear();
-    this.#handlers!.closed(error);
+    this.#events!.closed(error);
   }
 }
 

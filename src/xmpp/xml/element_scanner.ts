@@ -21,6 +21,8 @@ const CDATA_OPEN = Uint8Array.of(0x3c, 0x21, 0x5b, 0x43, 0x44, 0x41, 0x54, 0x41,
 
 /** Numbers kept for an open element: start and length of its name, bindings before it, content. */
 const FRAME = 4;
+/** Room for open elements that is kept from one element to the next: most have fewer levels. */
+const KEPT_FRAMES = 16;
 
 /** Scratch for all scanners: nothing in it is read after the call that filled it. */
 const TAG = new TagScanner();
@@ -40,7 +42,10 @@ export class ElementScanner {
   readonly #scope: NamespaceScope;
   readonly #view: ScannedElementView;
   readonly #tagEnd = new TagEndFinder();
+  /** Frames of the open elements; the room behind `#openEnd` is used again. */
   readonly #open: number[] = [];
+  /** End of the frames in `#open`. To set the array's length would cost a call for each end tag. */
+  #openEnd = 0;
   /** Start of the content of an open CDATA section, or -1. */
   #cdataStart = -1;
   #needsRewrite = false;
@@ -53,7 +58,8 @@ export class ElementScanner {
 
   /** Forgets an unfinished element. */
   reset(): void {
-    this.#open.length = 0;
+    this.#openEnd = 0;
+    if (this.#open.length > KEPT_FRAMES * FRAME) this.#open.length = 0;
     this.#tagEnd.reset();
     this.#cdataStart = -1;
     this.#needsRewrite = false;
@@ -69,11 +75,10 @@ export class ElementScanner {
   scan(bytes: Uint8Array, base: number, end: number): number {
     let p = base + this.resume;
     if (this.#tagEnd.isActive && !this.#tagEnd.find(bytes, base, end)) return -1;
-    const open = this.#open;
-    if (open.length === 0) {
+    if (this.#openEnd === 0) {
       p = this.#startTag(bytes, base, p, end);
       if (p === -1) return -1;
-      if (open.length === 0) return this.#finish(p);
+      if (this.#openEnd === 0) return this.#finish(p);
     }
     for (;;) {
       if (this.#cdataStart !== -1) {
@@ -89,7 +94,7 @@ export class ElementScanner {
         if (next === SLASH) {
           p = this.#endTag(bytes, base, p, end);
           if (p === -1) return -1;
-          if (open.length === 0) return this.#finish(p);
+          if (this.#openEnd === 0) return this.#finish(p);
         } else if (next === BANG) {
           p = this.#cdataOpen(bytes, base, p, end);
         } else if (next === QUESTION) {
@@ -141,14 +146,15 @@ export class ElementScanner {
     const after = TAG.scan(bytes, p + 1, end, this.#limits.maxAttributes);
     if (after === -1) return this.#waitForTag(bytes, base, p, end);
     const open = this.#open;
+    const openEnd = this.#openEnd;
     const scope = this.#scope;
-    const isRoot = open.length === 0;
-    if (open.length >= this.#limits.maxDepth * FRAME) {
+    const isRoot = openEnd === 0;
+    if (openEnd >= this.#limits.maxDepth * FRAME) {
       failScan("policy-violation", `elements nested deeper than ${this.#limits.maxDepth}`);
     }
     const before = scope.size;
     if (TAG.hasPrefixes) scope.enter(bytes, TAG);
-    let isContent = isRoot || open[open.length - 1] === 1;
+    let isContent = isRoot || open[openEnd - 1] === 1;
     if (isRoot) {
       isContent = this.#openRoot(bytes, base, after);
     } else if (TAG.xmlnsIndex !== -1) {
@@ -158,7 +164,11 @@ export class ElementScanner {
     if (TAG.isEmpty) {
       scope.leave(before);
     } else {
-      open.push(TAG.nameStart - base, TAG.nameEnd - TAG.nameStart, before, isContent ? 1 : 0);
+      open[openEnd] = TAG.nameStart - base;
+      open[openEnd + 1] = TAG.nameEnd - TAG.nameStart;
+      open[openEnd + 2] = before;
+      open[openEnd + 3] = isContent ? 1 : 0;
+      this.#openEnd = openEnd + FRAME;
     }
     return after;
   }
@@ -186,7 +196,7 @@ export class ElementScanner {
 
   #endTag(bytes: Uint8Array, base: number, p: number, end: number): number {
     const open = this.#open;
-    const top = open.length - FRAME;
+    const top = this.#openEnd - FRAME;
     const length = open[top + 1]!;
     let after = p + 2 + length;
     if (after >= end) return this.#waitForTag(bytes, base, p, end);
@@ -200,7 +210,7 @@ export class ElementScanner {
     if (after >= end) return this.#waitForTag(bytes, base, p, end);
     if (bytes[after] !== GT) failScan("not-well-formed", "an end tag that does not end");
     this.#scope.leave(open[top + 2]!);
-    open.length = top;
+    this.#openEnd = top;
     return after + 1;
   }
 

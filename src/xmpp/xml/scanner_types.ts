@@ -84,7 +84,8 @@ export interface ScannerLimits {
   readonly maxAttributes: number;
 }
 
-export interface ScannerHandlers {
+/** Callbacks of a scanner. */
+export interface StreamScannerEvents {
   streamOpened(header: StreamHeader): void;
   /** A whole child of the stream: a stanza or a nonza. */
   element(element: ScannedElement): void;

@@ -12,6 +12,9 @@ import { scanSelfContained } from "./self_contained.ts";
  */
 export const MAX_GROWTH_BYTES = 16_384;
 
+/** Up to this many bytes a loop is faster than a view. */
+const LOOPED_BYTES = 16;
+
 const FRAMED_XMLNS = encodeAttribute("xmlns", CLIENT_NAMESPACE);
 
 /** Additions of the server to a stanza; each attribute is made by `encodeAttribute`. */
@@ -127,8 +130,10 @@ function copy(
   start: number,
   end: number,
 ): number {
-  to.set(from.subarray(start, end), at);
-  return at + end - start;
+  const length = end - start;
+  if (length > LOOPED_BYTES) to.set(from.subarray(start, end), at);
+  else for (let i = 0; i < length; i++) to[at + i] = from[start + i]!;
+  return at + length;
 }
 
 /** Stamps a stanza that names the content namespace by a prefix or below its root, which costs more. */

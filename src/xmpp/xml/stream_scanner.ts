@@ -5,7 +5,7 @@ import { NamespaceScope } from "./namespace_scope.ts";
 import { failScan } from "./scan_failure.ts";
 import { ScannedElementView } from "./scanned_element_view.ts";
 import { resolveScannerLimits } from "./scanner_limits.ts";
-import type { ScannerHandlers, ScannerLimits, StreamHeader } from "./scanner_types.ts";
+import type { ScannerLimits, StreamHeader, StreamScannerEvents } from "./scanner_types.ts";
 import { readStreamHeader, refuseLongHeader } from "./stream_header.ts";
 import { TagEndFinder } from "./tag_end_finder.ts";
 import { CHAR_CLASS, SPACE, utf8Step } from "./xml_chars.ts";
@@ -37,7 +37,7 @@ type Piece = "unknown" | "declaration" | "header" | "element" | "stream-end";
  * ```
  */
 export class StreamScanner {
-  readonly #handlers: ScannerHandlers;
+  readonly #events: StreamScannerEvents;
   readonly #limits: ScannerLimits;
   readonly #scope = new NamespaceScope();
   readonly #view = new ScannedElementView();
@@ -53,14 +53,14 @@ export class StreamScanner {
   #isStopped = false;
   #remainder: Uint8Array = NOTHING;
 
-  constructor(handlers: ScannerHandlers, limits: Partial<ScannerLimits> = {}) {
-    this.#handlers = handlers;
+  constructor(events: StreamScannerEvents, limits: Partial<ScannerLimits> = {}) {
+    this.#events = events;
     this.#limits = resolveScannerLimits(limits);
     this.#element = new ElementScanner(this.#limits, this.#scope, this.#view);
     this.#assembly = new AssemblyBuffer(this.#limits.maxStanzaBytes);
   }
 
-  /** Bytes after the element whose handler called `stop`; not scanned yet. */
+  /** Bytes after the element whose callback called `stop`; not scanned yet. */
   get remainder(): Uint8Array {
     return this.#remainder;
   }
@@ -70,7 +70,7 @@ export class StreamScanner {
     return this.#assembly.length;
   }
 
-  /** Stops after the current element: the following bytes become `remainder`. For use in a handler. */
+  /** Stops after the current element: the following bytes become `remainder`. For use in a callback. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -84,7 +84,7 @@ export class StreamScanner {
   }
 
   /**
-   * Awaits a new stream header (RFC 6120 §4.3.3), as after TLS or SASL. When called in a handler, the
+   * Awaits a new stream header (RFC 6120 §4.3.3), as after TLS or SASL. When called in a callback, the
    * following bytes of the chunk belong to the new stream. After `stop` the remainder is dropped.
    */
   reset(): void {
@@ -100,7 +100,7 @@ export class StreamScanner {
   }
 
   /**
-   * Scans `chunk`, and calls the handlers for each completed piece. While stopped, it adds `chunk` to
+   * Scans `chunk`, and calls the callbacks for each completed piece. While stopped, it adds `chunk` to
    * `remainder`: an owner who stops also pauses its connection.
    * @throws StreamFailure after which only `reset` is of use
    */
@@ -233,7 +233,7 @@ export class StreamScanner {
     return p + 1;
   }
 
-  /** Reports a whole piece to the owner. The scanner is ready for the next one before the handler runs. */
+  /** Reports a whole piece to the owner. The scanner is ready for the next one before the callback runs. */
   #deliver(bytes: Uint8Array, start: number, end: number): void {
     const piece = this.#piece;
     this.#piece = "unknown";
@@ -241,17 +241,17 @@ export class StreamScanner {
     switch (piece) {
       case "element": {
         this.#view.place(bytes, start, end);
-        this.#handlers.element(this.#view);
+        this.#events.element(this.#view);
         this.#view.release();
         return;
       }
       case "header":
         this.#state = "open";
-        this.#handlers.streamOpened(this.#header!);
+        this.#events.streamOpened(this.#header!);
         return;
       case "stream-end":
         this.#state = "closed";
-        this.#handlers.streamClosed();
+        this.#events.streamClosed();
         return;
       default:
         return;

@@ -295,7 +295,7 @@ Deno.test("StreamScanner.stop() leaves the rest of the chunk unread until resume
   assert.deepEqual(names.slice(4), ["starttls", "open", "d"]);
 });
 
-Deno.test("StreamScanner.reset() in a handler reads the following bytes as a new stream", () => {
+Deno.test("StreamScanner.reset() in a callback reads the following bytes as a new stream", () => {
   const names: string[] = [];
   const scanner: StreamScanner = new StreamScanner({
     streamOpened: (header) => names.push(`open ${header.to}`),

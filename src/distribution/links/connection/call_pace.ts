@@ -7,8 +7,8 @@ export const CALL_EVERY_MS = 4;
 
 /**
  * The pace at which a node calls endpoints. A datacenter may announce hundreds of endpoints, and
- * calling all of them in one turn of the event loop would hold up every client of the node. Destinations
- * take turns, so one with many endpoints does not delay the others.
+ * calling all of them in one turn of the event loop would hold up every client of the node.
+ * Destinations take turns, so one with many endpoints does not delay the others.
  */
 export class CallPace {
   readonly #clock: Clock;

@@ -1,6 +1,6 @@
 import type { Connection } from "../../../net/mod.ts";
 import { dial } from "../../../net/mod.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkDeps } from "./link_deps.ts";
 import type { EndpointAddress } from "../ports.ts";
 
 /**
@@ -12,7 +12,7 @@ import type { EndpointAddress } from "../ports.ts";
 export function dialPeer(
   { host, port }: EndpointAddress,
   { shared, signal }: {
-    readonly shared: Pick<LinkShared, "tls" | "options" | "clock">;
+    readonly shared: Pick<LinkDeps, "tls" | "options" | "clock">;
     readonly signal: AbortSignal;
   },
 ): Promise<Connection> {

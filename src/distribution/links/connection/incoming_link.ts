@@ -18,19 +18,19 @@ import {
 } from "../../wire/mod.ts";
 import type { InboundLane } from "../lanes/inbound_lane.ts";
 import { LinkConnection } from "./link_connection.ts";
-import type { LinkConnectionOwner } from "./link_connection.ts";
+import type { LinkConnectionEvents } from "./link_connection.ts";
 import type { HostMetrics } from "../link_metrics.ts";
 import { UNKNOWN_HOST } from "../link_metrics.ts";
 import { destinationOf, doubtsIdentity } from "./link_scope.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkDeps } from "./link_deps.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import type { StanzaRefusal } from "./sender_rules.ts";
 import { checkStanza } from "./sender_rules.ts";
 
 /**
- * Bytes waiting for the peer to read above which no ACK is added; a later ACK covers all. Room for
- * many of the largest ACK; another value would gain nothing.
+ * No ACK is added while more than this many bytes wait for the peer to read; a later ACK covers
+ * all. There is room for many of the largest ACKs.
  */
 const MAX_PENDING_BYTES = 262_144;
 
@@ -43,8 +43,8 @@ export interface IncomingLinkEvents {
 }
 
 /** The accepting side of one link: takes stanzas, acknowledges them, grants credit. */
-export class IncomingLink implements LinkConnectionOwner {
-  readonly #shared: LinkShared;
+export class IncomingLink implements LinkConnectionEvents {
+  readonly #shared: LinkDeps;
   readonly #events: IncomingLinkEvents;
   readonly #link: LinkConnection;
   #metrics: HostMetrics | undefined;
@@ -54,7 +54,7 @@ export class IncomingLink implements LinkConnectionOwner {
   #receivedBytes = 0;
   #grantedBytes = 0;
   #isFrozen = false;
-  /** True when we end the link: the peer stays where it is. */
+  /** True when this side ends the link. The peer lives on. */
   #isLeaving = false;
   #isUrgent = false;
   #cancelAck: CancelTimer | undefined;
@@ -65,7 +65,7 @@ export class IncomingLink implements LinkConnectionOwner {
   #hasLoggedRefusal = false;
   readonly #acknowledge = () => this.#sendAcks();
 
-  constructor(connection: Connection, shared: LinkShared, events: IncomingLinkEvents) {
+  constructor(connection: Connection, shared: LinkDeps, events: IncomingLinkEvents) {
     this.#shared = shared;
     this.#events = events;
     this.#link = new LinkConnection(connection, this, { shared, role: "acceptor" });
@@ -289,7 +289,7 @@ export class IncomingLink implements LinkConnectionOwner {
   #countRefusal(metrics: HostMetrics, reason: string, domain: string | undefined): void {
     metrics.incomingRefused.inc();
     if (this.#hasLoggedRefusal) return;
-    this.#hasLoggedRefusal = true; // one line for each link: links a peer makes as it likes
+    this.#hasLoggedRefusal = true; // one line for each link, of which the peer may make many
     const { host } = this;
     this.#shared.lives.warn("link.stanza-refused", host ?? "", { host, reason, domain });
   }

@@ -20,7 +20,7 @@ import { CallPace } from "./call_pace.ts";
 import { IncomingLink } from "./incoming_link.ts";
 import { InboundLanes } from "../lanes/inbound_lanes.ts";
 import { LinkMetrics } from "../link_metrics.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkDeps } from "./link_deps.ts";
 import type { LinksOptions } from "../links_options.ts";
 import { resolveLinksOptions } from "../links_options.ts";
 import { MeshHosts } from "./mesh_hosts.ts";
@@ -41,7 +41,7 @@ class Scene {
 
   constructor(options: LinksOptions = {}) {
     const resolved = resolveLinksOptions(options);
-    const shared: LinkShared = {
+    const shared: LinkDeps = {
       scope: "mesh",
       traffic: undefined,
       identity: {

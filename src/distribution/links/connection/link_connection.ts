@@ -15,7 +15,7 @@ import {
   pongFrame,
 } from "../../wire/mod.ts";
 import { expectedPeer } from "./link_scope.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkDeps } from "./link_deps.ts";
 import type {
   CloseReason,
   LinkEvent,
@@ -25,8 +25,8 @@ import type {
 } from "./link_state.ts";
 import { stepLink } from "./link_state.ts";
 
-/** The side of a link that a `LinkConnection` works for. */
-export interface LinkConnectionOwner {
+/** Callbacks on one connection, for the side of the link that it belongs to. */
+export interface LinkConnectionEvents {
   /** Called when the peer's identity is proven; only its HELLO has been read. */
   opened(peer: LinkPeer): void;
   /** Called with a frame for this side; an error that it throws ends the link. */
@@ -41,8 +41,8 @@ export interface LinkConnectionOwner {
  */
 export class LinkConnection implements FrameSink {
   readonly #connection: Connection;
-  readonly #shared: LinkShared;
-  readonly #owner: LinkConnectionOwner;
+  readonly #shared: LinkDeps;
+  readonly #events: LinkConnectionEvents;
   readonly #expect: LinkExpectations;
   readonly #decoder: FrameDecoder;
   #state: LinkState;
@@ -55,9 +55,9 @@ export class LinkConnection implements FrameSink {
 
   constructor(
     connection: Connection,
-    owner: LinkConnectionOwner,
+    events: LinkConnectionEvents,
     options: {
-      readonly shared: LinkShared;
+      readonly shared: LinkDeps;
       readonly role: "dialler" | "acceptor";
       /** The destination that the dialler means to reach. */
       readonly destination?: string;
@@ -70,7 +70,7 @@ export class LinkConnection implements FrameSink {
       ? { host: undefined, node: undefined }
       : expectedPeer(scope, destination, identity);
     this.#connection = connection;
-    this.#owner = owner;
+    this.#events = events;
     this.#shared = shared;
     this.#expect = {
       role: options.role,
@@ -186,7 +186,7 @@ export class LinkConnection implements FrameSink {
         return;
       }
       default:
-        this.#owner.frame(type, buffer, start, end);
+        this.#events.frame(type, buffer, start, end);
     }
   }
 
@@ -221,7 +221,7 @@ export class LinkConnection implements FrameSink {
     for (const action of actions) {
       switch (action.kind) {
         case "open":
-          this.#owner.opened(action.peer);
+          this.#events.opened(action.peer);
           break;
         case "ping":
           this.#connection.send(pingFrame(++this.#pings));
@@ -241,7 +241,7 @@ export class LinkConnection implements FrameSink {
     }
     // Only `lost` leads to `closed`, and that step has no actions: `state` is still current here.
     if (before !== "closed" && state.kind === "closed") {
-      this.#owner.ended(state.reason, this.#detail);
+      this.#events.ended(state.reason, this.#detail);
     }
   }
 

@@ -1,9 +1,9 @@
 import type { MeshFacts } from "./sender_rules.ts";
 
 /**
- * The local hosts of the mesh, as our side names them or their certificates have proven, and the
- * datacenter linked under each. A second datacenter that claims the same host is told apart by its
- * id.
+ * The local hosts of the mesh and the datacenter linked under each. Our configuration or session
+ * table names a host, or a certificate has proven it. A second datacenter that claims the same host
+ * is told apart by its id.
  */
 export class MeshHosts implements MeshFacts {
   readonly globalHost: string;

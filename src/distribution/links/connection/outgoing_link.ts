@@ -1,4 +1,4 @@
-import type { CancelTimer, FairShares } from "../../../base/mod.ts";
+import type { CancelTimer } from "../../../base/mod.ts";
 import { CausewayError, describeError } from "../../../base/mod.ts";
 import type { Connection } from "../../../net/mod.ts";
 import type { OpenLink } from "../../mod.ts";
@@ -16,13 +16,13 @@ import {
 import type { GoodbyeReason } from "../../wire/mod.ts";
 import { isCertifiedHost } from "./certified_host.ts";
 import { dialPeer } from "./dial_peer.ts";
-import type { LaneOwner, TakenEntry } from "../lanes/lane.ts";
+import type { LaneEvents, TakenEntry } from "../lanes/lane.ts";
 import { Lane } from "../lanes/lane.ts";
 import { LinkConnection } from "./link_connection.ts";
-import type { LinkConnectionOwner } from "./link_connection.ts";
+import type { LinkConnectionEvents } from "./link_connection.ts";
 import type { HostMetrics } from "../link_metrics.ts";
 import { doubtsIdentity, expectedPeer } from "./link_scope.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkDeps } from "./link_deps.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import type { EndpointAddress } from "../ports.ts";
@@ -31,6 +31,8 @@ import { Redial } from "./redial.ts";
 
 /** Callbacks on the life of an outgoing link. */
 export interface OutgoingLinkEvents {
+  /** Called as soon as `isLive` or `isGone` of its lane may have changed. */
+  reachChanged(link: OutgoingLink): void;
   opened(link: OutgoingLink): void;
   /** Called when the connection has ended, or could not be made. */
   closed(link: OutgoingLink): void;
@@ -55,12 +57,11 @@ type Phase =
  * The dialling side of one link, with its lane. It connects, and connects again with growing waits,
  * until it is stopped. The lane outlives the connections.
  */
-export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
+export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
   readonly destination: string;
   readonly address: EndpointAddress;
   readonly lane: Lane;
-  readonly laneBudget: FairShares | undefined;
-  readonly #shared: LinkShared;
+  readonly #shared: LinkDeps;
   readonly #events: OutgoingLinkEvents;
   readonly #metrics: HostMetrics;
   readonly #queueTimes: QueueTimes;
@@ -86,15 +87,15 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
   constructor(
     destination: string,
     address: EndpointAddress,
-    options: { readonly shared: LinkShared; readonly events: OutgoingLinkEvents },
+    options: { readonly shared: LinkDeps; readonly events: OutgoingLinkEvents },
   ) {
     this.destination = destination;
     this.address = address;
     this.#shared = options.shared;
     this.#events = options.events;
     this.#redial = new Redial(this.#shared.options, this.#shared.random);
-    this.laneBudget = this.#shared.budget;
-    this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, this);
+    const { budget } = this.#shared;
+    this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, { events: this, budget });
     this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     this.#metrics = this.#shared.metrics.host(destination);
     this.#queueTimes = new QueueTimes(this.#metrics.outgoingQueueTime);
@@ -126,7 +127,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     return this.#lastProcess;
   }
 
-  /** Connects as soon as the node's pace of calls allows, unless it is connecting, connected or stopped. */
+  /**
+   * Connects as soon as the node's pace of calls allows, unless it is connecting, connected or
+   * stopped.
+   */
   connect(): void {
     if (this.#phase.kind !== "idle" && this.#phase.kind !== "waiting") return;
     if (this.#phase.kind === "waiting") this.#phase.cancel();
@@ -200,9 +204,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     this.#peer = peer;
     this.#lastProcess = peer.process;
     this.lane.isLive = true;
+    this.lane.isGone = false;
+    this.#events.reachChanged(this);
     this.#timesOpened++;
     this.#redial.answered();
-    this.lane.isGone = false;
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
@@ -248,6 +253,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     }
     const hasLeft = reason === "leaving" && !this.#isStopping; // otherwise we said GOODBYE
     if (hasLeft) this.lane.isGone = true;
+    this.#events.reachChanged(this);
     this.#countEnd(wasOpen, isOrderlyEnd(reason));
     if (wasOpen) this.#shared.mesh.linkClosed(this.#peer!.localHost, this.#peer!.datacenterId);
     const fields = { host: this.destination, endpoint: this.#endpoint, reason, detail };
@@ -302,7 +308,10 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     const detail = describeError(error);
     // The endpoint refuses: unlike a process that is slow or cut off, one that has ended cannot
     // deliver late.
-    if (error instanceof CausewayError && error.code === "net/refused") this.lane.isGone = true;
+    if (error instanceof CausewayError && error.code === "net/refused") {
+      this.lane.isGone = true;
+      this.#events.reachChanged(this);
+    }
     this.#metrics.outgoingDialsFailed.inc();
     const { lives, log } = this.#shared;
     const fields = { host: this.destination, endpoint: this.#endpoint, detail };
@@ -346,7 +355,7 @@ export class OutgoingLink implements LaneOwner, LinkConnectionOwner {
     if (lane.waiting === 0) return;
     this.#queueTimes.appended(lane.sent + lane.waiting, this.#appendedMs);
     if (!lane.isLive) return;
-    for (const retired of lane.takeUntold()) this.#send(retireFrame(retired));
+    for (const retired of lane.retired.takeUntold()) this.#send(retireFrame(retired));
     const creditBytes = this.#creditBytes - this.#sentBytes;
     if (creditBytes > 0) {
       encodeWritten(this.#written, this.#shared.clock.wallUs());

@@ -5,8 +5,8 @@ import type { OpenLink } from "../../mod.ts";
 import { FRAME_TYPE, helloFrame, OUR_VERSIONS } from "../../wire/mod.ts";
 import { dialPeer } from "./dial_peer.ts";
 import { LinkConnection } from "./link_connection.ts";
-import type { LinkConnectionOwner } from "./link_connection.ts";
-import type { LinkShared } from "./link_shared.ts";
+import type { LinkConnectionEvents } from "./link_connection.ts";
+import type { LinkDeps } from "./link_deps.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import type { EndpointAddress } from "../ports.ts";
@@ -21,9 +21,9 @@ import { Redial } from "./redial.ts";
  *        ^                        |
  *        +--refused, unreachable--+
  */
-export class SeedLink implements LinkConnectionOwner {
+export class SeedLink implements LinkConnectionEvents {
   readonly address: EndpointAddress;
-  readonly #shared: LinkShared;
+  readonly #shared: LinkDeps;
   readonly #isWanted: () => boolean;
   #cancel: CancelTimer = () => {};
   #abort: AbortController | undefined;
@@ -34,7 +34,7 @@ export class SeedLink implements LinkConnectionOwner {
   #isStopped = false;
 
   /** @param isWanted true while no other datacenter can tell us of the mesh */
-  constructor(address: EndpointAddress, shared: LinkShared, isWanted: () => boolean) {
+  constructor(address: EndpointAddress, shared: LinkDeps, isWanted: () => boolean) {
     this.address = address;
     this.#shared = shared;
     this.#redial = new Redial(shared.options, shared.random);

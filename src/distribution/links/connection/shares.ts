@@ -25,7 +25,7 @@ export class Shares<T> {
     this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1);
   }
 
-  /** Does nothing for one that has no place. */
+  /** Frees the place of `taker`, if it has one. */
   giveBack(taker: T): void {
     const name = this.#takers.get(taker);
     if (name === undefined) return;

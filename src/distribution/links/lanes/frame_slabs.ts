@@ -8,6 +8,13 @@ export interface FrameSlab {
   liveFrames: number;
 }
 
+/** Place of one encoded frame: the bytes of `slab` from `start` to before `end`. */
+export interface FramePlace {
+  slab: FrameSlab;
+  start: number;
+  end: number;
+}
+
 /**
  * Memory for encoded frames that live about equally long, counted by allocated bytes.
  *
@@ -68,8 +75,37 @@ export class FrameSlabs {
     else this.#drop(slab);
   }
 
+  /**
+   * Copies a frame here, whatever the bound, and updates its place. Where it lay before, it stays
+   * counted.
+   */
+  adopt(frame: FramePlace): void {
+    const { slab: from, start, end } = frame;
+    const slab = this.reserve(end - start, Infinity)!; // without a bound there is always room
+    frame.slab = slab;
+    frame.start = slab.used;
+    frame.end = slab.used + end - start;
+    slab.bytes.set(from.bytes.subarray(start, end), frame.start);
+    this.commit(slab, frame.end);
+  }
+
+  /**
+   * Moves frames together when at least half of the memory is unused; false when less is.
+   * @param frames all frames that lie here
+   */
+  compact(frames: Iterable<FramePlace>): boolean {
+    if (this.#liveBytes * 2 > this.#allocatedBytes) return false;
+    this.#turnOver();
+    for (const frame of frames) {
+      const { slab: from, start, end } = frame;
+      this.adopt(frame);
+      this.release(from, end - start);
+    }
+    return true;
+  }
+
   /** Begins a new slab at the next `reserve`, so that frames copied now leave the old slabs. */
-  turnOver(): void {
+  #turnOver(): void {
     const current = this.#current;
     this.#current = undefined;
     if (current !== undefined && current.liveFrames === 0) this.#drop(current);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { FramePlace } from "./frame_slabs.ts";
 import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
 
 Deno.test("FrameSlabs lays frames side by side and takes a new slab when one is full", () => {
@@ -39,4 +40,34 @@ Deno.test("FrameSlabs.release() gives a slab back with its last frame, and a lar
   assert.equal(slabs.liveBytes, 0);
   assert.ok(slabs.reserve(100, Infinity) === next, "the current slab is used again");
   assert.equal(next.used, 0);
+});
+
+Deno.test("FrameSlabs.compact() moves frames together once half of the memory is unused", () => {
+  const slabs = new FrameSlabs();
+  const frameBytes = FRAME_SLAB_BYTES / 8;
+  const frames: FramePlace[] = Array.from({ length: 24 }, (_, i) => {
+    const slab = slabs.reserve(frameBytes, Infinity)!;
+    const start = slab.used;
+    slab.bytes.fill(i, start, start + frameBytes);
+    slabs.commit(slab, start + frameBytes);
+    return { slab, start, end: start + frameBytes };
+  });
+  const left = frames.filter((_, i) => i % 8 < 5);
+  for (const { slab } of frames.filter((_, i) => i % 8 >= 5)) slabs.release(slab, frameBytes);
+  assert.equal(slabs.compact(left), false, "five eighths are in use");
+  const few = left.filter((_, i) => i % 5 === 0);
+  for (const { slab } of left.filter((_, i) => i % 5 > 0)) slabs.release(slab, frameBytes);
+  assert.equal(slabs.allocatedBytes, 3 * FRAME_SLAB_BYTES);
+  assert.equal(slabs.compact(few), true);
+  assert.equal(slabs.allocatedBytes, FRAME_SLAB_BYTES);
+  assert.deepEqual(few.map(({ start, end }) => [start, end]), [
+    [0, frameBytes],
+    [frameBytes, 2 * frameBytes],
+    [2 * frameBytes, 3 * frameBytes],
+  ]);
+  assert.deepEqual(few.map(({ slab, start, end }) => [slab.bytes[start], slab.bytes[end - 1]]), [
+    [0, 0],
+    [8, 8],
+    [16, 16],
+  ]);
 });

@@ -1,4 +1,4 @@
-import type { Settler } from "../../mod.ts";
+import type { Fate } from "../../../xmpp/mod.ts";
 import type { Ack, SettledRange } from "../../wire/mod.ts";
 import { MAX_ACK_RANGES } from "../../wire/mod.ts";
 import { OpenNumbers } from "./open_numbers.ts";
@@ -10,7 +10,7 @@ export type Receipt = "new" | "repeat" | "gap" | "overload";
  * One lane of one peer process, as this process knows it: the last number received, and which
  * numbers are settled. It outlives its connections.
  */
-export class InboundLane implements Settler {
+export class InboundLane implements Fate {
   /** The peer's incarnation and its number for the lane. */
   readonly process: number;
   readonly lane: number;

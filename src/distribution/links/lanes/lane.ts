@@ -8,21 +8,28 @@ import {
   patchNumber,
 } from "../../wire/mod.ts";
 import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
+import { LaneEntries } from "./lane_entries.ts";
+import type { BoundLane, SenderBinding } from "./lane_entry.ts";
 import { LaneEntry } from "./lane_entry.ts";
-import type { SenderBinding } from "./sender_bindings.ts";
+import { RetiredLanes } from "./retired_lanes.ts";
 
-/** Bounds of one lane. */
-export interface LaneLimits {
+/** Bounds of one lane, and its water marks as fractions of them. */
+export interface LaneOptions {
   readonly laneMaxBytes: number;
   readonly laneMaxItems: number;
   readonly laneHighWater: number;
   readonly laneLowWater: number;
 }
 
-/** The owner of a lane. */
-export interface LaneOwner {
+/** The parts that a lane works with. */
+export interface LaneDeps {
+  readonly events: LaneEvents;
   /** The bound that stanzas of all lanes count for. @default none */
-  readonly laneBudget?: FairShares | undefined;
+  readonly budget?: FairShares | undefined;
+}
+
+/** Callbacks on the contents of a lane. */
+export interface LaneEvents {
   /** Called when a stanza was appended. */
   laneHasWork(lane: Lane): void;
   /** Called when `isOver` has changed. */
@@ -38,15 +45,15 @@ export interface TakenEntry {
   readonly wasReceived: boolean;
 }
 
-/** Bytes that an entry and its place in the map cost besides the frame. */
+/** Bytes that an entry and its place in the ring cost besides the frame. */
 const ENTRY_BYTES = 256;
 
 /** Steps in bytes in which the budget learns a lane's size, to spare a call for each stanza. */
 const BUDGET_STEP_BYTES = 65_536;
 
 /**
- * Reserved part of each bound, one in so many, for errors that answer a stanza: the stanza's sender
- * hears nothing else. An empty lane takes anything that fits.
+ * Divisor of each bound: one part in this many is reserved for errors that answer a stanza, as the
+ * stanza's sender hears nothing else. An empty lane takes anything that fits.
  */
 export const RESERVED_PART = 8;
 
@@ -59,7 +66,7 @@ export const RESERVED_PART = 8;
  * `resume` sets `sent` back to what the peer has received, so that stanzas on the way are sent
  * again.
  */
-export class Lane {
+export class Lane implements BoundLane {
   readonly id: number;
   /** Senders bound to it. */
   senders = 0;
@@ -71,15 +78,17 @@ export class Lane {
   isEnabled = true;
   /** True when the process at its end is known to have ended, until the link is up again. */
   isGone = false;
-  readonly #limits: LaneLimits;
+  /** Lanes whose stanzas moved here. The peer must hear that they end before it gets those. */
+  readonly retired = new RetiredLanes();
+  readonly #options: LaneOptions;
   readonly #ordinaryItems: number;
   readonly #ordinaryBytes: number;
-  readonly #owner: LaneOwner;
+  readonly #events: LaneEvents;
   readonly #budget: FairShares;
   /** Bytes that are counted in the budget. */
   #toldBytes = 0;
   #slabs: FrameSlabs;
-  readonly #entries = new Map<number, LaneEntry>();
+  readonly #entries = new LaneEntries();
   #next = 1;
   #sent = 0;
   #everSent = 0;
@@ -87,23 +96,17 @@ export class Lane {
   #settled = 0;
   #peer: number | undefined;
   #isOver = false;
-  /** The last number whose settler wants to know that the peer has received it. */
+  /** The last number whose duty wants to know that the peer has received it. */
   #lastWantingHeld = 0;
-  /**
-   * Lanes whose stanzas moved here, with the number before which the peer must learn that the lane
-   * ends.
-   */
-  readonly #retired = new Map<number, number>();
-  #untold: number[] = [];
 
-  constructor(id: number, limits: LaneLimits, owner: LaneOwner) {
+  constructor(id: number, options: LaneOptions, { events, budget }: LaneDeps) {
     this.id = id;
-    this.#limits = limits;
-    const { laneMaxItems, laneMaxBytes } = limits;
+    this.#options = options;
+    const { laneMaxItems, laneMaxBytes } = options;
     this.#ordinaryItems = laneMaxItems - Math.floor(laneMaxItems / RESERVED_PART);
     this.#ordinaryBytes = laneMaxBytes - Math.floor(laneMaxBytes / RESERVED_PART);
-    this.#owner = owner;
-    this.#budget = owner.laneBudget ?? new FairShares();
+    this.#events = events;
+    this.#budget = budget ?? new FairShares();
     this.#slabs = new FrameSlabs();
   }
 
@@ -139,8 +142,7 @@ export class Lane {
 
   /** Numbers up to this one will not be sent (again); for HELLO. */
   get lastGone(): number {
-    const { value } = this.#entries.keys().next();
-    return value === undefined ? this.#next - 1 : value - 1;
+    return (this.#entries.lowest ?? this.#next) - 1;
   }
 
   /** True from the high-water mark until the lane has fallen below the low one. */
@@ -156,14 +158,16 @@ export class Lane {
     const room = maxStanzaFrameBytes(envelope);
     if (!envelope.isOwed && !(this.#budget.mayGrow(room) && binding.tab.mayAdd(room))) return false;
     const isAll = envelope.isOwed || this.#entries.size === 0;
-    if (this.#entries.size >= (isAll ? this.#limits.laneMaxItems : this.#ordinaryItems)) {
+    if (this.#entries.size >= (isAll ? this.#options.laneMaxItems : this.#ordinaryItems)) {
       return false;
     }
-    const maxBytes = isAll ? this.#limits.laneMaxBytes : this.#ordinaryBytes;
+    const maxBytes = isAll ? this.#options.laneMaxBytes : this.#ordinaryBytes;
     const slabBytes = maxBytes - (this.#entries.size + 1) * ENTRY_BYTES;
     if (this.#slabs.allocatedBytes > slabBytes) return false;
     let slab = this.#slabs.reserve(room, slabBytes);
-    if (slab === undefined && this.#compact()) slab = this.#slabs.reserve(room, slabBytes);
+    if (slab === undefined && this.#slabs.compact(this.#entries.values())) {
+      slab = this.#slabs.reserve(room, slabBytes);
+    }
     if (slab === undefined) return false;
     const start = slab.used;
     const number = this.#next++;
@@ -171,14 +175,14 @@ export class Lane {
     this.#slabs.commit(slab, end);
     const entry = new LaneEntry(slab, start, end, binding);
     entry.adoptDuty(envelope);
-    entry.isTakenBack = envelope.isTakenBack;
+    entry.isTakenBack = envelope.arrival === "taken-back";
     entry.isOwed = envelope.isOwed;
     if (entry.wantsHeld) this.#lastWantingHeld = number;
-    this.#entries.set(number, entry);
+    this.#entries.add(number, entry);
     this.#bind(entry);
     this.#tellBudget();
     if (!this.#isOver) this.#checkLevel();
-    this.#owner.laneHasWork(this);
+    this.#events.laneHasWork(this);
     return true;
   }
 
@@ -187,56 +191,22 @@ export class Lane {
    * @param wasSent true when that lane may have sent it
    */
   adopt(entry: LaneEntry, wasSent: boolean): void {
-    const { slab: from, start, end } = entry;
-    const frameBytes = end - start;
-    const slab = this.#slabs.reserve(frameBytes, Infinity)!; // without a bound there is always room
-    const at = slab.used;
-    slab.bytes.set(from.bytes.subarray(start, end), at);
-    this.#slabs.commit(slab, at + frameBytes);
+    this.#slabs.adopt(entry);
+    const { slab: { bytes }, start } = entry;
     const number = this.#next++;
-    patchNumber(slab.bytes, at, number);
-    if (wasSent) patchMayBeRepeat(slab.bytes, at);
-    entry.slab = slab;
-    entry.start = at;
-    entry.end = at + frameBytes;
-    this.#entries.set(number, entry);
+    patchNumber(bytes, start, number);
+    if (wasSent) patchMayBeRepeat(bytes, start);
+    this.#entries.add(number, entry);
     if (entry.wantsHeld) this.#lastWantingHeld = number;
     this.#bind(entry);
     this.#tellBudget();
     if (!this.#isOver) this.#checkLevel();
-    this.#owner.laneHasWork(this);
+    this.#events.laneHasWork(this);
   }
 
   /** Notes that the peer must learn that `lane` ends, before it gets any stanza that moved here. */
   noteRetired(lane: number): void {
-    this.#retired.set(lane, this.#next);
-    this.#untold.push(lane);
-  }
-
-  /** Forgets a retired lane that has a new connection: the peer need not end the old one. */
-  forgetRetired(lane: number): void {
-    if (!this.#retired.delete(lane)) return;
-    this.#untold = this.#untold.filter((untold) => untold !== lane);
-  }
-
-  /**
-   * Takes the lanes whose end the peer may not have heard of yet. The stanzas held here move
-   * elsewhere: the lane that takes them tells the peer, and this one does not.
-   */
-  takeRetired(): readonly number[] {
-    const lanes = [...this.#retired.keys()];
-    this.#retired.clear();
-    this.#untold = [];
-    return lanes;
-  }
-
-  /**
-   * Takes the lanes to retire now: each once on every connection until the peer has heard of it.
-   */
-  takeUntold(): readonly number[] {
-    const untold = this.#untold;
-    if (untold.length > 0) this.#untold = [];
-    return untold;
+    this.retired.add(lane, this.#next);
   }
 
   /**
@@ -256,8 +226,8 @@ export class Lane {
     this.#tellHeld(this.#received + 1, start);
     this.#received = start;
     this.#sent = start;
-    this.#untold = [...this.#retired.keys()];
-    if (this.waiting > 0) this.#owner.laneHasWork(this);
+    this.retired.tellAgain();
+    if (this.waiting > 0) this.#events.laneHasWork(this);
     return "resumed";
   }
 
@@ -288,8 +258,7 @@ export class Lane {
     const taken = this.#take();
     this.#next = lastGone + 1;
     this.#restartAt(lastGone);
-    this.#retired.clear();
-    this.#untold = [];
+    this.retired.clear();
     return taken;
   }
 
@@ -334,9 +303,7 @@ export class Lane {
       const from = Math.max(first, this.#settled + 1);
       for (let number = from; number < first + count; number++) this.#settle(number);
     }
-    for (const [lane, number] of this.#retired) {
-      if (number <= ack.received) this.#retired.delete(lane);
-    }
+    this.retired.received(ack.received);
     this.#tidy();
     this.#tellBudget();
     if (this.#isOver) this.#checkLevel();
@@ -385,9 +352,8 @@ export class Lane {
   }
 
   #settle(number: number): void {
-    const entry = this.#entries.get(number);
+    const entry = this.#entries.take(number);
     if (entry === undefined) return;
-    this.#entries.delete(number);
     this.#slabs.release(entry.slab, entry.end - entry.start);
     this.#unbind(entry);
     entry.settle();
@@ -414,34 +380,18 @@ export class Lane {
   }
 
   #checkLevel(): void {
-    const { laneMaxItems, laneMaxBytes, laneHighWater, laneLowWater } = this.#limits;
+    const { laneMaxItems, laneMaxBytes, laneHighWater, laneLowWater } = this.#options;
     const mark = this.#isOver ? laneLowWater : laneHighWater;
     const isOver = this.#entries.size > mark * laneMaxItems ||
       this.allocatedBytes > Math.max(mark * laneMaxBytes, FRAME_SLAB_BYTES + ENTRY_BYTES);
     if (isOver === this.#isOver) return;
     this.#isOver = isOver;
-    this.#owner.laneLevelChanged(this);
+    this.#events.laneLevelChanged(this);
   }
 
-  /** Compacts, so that a few stanzas that stay long do not keep whole slabs. */
+  /** Compacts the slabs, so that a few stanzas that stay long do not keep whole slabs. */
   #tidy(): void {
-    if (this.#slabs.allocatedBytes >= 8 * FRAME_SLAB_BYTES) this.#compact();
-  }
-
-  /** Moves frames together when at least half of the memory is unused; false when less is. */
-  #compact(): boolean {
-    if (this.#slabs.liveBytes * 2 > this.#slabs.allocatedBytes) return false;
-    this.#slabs.turnOver();
-    for (const entry of this.#entries.values()) {
-      const { slab: from, start, end } = entry;
-      const slab = this.#slabs.reserve(end - start, Infinity)!; // without a bound there is always room
-      entry.slab = slab;
-      entry.start = slab.used;
-      entry.end = slab.used + end - start;
-      slab.bytes.set(from.bytes.subarray(start, end), entry.start);
-      this.#slabs.commit(slab, entry.end);
-      this.#slabs.release(from, end - start);
-    }
-    return true;
+    if (this.#slabs.allocatedBytes < 8 * FRAME_SLAB_BYTES) return;
+    this.#slabs.compact(this.#entries.values());
   }
 }

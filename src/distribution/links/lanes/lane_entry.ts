@@ -1,8 +1,46 @@
+import type { ShareTab } from "../../../base/mod.ts";
 import type { Jid } from "../../../xmpp/mod.ts";
 import { Duty, Envelope } from "../../mod.ts";
 import { decodeStanza } from "../../wire/mod.ts";
 import type { FrameSlab } from "./frame_slabs.ts";
-import type { SenderBinding } from "./sender_bindings.ts";
+
+/** A lane as the senders bound to it see it. */
+export interface BoundLane {
+  readonly id: number;
+  /** Senders bound to it. */
+  senders: number;
+  /** True while its link is up. */
+  readonly isLive: boolean;
+  /** False when its endpoint is no longer listed. */
+  readonly isEnabled: boolean;
+  /** True from the high-water mark until the lane has fallen below the low one. */
+  readonly isOver: boolean;
+  /** Takes `envelope` and its duty over; false when there is no room. */
+  append(envelope: Envelope, binding: SenderBinding): boolean;
+  /**
+   * Takes a stanza of another lane, in order and whatever the bound.
+   * @param wasSent true when that lane may have sent it
+   */
+  adopt(entry: LaneEntry, wasSent: boolean): void;
+  /** Notes that the peer must learn that `lane` ends, before it gets any stanza that moved here. */
+  noteRetired(lane: number): void;
+  /** Yields the bindings of held stanzas; a sender comes once for each stanza. */
+  holders(): Iterable<SenderBinding>;
+}
+
+/** One sender's lane to one datacenter. */
+export interface SenderBinding {
+  readonly sender: string;
+  lane: BoundLane;
+  /** Stanzas of the sender that the lane holds. */
+  held: number;
+  /** Bytes of those stanzas, for the share of the sender's account or domain. */
+  readonly tab: ShareTab;
+  /** Tick of its last use. */
+  usedTick: number;
+  /** True while the sender is slowed down. */
+  isPressured: boolean;
+}
 
 /**
  * A lane's record of a stanza besides its frame: the duty to settle it, and its sender's binding.
@@ -13,7 +51,7 @@ export class LaneEntry extends Duty {
   start: number;
   end: number;
   readonly binding: SenderBinding;
-  /** Same as its envelope's. */
+  /** True when its envelope's `arrival` is `taken-back`. */
   isTakenBack = false;
   /** Same as its envelope's. */
   isOwed = false;

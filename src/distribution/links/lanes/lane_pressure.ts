@@ -1,5 +1,4 @@
-import type { Lane } from "./lane.ts";
-import type { SenderBinding } from "./sender_bindings.ts";
+import type { BoundLane, SenderBinding } from "./lane_entry.ts";
 
 /**
  * Slows down the senders that feed a live lane over its high-water mark. They may go on when the
@@ -7,14 +6,14 @@ import type { SenderBinding } from "./sender_bindings.ts";
  */
 export class LanePressure {
   readonly #tell: (sender: string, isOver: boolean) => void;
-  readonly #told = new Map<Lane, Set<SenderBinding>>();
+  readonly #told = new Map<BoundLane, Set<SenderBinding>>();
 
   constructor(tell: (sender: string, isOver: boolean) => void) {
     this.#tell = tell;
   }
 
   /** Updates the senders after the lane's level or life has changed. */
-  update(lane: Lane): void {
+  update(lane: BoundLane): void {
     if (!lane.isLive || !lane.isOver) {
       this.release(lane);
       return;
@@ -23,7 +22,7 @@ export class LanePressure {
   }
 
   /** Notes that `binding` has fed a lane that may be over its mark. */
-  note(lane: Lane, binding: SenderBinding): void {
+  note(lane: BoundLane, binding: SenderBinding): void {
     if (binding.isPressured || !lane.isLive || !lane.isOver) return;
     let told = this.#told.get(lane);
     if (told === undefined) this.#told.set(lane, told = new Set());
@@ -33,7 +32,7 @@ export class LanePressure {
   }
 
   /** Lets all senders that were slowed for `lane` go on. */
-  release(lane: Lane): void {
+  release(lane: BoundLane): void {
     const told = this.#told.get(lane);
     if (told === undefined) return;
     this.#told.delete(lane);

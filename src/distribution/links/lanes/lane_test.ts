@@ -6,21 +6,21 @@ import { decodeStanza, FRAME_TYPE, FrameDecoder, helloFrame, readNumber } from "
 import { testEnvelope, TestSettler } from "../_test_kit.ts";
 import { FRAME_SLAB_BYTES } from "./frame_slabs.ts";
 import { InboundLane } from "./inbound_lane.ts";
-import type { LaneLimits } from "./lane.ts";
+import type { LaneOptions } from "./lane.ts";
 import { Lane } from "./lane.ts";
-import type { SenderBinding } from "./sender_bindings.ts";
+import type { SenderBinding } from "./lane_entry.ts";
 
-const LIMITS: LaneLimits = {
+const LIMITS: LaneOptions = {
   laneMaxBytes: 1 << 20,
   laneMaxItems: 1000,
   laneHighWater: 0.5,
   laneLowWater: 0.25,
 };
 const PEER = 9;
-const NO_OWNER = { laneHasWork() {}, laneLevelChanged() {} };
+const NO_EVENTS = { laneHasWork() {}, laneLevelChanged() {} };
 
-function newLane(limits: Partial<LaneLimits> = {}, id = 1): Lane {
-  return new Lane(id, { ...LIMITS, ...limits }, NO_OWNER);
+function newLane(limits: Partial<LaneOptions> = {}, id = 1): Lane {
+  return new Lane(id, { ...LIMITS, ...limits }, { events: NO_EVENTS });
 }
 
 function bindingOf(lane: Lane, budget = new FairShares(), sender = "alice"): SenderBinding {
@@ -221,19 +221,19 @@ Deno.test("Lane.adopt() renumbers, marks possible repeats and retires the old la
   const taken = from.takeAll();
   to.noteRetired(1);
   for (const { entry, wasSent } of taken) to.adopt(entry, wasSent);
-  assert.deepEqual(to.takeUntold(), [1]);
-  assert.deepEqual(to.takeUntold(), []);
+  assert.deepEqual(to.retired.takeUntold(), [1]);
+  assert.deepEqual(to.retired.takeUntold(), []);
   assert.deepEqual(flush(to), [
     { number: 1, sequence: 1, mayBeRepeat: false },
     { number: 2, sequence: 2, mayBeRepeat: true },
     { number: 3, sequence: 3, mayBeRepeat: false },
   ]);
   to.resume(PEER, 1);
-  assert.deepEqual(to.takeUntold(), [1], "told again until the peer has the moved stanzas");
+  assert.deepEqual(to.retired.takeUntold(), [1], "told again until the peer has the moved stanzas");
   flush(to);
   to.acknowledge(ack(3, 3));
   to.resume(PEER, 3);
-  assert.deepEqual(to.takeUntold(), []);
+  assert.deepEqual(to.retired.takeUntold(), []);
   assert.deepEqual(settler.settled, [2, 3]);
 });
 
@@ -241,12 +241,12 @@ Deno.test("Lane retires no lane that a new process never had, nor one that is up
   const lane = newLane({}, 3);
   lane.resume(PEER, 0);
   for (const retired of [1, 2]) lane.noteRetired(retired);
-  lane.forgetRetired(1);
-  assert.deepEqual(lane.takeUntold(), [2]);
+  lane.retired.forget(1);
+  assert.deepEqual(lane.retired.takeUntold(), [2]);
   assert.equal(lane.resume(PEER, 0), "resumed");
   assert.equal(lane.resume(PEER + 1, 0), "restarted");
   lane.takeForRestart();
-  assert.deepEqual(lane.takeUntold(), []);
+  assert.deepEqual(lane.retired.takeUntold(), []);
 });
 
 Deno.test("Lane.append() refuses at its bound of items, and goes on when some are settled", () => {
@@ -348,8 +348,7 @@ Deno.test("Lane keeps within its bound when a few stanzas stay long among many t
 Deno.test("Lane.isOver rises above the high-water mark and falls below the low one", () => {
   const changes: boolean[] = [];
   const lane = new Lane(1, { ...LIMITS, laneMaxItems: 100 }, {
-    laneHasWork() {},
-    laneLevelChanged: (changed) => changes.push(changed.isOver),
+    events: { ...NO_EVENTS, laneLevelChanged: (changed) => changes.push(changed.isOver) },
   });
   lane.resume(PEER, 0);
   for (let i = 1; i <= 50; i++) lane.append(testEnvelope(i), bindingOf(lane));
@@ -499,7 +498,7 @@ Deno.test("Lane.markLate() marks only stanzas that the node before may have give
   const binding = bindingOf(lane);
   const link = { settle() {}, leftOpen() {} };
   const takenBack = testEnvelope(4, { settler: link });
-  takenBack.isTakenBack = true;
+  takenBack.arrived("taken-back");
   lane.append(testEnvelope(1, { settler: link }), binding);
   lane.append(testEnvelope(2, { settler: link }), binding);
   lane.append(testEnvelope(3, { settler: new TestSettler() }), binding);
@@ -521,8 +520,8 @@ Deno.test("Lane counts its stanzas for the budget, and none once it is empty", (
   });
   fc.assert(fc.property(steps, (kinds) => {
     const budget = new FairShares({ maxBytes: 100_000_000 });
-    const owner = { ...NO_OWNER, laneBudget: budget };
-    const lanes = [1, 2].map((id) => new Lane(id, LIMITS, owner)) as [Lane, Lane];
+    const deps = { events: NO_EVENTS, budget };
+    const lanes = [1, 2].map((id) => new Lane(id, LIMITS, deps)) as [Lane, Lane];
     const bindings = lanes.map((lane) => bindingOf(lane, budget));
     let [peer, sequence] = [PEER, 0];
     for (const lane of lanes) lane.resume(peer, 0);
@@ -553,12 +552,12 @@ Deno.test("Lane counts its stanzas for the budget, and none once it is empty", (
 Deno.test("Lane.append() refuses past a sender's share of the budget, except for errors that answer", () => {
   const budget = new FairShares({ maxBytes: 5_000_000 });
   const limits = { ...LIMITS, laneMaxBytes: 1 << 30, laneMaxItems: 1_000_000 };
-  const lane = new Lane(1, limits, { ...NO_OWNER, laneBudget: budget });
+  const lane = new Lane(1, limits, { events: NO_EVENTS, budget });
   const eve = bindingOf(lane, budget, "eve@example.com");
   let taken = 0;
   while (lane.append(testEnvelope(++taken), eve));
   assert.ok(budget.bytes > 900_000 && budget.bytes < 1_200_000, `${budget.bytes}`);
-  assert.ok(lane.append(new Envelope({ ...testEnvelope(taken), isOwed: true }), eve));
+  assert.ok(lane.append(new Envelope({ ...testEnvelope(taken), entry: "owed" }), eve));
   const alice = bindingOf(lane, budget, "alice@example.com");
   for (let n = 0; n < 100; n++) assert.ok(lane.append(testEnvelope(n), alice));
   lane.takeAll();

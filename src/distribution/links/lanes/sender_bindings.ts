@@ -1,20 +1,6 @@
 import { FairShares, ShareTab } from "../../../base/mod.ts";
 import type { Holders } from "../../../base/mod.ts";
-import type { Lane } from "./lane.ts";
-
-/** One sender's lane to one datacenter. */
-export interface SenderBinding {
-  readonly sender: string;
-  lane: Lane;
-  /** Stanzas of the sender that the lane holds. */
-  held: number;
-  /** Bytes of those stanzas, for the share of the sender's account or domain. */
-  readonly tab: ShareTab;
-  /** Tick of its last use. */
-  usedTick: number;
-  /** True while the sender is slowed down. */
-  isPressured: boolean;
-}
+import type { BoundLane, SenderBinding } from "./lane_entry.ts";
 
 /**
  * Lane of each sender to one datacenter. A binding may be forgotten only while the lane holds no
@@ -50,7 +36,7 @@ export class SenderBindings {
     return binding;
   }
 
-  bind(sender: string, lane: Lane): SenderBinding {
+  bind(sender: string, lane: BoundLane): SenderBinding {
     if (this.#bySender.size >= this.#maxBindings) this.#forget(0);
     const tab = new ShareTab(this.#budget, holdersOfSender(sender));
     const binding = { sender, lane, held: 0, tab, usedTick: this.#tick, isPressured: false };
@@ -59,7 +45,7 @@ export class SenderBindings {
     return binding;
   }
 
-  rebind(binding: SenderBinding, lane: Lane): void {
+  rebind(binding: SenderBinding, lane: BoundLane): void {
     binding.lane.senders--;
     binding.lane = lane;
     lane.senders++;

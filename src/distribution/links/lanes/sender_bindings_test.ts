@@ -6,7 +6,7 @@ import { SenderBindings } from "./sender_bindings.ts";
 const LIMITS = { laneMaxBytes: 1 << 20, laneMaxItems: 10, laneHighWater: 0.5, laneLowWater: 0.25 };
 
 function newLane(id: number): Lane {
-  return new Lane(id, LIMITS, { laneHasWork() {}, laneLevelChanged() {} });
+  return new Lane(id, LIMITS, { events: { laneHasWork() {}, laneLevelChanged() {} } });
 }
 
 Deno.test("SenderBindings.tick() forgets idle senders, never those with a stanza in a lane", () => {

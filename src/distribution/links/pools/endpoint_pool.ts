@@ -1,6 +1,6 @@
 import type { EndpointEvent, EndpointState } from "./endpoint_state.ts";
 import { stepEndpoint } from "./endpoint_state.ts";
-import type { LinkShared } from "../connection/link_shared.ts";
+import type { LinkDeps } from "../connection/link_deps.ts";
 import type { OutgoingLinkEvents } from "../connection/outgoing_link.ts";
 import { OutgoingLink } from "../connection/outgoing_link.ts";
 import type { EndpointAddress } from "../ports.ts";
@@ -10,13 +10,13 @@ export class EndpointPool {
   readonly destination: string;
   readonly address: EndpointAddress;
   readonly links: readonly OutgoingLink[];
-  readonly #shared: LinkShared;
+  readonly #shared: LinkDeps;
   #state: EndpointState = "enabled";
 
   constructor(
     destination: string,
     address: EndpointAddress,
-    options: { readonly shared: LinkShared; readonly events: OutgoingLinkEvents },
+    options: { readonly shared: LinkDeps; readonly events: OutgoingLinkEvents },
   ) {
     this.destination = destination;
     this.address = address;

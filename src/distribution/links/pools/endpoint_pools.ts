@@ -2,19 +2,23 @@ import type { CancelTimer } from "../../../base/mod.ts";
 import { describeError } from "../../../base/mod.ts";
 import type { GoodbyeReason } from "../../wire/mod.ts";
 import { EndpointPool } from "./endpoint_pool.ts";
+import type { EndpointEvent } from "./endpoint_state.ts";
 import type { Lane } from "../lanes/lane.ts";
-import type { LinkShared } from "../connection/link_shared.ts";
+import type { LinkDeps } from "../connection/link_deps.ts";
 import type { OutgoingLink, OutgoingLinkEvents } from "../connection/outgoing_link.ts";
 import type { EndpointAddress } from "../ports.ts";
 
 /** The parts that the endpoints of a destination work with. */
 export interface EndpointPoolsDeps {
-  readonly shared: LinkShared;
+  readonly shared: LinkDeps;
   /** Endpoints in place of those that the table lists. */
   readonly override: readonly EndpointAddress[] | undefined;
-  readonly events: OutgoingLinkEvents;
   /** True while some link is open. */
   isReached(): boolean;
+}
+
+/** Callbacks on the endpoints of a destination and their links. */
+export interface EndpointPoolsEvents extends OutgoingLinkEvents {
   /** Called when the endpoints were listed anew; `isNewHope` is true if there were none before. */
   listed(isNewHope: boolean): void;
   /** Called when the lane's endpoint closes: its stanzas have to move to other lanes. */
@@ -25,7 +29,14 @@ export interface EndpointPoolsDeps {
 export class EndpointPools {
   readonly #destination: string;
   readonly #deps: EndpointPoolsDeps;
+  readonly #events: EndpointPoolsEvents;
   readonly #pools = new Map<string, EndpointPool>();
+  /** Pools of listed endpoints. */
+  readonly #enabled = new Set<EndpointPool>();
+  /** Those of them with a process that is not known to have ended. */
+  readonly #usable = new Set<EndpointPool>();
+  /** Links that are open. */
+  readonly #open = new Set<OutgoingLink>();
   /** Closed pools whose connections have not ended yet. */
   readonly #leaving = new Set<EndpointPool>();
   #collectedMs: number;
@@ -36,9 +47,10 @@ export class EndpointPools {
   #hasFailed = false;
   #isCrowded = false;
 
-  constructor(destination: string, deps: EndpointPoolsDeps) {
+  constructor(destination: string, deps: EndpointPoolsDeps, events: EndpointPoolsEvents) {
     this.#destination = destination;
     this.#deps = deps;
+    this.#events = events;
     this.#collectedMs = deps.shared.clock.monotonicMs();
   }
 
@@ -52,13 +64,12 @@ export class EndpointPools {
 
   /** True while every enabled endpoint refuses connections: its processes have ended. */
   get isGone(): boolean {
-    let pools = 0;
-    for (const { state, links } of this.#pools.values()) {
-      if (state !== "enabled") continue;
-      pools++;
-      for (const { lane } of links) if (lane.isLive || !lane.isGone) return false;
-    }
-    return pools > 0;
+    return this.#enabled.size > 0 && !this.hasUsable;
+  }
+
+  /** True while there is a lane to move stanzas to: of an enabled endpoint that may be reached. */
+  get hasUsable(): boolean {
+    return this.#usable.size > 0;
   }
 
   /**
@@ -83,12 +94,13 @@ export class EndpointPools {
   }
 
   /** Links that are open. */
-  countOpen(): number {
-    let open = 0;
-    for (const pool of this.#pools.values()) {
-      for (const { isOpen } of pool.links) open += isOpen ? 1 : 0;
-    }
-    return open;
+  get openLinks(): number {
+    return this.#open.size;
+  }
+
+  /** Returns the lanes of the endpoint that `link` leads to; none once the endpoint is closed. */
+  lanesBeside(link: OutgoingLink): readonly Lane[] {
+    return this.#poolOf(link)?.links.map(({ lane }) => lane) ?? [];
   }
 
   *lanes(): IterableIterator<Lane> {
@@ -120,7 +132,10 @@ export class EndpointPools {
     return this.#refreshing;
   }
 
-  /** Reads the endpoints as soon as when none is listed: one of them may be gone or have moved. */
+  /**
+   * Reads the endpoints soon, after the interval for an empty list: one of them may be gone or have
+   * moved.
+   */
   refreshSoon(): void {
     this.#refreshWithin(this.#deps.shared.options.endpointRefreshIntervalWhenEmptyMs);
   }
@@ -138,10 +153,18 @@ export class EndpointPools {
    * them.
    */
   markGone(link: OutgoingLink): void {
-    for (const pool of this.#pools.values()) {
-      if (!pool.links.includes(link)) continue;
-      for (const { lane } of pool.links) lane.isGone ||= !lane.isLive;
-    }
+    const pool = this.#poolOf(link);
+    if (pool === undefined) return;
+    for (const { lane } of pool.links) lane.isGone ||= !lane.isLive;
+    this.#update(pool);
+  }
+
+  /** Notes that `isLive` or `isGone` of the link's lane has changed. */
+  reachChanged(link: OutgoingLink): void {
+    if (link.isOpen) this.#open.add(link);
+    else this.#open.delete(link);
+    const pool = this.#poolOf(link);
+    if (pool !== undefined) this.#update(pool);
   }
 
   tick(nowMs: number): void {
@@ -185,7 +208,7 @@ export class EndpointPools {
     }
     if (this.#isStopped) return;
     // An unreachable endpoint may have moved: read the list as often as when none is listed.
-    if (isReached() && this.#hasEnabled) {
+    if (isReached() && this.#enabled.size > 0) {
       this.#refreshWithin(shared.options.endpointRefreshIntervalMs);
     } else this.refreshSoon();
   }
@@ -207,24 +230,24 @@ export class EndpointPools {
   }
 
   #applyList(listed: readonly EndpointAddress[]): void {
-    const wasEmpty = !this.#hasEnabled;
+    const wasEmpty = this.#enabled.size === 0;
     const keys = new Set<string>();
     let hasRoom = true;
     for (const address of listed) {
-      const key = `${address.host}#${address.port}`;
+      const key = keyOf(address);
       keys.add(key);
       const pool = this.#pools.get(key);
-      if (pool !== undefined) pool.step({ kind: "appear" });
+      if (pool !== undefined) this.#step(pool, { kind: "appear" });
       else {
         hasRoom &&= this.#hasRoom();
-        if (hasRoom) this.#pools.set(key, this.#open(address));
+        if (hasRoom) this.#add(key, address);
       }
     }
     if (hasRoom) this.#isCrowded = false;
     for (const [key, pool] of this.#pools) {
-      if (!keys.has(key)) pool.step({ kind: "vanish" });
+      if (!keys.has(key)) this.#step(pool, { kind: "vanish" });
     }
-    this.#deps.listed(wasEmpty && this.#hasEnabled);
+    this.#events.listed(wasEmpty && this.#enabled.size > 0);
   }
 
   /** False at the bound on endpoints, even after those that are no longer listed were closed. */
@@ -240,28 +263,52 @@ export class EndpointPools {
     return false;
   }
 
-  #open(address: EndpointAddress): EndpointPool {
-    const { shared, events } = this.#deps;
-    return new EndpointPool(this.#destination, address, { shared, events });
+  #add(key: string, address: EndpointAddress): void {
+    const pool = new EndpointPool(this.#destination, address, {
+      shared: this.#deps.shared,
+      events: this.#events,
+    });
+    this.#pools.set(key, pool);
+    this.#update(pool);
+  }
+
+  #step(pool: EndpointPool, event: EndpointEvent): boolean {
+    const hasChanged = pool.step(event);
+    if (hasChanged) this.#update(pool);
+    return hasChanged;
+  }
+
+  #update(pool: EndpointPool): void {
+    const isEnabled = pool.state === "enabled";
+    if (isEnabled) this.#enabled.add(pool);
+    else this.#enabled.delete(pool);
+    const isUsable = isEnabled && pool.links.some(({ lane }) => lane.isLive || !lane.isGone);
+    if (isUsable) this.#usable.add(pool);
+    else this.#usable.delete(pool);
+  }
+
+  /** Returns the pool of `link`; undefined once it is closed. */
+  #poolOf(link: OutgoingLink): EndpointPool | undefined {
+    const pool = this.#pools.get(keyOf(link.address));
+    return pool?.links.includes(link) === true ? pool : undefined;
   }
 
   /** Closes disabled endpoints whose links are all dead. */
   #collect(): void {
     for (const [key, pool] of this.#pools) {
-      if (!pool.step({ kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
+      if (!this.#step(pool, { kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
       this.#pools.delete(key);
       this.#leaving.add(pool);
       for (const link of pool.links) {
-        this.#deps.closing(link.lane);
+        this.#events.closing(link.lane);
         link.stop("endpoint-gone", "the endpoint is not listed any more");
       }
     }
   }
+}
 
-  get #hasEnabled(): boolean {
-    for (const pool of this.#pools.values()) if (pool.state === "enabled") return true;
-    return false;
-  }
+function keyOf({ host, port }: EndpointAddress): string {
+  return `${host}#${port}`;
 }
 
 function isBetter(lane: Lane, best: Lane): boolean {

@@ -64,10 +64,7 @@ class World implements AsyncDisposable {
     const isComponentDomain = () => false;
     this.pools = new EndpointPools(DC2, {
       override,
-      events: { opened() {}, closed() {}, restarted() {}, levelChanged() {} },
       isReached: () => this.isReached,
-      listed: (isNewHope) => void this.hopes.push(isNewHope),
-      closing: (lane) => void this.closing.push(lane),
       shared: {
         scope: "mesh",
         identity: {
@@ -100,6 +97,14 @@ class World implements AsyncDisposable {
         lives: this.lives,
         nextLane: () => ++lanes,
       },
+    }, {
+      reachChanged: (link) => this.pools.reachChanged(link),
+      opened() {},
+      closed() {},
+      restarted() {},
+      levelChanged() {},
+      listed: (isNewHope) => void this.hopes.push(isNewHope),
+      closing: (lane) => void this.closing.push(lane),
     });
   }
 
@@ -332,13 +337,21 @@ Deno.test("EndpointPools.isGone is true while every enabled endpoint refuses", a
   await world.list(0, 1);
   await world.shut(0);
   await world.shut(1);
-  for (const { lane } of world.pool(0)!.links) lane.isGone = true;
+  const links = world.pool(0)!.links;
+  for (const link of links) {
+    assert.equal(world.pools.isGone, false);
+    link.lane.isGone = true;
+    world.pools.reachChanged(link);
+  }
   assert.equal(world.pools.isGone, false);
   await world.list(0);
   assert.equal(world.pools.isGone, true, "a disabled endpoint does not count");
-  world.lane(0).isLive = true;
-  assert.equal(world.pools.isGone, false);
-  world.lane(0).isLive = false;
+  links[0]!.lane.isLive = true;
+  world.pools.reachChanged(links[0]!);
+  assert.deepEqual([world.pools.isGone, world.pools.openLinks], [false, 1]);
+  links[0]!.lane.isLive = false;
+  world.pools.reachChanged(links[0]!);
+  assert.deepEqual([world.pools.isGone, world.pools.openLinks], [true, 0]);
   await world.list();
   assert.equal(world.pools.isGone, false, "no endpoint is enabled");
 });
@@ -442,7 +455,7 @@ Deno.test("EndpointPools.stop() ends the links, ignores a pending list, and refr
   world.pools.refreshSoon();
   assert.deepEqual([world.pools.isStopped, world.pool(0)?.state], [true, "enabled"]);
   await world.until(() => world.pools.hasEnded, "its links have ended");
-  assert.equal(world.pools.countOpen(), 0);
+  assert.equal(world.pools.openLinks, 0);
   world.clock.advance(REFRESH_MS);
   assert.equal(world.asked, 2);
 });

@@ -1,5 +1,5 @@
 /**
- * One endpoint of another datacenter.
+ * State of one endpoint of a destination.
  *
  *     enabled --vanish--> disabled --collect, all its links dead--> closed
  *        ^                   |

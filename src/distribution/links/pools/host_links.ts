@@ -1,32 +1,37 @@
-import type { FairShares } from "../../../base/mod.ts";
-import type { Jid } from "../../../xmpp/mod.ts";
 import { senderKey } from "../../mod.ts";
-import type { Envelope } from "../../mod.ts";
+import type { Envelope, ReturnReason } from "../../mod.ts";
 import type { GoodbyeReason } from "../../wire/mod.ts";
 import type { EndpointPool } from "./endpoint_pool.ts";
+import type { EndpointPoolsEvents } from "./endpoint_pools.ts";
 import { EndpointPools } from "./endpoint_pools.ts";
-import type { LaneOwner, TakenEntry } from "../lanes/lane.ts";
+import type { BoundLane } from "../lanes/lane_entry.ts";
+import type { HeldState } from "../lanes/held_marks.ts";
+import { HeldMarks } from "../lanes/held_marks.ts";
+import type { LaneEvents, TakenEntry } from "../lanes/lane.ts";
 import { Lane } from "../lanes/lane.ts";
 import { LanePressure } from "../lanes/lane_pressure.ts";
-import type { LinkShared } from "../connection/link_shared.ts";
-import type { OutgoingLink, OutgoingLinkEvents } from "../connection/outgoing_link.ts";
-import type { EndpointAddress, ReturnReason } from "../ports.ts";
+import type { LinkDeps } from "../connection/link_deps.ts";
+import type { OutgoingLink } from "../connection/outgoing_link.ts";
+import type { EndpointAddress } from "../ports.ts";
+import { findMoved, recipientsIn, takeMoved } from "./moved_recipients.ts";
+import { RoundPace } from "./round_pace.ts";
 import { SenderBindings } from "../lanes/sender_bindings.ts";
 
 /**
  * All outgoing links to one destination (another datacenter, or another node of this one). They
  * bind each sender to a lane, and move or give back the stanzas of lanes whose endpoint is gone.
  */
-export class HostLinks implements OutgoingLinkEvents, LaneOwner {
+export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   readonly destination: string;
-  readonly laneBudget: FairShares | undefined;
-  readonly #shared: LinkShared;
+  readonly #shared: LinkDeps;
   readonly #endpoints: EndpointPools;
   readonly #bindings: SenderBindings;
   readonly #pressure: LanePressure;
   /** Holds stanzas that wait for a first endpoint; never connected. */
   readonly #parked: Lane;
   #openLinks = 0;
+  /** False while no lane can hold a stanza and no link is open. */
+  #mayHold = false;
   #isGivenUp = false;
   /** Number of times that stanzas have moved from lane to lane. */
   #moves = 0;
@@ -35,24 +40,17 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
    * otherwise.
    */
   #goneSinceMs: number | undefined;
-  /**
-   * Monotonic milliseconds of the next reroute of homeless stanzas; undefined while there are none.
-   */
-  #rerouteAtMs: number | undefined;
-  #rerouteDelayMs = 0;
+  /** Rounds in which homeless stanzas are routed anew. */
+  readonly #reroutes: RoundPace;
+  /** Rounds in which recipients that may have moved are looked up. */
+  readonly #lookups: RoundPace;
   #isReconsidering = false;
-  /**
-   * Monotonic milliseconds of the next lookup of recipients that may have moved; undefined if not
-   * needed.
-   */
-  #lookAtMs: number | undefined;
-  #lookDelayMs = 0;
   /** Monotonic milliseconds of the last calls that a link from the datacenter caused. */
   #hurriedMs = -Infinity;
 
   constructor(
     destination: string,
-    shared: LinkShared,
+    shared: LinkDeps,
     override: readonly EndpointAddress[] | undefined,
   ) {
     this.destination = destination;
@@ -60,19 +58,18 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#endpoints = new EndpointPools(destination, {
       shared,
       override,
-      events: this,
       isReached: () => this.#openLinks > 0,
-      listed: (isNewHope) => this.#listed(isNewHope),
-      closing: (lane) => this.#rehome(lane),
-    });
+    }, this);
     const { maxBindings, bindingIdleMs, tickMs } = shared.options;
     const idleTicks = Math.max(1, Math.ceil(bindingIdleMs / tickMs));
-    this.laneBudget = shared.budget;
     this.#bindings = new SenderBindings({ maxBindings, idleTicks, budget: shared.budget });
     this.#pressure = new LanePressure((sender, isOver) => {
       shared.handlers.pressure(sender, isOver);
     });
-    this.#parked = new Lane(shared.nextLane(), shared.options, this);
+    this.#reroutes = new RoundPace(shared.options);
+    this.#lookups = new RoundPace(shared.options);
+    const { budget } = shared;
+    this.#parked = new Lane(shared.nextLane(), shared.options, { events: this, budget });
     this.#parked.isEnabled = false;
     shared.metrics.bindLevels(destination, {
       items: () => this.#sum((lane) => lane.items),
@@ -94,23 +91,15 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
    */
   watchHeld(anew: () => void = () => {}): () => HeldState {
     let moves = this.#moves;
-    let marks = this.#marks();
+    let marks = new HeldMarks(this.#lanes());
     return () => {
       if (moves !== this.#moves) {
         moves = this.#moves;
-        marks = this.#marks();
+        marks = new HeldMarks(this.#lanes());
         anew();
       }
-      // A lane whose numbers were set back has given back all that it held.
-      marks = marks.filter(({ lane, last }) => lane.lastGone < last && last <= lane.last);
-      if (marks.length === 0) return "gone";
-      const isReceived = marks.every(({ lane, last }) => lane.isLive && lane.received >= last);
-      return isReceived ? "received" : "open";
+      return marks.look();
     };
-  }
-
-  #marks(): { readonly lane: Lane; readonly last: number }[] {
-    return Array.from(this.#lanes(), (lane) => ({ lane, last: lane.last }));
   }
 
   get openLinks(): number {
@@ -167,7 +156,10 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
       return;
     }
     if (lane.isOver) this.#pressure.note(lane, binding);
-    if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+    if (this.#openLinks === 0) {
+      this.#mayHold = true;
+      this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+    }
   }
 
   /** Reads the endpoints now, and again after the refresh interval. */
@@ -190,14 +182,17 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.refresh(); // never rejects
   }
 
-  /** Has stanzas held here not wait for a node that is cut off, as others wait for their fate. */
+  /**
+   * Waits no longer for a node that is cut off: other stanzas wait for the fate of those held here.
+   */
   reconsider(): void {
     this.#isReconsidering = true;
   }
 
   tick(nowMs: number): void {
     const { expireAfterMs } = this.#shared.options;
-    // First of all: a rerouted stanza may be on its way back here, and would never expire.
+    // This comes first: a stanza that the steps below have rerouted may come back here, and would
+    // never expire.
     if (this.#goneSinceMs !== undefined && nowMs - this.#goneSinceMs >= expireAfterMs) {
       this.giveBackAll("expired");
     }
@@ -210,6 +205,7 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
 
   /** Empties all lanes and gives their stanzas back, in order. */
   giveBackAll(reason: ReturnReason): void {
+    this.#mayHold = this.#openLinks > 0; // before all else: a stanza may be sent here again at once
     for (const lane of this.#lanes()) this.#giveBackTaken(lane.takeAll(), reason);
   }
 
@@ -227,24 +223,33 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#endpoints.stop(reason, detail);
   }
 
+  reachChanged(link: OutgoingLink): void {
+    this.#endpoints.reachChanged(link);
+  }
+
   opened(link: OutgoingLink): void {
     this.#openLinks++;
+    this.#mayHold = true;
     this.#goneSinceMs = undefined;
-    this.#rerouteAtMs = undefined;
-    this.#lookAtMs = undefined;
+    this.#reroutes.reset();
+    this.#lookups.reset();
     this.#pressure.update(link.lane);
-    for (const lane of this.#lanes()) lane.forgetRetired(link.lane.id);
+    for (const lane of this.#lanes()) lane.retired.forget(link.lane.id);
     this.#rehomeHomeless();
   }
 
+  /**
+   * Rehomes stanzas of the endpoint of `link` only: no other lane has become worse. So a datacenter
+   * that ends, and closes the links of all its endpoints, costs linear time.
+   */
   closed(link: OutgoingLink): void {
-    this.#openLinks = this.#endpoints.countOpen();
+    this.#openLinks = this.#endpoints.openLinks;
     if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
     if (link.lane.isGone) this.#endpoints.markGone(link);
     // Processes that have ended settle nothing any more: their stanzas are routed anew at once.
-    if (this.isGone) this.giveBackAll(this.#gone);
+    if (this.isGone && this.#mayHold) this.giveBackAll(this.#gone);
     this.#pressure.update(link.lane);
-    this.#rehomeHomeless();
+    this.#rehomeHomeless(this.#endpoints.lanesBeside(link));
     // The endpoint's node may be gone or have moved, and the table may know by now.
     this.#endpoints.refreshSoon();
   }
@@ -257,14 +262,18 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#pressure.update(lane);
   }
 
-  /** Does nothing: the parked lane has no link. */
+  /** Does nothing, as the parked lane has no link. */
   laneHasWork(): void {}
 
   laneLevelChanged(lane: Lane): void {
     this.#pressure.update(lane);
   }
 
-  #listed(isNewHope: boolean): void {
+  closing(lane: Lane): void {
+    this.#rehome(lane);
+  }
+
+  listed(isNewHope: boolean): void {
     // Waiting stanzas get their full time again.
     if (isNewHope && this.#goneSinceMs !== undefined) {
       this.#goneSinceMs = this.#shared.clock.monotonicMs();
@@ -272,11 +281,10 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     this.#rehomeHomeless();
   }
 
-  /** Moves stanzas from lanes that are down for good to a better lane, if there is one. */
-  #rehomeHomeless(): void {
-    const best = this.#chooseLane();
-    if (!best.isEnabled || best.isGone) return;
-    for (const lane of this.#lanes()) if (isHomeless(lane)) this.#rehome(lane);
+  /** Moves stanzas from those of `lanes` that are down for good to a better lane, if there is one. */
+  #rehomeHomeless(lanes: Iterable<Lane> = this.#lanes()): void {
+    if (!this.#endpoints.hasUsable) return;
+    for (const lane of lanes) if (isHomeless(lane)) this.#rehome(lane);
   }
 
   /**
@@ -298,74 +306,35 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
    * expires.
    */
   #rerouteHomeless(nowMs: number): void {
-    const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
-    if (this.#rerouteAtMs === undefined) {
+    if (!this.#reroutes.isRunning) {
       if (this.items === 0) this.#isReconsidering = false;
       if (this.#homeless().length === 0) return;
-      this.#rerouteDelayMs = rerouteFirstMs;
-    } else {
-      if (nowMs < this.#rerouteAtMs) return;
-      // All lanes are emptied before any stanza is given back, as that one may be sent here again
-      // at once.
-      const taken = this.#homeless().map((lane) => lane.takeAll());
-      for (const entries of taken) this.#giveBackTaken(entries, this.#gone);
-      // Several rounds come before the rest expires.
-      const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
-      this.#rerouteDelayMs = Math.min(2 * this.#rerouteDelayMs, mostMs);
     }
-    this.#rerouteAtMs = nowMs + this.#rerouteDelayMs;
+    if (!this.#reroutes.take(nowMs)) return;
+    // All lanes are emptied before any stanza is given back, as that one may be sent here again
+    // at once.
+    const taken = this.#homeless().map((lane) => lane.takeAll());
+    for (const entries of taken) this.#giveBackTaken(entries, this.#gone);
   }
 
   /**
    * Looks up the recipients of stanzas held here while no node of the destination is linked, though
-   * one may live. Stanzas whose recipients have moved are routed anew. Paced like
-   * `#rerouteHomeless`.
+   * one may live. Stanzas whose recipients have moved are routed anew.
    */
   #lookAround(nowMs: number): void {
     const { whereabouts } = this.#shared.handlers;
     if (whereabouts === undefined || this.#openLinks > 0 || this.items === 0) return;
-    const { rerouteFirstMs, expireAfterMs } = this.#shared.options;
-    if (this.#lookAtMs === undefined) this.#lookDelayMs = rerouteFirstMs;
-    else if (nowMs < this.#lookAtMs) return;
-    else {
-      this.#lookFor(this.#recipients()).catch(() => {}); // `whereabouts` never rejects
-      const mostMs = Math.max(rerouteFirstMs, expireAfterMs / 4);
-      this.#lookDelayMs = Math.min(2 * this.#lookDelayMs, mostMs);
-    }
-    this.#lookAtMs = nowMs + this.#lookDelayMs;
+    if (!this.#lookups.take(nowMs)) return;
+    findMoved(recipientsIn(this.#lanes()), this.destination, whereabouts)
+      .then((moved) => this.#rerouteMoved(moved))
+      .catch(() => {}); // `whereabouts` never rejects
   }
 
-  /** Returns the recipients of stanzas not reported as received; at most `MAX_LOOKED_FOR`. */
-  #recipients(): ReadonlyMap<string, Jid> {
-    const recipients = new Map<string, Jid>();
-    for (const lane of this.#lanes()) {
-      for (const entry of lane.unreceived()) {
-        const { to } = entry;
-        recipients.set(to.text, to);
-        if (recipients.size === MAX_LOOKED_FOR) return recipients;
-      }
-    }
-    return recipients;
-  }
-
-  async #lookFor(recipients: ReadonlyMap<string, Jid>): Promise<void> {
-    const { whereabouts } = this.#shared.handlers;
-    const moved = new Set<string>();
-    await Promise.all([...recipients].map(async ([text, to]) => {
-      const host = await whereabouts!(to); // the caller has checked it
-      if (host !== undefined && host !== this.destination) moved.add(text);
-    }));
+  #rerouteMoved(moved: ReadonlySet<string>): void {
     if (moved.size === 0 || this.#openLinks > 0 || this.#endpoints.isStopped) return;
-    const gone: Envelope[] = [];
     this.#moves++;
-    for (const lane of this.#lanes()) {
-      for (const { entry, wasSent, wasReceived } of lane.takeAll()) {
-        if (wasReceived || !moved.has(entry.to.text)) lane.adopt(entry, wasSent);
-        else gone.push(entry.toEnvelope(wasSent));
-      }
-    }
-    // At the end, as a stanza may be routed back here at once.
-    for (const envelope of gone) this.#giveBack(envelope, this.#gone);
+    // All are taken first, as a stanza may be routed back here at once.
+    for (const envelope of takeMoved(this.#lanes(), moved)) this.#giveBack(envelope, this.#gone);
   }
 
   /** Returns lanes whose stanzas can go nowhere, or must not wait any longer. */
@@ -383,11 +352,11 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
   #rehome(lane: Lane): void {
     this.#moves++;
     const taken = lane.takeAll();
-    const retired = lane.takeRetired();
+    const retired = lane.retired.takeAll();
     this.#pressure.release(lane);
-    const told = new Map<number, Set<Lane>>();
+    const told = new Map<number, Set<BoundLane>>();
     // Stanzas that the peer has not read from an old connection must not come behind later ones.
-    const tell = (target: Lane, id: number) => {
+    const tell = (target: BoundLane, id: number) => {
       const targets = told.get(id) ?? new Set();
       if (id === target.id || targets.has(target)) return;
       told.set(id, targets.add(target));
@@ -435,14 +404,6 @@ export class HostLinks implements OutgoingLinkEvents, LaneOwner {
     return sum;
   }
 }
-
-/**
- * State of watched stanzas: some not reported as received, all left with live peers, or none held.
- */
-export type HeldState = "open" | "received" | "gone";
-
-/** Recipients of one lookup; the others come with the next. */
-const MAX_LOOKED_FOR = 1000;
 
 /** True for a lane with stanzas that can go nowhere: it is down and not coming back. */
 function isHomeless(lane: Lane): boolean {

@@ -1,193 +1,26 @@
 import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
-import { ManualClock, MATH_RANDOM } from "../../../base/mod.ts";
-import { MemoryLogger, PacedLog, SILENT_LOGGER } from "../../../observe/mod.ts";
-import type { Envelope, Settler } from "../../mod.ts";
+import type { Fate } from "../../../xmpp/mod.ts";
+import type { ReturnReason } from "../../mod.ts";
 import { decodeStanza } from "../../wire/mod.ts";
-import { testEnvelope, TestMetrics, TestSettler } from "../_test_kit.ts";
-import { CALL_EVERY_MS, CallPace, CALLS_AT_ONCE } from "../connection/call_pace.ts";
-import { HostLinks } from "./host_links.ts";
-import { InboundLanes } from "../lanes/inbound_lanes.ts";
+import { TestSettler } from "../_test_kit.ts";
+import { CALL_EVERY_MS, CALLS_AT_ONCE } from "../connection/call_pace.ts";
 import type { Lane } from "../lanes/lane.ts";
-import { LinkMetrics } from "../link_metrics.ts";
-import type { LinkScope } from "../connection/link_scope.ts";
-import type { LinksOptions } from "../links_options.ts";
-import { resolveLinksOptions } from "../links_options.ts";
-import { MeshHosts } from "../connection/mesh_hosts.ts";
-import type { OutgoingLink } from "../connection/outgoing_link.ts";
-import type { EndpointAddress, ReturnReason } from "../ports.ts";
+import {
+  ALICE,
+  BOB,
+  COLLECT_MS,
+  DC2,
+  EXPIRE_MS,
+  FAR_MS,
+  PEER,
+  REHOME_MS,
+  REROUTE_MS,
+  World,
+} from "./_test_world.ts";
 
-const DC1 = "dc1.example.com";
-const DC2 = "dc2.example.com";
 const DC3 = "dc3.example.com";
-const PEER = 9;
-const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
-const EXPIRE_MS = 12_000;
-const REROUTE_MS = 1_000;
-const REHOME_MS = 3_000;
-const COLLECT_MS = 500;
-const FAR_MS = 1e9;
-
-interface Situation {
-  readonly options?: LinksOptions;
-  /** @default mesh */
-  readonly scope?: LinkScope;
-  /** Local host of a recipient. @default no recipient is found */
-  readonly whereabouts?: (to: string) => string | undefined;
-}
-
-/**
- * The outgoing links of dc1 to dc2. No endpoint of dc2 can be dialled: the test plays the links.
- */
-class World implements Disposable {
-  readonly clock = new ManualClock();
-  readonly metrics = new TestMetrics();
-  readonly hosts: HostLinks;
-  readonly pressure: string[] = [];
-  /** Number of reads of the endpoints. */
-  asked = 0;
-  /** True to send returned stanzas again at once, as when the table has no news. */
-  sendsAgain = false;
-  readonly #returned: string[] = [];
-  #listed: readonly EndpointAddress[] = [];
-
-  constructor({ options, scope = "mesh", whereabouts }: Situation = {}) {
-    let lanes = 0;
-    const resolved = resolveLinksOptions({
-      rerouteFirstMs: REROUTE_MS,
-      expireAfterMs: EXPIRE_MS,
-      rehomeAfterMs: REHOME_MS,
-      disabledGcIntervalMs: COLLECT_MS,
-      // The test lists endpoints, and dials them, when it wants to.
-      endpointRefreshIntervalMs: FAR_MS,
-      endpointRefreshIntervalWhenEmptyMs: FAR_MS,
-      reconnectFirstMs: FAR_MS,
-      reconnectMaxMs: FAR_MS,
-      ...options,
-    });
-    const returned = (envelope: Envelope, reason: ReturnReason) => {
-      const { sequence, mayBeRepeat } = envelope;
-      this.#returned.push(`${sequence}${mayBeRepeat ? "?" : ""} ${reason}`);
-      if (this.sendsAgain) this.hosts.send(envelope);
-    };
-    this.hosts = new HostLinks(DC2, {
-      scope,
-      identity: {
-        globalHost: "example.com",
-        localHost: DC1,
-        hosts: new Set(["example.com", DC1]),
-        nodeName: `node1@${DC1}`,
-        process: 1,
-        datacenterId: () => "id of dc1",
-      },
-      options: resolved,
-      tls: undefined,
-      handlers: {
-        received() {},
-        returned,
-        pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
-        ...(whereabouts === undefined
-          ? {}
-          : { whereabouts: (to) => Promise.resolve(whereabouts(to.text)) }),
-      },
-      traffic: undefined,
-      endpoints: {
-        endpoints: () => {
-          this.asked++;
-          return Promise.resolve(this.#listed);
-        },
-      },
-      calls: new CallPace(this.clock),
-      inbound: new InboundLanes(resolved),
-      mesh: new MeshHosts({
-        globalHost: "example.com",
-        localHost: DC1,
-        hosts: [],
-        isComponentDomain: () => false,
-        isOwnProcess: () => false,
-      }),
-      unproven: undefined,
-      metrics: new LinkMetrics(this.metrics),
-      clock: this.clock,
-      random: MATH_RANDOM,
-      log: new MemoryLogger(),
-      lives: new PacedLog(SILENT_LOGGER, this.clock, 64),
-      nextLane: () => ++lanes,
-    }, undefined);
-  }
-
-  /** Lists these endpoints in the table. Dialling them fails. */
-  async list(...which: readonly number[]): Promise<void> {
-    this.#listed = which.map(addressOf);
-    await this.hosts.refresh();
-    await immediately();
-    for (const each of which) assert.notEqual(this.link(each).phase, "dialling");
-  }
-
-  link(which: number): OutgoingLink {
-    const { port } = addressOf(which);
-    const pool = [...this.hosts.pools].find(({ address }) => address.port === port);
-    return pool!.links[0]!; // the test has listed it
-  }
-
-  lane(which: number): Lane {
-    return this.link(which).lane;
-  }
-
-  /** Opens the links to an endpoint. Its process claims the same numbers as before. */
-  up(...which: readonly number[]): void {
-    for (const each of which) {
-      const lane = this.lane(each);
-      assert.equal(lane.resume(PEER, lane.received), "resumed");
-      lane.isLive = true;
-      lane.isGone = false;
-      this.hosts.opened(this.link(each));
-    }
-  }
-
-  /** Ends the link to an endpoint. @param isGone true if the endpoint refuses from now on */
-  down(which: number, isGone = false): void {
-    const lane = this.lane(which);
-    lane.isLive = false;
-    lane.downSinceMs = this.clock.monotonicMs();
-    lane.isGone ||= isGone;
-    this.hosts.closed(this.link(which));
-  }
-
-  send(sequence: number, who: { from?: string; to?: string; settler?: Settler } = {}): void {
-    this.hosts.send(testEnvelope(sequence, { from: ALICE, to: BOB, ...who }));
-  }
-
-  /** Writes this many more stanzas to an endpoint, which reports `received` and `settled`. */
-  write(which: number, count: number, received = 0, settled = 0): void {
-    const lane = this.lane(which);
-    for (let i = 0; i < count; i++) assert.equal(lane.flush(1, () => {}).fresh, 1);
-    assert.ok(lane.acknowledge({ received, settled, creditBytes: 0, ranges: [] }));
-  }
-
-  /**
-   * Takes the stanzas returned since the last call: number, `?` for a possible repeat, and reason.
-   */
-  returned(): readonly string[] {
-    return this.#returned.splice(0);
-  }
-
-  tick(byMs = 0): void {
-    this.clock.advance(byMs);
-    this.hosts.tick(this.clock.monotonicMs());
-  }
-
-  [Symbol.dispose](): void {
-    this.hosts.stop("leaving", "the test is over");
-    assert.ok(this.hosts.hasEnded);
-    assert.equal(this.clock.pendingTimers, 0);
-  }
-}
-
-/** Returns an address with a port that cannot exist: dialling fails at once, without a socket. */
-function addressOf(which: number): EndpointAddress {
-  return { host: "127.0.0.1", port: 70_000 + which };
-}
+const CAROL = "carol@example.com/c";
 
 /**
  * Returns the stanzas of a lane not reported as received, in order; `?` marks a possible repeat.
@@ -287,6 +120,39 @@ Deno.test("HostLinks takes a process for gone on all its links when one link sho
   assert.deepEqual(world.returned(), numbered("peer-gone", 1, 2));
 });
 
+Deno.test("HostLinks.closed() gives back what was sent to ended processes since the last refusal", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.down(0, true);
+  world.send(1);
+  world.sendsAgain = true;
+  world.down(1, true);
+  assert.deepEqual(world.returned(), numbered("peer-gone", 1));
+  world.sendsAgain = false;
+  world.down(0);
+  assert.deepEqual([world.returned(), world.hosts.items], [numbered("peer-gone", 1), 0]);
+  world.send(2);
+  world.down(0);
+  assert.deepEqual([world.returned(), world.hosts.items], [numbered("peer-gone", 2), 0]);
+});
+
+Deno.test("HostLinks.closed() gives stanzas back again and again while only an unlisted endpoint is linked", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.up(1);
+  await world.list(0);
+  world.down(0, true);
+  for (const sequence of [1, 2]) {
+    world.send(sequence);
+    assert.deepEqual(held(world.lane(1)), [`${sequence}`]);
+    world.down(0, true);
+    assert.deepEqual(world.returned(), numbered("peer-gone", sequence));
+  }
+  world.send(3);
+  world.down(1);
+  assert.deepEqual(world.returned(), numbered("peer-gone", 3));
+});
+
 Deno.test("HostLinks.restarted() gives back the stanzas of a process that was replaced", async () => {
   using world = new World();
   await world.list(0);
@@ -311,7 +177,7 @@ Deno.test("HostLinks moves stanzas of a dead, unlisted endpoint to a listed one,
     assert.deepEqual(held(world.lane(1)), [], "a live endpoint keeps its stanzas");
     world.down(0);
     assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], [isSent ? "1?" : "1", "2"]]);
-    assert.deepEqual(world.lane(1).takeUntold(), isSent ? [world.lane(0).id] : []);
+    assert.deepEqual(world.lane(1).retired.takeUntold(), isSent ? [world.lane(0).id] : []);
     world.send(3);
     assert.deepEqual(held(world.lane(1)).at(-1), "3", "behind the moved stanzas");
   }
@@ -566,7 +432,7 @@ Deno.test("HostLinks.giveUp() leaves received stanzas to the peer, and gives bac
   world.up(0);
   const own = new TestSettler();
   const fates: string[] = [];
-  const others: Settler = {
+  const others: Fate = {
     settle: () => void fates.push("settled"),
     leftOpen: () => void fates.push("left open"),
   };
@@ -726,7 +592,7 @@ Deno.test("HostLinks retires the old lane first, though its stanzas were parked 
   world.tick(COLLECT_MS);
   await world.list(1);
   assert.deepEqual(held(world.lane(1)), ["1?"]);
-  assert.deepEqual(world.lane(1).takeUntold(), [old]);
+  assert.deepEqual(world.lane(1).retired.takeUntold(), [old]);
 });
 
 Deno.test("HostLinks retires the old lane first, though its stanzas moved twice", async () => {
@@ -737,7 +603,7 @@ Deno.test("HostLinks retires the old lane first, though its stanzas moved twice"
   await world.list(2); // 1 has moved too
   world.down(1);
   assert.deepEqual(held(world.lane(2)), ["1?"]);
-  assert.deepEqual(world.lane(2).takeUntold(), [old]);
+  assert.deepEqual(world.lane(2).retired.takeUntold(), [old]);
 });
 
 Deno.test("HostLinks retires no lane that has come up again", async () => {
@@ -750,7 +616,7 @@ Deno.test("HostLinks retires no lane that has come up again", async () => {
   world.down(1); // before the peer has heard of it
   world.up(0);
   world.up(1);
-  assert.deepEqual(world.lane(1).takeUntold(), []);
+  assert.deepEqual(world.lane(1).retired.takeUntold(), []);
 });
 
 Deno.test("HostLinks does not make a lane retire itself when its stanzas come back to it", async () => {
@@ -762,5 +628,5 @@ Deno.test("HostLinks does not make a lane retire itself when its stanzas come ba
   world.down(1);
   assert.equal(world.lane(0), old);
   assert.deepEqual(held(old), ["1?"]);
-  assert.deepEqual(old.takeUntold(), []);
+  assert.deepEqual(old.retired.takeUntold(), []);
 });

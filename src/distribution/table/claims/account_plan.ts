@@ -10,8 +10,9 @@ import {
 } from "./claims.ts";
 import type { KeyDecision, KeyRule } from "./key_rule.ts";
 import { claimsKey, fullJidKey, isReservedDomain } from "../redis/keys.ts";
-import type { RedisCommand, RedisReply } from "../redis/redis_commands.ts";
-import { RedisErrorReply } from "../redis/redis_commands.ts";
+import type { Answer } from "../redis/ask.ts";
+import { listIn, textIn } from "../redis/ask.ts";
+import type { RedisCommand } from "../redis/redis_commands.ts";
 
 /** The table's entries for one account at one moment. */
 export interface AccountView {
@@ -61,7 +62,7 @@ export interface PlanResult {
   readonly displaced: readonly OwnSession[];
   /** True when a key names a host without a claim and needs another check soon. */
   readonly isDoubtful: boolean;
-  /** Claims that were taken away, by the datacenter that has too many on this account. */
+  /** Number of removed claims, by datacenter with too many on this account. */
   readonly excess: ReadonlyMap<string, number>;
 }
 
@@ -106,11 +107,11 @@ export function readAccount(
 }
 
 /**
- * Makes a view of the replies from `at` on. It lacks the keys of sessions that were added since.
+ * Makes a view of the answers from `at` on. It lacks the keys of sessions that were added since.
  */
 export function viewAccount(
   commands: readonly RedisCommand[],
-  replies: readonly RedisReply[],
+  answers: readonly Answer[],
   range: { readonly at: number; readonly count: number; readonly ownIdPrefix: string },
 ): AccountView {
   const foreign: Claim[] = [];
@@ -118,24 +119,23 @@ export function viewAccount(
   const impossible: string[] = [];
   const values = new Map<string, string | null>();
   let garbage = 0;
-  const hash = replies[range.at];
-  if (Array.isArray(hash)) {
-    for (let i = 0; i + 1 < hash.length; i += 2) {
-      if (hash[i].startsWith(range.ownIdPrefix)) {
-        own.set(hash[i], hash[i + 1]);
-        continue;
-      }
-      const claim = tryParseClaim(hash[i], hash[i + 1]);
-      if (claim !== undefined) foreign.push(claim);
-      else {
-        garbage++;
-        if (isImpossibleClaim(hash[i], hash[i + 1])) impossible.push(hash[i]);
-      }
+  const hash = listIn(answers[range.at]);
+  for (let i = 0; i + 1 < hash.length; i += 2) {
+    const [id, text] = [hash[i]!, hash[i + 1]!];
+    if (id.startsWith(range.ownIdPrefix)) {
+      own.set(id, text);
+      continue;
     }
-  } else if (hash instanceof RedisErrorReply) garbage++;
+    const claim = tryParseClaim(id, text);
+    if (claim !== undefined) foreign.push(claim);
+    else {
+      garbage++;
+      if (isImpossibleClaim(id, text)) impossible.push(id);
+    }
+  }
   for (let i = range.at + 1; i < range.at + range.count; i++) {
-    const reply = replies[i];
-    if (reply === null || isHost(reply)) values.set(commands[i]![1], reply as string | null);
+    const value = textIn(answers[i]);
+    if (value === null || isHost(value)) values.set(commands[i]![1], value);
     else {
       garbage++;
       // It is in the way of our key: without a claim it is replaced at the second check.
@@ -243,8 +243,8 @@ export function planAccount(
 const NO_CLAIMS: ReadonlySet<Claim> = new Set();
 
 /**
- * The oldest claims of each other datacenter that has more on one account than it may: every look at the
- * account reads all that lie there.
+ * Returns the oldest claims of each other datacenter that has more on one account than it may.
+ * Every check of the account reads all its claims.
  */
 function surplusClaims(foreign: readonly Claim[], context: PlanContext): ReadonlySet<Claim> {
   const { maxClaimsPerAccount: bound, replicaSeconds, localHost } = context;

@@ -1,7 +1,8 @@
 import type { Clock } from "../../../base/mod.ts";
-import { isEpoch, tryParseArray } from "./claims.ts";
+import { incarnationOf, isEpoch, tryParseArray } from "./claims.ts";
 import { leaseKey } from "../redis/keys.ts";
-import type { RedisCommands, RedisReply } from "../redis/redis_commands.ts";
+import { ask } from "../redis/ask.ts";
+import type { RedisCommands } from "../redis/redis_commands.ts";
 
 /** A node's lease: the process that holds the name, and its start time. */
 export interface Lease {
@@ -16,9 +17,9 @@ export function formatLease(lease: Lease): string {
 }
 
 /** Reads a lease; undefined for any value that `formatLease` does not write. */
-export function tryParseLease(reply: RedisReply): Lease | undefined {
-  if (typeof reply !== "string" || reply.length > 64) return undefined;
-  const fields = tryParseArray(reply);
+export function tryParseLease(value: string | null): Lease | undefined {
+  if (value === null || value.length > 64) return undefined;
+  const fields = tryParseArray(value);
   if (fields === undefined || fields.length !== 2) return undefined;
   const [incarnation, startedUs] = fields;
   if (!isPositive(incarnation) || !isEpoch(startedUs)) return undefined;
@@ -72,6 +73,11 @@ export class NodeLeases {
     return this.#known.get(leaseKey(node.host, node.node))?.incarnation;
   }
 
+  /** True while the process that made the claim holds its node's lease, as last read. */
+  isLive(claim: NodeRef & { readonly id: string }): boolean {
+    return this.incarnation(claim) === incarnationOf(claim.id);
+  }
+
   /** The lease key of the node that holds its lease with `incarnation`, as last read. */
   holderOf(incarnation: number): string | undefined {
     for (const [key, known] of this.#known) if (known.incarnation === incarnation) return key;
@@ -88,7 +94,7 @@ export class NodeLeases {
 
   /**
    * Reads the leases of `nodes` that are not freshly known. With `isAfresh` it reads all, for a
-   * caller that acts on a missing lease. Rejects as `RedisCommands.run`.
+   * caller that acts on a missing lease. Rejects as `ask`.
    */
   async read(nodes: Iterable<NodeRef>, isAfresh = false): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
@@ -102,10 +108,10 @@ export class NodeLeases {
     }
     if (keys.size === 0) return;
     const asked = [...keys];
-    const replies = await this.#redis.run(asked.map(([key]) => ["GET", key]));
+    const values = await ask(this.#redis, asked.map(([key]) => ["GET", key] as const));
     if (this.#known.size + asked.length > MAX_KNOWN) this.#known.clear();
     asked.forEach(([key, node], i) => {
-      const incarnation = tryParseLease(replies[i] ?? null)?.incarnation;
+      const incarnation = tryParseLease(values[i]!)?.incarnation;
       this.#known.set(key, { incarnation, readMs: nowMs });
       if (incarnation !== undefined) this.#heard(node, incarnation);
     });

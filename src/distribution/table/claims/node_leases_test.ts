@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
 import { MemoryRedis, MemoryRedisCommands } from "../redis/_memory_redis.ts";
 import { leaseKey } from "../redis/keys.ts";
+import type { RedisCommands } from "../redis/redis_commands.ts";
+import { RedisErrorReply } from "../redis/redis_commands.ts";
 import { formatLease, NodeLeases } from "./node_leases.ts";
 
 const HOST = "dc2.example.com";
@@ -61,4 +63,18 @@ Deno.test("NodeLeases.read() remembers a missing lease for half a second, and a 
   assert.equal(await read(), 7);
   clock.advance(1);
   assert.equal(await read(), undefined);
+});
+
+Deno.test("NodeLeases.read() takes a refusal of Redis for no answer, not for a dead node", async () => {
+  const node = nodeOf(1);
+  const loading: RedisCommands = {
+    refusal: undefined,
+    connect: () => {},
+    run: (asked) => Promise.resolve(asked.map(() => new RedisErrorReply("LOADING Redis"))),
+    close: () => Promise.resolve(),
+  };
+  const leases = new NodeLeases(loading, new ManualClock(), 5_000);
+  leases.note(node, 7);
+  await assert.rejects(leases.read([node], true), /^Error: LOADING Redis$/);
+  assert.equal(leases.incarnation(node), 7);
 });

@@ -22,7 +22,7 @@ export class OwnAccounts {
   constructor(
     wheel: RefreshWheel,
     epochs: HybridClock,
-    options: {
+    deps: {
       readonly clock: Clock;
       readonly incarnation: number;
       /** Called when a session has closed whose epoch was drawn: other nodes may know of it. */
@@ -31,9 +31,9 @@ export class OwnAccounts {
   ) {
     this.#wheel = wheel;
     this.#epochs = epochs;
-    this.#clock = options.clock;
-    this.#incarnation = options.incarnation;
-    this.#closed = options.closed ?? (() => {});
+    this.#clock = deps.clock;
+    this.#incarnation = deps.incarnation;
+    this.#closed = deps.closed ?? (() => {});
   }
 
   /** Number of sessions and component domains. */

@@ -3,22 +3,22 @@ import { describeError } from "../../../base/mod.ts";
 import type { Account, OwnSession } from "./account.ts";
 import type { AccountView, PlanContext } from "./account_plan.ts";
 import { drawEpochs, planAccount, readAccount, viewAccount } from "./account_plan.ts";
-import { claimIdPrefix, incarnationOf } from "./claims.ts";
+import { claimIdPrefix } from "./claims.ts";
 import type { HybridClock } from "./hybrid_clock.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { fullJidKey } from "../redis/keys.ts";
 import type { NodeLeases } from "./node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
 import { replicaSeconds } from "../options.ts";
-import type { RedisCommand, RedisCommands, RedisReply } from "../redis/redis_commands.ts";
-import { RedisErrorReply } from "../redis/redis_commands.ts";
+import { ask } from "../redis/ask.ts";
+import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 import type { TableMetrics } from "../table_metrics.ts";
 
 /** Accounts in one pipeline: enough that a round trip costs little, few enough to be no burst. */
 export const BATCH_ACCOUNTS = 256;
 
 /** The parts that the reconciler works with. */
-export interface ReconcilerDependencies {
+export interface ReconcilerDeps {
   readonly redis: RedisCommands;
   readonly clock: Clock;
   readonly epochs: HybridClock;
@@ -36,9 +36,9 @@ export interface ReconcilerDependencies {
   settled(account: Account, sessions: readonly OwnSession[]): void;
   /** Called when another node of this datacenter has taken the full JID of a session of ours. */
   displaced(account: Account, session: OwnSession): void;
-  /** Claims of a datacenter on one account were taken away: it has more than it may. */
+  /** Called when claims of a datacenter on one account were removed, as it had more than it may. */
   overfull?(host: string, count: number): void;
-  /** Redis refused, or could not be asked. */
+  /** Called when Redis refused, or could not be asked. */
   failed(reason: string): void;
 }
 
@@ -53,11 +53,11 @@ interface Request {
  * and racing writes. At most one batch works on an account at a time.
  */
 export class Reconciler {
-  readonly #deps: ReconcilerDependencies;
+  readonly #deps: ReconcilerDeps;
   readonly #requests = new Map<Account, Request>();
   #isDraining = false;
 
-  constructor(deps: ReconcilerDependencies) {
+  constructor(deps: ReconcilerDeps) {
     this.#deps = deps;
   }
 
@@ -187,9 +187,9 @@ export class Reconciler {
       const at = reads.length;
       return { at, count: readAccount(account, resources, reads), ownIdPrefix };
     });
-    const replies = await redis.run(reads);
-    this.#check(replies);
-    const views = ranges.map((range) => viewAccount(reads, replies, range));
+    const noteGarbage = () => metrics.garbage.inc();
+    const answers = await ask(redis, reads, noteGarbage);
+    const views = ranges.map((range) => viewAccount(reads, answers, range));
     await this.#readLeases(views);
 
     const context = this.#context();
@@ -220,7 +220,7 @@ export class Reconciler {
         this.#dropClosed(account, context.nowMs);
       });
     });
-    this.#check(await redis.run(writes));
+    await ask(redis, writes, noteGarbage);
     for (const settle of after) settle();
   }
 
@@ -250,20 +250,9 @@ export class Reconciler {
       nowMs: clock.monotonicMs(),
       nowUs: clock.wallUs(),
       nextEpoch: (known) => epochs.next(known),
-      isLive: (claim) => leases.incarnation(claim) === incarnationOf(claim.id),
+      isLive: (claim) => leases.isLive(claim),
       rule,
     };
-  }
-
-  /**
-   * Throws an error that shows that Redis does not work; a value of a wrong type is only garbage.
-   */
-  #check(replies: readonly RedisReply[]): void {
-    for (const reply of replies) {
-      if (!(reply instanceof RedisErrorReply)) continue;
-      if (reply.kind === "WRONGTYPE") this.#deps.metrics.garbage.inc();
-      else throw new Error(reply.message);
-    }
   }
 }
 

@@ -2,12 +2,12 @@ import type { Clock } from "../../../base/mod.ts";
 import type { FullJid, Jid } from "../../../xmpp/mod.ts";
 import type { Claim } from "../claims/claims.ts";
 import { incarnationOf, isHost, newestClaim, tryParseClaim } from "../claims/claims.ts";
-import { claimsKey } from "../redis/keys.ts";
 import type { LocationCache } from "./location_cache.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
+import { LocationReads } from "./location_reads.ts";
 import { OvertakenAnswers } from "./overtaken_answers.ts";
 import type { Placements } from "./placements.ts";
-import type { RedisCommand, RedisCommands, RedisReply } from "../redis/redis_commands.ts";
+import type { RedisCommands } from "../redis/redis_commands.ts";
 import { RedisErrorReply } from "../redis/redis_commands.ts";
 import type { TableMetrics } from "../table_metrics.ts";
 
@@ -19,7 +19,7 @@ import type { TableMetrics } from "../table_metrics.ts";
 const PATIENCE_MS = 250;
 
 /** The parts that a lookup works with. */
-export interface LookupDependencies {
+export interface LocationLookupDeps {
   readonly redis: RedisCommands;
   readonly clock: Clock;
   readonly cache: LocationCache;
@@ -42,6 +42,9 @@ export interface LookupDependencies {
   /** Called when a command failed that should work, or Redis could not be asked. */
   failed(reason: string): void;
 }
+
+type ReadValue = ReturnType<LocationReads["value"]>;
+type ReadHash = ReturnType<LocationReads["claims"]>;
 
 /** One question to Redis, shared by all lookups that ask it meanwhile. */
 interface Flight {
@@ -70,13 +73,13 @@ interface Question {
  * many full JIDs of one account share the reads of the account.
  */
 export class LocationLookup {
-  readonly #deps: LookupDependencies;
+  readonly #deps: LocationLookupDeps;
   readonly #flights = new Map<string, Flight>();
   readonly #overtaken = new OvertakenAnswers();
   readonly #hosts = new Map<string, string>();
   #questions: Question[] = [];
 
-  constructor(deps: LookupDependencies) {
+  constructor(deps: LocationLookupDeps) {
     this.#deps = deps;
   }
 
@@ -86,9 +89,9 @@ export class LocationLookup {
   }
 
   /**
-   * Returns the hosts of `jids` in the table now, in order, and caches them. For addresses whose
-   * lookup has just found nothing. With builtin replication keys follow from the claims, so one
-   * command answers for all addresses of an account. Never rejects.
+   * Returns the hosts of `jids` in the table now, in order, and caches them. Used for addresses
+   * whose lookup has just found nothing. With builtin replication keys follow from the claims, so
+   * one command answers for all addresses of an account. Never rejects.
    */
   locateAgain(jids: readonly Jid[]): Promise<(string | undefined)[]> {
     const hasReplicas = this.#deps.replicas !== undefined;
@@ -131,7 +134,8 @@ export class LocationLookup {
       claimsAt: -1,
       flight,
       resolve: (host) => {
-        // A slow Redis may answer after this was answered without it, and asked anew.
+        // A slow Redis may answer a question that was answered without it, and asked anew,
+        // meanwhile.
         if (this.#flights.get(key) === flight) this.#flights.delete(key);
         resolve(host);
       },
@@ -145,10 +149,10 @@ export class LocationLookup {
     this.#questions = [];
     const { redis, clock, metrics } = this.#deps;
     const asked = this.#overtaken.begin();
-    const pipeline = new Pipeline();
+    const reads = new LocationReads();
     for (const question of questions) {
       question.asked = asked;
-      readLocation(question, this.#deps.placements.isShared, pipeline);
+      readLocation(question, this.#deps.placements.isShared, reads);
     }
     metrics.fetches.inc(questions.length);
     metrics.misses.inc(questions.length);
@@ -160,7 +164,7 @@ export class LocationLookup {
     let isMeasured = false;
     const cancelPatience = clock.after(PATIENCE_MS, () => this.#answerFromMemory(questions));
     try {
-      const replies = await redis.run(pipeline.commands);
+      await reads.run(redis);
       cancelPatience();
       measure();
       isMeasured = true;
@@ -170,17 +174,17 @@ export class LocationLookup {
       for (const question of questions) {
         const { jid, nameAt, claimsAt } = question;
         if (jid.localpart === "") {
-          await this.#answerDomain(question, replies[nameAt]!, replies[claimsAt]!);
+          await this.#answerDomain(question, reads.value(nameAt), reads.claims(claimsAt));
           continue;
         }
         // With several nodes in this datacenter the claims were read too.
         if (claimsAt !== -1 && this.#deps.placements.isShared && !placed.has(claimsAt)) {
-          await this.#place(question, replies[claimsAt]!);
+          await this.#place(question, reads.claims(claimsAt));
           placed.add(claimsAt);
         }
-        if (question.asksClaims || !this.#answerJid(question, replies)) missing.push(question);
+        if (question.asksClaims || !this.#answerJid(question, reads)) missing.push(question);
       }
-      if (missing.length > 0) await this.#answerFromClaims(missing, replies);
+      if (missing.length > 0) await this.#answerFromClaims(missing, reads);
     } catch (thrown) {
       cancelPatience();
       if (!isMeasured) measure();
@@ -192,12 +196,12 @@ export class LocationLookup {
   }
 
   /** Answers from the keys; false when they are absent and the claims may answer. */
-  #answerJid(question: Question, replies: readonly RedisReply[]): boolean {
+  #answerJid(question: Question, reads: LocationReads): boolean {
     const { replicas } = this.#deps;
     const { jid, fullAt, nameAt } = question;
-    const bare = this.#readHost(replies[nameAt]!);
+    const bare = this.#readHost(reads.value(nameAt));
     const isFull = fullAt !== -1;
-    const first = isFull ? this.#readHost(replies[fullAt]!) : bare;
+    const first = isFull ? this.#readHost(reads.value(fullAt)) : bare;
     if (first instanceof RedisErrorReply || bare instanceof RedisErrorReply) {
       this.#answerWithout(question);
       return true;
@@ -214,26 +218,20 @@ export class LocationLookup {
   }
 
   /** Answers from the claims, for keys that are absent, name a dead host, or were not read. */
-  async #answerFromClaims(
-    questions: readonly Question[],
-    replies: readonly RedisReply[],
-  ): Promise<void> {
+  async #answerFromClaims(questions: readonly Question[], reads: LocationReads): Promise<void> {
     const { leases, replicas } = this.#deps;
-    const hashes = await this.#readClaims(questions, replies);
+    const hashes = await this.#readClaims(questions, reads);
     const claims = new Map<string, readonly Claim[]>();
-    for (const [name, hash] of hashes) claims.set(name, Array.isArray(hash) ? claimsIn(hash) : []);
+    for (const [name, hash] of hashes) claims.set(name, claimsIn(hash));
     await leases.read([...claims.values()].flat());
     for (const [name, all] of claims) {
-      claims.set(
-        name,
-        all.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id)),
-      );
+      claims.set(name, all.filter((claim) => leases.isLive(claim)));
     }
     for (const question of questions) {
       const { jid } = question;
       const hash = hashes.get(jid.bare.text);
       if (hash instanceof RedisErrorReply && question.asksClaims) {
-        if (hash.kind !== "WRONGTYPE") this.#deps.failed(hash.message);
+        this.#deps.failed(hash.message);
         this.#answerWithout(question);
         continue;
       }
@@ -253,33 +251,32 @@ export class LocationLookup {
   }
 
   /**
-   * Returns the claims of the questions' accounts by bare JID, from `replies` if they were read
+   * Returns the claims of the questions' accounts by bare JID, from `reads` if they were read
    * there.
    */
   async #readClaims(
     questions: readonly Question[],
-    replies: readonly RedisReply[],
-  ): Promise<Map<string, RedisReply>> {
-    const hashes = new Map<string, RedisReply>();
-    const unread = new Set<string>();
+    reads: LocationReads,
+  ): Promise<Map<string, ReadHash>> {
+    const hashes = new Map<string, ReadHash>();
+    const more = new LocationReads();
+    const unread = new Map<string, number>();
     for (const { jid, claimsAt } of questions) {
-      if (claimsAt === -1) unread.add(jid.bare.text);
-      else hashes.set(jid.bare.text, replies[claimsAt]!);
+      const name = jid.bare.text;
+      if (claimsAt === -1) unread.set(name, more.addClaims(name));
+      else hashes.set(name, reads.claims(claimsAt));
     }
     if (unread.size === 0) return hashes;
-    const names = [...unread];
-    const read = await this.#deps.redis.run(
-      names.map((name) => ["HGETALL", claimsKey(name)] as const),
-    );
-    for (const [i, name] of names.entries()) hashes.set(name, read[i]!);
+    await more.run(this.#deps.redis);
+    for (const [name, at] of unread) hashes.set(name, more.claims(at));
     return hashes;
   }
 
   /**
-   * Answers for a component's domain: connected in several datacenters, the nearest counts, here
-   * first.
+   * Answers for a component's domain. If the component is connected in several datacenters, the
+   * nearest one counts, ours first.
    */
-  async #answerDomain(question: Question, value: RedisReply, hash: RedisReply): Promise<void> {
+  async #answerDomain(question: Question, value: ReadValue, hash: ReadHash): Promise<void> {
     const { localHost } = this.#deps;
     const host = this.#readHost(value);
     if (host instanceof RedisErrorReply) {
@@ -296,21 +293,20 @@ export class LocationLookup {
   }
 
   /** Returns the host of the newest live claim, with builtin replication. */
-  async #claimedBy(hash: RedisReply): Promise<string | null> {
+  async #claimedBy(hash: ReadHash): Promise<string | null> {
     const { leases, replicas } = this.#deps;
-    if (replicas === undefined || !Array.isArray(hash)) return null;
+    if (replicas === undefined) return null;
     const claims = claimsIn(hash);
     await leases.read(claims);
-    const live = claims.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id));
-    return newestClaim(live)?.host ?? null;
+    return newestClaim(claims.filter((claim) => leases.isLive(claim)))?.host ?? null;
   }
 
   /** Stores from the claims `hash` where in this datacenter the JID is; returns its live claims. */
-  async #place(question: Question, hash: RedisReply): Promise<readonly Claim[]> {
+  async #place(question: Question, hash: ReadHash): Promise<readonly Claim[]> {
     const { leases, localHost, incarnation, placements } = this.#deps;
-    const claimed = Array.isArray(hash) ? claimsAt(localHost, hash) : [];
+    const claimed = claimsIn(hash).filter((claim) => claim.host === localHost);
     if (claimed.length > 0) await leases.read(claimed);
-    const live = claimed.filter((claim) => leases.incarnation(claim) === incarnationOf(claim.id));
+    const live = claimed.filter((claim) => leases.isLive(claim));
     const others = live.filter(({ id }) => incarnationOf(id) !== incarnation);
     placements.put(question.jid, others, { isOld: this.#isOvertaken(question) });
     return live;
@@ -358,15 +354,15 @@ export class LocationLookup {
   }
 
   /** Reads a host: null for none or for garbage (counted), or the error in its place. */
-  #readHost(reply: RedisReply): string | null | RedisErrorReply {
-    if (reply === null) return null;
-    if (typeof reply === "string" && (this.#hosts.has(reply) || isHost(reply))) {
-      const { replicas } = this.#deps;
-      return replicas === undefined || replicas.isLiveHost(reply) ? this.#intern(reply) : null;
+  #readHost(value: ReadValue): string | null | RedisErrorReply {
+    if (value === null) return null;
+    if (value instanceof RedisErrorReply) {
+      this.#deps.failed(value.message);
+      return value;
     }
-    if (reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE") {
-      this.#deps.failed(reply.message);
-      return reply;
+    if (this.#hosts.has(value) || isHost(value)) {
+      const { replicas } = this.#deps;
+      return replicas === undefined || replicas.isLiveHost(value) ? this.#intern(value) : null;
     }
     this.#deps.metrics.garbage.inc();
     return null;
@@ -382,50 +378,24 @@ export class LocationLookup {
   }
 }
 
-/** Commands of one pipeline, each key read once. */
-class Pipeline {
-  readonly commands: RedisCommand[] = [];
-  readonly #keys = new Map<string, number>();
-  readonly #hashes = new Map<string, number>();
-
-  /** Reads `key`; returns the place of its value. */
-  get(key: string): number {
-    return this.#read("GET", key, this.#keys);
-  }
-
-  /** Reads the claims of `name`, a bare JID or a domain; returns their place. */
-  claims(name: string): number {
-    return this.#read("HGETALL", claimsKey(name), this.#hashes);
-  }
-
-  #read(verb: "GET" | "HGETALL", key: string, places: Map<string, number>): number {
-    const known = places.get(key);
-    if (known !== undefined) return known;
-    places.set(key, this.commands.length);
-    return this.commands.push([verb, key]) - 1;
-  }
-}
-
 /**
  * Reads the keys of the question's JID, then its claims: always for a domain, else only if
  * `isShared`. Or reads the claims alone.
  */
-function readLocation(question: Question, isShared: boolean, into: Pipeline): void {
+function readLocation(question: Question, isShared: boolean, into: LocationReads): void {
   const { jid, asksClaims } = question;
   const isDomain = jid.localpart === "";
   const name = isDomain ? jid.domainpart : jid.bare.text;
   if (!asksClaims) {
-    if (!isDomain && jid !== jid.bare) question.fullAt = into.get(jid.text);
-    question.nameAt = into.get(name);
+    if (!isDomain && jid !== jid.bare) question.fullAt = into.addKey(jid.text);
+    question.nameAt = into.addKey(name);
   }
-  if (isDomain || isShared || asksClaims) question.claimsAt = into.claims(name);
+  if (isDomain || isShared || asksClaims) question.claimsAt = into.addClaims(name);
 }
 
-function claimsAt(host: string, hash: readonly string[]): readonly Claim[] {
-  return claimsIn(hash).filter((claim) => claim.host === host);
-}
-
-function claimsIn(hash: readonly string[]): readonly Claim[] {
+/** Returns the claims; none where Redis has refused to tell. */
+function claimsIn(hash: ReadHash): readonly Claim[] {
+  if (hash instanceof RedisErrorReply) return [];
   const claims: Claim[] = [];
   for (let i = 0; i + 1 < hash.length; i += 2) {
     const claim = tryParseClaim(hash[i]!, hash[i + 1]!);

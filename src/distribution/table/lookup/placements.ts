@@ -77,14 +77,27 @@ export class Placements {
 
   /** Drops the account or domain that `key` of the session table belongs to. */
   forgetKey(key: string): void {
+    if (this.#entries.size > 0) this.#entries.delete(nameOf(key));
+  }
+
+  /**
+   * Has the next use of the account or domain that `key` belongs to wait for a lookup. A stanza whose
+   * lookup has just ended still finds what that has read.
+   */
+  expireKey(key: string): void {
     if (this.#entries.size === 0) return;
-    const slash = key.indexOf("/");
-    this.#entries.delete(slash === -1 ? key : key.slice(0, slash));
+    const entry = this.#entries.peek(nameOf(key));
+    if (entry !== undefined) entry.untilMs = -Infinity;
   }
 
   clear(): void {
     this.#entries.clear();
   }
+}
+
+function nameOf(key: string): string {
+  const slash = key.indexOf("/");
+  return slash === -1 ? key : key.slice(0, slash);
 }
 
 function keyOf(jid: Jid): string {

@@ -62,6 +62,18 @@ Deno.test("Placements.forgetKey() drops an account by any of its keys, and a dom
   assert.equal(placements.isStale(domainJid("echo.example.com")), true);
 });
 
+Deno.test("Placements.expireKey() has an account looked up again, and keeps what was read until then", () => {
+  const placements = new Placements(new ManualClock(), OPTIONS);
+  placements.isShared = true;
+  for (const key of ["bob@example.com", "bob@example.com/a/b@c"]) {
+    placements.put(bareJid("bob"), [claim("n2", "a")]);
+    placements.expireKey(key);
+    assert.equal(placements.isStale(bareJid("bob")), true, key);
+    assert.deepEqual(placements.of(bareJid("bob")).map(({ node }) => node), ["n2"]);
+  }
+  placements.expireKey("nobody@example.com");
+});
+
 Deno.test("Placements keeps as many as configured, and drops the least recently used", () => {
   const placements = new Placements(new ManualClock(), OPTIONS);
   placements.isShared = true;

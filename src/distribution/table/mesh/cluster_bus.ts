@@ -9,7 +9,7 @@ export interface ClusterLink {
 }
 
 /** Callbacks for changes that the bus reports. */
-export interface ClusterBusHandlers {
+export interface ClusterBusEvents {
   /** Called when another node has changed `keys` of the session table. */
   invalidated(keys: readonly string[]): void;
   /**
@@ -31,14 +31,14 @@ const MAX_WAITING = 100_000;
  * loses nothing that lasts: a node clears its cache when another node links to it anew.
  */
 export class ClusterBus {
-  readonly #handlers: ClusterBusHandlers;
+  readonly #events: ClusterBusEvents;
   /** Links that we dialled; only on those may we send. */
   readonly #links = new Set<ClusterLink>();
   readonly #accepted = new Set<ClusterLink>();
   readonly #waiting = new Set<string>();
 
-  constructor(handlers: ClusterBusHandlers) {
-    this.#handlers = handlers;
+  constructor(events: ClusterBusEvents) {
+    this.#events = events;
   }
 
   /** Nodes that are linked with this one now, in either direction. */
@@ -57,7 +57,7 @@ export class ClusterBus {
 
   accepted(link: ClusterLink): void {
     this.#accepted.add(link);
-    this.#handlers.arrived(link.nodeName, link.process);
+    this.#events.arrived(link.nodeName, link.process);
   }
 
   dialled(link: ClusterLink): void {
@@ -68,7 +68,7 @@ export class ClusterBus {
     if (type !== FRAME_TYPE.invalidate) {
       throw malformed("this", `the nodes of one datacenter exchange none of type ${type}`);
     }
-    this.#handlers.invalidated(decodeInvalidate(buffer, start, end));
+    this.#events.invalidated(decodeInvalidate(buffer, start, end));
   }
 
   ended(link: ClusterLink): void {

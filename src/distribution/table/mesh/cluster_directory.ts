@@ -3,11 +3,11 @@ import type { EndpointAddress } from "./directory.ts";
 import { tryParseEndpoint } from "./directory.ts";
 import { clusterKey } from "../redis/keys.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
+import { ask } from "../redis/ask.ts";
 import type { RedisCommands } from "../redis/redis_commands.ts";
-import { RedisErrorReply } from "../redis/redis_commands.ts";
 
 /** The parts that `ClusterDirectory` works with. */
-export interface ClusterDirectoryDependencies {
+export interface ClusterDirectoryDeps {
   readonly redis: RedisCommands;
   readonly leases: NodeLeases;
   readonly localHost: string;
@@ -20,10 +20,10 @@ export interface ClusterDirectoryDependencies {
 
 /** The other nodes of this datacenter and their addresses for links, as last read. */
 export class ClusterDirectory {
-  readonly #deps: ClusterDirectoryDependencies;
+  readonly #deps: ClusterDirectoryDeps;
   #known: ReadonlyMap<string, EndpointAddress> = new Map();
 
-  constructor(deps: ClusterDirectoryDependencies) {
+  constructor(deps: ClusterDirectoryDeps) {
     this.#deps = deps;
   }
 
@@ -31,15 +31,12 @@ export class ClusterDirectory {
   async nodes(): Promise<readonly string[]> {
     const { redis, leases, localHost, nodeName, failed, garbage } = this.#deps;
     try {
-      const [reply] = await redis.run([["HGETALL", clusterKey(localHost)]]);
-      if (reply instanceof RedisErrorReply) throw new Error(reply.message);
+      const [fields] = await ask(redis, [["HGETALL", clusterKey(localHost)]]);
       const listed = new Map<string, EndpointAddress>();
-      if (Array.isArray(reply)) {
-        for (let i = 0; i + 1 < reply.length; i += 2) {
-          const address = tryParseEndpoint(reply[i + 1]!);
-          if (address === undefined) garbage();
-          else if (reply[i] !== nodeName) listed.set(reply[i]!, address);
-        }
+      for (let i = 0; i + 1 < fields.length; i += 2) {
+        const address = tryParseEndpoint(fields[i + 1]!);
+        if (address === undefined) garbage();
+        else if (fields[i] !== nodeName) listed.set(fields[i]!, address);
       }
       await leases.read([...listed.keys()].map((node) => ({ host: localHost, node })));
       for (const node of listed.keys()) {

@@ -1,8 +1,8 @@
 import { isHost } from "../claims/claims.ts";
 import { domainsKey, endpointsKey, HOSTS_KEY, nodesKey, publicDomainsKey } from "../redis/keys.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
-import type { RedisCommand, RedisCommands, RedisReply } from "../redis/redis_commands.ts";
-import { RedisErrorReply } from "../redis/redis_commands.ts";
+import { ask } from "../redis/ask.ts";
+import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
 /** Address where a node accepts links. */
 export interface EndpointAddress {
@@ -50,15 +50,15 @@ export class Directory {
     this.#noteGarbage = noteGarbage;
   }
 
-  /** Returns local hosts that have a live node. Rejects as `RedisCommands.run`. */
+  /** Returns local hosts that have a live node. Rejects as `ask`. */
   async hosts(): Promise<readonly string[]> {
     return [...(await this.liveNodes()).keys()];
   }
 
   /** Returns live nodes by local host. */
   async liveNodes(): Promise<ReadonlyMap<string, readonly string[]>> {
-    const [listed] = await this.#redis.run([["SMEMBERS", HOSTS_KEY]]);
-    const hosts = this.#members(listed!).filter((host) => isHost(host) || this.#isGarbage());
+    const [listed] = await this.#ask([["SMEMBERS", HOSTS_KEY]]);
+    const hosts = listed.filter((host) => isHost(host) || this.#isGarbage());
     return await this.#nodesOf(hosts);
   }
 
@@ -67,9 +67,9 @@ export class Directory {
     const nodes = (await this.#nodesOf([host])).get(host);
     if (nodes === undefined) return []; // SUNION of no keys is an error
     const keys = nodes.map((node) => endpointsKey(host, node));
-    const [reply] = await this.#redis.run([["SUNION", keys[0]!, ...keys.slice(1)]]);
+    const [members] = await this.#ask([["SUNION", keys[0]!, ...keys.slice(1)]]);
     const endpoints: EndpointAddress[] = [];
-    for (const member of this.#members(reply!).toSorted()) {
+    for (const member of members.toSorted()) {
       const endpoint = tryParseEndpoint(member);
       if (endpoint === undefined) this.#isGarbage();
       else endpoints.push(endpoint);
@@ -83,13 +83,13 @@ export class Directory {
   async domains(options: DomainsOptions): Promise<readonly PublicDomain[]> {
     const live = [...await this.liveNodes()];
     const keyOf = options.includesHidden ? domainsKey : publicDomainsKey;
-    const commands = live.map(([host, nodes]): RedisCommand => {
+    const commands = live.map(([host, nodes]) => {
       const keys = nodes.map((node) => keyOf(host, node));
-      return ["SUNION", keys[0]!, ...keys.slice(1)];
+      return ["SUNION", keys[0]!, ...keys.slice(1)] as const;
     });
-    const replies = commands.length === 0 ? [] : await this.#redis.run(commands);
+    const found = await this.#ask(commands);
     return live.flatMap(([host], i) =>
-      this.#members(replies[i]!)
+      found[i]!
         .filter((domain) => isHost(domain) || this.#isGarbage())
         .toSorted()
         .map((domain) => ({ domain, host }))
@@ -99,8 +99,8 @@ export class Directory {
   async #nodesOf(hosts: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
     const live = new Map<string, readonly string[]>();
     if (hosts.length === 0) return live;
-    const replies = await this.#redis.run(hosts.map((host) => ["SMEMBERS", nodesKey(host)]));
-    const named = hosts.map((host, i) => ({ host, nodes: this.#members(replies[i]!).toSorted() }));
+    const names = await this.#ask(hosts.map((host) => ["SMEMBERS", nodesKey(host)] as const));
+    const named = hosts.map((host, i) => ({ host, nodes: names[i]!.toSorted() }));
     await this.#leases.read(
       named.flatMap(({ host, nodes }) => nodes.map((node) => ({ host, node }))),
     );
@@ -111,13 +111,8 @@ export class Directory {
     return live;
   }
 
-  #members(reply: RedisReply): readonly string[] {
-    if (Array.isArray(reply)) return reply;
-    if (reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE") {
-      throw new Error(reply.message);
-    }
-    this.#isGarbage();
-    return [];
+  #ask<const Commands extends readonly RedisCommand[]>(commands: Commands) {
+    return ask(this.#redis, commands, () => this.#noteGarbage(1));
   }
 
   /** Counts one value that the table does not write. */

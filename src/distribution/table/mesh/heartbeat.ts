@@ -4,10 +4,10 @@ import type { Logger } from "../../../observe/mod.ts";
 import type { ResolvedTable } from "../options.ts";
 import { LEASES_PER_REFRESH, redisAddress } from "../options.ts";
 import type { Publication } from "./publication.ts";
-import { RedisRefusal } from "./publication.ts";
+import { RedisRefusal } from "../redis/ask.ts";
 
 /** The parts and callbacks of a heartbeat. */
-export interface HeartbeatDependencies {
+export interface HeartbeatDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly options: ResolvedTable;
@@ -40,14 +40,14 @@ export interface HeartbeatDependencies {
 const PROBE_MS = 1_000;
 
 /**
- * Writes again and again what this node publishes, one beat at a time. So it knows whether Redis
+ * Writes what this node publishes again and again, one beat at a time, and so learns whether Redis
  * takes writes.
  *
  *     new ── start ──▶ running ── close ──▶ closed      degraded ◀── a command fails ── up
  *                                                           └── a beat succeeds ──▶ up
  */
 export class Heartbeat {
-  readonly #deps: HeartbeatDependencies;
+  readonly #deps: HeartbeatDeps;
   #phase: "new" | "running" | "closed" = "new";
   #status: "up" | "degraded" = "degraded";
   #reason: string | undefined = "not yet connected";
@@ -59,7 +59,7 @@ export class Heartbeat {
   #beats: Promise<void> = Promise.resolve();
   readonly #firstAttempt = Promise.withResolvers<void>();
 
-  constructor(deps: HeartbeatDependencies) {
+  constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
   }
 
@@ -112,7 +112,10 @@ export class Heartbeat {
     return this.#beats;
   }
 
-  /** A key of ours is gone, though Redis was never away; or the server is another one now. */
+  /**
+   * Notes that a key of ours is gone although Redis was never away, or that the server is another
+   * one.
+   */
   keyLost(): void {
     this.#hasLostKeys = true;
   }

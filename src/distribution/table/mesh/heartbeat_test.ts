@@ -3,7 +3,7 @@ import { ManualClock } from "../../../base/mod.ts";
 import { SILENT_LOGGER } from "../../../observe/mod.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { LEASES_PER_REFRESH, resolveTable } from "../options.ts";
-import { RedisRefusal } from "./publication.ts";
+import { RedisRefusal } from "../redis/ask.ts";
 import { RedisErrorReply } from "../redis/redis_commands.ts";
 
 /** Makes a heartbeat whose publication answers as `answer` says. */

@@ -2,7 +2,8 @@ import type { Clock } from "../../../base/mod.ts";
 import { clusterKey, HOSTS_KEY, nodesKey } from "../redis/keys.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
-import type { RedisCommand, RedisCommands, RedisReply } from "../redis/redis_commands.ts";
+import { ask } from "../redis/ask.ts";
+import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
 /**
  * Removes dead names from sets that other nodes renew: nodes of this datacenter without a lease,
@@ -29,30 +30,30 @@ export class Housekeeping {
     this.#options = options;
   }
 
-  /** Removes the dead names. Rejects as `RedisCommands.run`. */
+  /** Removes the dead names. Rejects as `ask`. */
   async prune(): Promise<void> {
     const { localHost, nodeName } = this.#options;
-    const [nodeReply, hostReply] = await this.#redis.run([
+    const [nodes, hosts] = await ask(this.#redis, [
       ["SMEMBERS", nodesKey(localHost)],
       ["SMEMBERS", HOSTS_KEY],
     ]);
     const removals: RedisCommand[] = [];
-    const deadNodes = (await this.#deadNodes(localHost, members(nodeReply)))
+    const deadNodes = (await this.#deadNodes(localHost, nodes))
       .filter((node) => node !== nodeName);
     if (deadNodes.length > 0) {
       removals.push(["SREM", nodesKey(localHost), ...deadNodes]);
       removals.push(["HDEL", clusterKey(localHost), ...deadNodes]);
     }
-    const others = members(hostReply).filter((host) => host !== localHost);
+    const others = hosts.filter((host) => host !== localHost);
     removals.push(...await this.#sweepOthers(others));
-    await this.#redis.run(removals);
+    await ask(this.#redis, removals);
   }
 
-  /** True when no other node of this datacenter lives. */
+  /** True when no other node of this datacenter lives. Rejects as `ask`. */
   async isLastNode(): Promise<boolean> {
     const { localHost, nodeName } = this.#options;
-    const [reply] = await this.#redis.run([["SMEMBERS", nodesKey(localHost)]]);
-    const others = members(reply).filter((node) => node !== nodeName);
+    const [nodes] = await ask(this.#redis, [["SMEMBERS", nodesKey(localHost)]]);
+    const others = nodes.filter((node) => node !== nodeName);
     return (await this.#deadNodes(localHost, others)).length === others.length;
   }
 
@@ -63,7 +64,8 @@ export class Housekeeping {
   }
 
   async #sweepOthers(hosts: readonly string[]): Promise<readonly RedisCommand[]> {
-    const replies = await this.#redis.run(hosts.map((host) => ["SMEMBERS", nodesKey(host)]));
+    const commands = hosts.map((host) => ["SMEMBERS", nodesKey(host)] as const);
+    const nodesOf = await ask(this.#redis, commands);
     const nowMs = this.#clock.monotonicMs();
     const before = this.#deadSinceMs;
     this.#deadSinceMs = new Map();
@@ -76,7 +78,7 @@ export class Housekeeping {
     const removals: RedisCommand[] = [];
     const longDeadHosts: string[] = [];
     for (const [i, host] of hosts.entries()) {
-      const nodes = members(replies[i]);
+      const nodes = nodesOf[i]!;
       const dead = await this.#deadNodes(host, nodes);
       if (dead.length === nodes.length && isLongDead(host)) longDeadHosts.push(host);
       // An external replicator would carry the removal to where the node may live.
@@ -87,8 +89,4 @@ export class Housekeeping {
     if (longDeadHosts.length > 0) removals.push(["SREM", HOSTS_KEY, ...longDeadHosts]);
     return removals;
   }
-}
-
-function members(reply: RedisReply | undefined): readonly string[] {
-  return Array.isArray(reply) ? reply : [];
 }

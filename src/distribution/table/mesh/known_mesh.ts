@@ -38,7 +38,7 @@ export class KnownMesh {
     return endpoints.length > 0 ? endpoints : this.#peers?.endpoints(host) ?? [];
   }
 
-  /** This datacenter is always among them. */
+  /** Returns the local hosts with a live node, ours always among them. */
   async hosts(): Promise<readonly string[]> {
     const hosts = await this.#askOr(() => this.#directory.hosts(), this.#hosts);
     this.#hosts = [...new Set([this.#localHost, ...hosts, ...this.#peers?.hosts() ?? []])];

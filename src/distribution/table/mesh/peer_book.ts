@@ -2,6 +2,7 @@ import { isHost, tryParseArray } from "../claims/claims.ts";
 import type { EndpointAddress } from "./directory.ts";
 import { formatEndpoint, tryParseEndpoint } from "./directory.ts";
 import { PEERS_KEY } from "../redis/keys.ts";
+import { ask } from "../redis/ask.ts";
 import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
 /** Life of a peer without renewal: a datacenter may be cut off for weeks. */
@@ -111,7 +112,10 @@ export class PeerBook {
     return format(this.endpoints(host)) !== before;
   }
 
-  /** Notes what the datacenter `teller` first says of `host`, another one; true when it is news. */
+  /**
+   * Notes the first endpoints that the datacenter `teller` names for another one, `host`; true when
+   * they are news.
+   */
   noteHearsay(
     host: string,
     endpoints: readonly EndpointAddress[],
@@ -166,13 +170,11 @@ export class PeerBook {
     this.#stored.clear();
   }
 
-  /** Makes Redis and memory agree. Rejects as `RedisCommands.run`. */
+  /** Makes Redis and memory agree. Rejects as `ask`. */
   async sync(redis: RedisCommands): Promise<void> {
-    const [reply] = await redis.run([["HGETALL", PEERS_KEY]]);
+    const [fields] = await ask(redis, [["HGETALL", PEERS_KEY]]);
     const found = new Map<string, string>();
-    if (Array.isArray(reply)) {
-      for (let i = 0; i + 1 < reply.length; i += 2) found.set(reply[i], reply[i + 1]);
-    }
+    for (let i = 0; i + 1 < fields.length; i += 2) found.set(fields[i]!, fields[i + 1]!);
     for (const host of [...this.#stored.keys()]) {
       if (found.has(host)) continue;
       this.dismiss(host);
@@ -192,7 +194,14 @@ export class PeerBook {
       this.#stored.set(host, value);
     }
     if (this.#peers.size > 0) writes.push(["EXPIRE", PEERS_KEY, PEER_SECONDS]);
-    if (writes.length > 0) await redis.run(writes);
+    try {
+      await ask(redis, writes);
+    } catch (thrown) {
+      // A stored peer that is missing in Redis would count as removed by an operator.
+      for (const host of [...this.#stored.keys()]) if (!found.has(host)) this.#stored.delete(host);
+      this.#isForgotten.push(...gone);
+      throw thrown;
+    }
   }
 
   *#heard(host: string): Iterable<readonly EndpointAddress[]> {

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
 import { MemoryRedis, MemoryRedisCommands } from "../redis/_memory_redis.ts";
 import { PEERS_KEY } from "../redis/keys.ts";
+import type { RedisCommands } from "../redis/redis_commands.ts";
+import { RedisErrorReply } from "../redis/redis_commands.ts";
 import { PeerBook } from "./peer_book.ts";
 
 const DC2 = "dc2.example.com";
@@ -45,6 +47,39 @@ Deno.test("PeerBook.sync() forgets peers that an operator took out of Redis, not
   await commands.run([["HDEL", PEERS_KEY, DC2]]);
   await book.sync(commands);
   assert.deepEqual(book.hosts(), []);
+});
+
+Deno.test("PeerBook.sync() keeps its peers when Redis refuses to name them", async () => {
+  const commands = redis();
+  const book = new PeerBook(512);
+  book.note(DC2, NODE, HERE);
+  await book.sync(commands);
+  const loading: RedisCommands = {
+    refusal: undefined,
+    connect: () => {},
+    run: (asked) => Promise.resolve(asked.map(() => new RedisErrorReply("LOADING Redis"))),
+    close: () => Promise.resolve(),
+  };
+  await assert.rejects(book.sync(loading), /^Error: LOADING Redis$/);
+  assert.deepEqual(book.endpoints(DC2), HERE);
+});
+
+Deno.test("PeerBook.sync() makes up for writes that Redis has refused", async () => {
+  const clock = new ManualClock();
+  const memory = new MemoryRedis(clock);
+  const commands = new MemoryRedisCommands(memory, clock);
+  const other = "dc3.example.com";
+  const book = new PeerBook(512);
+  book.note(other, NODE, HERE);
+  await book.sync(commands);
+  memory.writeError = "OOM command not allowed";
+  book.note(DC2, NODE, HERE);
+  book.forget(other);
+  await assert.rejects(book.sync(commands), /OOM/);
+  memory.writeError = undefined;
+  await book.sync(commands);
+  assert.deepEqual(book.hosts(), [DC2]);
+  assert.deepEqual(memory.apply(["HGETALL", PEERS_KEY]), [DC2, '["192.0.2.1#5555"]']);
 });
 
 Deno.test("PeerBook.forget() removes a peer from Redis too", async () => {

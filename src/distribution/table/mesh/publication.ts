@@ -15,8 +15,8 @@ import type { HybridClock } from "../claims/hybrid_clock.ts";
 import type { Lease } from "../claims/node_leases.ts";
 import { formatLease, tryParseLease } from "../claims/node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
-import type { RedisCommand, RedisCommands, RedisReply } from "../redis/redis_commands.ts";
-import { RedisErrorReply } from "../redis/redis_commands.ts";
+import { ask } from "../redis/ask.ts";
+import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
 /** Least life of a datacenter's id without renewal: it outlasts a night of repairs. */
 const DATACENTER_ID_SECONDS = 7 * 86_400;
@@ -94,19 +94,17 @@ export class Publication {
   /**
    * Renews all that this node publishes, unless a newer process of its name lives.
    * @returns false when it was superseded
-   * @throws what `RedisCommands.run` throws, or an `Error` with Redis's answer
+   * @throws as `ask`
    */
   async beat(): Promise<boolean> {
     if (this.isSuperseded) return false;
     const { localHost, nodeName, incarnation } = this.#options;
     const sets = this.#sets();
-    const [leaseReply, ...members] = check(
-      await this.#redis.run([
-        ["GET", leaseKey(localHost, nodeName)],
-        ...sets.map(({ key }): RedisCommand => ["SMEMBERS", key]),
-      ]),
-    );
-    const other = tryParseLease(leaseReply!);
+    const [found, ...members] = await ask(this.#redis, [
+      ["GET", leaseKey(localHost, nodeName)],
+      ...sets.map(({ key }) => ["SMEMBERS", key] as const),
+    ]);
+    const other = tryParseLease(found);
     if (other !== undefined && other.incarnation !== incarnation && this.#isOlderThan(other)) {
       this.isSuperseded = true;
       return false;
@@ -119,7 +117,17 @@ export class Publication {
     const expire = String(Math.ceil(this.#options.redis.expireAfterMs / 1000));
     const dcKey = datacenterKey(localHost);
     const dcExpire = String(Math.max(Number(expire), DATACENTER_ID_SECONDS));
-    const writes: RedisCommand[] = [
+    const renewals: RedisCommand[] = [];
+    sets.forEach(({ key, wanted }, i) => {
+      const extra = members[i]!.filter((member) => !wanted.includes(member));
+      if (extra.length > 0) renewals.push(["SREM", key, ...extra]);
+      if (wanted.length > 0) renewals.push(["SADD", key, ...wanted], ["EXPIRE", key, expire]);
+    });
+    if (this.#clusterAddress !== undefined) {
+      const key = clusterKey(localHost);
+      renewals.push(["HSET", key, nodeName, this.#clusterAddress], ["EXPIRE", key, expire]);
+    }
+    const [, claimed, , stored] = await ask(this.#redis, [
       ["SET", leaseKey(localHost, nodeName), lease, "EX", expire],
       // In a Redis that lost our lease, an id is that of a node that started since. The mesh
       // knows our datacenter by our id.
@@ -132,21 +140,11 @@ export class Publication {
       ["EXPIRE", nodesKey(localHost), expire],
       ["SADD", HOSTS_KEY, localHost],
       ["EXPIRE", HOSTS_KEY, expire],
-    ];
-    sets.forEach(({ key, wanted }, i) => {
-      const found = members[i];
-      const extra = Array.isArray(found) ? found.filter((member) => !wanted.includes(member)) : [];
-      if (extra.length > 0) writes.push(["SREM", key, ...extra]);
-      if (wanted.length > 0) writes.push(["SADD", key, ...wanted], ["EXPIRE", key, expire]);
-    });
-    if (this.#clusterAddress !== undefined) {
-      const key = clusterKey(localHost);
-      writes.push(["HSET", key, nodeName, this.#clusterAddress], ["EXPIRE", key, expire]);
-    }
-    const replies = check(await this.#redis.run(writes));
+      ...renewals,
+    ]);
     // Redis lost its data since our read: the id lives for days and is never missing otherwise
-    if (replies[1] === "OK" && !isFirst) this.hasBeenForgotten = true;
-    const id = tryParseDatacenterId(replies[3]) ?? await this.#replaceId(dcExpire);
+    if (claimed === "OK" && !isFirst) this.hasBeenForgotten = true;
+    const id = tryParseDatacenterId(stored) ?? await this.#replaceId(dcExpire);
     this.hasNewId = !isFirst && id !== this.#datacenterId;
     this.#datacenterId = id;
     return true;
@@ -157,14 +155,12 @@ export class Publication {
    */
   async #replaceId(expire: string): Promise<string> {
     const key = datacenterKey(this.#options.localHost);
-    const replies = check(
-      await this.#redis.run([
-        ["DEL", key],
-        ["SET", key, this.#datacenterId, "EX", expire, "NX"],
-        ["GET", key],
-      ]),
-    );
-    return tryParseDatacenterId(replies[2]) ?? this.#datacenterId;
+    const [, , stored] = await ask(this.#redis, [
+      ["DEL", key],
+      ["SET", key, this.#datacenterId, "EX", expire, "NX"],
+      ["GET", key],
+    ]);
+    return tryParseDatacenterId(stored) ?? this.#datacenterId;
   }
 
   /** Removes all that this node published; `isLastNode` when its datacenter has no other. */
@@ -178,7 +174,7 @@ export class Publication {
       ["DEL", leaseKey(localHost, nodeName)],
     ];
     if (isLastNode) commands.push(["SREM", HOSTS_KEY, localHost]);
-    check(await this.#redis.run(commands));
+    await ask(this.#redis, commands);
   }
 
   #isOlderThan(other: Lease): boolean {
@@ -198,26 +194,6 @@ export class Publication {
   }
 }
 
-function tryParseDatacenterId(reply: RedisReply | undefined): string | undefined {
-  return typeof reply === "string" && /^[0-9a-f]{8,64}$/.test(reply) ? reply : undefined;
-}
-
-/** Throws an error that shows that Redis does not work; a key of a wrong type is only garbage. */
-function check(replies: readonly RedisReply[]): readonly RedisReply[] {
-  for (const reply of replies) {
-    if (reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE") {
-      throw new RedisRefusal(reply);
-    }
-  }
-  return replies;
-}
-
-/** Error of a Redis that is reachable and refuses a command. */
-export class RedisRefusal extends Error {
-  readonly kind: string;
-
-  constructor(reply: RedisErrorReply) {
-    super(reply.message);
-    this.kind = reply.kind;
-  }
+function tryParseDatacenterId(value: string | null): string | undefined {
+  return value !== null && /^[0-9a-f]{8,64}$/.test(value) ? value : undefined;
 }

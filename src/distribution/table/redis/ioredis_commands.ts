@@ -2,21 +2,21 @@ import { orderingPart } from "./keys.ts";
 import type { RedisOptions } from "../options.ts";
 import { downError } from "./redis_batch.ts";
 import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
-import type { ConnectionTerms } from "./redis_connection.ts";
-import { connectionTerms, RedisConnection } from "./redis_connection.ts";
+import type { ConnectionDeps } from "./redis_connection.ts";
+import { connectionDeps, RedisConnection } from "./redis_connection.ts";
 
 /** One Redis, or the master that Sentinels name, through ioredis: a pool of connections. */
 export class IoredisCommands implements RedisCommands {
-  readonly #terms: ConnectionTerms;
+  readonly #deps: ConnectionDeps;
   #pool: readonly RedisConnection[] = [];
   #events: RedisEvents | undefined;
   #isUp = false;
-  /** A connection leads to another server than it did when Redis was up last. */
+  /** True when a connection leads to another server than it did when Redis was up last. */
   #isOther = false;
 
   /** @throws CausewayError `table/redis-tls` for a file that cannot be used */
   constructor(options: Required<RedisOptions>) {
-    this.#terms = connectionTerms(options);
+    this.#deps = connectionDeps(options);
   }
 
   get refusal(): string | undefined {
@@ -25,9 +25,9 @@ export class IoredisCommands implements RedisCommands {
 
   connect(events: RedisEvents): void {
     this.#events = events;
-    const { poolSize } = this.#terms.options;
+    const { poolSize } = this.#deps.options;
     this.#pool = Array.from({ length: poolSize }, () =>
-      new RedisConnection(this.#terms, {
+      new RedisConnection(this.#deps, {
         ready: (isOther) => this.#found(isOther),
         lost: (reason) => this.#lost(reason),
         left: (reason) => {

@@ -5,26 +5,26 @@ import { encodeCommands } from "./encode_commands.ts";
 import type { RedisCommand, RedisReply, RedisVerb } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 
-/** The connection of a batch, told what a reply says of the connection itself. */
-export interface BatchOwner {
+/** The connection of a batch, which hears of replies that concern the connection itself. */
+export interface BatchDeps {
   readonly redis: Redis;
   /** Redis has answered READONLY: the server is a replica by now. */
   foundReadOnly(message: string): void;
 }
 
 /**
- * Sends `commands` in one write. ioredis' own commands would do the same at three times the CPU: they
- * make a promise and half a dozen closures each, and text that is put together piece by piece.
+ * Sends `commands` in one write. ioredis' own commands take three times the processor time: each
+ * makes a promise, half a dozen closures, and text from many pieces.
  */
 export function runBatch(
-  owner: BatchOwner,
+  deps: BatchDeps,
   commands: readonly RedisCommand[],
 ): Promise<readonly RedisReply[]> {
-  const { redis } = owner;
-  const batch = new Batch(owner, commands);
+  const { redis } = deps;
+  const batch = new Batch(deps, commands);
   for (let i = 0; i < commands.length; i++) {
     const command = new BatchCommand(batch, commands[i]!, i);
-    // It has all that ioredis touches of a command which is not its own; see `BatchCommand`.
+    // It has every member of a command that ioredis uses; see `BatchCommand`.
     redis.sendCommand(command as unknown as Command, batch.sink);
   }
   if (batch.hasFailed) return batch.replies;
@@ -35,38 +35,38 @@ export function runBatch(
 /** Commands that went in one write, and what has come back. */
 class Batch {
   readonly replies: Promise<readonly RedisReply[]>;
-  /** Stands where ioredis would write the commands one by one. */
+  /** Stand-in for the stream to which ioredis would write the commands one by one. */
   readonly sink: { isPipeline: true; write: () => void; destination: { redis: Redis } };
   hasFailed = false;
-  readonly #owner: BatchOwner;
+  readonly #deps: BatchDeps;
   readonly #found: RedisReply[];
   readonly #resolve: (replies: readonly RedisReply[]) => void;
   readonly #reject: (error: Error) => void;
   #missing: number;
 
-  constructor(owner: BatchOwner, commands: readonly RedisCommand[]) {
+  constructor(deps: BatchDeps, commands: readonly RedisCommand[]) {
     const { promise, resolve, reject } = Promise.withResolvers<readonly RedisReply[]>();
     this.replies = promise;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#owner = owner;
+    this.#deps = deps;
     this.#found = new Array(commands.length).fill(null);
     this.#missing = commands.length;
-    this.sink = { isPipeline: true, write: () => {}, destination: owner };
+    this.sink = { isPipeline: true, write: () => {}, destination: deps };
   }
 
   answered(at: number, verb: RedisVerb, reply: RawReply): void {
     const value = toReply(reply);
     if (isAnswerTo(verb, value)) return this.#take(at, value);
-    // A reply too few or too many shifts all that follow: only a new connection puts that right.
-    this.#owner.redis.disconnect(true);
+    // One reply too few or too many shifts all later ones. Only a new connection puts that right.
+    this.#deps.redis.disconnect(true);
     this.#fail(downError(`${verb} was answered with something that is no answer to it`));
   }
 
   refused(at: number, error: Error): void {
     if (error.name !== "ReplyError") return this.#fail(downError(describeError(error), error));
     const reply = new RedisErrorReply(error.message);
-    if (reply.kind === "READONLY") this.#owner.foundReadOnly(reply.message);
+    if (reply.kind === "READONLY") this.#deps.foundReadOnly(reply.message);
     this.#take(at, reply);
   }
 
@@ -82,11 +82,12 @@ class Batch {
 }
 
 /**
- * A command in ioredis' queue that tells its batch what became of it. ioredis asks it for its name and
- * arguments, has it written (its batch is, whole), and calls one of `resolve` and `reject`.
+ * A command in ioredis' queue that passes its reply to its batch. ioredis reads its name and
+ * arguments, asks it to write itself (the whole batch is written at once), and calls `resolve` or
+ * `reject`.
  */
 class BatchCommand {
-  /** In small letters, as ioredis compares it. */
+  /** Name in lower case, as ioredis compares it. */
   readonly name: string;
   readonly args: readonly string[] = [];
   readonly promise = undefined;
@@ -172,11 +173,11 @@ function isBytes(reply: RawReply): reply is Buffer {
 }
 
 function toText(bytes: Buffer): string {
-  // what most commands are answered with
+  // the most frequent answer, without a new string
   return bytes.length === 2 && bytes[0] === 0x4f && bytes[1] === 0x4b ? OK : bytes.toString();
 }
 
-/** Commands cannot be sent, or their replies have not all come. */
+/** Returns the error for commands that cannot be sent, or whose replies have not all come. */
 export function downError(reason: string, cause?: Error): CausewayError {
   return new CausewayError("table/redis-down", `Cannot ask Redis: ${reason}`, {
     retryable: true,

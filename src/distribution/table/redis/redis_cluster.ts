@@ -5,14 +5,14 @@ import type { HostPort, RedisOptions } from "../options.ts";
 import { downError } from "./redis_batch.ts";
 import type { RedisCommand, RedisCommands, RedisEvents, RedisReply } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
-import type { ConnectionTerms } from "./redis_connection.ts";
-import { connectionTerms, RedisConnection, withConnection } from "./redis_connection.ts";
+import type { ConnectionDeps } from "./redis_connection.ts";
+import { connectionDeps, RedisConnection, withConnection } from "./redis_connection.ts";
 import type { Redirect, SlotMap } from "./slot_map.ts";
 import { nodeName, parseSlotMap, tryParseRedirect } from "./slot_map.ts";
 
 /** Times that one command is sent on, or again, before it is given up. */
 const MAX_REDIRECTS = 16;
-/** Wait before a command is sent again that a node could not answer in the middle of a move. */
+/** Wait before a command that a node could not answer in the middle of a move is sent again. */
 const LATER_MS = 50;
 
 /** The connection to one node of the cluster. */
@@ -43,16 +43,17 @@ interface Part {
 /**
  * A Redis Cluster: one connection to each of its masters, each command to the master of its key.
  *
- * It counts as connected while every slot has a master that is connected. When one is lost, the map
- * of slots is asked for again and again, of whichever node answers, until that is so. ioredis' own
+ * It counts as connected while every slot has a master that is connected. When one is lost, any
+ * node that answers is asked for the map of slots, again and again, until that is so. ioredis' own
  * cluster would queue commands meanwhile, and make a promise for each.
  *
- * A slot may move while all nodes live. Its commands then wait until all that is on its way to the old
- * master has been answered, and go one by one, in the order of the calls, wherever the nodes send them.
+ * A slot may move while all nodes live. Its commands then wait until the old master has answered
+ * all earlier ones. They go one by one, in the order of the calls, to the nodes that the redirects
+ * name.
  */
 export class RedisClusterCommands implements RedisCommands {
-  readonly #terms: ConnectionTerms;
-  /** Every node that we are connected to, or connect to. */
+  readonly #deps: ConnectionDeps;
+  /** Nodes with a connection, or an attempt at one. */
   readonly #nodes = new Map<string, ClusterNode>();
   /** Master of each slot; empty until the map is known. */
   #owners: readonly ClusterNode[] = [];
@@ -63,7 +64,9 @@ export class RedisClusterCommands implements RedisCommands {
   readonly #leaving = new Set<Promise<void>>();
   #events: RedisEvents | undefined;
   #isUp = false;
-  /** A master was lost since the cluster was up last: a replica may stand in its place. */
+  /**
+   * True when a master was lost since the cluster was up last: a replica may have taken its place.
+   */
   #mayHaveLost = false;
   #refusal: string | undefined;
   #learning: Promise<void> | undefined;
@@ -75,7 +78,7 @@ export class RedisClusterCommands implements RedisCommands {
 
   /** @throws CausewayError `table/redis-tls` for a file that cannot be used */
   constructor(options: Required<RedisOptions>) {
-    this.#terms = connectionTerms(options);
+    this.#deps = connectionDeps(options);
   }
 
   get refusal(): string | undefined {
@@ -127,7 +130,10 @@ export class RedisClusterCommands implements RedisCommands {
     await this.#learning;
   }
 
-  /** Resolves, when all replies of the node are here, with those that must still come from elsewhere. */
+  /**
+   * Sends `commands` to `node`. Resolves once it has replied to all, with the replies that other
+   * nodes have to give.
+   */
   #send(
     node: ClusterNode,
     { at, commands }: Part,
@@ -151,13 +157,16 @@ export class RedisClusterCommands implements RedisCommands {
       });
       return redirected;
     });
-    node.answered = taken.catch(() => {}); // whoever called is told
+    node.answered = taken.catch(() => {}); // the caller gets the error
     return taken;
   }
 
   // ---- slots that move ---------------------------------------------------------------------
 
-  /** From now on the commands of `slot` wait, first for what is on its way to `node`. */
+  /**
+   * Has the commands of `slot` wait from now on, until `node` has answered those on their way to
+   * it.
+   */
   #beginHold(slot: number, node: ClusterNode): void {
     if (this.#held.has(slot)) return;
     this.#held.set(slot, []);
@@ -172,7 +181,7 @@ export class RedisClusterCommands implements RedisCommands {
   ): Promise<RedisReply> {
     const { promise, resolve, reject } = Promise.withResolvers<RedisReply>();
     const queue = this.#held.get(slot)!; // the caller has looked, or has begun it
-    // A command that a node has sent back is older than those that have waited here since.
+    // A command that was redirected is older than those that have begun to wait since.
     const before = queue.findIndex((other) => other.number > number);
     const held = { number, command, redirect, resolve, reject };
     queue.splice(before < 0 ? queue.length : before, 0, held);
@@ -192,7 +201,7 @@ export class RedisClusterCommands implements RedisCommands {
     this.#held.delete(slot);
   }
 
-  /** Sends one command wherever the nodes say. */
+  /** Sends one command, and follows the redirects of the nodes. */
   async #carry(
     slot: number,
     command: RedisCommand,
@@ -220,7 +229,7 @@ export class RedisClusterCommands implements RedisCommands {
     this.#learn();
   }
 
-  /** Asks for the map, now and until it is right and every master is connected. */
+  /** Asks for the map now, and again until it is right and every master is connected. */
   #learn(): void {
     if (this.#learning !== undefined || this.#events === undefined) return;
     clearTimeout(this.#learnTimer);
@@ -251,9 +260,12 @@ export class RedisClusterCommands implements RedisCommands {
     if (!this.#isUp) this.#events?.disconnected(reason);
   }
 
-  /** Nodes that are connected come first, in any order, since any of them may be behind. */
+  /**
+   * Returns the nodes to ask for the map: connected ones first, in random order, since any of them
+   * may be behind.
+   */
   #whomToAsk(): readonly HostPort[] {
-    const all = [...this.#known, ...this.#terms.options.cluster];
+    const all = [...this.#known, ...this.#deps.options.cluster];
     const distinct = [...new Map(all.map((at) => [nodeName(at), at])).values()];
     const rank = new Map(
       distinct.map((at) => [at, (this.#isConnected(at) ? 0 : 1) + Math.random()]),
@@ -268,7 +280,7 @@ export class RedisClusterCommands implements RedisCommands {
   async #askForMap(at: HostPort): Promise<SlotMap> {
     const reply = this.#isConnected(at)
       ? await this.#nodes.get(nodeName(at))!.connection.redis.cluster("SLOTS")
-      : await withConnection(this.#terms, at, (redis) => redis.cluster("SLOTS"));
+      : await withConnection(this.#deps, at, (redis) => redis.cluster("SLOTS"));
     return parseSlotMap(reply, at);
   }
 
@@ -298,7 +310,7 @@ export class RedisClusterCommands implements RedisCommands {
     const existing = this.#nodes.get(name);
     if (existing !== undefined) return existing;
     const isMine = () => this.#nodes.get(name) === node;
-    const connection = new RedisConnection(this.#terms, {
+    const connection = new RedisConnection(this.#deps, {
       ready: () => this.#found(),
       lost: (reason) => {
         if (isMine() && this.#masters.has(node)) this.#lost(`${name}: ${reason}`);
@@ -333,7 +345,7 @@ export class RedisClusterCommands implements RedisCommands {
   }
 
   #delayMs(): number {
-    const { reconnectMaxMs } = this.#terms.options;
+    const { reconnectMaxMs } = this.#deps.options;
     const delayMs = Math.min(reconnectMaxMs, 50 * 2 ** Math.min(this.#failures++, 16));
     return delayMs * (0.9 + Math.random() / 5);
   }

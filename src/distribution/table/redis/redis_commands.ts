@@ -30,17 +30,36 @@ export class RedisErrorReply {
   }
 }
 
-/** A reply; HGETALL's is name, value, name, value; sets have no order. */
+/** Answers by verb; HGETALL's is name, value, name, value; sets have no order. */
+export interface RedisAnswers {
+  readonly GET: string | null;
+  readonly SET: "OK" | null;
+  readonly DEL: number;
+  readonly EXPIRE: number;
+  readonly HSET: number;
+  readonly HDEL: number;
+  readonly SADD: number;
+  readonly SREM: number;
+  readonly SCARD: number;
+  readonly HGETALL: readonly string[];
+  readonly SMEMBERS: readonly string[];
+  readonly SUNION: readonly string[];
+}
+
+/** A reply to any command. */
 export type RedisReply = string | number | null | readonly string[] | RedisErrorReply;
 
 /** Callbacks to the owner of a `RedisCommands`. They run outside of any call into it. */
 export interface RedisEvents {
   /**
-   * Commands can be sent. `mayHaveLost`: to a server that may lack what was written last, such as a
+   * Called when commands can be sent. `mayHaveLost`: the server may lack the last writes, such as a
    * replica that has become the master.
    */
   connected(mayHaveLost?: boolean): void;
-  /** They cannot until `connected`; `reason` is a message without secrets. Said once for each loss. */
+  /**
+   * Called once for each loss: no command can be sent until `connected`. `reason` is a message
+   * without secrets.
+   */
   disconnected(reason: string): void;
 }
 
@@ -53,7 +72,8 @@ export interface RedisCommands {
   /** Begins to connect, and goes on until `close`. */
   connect(events: RedisEvents): void;
   /**
-   * Sends `commands` in one write and resolves with their replies, in order.
+   * Sends `commands` in one write and resolves with their replies, in order: each of the type that
+   * `RedisAnswers` has for the verb, or an error. Callers use `ask`, which tells the two apart.
    * @throws CausewayError `table/redis-down` when there is no connection, or it broke or was silent
    *   for too long before all replies were here. Commands that were sent may have run
    */

@@ -7,15 +7,21 @@ import type { HostPort, RedisOptions } from "../options.ts";
 import { downError, runBatch } from "./redis_batch.ts";
 import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 import { RedisTls } from "./redis_tls.ts";
+import { restoreStringPrototype } from "./string_prototype.ts";
+
+restoreStringPrototype(); // ioredis has derived a class from `String`
 
 const CLOSED = "the connection was closed";
 /** Errors of the socket, or of a waiting command, when the other side has closed the connection. */
 const HANG_UP = /^Connection is closed|ECONNRESET|EPIPE/;
-/** Redis answers AUTH with an error at most; a proxy that does not know the command hangs up. */
+/**
+ * Error of a connection that was closed at AUTH. Redis answers AUTH with an error at worst; a proxy
+ * that does not know the command hangs up.
+ */
 const CLOSED_AT_AUTH =
   "the connection was closed at AUTH: a proxy that knows no passwords, such as " +
   "Dynomite, needs redis.password to be left out";
-/** A password that Redis, or a Sentinel, does not take. */
+/** Errors about a password that Redis, or a Sentinel, does not accept. */
 const REFUSED = /^(WRONGPASS|NOAUTH|ERR invalid password)|because (WRONGPASS|NOAUTH) /;
 /** Wait after READONLY: a replica needs time to become the master, or the name to lead to another. */
 const READ_ONLY_PAUSE_MS = 500;
@@ -23,25 +29,25 @@ const READ_ONLY_PAUSE_MS = 500;
 type IoredisOptions = Omit<AllIoredisOptions, "replyMapping">;
 
 /** Options of a connection to Redis, and the certificates that all connections share. */
-export interface ConnectionTerms {
+export interface ConnectionDeps {
   readonly options: Required<RedisOptions>;
   /** Undefined: plain TCP, or a Unix socket. */
   readonly tls: RedisTls | undefined;
 }
 
 /** @throws CausewayError `table/redis-tls` for a file that cannot be used */
-export function connectionTerms(options: Required<RedisOptions>): ConnectionTerms {
+export function connectionDeps(options: Required<RedisOptions>): ConnectionDeps {
   const tls = options.tls === undefined ? undefined : new RedisTls(options.tls);
   return { options, tls };
 }
 
 /** Callbacks to the owner of a connection. */
 export interface ConnectionEvents {
-  /** Commands can be sent. `isOther`: to another server than before. */
+  /** Called when commands can be sent. `isOther`: to another server than before. */
   ready(isOther: boolean): void;
-  /** The connection has ended, or did not come to be. */
+  /** Called when the connection has ended, or could not be made. */
   lost(reason: string): void;
-  /** The server has become a replica, so that the connection is made anew. */
+  /** Called when the server has become a replica: the connection is then made anew. */
   left(reason: string): void;
 }
 
@@ -52,12 +58,12 @@ export interface ConnectionEvents {
  */
 export class RedisConnection {
   readonly redis: Redis;
-  readonly #terms: ConnectionTerms;
+  readonly #deps: ConnectionDeps;
   readonly #events: ConnectionEvents;
   /** False where reconnecting would lead to the same server for certain. */
   readonly #canLeadElsewhere: boolean;
   #refusal: string | undefined;
-  /** Why the connection will have ended, as far as is known. */
+  /** Reason to report when the connection ends, as far as is known. */
   #reason = CLOSED;
   #hasMetReadOnly = false;
   #peer: string | undefined;
@@ -66,16 +72,16 @@ export class RedisConnection {
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** @param at a server of its own, such as a node of a cluster; left out: what the options name */
-  constructor(terms: ConnectionTerms, events: ConnectionEvents, at?: HostPort) {
-    const { options } = terms;
-    this.#terms = terms;
+  constructor(deps: ConnectionDeps, events: ConnectionEvents, at?: HostPort) {
+    const { options } = deps;
+    this.#deps = deps;
     this.#events = events;
     this.#canLeadElsewhere = at === undefined &&
       (options.sentinels.length > 0 ||
         (!options.server.startsWith("/") && isIP(options.server) === 0));
     this.redis = new Redis({
-      ...ioredisOptions(terms),
-      ...(at ?? whereabouts(terms)),
+      ...ioredisOptions(deps),
+      ...(at ?? whereabouts(deps)),
       enableOfflineQueue: false,
       retryStrategy: (attempt) => this.#delayMs(attempt),
     });
@@ -87,7 +93,10 @@ export class RedisConnection {
     return this.redis.status === "ready";
   }
 
-  /** Why the last attempt to connect failed for good: a refused password; undefined otherwise. */
+  /**
+   * Reason why the last attempt to connect failed for good: a refused password; undefined
+   * otherwise.
+   */
   get refusal(): string | undefined {
     return this.#refusal;
   }
@@ -110,9 +119,11 @@ export class RedisConnection {
     }
   }
 
-  /** The next command is for a slot that is on its way to this node of a cluster. */
+  /**
+   * Announces that the next command is for a slot that moves to this node of a cluster (ASKING).
+   */
   asking(): void {
-    this.redis.asking().catch(() => {}); // the command behind it meets the same
+    this.redis.asking().catch(() => {}); // the next command meets the same error
   }
 
   foundReadOnly(message: string): void {
@@ -134,8 +145,8 @@ export class RedisConnection {
 
   #listen(): void {
     const { redis } = this;
-    const hasPassword = this.#terms.options.password !== "";
-    /** Connected, and not told yet what becomes of the password. */
+    const hasPassword = this.#deps.options.password !== "";
+    /** True while it is connected and AUTH has no answer yet. */
     let isAtAuth = false;
     let fromSentinel: string | undefined;
     redis.on("connect", () => {
@@ -151,7 +162,7 @@ export class RedisConnection {
       } else if (!isAtAuth || !HANG_UP.test(error.message)) this.#reason = describeError(error);
       else if (this.#reason === CLOSED) this.#reason = CLOSED_AT_AUTH;
       if (REFUSED.test(this.#reason)) this.#refusal = this.#reason;
-      this.#events.lost(this.#reason); // said before the first connection, too: nobody is told otherwise
+      this.#events.lost(this.#reason); // also before the first connection: nothing else reports it
     });
     redis.on("close", () => {
       if (isAtAuth && this.#reason === CLOSED) this.#reason = CLOSED_AT_AUTH;
@@ -168,16 +179,16 @@ export class RedisConnection {
       this.#events.ready(before !== undefined && before !== this.#peer);
     });
     redis.on("end", () => {
-      // ioredis gives up when no Sentinel tells where the master is.
+      // ioredis gives up when no Sentinel names the master.
       if (this.#isClosed) return;
-      const again = () => void redis.connect().catch(() => {}); // the events tell of it
+      const again = () => void redis.connect().catch(() => {}); // the events report it
       this.#retryTimer = setTimeout(again, this.#delayMs(++this.#attempts));
     });
   }
 
   #delayMs(attempt: number): number {
-    this.#terms.tls?.refresh();
-    const { reconnectMaxMs } = this.#terms.options;
+    this.#deps.tls?.refresh();
+    const { reconnectMaxMs } = this.#deps.options;
     const delayMs = Math.min(reconnectMaxMs, 50 * 2 ** Math.min(attempt - 1, 16));
     const leastMs = this.#hasMetReadOnly ? READ_ONLY_PAUSE_MS : 0;
     this.#hasMetReadOnly = false;
@@ -185,13 +196,13 @@ export class RedisConnection {
   }
 }
 
-/** Opens a connection to `at`, runs `body` on it, and closes it, whatever comes of it. */
+/** Opens a connection to `at`, runs `body` on it, and closes it in any case. */
 export async function withConnection<T>(
-  terms: ConnectionTerms,
+  deps: ConnectionDeps,
   at: HostPort,
   body: (redis: Redis) => Promise<T>,
 ): Promise<T> {
-  const redis = new Redis({ ...ioredisOptions(terms), ...at, retryStrategy: () => null });
+  const redis = new Redis({ ...ioredisOptions(deps), ...at, retryStrategy: () => null });
   let failure: Error | undefined;
   redis.on("error", (error: Error) => failure ??= error);
   try {
@@ -203,7 +214,7 @@ export async function withConnection<T>(
   }
 }
 
-function ioredisOptions({ options, tls }: ConnectionTerms): IoredisOptions {
+function ioredisOptions({ options, tls }: ConnectionDeps): IoredisOptions {
   const { username, password, commandTimeoutMs } = options;
   return {
     ...(username === "" ? {} : { username }),
@@ -222,7 +233,7 @@ function ioredisOptions({ options, tls }: ConnectionTerms): IoredisOptions {
 }
 
 /** Returns the address of Redis: Sentinels that know it, a Unix socket, or an address. */
-function whereabouts({ options, tls }: ConnectionTerms): IoredisOptions {
+function whereabouts({ options, tls }: ConnectionDeps): IoredisOptions {
   const { server, port, sentinels, sentinelName, sentinelUsername, sentinelPassword } = options;
   if (sentinels.length === 0) {
     return server.startsWith("/") ? { path: server } : { host: server, port };
@@ -247,8 +258,8 @@ interface RedisInternals {
 }
 
 /**
- * Connects anew when a reply comes that nobody asked for. ioredis throws out of its reader when such a
- * reply is null, which would end the process.
+ * Connects anew when a reply comes that nobody asked for. When such a reply is null, ioredis'
+ * reader throws, which would end the process.
  */
 function surviveUnaskedReplies(redis: Redis): void {
   const internals = redis as unknown as RedisInternals; // its own types hide them

@@ -3,7 +3,7 @@ import type { HostPort } from "../options.ts";
 /** Slots over which a cluster spreads its keys. */
 export const SLOTS = 16_384;
 
-/** Which node of a cluster holds which keys. */
+/** The nodes of a cluster, and the master of each slot. */
 export interface SlotMap {
   /** Address of the master of each slot, `host:port`; all of them are there. */
   readonly masters: readonly string[];
@@ -15,7 +15,7 @@ export interface SlotMap {
  * Reads the answer to `CLUSTER SLOTS`: `[first slot, last slot, master, replica, …]`, each node
  * `[host, port, id, …]`.
  * @param from the node that has answered; a node without a host of its own is on that one
- * @throws TypeError on what is no such answer, or lacks a slot
+ * @throws TypeError on a reply that is no such answer, or lacks a slot
  */
 export function parseSlotMap(reply: unknown, from: HostPort): SlotMap {
   const masters: string[] = new Array(SLOTS);
@@ -39,7 +39,7 @@ export function parseSlotMap(reply: unknown, from: HostPort): SlotMap {
   return { masters, nodes };
 }
 
-/** A command belongs to another node. */
+/** Redirect of a command to another node, or a request to send it again. */
 export interface Redirect {
   /** `ask`: this command alone, while its slot is under way there. `later`: to the same node again. */
   readonly kind: "moved" | "ask" | "later";

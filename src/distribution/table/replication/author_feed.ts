@@ -12,11 +12,11 @@ const CHUNK_RECORDS = 32;
 /** Bytes of one piece, counted generously, above which no further record is added. */
 const CHUNK_BYTES = 24_000;
 
-/** Changes that are told again as often as somebody asks. */
+/** Changes that may be sent again without counting for the rate. */
 const CHEAP_CHANGES = 64;
 
-/** The entries of this node that a feed sends. */
-export interface FeedSource {
+/** The entries of this node, which a feed sends. */
+export interface AuthorFeedDeps {
   readonly process: number;
   readonly log: ChangeLog;
   /**
@@ -38,7 +38,7 @@ export interface FeedSource {
  */
 export class AuthorFeed {
   readonly host: string;
-  readonly #source: FeedSource;
+  readonly #deps: AuthorFeedDeps;
   readonly #links = new Set<OpenLink>();
   #carrier: OpenLink | undefined;
   /** Round of the POSITION that began it; undefined until one came over the carrier. */
@@ -49,9 +49,9 @@ export class AuthorFeed {
   #chunk = 0;
   #chunkApplied = 0;
 
-  constructor(host: string, source: FeedSource) {
+  constructor(host: string, deps: AuthorFeedDeps) {
     this.host = host;
-    this.#source = source;
+    this.#deps = deps;
   }
 
   /** State of the feed, for an operator to read. */
@@ -67,7 +67,7 @@ export class AuthorFeed {
         : "snapshot" as const,
       via: this.#carrier?.nodeName,
       applied: this.#applied,
-      lag: this.#source.log.lastNumber - this.#applied,
+      lag: this.#deps.log.lastNumber - this.#applied,
       snapshotRecords: this.#snapshot?.records ?? 0,
     };
   }
@@ -91,18 +91,25 @@ export class AuthorFeed {
 
   /** Renews this node's lease there. */
   beat(): void {
-    this.#carrier?.send(this.#source.leaseFrame());
+    this.#carrier?.send(this.#deps.leaseFrame());
   }
 
-  /** True for a POSITION that makes this node tell much again: a snapshot, or thousands of changes. */
-  isCostly({ isRestart, wantsSnapshot, applied }: PositionFields): boolean {
-    return isRestart && (wantsSnapshot || this.#source.log.lastNumber - applied > CHEAP_CHANGES);
+  /**
+   * Returns how many records a POSITION makes this node send again: 0 when they are too few to
+   * count.
+   * @param entries of this node
+   */
+  repeatedBy({ isRestart, wantsSnapshot, applied }: PositionFields, entries: number): number {
+    if (!isRestart) return 0;
+    if (wantsSnapshot) return Math.max(1, entries);
+    const changes = this.#deps.log.lastNumber - applied;
+    return changes > CHEAP_CHANGES ? changes : 0;
   }
 
-  /** The other side says what it has. */
+  /** Takes the other side's position: sends what it lacks, or notes what it has applied. */
   position(link: OpenLink, position: PositionFields): void {
-    if (link !== this.#carrier || position.process !== this.#source.process) return;
-    const { log } = this.#source;
+    if (link !== this.#carrier || position.process !== this.#deps.process) return;
+    const { log } = this.#deps;
     if (position.applied > log.lastNumber) {
       link.refuse(`change ${position.applied} was never made`);
       return;
@@ -114,7 +121,7 @@ export class AuthorFeed {
       this.#sent = this.#applied = position.applied;
       if (position.wantsSnapshot) this.#beginSnapshot();
     } else if (position.round === this.#round) {
-      // what says more than was sent would have all of it sent at once
+      // A position beyond what was sent would make room for everything at once.
       if (position.applied > this.#sent || position.chunk > this.#chunk) {
         link.refuse(`change ${position.applied} and piece ${position.chunk} were not sent yet`);
         return;
@@ -127,7 +134,7 @@ export class AuthorFeed {
 
   /** Sends changes and pieces as far as the other side may be ahead. */
   pump(): void {
-    const { log, process } = this.#source;
+    const { log, process } = this.#deps;
     const [link, round] = [this.#carrier, this.#round];
     if (link === undefined || round === undefined) return;
     if (!log.reaches(this.#sent)) this.#beginSnapshot();
@@ -156,8 +163,8 @@ export class AuthorFeed {
 
   /** Begins a snapshot; later changes are sent between its pieces. */
   #beginSnapshot(): void {
-    this.#sent = this.#source.log.lastNumber;
-    this.#snapshot = new Snapshot(this.#sent, this.#source.claims());
+    this.#sent = this.#deps.log.lastNumber;
+    this.#snapshot = new Snapshot(this.#sent, this.#deps.claims());
   }
 }
 

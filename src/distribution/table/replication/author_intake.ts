@@ -5,7 +5,7 @@ import { MAX_AHEAD, MAX_PIECES_AHEAD } from "./author_feed.ts";
 import type { Author, ReplicaWriter } from "./replica_writer.ts";
 
 /** The parts that an intake works with. */
-export interface IntakeDependencies {
+export interface AuthorIntakeDeps {
   readonly writer: ReplicaWriter;
   /** Called when the author's lease has been written. */
   leased(author: Author, lease: LeaseFields): void;
@@ -53,7 +53,7 @@ interface Waiting {
 export class AuthorIntake {
   readonly host: string;
   readonly node: string;
-  readonly #deps: IntakeDependencies;
+  readonly #deps: AuthorIntakeDeps;
   #process = 0;
   #startedUs = 0;
   #link: OpenLink | undefined;
@@ -81,7 +81,7 @@ export class AuthorIntake {
   /** True while Redis has this round's position of the author. */
   #isNoted = false;
 
-  constructor(node: { readonly host: string; readonly node: string }, deps: IntakeDependencies) {
+  constructor(node: { readonly host: string; readonly node: string }, deps: AuthorIntakeDeps) {
     this.host = node.host;
     this.node = node.node;
     this.#deps = deps;
@@ -180,7 +180,9 @@ export class AuthorIntake {
     }
   }
 
-  /** Looks the author's position up again: Redis has come back, or (`hasLost`) lost its data. */
+  /**
+   * Looks the author's position up again after Redis has come back, or (`hasLost`) lost its data.
+   */
   restart(hasLost: boolean): void {
     this.#hasLost ||= hasLost;
     this.#loseWay();

@@ -3,7 +3,6 @@ import { utf8Bytes } from "../../wire/mod.ts";
 import { replicaKey } from "../redis/keys.ts";
 import type { NodeRef } from "../claims/node_leases.ts";
 import type { DatacenterBounds } from "../options.ts";
-import type { RedisCommand, RedisReply } from "../redis/redis_commands.ts";
 
 /** Number of sets for the claims of one node, so that each can be read in one go. */
 const SPREAD = 16;
@@ -80,18 +79,16 @@ export class HeldClaims {
     else held.sessions = Math.max(0, held.sessions + by * weightOf(shard));
   }
 
-  /** Returns commands whose replies `measured` takes. */
-  measure({ host, node }: NodeRef): readonly RedisCommand[] {
+  /** Returns commands whose answers `measured` takes. */
+  measure({ host, node }: NodeRef): readonly (readonly ["SCARD", key: string])[] {
     return Array.from({ length: SHARDS }, (_, shard) => ["SCARD", replicaKey(host, node, shard)]);
   }
 
-  measured(node: NodeRef, replies: readonly RedisReply[], nowMs: number): void {
+  measured(node: NodeRef, counts: readonly number[], nowMs: number): void {
     const held = this.#held(node);
     held.measuredMs = nowMs;
     held.sessions = held.domains = 0;
-    replies.forEach((reply, shard) => {
-      if (typeof reply === "number") this.changed(node, shard, reply);
-    });
+    counts.forEach((count, shard) => this.changed(node, shard, count));
   }
 
   /** Forgets a node of which no claim is left here. */

@@ -45,8 +45,8 @@ export class MeshTime {
   }
 
   /**
-   * Takes the lower median, with our own clock: two datacenters too get the same result on both
-   * sides.
+   * Takes the lower median of all votes, our own included, so that even two datacenters get the
+   * same result on both sides.
    */
   #settle(): boolean {
     const votes = [0];

@@ -5,14 +5,15 @@ import type { NodeLeases, NodeRef } from "../claims/node_leases.ts";
 import { tryParseLease } from "../claims/node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
 import { LEASES_PER_REFRESH, replicaSeconds } from "../options.ts";
+import { ask } from "../redis/ask.ts";
 import type { RedisCommands } from "../redis/redis_commands.ts";
 import type { ReplicaWriter } from "./replica_writer.ts";
 
 /** The parts that `NodeWatch` works with. */
-export interface NodeWatchDependencies {
+export interface NodeWatchDeps {
   readonly redis: RedisCommands;
   readonly clock: Clock;
-  /** Takes what a datacenter can cause as often as it likes, by its local host. */
+  /** Log of events that a datacenter can cause as often as it likes, paced for each local host. */
   readonly lives: PacedLog;
   readonly options: ResolvedTable;
   readonly leases: NodeLeases;
@@ -47,7 +48,7 @@ interface Known extends NodeRef {
  * for long loses all its entries.
  */
 export class NodeWatch {
-  readonly #deps: NodeWatchDependencies;
+  readonly #deps: NodeWatchDeps;
   /** Nodes by host and name, as `nodeId` writes them. */
   readonly #known = new Map<string, Known>();
   readonly #walks = new Map<string, NodeRef>();
@@ -57,7 +58,7 @@ export class NodeWatch {
   #hasBeaten = false;
   #cancel: CancelTimer = () => {};
 
-  constructor(deps: NodeWatchDependencies) {
+  constructor(deps: NodeWatchDeps) {
     this.#deps = deps;
   }
 
@@ -176,7 +177,7 @@ export class NodeWatch {
     this.#isLooking = true;
     const known = [...this.#known.values()];
     try {
-      const [own, siblings, authors, ...replies] = await redis.run([
+      const [own, siblings, authors, ...values] = await ask(redis, [
         ["GET", leaseKey(options.localHost, options.nodeName)],
         ["SMEMBERS", nodesKey(options.localHost)],
         ["SMEMBERS", AUTHORS_KEY],
@@ -186,11 +187,11 @@ export class NodeWatch {
         this.#hasBeaten = false;
         this.#deps.redisLost();
       }
-      for (const node of Array.isArray(siblings) ? siblings as readonly string[] : []) {
+      for (const node of siblings) {
         if (node !== options.nodeName) this.note({ host: options.localHost, node }, undefined);
       }
       // A new node may have sent its entries to another of our nodes.
-      for (const author of Array.isArray(authors) ? authors as readonly string[] : []) {
+      for (const author of authors) {
         const at = author.indexOf("#");
         const [host, node] = [author.slice(0, at), author.slice(at + 1)];
         if (at > 0 && host !== options.localHost) this.note({ host, node }, undefined);
@@ -198,7 +199,7 @@ export class NodeWatch {
       const nowMs = clock.monotonicMs();
       const renewMs = Number(replicaSeconds(options)) * 1000 / RENEWALS;
       for (const [i, { host, node }] of known.entries()) {
-        const incarnation = tryParseLease(replies[i] ?? null)?.incarnation;
+        const incarnation = tryParseLease(values[i]!)?.incarnation;
         leases.note({ host, node }, incarnation);
         this.note({ host, node }, incarnation !== undefined);
         const entry = this.#known.get(nodeId({ host, node }));

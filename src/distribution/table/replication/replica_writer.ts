@@ -23,8 +23,9 @@ import type { ResolvedTable } from "../options.ts";
 import { replicaSeconds } from "../options.ts";
 import type { OwnAccounts } from "../claims/own_accounts.ts";
 import type { Reconciler } from "../claims/reconciler.ts";
-import type { RedisCommand, RedisCommands, RedisReply } from "../redis/redis_commands.ts";
-import { RedisErrorReply } from "../redis/redis_commands.ts";
+import type { Answers } from "../redis/ask.ts";
+import { ask } from "../redis/ask.ts";
+import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
 /** A process of another datacenter that sends us its entries. */
 export interface Author extends NodeRef {
@@ -34,11 +35,13 @@ export interface Author extends NodeRef {
 /** Accounts that are written in one go: other traffic waits no longer than this takes. */
 const BATCH = 128;
 
-/** Milliseconds within which what was counted in Redis counts: counting takes a command for each set. */
+/**
+ * Milliseconds for which a count of claims in Redis is used: counting takes a command for each set.
+ */
 const MEASURE_MS = 5_000;
 
 /** The parts that the writer works with. */
-export interface ReplicaWriterDependencies {
+export interface ReplicaWriterDeps {
   readonly redis: RedisCommands;
   readonly clock: Clock;
   readonly options: ResolvedTable;
@@ -49,6 +52,11 @@ export interface ReplicaWriterDependencies {
   /** Called when claims were refused because the author's datacenter is at its bound. */
   full(author: Author, kind: "sessions" | "domains", count: number): void;
 }
+
+/** Commands on sets, which are answered with a number. */
+type SetCommand =
+  | readonly ["EXPIRE", key: string, seconds: string]
+  | readonly ["SADD" | "SREM", key: string, ...members: string[]];
 
 /** Result of applying records. */
 export interface Applied {
@@ -63,11 +71,11 @@ export interface Applied {
  * undefined means that Redis was away.
  */
 export class ReplicaWriter {
-  readonly #deps: ReplicaWriterDependencies;
+  readonly #deps: ReplicaWriterDeps;
   readonly #life: string;
   readonly held: HeldClaims;
 
-  constructor(deps: ReplicaWriterDependencies) {
+  constructor(deps: ReplicaWriterDeps) {
     this.#deps = deps;
     this.#life = replicaSeconds(deps.options);
     this.held = new HeldClaims(deps.options.datacenter);
@@ -75,11 +83,10 @@ export class ReplicaWriter {
 
   /** Returns the last applied process and number of a node; null when none is known. */
   async applied(node: NodeRef): Promise<{ process: number; number: number } | null | undefined> {
-    const replies = await this.#run([["GET", appliedKey(node.host, node.node)]]);
-    if (replies === undefined) return undefined;
-    const [reply] = replies;
-    const fields = typeof reply === "string" ? tryParseArray(reply) : undefined;
-    const [process, number] = fields ?? [];
+    const answers = await this.#run([["GET", appliedKey(node.host, node.node)]]);
+    if (answers === undefined) return undefined;
+    const [value] = answers;
+    const [process, number] = value === null ? [] : tryParseArray(value) ?? [];
     return isCount(process) && isCount(number) ? { process, number } : null;
   }
 
@@ -105,9 +112,9 @@ export class ReplicaWriter {
 
   /** Returns nodes of other datacenters whose entries lie here; undefined when Redis is away. */
   async authors(): Promise<readonly NodeRef[] | undefined> {
-    const replies = await this.#run([["SMEMBERS", AUTHORS_KEY]]);
-    if (replies === undefined) return undefined;
-    const members = Array.isArray(replies[0]) ? replies[0] as readonly string[] : [];
+    const answers = await this.#run([["SMEMBERS", AUTHORS_KEY]]);
+    if (answers === undefined) return undefined;
+    const [members] = answers;
     return members.filter((member) => member.includes("#")).map((member) => {
       const at = member.indexOf("#");
       return { host: member.slice(0, at), node: member.slice(at + 1) };
@@ -115,18 +122,18 @@ export class ReplicaWriter {
   }
 
   /**
-   * Counts the claims that lie here of `told`; with `isAfresh` also of those that were counted a moment
-   * ago, because Redis may have lost them since.
+   * Counts the claims of the nodes `told` that lie here. With `isAfresh` it also counts those of
+   * nodes that were counted a moment ago, because Redis may have lost them since.
    */
   async measure(told: readonly NodeRef[], isAfresh = false): Promise<boolean> {
     const nowMs = this.#deps.clock.monotonicMs();
     const nodes = told.filter((node) =>
       isAfresh || nowMs - this.held.measuredMs(node) >= MEASURE_MS
     );
-    const replies = await this.#run(nodes.flatMap((node) => this.held.measure(node)));
-    if (replies === undefined) return false;
+    const counts = await this.#run(nodes.flatMap((node) => this.held.measure(node)));
+    if (counts === undefined) return false;
     nodes.forEach((node, i) =>
-      this.held.measured(node, replies.slice(i * SHARDS, (i + 1) * SHARDS), nowMs)
+      this.held.measured(node, counts.slice(i * SHARDS, (i + 1) * SHARDS), nowMs)
     );
     return true;
   }
@@ -146,36 +153,35 @@ export class ReplicaWriter {
     const life = String(Math.max(1, Math.ceil(lease.lifeMs / 1000)));
     const key = endpointsKey(host, node);
     const value = formatLease({ incarnation: process, startedUs: lease.startedUs });
-    const found = await this.#run([["SMEMBERS", key]]);
-    const extra = Array.isArray(found?.[0])
-      ? (found[0] as readonly string[]).filter((each) => !lease.endpoints.includes(each))
-      : [];
-    const commands: RedisCommand[] = [
+    const [found] = await this.#run([["SMEMBERS", key]]) ?? [];
+    const extra = found?.filter((each) => !lease.endpoints.includes(each)) ?? [];
+    const published: RedisCommand[] = [];
+    if (extra.length > 0) published.push(["SREM", key, ...extra]);
+    if (lease.endpoints.length > 0) {
+      published.push(["SADD", key, ...lease.endpoints], ["EXPIRE", key, life]);
+    }
+    const answers = await this.#run([
       ["EXPIRE", appliedKey(host, node), this.#life],
       ["SET", leaseKey(host, node), value, "EX", life],
       ["SADD", nodesKey(host), node],
       ["EXPIRE", nodesKey(host), life],
       ["SADD", HOSTS_KEY, host],
-      // as long as it is known how far the author is applied: nobody tells them again before
+      // they live as long as the author's position: nobody sends them again before that is lost
       ["EXPIRE", domainsKey(host, node), this.#life],
       ["EXPIRE", publicDomainsKey(host, node), this.#life],
-    ];
-    if (extra.length > 0) commands.push(["SREM", key, ...extra]);
-    if (lease.endpoints.length > 0) {
-      commands.push(["SADD", key, ...lease.endpoints], ["EXPIRE", key, life]);
-    }
-    const replies = await this.#run(commands);
-    if (replies === undefined) return undefined;
+      ...published,
+    ]);
+    if (answers === undefined) return undefined;
     this.#deps.leases.note({ host, node }, process);
-    return { isKnown: replies[0] === 1 };
+    return { isKnown: answers[0] === 1 };
   }
 
   /** Applies records in order, except claims that find no room. */
   async apply(author: Author, told: readonly TableRecord[]): Promise<Applied | undefined> {
     const { host, node, process } = author;
     const records = this.#withRoom(author, told);
-    const before: RedisCommand[] = [];
-    const after: RedisCommand[] = [];
+    const before: SetCommand[] = [];
+    const after: SetCommand[] = [];
     const added = new Map<number, string[]>();
     const removed = new Map<number, string[]>();
     for (const record of records) {
@@ -225,15 +231,14 @@ export class ReplicaWriter {
   }
 
   /** Like `#run`, and counts claims added to the sets and removed from them. */
-  async #runCounted(author: Author, commands: readonly RedisCommand[]): Promise<boolean> {
-    const replies = await this.#run(commands);
-    if (replies === undefined) return false;
+  async #runCounted(author: Author, commands: readonly SetCommand[]): Promise<boolean> {
+    const counts = await this.#run(commands);
+    if (counts === undefined) return false;
     commands.forEach(([verb, key], i) => {
       const shard = shardOfKey(key);
-      const reply = replies[i];
-      if (shard === undefined || typeof reply !== "number") return;
-      if (verb === "SADD") this.held.changed(author, shard, reply);
-      else if (verb === "SREM") this.held.changed(author, shard, -reply);
+      if (shard === undefined) return;
+      if (verb === "SADD") this.held.changed(author, shard, counts[i]!);
+      else if (verb === "SREM") this.held.changed(author, shard, -counts[i]!);
     });
     return true;
   }
@@ -318,9 +323,9 @@ export class ReplicaWriter {
     work: (entries: readonly Entry[], shard: number) => Promise<boolean>,
   ): Promise<boolean> {
     for (let shard = 0; shard < SHARDS; shard++) {
-      const replies = await this.#run([["SMEMBERS", replicaKey(host, node, shard)]]);
-      if (replies === undefined) return false;
-      const members = Array.isArray(replies[0]) ? replies[0] as readonly string[] : [];
+      const answers = await this.#run([["SMEMBERS", replicaKey(host, node, shard)]]);
+      if (answers === undefined) return false;
+      const [members] = answers;
       for (let at = 0; at < members.length; at += BATCH) {
         if (!await work(members.slice(at, at + BATCH).map(parseMember), shard)) return false;
       }
@@ -328,19 +333,16 @@ export class ReplicaWriter {
     return true;
   }
 
-  async #run(commands: readonly RedisCommand[]): Promise<readonly RedisReply[] | undefined> {
-    if (commands.length === 0) return [];
+  /** Like `ask`; undefined when Redis was away or has refused something. */
+  async #run<const Commands extends readonly RedisCommand[]>(
+    commands: Commands,
+  ): Promise<Answers<Commands> | undefined> {
     try {
-      const replies = await this.#deps.redis.run(commands);
-      const refusal = replies.find((reply) =>
-        reply instanceof RedisErrorReply && reply.kind !== "WRONGTYPE"
-      );
-      if (refusal === undefined) return replies;
-      this.#deps.failed((refusal as RedisErrorReply).message);
+      return await ask(this.#deps.redis, commands);
     } catch (thrown) {
       this.#deps.failed(describeError(thrown));
+      return undefined;
     }
-    return undefined;
   }
 }
 

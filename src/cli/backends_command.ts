@@ -1,0 +1,137 @@
+import { Argument, Command, Option } from "commander";
+import type { Config } from "../config/mod.ts";
+import { loadConfig } from "../config/mod.ts";
+import type { BackendRow } from "../storage/mod.ts";
+import {
+  backendsOf,
+  CATALOGUE,
+  DATA_KINDS,
+  describeKinds,
+  SCHEMA_NAMES,
+  schemaFiles,
+} from "../storage/mod.ts";
+import type { CommandIo } from "./command_io.ts";
+
+interface Options {
+  readonly config: string;
+  readonly json?: true;
+}
+
+/** One data kind that a configuration keeps in a backend. */
+interface Use {
+  readonly kind: keyof typeof DATA_KINDS;
+  /** Absent for data of the node itself. */
+  readonly host?: string;
+  readonly pool?: string;
+}
+
+/**
+ * Makes the command `causeway backends …`, which prepares and checks the databases of a
+ * configuration. Calls `done` with the exit code.
+ */
+export function backendsCommand(io: CommandIo, done: (code: number) => void): Command {
+  const backends = new Command("backends").description("prepare and check databases");
+  const config = () => new Option("--config <FILE>", "configuration file");
+  const json = () => new Option("--json", "print JSON");
+  const print = (value: unknown) => io.out(JSON.stringify(value, null, 2));
+
+  backends.command("list").description("print which backend may hold which data, and what is used")
+    .addOption(config()).addOption(json())
+    .action((options: Partial<Options>) => {
+      const uses = options.config === undefined ? undefined : usesOf(loadConfig(options.config));
+      const rows = CATALOGUE.map((row) => ({ row, uses: uses?.get(row.id) ?? [] }));
+      if (options.json) print({ backends: rows.map(({ row, uses }) => ({ ...row, uses })) });
+      else for (const { row, uses } of rows) for (const line of linesOf(row, uses)) io.out(line);
+    });
+
+  backends.command("plan").description("print what prepare would do, and change nothing")
+    .addOption(config().makeOptionMandatory()).addOption(json())
+    .action(async (options: Options) => {
+      const plans: unknown[] = [];
+      for (const backend of backendsOf(loadConfig(options.config).storage)) {
+        const { name, place } = backend;
+        const statements = await backend.plan();
+        if (options.json) plans.push({ backend: name, place, statements });
+        else sayStatements(`${name}: ${place}`, statements, io);
+      }
+      if (options.json) print({ plans });
+    });
+
+  backends.command("prepare").description("create or migrate the tables; safe to repeat")
+    .addOption(config().makeOptionMandatory()).addOption(json())
+    .action(async (options: Options) => {
+      const prepared: unknown[] = [];
+      for (const backend of backendsOf(loadConfig(options.config).storage)) {
+        const { name, place } = backend;
+        const statements = await backend.prepare();
+        if (options.json) prepared.push({ backend: name, place, statements });
+        else io.out(`${name}: ready, ${statements.length} statements run`);
+      }
+      if (options.json) print({ prepared });
+    });
+
+  backends.command("check").description("check that the databases can be reached and used")
+    .addOption(config().makeOptionMandatory()).addOption(json())
+    .action(async (options: Options) => {
+      const reports: unknown[] = [];
+      for (const backend of backendsOf(loadConfig(options.config).storage)) {
+        const { name, place } = backend;
+        const report = await backend.check();
+        if (report.problems.length > 0) done(1);
+        if (options.json) {
+          reports.push({ backend: name, place, ...report });
+          continue;
+        }
+        for (const problem of report.problems) io.error(`causeway: ${name}: ${problem}`);
+        if (report.problems.length > 0 || report.server === undefined) continue;
+        const { product, version } = report.server;
+        io.out(`${name}: ok (${product} ${version}, schema version ${report.schemaVersion})`);
+      }
+      if (options.json) print({ reports });
+    });
+
+  backends.command("schema").description("print the schema files as shipped")
+    .addArgument(new Argument("<backend>", "kind of database").choices(SCHEMA_NAMES))
+    .addOption(json())
+    .action((name: string, options: Partial<Options>) => {
+      const files = schemaFiles(name)!; // one of the choices
+      if (options.json) print({ backend: name, files });
+      else for (const { text } of files) io.out(text.trimEnd());
+    });
+
+  return backends;
+}
+
+/** Lists what a configuration keeps where, by backend. */
+function usesOf({ storage }: Config): ReadonlyMap<string, readonly Use[]> {
+  const uses = [...storage.users].map(([host, place]): { backend: string; use: Use } => ({
+    backend: place.backend,
+    use: place.backend === "rdbms"
+      ? { kind: "users", host, pool: place.pool }
+      : { kind: "users", host },
+  }));
+  const byBackend = new Map<string, Use[]>([["redis", [{ kind: "sessions" }]]]);
+  for (const { backend, use } of uses) {
+    byBackend.set(backend, [...byBackend.get(backend) ?? [], use]);
+  }
+  return byBackend;
+}
+
+function linesOf(row: BackendRow, uses: readonly Use[]): string[] {
+  const servers = row.products.map(({ name, minimumVersion }) =>
+    minimumVersion === undefined ? name : `${name} ${minimumVersion} or newer`
+  );
+  return [
+    `${row.id}: ${servers.join(", ")}`,
+    `  may hold: ${describeKinds(row)}`,
+    ...uses.map(({ kind, host, pool }) =>
+      `  holds: ${kind}${host === undefined ? "" : ` of ${host}`}` +
+      (pool === undefined ? "" : ` in the pool ${pool}`)
+    ),
+  ];
+}
+
+function sayStatements(title: string, statements: readonly string[], io: CommandIo): void {
+  io.out(`-- ${title}${statements.length === 0 ? ": nothing to do" : ""}`);
+  for (const statement of statements) io.out(`${statement};`);
+}

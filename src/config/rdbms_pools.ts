@@ -1,0 +1,304 @@
+import { isIP } from "node:net";
+import type { SqlDriver, SqlPoolOptions, UsersPlace } from "../storage/mod.ts";
+import { kindProblem } from "../storage/mod.ts";
+import type { FileConfig } from "./file_schema.ts";
+import { isLoopbackHost } from "./loopback.ts";
+import { nearestKey } from "./nearest_key.ts";
+import { normalizeDomain } from "./normalize_domain.ts";
+import type { PartialFile } from "./partial_file.ts";
+import { joinWords } from "./schema_walk.ts";
+import { Secret } from "./secret.ts";
+import type { Mistake } from "./shape_findings.ts";
+import type { Surroundings } from "./surroundings.ts";
+import type { KeyPath } from "./toml_lines.ts";
+
+const DEFAULT_PORTS: Readonly<Record<SqlDriver, number>> = { pgsql: 5432, mysql: 3306 };
+const URL_SCHEMES: ReadonlyMap<string, SqlDriver> = new Map([
+  ["postgresql:", "pgsql"],
+  ["postgres:", "pgsql"],
+  ["mysql:", "mysql"],
+  ["mariadb:", "mysql"],
+]);
+/** Tag of the pool that is used where none is named. */
+const DEFAULT_TAG = "default";
+
+type PartialPool = NonNullable<NonNullable<PartialFile["outgoing_pools"]>["rdbms"]>[string];
+type PartialConnection = NonNullable<NonNullable<PartialPool>["connection"]>;
+
+/** Server, database and login of a pool. */
+interface Place {
+  readonly driver: SqlDriver;
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly username: string;
+  /** Password of the URL; undefined when it has none. */
+  readonly password: string | undefined;
+}
+
+/** A mistake of one option; `problem` reads on from its path. */
+type Note = (key: string, problem: string) => void;
+
+/** Checks the pools of SQL databases, and which of them holds the accounts of which host. */
+export function checkRdbms(file: PartialFile, surroundings: Surroundings): void {
+  const { mistakes } = surroundings;
+  for (const [tag, pool] of Object.entries(file.outgoing_pools?.rdbms ?? {})) {
+    if (pool === undefined) continue;
+    const path = ["outgoing_pools", "rdbms", tag];
+    checkScope(file, pool, path, mistakes);
+    if (pool.connection === undefined) continue;
+    checkConnection(file, pool.connection, [...path, "connection"], surroundings);
+  }
+  checkUsers(file, mistakes);
+}
+
+/** Resolves the pools of a file without mistakes, by tag. */
+export function resolvePools(
+  file: FileConfig,
+  surroundings: Surroundings,
+): ReadonlyMap<string, SqlPoolOptions> {
+  return new Map(
+    Object.entries(file.outgoing_pools.rdbms).map(([tag, pool]) => {
+      const { connection } = pool;
+      const path = ["outgoing_pools", "rdbms", tag, "connection"];
+      // The checks have found no mistake, so there is a place.
+      const { driver, password, ...address } = placeOf(
+        file,
+        connection,
+        path,
+        surroundings,
+        () => {},
+      )!;
+      const given = surroundings.secret(connection.password, [...path, "password"]);
+      return [tag, {
+        scope: pool.scope,
+        host: pool.host === undefined ? undefined : normalizeDomain(pool.host),
+        driver,
+        address: {
+          ...address,
+          password: new Secret(given ?? password ?? ""),
+          tls: resolveTls(connection.tls ?? isTlsDefault(address.host), surroundings),
+        },
+        bounds: {
+          workers: pool.workers,
+          maxWaiting: pool.max_waiting,
+          waitTimeoutMs: pool.call_timeout,
+          connectTimeoutMs: connection.connect_timeout,
+          statementTimeoutMs: connection.query_timeout,
+        },
+      }];
+    }),
+  );
+}
+
+/** Resolves the place of each host's accounts. */
+export function resolveUsers(file: FileConfig): ReadonlyMap<string, UsersPlace> {
+  return new Map(file.hosts.map((host): [string, UsersPlace] => {
+    const { backend, tag } = usersOf(file, host);
+    return [
+      normalizeDomain(host),
+      backend === "rdbms" ? { backend, pool: tag } : { backend: "internal" },
+    ];
+  }));
+}
+
+function checkScope(
+  file: PartialFile,
+  { scope, host }: NonNullable<PartialPool>,
+  path: KeyPath,
+  mistakes: Mistake[],
+): void {
+  if (scope === "single_host" && host === undefined) {
+    mistakes.push({
+      path: [...path, "host"],
+      problem: 'missing; the scope "single_host" needs it',
+    });
+  }
+  if (host === undefined) return;
+  if (scope !== "single_host") {
+    const problem = 'not allowed without scope = "single_host"';
+    mistakes.push({ path: [...path, "host"], problem });
+    return;
+  }
+  const names = (file.hosts ?? []).map(normalizeDomain);
+  if (file.hosts === undefined || names.includes(normalizeDomain(host))) return;
+  const allowed = joinWords(names.map((name) => `"${name}"`));
+  const problem = `expected one of hosts (${allowed}), found "${host}"`;
+  mistakes.push({ path: [...path, "host"], problem });
+}
+
+function checkConnection(
+  file: PartialFile,
+  connection: PartialConnection,
+  path: KeyPath,
+  surroundings: Surroundings,
+): void {
+  const note: Note = (key, problem) => {
+    surroundings.mistakes.push({ path: [...path, ...key.split(".")], problem });
+  };
+  const { tls } = connection;
+  surroundings.secret(connection.password, [...path, "password"]);
+  if (typeof tls === "object") {
+    for (const key of ["cafile", "certfile", "keyfile"] as const) {
+      surroundings.checkFile(tls[key], [...path, "tls", key]);
+    }
+    if (tls.keyfile !== undefined && tls.certfile === undefined) {
+      note("tls.keyfile", "not allowed without certfile, to which it belongs");
+    }
+  }
+  const place = placeOf(file, connection, path, surroundings, note);
+  if (place === undefined) return;
+  const { driver, host } = place;
+  if (tls !== undefined && tls !== false && host.startsWith("/")) {
+    note("tls", `not allowed with a Unix socket, found "${host}"`);
+  }
+  const isEncrypted = tls === undefined ? isTlsDefault(host) : tls !== false;
+  if (isEncrypted && driver === "mysql" && isIP(host) !== 0) {
+    const key = connection.url === undefined ? "host" : "url";
+    note(
+      key,
+      `expected a host name, found "${host}": with TLS, the driver compares certificates of MySQL ` +
+        "and MariaDB with names alone",
+    );
+  }
+}
+
+/** Returns the server and login of a connection; undefined, and notes why, when they are unclear. */
+function placeOf(
+  file: PartialFile,
+  connection: PartialConnection,
+  path: KeyPath,
+  surroundings: Surroundings,
+  note: Note,
+): Place | undefined {
+  if (connection.url === undefined) return placeOfFields(file, connection, note);
+  for (const key of ["driver", "host", "port", "database", "username"] as const) {
+    if (connection[key] !== undefined) note(key, "not allowed together with url, which says it");
+  }
+  const url = surroundings.secret(connection.url, [...path, "url"]);
+  if (url === undefined) return undefined;
+  const place = placeOfUrl(url);
+  if (place === undefined) {
+    // The URL may hold a password, so it is not shown.
+    note(
+      "url",
+      "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE or mysql://… without further " +
+        "parameters",
+    );
+    return undefined;
+  }
+  if (place.password !== undefined && connection.password !== undefined) {
+    note("password", "not allowed together with the password in url");
+  }
+  const serverType = file.rdbms_server_type;
+  if (serverType !== undefined && serverType !== place.driver) {
+    note("url", `contradicts rdbms_server_type = "${serverType}": it names ${place.driver}`);
+  }
+  return place;
+}
+
+function placeOfFields(
+  file: PartialFile,
+  { driver: ownDriver, host = "localhost", port, database, username }: PartialConnection,
+  note: Note,
+): Place | undefined {
+  const serverType = file.rdbms_server_type;
+  const driver = ownDriver ?? serverType;
+  if (ownDriver !== undefined && serverType !== undefined && ownDriver !== serverType) {
+    note("driver", `contradicts rdbms_server_type = "${serverType}"`);
+  }
+  if (driver === undefined) note("driver", "missing; so are url and rdbms_server_type");
+  if (driver === "mssql") note("driver", "Microsoft SQL Server is not served by this version");
+  if (database === undefined) note("database", "missing; so is url");
+  if (username === undefined) note("username", "missing; so is url");
+  if (driver === undefined || driver === "mssql") return undefined;
+  if (database === undefined || username === undefined) return undefined;
+  const address = { host, port: port ?? DEFAULT_PORTS[driver], database, username };
+  return { driver, ...address, password: undefined };
+}
+
+function placeOfUrl(text: string): Place | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
+  const driver = URL_SCHEMES.get(protocol);
+  if (driver === undefined || hostname === "" || username === "") return undefined;
+  if (search !== "" || hash !== "" || !/^\/[^/]+$/.test(pathname)) return undefined;
+  try {
+    return {
+      driver,
+      host: hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: port === "" ? DEFAULT_PORTS[driver] : Number(port),
+      database: decodeURIComponent(pathname.slice(1)),
+      username: decodeURIComponent(username),
+      password: password === "" ? undefined : decodeURIComponent(password),
+    };
+  } catch {
+    return undefined; // a % that is no escape
+  }
+}
+
+/** True for servers to which connections are encrypted unless the file says otherwise. */
+export function isTlsDefault(host: string): boolean {
+  return !host.startsWith("/") && !isLoopbackHost(host);
+}
+
+function resolveTls(
+  tls: boolean | NonNullable<PartialConnection["tls"]>,
+  surroundings: Surroundings,
+) {
+  if (tls === false) return undefined;
+  const { cafile, certfile, keyfile } = tls === true ? {} : tls;
+  const absolute = (path: string | undefined) =>
+    path === undefined ? undefined : surroundings.absolute(path);
+  return {
+    cafile: absolute(cafile),
+    certfile: absolute(certfile),
+    keyfile: absolute(keyfile ?? certfile),
+  };
+}
+
+/** Backend and pool of a host's accounts, with the path of the option that says so. */
+function usersOf(file: PartialFile, host: string) {
+  const name = normalizeDomain(host);
+  const [written, config] = Object.entries(file.host_config ?? {})
+    .find(([each]) => normalizeDomain(each) === name) ?? [];
+  const own = config?.auth;
+  const ownPath = ["host_config", written ?? host, "auth"];
+  return {
+    backend: own?.backend ?? file.auth?.backend ?? "internal",
+    backendPath: own?.backend === undefined ? ["auth", "backend"] : [...ownPath, "backend"],
+    tag: own?.pool_tag ?? file.auth?.pool_tag ?? DEFAULT_TAG,
+    tagPath: own?.pool_tag === undefined ? ["auth", "pool_tag"] : [...ownPath, "pool_tag"],
+  };
+}
+
+function checkUsers(file: PartialFile, mistakes: Mistake[]): void {
+  const pools = file.outgoing_pools?.rdbms ?? {};
+  for (const host of file.hosts ?? []) {
+    const { backend, backendPath, tag, tagPath } = usersOf(file, host);
+    const problem = kindProblem(backend, "users");
+    if (problem !== undefined) {
+      mistakes.push({ path: backendPath, problem });
+      continue;
+    }
+    if (backend === "internal") continue;
+    if (backend !== "rdbms") {
+      const why = `accounts in ${backend} are not served by this version`;
+      mistakes.push({ path: backendPath, problem: why });
+      continue;
+    }
+    const pool = pools[tag];
+    if (pool === undefined) {
+      const nearest = nearestKey(tag, Object.keys(pools));
+      const question = nearest === undefined ? "" : `, did you mean "${nearest}"?`;
+      const missing = `there is no pool outgoing_pools.rdbms.${tag}${question}`;
+      mistakes.push({ path: tagPath, problem: missing });
+      continue;
+    }
+    if (pool.scope !== "single_host" || pool.host === undefined) continue;
+    if (normalizeDomain(pool.host) === normalizeDomain(host)) continue;
+    const why = `outgoing_pools.rdbms.${tag} is for the host "${pool.host}" alone, and ` +
+      `"${host}" would use it too`;
+    mistakes.push({ path: tagPath, problem: why });
+  }
+}

@@ -1,0 +1,27 @@
+import type { SessionReturn } from "../xmpp/mod.ts";
+
+/**
+ * Reason why a stanza comes back to the router.
+ *
+ * | reason | who gives it back |
+ * | --- | --- |
+ * | `full` | a lane that has no room |
+ * | `peer-restarted` | a lane whose peer's process is gone, while its datacenter is there |
+ * | `peer-gone` | a lane whose endpoint refuses connections: the recipient may be elsewhere by now |
+ * | `expired` | a lane whose datacenter was unreachable for long |
+ * | `leaving` | a lane of this process, which stops |
+ * | `node-gone` | a lane to another node of this datacenter, whose process is gone |
+ * | `waited` | `HandoverOrder`, where the stanza waited for earlier ones |
+ * | `unacknowledged` | a session that ended before its client had acknowledged it |
+ * | `perhaps-delivered` | such a session, which another node had received and may still deliver from |
+ * | `unreadable` | a session whose client's streams ended each time it was sent |
+ */
+export type ReturnReason =
+  | "full"
+  | "peer-restarted"
+  | "peer-gone"
+  | "expired"
+  | "leaving"
+  | "node-gone"
+  | "waited"
+  | SessionReturn;

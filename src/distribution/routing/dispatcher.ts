@@ -1,0 +1,368 @@
+import { MATH_RANDOM } from "../../base/mod.ts";
+import { isReply, isSubscription, ruleForAccount } from "../../xmpp/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
+import { isUserHost, senderKey } from "../mod.ts";
+import type { Envelope } from "../envelope.ts";
+import { isLocalUser, isUser } from "./addresses.ts";
+import { BounceStore } from "./bounce_store.ts";
+import type { BounceFailure, BounceOptions } from "./bounce_options.ts";
+import { decide } from "./decision.ts";
+import type { Decision, Domains } from "./decision.ts";
+import type { DeliveryMemory } from "./delivery_memory.ts";
+import { holdersOf } from "./holders_of.ts";
+import type { LookupRates } from "./lookup_rates.ts";
+import type { Lookups } from "./lookups.ts";
+import type { Refusals } from "./refusals.ts";
+import type { RouterDeps } from "./router_options.ts";
+import type { RoutingMetrics } from "./routing_metrics.ts";
+import type { Finish } from "./sender_workers.ts";
+import type { StopOrder } from "./stop_order.ts";
+
+/** The parts that `Dispatcher` works with. */
+export interface DispatcherDeps extends
+  Pick<
+    RouterDeps,
+    "process" | "outbound" | "locations" | "local" | "requests" | "clock" | "random" | "budget"
+  > {
+  readonly domains: Domains;
+  readonly memory: DeliveryMemory;
+  readonly lookups: Lookups;
+  readonly rates: LookupRates;
+  readonly refusals: Refusals;
+  readonly stop: StopOrder;
+  readonly metrics: RoutingMetrics;
+}
+
+/**
+ * Sends one stanza, when its sender's order allows, to a session here, to another node, into the
+ * bounce store, or back to its sender as an error.
+ */
+export class Dispatcher {
+  /** Stanzas without a known route; undefined while bouncing is off. */
+  readonly bounce: BounceStore | undefined;
+  readonly #deps: DispatcherDeps;
+  readonly #domains: Domains;
+  readonly #memory: DeliveryMemory;
+  readonly #lookups: Lookups;
+  readonly #refusals: Refusals;
+  /** Requests for subscriptions that found no room while their keeper was writing them. */
+  readonly #turnedAway = new WeakSet<Envelope>();
+
+  /** @param bounce undefined turns bouncing off */
+  constructor(bounce: BounceOptions | undefined, deps: DispatcherDeps) {
+    this.#deps = deps;
+    this.#domains = deps.domains;
+    this.#memory = deps.memory;
+    this.#lookups = deps.lookups;
+    this.#refusals = deps.refusals;
+    this.bounce = bounce && this.#bounceStore(bounce);
+  }
+
+  /**
+   * Routes a stanza. When it has to wait for a lookup, returns a promise of the rest of the work,
+   * which never rejects.
+   */
+  route(envelope: Envelope): Promise<Finish> | undefined {
+    const { from, to } = envelope.stanza;
+    const { stop } = this.#deps;
+    if (stop.isStopping && stop.follows(envelope)) return undefined;
+    const decision = decide(from, to, this.#domains);
+    if (envelope.stanza.kind === "presence") {
+      const noted = this.#noteSubscription(envelope, decision);
+      if (noted !== undefined) return noted;
+    }
+    return this.#routeBy(decision, envelope);
+  }
+
+  /** Notes that a stanza is refused while its `route` still waits. */
+  turnAway(envelope: Envelope): void {
+    if (envelope.stanza.kind === "presence") this.#turnedAway.add(envelope);
+  }
+
+  /** Hands a bounced stanza that cannot be held any longer to another node, or refuses it. */
+  giveUpBounced(envelope: Envelope, why: BounceFailure): void {
+    if (why === "stopping" && this.#deps.stop.handOn(envelope)) return;
+    if (why === "full") return this.#refusals.refuseForRoom(envelope, "bounce");
+    this.#refusals.refuse(envelope, "service-unavailable", "no-route");
+  }
+
+  #bounceStore(options: BounceOptions): BounceStore {
+    const { metrics, rates, local, locations, clock, random, budget } = this.#deps;
+    const domains = this.#domains;
+    return new BounceStore(options, {
+      cached: (key) =>
+        isLocalUser(key, domains) || local.servesDomain(key.domainpart)
+          ? domains.localHost
+          : locations.cached(key),
+      relocate: (keys) => this.#lookups.relocate(keys),
+      release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
+      giveUp: (envelope, why) => this.giveUpBounced(envelope, why),
+      senderOf: ({ stanza }) => senderKey(stanza.from, domains),
+      holdersOf: (envelope) => holdersOf(envelope, domains),
+      payerOf: ({ stanza }) => rates.payerOf(stanza.from),
+      takeRetry: ({ stanza }) => rates.takeRetry(stanza.from),
+      bookRetry: ({ stanza }) => rates.bookRetry(stanza.from),
+    }, {
+      metrics,
+      clock,
+      random: random ?? MATH_RANDOM,
+      ...(budget !== undefined && { budget: budget.bounce }),
+    });
+  }
+
+  /**
+   * Has a request for a subscription kept before it is routed. Then its keeper has the duty to
+   * settle it.
+   */
+  #noteSubscription(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const { requests } = this.#deps;
+    const { stanza } = envelope;
+    if (requests === undefined || envelope.isCopy || envelope.hasKeeper) return undefined;
+    if (!isSubscription(stanza) || !(decision === "user" || decision === "local-user")) {
+      return undefined;
+    }
+    return requests.note(stanza, envelope)?.then((keeper) => {
+      if (this.#turnedAway.has(envelope)) {
+        keeper?.stays(); // it was counted as refused, and reaches its contact once that appears
+        return DONE;
+      }
+      if (keeper !== undefined) {
+        envelope.settle();
+        envelope.fate = keeper;
+      }
+      return this.#routeBy(decision, envelope) ?? DONE;
+    });
+  }
+
+  #routeBy(decision: Decision, envelope: Envelope): Promise<Finish> | undefined {
+    const { to } = envelope.stanza;
+    if (envelope.arrival === "handed-over") {
+      this.#deliverHandedOver(envelope, decision);
+      return undefined;
+    }
+    if (envelope.isCopy) return this.#deliverElsewhere(envelope);
+    if (this.#isAnsweredHere(envelope.stanza)) {
+      this.#deliverFinally(envelope);
+      return undefined;
+    }
+    switch (decision) {
+      case "local":
+        return this.#deliverLocal(envelope);
+      case "local-user":
+        return this.#dispatchLocal(envelope, decision);
+      case "other-datacenter":
+        this.#forward(envelope, to.domainpart);
+        return undefined;
+      case "component":
+      case "outside":
+        if (this.#deps.local.servesDomain(to.domainpart)) {
+          this.#deliverToDomain(envelope, decision);
+          return undefined;
+        }
+        break;
+      case "own-resource":
+      case "user":
+        break;
+      default:
+        decision satisfies never;
+    }
+    const key = this.#lookups.keyOf(to);
+    const host = this.#lookups.cached(envelope, key);
+    if (host !== undefined) {
+      this.#dispatch(envelope, decision, key, host);
+      return undefined;
+    }
+    return this.#lookups.find(envelope, key)
+      .then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
+  }
+
+  #deliverElsewhere(envelope: Envelope): Promise<Finish> | undefined {
+    const { local } = this.#deps;
+    const waiting = local.prepare?.(envelope, this.#lookups.turn);
+    if (waiting === undefined) local.deliverElsewhere?.(envelope);
+    return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
+  }
+
+  #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
+    const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
+    if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
+    this.#deliverFinally(envelope);
+    return undefined;
+  }
+
+  /** Routes to a user whom only this datacenter can have; looks up at most the user's node. */
+  #dispatchLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const { to } = envelope.stanza;
+    const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost);
+    const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
+    if (waiting !== undefined) return waiting.then(() => dispatch);
+    dispatch();
+    return undefined;
+  }
+
+  /** Delivers to a component that is connected here, whatever the table says. */
+  #deliverToDomain(envelope: Envelope, decision: Decision): void {
+    if (this.#isKeptBehind(envelope)) return;
+    const key = this.#lookups.keyOf(envelope.stanza.to);
+    if (this.bounce?.holds(key) === true && !this.bounce.flush(key, this.#domains.localHost)) {
+      return this.bounce.hold(envelope, key);
+    }
+    if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
+  }
+
+  /**
+   * Delivers a stanza that another node has placed here. If the recipient is not here, it has no
+   * route.
+   */
+  #deliverHandedOver(envelope: Envelope, decision: Decision): void {
+    const key = this.#lookups.keyOf(envelope.stanza.to);
+    const known = this.bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
+    const host = known ?? this.#domains.localHost;
+    if (this.bounce?.holds(key) === true && !this.bounce.flush(key, host)) {
+      if (envelope.isCopy) return this.#refusals.drop(envelope, "returned"); // the original answers
+      envelope.arrived("here");
+      return this.bounce.hold(envelope, key);
+    }
+    if (this.#deliverHere(envelope, true)) return;
+    this.#deps.locations.forget(key);
+    this.#noRoute(envelope, decision, key);
+  }
+
+  /**
+   * True when the stanza is dealt with: it waits for earlier ones, or was refused for lack of room.
+   */
+  #isKeptBehind(envelope: Envelope): boolean {
+    const kept = this.#deps.local.keepBehind?.(envelope);
+    if (kept === "full") this.#refusals.refuseForRoom(envelope, "handover");
+    return kept === true || kept === "full";
+  }
+
+  #dispatch(envelope: Envelope, decision: Decision, key: Jid, host: string | null): void {
+    if (this.#isKeptBehind(envelope)) return;
+    if (decision === "own-resource") {
+      if (host === null || host === this.#domains.localHost) this.#deliverFinally(envelope);
+      else this.#forward(envelope, host);
+      return;
+    }
+    if (this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
+      // With a route, presence and answers wait too, lest they overtake. Without one they are not
+      // held: they have no route.
+      const waits = host === null ? isBounceable(envelope.stanza) : !this.bounce.flush(key, host);
+      if (waits) return this.bounce.hold(envelope, key);
+    }
+    if (host === null || !this.#deliverOrForward(envelope, key, host)) {
+      this.#noRoute(envelope, decision, key);
+    }
+  }
+
+  /**
+   * Delivers here or sends on, as `host` says. False when `host` is ours but nothing here answers
+   * to the address.
+   */
+  #deliverOrForward(envelope: Envelope, key: Jid, host: string): boolean {
+    if (host !== this.#domains.localHost) {
+      this.#forward(envelope, host);
+      return true;
+    }
+    if (this.#deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
+    this.#deps.locations.forget(key);
+    return false;
+  }
+
+  #forward(envelope: Envelope, host: string): void {
+    // The recipient got it here and has moved since. The new place does not know of the delivery.
+    const mayComeTwice = envelope.mayBeRepeat || envelope.entry === "resent";
+    if (mayComeTwice && this.#memory.hasDelivered(envelope, true)) {
+      return this.#refusals.drop(envelope, "repeat");
+    }
+    if (envelope.ttl > 0) {
+      envelope.ttl--;
+      this.#deps.outbound.send(host, envelope);
+      return;
+    }
+    this.#deps.metrics.stopTtlZero.inc();
+    if (!this.#deliverHere(envelope, false)) {
+      this.#refusals.refuse(envelope, "service-unavailable", "ttl");
+    }
+  }
+
+  #deliverFinally(envelope: Envelope): void {
+    if (!this.#deliverHere(envelope, false)) {
+      this.#refusals.refuse(envelope, "service-unavailable", "no-route");
+    }
+  }
+
+  /**
+   * Delivers here. False when nothing here answers to the address; otherwise the envelope is dealt
+   * with.
+   */
+  #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
+    // A stanza that entered here can come to this place only once, unless it went to another node
+    // and came back. The first node, or the lane that led to it, may have kept a copy.
+    const mayComeTwice = envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
+      envelope.arrival === "handed-over" || envelope.isHeldBefore;
+    if (this.#memory.hasDelivered(envelope, mayComeTwice)) {
+      this.#refusals.drop(envelope, "repeat");
+      return true;
+    }
+    const ttl = envelope.ttl;
+    const outcome = this.#deps.local.deliver(envelope);
+    switch (outcome) {
+      case "no-session":
+        return false;
+      case "handed-over":
+        return true;
+      case "delivered":
+        if (isRouted && ttl > 0) this.#deps.metrics.deliveredWithTtl.observe(ttl);
+        // A resent stanza may overtake the first one, whose node has died.
+        if (mayComeTwice || envelope.entry === "resent") {
+          this.#memory.noteDelivered(envelope, this.#isForServer(envelope.stanza));
+        }
+        return true;
+      case "ignored":
+        this.#refusals.drop(envelope, "ignored");
+        return true;
+      default:
+        this.#refusals.refuse(envelope, outcome, "ignored");
+        return true;
+    }
+  }
+
+  /**
+   * True for stanzas that no client gets: requests to accounts, and all for hosts (RFC 6121 §8.5).
+   */
+  #isForServer(stanza: Stanza): boolean {
+    if (!isUserHost(stanza.to.domainpart, this.#domains)) return false;
+    return stanza.to.localpart === "" || ruleForAccount(stanza) !== undefined;
+  }
+
+  /**
+   * True for stanzas that every datacenter answers or drops alike, wherever the account is and
+   * whether or not it exists. Neither the answer nor its timing tells which.
+   */
+  #isAnsweredHere(stanza: Stanza): boolean {
+    return ruleForAccount(stanza) !== undefined && isUser(stanza.to, this.#domains);
+  }
+
+  #noRoute(envelope: Envelope, decision: Decision, key: Jid): void {
+    if (decision === "outside") {
+      return this.#refusals.refuse(envelope, "remote-server-not-found", "no-route");
+    }
+    if (this.bounce !== undefined && isBounceable(envelope.stanza) && !envelope.hasKeeper) {
+      return this.bounce.hold(envelope, key);
+    }
+    this.#refusals.refuse(envelope, "service-unavailable", "no-route");
+  }
+}
+
+/** The rest of the work when there is none: the stanza was dealt with meanwhile. */
+const DONE: Finish = () => {};
+
+/**
+ * True for stanzas worth holding: messages, IQ requests, subscriptions (docs/promises.md,
+ * "Routing").
+ */
+export function isBounceable(stanza: Stanza): boolean {
+  if (isReply(stanza)) return false;
+  return stanza.kind !== "presence" || isSubscription(stanza);
+}

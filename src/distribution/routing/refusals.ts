@@ -1,0 +1,74 @@
+import type { Logger } from "../../observe/mod.ts";
+import { errorReply, FullJid, isReply, isSubscription } from "../../xmpp/mod.ts";
+import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { isUserHost } from "../mod.ts";
+import type { UserHosts } from "../mod.ts";
+import type { Envelope } from "../envelope.ts";
+import { isUser } from "./addresses.ts";
+import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
+import type { StopOrder } from "./stop_order.ts";
+
+/** The parts that `Refusals` works with. */
+export interface RefusalsDeps {
+  readonly hosts: UserHosts;
+  readonly stop: StopOrder;
+  readonly metrics: RoutingMetrics;
+  readonly log: Logger;
+  /** Sends an error on its way; it takes over the duty of the stanza that it answers. */
+  readonly answer: (reply: Stanza, request: Envelope) => void;
+}
+
+/** Ends stanzas that cannot be delivered: with an error to the sender, or counted as dropped. */
+export class Refusals {
+  readonly #deps: RefusalsDeps;
+
+  constructor(deps: RefusalsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Answers the sender with an error, or counts the stanza as dropped if none may be sent. */
+  refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
+    const { stop, metrics, answer } = this.#deps;
+    if (stop.isStopping && envelope.isHeldBefore) return stop.leaveOpen(envelope);
+    const { stanza } = envelope;
+    const reply = this.#isSilent(stanza, condition) ? undefined : errorReply(stanza, condition);
+    if (reply === undefined) {
+      const isWithoutRoom = envelope.isOwed && condition === "resource-constraint";
+      return this.drop(envelope, isWithoutRoom ? "owed" : reason);
+    }
+    metrics.errorsSent.inc();
+    answer(reply, envelope);
+  }
+
+  /** Refuses a stanza that would have to wait where there is no room. */
+  refuseForRoom(envelope: Envelope, place: WaitingPlace): void {
+    this.#deps.metrics.noRoom[place].inc();
+    this.refuse(envelope, "resource-constraint", "refused");
+  }
+
+  /** Settles the stanza and counts it as dropped; one that has a keeper is left to it. */
+  drop(envelope: Envelope, reason: DropReason): void {
+    if (envelope.hasKeeper) return envelope.leaveToKeeper();
+    this.#deps.metrics.dropped[reason].inc();
+    this.#deps.log.debug("routing.dropped", { reason, kind: envelope.stanza.kind });
+    envelope.settle();
+  }
+
+  /** RFC 6121 §8.5.1: no error may show whether the account exists or is online. */
+  #isSilent(stanza: Stanza, condition: StanzaErrorCondition): boolean {
+    if (isReply(stanza)) return true;
+    if (stanza.kind === "presence") {
+      return !isSubscription(stanza) || isUser(stanza.to, this.#deps.hosts);
+    }
+    return condition === "service-unavailable" && this.#isHeadlineForAccount(stanza);
+  }
+
+  /**
+   * RFC 6121 §8.5.2.2.1: no error says that a headline found nobody, as it would tell who is
+   * online.
+   */
+  #isHeadlineForAccount({ type, to }: Stanza): boolean {
+    return type === "headline" && to.localpart !== "" && !(to instanceof FullJid) &&
+      isUserHost(to.domainpart, this.#deps.hosts);
+  }
+}

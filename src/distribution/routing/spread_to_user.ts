@@ -1,0 +1,52 @@
+import { deliveryRule, FullJid, leastPriority } from "../../xmpp/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
+import type { OwnSessions, Placement } from "./ports.ts";
+
+/** Nodes of a datacenter that a stanza goes to. */
+export interface Spread {
+  /** True when this node is among them. */
+  readonly isHere: boolean;
+  /** The others, each once. */
+  readonly nodes: readonly string[];
+}
+
+const HERE: Spread = { isHere: true, nodes: [] };
+
+/**
+ * Returns the nodes of this datacenter that get a stanza for an account whose sessions are spread
+ * over them. It follows RFC 6121 §8.5 as if all were on one node. Each node then delivers to its
+ * own sessions by the same rules.
+ *
+ * If no session fits, one node alone gets the stanza and applies the rules for that case: this node
+ * if it has sessions of the account, else one that has. Pure.
+ *
+ * @param isRerouted as in `deliveryRule`
+ */
+export function spreadToUser(
+  stanza: Stanza,
+  own: OwnSessions,
+  placements: readonly Placement[],
+  isRerouted = false,
+): Spread {
+  if (placements.length === 0) return HERE;
+  const placed = own.isResourceHere ? undefined : placementOf(stanza.to, placements);
+  const isConnected = own.isResourceHere || placed !== undefined;
+  const rule = deliveryRule(stanza, isConnected, isRerouted);
+  if (rule === "resource" && placed !== undefined) return { isHere: false, nodes: [placed.node] };
+  // A stanza that no resource gets ends on this node.
+  if (rule !== "account") return HERE;
+  const least = leastPriority(stanza, placements, own.priority);
+  const nodes = new Set<string>();
+  for (const { node, priority } of placements) {
+    if (priority !== undefined && priority >= least) nodes.add(node);
+  }
+  const isHere = own.priority !== undefined && own.priority >= least;
+  if (isHere || nodes.size > 0) return { isHere, nodes: [...nodes] };
+  return own.isHere ? HERE : { isHere: false, nodes: [placements[0]!.node] };
+}
+
+function placementOf(to: Jid, placements: readonly Placement[]): Placement | undefined {
+  if (!(to instanceof FullJid)) return undefined;
+  for (const each of placements) if (each.resourcepart === to.resourcepart) return each;
+  return undefined;
+}

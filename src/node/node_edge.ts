@@ -1,0 +1,57 @@
+import type { StanzaEntry } from "../distribution/mod.ts";
+import type { Router } from "../distribution/routing/mod.ts";
+import type { UserStore } from "../storage/mod.ts";
+import type {
+  C2sSession,
+  ComponentRegistry,
+  Fate,
+  SessionRegistry,
+  StanzaSource,
+  StreamManagement,
+} from "../xmpp/mod.ts";
+import type { Certificates } from "./certificates.ts";
+import { Edge } from "./edge.ts";
+import type { Pressure } from "./pressure.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** Parts behind the ports for clients and components. */
+export interface EdgeParts {
+  readonly enumerationSecret: Uint8Array;
+  /** Accounts by domain. */
+  readonly accounts: ReadonlyMap<string, UserStore>;
+  readonly sessions: SessionRegistry;
+  readonly components: ComponentRegistry;
+  readonly management: StreamManagement<C2sSession> | undefined;
+  readonly certificates: Certificates;
+  readonly pressure: Pressure;
+  readonly router: Router;
+}
+
+/** Makes the ports for clients and components. They do not listen yet. */
+export function makeEdge(parts: Surroundings & EdgeParts): Edge {
+  const { enumerationSecret, accounts, sessions, components, management, certificates } = parts;
+  const { pressure, router, metrics, log, clock } = parts;
+  return new Edge({
+    accounts,
+    enumerationSecret,
+    sessions,
+    components,
+    sink: {
+      accept: (stanza, source, fate, number) => {
+        pressure.saw(source);
+        router.accept(stanza, fate, number, entryOf(source, fate));
+      },
+    },
+    management,
+    certificates,
+    metrics,
+    log,
+    clock,
+  });
+}
+
+/** Returns how a stanza of one of our streams enters the mesh. */
+function entryOf(source: StanzaSource, fate: Fate | undefined): StanzaEntry {
+  if (source.isResending === true) return "resent";
+  return fate === undefined || fate.isSentOnce === true ? "sent-once" : "ordinary";
+}

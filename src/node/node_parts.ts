@@ -1,0 +1,136 @@
+import type { AdminServer, PartHealth } from "../admin/mod.ts";
+import type { Clock } from "../base/mod.ts";
+import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import type { LinkLayer } from "../distribution/links/mod.ts";
+import type { Resumption } from "../distribution/resumption/mod.ts";
+import type { Domains, Router } from "../distribution/routing/mod.ts";
+import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Logger } from "../observe/mod.ts";
+import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
+import type { HostServices } from "../services/mod.ts";
+import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
+import type { Stores, UserStore } from "../storage/mod.ts";
+import type {
+  C2sSession,
+  ComponentRegistry,
+  SessionRegistry,
+  StreamManagement,
+} from "../xmpp/mod.ts";
+import { Certificates } from "./certificates.ts";
+import type { Edge } from "./edge.ts";
+import { LocalSide } from "./local_side.ts";
+import { makeAdmin } from "./node_admin.ts";
+import { makeEdge } from "./node_edge.ts";
+import { makeLinks } from "./node_links.ts";
+import type { NodeLinks } from "./node_links.ts";
+import { makeManagement } from "./node_management.ts";
+import { makeComponents, makeSessions } from "./node_registries.ts";
+import { makeResumption } from "./node_resumption.ts";
+import { makeRouter } from "./node_router.ts";
+import { makeRequests, makeServices } from "./node_services.ts";
+import { makeTable } from "./node_table.ts";
+import { Pressure } from "./pressure.ts";
+import type { NodeStores } from "./stores.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { WaitingBudget } from "./waiting_budget.ts";
+
+/** Dependencies of a node besides its configuration. */
+export interface NodeDeps extends NodeStores {
+  readonly log: Logger;
+  readonly clock?: Clock;
+  /** Called when another process has taken this node's name: this process must end. */
+  readonly superseded: () => void;
+}
+
+/**
+ * The parts of one process: the edge, the router between the two sides, the links and the session
+ * table.
+ *
+ * A part is made after the parts that it needs at once, by the `make…` function of its file. That
+ * function is handed all parts. A part reads the ones that are made later when it calls them.
+ */
+export class NodeParts implements Surroundings {
+  readonly process = randomIncarnation();
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+  readonly budget: WaitingBudget;
+  readonly places: WaitingBudget["places"];
+  readonly pressure = new Pressure();
+  /** Closed when the node stops. */
+  readonly stores: Stores;
+  readonly enumerationSecret: Uint8Array;
+  /** Accounts by domain. */
+  readonly accounts: ReadonlyMap<string, UserStore>;
+  readonly domains: Domains;
+  readonly table: SessionTable;
+  readonly sessions: SessionRegistry;
+  readonly components: ComponentRegistry;
+  readonly services: HostServices;
+  readonly local: LocalSide;
+  readonly requests: SubscriptionRequests;
+  readonly router: Router;
+  /** Undefined when stream management is off, as is the resumption. */
+  readonly management: StreamManagement<C2sSession> | undefined;
+  readonly resumption: Resumption | undefined;
+  readonly certificates: Certificates;
+  readonly edge: Edge;
+  readonly admin: AdminServer;
+  /** Links to other datacenters, once the start has made them. */
+  links: LinkLayer | undefined;
+  /** Links to the other nodes of this datacenter, once the start has made them. */
+  cluster: LinkLayer | undefined;
+
+  /** @param health returns the state of each part */
+  constructor(config: Config, deps: NodeDeps, health: () => readonly PartHealth[]) {
+    const { globalHost, localHost } = config.globalDistrib;
+    const log = this.log = deps.log;
+    const clock = this.clock = deps.clock ?? new TurnClock(new SystemClock());
+    const metrics = this.metrics = new MetricsRegistry(clock);
+    registerProcessMetrics(metrics, clock);
+    this.budget = new WaitingBudget(config.limits.waitingMaxBytes, metrics);
+    this.places = this.budget.places;
+    const stores = this.stores = deps.stores;
+    stores.observe({ metrics, logger: log });
+    this.enumerationSecret = deps.enumerationSecret;
+    const hosts: ReadonlySet<string> = new Set([globalHost, ...config.hosts]);
+    this.accounts = new Map([...hosts].map((host) => [host, stores.users(host)]));
+    this.domains = {
+      globalHost,
+      localHost,
+      hosts,
+      isOtherLocalHost: (domain) => this.links?.isOtherLocalHost(domain) ?? false,
+    };
+    this.table = makeTable(config, this, deps.superseded);
+    this.sessions = makeSessions(config, this);
+    this.components = makeComponents(this);
+    this.services = makeServices(config, this);
+    this.local = new LocalSide({
+      globalHost,
+      hosts,
+      sessions: this.sessions,
+      components: this.components,
+      services: this.services,
+      answer: (reply, request) => this.router.answer(reply, request),
+    });
+    this.requests = makeRequests(config, this);
+    this.router = makeRouter(config, this);
+    this.management = makeManagement(config, this);
+    this.resumption = makeResumption(config, this);
+    this.certificates = new Certificates({ metrics, log, clock });
+    this.edge = makeEdge(this);
+    this.admin = makeAdmin(config, this, health);
+  }
+
+  /**
+   * Makes the links: they wait for certificates and for the names of addresses.
+   * @throws CausewayError for an address or certificate that cannot be used
+   */
+  async addLinks(config: Config): Promise<NodeLinks> {
+    const made = await makeLinks(config, this);
+    this.links = made.links;
+    this.cluster = made.cluster;
+    return made;
+  }
+}

@@ -1,0 +1,69 @@
+import type { Config } from "../config/mod.ts";
+import type { Router } from "../distribution/routing/mod.ts";
+import type { SessionTable } from "../distribution/table/mod.ts";
+import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
+import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
+import type { Stanza } from "../xmpp/mod.ts";
+import { accountProbe } from "./account_probe.ts";
+import type { LocalSide } from "./local_side.ts";
+import { sessionBounds } from "./options.ts";
+import type { Pressure } from "./pressure.ts";
+
+/**
+ * Parts that hear of sessions and components that come and go. Each is read when that happens,
+ * never before.
+ */
+export interface RegistryListeners {
+  readonly table: SessionTable;
+  readonly pressure: Pressure;
+  readonly router: Router;
+  readonly requests: SubscriptionRequests;
+  readonly local: LocalSide;
+}
+
+/** Makes the registry of the clients that are connected to this node. */
+export function makeSessions(config: Config, parts: RegistryListeners): SessionRegistry {
+  return new SessionRegistry({
+    events: {
+      opened: (jid) => parts.table.sessionOpened(jid),
+      closed: (jid) => {
+        parts.pressure.gone(jid.text);
+        return parts.table.sessionClosed(jid);
+      },
+      reachable: (jid) => parts.router.revealed(jid),
+      presence: (presence, priority) => tellOtherNodes(presence, priority, parts),
+      arrived: (jid, priority) => void parts.table.sessionPriority(jid, priority), // never rejects
+      available: (jid) => {
+        if (parts.table.hasNeighbours) parts.router.copy(accountProbe(jid));
+        parts.requests.becameAvailable(jid);
+      },
+    },
+    accountIq: (stanza) => parts.local.askServices(stanza),
+    ...sessionBounds(config),
+  });
+}
+
+/** Makes the registry of the components that are connected to this node. */
+export function makeComponents(
+  parts: Pick<RegistryListeners, "table" | "pressure" | "router">,
+): ComponentRegistry {
+  return new ComponentRegistry({
+    connected: (domain, options) => parts.table.domainAdded(domain, options),
+    disconnected: (domain) => {
+      parts.pressure.gone(domain);
+      return parts.table.domainRemoved(domain);
+    },
+    reachable: (domain) => parts.router.revealed(parseJid(domain)),
+  });
+}
+
+/** Tells the account's resources on the other nodes of this datacenter about a presence. */
+function tellOtherNodes(
+  presence: Stanza,
+  priority: number | undefined,
+  { table, router }: Pick<RegistryListeners, "table" | "router">,
+): void {
+  const { from } = presence;
+  if (from instanceof FullJid) void table.sessionPriority(from, priority); // never rejects
+  if (table.hasNeighbours) router.copy(presence);
+}

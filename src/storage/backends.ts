@@ -1,0 +1,219 @@
+import { DatabaseSync } from "node:sqlite";
+import { describeError } from "../base/mod.ts";
+import type { CausewayError } from "../base/mod.ts";
+import { MSSQL } from "./sql/engines/mssql.ts";
+import { MYSQL } from "./sql/engines/mysql.ts";
+import { POSTGRES } from "./sql/engines/postgres.ts";
+import { openSqlite, SQLITE, SqliteConnection } from "./sql/engines/sqlite.ts";
+import { checkSchema, planSchema, prepareSchema, readSchema, versionOf } from "./sql/schema.ts";
+import type { SqlConnection } from "./sql/sql_connection.ts";
+import { sqlError } from "./sql/sql_database.ts";
+import type { SchemaFile, ServerVersion, SqlDialect } from "./sql/sql_dialect.ts";
+import type { Tables } from "./sql/tables.ts";
+import { connectToServer, placeOf } from "./sql/sql_server.ts";
+import type { StoresOptions } from "./stores.ts";
+import { sqlServerOf } from "./stores.ts";
+
+/** Milliseconds that one statement of a preparation may take: it may copy a large table. */
+const PREPARE_STATEMENT_MS = 3_600_000;
+
+/** Result of checking a backend. */
+export interface BackendReport {
+  /** Undefined when the backend could not be reached. */
+  readonly server: ServerVersion | undefined;
+  /** Version of the schema that this program uses. */
+  readonly schemaVersion: number;
+  /** One text for each thing that is wrong; none: the backend can be used. */
+  readonly problems: readonly string[];
+}
+
+/** One database that a configuration uses, for the commands that prepare and check it. */
+export interface Backend {
+  /** `internal`, or `rdbms.` and the tag of its pool. */
+  readonly name: string;
+  /** Name for messages, without secrets. */
+  readonly place: string;
+  /** Returns the statements that `prepare` would run, and changes nothing. */
+  plan(): Promise<readonly string[]>;
+  /** Creates or migrates the schema and returns the statements that were run. Safe to repeat. */
+  prepare(): Promise<readonly string[]>;
+  /** Checks that the backend can be reached and used. Never rejects. */
+  check(): Promise<BackendReport>;
+}
+
+/** A column of each table, for a statement that changes no row. */
+const COLUMNS = {
+  causeway_schema: "done",
+  users: "localpart",
+  secrets: "value",
+  subscription_requests: "stanza",
+} as const satisfies Record<keyof Tables | "causeway_schema", string>;
+
+const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([
+  ["internal", SQLITE],
+  ["pgsql", POSTGRES.dialect],
+  ["mysql", MYSQL.dialect],
+  ["mssql", MSSQL],
+]);
+
+/** Names that `schemaFiles` knows. */
+export const SCHEMA_NAMES: readonly string[] = [...SCHEMAS.keys()];
+
+/** Returns the schema files of a backend as shipped, in their order; undefined for other names. */
+export function schemaFiles(name: string): readonly SchemaFile[] | undefined {
+  return SCHEMAS.get(name)?.schema;
+}
+
+/** Returns the databases that a configuration uses: the built-in store first, then the pools. */
+export function backendsOf(options: StoresOptions): readonly Backend[] {
+  const pools = [...options.pools].map(([tag, pool]) => {
+    const server = sqlServerOf(tag, pool);
+    return new SqlBackend({
+      name: server.pool,
+      place: placeOf(server),
+      dialect: server.engine.dialect,
+      connect: () => connectToServer(server),
+      connectToPrepare: () =>
+        connectToServer({
+          ...server,
+          bounds: { ...server.bounds, statementTimeoutMs: PREPARE_STATEMENT_MS },
+        }),
+    });
+  });
+  return [builtInBackend(options.internal.path), ...pools];
+}
+
+function builtInBackend(path: string): Backend {
+  const place = `the built-in store ${path}`;
+  return new SqlBackend({
+    name: "internal",
+    place,
+    dialect: SQLITE,
+    // A file that is not there yet is like an empty one. To look at a file must not change it.
+    connect: () => Promise.resolve(new SqliteConnection(openToRead(path))),
+    connectToPrepare: () => Promise.resolve(openSqlite({ path, busyTimeoutMs: 10_000 }, place)),
+  });
+}
+
+function openToRead(path: string): DatabaseSync {
+  const exists = (() => {
+    try {
+      return Deno.statSync(path).size > 0;
+    } catch {
+      return false; // `prepare` makes it, or says why it cannot
+    }
+  })();
+  return exists ? new DatabaseSync(path, { readOnly: true }) : new DatabaseSync(":memory:");
+}
+
+interface SqlBackendDeps {
+  readonly name: string;
+  readonly place: string;
+  readonly dialect: SqlDialect;
+  connect(): Promise<SqlConnection>;
+  /** As `connect`, with the rights and the time to change the schema. */
+  connectToPrepare(): Promise<SqlConnection>;
+}
+
+class SqlBackend implements Backend {
+  readonly name: string;
+  readonly place: string;
+  readonly #options: SqlBackendDeps;
+
+  constructor(options: SqlBackendDeps) {
+    this.name = options.name;
+    this.place = options.place;
+    this.#options = options;
+  }
+
+  plan(): Promise<readonly string[]> {
+    const { dialect, connect } = this.#options;
+    return this.#with(
+      connect,
+      "plan",
+      async (connection) => planSchema(dialect, await readSchema(dialect, connection), this.place),
+    );
+  }
+
+  prepare(): Promise<readonly string[]> {
+    const { dialect, connectToPrepare } = this.#options;
+    return this.#with(
+      connectToPrepare,
+      "prepare",
+      (connection) => prepareSchema(dialect, connection, this.place),
+    );
+  }
+
+  async check(): Promise<BackendReport> {
+    const { dialect, connect } = this.#options;
+    const schemaVersion = versionOf(dialect);
+    let server: ServerVersion | undefined;
+    const problems: string[] = [];
+    try {
+      await this.#with(connect, "check", async (connection) => {
+        server = await dialect.serverVersion(connection);
+        problems.push(...await dialect.settingProblems(connection));
+        if (dialect.name === "sqlite") {
+          // The node prepares its own file, so only a file that it would refuse is a problem. The
+          // file was opened to be read alone.
+          planSchema(dialect, await readSchema(dialect, connection), this.place);
+          return;
+        }
+        await checkSchema(dialect, connection, this.place);
+        problems.push(...await this.#deniedRights(connection));
+      });
+    } catch (thrown) {
+      problems.push(describeError(thrown));
+    }
+    return { server, schemaVersion, problems };
+  }
+
+  /** Tries what the stores do, on no row at all. */
+  async #deniedRights(connection: SqlConnection): Promise<readonly string[]> {
+    const { dialect } = this.#options;
+    const problems: string[] = [];
+    for (const [table, column] of Object.entries(COLUMNS)) {
+      for (
+        const [right, sql] of [
+          ["read", `SELECT ${column} FROM ${table} WHERE 1 = 0`],
+          ["add to", `INSERT INTO ${table} SELECT * FROM ${table} WHERE 1 = 0`],
+          ["change", `UPDATE ${table} SET ${column} = ${column} WHERE 1 = 0`],
+          ["delete from", `DELETE FROM ${table} WHERE 1 = 0`],
+        ] as const
+      ) {
+        try {
+          await connection.execute(sql);
+        } catch (thrown) {
+          const context = { action: `${right} the table ${table} of`, place: this.place };
+          problems.push(sqlError(dialect, thrown, context).message);
+          if (!connection.isOpen) return problems;
+        }
+      }
+    }
+    return problems;
+  }
+
+  /** @throws CausewayError with a code `storage/…` */
+  async #with<T>(
+    connect: () => Promise<SqlConnection>,
+    action: string,
+    work: (connection: SqlConnection) => Promise<T>,
+  ): Promise<T> {
+    const { dialect } = this.#options;
+    const named = (thrown: unknown, what: string): CausewayError =>
+      sqlError(dialect, thrown, { action: what, place: this.place });
+    let connection: SqlConnection;
+    try {
+      connection = await connect();
+    } catch (thrown) {
+      throw named(thrown, dialect.name === "sqlite" ? "open" : "connect to");
+    }
+    try {
+      return await work(connection);
+    } catch (thrown) {
+      throw named(thrown, action);
+    } finally {
+      await connection.close();
+    }
+  }
+}

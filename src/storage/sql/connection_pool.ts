@@ -1,0 +1,272 @@
+import type { BackoffOptions, CancelTimer, Clock } from "../../base/mod.ts";
+import { backoffMs, SystemClock } from "../../base/mod.ts";
+import { storageError } from "../storage_error.ts";
+import type { SqlConnection } from "./sql_connection.ts";
+
+/** Bounds of a pool of connections. */
+export interface PoolBounds {
+  /** Most connections at once; at least 1. @default 10 */
+  readonly workers?: number;
+  /** Most requests that wait for a connection; one more is refused. @default 1000 */
+  readonly maxWaiting?: number;
+  /** Milliseconds that a request waits for a connection. @default 5000 */
+  readonly waitTimeoutMs?: number;
+  /** Milliseconds that opening a connection may take, its login included. @default 5000 */
+  readonly connectTimeoutMs?: number;
+  /** Milliseconds that a statement may take; then its connection is cut. @default 5000 */
+  readonly statementTimeoutMs?: number;
+}
+
+/** Fills in the defaults. */
+export function resolvePoolBounds(bounds: PoolBounds = {}): Required<PoolBounds> {
+  const { workers = 10, maxWaiting = 1000 } = bounds;
+  const { waitTimeoutMs = 5000, connectTimeoutMs = 5000, statementTimeoutMs = 5000 } = bounds;
+  return Object.freeze({
+    workers,
+    maxWaiting,
+    waitTimeoutMs,
+    connectTimeoutMs,
+    statementTimeoutMs,
+  });
+}
+
+/** Dependencies of a pool. */
+export interface ConnectionPoolDeps {
+  /** Name of the database in messages: `the database rdbms.default (PostgreSQL at …)`. */
+  readonly place: string;
+  /** Opens one connection, logged in and ready for statements. */
+  connect(): Promise<SqlConnection>;
+  readonly bounds?: PoolBounds;
+  readonly clock?: Clock;
+  /**
+   * Called when connecting fails for the first time, with the failure, and when it succeeds again.
+   */
+  changed?(failure: Error | undefined): void;
+}
+
+/** Numbers of a pool, for metrics. */
+export interface PoolFigures {
+  /** Open connections, those being opened included. */
+  readonly connections: number;
+  readonly idle: number;
+  readonly waiting: number;
+}
+
+interface Waiter {
+  readonly resolve: (connection: SqlConnection) => void;
+  readonly reject: (error: Error) => void;
+  readonly cancelTimer: CancelTimer;
+}
+
+/** Pauses between attempts to connect to a database that cannot be reached. */
+const RETRIES: BackoffOptions = { firstMs: 250, maxMs: 5_000 };
+
+/**
+ * A bounded pool of connections to one database.
+ *
+ * A request that finds no connection waits, for a bounded time and with a bounded number of others.
+ * While no connection at all can be opened, requests do not wait: each gets the failure of the last
+ * attempt, and a new attempt is made after a pause that grows up to five seconds. A database that is
+ * gone thus costs its requests one error, and nobody a long wait.
+ */
+export class ConnectionPool {
+  readonly #options: ConnectionPoolDeps;
+  readonly #bounds: Required<PoolBounds>;
+  readonly #clock: Clock;
+  readonly #idle: SqlConnection[] = [];
+  readonly #used = new Set<SqlConnection>();
+  /** Connections that the closed pool takes leave of. */
+  readonly #ending = new Set<SqlConnection>();
+  readonly #waiting: Waiter[] = [];
+  #connecting = 0;
+  /** Attempts to connect that failed since the last success. */
+  #failures = 0;
+  #lastFailure: Error | undefined;
+  #retryAtMs = 0;
+  #isClosed = false;
+  #closed = Promise.withResolvers<void>();
+
+  constructor(options: ConnectionPoolDeps) {
+    this.#options = options;
+    this.#bounds = resolvePoolBounds(options.bounds);
+    this.#clock = options.clock ?? new SystemClock();
+  }
+
+  get figures(): PoolFigures {
+    return { connections: this.#open, idle: this.#idle.length, waiting: this.#waiting.length };
+  }
+
+  /** Failure of the last attempt to connect; undefined while the database can be reached. */
+  get lastFailure(): Error | undefined {
+    return this.#lastFailure;
+  }
+
+  /**
+   * Lends a connection. The borrower gives it back with `release`.
+   *
+   * @throws CausewayError `storage/pool-full`, `storage/timeout`, `storage/closed`, or the failure of
+   * the last attempt to connect
+   */
+  async acquire(): Promise<SqlConnection> {
+    if (this.#isClosed) throw this.#error("closed");
+    const idle = this.#takeIdle();
+    if (idle !== undefined) return this.#lend(idle);
+    if (this.#waiting.length >= this.#bounds.maxWaiting) throw this.#error("pool-full");
+    const { promise, resolve, reject } = Promise.withResolvers<SqlConnection>();
+    const waiter: Waiter = {
+      resolve,
+      reject,
+      cancelTimer: this.#clock.after(this.#bounds.waitTimeoutMs, () => {
+        this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+        const reason = `no connection became free within ${this.#bounds.waitTimeoutMs} ms`;
+        reject(this.#error("timeout", reason));
+      }),
+    };
+    this.#waiting.push(waiter);
+    this.#connectMore();
+    return await promise;
+  }
+
+  /** Takes a connection back. One that was lost or cut makes room for a new one. */
+  release(connection: SqlConnection): void {
+    if (!this.#used.delete(connection)) return;
+    if (this.#isClosed) this.#end(connection);
+    else if (connection.isOpen) this.#give(connection);
+    else {
+      // The server may be gone. The idle connections would only find out one by one.
+      for (const idle of this.#idle.splice(0)) idle.destroy();
+      this.#connectMore();
+    }
+  }
+
+  /**
+   * Refuses new requests and closes the connections as they come back. Those that are still open
+   * after `withinMs` are cut.
+   */
+  async close(withinMs: number = this.#bounds.waitTimeoutMs): Promise<void> {
+    const cancel = this.#clock.after(withinMs, () => {
+      for (const connection of [...this.#used, ...this.#ending]) connection.destroy();
+      this.#closed.resolve();
+    });
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      this.#refuseAll(this.#error("closed"));
+      for (const idle of this.#idle.splice(0)) this.#end(idle);
+      this.#checkClosed();
+    }
+    await this.#closed.promise;
+    cancel();
+  }
+
+  get #open(): number {
+    return this.#idle.length + this.#used.size + this.#connecting;
+  }
+
+  #takeIdle(): SqlConnection | undefined {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined || connection.isOpen) return connection;
+    }
+  }
+
+  #lend(connection: SqlConnection): SqlConnection {
+    this.#used.add(connection);
+    return connection;
+  }
+
+  #give(connection: SqlConnection): void {
+    const waiter = this.#waiting.shift();
+    if (waiter === undefined) {
+      this.#idle.push(connection);
+      return;
+    }
+    waiter.cancelTimer();
+    waiter.resolve(this.#lend(connection));
+  }
+
+  /**
+   * Opens as many connections as there are waiting requests, within the bound. After a failed
+   * attempt, opens one after the pause, and none before.
+   */
+  #connectMore(): void {
+    const failure = this.#lastFailure;
+    if (failure !== undefined && this.#clock.monotonicMs() < this.#retryAtMs) {
+      if (this.#open === 0) this.#refuseAll(failure);
+      return;
+    }
+    const most = failure === undefined ? this.#bounds.workers : 1;
+    while (this.#connecting < Math.min(this.#waiting.length, most)) {
+      if (this.#open >= this.#bounds.workers) return;
+      this.#connecting++;
+      this.#connect()
+        .then((connection) => this.#connected(connection), (thrown) => this.#failed(thrown));
+    }
+  }
+
+  async #connect(): Promise<SqlConnection> {
+    const { connectTimeoutMs } = this.#bounds;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const cancel = this.#clock.after(connectTimeoutMs, () => {
+      reject(this.#error("unreachable", `it did not answer within ${connectTimeoutMs} ms`));
+    });
+    const attempt = this.#options.connect();
+    let isLate = true;
+    try {
+      const connection = await Promise.race([attempt, late]);
+      isLate = false;
+      return connection;
+    } finally {
+      cancel();
+      if (isLate) attempt.then((connection) => connection.destroy(), () => {}); // it failed as well
+    }
+  }
+
+  #connected(connection: SqlConnection): void {
+    this.#connecting--;
+    this.#failures = 0;
+    if (this.#lastFailure !== undefined) {
+      this.#lastFailure = undefined;
+      this.#options.changed?.(undefined);
+    }
+    if (this.#isClosed) return this.#end(connection);
+    this.#give(connection);
+    this.#connectMore();
+  }
+
+  #failed(thrown: unknown): void {
+    this.#connecting--;
+    if (this.#isClosed) return this.#checkClosed();
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    const isFirst = this.#lastFailure === undefined;
+    this.#lastFailure = error;
+    if (isFirst) this.#options.changed?.(error);
+    this.#retryAtMs = this.#clock.monotonicMs() + backoffMs(++this.#failures, RETRIES);
+    // Other connections may still serve those who wait.
+    if (this.#open === 0) this.#refuseAll(error);
+  }
+
+  #refuseAll(error: Error): void {
+    for (const waiter of this.#waiting.splice(0)) {
+      waiter.cancelTimer();
+      waiter.reject(error);
+    }
+  }
+
+  /** Takes leave of a connection. A server that does not answer is left by `close`. */
+  #end(connection: SqlConnection): void {
+    this.#ending.add(connection);
+    void connection.close().then(() => {
+      this.#ending.delete(connection);
+      this.#checkClosed();
+    });
+  }
+
+  #checkClosed(): void {
+    if (this.#isClosed && this.#open === 0 && this.#ending.size === 0) this.#closed.resolve();
+  }
+
+  #error(failure: "closed" | "pool-full" | "timeout" | "unreachable", reason?: string) {
+    const { place } = this.#options;
+    return storageError(failure, { action: "use", place }, reason === undefined ? {} : { reason });
+  }
+}

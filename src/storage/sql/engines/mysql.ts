@@ -1,0 +1,264 @@
+import { Buffer } from "node:buffer";
+import { isIP } from "node:net";
+import type { Connection, QueryResult } from "mysql2";
+import { MysqlQueryCompiler, sql as raw } from "kysely";
+import type { StorageFailure } from "../../storage_error.ts";
+import { codeOf, connectionFailureOf } from "../../storage_error.ts";
+import type { SqlConnection, SqlResult, SqlRow } from "../sql_connection.ts";
+import type { SqlDialect } from "../sql_dialect.ts";
+import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
+import { readTls } from "../sql_server.ts";
+import { isAtLeast } from "../../catalogue/catalogue.ts";
+import schema0 from "../schema/mysql/0.sql" with { type: "text" };
+import schema1 from "../schema/mysql/1.sql" with { type: "text" };
+
+/** Error numbers of MySQL and MariaDB that have a name. */
+const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
+  [1021, "full"],
+  [1040, "too-many-connections"],
+  [1044, "denied"],
+  [1045, "denied"],
+  [1049, "no-database"],
+  [1053, "unreachable"], // it shuts down
+  [1062, "constraint"],
+  [1114, "full"],
+  [1142, "denied"],
+  [1143, "denied"],
+  [1146, "schema-missing"],
+  [1194, "corrupt"],
+  [1203, "too-many-connections"],
+  [1205, "busy"],
+  [1213, "conflict"],
+  [1226, "too-many-connections"],
+  [1227, "denied"],
+  [1290, "read-only"],
+  [1317, "timeout"],
+  [1698, "denied"],
+  [1792, "read-only"],
+  [1836, "read-only"],
+  [1927, "unreachable"],
+  [1969, "timeout"],
+  [3024, "timeout"],
+  [4031, "unreachable"],
+]);
+
+/** Codes of the driver about connections that ended. */
+const CONNECTION_ENDED: ReadonlySet<unknown> = new Set([
+  ...["PROTOCOL_CONNECTION_LOST", "PROTOCOL_SEQUENCE_TIMEOUT"],
+]);
+const CLOSED_MESSAGE = /closed state|Connection lost|Connection is closed/;
+
+/** Name of the lock on the schema. Locks belong to the server, so it names the database. */
+const SCHEMA_LOCK = "CONCAT('causeway_schema.', LEFT(SHA1(DATABASE()), 16))";
+const LOCK_TIMEOUT_S = 60;
+
+/** Variables that MySQL 5.7.8 and older need for indexes on names, and their values there. */
+const OLD_SERVER_SETTINGS = [
+  ["innodb_large_prefix", "ON", "true"],
+  ["innodb_file_format", "BARRACUDA", "BARRACUDA"],
+  ["innodb_file_format_max", "BARRACUDA", "BARRACUDA"],
+  ["innodb_file_per_table", "ON", "true"],
+] as const;
+
+const DIALECT: SqlDialect = {
+  name: "mysql",
+  schema: [{ version: 0, text: schema0 }, { version: 1, text: schema1 }],
+  hasTransactionalSchema: false,
+  begin: "START TRANSACTION",
+  commit: "COMMIT",
+  rollback: "ROLLBACK",
+  compiler: () => new MysqlQueryCompiler(),
+  // Servers refuse a LIMIT parameter that is not an integer, as which the driver sends no number.
+  limit: (query, count) => query.limit(raw.lit(Math.trunc(count))),
+  text: (value) => value,
+
+  failureOf(thrown) {
+    if (CONNECTION_ENDED.has(codeOf(thrown))) return "unreachable";
+    if (typeof thrown !== "object" || thrown === null) return undefined;
+    const named = "errno" in thrown && typeof thrown.errno === "number"
+      ? FAILURES.get(thrown.errno)
+      : undefined;
+    if (named !== undefined) return named;
+    const message = thrown instanceof Error ? thrown.message : "";
+    if (/errno: 28\b|No space left/.test(message)) return "full";
+    if (CLOSED_MESSAGE.test(message)) return "unreachable";
+    return "sqlState" in thrown && thrown.sqlState ? undefined : connectionFailureOf(thrown);
+  },
+
+  async serverVersion(connection) {
+    const { rows } = await connection.execute("SELECT VERSION() AS version");
+    const version = String(rows[0]!["version"]);
+    return { product: /mariadb/i.test(version) ? "mariadb" : "mysql", version };
+  },
+
+  async tables(connection) {
+    const sql = "SELECT LOWER(table_name) AS name FROM information_schema.tables " +
+      "WHERE table_schema = DATABASE()";
+    return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
+  },
+
+  async lockSchema(connection) {
+    const sql = `SELECT GET_LOCK(${SCHEMA_LOCK}, ${LOCK_TIMEOUT_S}) AS is_locked`;
+    const { rows } = await connection.execute(sql);
+    if (Number(rows[0]!["is_locked"]) !== 1) {
+      throw new Error(`another process has been changing the schema for ${LOCK_TIMEOUT_S} s`);
+    }
+  },
+
+  async settingProblems(connection) {
+    const sql = "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'innodb\\_%'";
+    const { rows } = await connection.execute(sql);
+    const values = new Map(
+      rows.map((row) => [String(row["Variable_name"]), String(row["Value"])]),
+    );
+    return mysqlSettingProblems(await DIALECT.serverVersion(connection), values);
+  },
+};
+
+/** MySQL and MariaDB. */
+export const MYSQL: SqlEngine = {
+  dialect: DIALECT,
+  name: "MySQL",
+  connect: (address, limits) => MysqlConnection.open(address, limits),
+};
+
+/**
+ * Lists what is wrong with the variables of a server.
+ *
+ * @param values by name, as `SHOW GLOBAL VARIABLES` gives them
+ */
+export function mysqlSettingProblems(
+  { product, version }: { readonly product: string; readonly version: string },
+  values: ReadonlyMap<string, string>,
+): readonly string[] {
+  const problems: string[] = [];
+  const isOld = product === "mysql" ? !isAtLeast(version, "5.7.9") : !isAtLeast(version, "10.2.2");
+  if (isOld) {
+    for (const [name, needed, shown] of OLD_SERVER_SETTINGS) {
+      if (values.get(name)?.toUpperCase() === needed) continue;
+      problems.push(
+        `${name} is ${values.get(name) ?? "absent"}: version ${version} needs ${name}=${shown}`,
+      );
+    }
+  }
+  const flush = values.get("innodb_flush_log_at_trx_commit");
+  if (flush !== undefined && flush !== "1") {
+    problems.push(
+      `innodb_flush_log_at_trx_commit is ${flush}: a change is reported before it is on the disk; ` +
+        "set it to 1",
+    );
+  }
+  return problems;
+}
+
+/** The driver compares certificates with names alone: an address would accept any name. */
+class CertificateNeedsName extends Error {
+  override readonly message = "name the server by its host name: certificates are not compared " +
+    "with addresses";
+  readonly code = "ERR_TLS_CERT_ALTNAME_INVALID";
+}
+
+class MysqlConnection implements SqlConnection {
+  readonly #connection: Connection;
+  #isOpen = true;
+
+  private constructor(connection: Connection) {
+    this.#connection = connection;
+    // Without a listener, a connection that is lost while idle would end the process.
+    connection.on("error", () => this.#isOpen = false);
+    connection.on("end", () => this.#isOpen = false);
+  }
+
+  static async open(address: SqlAddress, limits: SessionLimits): Promise<MysqlConnection> {
+    const { host, port, database, username, tls } = address;
+    if (tls !== undefined && isIP(host) !== 0) throw new CertificateNeedsName();
+    const material = tls === undefined ? undefined : await readTls(tls);
+    // Loaded at need: most commands and many nodes use no such server.
+    const { createConnection } = (await import("mysql2")).default;
+    const inner = createConnection({
+      ...(host.startsWith("/") ? { socketPath: host } : { host, port }),
+      database,
+      user: username,
+      password: address.password.reveal(),
+      ...(material === undefined
+        ? {}
+        : { ssl: { ...material, rejectUnauthorized: true, verifyIdentity: true } }),
+      charset: "utf8mb4",
+      connectTimeout: limits.connectTimeoutMs,
+      supportBigNumbers: true,
+      enableKeepAlive: true,
+    });
+    const connection = new MysqlConnection(inner);
+    try {
+      await connection.#connected();
+      await connection.#makeSettings(limits);
+      return connection;
+    } catch (thrown) {
+      connection.destroy();
+      throw thrown;
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  async execute(sql: string, values?: readonly unknown[]): Promise<SqlResult> {
+    const result = await this.#send(sql, values);
+    if (Array.isArray(result)) return { rows: result as SqlRow[], affectedRows: 0 };
+    return { rows: [], affectedRows: result.affectedRows };
+  }
+
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#connection.end(() => resolve()); // an error means that it was lost already
+    await promise;
+    this.#connection.destroy();
+  }
+
+  destroy(): void {
+    this.#isOpen = false;
+    this.#connection.destroy();
+  }
+
+  #connected(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#connection.connect((error) => error ? reject(error) : resolve());
+    return promise;
+  }
+
+  /** Sends a statement with parameters as a prepared one, and one without them as text. */
+  #send(sql: string, values: readonly unknown[] | undefined): Promise<QueryResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<QueryResult>();
+    const done = (error: Error | null, result: QueryResult) =>
+      error ? reject(error) : resolve(result);
+    if (values === undefined || values.length === 0) this.#connection.query(sql, done);
+    else this.#connection.execute(sql, values.map(parameterOf), done);
+    return promise;
+  }
+
+  async #makeSettings({ statementTimeoutMs }: SessionLimits): Promise<void> {
+    // The server gives up before the client cuts the connection. Otherwise the statement would be
+    // carried out after its time, once the lock is free.
+    const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000) - 1);
+    await this.#send(
+      "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'" +
+        `, SESSION innodb_lock_wait_timeout = ${seconds}`,
+      undefined,
+    );
+    // Without the locks on gaps between rows, changes of different accounts do not wait for each
+    // other. A server that logs statements instead of rows refuses to write then.
+    const { rows } = await this.execute("SHOW VARIABLES LIKE 'binlog_format'");
+    if (rows[0]?.["Value"] === "STATEMENT") return;
+    await this.#send("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", undefined);
+  }
+}
+
+/** The driver knows bytes as a Buffer alone. */
+function parameterOf(value: unknown): string | number | Buffer | null {
+  if (value instanceof Uint8Array) {
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  }
+  return value as string | number | null; // stores pass nothing else
+}

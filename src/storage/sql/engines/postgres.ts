@@ -1,0 +1,188 @@
+import { Socket } from "node:net";
+// @ts-types="@types/pg"
+import type { Client } from "pg";
+import { PostgresQueryCompiler } from "kysely";
+import type { StorageFailure } from "../../storage_error.ts";
+import { codeOf, connectionFailureOf } from "../../storage_error.ts";
+import type { SqlConnection, SqlResult, SqlRow } from "../sql_connection.ts";
+import type { SqlDialect } from "../sql_dialect.ts";
+import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
+import { readTls } from "../sql_server.ts";
+import schema0 from "../schema/pgsql/0.sql" with { type: "text" };
+import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
+
+/** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
+const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
+  ["08", "unreachable"],
+  ["23505", "constraint"],
+  ["25006", "read-only"],
+  ["25P03", "timeout"], // the transaction was idle for too long
+  ["28", "denied"],
+  ["3D000", "no-database"],
+  ["40001", "conflict"],
+  ["40P01", "conflict"],
+  ["42501", "denied"],
+  ["42P01", "schema-missing"],
+  ["53100", "full"],
+  ["53300", "too-many-connections"],
+  ["55P03", "busy"],
+  ["57014", "timeout"],
+  ["57P01", "unreachable"], // it shuts down, crashes or starts
+  ["57P02", "unreachable"],
+  ["57P03", "unreachable"],
+  ["58030", "io"],
+  ["XX001", "corrupt"],
+  ["XX002", "corrupt"],
+]);
+
+/** Messages of the driver about connections that ended; they have no code. */
+const CONNECTION_ENDED = /^Connection terminated|connection error and is not queryable|was closed/;
+
+/** Key of the advisory lock, any number of our own: `cwsc` in ASCII. */
+const SCHEMA_LOCK = 0x63777363;
+
+const DIALECT: SqlDialect = {
+  name: "pgsql",
+  schema: [{ version: 0, text: schema0 }, { version: 1, text: schema1 }],
+  hasTransactionalSchema: true,
+  begin: "BEGIN",
+  commit: "COMMIT",
+  rollback: "ROLLBACK",
+  compiler: () => new PostgresQueryCompiler(),
+  limit: (query, count) => query.limit(count),
+  text: (value) => value,
+
+  failureOf(thrown) {
+    const code = codeOf(thrown);
+    // Only what the server says has a severity.
+    if (typeof code === "string" && thrown instanceof Error && "severity" in thrown) {
+      return FAILURES.get(code) ?? FAILURES.get(code.slice(0, 2));
+    }
+    const failure = connectionFailureOf(thrown);
+    if (failure !== undefined) return failure;
+    return thrown instanceof Error && CONNECTION_ENDED.test(thrown.message)
+      ? "unreachable"
+      : undefined;
+  },
+
+  async serverVersion(connection) {
+    const { rows } = await connection.execute("SHOW server_version");
+    return { product: "pgsql", version: String(rows[0]!["server_version"]) };
+  },
+
+  async tables(connection) {
+    const sql =
+      "SELECT lower(tablename) AS name FROM pg_tables WHERE schemaname = current_schema()";
+    return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
+  },
+
+  async lockSchema(connection) {
+    await connection.execute(`SELECT pg_advisory_xact_lock(${SCHEMA_LOCK})`);
+  },
+
+  async settingProblems(connection) {
+    const problems: string[] = [];
+    const setting = async (name: string) =>
+      String((await connection.execute(`SHOW ${name}`)).rows[0]![name]);
+    const encoding = await setting("server_encoding");
+    if (encoding !== "UTF8") {
+      problems.push(`the encoding of the database is ${encoding}: names need UTF8`);
+    }
+    for (const name of ["fsync", "full_page_writes"]) {
+      if (await setting(name) === "on") continue;
+      problems.push(`${name} is off: a power failure may lose or damage what was written`);
+    }
+    return problems;
+  },
+};
+
+/** PostgreSQL. */
+export const POSTGRES: SqlEngine = {
+  dialect: DIALECT,
+  name: "PostgreSQL",
+  connect: (address, limits) => PostgresConnection.open(address, limits),
+};
+
+class PostgresConnection implements SqlConnection {
+  readonly #client: Client;
+  readonly #socket: Socket;
+  #isOpen = true;
+
+  private constructor(client: Client, socket: Socket) {
+    this.#client = client;
+    this.#socket = socket;
+    // Without a listener, a connection that is lost while idle would end the process.
+    client.on("error", () => this.#isOpen = false);
+    client.on("end", () => this.#isOpen = false);
+  }
+
+  static async open(address: SqlAddress, limits: SessionLimits): Promise<PostgresConnection> {
+    const { host, port, database, username, tls } = address;
+    const password = address.password.reveal();
+    const material = tls === undefined ? undefined : await readTls(tls);
+    // Loaded at need: most commands and many nodes use no such server.
+    const { Client } = (await import("pg")).default;
+    const socket = new Socket();
+    const client = new Client({
+      host,
+      port,
+      database,
+      user: username,
+      ...(password === "" ? {} : { password }),
+      ssl: material === undefined ? false : { ...material, rejectUnauthorized: true },
+      stream: () => socket,
+      application_name: "causeway",
+      connectionTimeoutMillis: limits.connectTimeoutMs,
+      keepAlive: true,
+    });
+    const connection = new PostgresConnection(client, socket);
+    try {
+      await client.connect();
+      await connection.#makeSettings(limits);
+      return connection;
+    } catch (thrown) {
+      connection.destroy();
+      throw thrown;
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  async execute(sql: string, values?: readonly unknown[]): Promise<SqlResult> {
+    const { command, rows, rowCount } = await this.#client.query<SqlRow>(sql, values?.slice());
+    return { rows, affectedRows: command === "SELECT" ? 0 : rowCount ?? 0 };
+  }
+
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    try {
+      await this.#client.end();
+    } catch {
+      this.destroy(); // it was lost already
+    }
+  }
+
+  destroy(): void {
+    this.#isOpen = false;
+    this.#socket.destroy();
+  }
+
+  /** Keeps what a server may have turned off, and lets the server end what nobody waits for. */
+  async #makeSettings({ statementTimeoutMs }: SessionLimits): Promise<void> {
+    // The server gives up before the client cuts the connection, and can say why.
+    const part = (fraction: number) => `${Math.ceil(statementTimeoutMs * fraction)}ms`;
+    const settings = [
+      ["statement_timeout", part(0.9)],
+      ["lock_timeout", part(0.75)],
+      ["idle_in_transaction_session_timeout", part(1)],
+      ["default_transaction_isolation", "read committed"],
+    ];
+    const calls = settings.map(([name, value]) => `set_config('${name}', '${value}', false)`);
+    // A commit is reported once it is on the disk, also where the server's default says otherwise.
+    const durable = "CASE WHEN current_setting('synchronous_commit') = 'off' " +
+      "THEN set_config('synchronous_commit', 'on', false) END";
+    await this.#client.query(`SELECT ${[...calls, durable].join(", ")}`);
+  }
+}

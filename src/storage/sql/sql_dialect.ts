@@ -1,0 +1,72 @@
+import type { QueryCompiler } from "kysely";
+import type { ServerProductId } from "../catalogue/catalogue.ts";
+import type { StorageFailure } from "../storage_error.ts";
+import type { SqlConnection } from "./sql_connection.ts";
+
+/** A schema file as shipped: one version of the tables, or the table of versions (version 0). */
+export interface SchemaFile {
+  readonly version: number;
+  /** Its text: statements that end with `;` at the end of a line, and comments. */
+  readonly text: string;
+}
+
+/** Version of the server that a connection leads to. */
+export interface ServerVersion {
+  /** MariaDB and MySQL share a dialect; the server says which it is. */
+  readonly product: ServerProductId;
+  /** Such as `8.0.31`. */
+  readonly version: string;
+}
+
+/** A query that can be limited to its first rows. */
+interface Limited<Q> {
+  limit(count: unknown): Q;
+  top(count: number): Q;
+}
+
+/** Everything in which one SQL engine differs from the others. */
+export interface SqlDialect {
+  readonly name: "sqlite" | "pgsql" | "mysql" | "mssql";
+  /** Files of the schema, by version; the first is that of the table of versions. */
+  readonly schema: readonly SchemaFile[];
+  /** True when changes of tables take part in transactions. */
+  readonly hasTransactionalSchema: boolean;
+  /** Statement that begins a transaction that will change rows. */
+  readonly begin: string;
+  /** Statement that ends it and keeps its changes. */
+  readonly commit: string;
+  /** Statement that ends it and drops its changes. */
+  readonly rollback: string;
+  /** Makes the part of Kysely that writes statements for this engine. */
+  compiler(): QueryCompiler;
+  /** Limits a query to its first `count` rows. */
+  limit<Q>(query: Limited<Q>, count: number): Q;
+  /** Returns the value to store in a column of text. */
+  text(value: string): string | Uint8Array;
+  /**
+   * Names a failure by what the driver threw. `"constraint"`: a row with that key exists already.
+   * Undefined: a failure without a name.
+   */
+  failureOf(thrown: unknown): StorageFailure | "constraint" | undefined;
+  /** Asks the server for its version. */
+  serverVersion(connection: SqlConnection): Promise<ServerVersion>;
+  /** Lists the tables of the database, in lower case. */
+  tables(connection: SqlConnection): Promise<ReadonlySet<string>>;
+  /**
+   * Keeps other processes from changing the schema until the transaction or the session ends.
+   * Called within the transaction where the schema is transactional.
+   */
+  lockSchema(connection: SqlConnection): Promise<void>;
+  /** Lists what is wrong with the settings of the server, one finding each. */
+  settingProblems(connection: SqlConnection): Promise<readonly string[]>;
+}
+
+/** Returns the text of a column that `SqlDialect.text` wrote. */
+export function textOf(value: string | Uint8Array): string {
+  return typeof value === "string" ? value : new TextDecoder().decode(value);
+}
+
+/** Returns a copy of the bytes of a column. The driver's own may share a larger buffer. */
+export function bytesOf(value: Uint8Array): Uint8Array {
+  return new Uint8Array(value);
+}

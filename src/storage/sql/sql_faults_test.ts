@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { conformanceRequest } from "../subscription_request_store_conformance.ts";
+import { conformanceCredentials } from "../user_store_conformance.ts";
+import { emptyDatabase, preparedDatabase, withConnection } from "./_test_databases.ts";
+import { SERVER_KINDS, serverDuringTests, TestServer } from "./_test_servers.ts";
+import type { PoolBounds } from "./connection_pool.ts";
+import { checkSchema, planSchema, prepareSchema, readSchema } from "./schema.ts";
+import { connectToServer, placeOf, sqlServerDatabase } from "./sql_server.ts";
+import type { SqlServerOptions } from "./sql_server.ts";
+import { SqlStores } from "./sql_stores.ts";
+
+/** Short times, so that tests of a database that does not answer are short. */
+const IMPATIENT: PoolBounds = {
+  workers: 2,
+  maxWaiting: 4,
+  waitTimeoutMs: 800,
+  connectTimeoutMs: 800,
+  statementTimeoutMs: 800,
+};
+
+for (const kind of SERVER_KINDS) {
+  const isPostgres = kind.engine.dialect.name === "pgsql";
+  const server = serverDuringTests(kind);
+
+  const prepared = async (bounds?: PoolBounds): Promise<SqlServerOptions> =>
+    await preparedDatabase(server(), bounds);
+  const open = (options: SqlServerOptions) => new SqlStores(sqlServerDatabase(options));
+  /** Makes every insert of a request for `contact` fail with this error. */
+  const failOn = async (options: SqlServerOptions, contact: string, error: {
+    readonly sqlState: string;
+    readonly errno: number;
+  }) => {
+    const { database } = options.address;
+    if (isPostgres) {
+      await server().asRoot(
+        `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` +
+          `IF NEW.contact = '${contact}' THEN RAISE EXCEPTION 'no room' ` +
+          `USING ERRCODE = '${error.sqlState}'; END IF; RETURN NEW; END $$`,
+        database,
+      );
+      await server().asRoot(
+        "CREATE TRIGGER fail BEFORE INSERT ON subscription_requests FOR EACH ROW " +
+          "EXECUTE FUNCTION fail()",
+        database,
+      );
+      return;
+    }
+    await server().asRoot(
+      "CREATE TRIGGER fail BEFORE INSERT ON subscription_requests FOR EACH ROW " +
+        `IF NEW.contact = '${contact}' THEN SIGNAL SQLSTATE 'HY000' ` +
+        `SET MYSQL_ERRNO = ${error.errno}, MESSAGE_TEXT = 'no room'; END IF`,
+      database,
+    );
+  };
+
+  Deno.test(`${kind.name}: a database that is killed is reported at once, and used again when it is back`, async () => {
+    await using own = await TestServer.start(kind);
+    await using stores = open(await preparedDatabase(own));
+    const users = stores.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    await own.kill();
+    const startedMs = performance.now();
+    for (let tries = 0; tries < 20; tries++) {
+      await assert.rejects(users.credentials("alice"), {
+        name: "CausewayError",
+        code: "storage/unreachable",
+        retryable: true,
+      });
+    }
+    assert.ok(performance.now() - startedMs < 2_000, "nobody waits for a database that is gone");
+    await own.launch();
+    await until(() => users.exists("alice"));
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
+  });
+
+  Deno.test(`${kind.name}: a database that stands still costs its requests a bounded time, and no more of them than the queue holds`, async () => {
+    const options = await prepared(IMPATIENT);
+    await using other = await TestServer.start(kind);
+    await using elsewhere = open(await preparedDatabase(other));
+    await using stores = open(options);
+    const users = stores.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    const resume = await server().suspend();
+    try {
+      const startedMs = performance.now();
+      const outcomes = await Promise.all(Array.from({ length: 12 }, async () => {
+        try {
+          await users.setPassword("alice", conformanceCredentials(2));
+          return "done";
+        } catch (thrown) {
+          return String((thrown as { readonly code?: unknown }).code);
+        }
+      }));
+      assert.ok(performance.now() - startedMs < 4_000);
+      assert.ok(outcomes.filter((each) => each === "storage/pool-full").length >= 5, `${outcomes}`);
+      for (const outcome of outcomes) {
+        assert.match(outcome, /^storage\/(timeout|unreachable|pool-full)$/);
+      }
+      assert.equal(await elsewhere.users("example.com").exists("alice"), false);
+    } finally {
+      resume();
+    }
+    await until(() => users.exists("alice"));
+    const credentials = await users.credentials("alice");
+    const isWhole = [1, 2].some((seed) => {
+      const { iterations } = conformanceCredentials(seed).sha256;
+      return credentials?.sha256.iterations === iterations &&
+        credentials.sha1.iterations === conformanceCredentials(seed).sha1.iterations;
+    });
+    assert.ok(isWhole, "a password that was changed without an answer is the old or the new one");
+  });
+
+  Deno.test(`${kind.name}: a row that another session keeps locked delays its own request alone`, async () => {
+    const options = await prepared({ ...IMPATIENT, statementTimeoutMs: 2_000 });
+    await using stores = open(options);
+    const users = stores.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    await users.add("bob", conformanceCredentials(1));
+    const connection = await server().connect(options.address.database);
+    try {
+      await connection.execute("START TRANSACTION");
+      await connection.execute("UPDATE users SET sha1_iterations = 7 WHERE localpart = 'alice'");
+      const blocked = assert.rejects(users.setPassword("alice", conformanceCredentials(2)), {
+        code: "storage/busy",
+        retryable: true,
+      });
+      const startedMs = performance.now();
+      assert.equal(await users.exists("bob"), true);
+      assert.ok(performance.now() - startedMs < 1_000);
+      await blocked;
+    } finally {
+      await connection.execute("ROLLBACK");
+      await connection.close();
+    }
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
+  });
+
+  Deno.test(`${kind.name}: a failure in the middle of a transaction leaves nothing half-written`, async () => {
+    const options = await prepared();
+    await failOn(options, "full@example.com", { sqlState: "53100", errno: 1114 });
+    await using stores = open(options);
+    const requests = stores.subscriptionRequests();
+    const keep = (contact: string) => ({
+      kind: "keep" as const,
+      request: conformanceRequest("alice@example.com", contact),
+    });
+    await assert.rejects(requests.change([keep("bob@example.com"), keep("full@example.com")]), {
+      code: "storage/full",
+      retryable: true,
+      message: `Cannot change the subscription requests in ${placeOf(options)}: the disk is full`,
+    });
+    assert.equal(await requests.count(), 0);
+    await requests.change([keep("bob@example.com")]);
+    assert.equal(await requests.count(), 1);
+  });
+
+  Deno.test(`${kind.name}: a session that is ended in the middle of a transaction leaves nothing half-written`, async () => {
+    const options = await prepared();
+    await using stores = open(options);
+    const requests = stores.subscriptionRequests();
+    await requests.count();
+    const changing = requests.change(Array.from({ length: 200 }, (_, i) => ({
+      kind: "keep" as const,
+      request: conformanceRequest(`user${i}@example.com`, "bob@example.com"),
+    })));
+    const refused = assert.rejects(changing, { code: "storage/unreachable", retryable: true });
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await endSessions(options.address.database);
+    await refused;
+    assert.equal(await requests.count(), 0);
+  });
+
+  const endSessions = async (database: string) => {
+    if (isPostgres) {
+      await server().asRoot(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`,
+      );
+      return;
+    }
+    const sessions = await server().asRoot(
+      `SELECT id AS id FROM information_schema.processlist WHERE db = '${database}'`,
+    );
+    for (const { id } of sessions) await server().asRoot(`KILL ${Number(id)}`);
+  };
+
+  Deno.test(`${kind.name}: a read-only database is reported, and still reads`, async () => {
+    const options = await prepared();
+    const { database } = options.address;
+    await using stores = open(options);
+    const users = stores.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    const setReadOnly = async (isOn: boolean) => {
+      await server().asRoot(
+        isPostgres
+          ? `ALTER DATABASE ${database} SET default_transaction_read_only = ${isOn ? "on" : "off"}`
+          : `SET GLOBAL read_only = ${isOn ? "ON" : "OFF"}`,
+      );
+      await endSessions(database); // PostgreSQL's sessions keep what they began with
+    };
+    await setReadOnly(true);
+    try {
+      await assert.rejects(untilReached(() => users.remove("alice")), {
+        code: "storage/read-only",
+        message: `Cannot remove an account from ${placeOf(options)}: it is read-only`,
+      });
+      assert.equal(await users.exists("alice"), true);
+    } finally {
+      await setReadOnly(false);
+    }
+    assert.equal(await untilReached(() => users.remove("alice")), true);
+  });
+
+  Deno.test(`${kind.name}: wrong logins, databases and schemas have names`, async () => {
+    const options = await emptyDatabase(server());
+    const place = placeOf(options);
+    const attempt = async (changed: Partial<SqlServerOptions["address"]>) => {
+      await using stores = open({ ...options, address: { ...options.address, ...changed } });
+      await stores.users("example.com").exists("alice");
+    };
+    await assert.rejects(
+      attempt({ password: { reveal: () => "wrong" } }),
+      (error: Error & { code: string }) => {
+        assert.equal(error.code, "storage/denied");
+        assert.ok(error.message.startsWith(`Cannot connect to ${place}: it denies access (`));
+        assert.ok(!error.message.includes("wrong"), "no secret in a message");
+        return true;
+      },
+    );
+    await assert.rejects(attempt({ database: "absent" }), {
+      code: isPostgres ? "storage/no-database" : "storage/denied", // MySQL does not tell strangers
+    });
+    await assert.rejects(attempt({ port: 1 }), { code: "storage/unreachable" });
+    await assert.rejects(attempt({}), {
+      code: "storage/schema-missing",
+      message: `Cannot use ${place}: its tables are missing; run \`causeway backends prepare\``,
+    });
+    await withConnection(options, (each) => each.execute("CREATE TABLE users (name INT)"));
+    await assert.rejects(attempt({}), { code: "storage/schema-foreign" });
+    await withConnection(options, (each) => each.execute("DROP TABLE users"));
+    const { dialect } = kind.engine;
+    await withConnection(options, (each) => prepareSchema(dialect, each, place));
+    await attempt({});
+    await withConnection(
+      options,
+      (each) => each.execute("INSERT INTO causeway_schema VALUES (99, 'x', 1)"),
+    );
+    await assert.rejects(attempt({}), { code: "storage/schema-too-new" });
+  });
+
+  Deno.test(`${kind.name}: processes that prepare a database at the same time take turns`, async () => {
+    const options = await emptyDatabase(server());
+    const { dialect } = kind.engine;
+    const place = placeOf(options);
+    const plans = await Promise.all(
+      Array.from(
+        { length: 4 },
+        () => withConnection(options, (each) => prepareSchema(dialect, each, place)),
+      ),
+    );
+    assert.equal(plans.filter(({ length }) => length > 0).length, 1);
+    await withConnection(options, async (each) => {
+      assert.deepEqual(planSchema(dialect, await readSchema(dialect, each), place), []);
+      await checkSchema(dialect, each, place);
+    });
+  });
+
+  Deno.test(`${kind.name}: a session that ends while it prepares a database is continued`, async () => {
+    const options = await emptyDatabase(server());
+    const { dialect } = kind.engine;
+    const place = placeOf(options);
+    const plan = await withConnection(
+      options,
+      async (each) => planSchema(dialect, await readSchema(dialect, each), place),
+    );
+    for (let count = 0; count < plan.length; count++) {
+      const connection = await connectToServer(options);
+      let left = count;
+      const cut = {
+        isOpen: true,
+        execute: (sql: string) => {
+          if (plan.includes(sql) && left-- === 0) throw new Error("cut");
+          return connection.execute(sql);
+        },
+        close: () => connection.close(),
+        destroy: () => connection.destroy(),
+      };
+      const outcome = await prepareSchema(dialect, cut, place).then(() => "done", String);
+      connection.destroy();
+      if (outcome === "done") break; // what was left was less than `count` statements
+    }
+    await untilReached(() =>
+      withConnection(options, (each) => prepareSchema(dialect, each, place))
+    );
+    await withConnection(options, (each) => checkSchema(dialect, each, place));
+  });
+}
+
+/** Repeats `ask` until it resolves, for a database that is starting. */
+async function until(ask: () => Promise<unknown>): Promise<void> {
+  const endMs = performance.now() + 20_000;
+  for (;;) {
+    try {
+      await ask();
+      return;
+    } catch (thrown) {
+      if (performance.now() > endMs) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+/** Repeats `ask` while its session has just been ended. */
+async function untilReached<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await ask();
+    } catch (thrown) {
+      const { code } = thrown as { readonly code?: unknown };
+      if (code !== "storage/unreachable" || tries >= 20) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import { subscriptionRequestStoreConformance } from "../subscription_request_store_conformance.ts";
+import { userStoreConformance } from "../user_store_conformance.ts";
+import { preparedDatabase } from "./_test_databases.ts";
+import { SERVER_KINDS, serverDuringTests } from "./_test_servers.ts";
+import { sqlServerDatabase } from "./sql_server.ts";
+import { SqlStores } from "./sql_stores.ts";
+
+for (const kind of SERVER_KINDS) {
+  const server = serverDuringTests(kind);
+
+  const open = async () => {
+    const stores = new SqlStores(sqlServerDatabase(await preparedDatabase(server())));
+    return {
+      users: stores.users.bind(stores),
+      requests: stores.subscriptionRequests.bind(stores),
+      [Symbol.asyncDispose]: () => stores.close(),
+    };
+  };
+  userStoreConformance(kind.name, open);
+  subscriptionRequestStoreConformance(kind.name, open);
+}

@@ -1,0 +1,64 @@
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { RequestBounds, SubscriptionRequestStore } from "../subscription_request_store.ts";
+import type { UserStore } from "../user_store.ts";
+import type { SqlDatabase } from "./sql_database.ts";
+import { secretOf } from "./sql_secret_store.ts";
+import { SqlSubscriptionRequestStore } from "./sql_subscription_request_store.ts";
+import { SqlUserStore } from "./sql_user_store.ts";
+
+/** The stores in one SQL database, whatever its engine. */
+export class SqlStores implements AsyncDisposable {
+  readonly #database: SqlDatabase;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  /**
+   * Opens a connection, to see whether it can be done.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async probe(): Promise<void> {
+    await this.#database.open();
+  }
+
+  /** Failure of the last attempt to connect; undefined while the database can be reached. */
+  get lastFailure(): Error | undefined {
+    return this.#database.lastFailure;
+  }
+
+  /** Measures and logs from now on, under the name of the database's pool. */
+  observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void {
+    this.#database.observe(pool, to);
+  }
+
+  /** Returns the accounts of one domain. */
+  users(domainpart: string): UserStore {
+    return new SqlUserStore(this.#database, domainpart);
+  }
+
+  /** Returns the subscription requests that wait for their contacts, of all domains. */
+  subscriptionRequests(bounds?: RequestBounds): SubscriptionRequestStore {
+    return new SqlSubscriptionRequestStore(this.#database, bounds);
+  }
+
+  /**
+   * Returns random bytes that stay the same as long as the database exists. The first call makes
+   * them.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async secret(name: string): Promise<Uint8Array> {
+    return await secretOf(this.#database, name);
+  }
+
+  /** Closes the connections. Stores obtained from here reject from then on. */
+  async close(): Promise<void> {
+    await this.#database.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,166 @@
+import { createHash } from "node:crypto";
+import type { Insertable, Selectable } from "kysely";
+import { CausewayError } from "../../base/mod.ts";
+import type { ScramCredentials } from "../../xmpp/sasl/mod.ts";
+import type { ListPage, UserStore } from "../user_store.ts";
+import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
+import { bytesOf, textOf } from "./sql_dialect.ts";
+import type { SqlDatabase } from "./sql_database.ts";
+import type { UsersTable } from "./tables.ts";
+
+const SECRET_COLUMNS = [
+  "sha1_salt",
+  "sha1_iterations",
+  "sha1_stored_key",
+  "sha1_server_key",
+  "sha256_salt",
+  "sha256_iterations",
+  "sha256_stored_key",
+  "sha256_server_key",
+] as const;
+
+type Secrets = Pick<Selectable<UsersTable>, typeof SECRET_COLUMNS[number]>;
+
+/** Accounts that are sampled for their round counts. Reading them takes a few milliseconds. */
+const SAMPLE_ACCOUNTS = 10_000;
+
+/** The accounts of one domain in an SQL database. */
+export class SqlUserStore implements UserStore {
+  readonly #database: SqlDatabase;
+  readonly #domainpart: string;
+
+  constructor(database: SqlDatabase, domainpart: string) {
+    this.#database = database;
+    this.#domainpart = domainpart;
+  }
+
+  async add(localpart: string, credentials: ScramCredentials): Promise<void> {
+    const { dialect } = this.#database;
+    const row: Insertable<UsersTable> = {
+      account_key: this.#keyOf(localpart),
+      domainpart: dialect.text(this.#domainpart),
+      localpart: dialect.text(localpart),
+      ...secretsOf(credentials),
+    };
+    try {
+      await this.#database.run("add an account to", async (queries) => {
+        await queries.insertInto("users").values(row).execute();
+      });
+    } catch (thrown) {
+      if (!this.#database.isConstraint(thrown)) throw thrown;
+      const jid = `${localpart}@${this.#domainpart}`;
+      throw new CausewayError("storage/user-exists", `Cannot add ${jid}: the account exists`, {
+        cause: thrown,
+      });
+    }
+  }
+
+  async remove(localpart: string): Promise<boolean> {
+    return await this.#database.run("remove an account from", async (queries) => {
+      const { numDeletedRows } = await queries.deleteFrom("users")
+        .where("account_key", "=", this.#keyOf(localpart)).executeTakeFirstOrThrow();
+      return numDeletedRows > 0n;
+    });
+  }
+
+  async setPassword(localpart: string, credentials: ScramCredentials): Promise<boolean> {
+    return await this.#database.run("change an account in", async (queries) => {
+      const { numUpdatedRows } = await queries.updateTable("users").set(secretsOf(credentials))
+        .where("account_key", "=", this.#keyOf(localpart)).executeTakeFirstOrThrow();
+      return numUpdatedRows > 0n;
+    });
+  }
+
+  async exists(localpart: string): Promise<boolean> {
+    return await this.#database.run("read an account from", async (queries) => {
+      const row = await queries.selectFrom("users").select("account_key")
+        .where("account_key", "=", this.#keyOf(localpart)).executeTakeFirst();
+      return row !== undefined;
+    });
+  }
+
+  /**
+   * Selects the account, or else the row with the next key. A row is thus found, read and converted
+   * in the same steps whether or not the account exists: a stranger may measure the time. A row that
+   * is no account sorts behind all others (`schema/`).
+   */
+  async credentials(localpart: string): Promise<ScramCredentials | undefined> {
+    const key = this.#keyOf(localpart);
+    return await this.#database.run("read an account from", async (queries) => {
+      const query = queries.selectFrom("users").select(["account_key", ...SECRET_COLUMNS])
+        .where("account_key", ">=", key).orderBy("account_key");
+      const row = await this.#database.dialect.limit(query, 1).executeTakeFirst();
+      if (row === undefined) {
+        throw new CausewayError(
+          "storage/corrupt",
+          `Cannot read an account from ${this.#database.place}: the last row of users is missing`,
+        );
+      }
+      const credentials = credentialsIn(row);
+      return key.equals(row.account_key) ? credentials : undefined;
+    });
+  }
+
+  async scramRounds(): Promise<ReadonlyMap<number, number>> {
+    const { dialect } = this.#database;
+    return await this.#database.run("read the accounts in", async (queries) => {
+      const sample = queries.selectFrom("users").select("sha256_iterations as rounds")
+        .where("domainpart", "=", dialect.text(this.#domainpart));
+      const rows = await queries.selectFrom(dialect.limit(sample, SAMPLE_ACCOUNTS).as("sample"))
+        .select(["rounds", (each) => each.fn.countAll<number | string>().as("accounts")])
+        .groupBy("rounds").execute();
+      return new Map(rows.map(({ rounds, accounts }) => [Number(rounds), Number(accounts)]));
+    });
+  }
+
+  async list(page: ListPage = {}): Promise<readonly string[]> {
+    const { after, limit = DEFAULT_PAGE_LIMIT } = page;
+    if (!Number.isSafeInteger(limit) || limit < 1) {
+      throw new RangeError(`Cannot list ${limit} accounts: the limit is at least 1`);
+    }
+    const { dialect } = this.#database;
+    return await this.#database.run("list the accounts in", async (queries) => {
+      const query = queries.selectFrom("users").select("localpart")
+        .where("domainpart", "=", dialect.text(this.#domainpart))
+        // No localpart is empty, so the empty text stands before all of them.
+        .where("localpart", ">", dialect.text(after ?? "")).orderBy("localpart");
+      const rows = await dialect.limit(query, limit).execute();
+      return rows.map((row) => textOf(row.localpart));
+    });
+  }
+
+  /** Returns the key of an account. Keys have one length, and their order says nothing of names. */
+  #keyOf(localpart: string): Uint8Array & { equals(other: Uint8Array): boolean } {
+    return createHash("sha256").update(`${localpart}@${this.#domainpart}`).digest();
+  }
+}
+
+function secretsOf({ sha1, sha256 }: ScramCredentials): Secrets {
+  return {
+    sha1_salt: sha1.salt,
+    sha1_iterations: sha1.iterations,
+    sha1_stored_key: sha1.storedKey,
+    sha1_server_key: sha1.serverKey,
+    sha256_salt: sha256.salt,
+    sha256_iterations: sha256.iterations,
+    sha256_stored_key: sha256.storedKey,
+    sha256_server_key: sha256.serverKey,
+  };
+}
+
+function credentialsIn(row: Secrets): ScramCredentials {
+  return {
+    sha1: {
+      salt: bytesOf(row.sha1_salt),
+      iterations: Number(row.sha1_iterations),
+      storedKey: bytesOf(row.sha1_stored_key),
+      serverKey: bytesOf(row.sha1_server_key),
+    },
+    sha256: {
+      salt: bytesOf(row.sha256_salt),
+      iterations: Number(row.sha256_iterations),
+      storedKey: bytesOf(row.sha256_stored_key),
+      serverKey: bytesOf(row.sha256_server_key),
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import type { Generated } from "kysely";
+
+/** Text as `SqlDialect.text` makes it and `textOf` reads it. */
+export type TextColumn = string | Uint8Array;
+
+/** An account, by the SHA-256 of its bare JID. */
+export interface UsersTable {
+  account_key: Uint8Array;
+  domainpart: TextColumn;
+  localpart: TextColumn;
+  sha1_salt: Uint8Array;
+  sha1_iterations: number;
+  sha1_stored_key: Uint8Array;
+  sha1_server_key: Uint8Array;
+  sha256_salt: Uint8Array;
+  sha256_iterations: number;
+  sha256_stored_key: Uint8Array;
+  sha256_server_key: Uint8Array;
+}
+
+/** A subscription request. Two requests of one pair share `pair_key`, the SHA-256 of both JIDs. */
+export interface SubscriptionRequestsTable {
+  /** Grows, so that the lowest is the oldest. Drivers may return it as text. */
+  id: Generated<number>;
+  pair_key: Uint8Array;
+  contact_key: Uint8Array;
+  sender_key: Uint8Array;
+  requester: TextColumn;
+  contact: TextColumn;
+  sender: TextColumn;
+  stanza: Uint8Array;
+  origin: TextColumn;
+  process: number;
+  sequence: number;
+}
+
+/** Random bytes that a store keeps under a name. */
+export interface SecretsTable {
+  name: TextColumn;
+  value: Uint8Array;
+}
+
+/** The tables of a database, as all engines have them. */
+export interface Tables {
+  users: UsersTable;
+  subscription_requests: SubscriptionRequestsTable;
+  secrets: SecretsTable;
+}

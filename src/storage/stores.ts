@@ -1,0 +1,166 @@
+import { CausewayError } from "../base/mod.ts";
+import type { Logger, Metrics } from "../observe/mod.ts";
+import { InternalStore } from "./internal_store.ts";
+import { MYSQL } from "./sql/engines/mysql.ts";
+import { POSTGRES } from "./sql/engines/postgres.ts";
+import type { PoolBounds } from "./sql/connection_pool.ts";
+import { sqlServerDatabase } from "./sql/sql_server.ts";
+import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
+import { SqlStores } from "./sql/sql_stores.ts";
+import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
+import type { UserStore } from "./user_store.ts";
+
+/** SQL engines that are reached over the network, as `driver` and `rdbms_server_type` name them. */
+export type SqlDriver = "pgsql" | "mysql";
+
+const ENGINES: Readonly<Record<SqlDriver, SqlEngine>> = { pgsql: POSTGRES, mysql: MYSQL };
+
+/** One pool of connections to an SQL database: `outgoing_pools.rdbms.TAG`. */
+export interface SqlPoolOptions {
+  /**
+   * Hosts that share its connections: all of them (`global`), each host with connections of its own
+   * (`host`), or one host alone (`single_host`).
+   */
+  readonly scope: "global" | "host" | "single_host";
+  /** The host of the scope `single_host`. */
+  readonly host?: string | undefined;
+  readonly driver: SqlDriver;
+  readonly address: SqlAddress;
+  readonly bounds: PoolBounds;
+}
+
+/** Place of the accounts of a host. */
+export type UsersPlace =
+  | { readonly backend: "internal" }
+  /** `pool` is a tag. */
+  | { readonly backend: "rdbms"; readonly pool: string };
+
+/** Options of all stores of a node. */
+export interface StoresOptions {
+  readonly internal: { readonly path: string };
+  /** Pools of SQL databases, by tag. */
+  readonly pools: ReadonlyMap<string, SqlPoolOptions>;
+  /** Places of accounts, by host. */
+  readonly users: ReadonlyMap<string, UsersPlace>;
+}
+
+/** A database that could not be used when it was first asked. */
+export interface StoreFailure {
+  readonly pool: string;
+  readonly error: CausewayError;
+}
+
+/** Returns the server behind a pool. */
+export function sqlServerOf(tag: string, pool: SqlPoolOptions): SqlServerOptions {
+  const { driver, address, bounds } = pool;
+  return { engine: ENGINES[driver], address, pool: `rdbms.${tag}`, bounds };
+}
+
+/** The stores of a node: the built-in one, and the databases that hold accounts. */
+export class Stores implements AsyncDisposable {
+  readonly #options: StoresOptions;
+  readonly #internal: InternalStore;
+  /** Databases by tag, or by tag and host where each host has connections of its own. */
+  readonly #databases = new Map<string, SqlStores>();
+  #observers: { readonly metrics: Metrics; readonly logger: Logger } | undefined;
+
+  private constructor(options: StoresOptions, internal: InternalStore) {
+    this.#options = options;
+    this.#internal = internal;
+  }
+
+  /**
+   * Opens the built-in store. Databases are connected at need.
+   *
+   * @throws CausewayError `storage/…` when the built-in store cannot be opened
+   */
+  static async open(options: StoresOptions): Promise<Stores> {
+    return new Stores(options, await InternalStore.open(options.internal));
+  }
+
+  /**
+   * Connects to each database that a host uses, and returns the failures that may pass by
+   * themselves.
+   *
+   * @throws CausewayError `storage/…` for a failure that stays, such as a wrong password or schema
+   */
+  async probe(): Promise<readonly StoreFailure[]> {
+    const failures: StoreFailure[] = [];
+    const probed = new Set<string>();
+    for (const [host, place] of this.#options.users) {
+      if (place.backend === "internal" || probed.has(place.pool)) continue;
+      probed.add(place.pool);
+      try {
+        await this.#database(place.pool, host).probe();
+      } catch (error) {
+        if (!(error instanceof CausewayError) || !error.retryable) throw error;
+        failures.push({ pool: place.pool, error });
+      }
+    }
+    return failures;
+  }
+
+  /** Measures and logs all databases from now on. */
+  observe(observers: { readonly metrics: Metrics; readonly logger: Logger }): void {
+    this.#observers = observers;
+    this.#internal.observe("internal", observers);
+    for (const [key, database] of this.#databases) {
+      database.observe(`rdbms.${key}`, observers);
+    }
+  }
+
+  /** Returns the databases that could not be reached at the last attempt to connect. */
+  failures(): readonly { readonly pool: string; readonly error: Error }[] {
+    return [...this.#databases].flatMap(([key, { lastFailure: error }]) =>
+      error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
+    );
+  }
+
+  /** Returns the accounts of one domain. */
+  users(domainpart: string): UserStore {
+    return this.#storesOf(domainpart).users(domainpart);
+  }
+
+  /** Returns the subscription requests that this node keeps. */
+  subscriptionRequests(bounds: RequestBounds): SubscriptionRequestStore {
+    return this.#internal.subscriptionRequests(bounds);
+  }
+
+  /**
+   * Returns random bytes that are the same for all who share the accounts of this domain. The first
+   * call makes them.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async secret(name: string, domainpart: string): Promise<Uint8Array> {
+    return await this.#storesOf(domainpart).secret(name);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#databases.values(), this.#internal].map((each) => each.close()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #storesOf(domainpart: string): SqlStores {
+    const place = this.#options.users.get(domainpart);
+    return place === undefined || place.backend === "internal"
+      ? this.#internal
+      : this.#database(place.pool, domainpart);
+  }
+
+  #database(tag: string, host: string): SqlStores {
+    const pool = this.#options.pools.get(tag);
+    if (pool === undefined) throw new TypeError(`Cannot use the pool ${tag}: there is none`);
+    const key = pool.scope === "host" ? `${tag} ${host}` : tag;
+    let database = this.#databases.get(key);
+    if (database === undefined) {
+      database = new SqlStores(sqlServerDatabase(sqlServerOf(tag, pool)));
+      this.#databases.set(key, database);
+      if (this.#observers !== undefined) database.observe(`rdbms.${key}`, this.#observers);
+    }
+    return database;
+  }
+}

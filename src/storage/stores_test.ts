@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
+import { emptyDatabase, preparedDatabase } from "./sql/_test_databases.ts";
+import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/_test_servers.ts";
+import type { SqlAddress } from "./sql/sql_server.ts";
+import { withPath } from "./sql/_test_sqlite.ts";
+import { Stores } from "./stores.ts";
+import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
+import { conformanceCredentials } from "./user_store_conformance.ts";
+
+const [POSTGRES] = SERVER_KINDS;
+const server = serverDuringTests(POSTGRES!);
+
+function optionsWith(
+  path: string,
+  address: SqlAddress,
+  pool: Partial<SqlPoolOptions> = {},
+): StoresOptions {
+  return {
+    internal: { path },
+    pools: new Map([
+      ["default", {
+        scope: "global",
+        driver: "pgsql",
+        address,
+        bounds: { workers: 1, waitTimeoutMs: 500, connectTimeoutMs: 500, statementTimeoutMs: 500 },
+        ...pool,
+      }],
+    ]),
+    users: new Map([
+      ["example.com", { backend: "rdbms", pool: "default" }],
+      ["example.org", { backend: "rdbms", pool: "default" }],
+      ["dc1.example.com", { backend: "internal" }],
+    ]),
+  };
+}
+
+Deno.test("Stores of two nodes share the accounts and the secret of a database, and nothing else", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using one = await Stores.open(optionsWith(path, address));
+    await using other = await Stores.open(optionsWith(`${path}.other`, address));
+    await one.users("example.com").add("alice", conformanceCredentials(1));
+    assert.deepEqual(
+      await other.users("example.com").credentials("alice"),
+      conformanceCredentials(1),
+    );
+    assert.equal(await other.users("example.org").exists("alice"), false);
+    await one.users("dc1.example.com").add("bob", conformanceCredentials(1));
+    assert.equal(await other.users("dc1.example.com").exists("bob"), false);
+    const secrets = await Promise.all(
+      [one, other, one].map((each) => each.secret("enumeration", "example.com")),
+    );
+    assert.equal(secrets[0]!.length, 32);
+    assert.deepEqual(secrets[0], secrets[1]);
+    assert.notDeepEqual(await one.secret("enumeration", "dc1.example.com"), secrets[0]);
+  }));
+
+Deno.test("Stores gives each host connections of its own with the scope host", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    const sessions = async () => {
+      const rows = await server().asRoot(
+        `SELECT COUNT(*) AS sessions FROM pg_stat_activity WHERE datname = '${address.database}'`,
+      );
+      return Number(rows[0]!["sessions"]);
+    };
+    for (const [scope, expected] of [["global", 1], ["host", 2]] as const) {
+      await using stores = await Stores.open(optionsWith(path, address, { scope }));
+      for (const host of ["example.com", "example.org"]) {
+        await stores.users(host).exists("alice");
+        await stores.users(host).exists("bob");
+      }
+      assert.equal(await sessions(), expected, scope);
+      await stores.close();
+      for (let tries = 0; tries < 100 && await sessions() > 0; tries++) {
+        await new Promise((resolve) => setTimeout(resolve, 20)); // the server notices by and by
+      }
+    }
+  }));
+
+Deno.test("Stores.observe() measures statements, counts failures and logs changes", () =>
+  withPath(async (path) => {
+    await using own = await TestServer.start(POSTGRES!);
+    const { address } = await preparedDatabase(own);
+    await using stores = await Stores.open(optionsWith(path, address));
+    const metrics = new MetricsRegistry(new ManualClock());
+    const logger = new MemoryLogger();
+    stores.observe({ metrics, logger });
+    const users = stores.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    await assert.rejects(users.add("alice", conformanceCredentials(1)));
+    await own.kill();
+    for (let tries = 0; tries < 3; tries++) await assert.rejects(users.exists("alice"));
+    assert.deepEqual(stores.failures().map(({ pool }) => pool), ["rdbms.default"]);
+    const text = await metrics.prometheus();
+    assert.match(text, /causeway_storage_up\{pool="rdbms\.default"\} 0/);
+    assert.match(text, /causeway_storage_up\{pool="internal"\} 1/);
+    assert.match(
+      text,
+      /causeway_storage_failures_total\{pool="rdbms\.default",code="storage\/unreachable"\} 3/,
+    );
+    assert.ok(!text.includes("storage/conflict"), "an account that exists is no failure");
+    assert.match(
+      text,
+      /causeway_storage_statement_time_seconds_count\{pool="rdbms\.default"\} [23]/,
+    );
+    await own.launch();
+    for (let tries = 0; tries < 200; tries++) {
+      if (await users.exists("alice").catch(() => false)) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assert.deepEqual(stores.failures(), []);
+    assert.deepEqual(logger.entries.map(({ event }) => event), ["storage.down", "storage.up"]);
+  }));
+
+Deno.test("Stores.probe() returns what may pass, and throws what stays", () =>
+  withPath(async (path) => {
+    const { address } = await emptyDatabase(server());
+    {
+      await using stores = await Stores.open(optionsWith(path, { ...address, port: 1 }));
+      const failures = await stores.probe();
+      assert.deepEqual(failures.map(({ pool, error }) => [pool, error.code]), [
+        ["default", "storage/unreachable"],
+      ]);
+    }
+    await using stores = await Stores.open(optionsWith(path, address));
+    await assert.rejects(stores.probe(), { code: "storage/schema-missing" });
+  }));

@@ -1,0 +1,11 @@
+import type { StreamManagement } from "../sm/stream_management.ts";
+import type { StreamDeps } from "../stream/stream_deps.ts";
+import type { SessionRegistry } from "./session_registry.ts";
+
+/** Data that all clients' sessions of one listener share. */
+export interface SharedSessionDeps extends StreamDeps {
+  readonly registry: SessionRegistry;
+  readonly maxDirectedPresence: number;
+  /** Undefined when stream management is not offered. */
+  readonly management: StreamManagement | undefined;
+}
