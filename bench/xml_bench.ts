@@ -11,7 +11,7 @@ import {
   stanzaKind,
   StreamScanner,
 } from "../src/xmpp/mod.ts";
-import { WORST_STANZAS } from "../src/xmpp/xml/_worst_stanzas.ts";
+import { WORST_STANZAS } from "../src/xmpp/xml/testing/worst_stanzas.ts";
 
 const ENCODER = new TextEncoder();
 const HEADER = "<stream:stream xmlns='jabber:client' to='example.com' version='1.0' " +

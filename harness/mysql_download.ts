@@ -11,7 +11,7 @@ const URL_OF_JAR =
 const SHA256_OF_JAR = "38b8b41f7498fb3c2f74e13a13a2d5547cf269746afe7ecd927dea5f74013f40";
 const MEMBER = "mysql-Linux-amd64.tar.gz";
 const CACHE = fileURLToPath(new URL("../.tmp/cache", import.meta.url));
-/** Folder with `bin/mysqld`; `src/storage/sql/_test_servers.ts` looks here. */
+/** Folder with `bin/mysqld`; `src/storage/sql/testing/servers.ts` looks here. */
 const HOME = join(CACHE, "mysql-8.0.31");
 
 /** True when it is unpacked, or has no binary for this processor. */

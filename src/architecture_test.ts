@@ -182,7 +182,8 @@ function* importsOf(folder: string): Generator<Import> {
   }
 }
 
-const isTest = (path: string): boolean => /_test\.ts$|\/_test_|_fixture\.ts$/.test(path);
+/** A test, or what only tests use. */
+const isTest = (path: string): boolean => /_test\.ts$|\/testing\//.test(path);
 
 Deno.test("src/ imports only along the arrows of docs/architecture.md", () => {
   const wrong: string[] = [];
@@ -229,6 +230,17 @@ Deno.test("src/ enters another folder through its mod.ts alone", () => {
     // The distribution's folders share the envelope, which lies at their common root.
     if (target === "src/distribution/envelope.ts" && area.startsWith("distribution/")) continue;
     if (area !== other && !target.endsWith("/mod.ts")) wrong.push(`${from} imports ${target}`);
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("what lies in a testing/ folder is imported by tests and benches alone", () => {
+  const wrong: string[] = [];
+  for (const folder of ["src", "harness", "bench", "deploy"]) {
+    for (const { from, target } of importsOf(join(ROOT, folder))) {
+      if (!target?.includes("/testing/") || isTest(from) || from.endsWith("_bench.ts")) continue;
+      wrong.push(`${from} imports ${target}`);
+    }
   }
   assert.deepEqual(wrong, []);
 });

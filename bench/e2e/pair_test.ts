@@ -1,6 +1,6 @@
 import { match, strictEqual } from "node:assert/strict";
 import { until } from "../../harness/until.ts";
-import { ScriptedServer } from "./_test_scripted_server.ts";
+import { ScriptedServer } from "./testing/scripted_server.ts";
 import { Pair } from "./pair.ts";
 
 const STAMPED = (stamp: number) =>

@@ -1,7 +1,7 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { CertificateAuthority } from "../certificates.ts";
-import { COMPONENT, TestServer } from "./_test_server.ts";
+import { COMPONENT, TestServer } from "./testing/server.ts";
 import { SlixmppClient } from "./slixmpp_client.ts";
 import { XmppComponent } from "./xmpp_component.ts";
 import { XmppJsClient } from "./xmpp_js_client.ts";

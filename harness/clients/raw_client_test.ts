@@ -1,5 +1,5 @@
 import { match, rejects, strictEqual } from "node:assert/strict";
-import { DOMAIN, PASSWORD, TestServer } from "./_test_server.ts";
+import { DOMAIN, PASSWORD, TestServer } from "./testing/server.ts";
 import { openStream, RawClient } from "./raw_client.ts";
 import { RawSocket } from "./raw_socket.ts";
 

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { COMPONENT, TestServer } from "./_test_server.ts";
+import { COMPONENT, TestServer } from "./testing/server.ts";
 import type { ChatClient } from "./chat_client.ts";
 import { RoomService } from "./room_service.ts";
 import { XmppJsClient } from "./xmpp_js_client.ts";

@@ -5,7 +5,7 @@ import { until } from "../until.ts";
 import { Cluster, withCluster } from "./cluster.ts";
 import { type ClusterOptions, resolveClusterOptions } from "./cluster_options.ts";
 
-const FAKE_NODE = fileURLToPath(new URL("./_fake_node.ts", import.meta.url));
+const FAKE_NODE = fileURLToPath(new URL("./testing/fake_node.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../deno.json", import.meta.url));
 
 /** A cluster whose nodes are fakes and whose stores hold the list of accounts. */

@@ -4,7 +4,7 @@ import { Child } from "../process/mod.ts";
 import type { DatacenterStatus } from "../screen/mod.ts";
 import { until } from "../until.ts";
 
-const MAIN = fileURLToPath(new URL("./_fake_cluster_main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("./testing/fake_cluster_main.ts", import.meta.url));
 
 /** The command with fake nodes and embedded Redis. */
 function cluster(...args: readonly string[]): Child {

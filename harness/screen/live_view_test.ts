@@ -6,7 +6,7 @@ import { showLive } from "./live_view.ts";
 import { palette } from "./palette.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
-const FAKE_NODE = path("../cluster/_fake_node.ts");
+const FAKE_NODE = path("../cluster/testing/fake_node.ts");
 const FAKE = {
   datacenters: 2,
   redis: "embedded",

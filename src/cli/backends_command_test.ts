@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { SOUND } from "../config/_test_config.ts";
-import { SERVER_KINDS, TestServer } from "../storage/sql/_test_servers.ts";
-import { CommandFixture } from "./_test_command.ts";
+import { SOUND } from "../config/testing/config.ts";
+import { SERVER_KINDS, TestServer } from "../storage/sql/testing/servers.ts";
+import { CommandFixture } from "./testing/command.ts";
 import { main } from "./main.ts";
 
 /** Runs a command in this process, which may reach databases. */

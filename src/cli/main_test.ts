@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { InternalStore } from "../storage/mod.ts";
-import { SOUND } from "../config/_test_config.ts";
-import { CommandFixture } from "./_test_command.ts";
+import { SOUND } from "../config/testing/config.ts";
+import { CommandFixture } from "./testing/command.ts";
 
 Deno.test("causeway check accepts a sound file and prints its notes", async () => {
   await using fixture = await CommandFixture.make();

@@ -30,7 +30,7 @@ import {
   SessionRegistry,
   StreamAdmission,
 } from "../xmpp/mod.ts";
-import { parse, SOUND } from "./_test_config.ts";
+import { parse, SOUND } from "./testing/config.ts";
 import { FILE_SCHEMA } from "./file_schema.ts";
 import type { PartOptions } from "./part_options.ts";
 import { RESERVED_DOMAINS } from "./rules.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parse, SOUND } from "./_test_config.ts";
+import { parse, SOUND } from "./testing/config.ts";
 import { ConfigError } from "./config_error.ts";
 import { loadConfig } from "./load_config.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { findingsIn, parse, SOUND } from "./_test_config.ts";
+import { findingsIn, parse, SOUND } from "./testing/config.ts";
 
 const FIELDS = `[outgoing_pools.rdbms.default.connection]
 driver = "pgsql"

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { parse } from "./_test_config.ts";
+import { parse } from "./testing/config.ts";
 import { FILE_SCHEMA } from "./file_schema.ts";
 import { withOptions } from "./reference_page.ts";
 

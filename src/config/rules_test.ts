@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { findingsIn, SOUND } from "./_test_config.ts";
+import { findingsIn, SOUND } from "./testing/config.ts";
 
 interface Case {
   readonly what: string;

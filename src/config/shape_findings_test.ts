@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { findingsIn, parse, SOUND } from "./_test_config.ts";
+import { findingsIn, parse, SOUND } from "./testing/config.ts";
 import { ConfigError } from "./config_error.ts";
 
 const FIXTURES = new URL("../../fixtures/config/", import.meta.url);

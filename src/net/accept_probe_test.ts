@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
-import { TestPeer } from "./_test_peer.ts";
+import { TestPeer } from "./testing/peer.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import type { Connection } from "./connection.ts";
 import { dial } from "./dial.ts";
@@ -219,7 +219,7 @@ Deno.test("a listener that ran out of file descriptors serves again once some ar
   const { stdout, stderr } = await new Deno.Command("/usr/bin/python3", {
     args: [
       ...["-c", EXHAUST, Deno.execPath(), "run", "--no-prompt", "--allow-net=127.0.0.1"],
-      ...["--allow-env", new URL("./_test_echo_server.ts", import.meta.url).pathname],
+      ...["--allow-env", new URL("./testing/echo_server.ts", import.meta.url).pathname],
     ],
     stdout: "piped",
     stderr: "piped",

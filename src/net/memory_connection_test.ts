@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { CausewayError } from "../base/mod.ts";
-import { TestPeer } from "./_test_peer.ts";
+import { TestPeer } from "./testing/peer.ts";
 import { memoryConnectionPair } from "./memory_connection.ts";
 import type { MemoryPairOptions } from "./memory_connection.ts";
 

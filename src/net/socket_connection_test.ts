@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { CausewayError, ManualClock } from "../base/mod.ts";
-import { TestPeer } from "./_test_peer.ts";
+import { TestPeer } from "./testing/peer.ts";
 import { resolveConnectionLimits } from "./connection_limits.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
 import { SocketConnection } from "./socket_connection.ts";

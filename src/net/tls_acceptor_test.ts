@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { CausewayError } from "../base/mod.ts";
-import { TestCertificates } from "./_test_certificates.ts";
+import { TestCertificates } from "./testing/certificates.ts";
 import { TlsAcceptor } from "./tls_acceptor.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { connect, createServer } from "node:tls";
-import { TestCertificates } from "./_test_certificates.ts";
+import { TestCertificates } from "./testing/certificates.ts";
 
 // `connections.tls_opts` refuses `ciphers` for this reason. When this test fails the runtime honours
 // `ciphers`, and we should accept the option.

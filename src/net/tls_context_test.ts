@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { CausewayError } from "../base/mod.ts";
 import { ManualClock } from "../base/mod.ts";
-import { TestCertificates } from "./_test_certificates.ts";
+import { TestCertificates } from "./testing/certificates.ts";
 import { loadTlsContext } from "./tls_context.ts";
 import type { TlsFiles } from "./tls_context.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { TestCertificates } from "./_test_certificates.ts";
-import { frameOf, HttpPeer } from "./_test_http_peer.ts";
-import type { ServedWebSocket } from "./_test_websocket_listener.ts";
-import { TestWebSocketListener } from "./_test_websocket_listener.ts";
+import { TestCertificates } from "./testing/certificates.ts";
+import { frameOf, HttpPeer } from "./testing/http_peer.ts";
+import type { ServedWebSocket } from "./testing/websocket_listener.ts";
+import { TestWebSocketListener } from "./testing/websocket_listener.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 import type { WebSocketLimits } from "./websocket_listener.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
-import { TestCertificates } from "./_test_certificates.ts";
-import { frameOf, HttpPeer, upgradeRequest } from "./_test_http_peer.ts";
-import { TestWebSocketListener, UPGRADE } from "./_test_websocket_listener.ts";
+import { TestCertificates } from "./testing/certificates.ts";
+import { frameOf, HttpPeer, upgradeRequest } from "./testing/http_peer.ts";
+import { TestWebSocketListener, UPGRADE } from "./testing/websocket_listener.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
 
 Deno.test("listenWebSocket() opens a WebSocket that asks for its subprotocol among others", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { findingsIn, parse, SOUND } from "../config/_test_config.ts";
+import { findingsIn, parse, SOUND } from "../config/testing/config.ts";
 import { MemoryLogger } from "../observe/mod.ts";
-import { withPath } from "../storage/sql/_test_sqlite.ts";
+import { withPath } from "../storage/sql/testing/sqlite.ts";
 import { openStores } from "./stores.ts";
 
 /** Accounts in a database that nobody serves: port 1 of loopback. */

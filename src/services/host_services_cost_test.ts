@@ -3,7 +3,7 @@ import { ManualClock } from "../base/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import type { Stanza } from "../xmpp/mod.ts";
 import { parseJid, scanFrame } from "../xmpp/mod.ts";
-import { timeRatio } from "../base/_test_cost_ratio.ts";
+import { timeRatio } from "../base/testing/cost_ratio.ts";
 import { HostServices } from "./host_services.ts";
 
 const BYTES = 262_000;

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { InternalStore } from "./internal_store.ts";
-import { withPath } from "./sql/_test_sqlite.ts";
-import { subscriptionRequestStoreConformance } from "./subscription_request_store_conformance.ts";
-import { conformanceCredentials, userStoreConformance } from "./user_store_conformance.ts";
+import { withPath } from "./sql/testing/sqlite.ts";
+import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
+import { conformanceCredentials, userStoreConformance } from "./testing/user_store_conformance.ts";
 
 /** Opens a store in a directory of its own. */
 async function open() {

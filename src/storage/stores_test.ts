@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
-import { emptyDatabase, preparedDatabase } from "./sql/_test_databases.ts";
-import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/_test_servers.ts";
+import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
+import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
 import type { SqlAddress } from "./sql/sql_server.ts";
-import { withPath } from "./sql/_test_sqlite.ts";
+import { withPath } from "./sql/testing/sqlite.ts";
 import { Stores } from "./stores.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
-import { conformanceCredentials } from "./user_store_conformance.ts";
+import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
 const [POSTGRES] = SERVER_KINDS;
 const server = serverDuringTests(POSTGRES!);

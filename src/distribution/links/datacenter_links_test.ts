@@ -3,8 +3,8 @@ import { randomIncarnation } from "../../base/mod.ts";
 import type { TlsContextHolder } from "../../net/mod.ts";
 import type { OpenLink } from "../mod.ts";
 import { decodeInvalidate, FRAME_TYPE, invalidateFrames } from "../wire/mod.ts";
-import { RawPeer, testHello, TestProxy } from "./_test_peers.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+import { RawPeer, testHello, TestProxy } from "./testing/peers.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
 import type { LinkLayerDeps } from "./link_layer.ts";
 
 const DC1 = "dc1.example.com";

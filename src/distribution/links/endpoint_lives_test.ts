@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
 import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
-import { testEnvelope, TestNode } from "./_test_kit.ts";
-import { TestProxy } from "./_test_peers.ts";
+import { testEnvelope, TestNode } from "./testing/kit.ts";
+import { TestProxy } from "./testing/peers.ts";
 import type { EndpointAddress } from "./ports.ts";
 
 const DC1 = "dc1.example.com";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { DC1, DC2, numbers } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
-import { TestProxy } from "./_test_peers.ts";
+import { DC1, DC2, numbers } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode } from "./testing/kit.ts";
+import { TestProxy } from "./testing/peers.ts";
 
 Deno.test("LinkLayer holds stanzas, bounded, until a first endpoint appears", async () => {
   using authority = await TestAuthority.create();

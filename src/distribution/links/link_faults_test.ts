@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { DC1, DC2, numbers, sendPaced } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
-import { TestProxy } from "./_test_peers.ts";
+import { DC1, DC2, numbers, sendPaced } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
+import { TestProxy } from "./testing/peers.ts";
 
 Deno.test("LinkLayer resumes a cut lane: 1000 stanzas in order, each once", async () => {
   using authority = await TestAuthority.create();

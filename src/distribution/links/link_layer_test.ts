@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { stanzaFrame } from "../wire/mod.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
-import { RawPeer, testHello } from "./_test_peers.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
+import { RawPeer, testHello } from "./testing/peers.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { Envelope } from "../mod.ts";
-import { close, DC1, DC2, numbers, sendPaced } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
-import { TestProxy } from "./_test_peers.ts";
+import { close, DC1, DC2, numbers, sendPaced } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
+import { TestProxy } from "./testing/peers.ts";
 
 /** Returns sequences in order of arrival, without marked repeats. */
 function delivered(received: readonly Envelope[]): number[] {

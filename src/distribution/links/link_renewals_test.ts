@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { DC1, DC2, numbers } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
+import { DC1, DC2, numbers } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
 
 Deno.test("LinkLayer.renew() connects each link anew with the current certificate", async () => {
   using authority = await TestAuthority.create();

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { close, DC1, DC2, numbers } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode } from "./_test_kit.ts";
-import { TestProxy } from "./_test_peers.ts";
+import { close, DC1, DC2, numbers } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode } from "./testing/kit.ts";
+import { TestProxy } from "./testing/peers.ts";
 
 Deno.test("LinkLayer gives all stanzas back when a datacenter is gone for expireAfterMs", async () => {
   using authority = await TestAuthority.create();

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock, SystemClock } from "../../base/mod.ts";
-import { close, DC1, DC2, numbers } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
-import { TestProxy } from "./_test_peers.ts";
+import { close, DC1, DC2, numbers } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
+import { TestProxy } from "./testing/peers.ts";
 import { LaneDrain } from "./lane_drain.ts";
 
 function drainOf({ links }: TestNode): LaneDrain {

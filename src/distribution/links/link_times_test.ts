@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { encodeWritten, stanzaFrame, WRITTEN_BYTES } from "../wire/mod.ts";
-import { DC1, DC2 } from "./_test_datacenters.ts";
-import { testEnvelope, TestNode } from "./_test_kit.ts";
-import { RawPeer, testHello } from "./_test_peers.ts";
+import { DC1, DC2 } from "./testing/datacenters.ts";
+import { testEnvelope, TestNode } from "./testing/kit.ts";
+import { RawPeer, testHello } from "./testing/peers.ts";
 
 function writtenFrame(wallUs: number): Uint8Array {
   const frame = new Uint8Array(WRITTEN_BYTES);

@@ -5,9 +5,9 @@ import { connect as connectTls } from "node:tls";
 import { ManualClock } from "../../base/mod.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
 import { ackFrame, FRAME_TYPE, pingFrame, retireFrame, stanzaFrame } from "../wire/mod.ts";
-import { close } from "./_test_datacenters.ts";
-import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./_test_kit.ts";
-import { rawListener, RawPeer, testHello } from "./_test_peers.ts";
+import { close } from "./testing/datacenters.ts";
+import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
+import { rawListener, RawPeer, testHello } from "./testing/peers.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";

@@ -11,7 +11,7 @@ import type {
   SessionState,
   Unfreezing,
 } from "../../xmpp/mod.ts";
-import { MemoryMetrics } from "../../xmpp/stream/_memory_metrics.ts";
+import { MemoryMetrics } from "../../xmpp/stream/testing/memory_metrics.ts";
 import { Envelope } from "../mod.ts";
 import type { OpenLink } from "../mod.ts";
 import {
@@ -23,7 +23,7 @@ import {
   FRAME_TYPE,
 } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
-import { envelopeOf, HOME } from "./_test_nodes.ts";
+import { envelopeOf, HOME } from "./testing/nodes.ts";
 import { Giving } from "./giving.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import {

@@ -5,7 +5,7 @@ import { Envelope } from "../mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
 import { decodeQueue, FRAME_TYPE } from "../wire/mod.ts";
 import type { QueueFields } from "../wire/mod.ts";
-import { envelopeOf, message } from "./_test_nodes.ts";
+import { envelopeOf, message } from "./testing/nodes.ts";
 import { QueueSender } from "./queue_sender.ts";
 import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
 

@@ -8,7 +8,7 @@ import {
   queueFrame,
   sessionFrame,
 } from "../wire/mod.ts";
-import { bind } from "../../xmpp/c2s/_c2s_fixture.ts";
+import { bind } from "../../xmpp/c2s/testing/c2s_fixture.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import {
@@ -22,8 +22,8 @@ import {
   resumed,
   TestLink,
   TestNode,
-} from "./_test_nodes.ts";
-import type { NodeOptions, World } from "./_test_nodes.ts";
+} from "./testing/nodes.ts";
+import type { NodeOptions, World } from "./testing/nodes.ts";
 
 /** Linked nodes with one clock. */
 class Nodes implements AsyncDisposable {

@@ -4,7 +4,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
-import { fromLink, idOf, stanza } from "./_router_fixture.ts";
+import { fromLink, idOf, stanza } from "./testing/router_fixture.ts";
 import { BounceStore } from "./bounce_store.ts";
 import type { BounceOptions } from "./bounce_options.ts";
 import { holdersOf } from "./holders_of.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../envelope.ts";
-import { FakeLink, stanza } from "./_router_fixture.ts";
+import { FakeLink, stanza } from "./testing/router_fixture.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 
 function envelopeOf(settled: number[]): Envelope {

@@ -3,7 +3,7 @@ import { ManualClock, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
-import { fromLink, stanza } from "./_router_fixture.ts";
+import { fromLink, stanza } from "./testing/router_fixture.ts";
 import { DatacenterSide } from "./datacenter_side.ts";
 import type { HandoverOrderOptions } from "./handover_order.ts";
 import type { NodeOutcome, OwnSessions, Placement } from "./ports.ts";

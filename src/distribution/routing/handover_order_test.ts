@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { Envelope } from "../envelope.ts";
-import { FakeLink, fromLink, stanza } from "./_router_fixture.ts";
+import { FakeLink, fromLink, stanza } from "./testing/router_fixture.ts";
 import { HandoverOrder } from "./handover_order.ts";
 import type { HandoverOrderOptions } from "./handover_order.ts";
 

@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { ResendFilter } from "./resend_filter.ts";
 import type { ResendFilterOptions, Sent } from "./resend_filter.ts";
-import { stanza } from "./_router_fixture.ts";
+import { stanza } from "./testing/router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";

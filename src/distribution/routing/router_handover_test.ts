@@ -8,7 +8,7 @@ import {
   OWN_PROCESS,
   RouterFixture,
   stanza,
-} from "./_router_fixture.ts";
+} from "./testing/router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { conditionOf, fromLink, RouterFixture, stanza } from "./_router_fixture.ts";
+import { conditionOf, fromLink, RouterFixture, stanza } from "./testing/router_fixture.ts";
 
 const ALICE = "alice@example.com/x";
 const BOB = "bob@example.com";

@@ -3,7 +3,14 @@ import fc from "fast-check";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { ReturnReason } from "../mod.ts";
-import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+import {
+  conditionOf,
+  FakeLink,
+  fromLink,
+  idOf,
+  RouterFixture,
+  stanza,
+} from "./testing/router_fixture.ts";
 
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";

@@ -3,7 +3,14 @@ import { FairShares } from "../../base/mod.ts";
 import type { PresenceType } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { RouterDeps } from "./router_options.ts";
-import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+import {
+  conditionOf,
+  FakeLink,
+  fromLink,
+  idOf,
+  RouterFixture,
+  stanza,
+} from "./testing/router_fixture.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 

@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
-import { conditionOf, FakeLink, fromLink, idOf, RouterFixture, stanza } from "./_router_fixture.ts";
+import {
+  conditionOf,
+  FakeLink,
+  fromLink,
+  idOf,
+  RouterFixture,
+  stanza,
+} from "./testing/router_fixture.ts";
 
 const ALICE = "alice@example.com/x";
 const BOB = "bob@example.com";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { stanza } from "./_router_fixture.ts";
-import type { Place } from "./_moving_accounts.ts";
-import { OrderWorld } from "./_order_world.ts";
+import { stanza } from "./testing/router_fixture.ts";
+import type { Place } from "./testing/moving_accounts.ts";
+import { OrderWorld } from "./testing/order_world.ts";
 
 const BOB = "bob@example.com";
 /** Two resources, in our datacenter alone. */

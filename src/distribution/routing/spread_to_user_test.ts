@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { StanzaKind, StanzaType } from "../../xmpp/mod.ts";
-import { stanza } from "./_router_fixture.ts";
+import { stanza } from "./testing/router_fixture.ts";
 import type { Spread } from "./spread_to_user.ts";
 import { spreadToUser } from "./spread_to_user.ts";
 import type { OwnSessions, Placement } from "./ports.ts";

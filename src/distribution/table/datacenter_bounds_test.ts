@@ -4,8 +4,8 @@ import { decodeSnapshot, FRAME_TYPE, meshFrame, positionFrame } from "../wire/mo
 import type { LeaseFields, TableRecord } from "../wire/mod.ts";
 import { MAX_EPOCH, MAX_TOLD_AHEAD_US } from "./claims/hybrid_clock.ts";
 import type { DatacenterBounds } from "./options.ts";
-import { claim, TestAuthor } from "./_test_author.ts";
-import { advance, fullJid, TestTable } from "./_test_table.ts";
+import { claim, TestAuthor } from "./testing/author.ts";
+import { advance, fullJid, TestTable } from "./testing/table.ts";
 
 const DC1 = "dc1.example.com";
 const DC9 = "dc9.example.com";

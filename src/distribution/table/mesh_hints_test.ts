@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { decodeMesh, FRAME_TYPE, meshFrame } from "../wire/mod.ts";
-import { claim, TestAuthor } from "./_test_author.ts";
-import { advance, domainJid, TestTable } from "./_test_table.ts";
+import { claim, TestAuthor } from "./testing/author.ts";
+import { advance, domainJid, TestTable } from "./testing/table.ts";
 import { PEERS_KEY } from "./redis/keys.ts";
 
 const DC1 = "dc1.example.com";

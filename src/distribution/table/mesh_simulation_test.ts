@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
-import type { MeshStep } from "./_mesh_simulation.ts";
-import { MeshSimulation } from "./_mesh_simulation.ts";
+import type { MeshStep } from "./testing/mesh_simulation.ts";
+import { MeshSimulation } from "./testing/mesh_simulation.ts";
 import { HybridClock } from "./claims/hybrid_clock.ts";
 
 /** Epochs without meaning: how claims behave when their order is not known. */

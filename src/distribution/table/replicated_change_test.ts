@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { OpenLink } from "../mod.ts";
-import { advance, fullJid, TestTable } from "./_test_table.ts";
+import { advance, fullJid, TestTable } from "./testing/table.ts";
 
 const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";

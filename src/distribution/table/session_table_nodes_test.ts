@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "../../base/mod.ts";
-import { MemoryRedis } from "./redis/_memory_redis.ts";
-import { advance, bareJid, domainJid, fullJid, TestTable } from "./_test_table.ts";
+import { MemoryRedis } from "./redis/testing/memory_redis.ts";
+import { advance, bareJid, domainJid, fullJid, TestTable } from "./testing/table.ts";
 import type { ClusterLink } from "./mesh/cluster_bus.ts";
 
 const HERE = "dc1.example.com";

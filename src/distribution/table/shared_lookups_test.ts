@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { MemoryRedis } from "./redis/_memory_redis.ts";
-import { bareJid, fullJid, TestTable } from "./_test_table.ts";
+import { MemoryRedis } from "./redis/testing/memory_redis.ts";
+import { bareJid, fullJid, TestTable } from "./testing/table.ts";
 import { claimsKey } from "./redis/keys.ts";
 
 const HERE = "dc1.example.com";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { SimulationStep } from "./_simulation.ts";
-import { Simulation } from "./_simulation.ts";
+import type { SimulationStep } from "./testing/simulation.ts";
+import { Simulation } from "./testing/simulation.ts";
 import type { KeyRule } from "./claims/key_rule.ts";
 import { decideKey } from "./claims/key_rule.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { conformanceRequest } from "../subscription_request_store_conformance.ts";
-import { conformanceCredentials } from "../user_store_conformance.ts";
-import { emptyDatabase, preparedDatabase, withConnection } from "./_test_databases.ts";
-import { SERVER_KINDS, serverDuringTests, TestServer } from "./_test_servers.ts";
+import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
+import { conformanceCredentials } from "../testing/user_store_conformance.ts";
+import { emptyDatabase, preparedDatabase, withConnection } from "./testing/databases.ts";
+import { SERVER_KINDS, serverDuringTests, TestServer } from "./testing/servers.ts";
 import type { PoolBounds } from "./connection_pool.ts";
 import { checkSchema, planSchema, prepareSchema, readSchema } from "./schema.ts";
 import { connectToServer, placeOf, sqlServerDatabase } from "./sql_server.ts";

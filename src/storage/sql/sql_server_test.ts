@@ -1,7 +1,7 @@
-import { subscriptionRequestStoreConformance } from "../subscription_request_store_conformance.ts";
-import { userStoreConformance } from "../user_store_conformance.ts";
-import { preparedDatabase } from "./_test_databases.ts";
-import { SERVER_KINDS, serverDuringTests } from "./_test_servers.ts";
+import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
+import { userStoreConformance } from "../testing/user_store_conformance.ts";
+import { preparedDatabase } from "./testing/databases.ts";
+import { SERVER_KINDS, serverDuringTests } from "./testing/servers.ts";
 import { sqlServerDatabase } from "./sql_server.ts";
 import { SqlStores } from "./sql_stores.ts";
 

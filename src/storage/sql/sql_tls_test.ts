@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { TestCertificates } from "../../net/_test_certificates.ts";
-import { preparedDatabase } from "./_test_databases.ts";
-import { SERVER_KINDS, TestServer } from "./_test_servers.ts";
+import { TestCertificates } from "../../net/testing/certificates.ts";
+import { preparedDatabase } from "./testing/databases.ts";
+import { SERVER_KINDS, TestServer } from "./testing/servers.ts";
 import { sqlServerDatabase } from "./sql_server.ts";
 import type { SqlTls } from "./sql_server.ts";
 import { SqlStores } from "./sql_stores.ts";

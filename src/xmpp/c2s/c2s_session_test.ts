@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import type { RawPeer } from "../stream/_raw_peer.ts";
-import { authenticate, bind, C2sFixture, expectOnly, HEADER } from "./_c2s_fixture.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
+import { authenticate, bind, C2sFixture, expectOnly, HEADER } from "./testing/c2s_fixture.ts";
 
 const ERROR = "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'";
 /** A message that the session echoes once it has handled everything before it. */

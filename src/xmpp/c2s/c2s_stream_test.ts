@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+import { bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
 
 Deno.test("C2sListener serves a client from its first byte to its end", async () => {
   await using fixture = new C2sFixture();

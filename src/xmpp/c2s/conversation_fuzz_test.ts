@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+import { C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
 
 const CONVERSATION = HEADER +
   `<auth xmlns='${SASL}' mechanism='SCRAM-SHA-1'>biwsbj1hbGljZSxyPWFiYw==</auth>` +

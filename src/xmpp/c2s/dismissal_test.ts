@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import type { RawPeer } from "../stream/_raw_peer.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import type { Fate } from "../stanza/fate.ts";
-import type { FixtureOptions } from "./_c2s_fixture.ts";
-import { C2sFixture, HEADER } from "./_c2s_fixture.ts";
+import type { FixtureOptions } from "./testing/c2s_fixture.ts";
+import { C2sFixture, HEADER } from "./testing/c2s_fixture.ts";
 
 const SM = "urn:xmpp:sm:3";
 const FOOTER = "</stream:stream>";

@@ -5,8 +5,8 @@ import { memoryConnectionPair } from "../../net/mod.ts";
 import type { EdgeRatesOptions } from "../stream/edge_rates.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
-import type { RawPeer } from "../stream/_raw_peer.ts";
-import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
+import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
 
 const FAILED = `<failure xmlns='${SASL}'><not-authorized/></failure>`;
 const LATER = `<failure xmlns='${SASL}'><temporary-auth-failure/></failure>`;

@@ -14,7 +14,7 @@ import {
   resume,
   send,
   until,
-} from "./_stream_management_fixture.ts";
+} from "./testing/stream_management_fixture.ts";
 
 Deno.test("past resumeTimeoutMs a session ends, and its messages go to the user's other sessions", async () => {
   await using fixture = quiet({ management: { resumeTimeoutMs: 60_000, movedCheckMs: 3_600_000 } });

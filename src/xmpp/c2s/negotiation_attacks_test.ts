@@ -5,8 +5,8 @@ import { memoryConnectionPair } from "../../net/mod.ts";
 import { MAX_ID_BYTES } from "../stanza/stanza_attributes.ts";
 import { StreamAdmission } from "../stream/stream_admission.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
-import type { RawPeer } from "../stream/_raw_peer.ts";
-import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
+import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
 
 const TLS = "urn:ietf:params:xml:ns:xmpp-tls";
 const STARTTLS = `<starttls xmlns='${TLS}'/>`;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { costRatio, MAX_COST_RATIO } from "../../base/_test_cost_ratio.ts";
+import { costRatio, MAX_COST_RATIO } from "../../base/testing/cost_ratio.ts";
 import { StreamScanner } from "../xml/stream_scanner.ts";
 import { SASL_NAMESPACE, STREAM_NAMESPACE } from "../stream/namespaces.ts";
 import type { NegotiationEvent } from "./negotiation_events.ts";

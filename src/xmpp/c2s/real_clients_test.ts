@@ -9,7 +9,7 @@ import { listen, TlsContextHolder } from "../../net/mod.ts";
 import { ComponentListener, ComponentRegistry } from "../component/mod.ts";
 import { errorReply } from "../stanza/error_reply.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import { C2sFixture, HOSTS, passwordOf } from "./_c2s_fixture.ts";
+import { C2sFixture, HOSTS, passwordOf } from "./testing/c2s_fixture.ts";
 import { C2sListener } from "./c2s_listener.ts";
 
 /** A server on real sockets, with one port for each kind of security and one for components. */

@@ -3,7 +3,7 @@ import { SystemClock } from "../../base/mod.ts";
 import { dial, listen } from "../../net/mod.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import { authenticate, bind, C2sFixture } from "./_c2s_fixture.ts";
+import { authenticate, bind, C2sFixture } from "./testing/c2s_fixture.ts";
 
 Deno.test("C2sListener cuts only the client that never reads, on a real socket", async () => {
   const limits = { maxPendingBytes: 65_536, slowReaderMs: 10 };

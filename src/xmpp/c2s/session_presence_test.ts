@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { C2sFixture, expectOnly } from "./_c2s_fixture.ts";
+import { C2sFixture, expectOnly } from "./testing/c2s_fixture.ts";
 
 Deno.test("SessionPresence shares presence among the account's resources", async () => {
   await using fixture = new C2sFixture();

@@ -3,7 +3,7 @@ import { FullJid } from "../jid/jid.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "../stanza/stanza.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
-import { TestDelivery } from "./_test_delivery.ts";
+import { TestDelivery } from "./testing/delivery.ts";
 import type { LocalSession } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";
 

@@ -4,7 +4,7 @@ import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import { stanzaFrom, stanzaKind } from "../stanza/stanza_parser.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
-import { timeRatio } from "../../base/_test_cost_ratio.ts";
+import { timeRatio } from "../../base/testing/cost_ratio.ts";
 import { directText, findChild, scannedSource, stanzaSource } from "../xml/child_elements.ts";
 import { FrameScanner } from "../xml/frame_scanner.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";

@@ -14,9 +14,9 @@ import {
   R,
   send,
   until,
-} from "./_stream_management_fixture.ts";
+} from "./testing/stream_management_fixture.ts";
 import { parseJid } from "../jid/jid_parser.ts";
-import { TestDelivery } from "./_test_delivery.ts";
+import { TestDelivery } from "./testing/delivery.ts";
 
 Deno.test("a session keeps maxItems, and one more once its client has acknowledged one", async () => {
   await using fixture = quiet({ management: { maxItems: 3 } });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJid } from "../jid/jid_parser.ts";
-import type { RawPeer } from "../stream/_raw_peer.ts";
-import { authenticate, C2sFixture } from "./_c2s_fixture.ts";
-import { TestDelivery } from "./_test_delivery.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
+import { authenticate, C2sFixture } from "./testing/c2s_fixture.ts";
+import { TestDelivery } from "./testing/delivery.ts";
 
 const SM = "urn:xmpp:sm:3";
 const HOME = "alice@example.com/home";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
-import { bind, C2sFixture, HEADER, plainOf, SASL } from "./_c2s_fixture.ts";
+import { bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
 import {
   A,
   comeBack,
@@ -20,7 +20,7 @@ import {
   send,
   SM,
   until,
-} from "./_stream_management_fixture.ts";
+} from "./testing/stream_management_fixture.ts";
 import { C2sSession } from "./c2s_session.ts";
 
 Deno.test("stream management is offered after authentication, where it is on", async () => {

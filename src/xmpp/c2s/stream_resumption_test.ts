@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { RawPeer } from "../stream/_raw_peer.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
 import { stanzaId } from "../stanza/stanza_attributes.ts";
-import { bind } from "./_c2s_fixture.ts";
+import { bind } from "./testing/c2s_fixture.ts";
 import {
   A,
   comeBack,
@@ -17,7 +17,7 @@ import {
   send,
   SM,
   until,
-} from "./_stream_management_fixture.ts";
+} from "./testing/stream_management_fixture.ts";
 
 Deno.test("a resumed client gets what it missed, in order and once", async () => {
   await using fixture = quiet();

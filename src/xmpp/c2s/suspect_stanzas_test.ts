@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { RawPeer } from "../stream/_raw_peer.ts";
-import type { C2sFixture } from "./_c2s_fixture.ts";
+import type { RawPeer } from "../stream/testing/raw_peer.ts";
+import type { C2sFixture } from "./testing/c2s_fixture.ts";
 import {
   A,
   comeBack,
@@ -14,7 +14,7 @@ import {
   send,
   SM,
   until,
-} from "./_stream_management_fixture.ts";
+} from "./testing/stream_management_fixture.ts";
 
 const STREAMS = "urn:ietf:params:xml:ns:xmpp-streams";
 const REFUSED = "<stream:error><not-well-formed xmlns='" + STREAMS + "'/></stream:error>";

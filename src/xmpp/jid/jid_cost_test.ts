@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { costRatio, MAX_COST_RATIO } from "../../base/_test_cost_ratio.ts";
+import { costRatio, MAX_COST_RATIO } from "../../base/testing/cost_ratio.ts";
 import { MAX_JID_PART_BYTES, tryMakeJid } from "./jid_parser.ts";
 
 type Part = "localpart" | "domainpart" | "resourcepart";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { costRatio, MAX_COST_RATIO } from "../../base/_test_cost_ratio.ts";
+import { costRatio, MAX_COST_RATIO } from "../../base/testing/cost_ratio.ts";
 import { tryParsePlain } from "./plain.ts";
 import { MAX_PASSWORD_LENGTH, tryPreparePassword } from "./prepare_password.ts";
 import { MAX_SASL_TEXT_UNITS } from "./sasl_exchange.ts";

@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { memoryConnectionPair } from "../../net/mod.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import { MemoryMetrics } from "./_memory_metrics.ts";
+import { MemoryMetrics } from "./testing/memory_metrics.ts";
 import { StanzaOutput } from "./stanza_output.ts";
 import { resolveStreamLimits } from "./stream_limits.ts";
 import { StreamMetrics } from "./stream_metrics.ts";

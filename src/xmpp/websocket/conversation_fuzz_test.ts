@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { C2sFixture, plainOf } from "../c2s/_c2s_fixture.ts";
+import { C2sFixture, plainOf } from "../c2s/testing/c2s_fixture.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
-import { MemoryWebSocket } from "./_memory_websocket.ts";
+import { MemoryWebSocket } from "./testing/memory_websocket.ts";
 import { WebSocketTransport } from "./websocket_transport.ts";
 
 const OPEN = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='example.com' version='1.0'/>";

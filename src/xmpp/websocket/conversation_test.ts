@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import type { FixtureOptions } from "../c2s/_c2s_fixture.ts";
-import { C2sFixture, passwordOf, plainOf, SASL } from "../c2s/_c2s_fixture.ts";
+import type { FixtureOptions } from "../c2s/testing/c2s_fixture.ts";
+import { C2sFixture, passwordOf, plainOf, SASL } from "../c2s/testing/c2s_fixture.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
-import { MemoryWebSocket } from "./_memory_websocket.ts";
+import { MemoryWebSocket } from "./testing/memory_websocket.ts";
 import { WebSocketTransport } from "./websocket_transport.ts";
 
 const FRAMING = "urn:ietf:params:xml:ns:xmpp-framing";

@@ -4,7 +4,7 @@ import type { StreamLimits } from "../stream/stream_limits.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { MAX_HEADER_BYTES } from "../xml/stream_header.ts";
-import { MemoryWebSocket } from "./_memory_websocket.ts";
+import { MemoryWebSocket } from "./testing/memory_websocket.ts";
 import { WebSocketTransport } from "./websocket_transport.ts";
 
 const OPEN = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='example.com' version='1.0'/>";

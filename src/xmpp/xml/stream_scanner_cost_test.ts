@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { SlabAllocator } from "../../base/mod.ts";
-import { timeRatio } from "../../base/_test_cost_ratio.ts";
-import { WORST_STANZAS, type WorstStanza } from "./_worst_stanzas.ts";
+import { timeRatio } from "../../base/testing/cost_ratio.ts";
+import { WORST_STANZAS, type WorstStanza } from "./testing/worst_stanzas.ts";
 import { stampStanza } from "./stamp.ts";
 import { StreamScanner } from "./stream_scanner.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { recordScan } from "./_scan_recorder.ts";
+import { recordScan } from "./testing/scan_recorder.ts";
 import { referenceVerdict } from "../../../harness/fuzz/saxes_reference.ts";
 
 const ENCODER = new TextEncoder();

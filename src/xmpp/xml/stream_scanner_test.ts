@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { bytewise, recordScan } from "./_scan_recorder.ts";
+import { bytewise, recordScan } from "./testing/scan_recorder.ts";
 import { StreamFailure } from "./scan_failure.ts";
 import { StreamScanner } from "./stream_scanner.ts";
 

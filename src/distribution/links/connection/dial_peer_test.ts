@@ -3,7 +3,7 @@ import { setImmediate as immediately } from "node:timers/promises";
 import { ManualClock } from "../../../base/mod.ts";
 import type { Connection, TlsContextHolder } from "../../../net/mod.ts";
 import { listen } from "../../../net/mod.ts";
-import { TestAuthority } from "../_test_kit.ts";
+import { TestAuthority } from "../testing/kit.ts";
 import { dialPeer } from "./dial_peer.ts";
 import { resolveLinksOptions } from "../links_options.ts";
 

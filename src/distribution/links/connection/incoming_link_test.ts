@@ -14,8 +14,8 @@ import {
   retireFrame,
   stanzaFrame,
 } from "../../wire/mod.ts";
-import { testEnvelope, TestMetrics } from "../_test_kit.ts";
-import { testHello } from "../_test_peers.ts";
+import { testEnvelope, TestMetrics } from "../testing/kit.ts";
+import { testHello } from "../testing/peers.ts";
 import { CallPace } from "./call_pace.ts";
 import { IncomingLink } from "./incoming_link.ts";
 import { InboundLanes } from "../lanes/inbound_lanes.ts";

@@ -4,7 +4,7 @@ import { ManualClock } from "../../../base/mod.ts";
 import type { LinkTraffic, OpenLink } from "../../mod.ts";
 import type { MeshHint } from "../../wire/mod.ts";
 import { decodeMesh, FRAME_TYPE, leaseFrame, meshFrame } from "../../wire/mod.ts";
-import { TestAuthority, TestNode } from "../_test_kit.ts";
+import { TestAuthority, TestNode } from "../testing/kit.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";

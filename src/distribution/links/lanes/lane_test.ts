@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { FairShares, ShareTab } from "../../../base/mod.ts";
 import { Envelope } from "../../mod.ts";
 import { decodeStanza, FRAME_TYPE, FrameDecoder, helloFrame, readNumber } from "../../wire/mod.ts";
-import { testEnvelope, TestSettler } from "../_test_kit.ts";
+import { testEnvelope, TestSettler } from "../testing/kit.ts";
 import { FRAME_SLAB_BYTES } from "./frame_slabs.ts";
 import { InboundLane } from "./inbound_lane.ts";
 import type { LaneOptions } from "./lane.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { costRatio, MAX_COST_RATIO } from "../../../base/_test_cost_ratio.ts";
-import { World } from "./_test_world.ts";
+import { costRatio, MAX_COST_RATIO } from "../../../base/testing/cost_ratio.ts";
+import { World } from "./testing/world.ts";
 
 const LARGE = 512;
 const SMALL = LARGE / 8;

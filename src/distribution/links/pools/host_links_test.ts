@@ -3,7 +3,7 @@ import { setImmediate as immediately } from "node:timers/promises";
 import type { Fate } from "../../../xmpp/mod.ts";
 import type { ReturnReason } from "../../mod.ts";
 import { decodeStanza } from "../../wire/mod.ts";
-import { TestSettler } from "../_test_kit.ts";
+import { TestSettler } from "../testing/kit.ts";
 import { CALL_EVERY_MS, CALLS_AT_ONCE } from "../connection/call_pace.ts";
 import type { Lane } from "../lanes/lane.ts";
 import {
@@ -17,7 +17,7 @@ import {
   REHOME_MS,
   REROUTE_MS,
   World,
-} from "./_test_world.ts";
+} from "./testing/world.ts";
 
 const DC3 = "dc3.example.com";
 const CAROL = "carol@example.com/c";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
-import { MemoryRedis, MemoryRedisCommands } from "../redis/_memory_redis.ts";
+import { MemoryRedis, MemoryRedisCommands } from "../redis/testing/memory_redis.ts";
 import { leaseKey } from "../redis/keys.ts";
 import type { RedisCommands } from "../redis/redis_commands.ts";
 import { RedisErrorReply } from "../redis/redis_commands.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
-import { bareJid, domainJid, fullJid } from "../_test_table.ts";
+import { bareJid, domainJid, fullJid } from "../testing/table.ts";
 import type { Claim } from "../claims/claims.ts";
 import { Placements } from "./placements.ts";
 

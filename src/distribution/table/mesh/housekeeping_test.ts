@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
-import { MemoryRedis, MemoryRedisCommands } from "../redis/_memory_redis.ts";
+import { MemoryRedis, MemoryRedisCommands } from "../redis/testing/memory_redis.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { HOSTS_KEY, leaseKey, nodesKey } from "../redis/keys.ts";
 import { formatLease, NodeLeases } from "../claims/node_leases.ts";

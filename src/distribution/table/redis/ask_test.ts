@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
-import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./testing/memory_redis.ts";
 import { ask, askEach, RedisRefusal } from "./ask.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
-import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
-import { advance, fullJid, TestTable } from "../_test_table.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./testing/memory_redis.ts";
+import { advance, fullJid, TestTable } from "../testing/table.ts";
 import { ClearedKeys } from "./cleared_keys.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
 

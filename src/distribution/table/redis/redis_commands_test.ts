@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { assertTaken } from "./_dynomite_forms.ts";
-import { MemoryRedis, MemoryRedisCommands } from "./_memory_redis.ts";
+import { assertTaken } from "./testing/dynomite_forms.ts";
+import { MemoryRedis, MemoryRedisCommands } from "./testing/memory_redis.ts";
 import { ManualClock } from "../../../base/mod.ts";
 import type { RedisCommand, RedisVerb } from "./redis_commands.ts";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { Redis } from "ioredis";
 import { randomIncarnation } from "../../../base/mod.ts";
 import { MemoryLogger } from "../../../observe/mod.ts";
-import { RedisServer, until } from "./_redis_server.ts";
-import { bareJid, domainJid, fullJid, TestMetrics } from "../_test_table.ts";
+import { RedisServer, until } from "./testing/redis_server.ts";
+import { bareJid, domainJid, fullJid, TestMetrics } from "../testing/table.ts";
 import type { RedisOptions } from "../options.ts";
 import { SessionTable } from "../session_table.ts";
 

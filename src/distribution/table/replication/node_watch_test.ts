@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
 import { PacedLog, SILENT_LOGGER } from "../../../observe/mod.ts";
-import { MemoryRedis, MemoryRedisCommands } from "../redis/_memory_redis.ts";
+import { MemoryRedis, MemoryRedisCommands } from "../redis/testing/memory_redis.ts";
 import { AUTHORS_KEY, leaseKey, nodesKey } from "../redis/keys.ts";
 import type { NodeRef } from "../claims/node_leases.ts";
 import { formatLease, NodeLeases } from "../claims/node_leases.ts";

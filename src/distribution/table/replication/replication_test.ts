@@ -12,8 +12,8 @@ import {
 import type { TableRecord } from "../../wire/mod.ts";
 import { FullJid, parseJid } from "../../../xmpp/mod.ts";
 import type { BareJid } from "../../../xmpp/mod.ts";
-import { claim, TestAuthor } from "../_test_author.ts";
-import { advance, bareJid, domainJid, fullJid, TestTable } from "../_test_table.ts";
+import { claim, TestAuthor } from "../testing/author.ts";
+import { advance, bareJid, domainJid, fullJid, TestTable } from "../testing/table.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";

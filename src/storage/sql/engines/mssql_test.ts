@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { conformanceRequest } from "../../subscription_request_store_conformance.ts";
-import { conformanceCredentials } from "../../user_store_conformance.ts";
+import { conformanceRequest } from "../../testing/subscription_request_store_conformance.ts";
+import { conformanceCredentials } from "../../testing/user_store_conformance.ts";
 import { planSchema, statementsOf } from "../schema.ts";
 import type { SqlConnection, SqlRow } from "../sql_connection.ts";
 import { SqlDatabase } from "../sql_database.ts";

@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SOUND } from "../../config/testing/config.ts";
+
+const ENTRY = fileURLToPath(new URL("../../../mod.ts", import.meta.url));
+const DENO_CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
+
+/** Output of a command, and its exit code. */
+export interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+/** A directory with a configuration file, and the command run on it as a process of its own. */
+export class CommandFixture implements AsyncDisposable {
+  readonly directory: string;
+  readonly config: string;
+
+  private constructor(directory: string) {
+    this.directory = directory;
+    this.config = join(directory, "causeway.toml");
+  }
+
+  static async make(config = SOUND): Promise<CommandFixture> {
+    const fixture = new CommandFixture(await Deno.makeTempDir({ prefix: "causeway-cli-" }));
+    await Deno.writeTextFile(fixture.config, config);
+    return fixture;
+  }
+
+  /** Runs `causeway ARGS` allowed to read and write in its directory alone. */
+  async run(args: readonly string[], input = ""): Promise<Outcome> {
+    const process = new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "--quiet",
+        "--no-prompt",
+        `--config=${DENO_CONFIG}`,
+        `--allow-read=${this.directory}`,
+        `--allow-write=${this.directory}`,
+        "--allow-env",
+        ENTRY,
+        ...args,
+      ],
+      cwd: this.directory,
+      env: { NO_COLOR: "1" },
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    const writer = process.stdin.getWriter();
+    // A command that does not read its input may have ended before this write.
+    await writer.write(new TextEncoder().encode(input)).catch(() => {});
+    await writer.close().catch(() => {});
+    const { code, stdout, stderr } = await process.output();
+    const decoder = new TextDecoder();
+    return { code, out: decoder.decode(stdout), error: decoder.decode(stderr) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.directory, { recursive: true });
+  }
+}

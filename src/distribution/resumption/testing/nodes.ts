@@ -1,0 +1,307 @@
+import type { ManualClock } from "../../../base/mod.ts";
+import { memoryConnectionPair } from "../../../net/mod.ts";
+import { MemoryLogger } from "../../../observe/mod.ts";
+import { authenticate, bind, HOSTS } from "../../../xmpp/c2s/testing/c2s_fixture.ts";
+import { C2sListener, FullJid, isWorthRouting, parseJid } from "../../../xmpp/mod.ts";
+import { SessionRegistry, StreamManagement } from "../../../xmpp/mod.ts";
+import type { C2sSession, Fate, Stanza, StreamManagementOptions } from "../../../xmpp/mod.ts";
+import { MemoryMetrics } from "../../../xmpp/stream/testing/memory_metrics.ts";
+import { RawPeer } from "../../../xmpp/stream/testing/raw_peer.ts";
+import { Envelope } from "../../mod.ts";
+import type { LinkTraffic, OpenLink } from "../../mod.ts";
+import { Resumption } from "../resumption.ts";
+import { RepeatFilter } from "../../routing/repeat_filter.ts";
+
+export const SM = "urn:xmpp:sm:3";
+export const HOME = "alice@example.com/home";
+export const ENABLE = `<enable xmlns='${SM}' resume='true'/>`;
+const ENABLED = new RegExp(`^<enabled xmlns='${SM}' id='([0-9a-f-]+)' resume='true' max='\\d+'/>`);
+
+export const resume = (id: string, h: number) => `<resume xmlns='${SM}' previd='${id}' h='${h}'/>`;
+export const resumed = (id: string, h: number) =>
+  `<resumed xmlns='${SM}' previd='${id}' h='${h}'/>`;
+export const failed = (h?: number) =>
+  `<failed xmlns='${SM}'${h === undefined ? "" : ` h='${h}'`}>` +
+  `<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed>`;
+export const a = (h: number) => `<a xmlns='${SM}' h='${h}'/>`;
+
+/** State that all nodes of a test share. */
+export interface World {
+  readonly clock: ManualClock;
+  /** Owner of each full JID in the session table. */
+  readonly claims: Map<string, TestNode>;
+}
+
+export interface NodeOptions {
+  readonly management?: StreamManagementOptions;
+  readonly maxGivings?: number;
+  readonly maxTakings?: number;
+  readonly maxItems?: number;
+  readonly maxSessionsPerAccount?: number;
+  readonly host?: string;
+  /** @default any datacenter may have any account */
+  readonly mayHave?: (account: string, host: string) => boolean;
+}
+
+/** The c2s edge, sessions and resumption of one node; links and table are faked. */
+export class TestNode {
+  readonly world: World;
+  readonly process: number;
+  readonly host: string;
+  readonly metrics = new MemoryMetrics();
+  readonly log = new MemoryLogger();
+  readonly registry: SessionRegistry;
+  readonly management: StreamManagement<C2sSession>;
+  readonly resumption: Resumption;
+  readonly listener: C2sListener;
+  readonly traffic: LinkTraffic;
+  readonly repeats = new RepeatFilter();
+  /** Stanzas that ended sessions gave back, with their mark as possible repeats. */
+  readonly rerouted: { readonly id: string; readonly mayBeRepeat: boolean }[] = [];
+  /** Ids of stanzas that were given up because streams ended over them. */
+  readonly givenUp: string[] = [];
+  /** Stanzas that clients here have sent. */
+  readonly accepted: Stanza[] = [];
+  readonly arrivedWith: (number | undefined)[] = [];
+  /** Sequence numbers of the stanzas whose fate is final. */
+  readonly settled: number[] = [];
+  readonly endedProcesses = new Set<number>();
+  /** Processes that this node has never reached, and that listen nowhere. */
+  readonly unheardProcesses = new Set<number>();
+  /** Processes whose node was dialled. */
+  readonly called: number[] = [];
+  #sequence = 0;
+  readonly #peers: RawPeer[] = [];
+
+  constructor(process: number, world: World, options: NodeOptions = {}) {
+    this.world = world;
+    this.process = process;
+    this.host = options.host ?? `dc${process}.example.com`;
+    const { clock, claims } = world;
+    const { metrics, log } = this;
+    this.registry = new SessionRegistry({
+      events: {
+        opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
+        closed: (jid) => {
+          if (claims.get(jid.text) === this) claims.delete(jid.text);
+          return Promise.resolve();
+        },
+        arrived: (_jid, priority) => void this.arrivedWith.push(priority),
+      },
+      accountIq: () => "service-unavailable",
+      ...(options.maxSessionsPerAccount === undefined
+        ? {}
+        : { maxSessionsPerAccount: options.maxSessionsPerAccount }),
+    });
+    this.management = new StreamManagement<C2sSession>({ ackFreq: 1000, ...options.management }, {
+      metrics,
+      clock,
+      log,
+      process,
+      elsewhere: { fetch: (request, at) => this.resumption.fetch(request, at) },
+      returned: (delivery, reason) => {
+        if (reason === "unreadable") return void this.givenUp.push(idOf(delivery.stanza));
+        if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
+        const mayBeRepeat = reason === "perhaps-delivered";
+        this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
+      },
+      hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
+    });
+    this.resumption = new Resumption({
+      timeoutMs: 5_000,
+      maxItems: options.maxItems ?? 5_000,
+      maxBytes: 8_388_608,
+      maxOwedBytes: 67_108_864,
+      expireAfterMs: 120_000,
+      ...(options.maxGivings === undefined ? {} : { maxGivings: options.maxGivings }),
+      ...(options.maxTakings === undefined ? {} : { maxTakings: options.maxTakings }),
+    }, {
+      process,
+      localHost: this.host,
+      sessions: this.management,
+      memory: {
+        deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
+        learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
+        noteDelivered: (envelope) => this.repeats.remember(envelope),
+        forgetDelivered: (envelope) => this.repeats.forget(envelope),
+      },
+      peers: {
+        hasEnded: ({ process }) => this.endedProcesses.has(process),
+        seemsEnded: ({ process }) => this.unheardProcesses.has(process),
+        call: ({ process }) => void this.called.push(process),
+        mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
+        mayHave: (account, host) => options.mayHave?.(account, host) ?? true,
+      },
+      metrics,
+      log,
+      clock,
+    });
+    this.traffic = this.resumption.traffic();
+    this.listener = new C2sListener({
+      hosts: HOSTS,
+      registry: this.registry,
+      sink: {
+        accept: (stanza, _source, fate, number) => {
+          this.accepted.push(stanza);
+          fate?.settle(number!);
+        },
+      },
+      metrics,
+      log,
+      clock,
+      management: this.management,
+      scramIterations: 16,
+    });
+  }
+
+  connect(): RawPeer {
+    const [client, server] = memoryConnectionPair({ isEncrypted: true });
+    this.listener.accept(server);
+    const peer = new RawPeer(client);
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  /** Connects a client that has authenticated, but not bound. */
+  async greet(user = "alice"): Promise<RawPeer> {
+    const peer = this.connect();
+    await authenticate(peer, user);
+    return peer;
+  }
+
+  /** Connects a client with stream management; returns the id to resume by. */
+  async enter(resource = "home"): Promise<{ readonly peer: RawPeer; readonly id: string }> {
+    const peer = await this.greet();
+    await bind(peer, resource);
+    const [, id] = await peer.exchange(ENABLE, ENABLED);
+    return { peer, id: id! };
+  }
+
+  /** Delivers stanzas of bob's at this node. */
+  deliver(...ids: string[]): Envelope[] {
+    return ids.map((id) => {
+      const sequence = ++this.#sequence;
+      const envelope = envelopeOf(id, sequence, { settle: () => this.settled.push(sequence) });
+      this.repeats.remember(envelope);
+      if (this.registry.deliver(envelope.stanza, envelope) !== "delivered") {
+        this.rerouted.push({
+          id: `lost ${id}`,
+          mayBeRepeat: false,
+        });
+      }
+      return envelope;
+    });
+  }
+
+  /** The session that is registered here for alice's home. */
+  get session() {
+    return this.registry.find(parseJid(HOME) as FullJid);
+  }
+
+  metric(name: string, labels?: Readonly<Record<string, string>>): number {
+    return this.metrics.value(name, labels);
+  }
+
+  async end(): Promise<void> {
+    this.resumption.stop();
+    await this.listener.close();
+    for (const peer of this.#peers) if (!peer.isClosed) peer.close();
+    await Promise.all(this.#peers.map((peer) => peer.expectClosed()));
+  }
+}
+
+/** Makes a message from bob to alice that entered at a third datacenter. */
+export function envelopeOf(id: string, sequence: number, fate?: Fate): Envelope {
+  return new Envelope({
+    stanza: message(id),
+    process: 99,
+    sequence,
+    origin: "dc9.example.com",
+    sentAtUs: 1,
+    ttl: 3,
+    bounces: 0,
+    mayBeRepeat: false,
+  }, fate);
+}
+
+export function message(id: string, from = "bob@example.com/x"): Stanza {
+  return {
+    kind: "message",
+    type: "chat",
+    from: parseJid(from),
+    to: parseJid(HOME),
+    bytes: new TextEncoder().encode(`<message from='${from}' to='${HOME}' id='${id}'/>`),
+  };
+}
+
+export function idOf(stanza: Stanza): string {
+  return /id='([^']*)'/.exec(new TextDecoder().decode(stanza.bytes))?.[1] ?? "";
+}
+
+/** Reads messages with these ids, in order. */
+export async function expectMessages(peer: RawPeer, ...ids: string[]): Promise<void> {
+  for (const id of ids) await peer.expectNext(new RegExp(`^<message [^>]*id='${id}'/>`));
+}
+
+/** A link between two nodes that loses frames on their way when it is cut. */
+export class TestLink {
+  /** True for frames to lose, by the sending node and type. */
+  drops: (from: TestNode, type: number) => boolean = () => false;
+  readonly sent: { readonly from: TestNode; readonly type: number }[] = [];
+  readonly refusals: string[] = [];
+  /** Called with each frame, whether or not it arrives. */
+  heard: (frame: Uint8Array) => void = () => {};
+  /** Processes that nodes claim falsely. */
+  readonly processes: ReadonlyMap<TestNode, number>;
+  readonly #ends: readonly { readonly node: TestNode; readonly link: OpenLink }[];
+  #isOpen = true;
+
+  /** @param one has dialled */
+  constructor(
+    one: TestNode,
+    other: TestNode,
+    processes: ReadonlyMap<TestNode, number> = new Map(),
+  ) {
+    this.processes = processes;
+    this.#ends = [
+      { node: one, link: this.#linkTo(other, one) },
+      { node: other, link: this.#linkTo(one, other) },
+    ];
+    one.traffic.dialled(this.#ends[0]!.link);
+    other.traffic.accepted(this.#ends[1]!.link);
+  }
+
+  /** Returns the end of `node`. */
+  endOf(node: TestNode): OpenLink {
+    return this.#ends.find((end) => end.node === node)!.link;
+  }
+
+  cut(hasLeft = false): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    for (const { node, link } of this.#ends) node.traffic.ended(link, hasLeft);
+  }
+
+  #linkTo(to: TestNode, from: TestNode): OpenLink {
+    return {
+      host: to.host,
+      nodeName: `node@${to.host}`,
+      process: this.processes.get(to) ?? to.process,
+      send: (frame) => {
+        const type = frame[4]!;
+        if (!this.#isOpen) return;
+        this.sent.push({ from, type });
+        this.heard(frame);
+        if (this.drops(from, type)) return;
+        const copy = frame.slice();
+        queueMicrotask(() => {
+          if (this.#isOpen) to.traffic.frame(this.endOf(to), type, copy, 0, copy.length);
+        });
+      },
+      refuse: (detail) => {
+        this.refusals.push(detail);
+        this.cut();
+      },
+    };
+  }
+}

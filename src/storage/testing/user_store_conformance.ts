@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import type { ScramCredentials } from "../../xmpp/sasl/mod.ts";
+import type { UserStore } from "../user_store.ts";
+import { listUsers } from "../user_store.ts";
+
+/** One backend, empty, opened for one test. */
+export interface UserStoreFixture extends AsyncDisposable {
+  /** The accounts of a domain; each call may be answered by an object of its own. */
+  users(domainpart: string): UserStore;
+}
+
+/** Credentials whose every part differs from those of another seed below 200. */
+export function conformanceCredentials(seed: number): ScramCredentials {
+  const bytes = (length: number, offset: number) => new Uint8Array(length).fill(seed + offset);
+  return {
+    sha1: {
+      salt: bytes(16, 1),
+      iterations: 10_000 + seed,
+      storedKey: bytes(20, 2),
+      serverKey: bytes(20, 3),
+    },
+    sha256: {
+      salt: bytes(24, 4),
+      iterations: 20_000 + seed,
+      storedKey: bytes(32, 5),
+      serverKey: bytes(32, 6),
+    },
+  };
+}
+
+type Check = (fixture: UserStoreFixture) => Promise<void>;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  async "credentials() returns the credentials given to add()"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    await users.add("bob", conformanceCredentials(2));
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
+    assert.deepEqual(await users.credentials("bob"), conformanceCredentials(2));
+  },
+
+  async "scramRounds() counts the accounts of this domain by their rounds"(fixture) {
+    const users = fixture.users("example.com");
+    assert.deepEqual([...await users.scramRounds()], []);
+    await users.add("alice", conformanceCredentials(1));
+    await users.add("bob", conformanceCredentials(1));
+    await users.add("carol", conformanceCredentials(2));
+    await fixture.users("other.example").add("dave", conformanceCredentials(3));
+    const counts = [...await users.scramRounds()].sort(([one], [other]) => one - other);
+    assert.deepEqual(counts, [[20_001, 2], [20_002, 1]]);
+  },
+
+  async "an account that was never added is absent everywhere"(fixture) {
+    const users = fixture.users("example.com");
+    assert.equal(await users.exists("alice"), false);
+    assert.equal(await users.credentials("alice"), undefined);
+    assert.equal(await users.remove("alice"), false);
+    assert.equal(await users.setPassword("alice", conformanceCredentials(1)), false);
+    assert.deepEqual(await users.list(), []);
+  },
+
+  async "add() refuses an account that exists, and leaves it unchanged"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    await assert.rejects(
+      users.add("alice", conformanceCredentials(2)),
+      { code: "storage/user-exists", message: "Cannot add alice@example.com: the account exists" },
+    );
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
+  },
+
+  async "exactly one of many simultaneous add() calls succeeds"(fixture) {
+    const users = fixture.users("example.com");
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, (_, seed) => users.add("alice", conformanceCredentials(seed))),
+    );
+    assert.equal(outcomes.filter((outcome) => outcome.status === "fulfilled").length, 1);
+    assert.deepEqual(await users.list(), ["alice"]);
+  },
+
+  async "setPassword() replaces all parts"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    assert.equal(await users.setPassword("alice", conformanceCredentials(9)), true);
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(9));
+  },
+
+  async "remove() deletes one account, which may be added anew"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    await users.add("bob", conformanceCredentials(2));
+    assert.equal(await users.remove("alice"), true);
+    assert.equal(await users.remove("alice"), false);
+    assert.equal(await users.exists("alice"), false);
+    assert.deepEqual(await users.list(), ["bob"]);
+    await users.add("alice", conformanceCredentials(3));
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(3));
+  },
+
+  async "domains do not see each other's accounts"(fixture) {
+    const first = fixture.users("example.com");
+    const second = fixture.users("dc1.example.com");
+    await first.add("alice", conformanceCredentials(1));
+    assert.equal(await second.exists("alice"), false);
+    await second.add("alice", conformanceCredentials(2));
+    assert.equal(await first.remove("alice"), true);
+    assert.deepEqual(await second.credentials("alice"), conformanceCredentials(2));
+    assert.deepEqual(await second.list(), ["alice"]);
+  },
+
+  async "two objects for one domain see each other's changes"(fixture) {
+    await fixture.users("example.com").add("alice", conformanceCredentials(1));
+    assert.equal(await fixture.users("example.com").exists("alice"), true);
+  },
+
+  async "localparts are compared exactly"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    for (const other of ["Alice", "alice ", "alicé", "alic", "alic%", "alic_"]) {
+      assert.equal(await users.exists(other), false, other);
+    }
+  },
+
+  async "localparts may hold anything that RFC 7622 allows"(fixture) {
+    const users = fixture.users("example.com");
+    const names = [
+      ...["o'brien; drop table users", "用户", "a%b_c", "x".repeat(1023), "😀", "$1", "?", ":x"],
+      ...["back\\slash\\", "`tick`", "[bracket]", "-- comment", "/* comment", "\u0301a", "ﬀ"],
+    ];
+    for (const [seed, name] of names.entries()) {
+      await users.add(name, conformanceCredentials(seed));
+    }
+    for (const [seed, name] of names.entries()) {
+      assert.deepEqual(await users.credentials(name), conformanceCredentials(seed), name);
+    }
+    assert.deepEqual(new Set(await users.list()), new Set(names));
+  },
+
+  async "a localpart with NUL, which RFC 7622 forbids, harms nothing"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    for (const name of ["\0", "alice\0", "al\0ice"]) {
+      assert.equal(await users.exists(name), false);
+      assert.equal(await users.credentials(name), undefined);
+      assert.equal(await users.remove(name), false);
+      assert.equal(await users.setPassword(name, conformanceCredentials(2)), false);
+    }
+    assert.deepEqual(await users.list(), ["alice"]);
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
+  },
+
+  async "list() orders names by their code points"(fixture) {
+    const users = fixture.users("example.com");
+    const names = ["a", "b", "z", "ä", "ﬀ", "😀", "-", "a-b", "ab"];
+    for (const name of names) await users.add(name, conformanceCredentials(1));
+    assert.deepEqual(
+      await users.list(),
+      ["-", "a", "a-b", "ab", "b", "z", "ä", "ﬀ", "😀"],
+    );
+  },
+
+  async "list() pages in order without gap or repeat"(fixture) {
+    const users = fixture.users("example.com");
+    const names = Array.from(
+      { length: 25 },
+      (_, i) => `user${String(i * 7 % 25).padStart(2, "0")}`,
+    );
+    for (const name of names) await users.add(name, conformanceCredentials(1));
+    const sorted = names.toSorted();
+    assert.deepEqual(await users.list(), sorted);
+    assert.deepEqual(await users.list({ limit: 10 }), sorted.slice(0, 10));
+    assert.deepEqual(await users.list({ limit: 10, after: sorted[19]! }), sorted.slice(20));
+    assert.deepEqual(await users.list({ limit: 5, after: "user24" }), []);
+    for (const limit of [1, 5, 24, 25, 26]) {
+      assert.deepEqual(await Array.fromAsync(listUsers(users, limit)), sorted, `limit ${limit}`);
+    }
+  },
+
+  async "list() refuses a page of no accounts"(fixture) {
+    await assert.rejects(fixture.users("example.com").list({ limit: 0 }), RangeError);
+  },
+};
+
+/** Registers the tests that every `UserStore` passes unchanged; `open` gives an empty backend. */
+export function userStoreConformance(name: string, open: () => Promise<UserStoreFixture>): void {
+  for (const [behaviour, check] of Object.entries(CHECKS)) {
+    Deno.test(`${name}: ${behaviour}`, async () => {
+      await using fixture = await open();
+      await check(fixture);
+    });
+  }
+}
