@@ -1,10 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 
+/**
+ * Milliseconds that a wait takes unless it says otherwise. What comes within them is right: speed is
+ * for benches, and a machine that tests share may stand still for seconds.
+ */
+export const PATIENCE_MS = 30_000;
+
 /** Options of `until`: the awaited fact, the time, and the evidence for a timeout. */
 export interface UntilOptions {
   /** The fact, as a claim: `"dc1 sees dc2"`. */
   readonly what: string;
-  /** Milliseconds before giving up. @default 10000 */
+  /** Milliseconds before giving up. @default PATIENCE_MS */
   readonly withinMs?: number;
   /** Milliseconds between two probes. @default 20 */
   readonly everyMs?: number;
@@ -28,7 +34,7 @@ export async function until<T>(
   probe: () => T | Promise<T>,
   options: UntilOptions,
 ): Promise<Truthy<T>> {
-  const withinMs = options.withinMs ?? 10_000;
+  const withinMs = options.withinMs ?? PATIENCE_MS;
   const endMs = performance.now() + withinMs;
   let last: unknown;
   for (;;) {

@@ -1,9 +1,10 @@
 import type { Inbox } from "./inbox.ts";
 import type { ReceivedStanza, StanzaPredicate } from "./received_stanza.ts";
 import { describeStanza } from "./received_stanza.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /** Milliseconds that a wait for a stanza takes at most, unless told otherwise. */
-export const EXPECT_WITHIN_MS = 10_000;
+export const EXPECT_WITHIN_MS = PATIENCE_MS;
 
 /** Security of a client's stream: plaintext on loopback, STARTTLS, or TLS from the first byte. */
 export type ClientSecurity = "none" | "starttls" | "direct";

@@ -1,4 +1,5 @@
 import { withDeadline } from "./deadline.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /** Trust settings of a raw client for a server's certificate. */
 export interface RawTlsOptions {
@@ -18,7 +19,6 @@ export interface RawSocketOptions {
 }
 
 const READ_BYTES = 65_536;
-const DEFAULT_WITHIN_MS = 10_000;
 
 /**
  * A socket that a test or a load generator plays by hand: what it sends is exactly what the peer
@@ -72,7 +72,7 @@ export class RawSocket implements AsyncDisposable {
    * Takes the text up to and including `marker`; what follows stays for the next call. Rejects when
    * the peer closes or `withinMs` pass first, and tells what had arrived.
    */
-  async readUntil(marker: string, withinMs: number = DEFAULT_WITHIN_MS): Promise<string> {
+  async readUntil(marker: string, withinMs: number = PATIENCE_MS): Promise<string> {
     let searched = 0;
     for (;;) {
       const at = this.#text.indexOf(marker, searched);
@@ -88,7 +88,7 @@ export class RawSocket implements AsyncDisposable {
   }
 
   /** Takes all text until the peer closes. */
-  async readToEnd(withinMs: number = DEFAULT_WITHIN_MS): Promise<string> {
+  async readToEnd(withinMs: number = PATIENCE_MS): Promise<string> {
     while (!this.#hasEnded) await this.#readMore("the server to close", withinMs);
     return this.#takeText(this.#text.length);
   }

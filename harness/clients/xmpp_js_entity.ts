@@ -1,4 +1,5 @@
 import type { ReceivedStanza } from "./received_stanza.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /**
  * Members that we use of the objects from `@xmpp/client` and `@xmpp/component`. Neither package has
@@ -54,7 +55,7 @@ export type XmppJsXml = (
 ) => XmppJsElement;
 
 /** For `timeout`: its own patience runs out where many clusters start on few cores. */
-export const ANSWER_WITHIN_MS = 15_000;
+export const ANSWER_WITHIN_MS = PATIENCE_MS;
 
 export function toReceivedStanza(element: XmppJsElement): ReceivedStanza {
   const condition = element.getChild("error")?.children.find((child) =>

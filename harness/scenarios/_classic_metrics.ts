@@ -208,7 +208,6 @@ export class ClassicMetrics {
       return true;
     }, {
       what: `exactly this has moved: ${Deno.inspect(wanted, { depth: 4 })}`,
-      withinMs: 4000,
       evidence: () => `this has moved: ${Deno.inspect(seen, { depth: 6 })}`,
     });
   }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type ChatClient, newId } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /**
  * Milliseconds between two rounds of messages, so that the writers do not take the whole machine.
@@ -113,7 +114,7 @@ export class Correspondence implements AsyncDisposable {
     if (this.#failure !== undefined) throw this.#failure;
     await this.#cluster.until(() => this.#threads.every(({ isAnswered }) => isAnswered), {
       what: "every message has arrived or come back",
-      withinMs: 20_000,
+      withinMs: PATIENCE_MS,
       everyMs: 100,
       evidence: () =>
         this.#threads.map(({ name, ids, arrived, returned }) =>
@@ -140,7 +141,7 @@ export class Correspondence implements AsyncDisposable {
           const fresh = new Set(ids.slice(from[index]!));
           return arrived.some((id) => fresh.has(id));
         }),
-      { what: "everyone hears of everyone again", withinMs: 15_000, everyMs: 50 },
+      { what: "everyone hears of everyone again", withinMs: PATIENCE_MS, everyMs: 50 },
     );
   }
 

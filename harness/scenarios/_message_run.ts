@@ -2,6 +2,7 @@ import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import { newId } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import { Figures } from "./_figures.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /** Fates of a run of messages. Each number occurs once. */
 export interface Fates {
@@ -62,7 +63,7 @@ export class MessageRun {
   async fates(
     cluster: Patience,
     recipients: readonly Correspondent[],
-    withinMs = 10_000,
+    withinMs = PATIENCE_MS,
   ): Promise<Fates> {
     const numbers = new Map(this.#ids.map((id, number) => [id, number]));
     const numberOf = ({ id }: ReceivedStanza) => id === undefined ? undefined : numbers.get(id);

@@ -22,7 +22,6 @@ export async function expectMoved(
     return (seen = inOrder(Object.fromEntries(moved))) === wanted;
   }, {
     what: `${datacenter.name} has counted ${wanted}`,
-    withinMs: 5000,
     evidence: () => `it has counted ${seen}`,
   });
 }

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ChatClient } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
-import { until } from "../until.ts";
+import { PATIENCE_MS, until } from "../until.ts";
 import { Stage } from "./_stage.ts";
 
-/** Milliseconds of a round trip above which the talk counts as disturbed. */
-const ROUND_WITHIN_MS = 3000;
 /** Milliseconds between rounds, so that the tested activity gets its share of the machine. */
 const BREATH_MS = 5;
 
@@ -23,7 +21,7 @@ const ALICE_AND_BOB: SmallTalkOptions = {
 
 /**
  * Two users who talk all the time and must not notice a fault elsewhere. Each answers as soon as
- * the other has written. `stop` throws when a message was late, lost, repeated or foreign.
+ * the other has written. `stop` throws when a message was lost, repeated or foreign.
  */
 export class SmallTalk implements AsyncDisposable {
   readonly #stage: Stage;
@@ -67,7 +65,7 @@ export class SmallTalk implements AsyncDisposable {
     const enough = this.#rounds + 2; // the current round began before this call
     await until(() => this.#failure !== undefined || this.#rounds >= enough, {
       what: "the conversation next to it goes on",
-      withinMs: 3 * ROUND_WITHIN_MS,
+      withinMs: 3 * PATIENCE_MS,
       everyMs: 5,
     });
     if (this.#failure !== undefined) throw this.#failure;
@@ -102,6 +100,6 @@ export class SmallTalk implements AsyncDisposable {
 
 async function say(from: ChatClient, to: ChatClient, body: string): Promise<void> {
   await from.sendMessage(to.jid, body);
-  const heard = await to.expectMessage((message) => message.from === from.jid, ROUND_WITHIN_MS);
+  const heard = await to.expectMessage((message) => message.from === from.jid);
   if (heard.body !== body) throw new Error(`Said "${body}": "${heard.body}" was heard`);
 }

@@ -7,6 +7,7 @@ import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { bodiesOf, enterManaged, errorsOf, numbered } from "./_managed_client.ts";
 import { becomeAvailable, Stage } from "./_stage.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 const MESSAGES = 500;
 /** Milliseconds from SIGTERM to the end, when there is nothing to wait for. */
@@ -17,7 +18,7 @@ const PROMPT_MS = 4000;
  */
 const PATIENT_MS = 7000;
 /** The same with a `shutdown_timeout` of two seconds. */
-const IMPATIENT_MS = 3000;
+const IMPATIENT_MS = 4500;
 
 const STOP_WITH_CLIENTS: Scenario = {
   name: "stop-with-clients",
@@ -393,7 +394,7 @@ async function expectFates(
   }, {
     what: "each message has arrived or come back",
     evidence: () => `${open.length} have not\n${cluster.tails()}`,
-    withinMs: 15_000,
+    withinMs: PATIENCE_MS,
   });
   const twice = [...fates()].filter(([, count]) => count > 1).length;
   if (twice > 0) throw new Error(`Expected one fate for each message: ${twice} have several`);

@@ -5,6 +5,7 @@ import { isAscending } from "./_message_run.ts";
 import { untilTaken } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 import { expectChat, TWO_NODES, untilChat } from "./_two_nodes.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /** Scenarios in which a datacenter's node ends under traffic. */
 export const NODES_ENDING: readonly Scenario[] = [
@@ -115,7 +116,7 @@ class Stream {
     }, {
       what: `each of ${this.#sent} messages has arrived or come back`,
       evidence: () => `missing: ${missing}\n${cluster.tails()}`,
-      withinMs: 20_000,
+      withinMs: 2 * PATIENCE_MS,
     });
     for (const client of recipients) {
       const numbers = this.#numbersAt(client, false);

@@ -4,6 +4,7 @@ import type { Scenario } from "../scenario.ts";
 import { RedisClient } from "../redis/mod.ts";
 import { readRedis, type RedisEntry } from "./_redis_entries.ts";
 import { Stage } from "./_stage.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 const EXPIRE_S = 4;
 const REFRESH_S = 1;
@@ -136,7 +137,7 @@ class Expected {
   async untilFound(when: string): Promise<readonly Entries[]> {
     return await this.#cluster.until(() => this.assertFound(when), {
       what: `each Redis holds what it should ${when}`,
-      withinMs: 20_000,
+      withinMs: 2 * PATIENCE_MS,
     });
   }
 

@@ -9,7 +9,7 @@ import { Stage } from "./_stage.ts";
 
 const SM = "urn:xmpp:sm:3";
 /** `ack_hold_ms` of every node: long enough to tell "at once" from "in the end". */
-const HOLD_MS = 3_000;
+const HOLD_MS = 8_000;
 
 /** The promise of `h`: the stanza survives the death of the node that sends it. */
 export const STREAM_MANAGEMENT_H: Scenario = {

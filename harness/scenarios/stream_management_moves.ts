@@ -4,6 +4,7 @@ import { REPLICATIONS } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { bodiesOf, enterManaged, errorsOf, numbered, proxyBefore } from "./_managed_client.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 const MESSAGES = 60;
 
@@ -49,7 +50,7 @@ export const STREAM_MANAGEMENT_MOVE: Scenario = {
     await stage.untilTableSaysOfSession(atDc3, "dc3");
     await cluster.until(() => bodiesOf(atDc3, "held").length >= MESSAGES, {
       what: `bob receives at dc3 what dc2 held`,
-      withinMs: 20_000,
+      withinMs: 2 * PATIENCE_MS,
       evidence: () => `he has ${bodiesOf(atDc3, "held").length}`,
     });
     await alice.sendMessage(atDc3.jid, "last");
@@ -90,7 +91,7 @@ export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
     say("bob's phone is dead at dc2, and his tablet is there at dc3");
     await cluster.until(() => bodiesOf(tablet, "kept").length >= MESSAGES, {
       what: "bob's tablet receives what his phone did not",
-      withinMs: 20_000,
+      withinMs: 2 * PATIENCE_MS,
       evidence: () => `it has ${bodiesOf(tablet, "kept").length}`,
     });
     await stage.untilGone(phone.jid);

@@ -370,7 +370,12 @@ const FRAME = fc.oneof(
     endpoints: ENDPOINTS,
   }).map(leaseFrame),
   fc.tuple(fc.record({ process: POSITIVE, round: U32, first: POSITIVE }), CHANGES)
-    .map(([fields, records]) => changesFrame(fields, records).frame),
+    .map(([{ first, ...fields }, records]) =>
+      changesFrame({
+        ...fields,
+        first: Math.min(first, Number.MAX_SAFE_INTEGER - records.length),
+      }, records).frame
+    ),
   fc.record({
     process: POSITIVE,
     round: U32,
