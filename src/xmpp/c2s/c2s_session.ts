@@ -1,10 +1,7 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import { CausewayError, SlabAllocator } from "../../base/mod.ts";
-import { errorReply } from "../stanza/error_reply.ts";
+import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../jid/jid.ts";
-import { tryParseJid } from "../jid/jid_parser.ts";
 import { isRefusal, isStreamError } from "../sm/client_refusal.ts";
-import { parseHandled } from "../sm/counter.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type {
   ArrivedSession,
@@ -12,33 +9,24 @@ import type {
   FreezeOwner,
   FrozenSession,
 } from "../sm/moving_session.ts";
-import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
-import { failedXml, handledTooHighContent, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
-import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
-import type { Stanza, StanzaKind } from "../stanza/stanza.ts";
-import { stanzaId } from "../stanza/stanza_attributes.ts";
-import { buildStanza } from "../stanza/stanza_builder.ts";
-import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
+import type { AckLink } from "../sm/session_acks.ts";
+import { failedXml, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
+import type { StreamManagement } from "../sm/stream_management.ts";
+import type { Stanza } from "../stanza/stanza.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
-import type { StanzaContext } from "../stanza/stanza_parser.ts";
-import { RefusedStanza, stanzaFrom, stanzaKind } from "../stanza/stanza_parser.ts";
-import { CLIENT_NAMESPACE, SESSION_NAMESPACE } from "../stream/namespaces.ts";
+import { stanzaKind } from "../stanza/stanza_parser.ts";
+import { CLIENT_NAMESPACE } from "../stream/namespaces.ts";
 import type { StanzaMeter } from "../stream/edge_rates.ts";
 import type { StreamSessionDeps } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
-import { findChild, stanzaSource } from "../xml/child_elements.ts";
-import { encodeAttribute } from "../xml/escape.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
-import { element } from "../xml/xml_element.ts";
-import type { LocalSession } from "./local_session.ts";
+import { ClientStanzas } from "./client_stanzas.ts";
 import { FrozenC2sSession } from "./frozen_c2s_session.ts";
+import type { LocalSession } from "./local_session.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
+import type { ManagedStreamSession } from "./session_management.ts";
 import { SessionManagement } from "./session_management.ts";
-import { SessionPresence } from "./session_presence.ts";
-
-/** Memory for the stamped stanzas of all sessions, which live about equally long. */
-const SLAB = new SlabAllocator();
 
 /**
  * Milliseconds in which a client resends the stanzas that a stream left open when resuming it failed.
@@ -57,14 +45,13 @@ export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
 }
 
 /**
- * A client with a bound resource. It stamps and checks what the client sends (RFC 6120 §8.1, §10.3),
- * keeps its presence (RFC 6121 §4), and writes what is delivered to the client.
+ * A client with a bound resource, over all its streams. What the client sends goes to `ClientStanzas` or
+ * `SessionManagement`. What is delivered to the client is written, and with stream management kept.
  */
 export class C2sSession extends StreamSession<SharedSessionDeps>
-  implements LocalSession, ManagedSession, FollowedSession {
+  implements LocalSession, ManagedStreamSession, FollowedSession {
   override readonly jid: FullJid;
-  readonly #presence: SessionPresence;
-  readonly #stanzaContext: StanzaContext;
+  readonly #stanzas: ClientStanzas;
   #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
@@ -87,15 +74,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       ? deps.shared.clock.monotonicMs() + RESENDING_MS
       : 0;
     this.#meter = deps.shared.rates.stanzaMeter(transport, jid.bare.text);
-    this.#stanzaContext = {
-      slab: SLAB,
-      from: jid,
-      fromAttribute: encodeAttribute("from", jid.text),
-      defaultTo: jid.bare,
-      defaultToAttribute: encodeAttribute("to", jid.bare.text),
-      lang: deps.lang === undefined ? undefined : encodeAttribute("xml:lang", deps.lang),
-    };
-    this.#presence = new SessionPresence(this, deps.shared, this.#stanzaContext);
+    this.#stanzas = new ClientStanzas(this, deps.shared, deps.lang);
   }
 
   get isResending(): boolean {
@@ -104,11 +83,11 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   }
 
   get priority(): number | undefined {
-    return this.isOpen ? this.#presence.state.priority : this.#lastPriority;
+    return this.isOpen ? this.#stanzas.presence.state.priority : this.#lastPriority;
   }
 
   get lastPresence(): Stanza | undefined {
-    return this.#presence.state.last;
+    return this.#stanzas.presence.state.last;
   }
 
   get isManaged(): boolean {
@@ -220,7 +199,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     management.freeze(owner);
     return new FrozenC2sSession(this, {
       management,
-      presence: this.#presence.state,
+      presence: this.#stanzas.presence.state,
       lang: this.#lang,
       resendingMs: Math.max(0, this.#resendingUntilMs - this.deps.clock.monotonicMs()),
       expired: () => this.#endWithoutStream(),
@@ -234,7 +213,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt({ state, queue }: ArrivedSession, id: string): void {
     const shared = this.deps.management!; // asked for it
-    this.#presence.state.restore(state);
+    this.#stanzas.presence.state.restore(state);
     if (state.resendingMs > 0) {
       this.#resendingUntilMs = this.deps.clock.monotonicMs() + state.resendingMs;
     }
@@ -242,7 +221,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       state,
       id,
       shared,
-      events: this.#acksEvents(shared),
+      metrics: this.deps.metrics,
     });
     for (const delivery of queue) this.follow(delivery);
     this.#management.acks.holdBack();
@@ -293,22 +272,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
    * @returns a function that stops waiting
    */
   whenCovered(go: () => void): CancelTimer {
-    if (this.#management === undefined || this.#management.acks.isCovered) {
-      go();
-      return () => {};
-    }
-    const { acks, shared } = this.#management;
-    const cancel = this.deps.clock.after(shared.options.endHoldMs, () => {
-      acks.watchCovered(undefined);
-      acks.coverAll();
-      go();
-    });
-    acks.watchCovered(() => {
-      acks.watchCovered(undefined);
-      cancel();
-      go();
-    });
-    return cancel;
+    if (this.#management !== undefined) return this.#management.whenCovered(go);
+    go();
+    return () => {};
   }
 
   /**
@@ -341,8 +307,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     super.close();
     if (!wasOpen) return;
     this.#management?.close();
-    this.#lastPriority = this.#presence.state.priority;
-    this.#presence.end();
+    this.#lastPriority = this.#stanzas.presence.state.priority;
+    this.#stanzas.presence.end();
   }
 
   override accept(element: ScannedElement): void {
@@ -361,12 +327,15 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     this.deps.metrics.received[kind].inc();
     const acks = this.#management?.acks;
     if (acks === undefined) {
-      this.#acceptStanza(element, kind, 0);
+      const stanza = this.#stanzas.read(element, kind);
+      if (stanza !== undefined) this.route(stanza);
       return;
     }
     const number = acks.receive();
-    if (this.#acceptStanza(element, kind, number)) acks.passedOn();
-    else acks.settle(number);
+    const stanza = this.#stanzas.read(element, kind);
+    if (stanza === undefined) return acks.settle(number);
+    this.deps.sink.accept(stanza, this, acks, number);
+    acks.passedOn();
   }
 
   /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */
@@ -376,94 +345,43 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (waitMs > 0) this.slow(waitMs);
   }
 
-  /** Returns true when the stanza was passed on; its number then reports its fate. */
-  #acceptStanza(element: ScannedElement, kind: StanzaKind, number: number): boolean {
-    const from = element.attribute("from");
-    if (from !== undefined && !this.#isOwn(from)) {
-      this.end("invalid-from");
-      return false;
-    }
-    const stanza = stanzaFrom(element, kind, this.#stanzaContext);
-    if (stanza instanceof RefusedStanza) {
-      if (stanza.condition === "policy-violation") this.deps.metrics.limitHit("id-bytes");
-      this.#answer(stanza.stanza, stanza.condition);
-      return false;
-    }
-    if (kind === "presence") return this.#acceptPresence(element, stanza, number);
-    if (stanza.type === "set" && this.#isSessionRequest(stanza)) return false;
-    return this.#passOn(stanza, number);
-  }
-
-  #passOn(stanza: Stanza, number: number): boolean {
-    if (number === 0) this.route(stanza);
-    else this.deps.sink.accept(stanza, this, this.#management!.acks, number);
-    return number > 0;
-  }
-
-  #acceptPresence(element: ScannedElement, stanza: Stanza, number: number): boolean {
-    const taken = this.#presence.accept(element, stanza);
-    if (typeof taken === "object") return this.#passOn(taken, number);
-    if (taken !== undefined) this.#answer(stanza, taken);
-    return false;
-  }
-
   /** Takes a nonza of stream management (XEP-0198 §3, §4). */
   #acceptManagement(element: ScannedElement, shared: StreamManagement): void {
-    const acks = this.#management?.acks;
+    const management = this.#management;
     switch (element.name) {
       case "enable":
         // We can no longer answer `<enable/>`. From here on the client counts stanzas, and resends them
         // itself.
         if (!this.isOpen) return this.end("policy-violation");
-        if (acks !== undefined) return this.#refuseManagement("unexpected-request");
-        return this.#enable(element, shared);
+        if (management !== undefined) break;
+        this.#management = SessionManagement.enable(this, element, {
+          shared,
+          metrics: this.deps.metrics,
+          link: this.#link(),
+        });
+        return;
       case "resume":
-        return this.#refuseManagement("unexpected-request");
+        break;
       case "r":
-        if (acks === undefined) return this.#refuseManagement("unexpected-request");
-        return acks.requested();
-      case "a": {
-        if (acks === undefined) return this.#refuseManagement("unexpected-request");
-        const h = parseHandled(element.attribute("h"));
-        if (h === undefined) return this.end("bad-format");
-        if (acks.acknowledged(h)) return;
-        return this.end("undefined-condition", handledTooHighContent(h, acks.sentCount));
-      }
+        if (management === undefined) break;
+        return management.acks.requested();
+      case "a":
+        if (management === undefined) break;
+        return management.acknowledged(element);
       default:
         return this.end("unsupported-stanza-type");
     }
+    this.sendNonza(failedXml("unexpected-request"));
   }
 
-  #refuseManagement(condition: StanzaErrorCondition): void {
-    this.sendNonza(failedXml(condition));
-  }
-
-  #enable(element: ScannedElement, shared: StreamManagement): void {
-    this.#management = SessionManagement.enable(this, element, {
-      shared,
-      link: this.#link(),
-      events: this.#acksEvents(shared),
-    });
-  }
-
-  #acksEvents(shared: StreamManagement): SessionAcksEvents {
-    return {
-      overflowed: () => {
-        this.#management!.endReason = "overflow"; // the queue is that of `#management`
-        this.deps.metrics.limitHit("unacknowledged-stanzas");
-        this.end("resource-constraint");
-      },
-      unresponsive: () => {
-        this.deps.metrics.limitHit("unacknowledged-time");
-        this.transport.destroy(
-          new CausewayError(
-            "stream/unresponsive",
-            `Cannot wait longer for ${this.transport.remoteAddress} to acknowledge stanzas`,
-          ),
-        );
-      },
-      lookAround: () => shared.lookFor(this),
-    };
+  /** Ends the connection of a client that acknowledges nothing. */
+  cutOff(): void {
+    this.transport.destroy(
+      new CausewayError(
+        "stream/unresponsive",
+        `Cannot wait longer for ${this.transport.remoteAddress} to acknowledge stanzas`,
+      ),
+    );
   }
 
   #link(): AckLink {
@@ -482,30 +400,5 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const { shared } = this.#management!; // only a managed session lives without a stream
     this.close();
     shared.track(this.bury());
-  }
-
-  #isOwn(from: string): boolean {
-    if (from === this.jid.text || from === this.jid.bare.text) return true;
-    const jid = tryParseJid(from);
-    return jid !== undefined && (jid.text === this.jid.text || jid.text === this.jid.bare.text);
-  }
-
-  /** Answers a stanza with an error, where the RFC requires one. */
-  #answer(stanza: Stanza, condition: StanzaErrorCondition): void {
-    const reply = errorReply(stanza, condition);
-    if (reply !== undefined) this.send(reply);
-  }
-
-  /** Answers a session request at once, because the client already has a session (RFC 3921 §3). */
-  #isSessionRequest(stanza: Stanza): boolean {
-    if (stanza.to !== this.jid.bare && stanza.to.text !== this.jid.domainpart) return false;
-    if (findChild(stanzaSource(stanza.bytes), "session", SESSION_NAMESPACE) === undefined) {
-      return false;
-    }
-    const id = stanzaId(stanza) ?? "";
-    this.send(
-      buildStanza(element("iq", { type: "result", id }), { from: this.jid.bare, to: this.jid }),
-    );
-    return true;
   }
 }

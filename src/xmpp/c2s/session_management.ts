@@ -4,14 +4,24 @@ import type { FreezeOwner, SessionState, Unfreezing } from "../sm/moving_session
 import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
 import { SessionAcks } from "../sm/session_acks.ts";
 import type { ManagedEnd } from "../sm/sm_metrics.ts";
-import { enabledXml } from "../sm/sm_xml.ts";
+import { enabledXml, handledTooHighContent } from "../sm/sm_xml.ts";
 import type { ManagedSession, StreamManagement } from "../sm/stream_management.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
+import type { StreamMetrics } from "../stream/stream_metrics.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
+
+/** A session, as its own stream management sees it. */
+export interface ManagedStreamSession extends ManagedSession {
+  /** Ends the stream with `condition`; without a stream, only the session. */
+  end(condition: StreamErrorCondition, content?: string): void;
+  /** Ends the connection of a client that acknowledges nothing. */
+  cutOff(): void;
+}
 
 /** Objects that a session needs for stream management. */
 export interface SessionManagementDeps {
   readonly shared: StreamManagement;
-  readonly events: SessionAcksEvents;
+  readonly metrics: StreamMetrics;
 }
 
 /** Start of a managed session. */
@@ -19,7 +29,10 @@ interface Beginning {
   /** Id by which the stream can be resumed; undefined when it cannot. */
   readonly id: string | undefined;
   readonly resumeTimeoutMs: number;
-  readonly acks: SessionAcks;
+  /** Link that carries the session; undefined while it has no connection. */
+  readonly link: AckLink | undefined;
+  /** State that the session had at another node; undefined for a new session. */
+  readonly state: SessionState | undefined;
 }
 
 /** The part of a session that exists with stream management: from `<enable/>` on, over all its streams. */
@@ -30,7 +43,7 @@ export class SessionManagement {
   readonly resumeTimeoutMs: number;
   /** Reason why the session ends. */
   endReason: ManagedEnd = "closed";
-  readonly #session: ManagedSession;
+  readonly #session: ManagedStreamSession;
   readonly #id: string | undefined;
   #isHibernating = false;
   #isGiven = false;
@@ -39,22 +52,34 @@ export class SessionManagement {
   #freezer: FreezeOwner | undefined;
 
   private constructor(
-    session: ManagedSession,
-    shared: StreamManagement,
-    beginning: Beginning,
+    session: ManagedStreamSession,
+    { shared, metrics }: SessionManagementDeps,
+    { id, resumeTimeoutMs, link, state: start }: Beginning,
   ) {
     this.shared = shared;
-    this.acks = beginning.acks;
-    this.resumeTimeoutMs = beginning.resumeTimeoutMs;
+    this.resumeTimeoutMs = resumeTimeoutMs;
     this.#session = session;
-    this.#id = beginning.id;
+    this.#id = id;
+    const events: SessionAcksEvents = {
+      overflowed: () => {
+        this.endReason = "overflow";
+        metrics.limitHit("unacknowledged-stanzas");
+        session.end("resource-constraint");
+      },
+      unresponsive: () => {
+        metrics.limitHit("unacknowledged-time");
+        session.cutOff();
+      },
+      lookAround: () => shared.lookFor(session),
+    };
+    this.acks = new SessionAcks(link, { management: shared, events, jid: session.jid, start });
   }
 
   /** Answers `<enable/>` (XEP-0198 §3); counting begins after the answer. */
   static enable(
-    session: ManagedSession,
+    session: ManagedStreamSession,
     enable: ScannedElement,
-    { shared, events, link }: SessionManagementDeps & { readonly link: AckLink },
+    { shared, metrics, link }: SessionManagementDeps & { readonly link: AckLink },
   ): SessionManagement {
     const resume = enable.attribute("resume");
     const max = parseHandled(enable.attribute("max"));
@@ -65,22 +90,20 @@ export class SessionManagement {
     const id = shared.enabled(session, isResumable);
     const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
     link.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
-    const acks = new SessionAcks(link, { management: shared, events, jid: session.jid });
-    return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
+    const beginning = { id, resumeTimeoutMs, link, state: undefined };
+    return new SessionManagement(session, { shared, metrics }, beginning);
   }
 
   /** Continues with the state of another node's session, which was resumed here by `id`. */
   static adopt(
-    session: ManagedSession,
-    { state, id, shared, events }: SessionManagementDeps & {
+    session: ManagedStreamSession,
+    { state, id, ...deps }: SessionManagementDeps & {
       readonly state: SessionState;
       readonly id: string;
     },
   ): SessionManagement {
-    const { jid } = session;
-    const acks = new SessionAcks(undefined, { management: shared, events, jid, start: state });
     const { resumeTimeoutMs } = state;
-    return new SessionManagement(session, shared, { id, resumeTimeoutMs, acks });
+    return new SessionManagement(session, deps, { id, resumeTimeoutMs, link: undefined, state });
   }
 
   /** True while the session waits, without a connection, to be resumed. */
@@ -95,6 +118,39 @@ export class SessionManagement {
 
   get isResumable(): boolean {
     return this.#id !== undefined;
+  }
+
+  /** Handles the client's `<a/>` (XEP-0198 §4). */
+  acknowledged(answer: ScannedElement): void {
+    const { acks } = this;
+    const h = parseHandled(answer.attribute("h"));
+    if (h === undefined) return this.#session.end("bad-format");
+    if (acks.acknowledged(h)) return;
+    this.#session.end("undefined-condition", handledTooHighContent(h, acks.sentCount));
+  }
+
+  /**
+   * Calls `go` once the client may forget all that it has sent: when all is covered, or after
+   * `endHoldMs` at the latest.
+   * @returns a function that stops waiting
+   */
+  whenCovered(go: () => void): CancelTimer {
+    const { acks, shared } = this;
+    if (acks.isCovered) {
+      go();
+      return () => {};
+    }
+    const cancel = shared.clock.after(shared.options.endHoldMs, () => {
+      acks.watchCovered(undefined);
+      acks.coverAll();
+      go();
+    });
+    acks.watchCovered(() => {
+      acks.watchCovered(undefined);
+      cancel();
+      go();
+    });
+    return cancel;
   }
 
   /** Registers the session under the id that it had on its old node. */

@@ -41,7 +41,7 @@ export interface SessionAcksDeps {
   /** Full JID of the session. Its queue counts against its account's share of the budget. */
   readonly jid: FullJid;
   /** Counts that the session reached at another node. @default nothing was exchanged */
-  readonly start?: { readonly received: number; readonly acknowledged: number };
+  readonly start?: { readonly received: number; readonly acknowledged: number } | undefined;
 }
 
 /**
