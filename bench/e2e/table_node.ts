@@ -56,7 +56,7 @@ class TableNode {
       tls,
       endpoints: this.#table,
       hosts: this.#table,
-      handlers: {
+      events: {
         received: (envelope) => {
           this.#latency.record(Math.round(clock.wallUs() - envelope.sentAtUs));
           envelope.settle();

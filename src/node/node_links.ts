@@ -1,5 +1,5 @@
 import type { Config } from "../config/mod.ts";
-import type { LinkHandlers } from "../distribution/links/mod.ts";
+import type { LinkLayerEvents } from "../distribution/links/mod.ts";
 import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
@@ -39,7 +39,7 @@ export async function makeLinks(
 ): Promise<NodeLinks> {
   const { globalHost, localHost, connections } = config.globalDistrib;
   const { process, table, router, certificates, metrics, log, clock } = parts;
-  const pressure: LinkHandlers["pressure"] = (sender, isOver) =>
+  const pressure: LinkLayerEvents["pressure"] = (sender, isOver) =>
     parts.pressure.changed(sender, isOver);
   const common = {
     identity: {
@@ -63,7 +63,7 @@ export async function makeLinks(
     overrides: Object.fromEntries(config.globalDistribAddr),
     endpoints: table,
     hosts: table,
-    handlers: {
+    events: {
       received: (envelope, peerHost) => {
         envelope.arrived("link", peerHost);
         router.route(envelope);
@@ -87,7 +87,7 @@ export async function makeLinks(
     listen: await resolveEndpoints([connections.cluster]),
     endpoints: { endpoints: (node) => table.clusterEndpoints(node) },
     hosts: { hosts: () => table.clusterNodes() },
-    handlers: {
+    events: {
       received: (envelope) => {
         envelope.arrived("handed-over");
         router.route(envelope);

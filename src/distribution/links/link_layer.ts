@@ -23,7 +23,7 @@ import type {
   EndpointAddress,
   EndpointSource,
   HostSource,
-  LinkHandlers,
+  LinkLayerEvents,
   NodeIdentity,
 } from "./ports.ts";
 import { SeedLink } from "./connection/seed_link.ts";
@@ -43,7 +43,7 @@ export interface LinkLayerDeps {
   readonly overrides?: Readonly<Record<string, readonly EndpointAddress[]>>;
   readonly endpoints: EndpointSource;
   readonly hosts: HostSource;
-  readonly handlers: LinkHandlers;
+  readonly events: LinkLayerEvents;
   /**
    * Replicates the session table over the links; absent when the table is not replicated over
    * links.
@@ -104,11 +104,11 @@ export class LinkLayer implements DrainedLinks {
       identity: deps.identity,
       options,
       tls: deps.tls,
-      handlers: {
-        ...deps.handlers,
+      events: {
+        ...deps.events,
         returned: (envelope, reason) => {
           this.#givenBack++;
-          deps.handlers.returned(envelope, reason);
+          deps.events.returned(envelope, reason);
         },
       },
       traffic: deps.traffic,
@@ -171,7 +171,7 @@ export class LinkLayer implements DrainedLinks {
   /** Takes `envelope` over, as `Outbound` says; one that cannot be sent comes to `returned`. */
   send(host: string, envelope: Envelope): void {
     if (this.#phase === "closed") {
-      this.#shared.handlers.returned(envelope, "leaving");
+      this.#shared.events.returned(envelope, "leaving");
       return;
     }
     (this.#hosts.get(host) ?? this.#destinations.to(host)).send(envelope);

@@ -15,7 +15,7 @@ export type {
   EndpointAddress,
   EndpointSource,
   HostSource,
-  LinkHandlers,
+  LinkLayerEvents,
   NodeIdentity,
 } from "./ports.ts";
 export type { MeshFacts, StanzaOrigin, StanzaRefusal } from "./connection/sender_rules.ts";

@@ -20,7 +20,7 @@ export interface HostSource {
 }
 
 /** Callbacks for what comes over links. Called synchronously, in order of the lane. */
-export interface LinkHandlers {
+export interface LinkLayerEvents {
   /**
    * Takes a stanza from the datacenter `peerHost`; settling it tells the sender's node. Its bytes
    * lie in a read buffer: `detach` a stanza that is held for long.

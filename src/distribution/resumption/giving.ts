@@ -46,14 +46,6 @@ export interface GivingDeps {
   over(giving: Giving): void;
 }
 
-/** Number and link of a transfer. */
-export interface GivingPlace {
-  /** The taker's number for it. */
-  readonly transfer: number;
-  /** A link to the taker. */
-  readonly link: OpenLink;
-}
-
 /** One session of this node on its way to another: carries out the actions of `stepGiving`. */
 export class Giving implements FreezeOwner {
   readonly transfer: number;
@@ -74,7 +66,11 @@ export class Giving implements FreezeOwner {
   #leaving: Promise<void> | undefined;
   readonly #cancels = new Set<CancelTimer>();
 
-  constructor({ transfer, link }: GivingPlace, deps: GivingDeps) {
+  /**
+   * @param transfer the taker's number for the transfer
+   * @param link a link to the taker
+   */
+  constructor(transfer: number, link: OpenLink, deps: GivingDeps) {
     this.transfer = transfer;
     this.process = link.process;
     this.host = link.host;

@@ -160,7 +160,7 @@ class World {
     this.session = new TestSession(this.done, kept);
     this.session.isCovered = isCovered ?? true;
     this.session.directed = situation.directed ?? 1;
-    this.giving = new Giving({ transfer: TRANSFER, link: this.link() }, {
+    this.giving = new Giving(TRANSFER, this.link(), {
       options: {
         timeoutMs: TIMEOUT_MS,
         maxItems: 100,

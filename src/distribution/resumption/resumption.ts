@@ -273,7 +273,7 @@ export class Resumption implements SessionsElsewhere {
       const reason: TransferEnd = "unknown";
       return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
     }
-    const giving = new Giving({ transfer, link }, this.#givingDeps);
+    const giving = new Giving(transfer, link, this.#givingDeps);
     this.#givings.set(key, giving);
     giving.begin(request);
   }

@@ -10,7 +10,7 @@ import type { HeldStanza } from "./held_address.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 
 /** Callbacks by which the store uses the router. */
-export interface BounceHandlers {
+export interface BounceEvents {
   /** Local host of `key` according to the cache alone. */
   cached(key: Jid): string | null | undefined;
   /**
@@ -68,7 +68,7 @@ const MAX_REVEALED = 64;
  */
 export class BounceStore {
   readonly #options: Required<BounceOptions>;
-  readonly #handlers: BounceHandlers;
+  readonly #events: BounceEvents;
   readonly #metrics: RoutingMetrics;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -81,7 +81,7 @@ export class BounceStore {
 
   constructor(
     options: BounceOptions,
-    handlers: BounceHandlers,
+    events: BounceEvents,
     deps: {
       readonly metrics: RoutingMetrics;
       readonly clock: Clock;
@@ -97,7 +97,7 @@ export class BounceStore {
       maxBytes,
       ...(deps.budget !== undefined && { within: deps.budget }),
     });
-    this.#handlers = handlers;
+    this.#events = events;
     this.#metrics = deps.metrics;
     this.#clock = deps.clock;
     this.#random = deps.random;
@@ -121,16 +121,16 @@ export class BounceStore {
    */
   hold(envelope: Envelope, key: Jid): void {
     if (envelope.bounces >= this.#options.maxRetries) {
-      return this.#handlers.giveUp(envelope, "out-of-retries");
+      return this.#events.giveUp(envelope, "out-of-retries");
     }
     const holders = this.#holdersOf(envelope, key);
     if (!this.#shares.mayHold(holders, costOf(envelope))) {
-      return this.#handlers.giveUp(envelope, "full");
+      return this.#events.giveUp(envelope, "full");
     }
-    if (this.#isStopped) return this.#handlers.giveUp(envelope, "stopping");
+    if (this.#isStopped) return this.#events.giveUp(envelope, "stopping");
     let held = this.#held.get(key.text);
     if (held === undefined) {
-      held = new HeldAddress(key, this.#handlers.senderOf);
+      held = new HeldAddress(key, this.#events.senderOf);
       this.#held.set(key.text, held);
       const group = this.#byBare.get(key.bare.text);
       if (group !== undefined) group.held.add(held);
@@ -143,7 +143,7 @@ export class BounceStore {
     held.push(taken);
     // Its payer waits for a booked retry: this stanza's retry must not come before that one.
     const isBooked = held.booked !== undefined &&
-      held.booked.payer === this.#handlers.payerOf(envelope);
+      held.booked.payer === this.#events.payerOf(envelope);
     this.#wakeAt(held, isBooked ? held.booked!.atMs : taken.dueMs);
   }
 
@@ -204,7 +204,7 @@ export class BounceStore {
       this.#forget(held);
       for (const each of all) {
         this.#letGo(each, costOf(each.envelope));
-        this.#handlers.giveUp(each.envelope, "stopping");
+        this.#events.giveUp(each.envelope, "stopping");
       }
     }
     await Promise.all(this.#lookups);
@@ -220,7 +220,7 @@ export class BounceStore {
   }
 
   #holdersOf(envelope: Envelope, key: Jid): Holders {
-    const { singles, crowds } = this.#handlers.holdersOf(envelope);
+    const { singles, crowds } = this.#events.holdersOf(envelope);
     return { singles: [...singles, ...recipientHolders(key.bare.text).singles], crowds };
   }
 
@@ -293,7 +293,7 @@ export class BounceStore {
       held.booked = undefined;
       return true;
     }
-    const { payerOf, takeRetry, bookRetry } = this.#handlers;
+    const { payerOf, takeRetry, bookRetry } = this.#events;
     const asked = new Set(booked === undefined ? [] : [booked.payer]);
     let first: Envelope | undefined;
     for (const { envelope, dueMs } of held.stanzas) {
@@ -334,7 +334,7 @@ export class BounceStore {
     const unknown: HeldAddress[] = [];
     for (const held of all) {
       if (held.isStill) continue;
-      const host = this.#handlers.cached(held.key);
+      const host = this.#events.cached(held.key);
       if (typeof host === "string") this.#release(held, host);
       else if (held.isLooking) held.isRevealed = true;
       else unknown.push(held);
@@ -350,7 +350,7 @@ export class BounceStore {
       held.isLooking = true;
       held.isRevealed = false;
     }
-    const lookup = this.#handlers.relocate(all.map(({ key }) => key)).then((hosts) => {
+    const lookup = this.#events.relocate(all.map(({ key }) => key)).then((hosts) => {
       for (const [i, held] of all.entries()) this.#lookedUp(held, hosts[i], untilMs);
     });
     this.#lookups.add(lookup);
@@ -376,7 +376,7 @@ export class BounceStore {
   #release(held: HeldAddress, host: string): void {
     held.release((each) => {
       const cost = costOf(each.envelope);
-      if (!this.#handlers.release(each.envelope, held.key, host)) return false;
+      if (!this.#events.release(each.envelope, held.key, host)) return false;
       this.#letGo(each, cost);
       return true;
     });
@@ -391,7 +391,7 @@ export class BounceStore {
     });
     for (const each of spent) {
       this.#letGo(each, costOf(each.envelope));
-      this.#handlers.giveUp(each.envelope, "out-of-retries");
+      this.#events.giveUp(each.envelope, "out-of-retries");
     }
   }
 

@@ -17,8 +17,8 @@ export interface BookedRetry {
   readonly atMs: number;
 }
 
-/** Terms of the retries of one address. */
-export interface RetryTerms {
+/** One round of retries of an address. */
+export interface RetryRound {
   /** Stanzas due until then have used up a retry. */
   readonly untilMs: number;
   readonly maxRetries: number;
@@ -158,7 +158,7 @@ export class HeldAddress {
   }
 
   /** Counts a retry of the stanzas that were due; takes those that are out of retries. */
-  takeSpent({ untilMs, maxRetries, dueMs }: RetryTerms): readonly HeldStanza[] {
+  takeSpent({ untilMs, maxRetries, dueMs }: RetryRound): readonly HeldStanza[] {
     const kept: HeldStanza[] = [];
     const spent: HeldStanza[] = [];
     /** Due time of each sender's last stanza that stays. */

@@ -9,8 +9,8 @@ const LONG_QUEUE = 256;
 /** The rest of an item's work, once its lookup is done. */
 export type Finish = () => void;
 
-/** Callbacks about items; each must give the same answer about one item every time. */
-export interface WorkerRules<T> {
+/** Bounds of items, and callbacks about them; each must give the same answer about one item every time. */
+export interface SenderWorkersDeps<T> {
   /** The bound that an item counts for while it waits behind others of its sender. */
   sharesOf(item: T): FairShares;
   /** The bound that an item counts for during its own lookup. */
@@ -39,7 +39,7 @@ export interface Standing {
  */
 export class SenderWorkers<T> {
   readonly #handle: (item: T) => Promise<Finish> | undefined;
-  readonly #rules: WorkerRules<T>;
+  readonly #deps: SenderWorkersDeps<T>;
   readonly #pressure: (item: T, isOver: boolean) => void;
   readonly #queues = new Map<string, Queue<T>>();
   readonly #running = new Set<Promise<void>>();
@@ -54,11 +54,11 @@ export class SenderWorkers<T> {
    */
   constructor(
     handle: (item: T) => Promise<Finish> | undefined,
-    rules: WorkerRules<T>,
+    deps: SenderWorkersDeps<T>,
     pressure: (item: T, isOver: boolean) => void = () => {},
   ) {
     this.#handle = handle;
-    this.#rules = rules;
+    this.#deps = deps;
     this.#pressure = pressure;
   }
 
@@ -89,9 +89,9 @@ export class SenderWorkers<T> {
   enqueue(sender: string, item: T, { isReturned = false }: Standing = {}): boolean {
     const queue = this.#queues.get(sender);
     if (queue === undefined) throw new RangeError(`Cannot enqueue for an idle sender: ${sender}`);
-    const shares = this.#rules.sharesOf(item);
-    const holders = this.#rules.holdersOf(item);
-    const bytes = this.#rules.bytesOf(item);
+    const shares = this.#deps.sharesOf(item);
+    const holders = this.#deps.holdersOf(item);
+    const bytes = this.#deps.bytesOf(item);
     if (!shares.mayHold(holders, bytes)) return false;
     shares.hold(holders, bytes);
     this.#queued++;
@@ -118,8 +118,8 @@ export class SenderWorkers<T> {
     first: Promise<Finish>,
     { isReturned = false }: Standing = {},
   ): boolean {
-    const { lookedUp } = this.#rules;
-    if (!lookedUp.mayHold(this.#rules.holdersOf(item), this.#rules.bytesOf(item))) return false;
+    const { lookedUp } = this.#deps;
+    if (!lookedUp.mayHold(this.#deps.holdersOf(item), this.#deps.bytesOf(item))) return false;
     this.#holdLookedUp(item);
     const queue: Queue<T> = { items: [], returned: [], nextReturned: 0, heldBy: undefined };
     this.#queues.set(sender, queue);
@@ -155,9 +155,9 @@ export class SenderWorkers<T> {
         }
       } else if (oldest !== undefined) {
         ready.pop();
-        this.#rules.lookedUp.release(
-          this.#rules.holdersOf(oldest.item),
-          this.#rules.bytesOf(oldest.item),
+        this.#deps.lookedUp.release(
+          this.#deps.holdersOf(oldest.item),
+          this.#deps.bytesOf(oldest.item),
         );
         oldest.finish();
       } else if (next < items.length) {
@@ -176,8 +176,8 @@ export class SenderWorkers<T> {
   }
 
   #handleNext(item: T): Promise<Finish> | undefined {
-    const bytes = this.#rules.bytesOf(item);
-    this.#rules.sharesOf(item).release(this.#rules.holdersOf(item), bytes);
+    const bytes = this.#deps.bytesOf(item);
+    this.#deps.sharesOf(item).release(this.#deps.holdersOf(item), bytes);
     this.#queued--;
     this.#queuedBytes -= bytes;
     const pending = this.#handle(item);
@@ -186,12 +186,12 @@ export class SenderWorkers<T> {
   }
 
   #holdLookedUp(item: T): void {
-    this.#rules.lookedUp.hold(this.#rules.holdersOf(item), this.#rules.bytesOf(item));
+    this.#deps.lookedUp.hold(this.#deps.holdersOf(item), this.#deps.bytesOf(item));
   }
 
   /** Inserts a returned item by age, mostly at the end: a lane returns items in order. */
   #insert(item: T, { returned, nextReturned }: Queue<T>): void {
-    const isBehind = (at: number) => !this.#rules.isOlder(item, returned[at]!);
+    const isBehind = (at: number) => !this.#deps.isOlder(item, returned[at]!);
     let [low, high] = [nextReturned, returned.length];
     if (low === high || isBehind(high - 1)) low = high;
     while (low < high) {
@@ -207,7 +207,7 @@ export class SenderWorkers<T> {
     const { returned } = queue;
     if (queue.nextReturned === returned.length) return undefined;
     const item = returned[queue.nextReturned]!;
-    if (oldest?.isReturned === true && !this.#rules.isOlder(item, oldest.item)) return undefined;
+    if (oldest?.isReturned === true && !this.#deps.isOlder(item, oldest.item)) return undefined;
     if (++queue.nextReturned === returned.length) {
       returned.length = 0;
       queue.nextReturned = 0;

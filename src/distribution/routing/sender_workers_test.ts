@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { FairShares } from "../../base/mod.ts";
 import { SenderWorkers } from "./sender_workers.ts";
-import type { Finish, WorkerRules } from "./sender_workers.ts";
+import type { Finish, SenderWorkersDeps } from "./sender_workers.ts";
 
 /** Rules for up to `maxItems` items of one byte each, from any sender; the lower is older. */
-function upTo(maxItems: number, maxBytes = Infinity): WorkerRules<number | string> {
+function upTo(maxItems: number, maxBytes = Infinity): SenderWorkersDeps<number | string> {
   const shares = new FairShares({ maxItems, maxBytes });
   return {
     sharesOf: () => shares,
@@ -153,7 +153,7 @@ class Gated {
   readonly gates = new Map<string, PromiseWithResolvers<void>>();
   readonly workers: SenderWorkers<string>;
 
-  constructor(rules: Partial<WorkerRules<string>> = {}) {
+  constructor(rules: Partial<SenderWorkersDeps<string>> = {}) {
     this.workers = new SenderWorkers<string>((item) => this.handle(item), {
       ...upTo(100),
       isOlder: (item, other) => item.at(-1)! < other.at(-1)!,

@@ -20,7 +20,7 @@ export interface UnackedLimits {
 }
 
 /** Initial state of a queue. */
-export interface UnackedStart {
+export interface UnackedQueueDeps {
   /** Stanzas that already count as acknowledged. @default 0 */
   readonly acknowledged?: number;
   /** Budget that all queues of the process share. @default none */
@@ -67,7 +67,7 @@ export class UnackedQueue {
 
   constructor(
     limits: UnackedLimits,
-    { acknowledged = 0, budget = new FairShares(), jid, isUserHost }: UnackedStart = {},
+    { acknowledged = 0, budget = new FairShares(), jid, isUserHost }: UnackedQueueDeps = {},
   ) {
     this.#limits = limits;
     this.#acknowledged = acknowledged;

@@ -144,7 +144,7 @@ export class IncomingLink implements LinkConnectionEvents {
     this.#metrics = metrics.host(destinationOf(scope, peer));
     this.#metrics.incomingFirstPacket.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
-    if (doubtsIdentity(this.#shared, peer)) this.#shared.handlers.identityDoubted?.();
+    if (doubtsIdentity(this.#shared, peer)) this.#shared.events.identityDoubted?.();
     this.#link.send(helloFrame({
       ...OUR_VERSIONS,
       process: identity.process,
@@ -227,7 +227,7 @@ export class IncomingLink implements LinkConnectionEvents {
       metrics.incomingTransferTime.observe(Math.max(0, this.#nowUs() - this.#writtenUs));
     }
     metrics.incomingMessages.inc();
-    this.#shared.handlers.received(envelope, lane.host);
+    this.#shared.events.received(envelope, lane.host);
   }
 
   /**
@@ -257,7 +257,7 @@ export class IncomingLink implements LinkConnectionEvents {
 
   /** True when the stanza waits for a lookup of whether its sender is a component. */
   #waitsForProof(envelope: Envelope, refusal: StanzaRefusal | undefined): boolean {
-    const { unproven, handlers } = this.#shared;
+    const { unproven, events } = this.#shared;
     if (unproven === undefined) return false;
     const { stanza } = envelope;
     const domain = stanza.from.domainpart;
@@ -272,7 +272,7 @@ export class IncomingLink implements LinkConnectionEvents {
       stanzaBytes: stanza.bytes.length,
       take: () => {
         metrics.incomingMessages.inc();
-        handlers.received(envelope, host);
+        events.received(envelope, host);
       },
       refuse: () => {
         envelope.settle();

@@ -54,7 +54,7 @@ class Scene {
       },
       options: resolved,
       tls: undefined,
-      handlers: {
+      events: {
         received: (envelope) => this.received.push(envelope),
         returned() {},
         pressure() {},

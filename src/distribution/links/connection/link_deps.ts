@@ -8,7 +8,7 @@ import type { LinkMetrics } from "../link_metrics.ts";
 import type { LinkScope } from "./link_scope.ts";
 import type { ResolvedLinksOptions } from "../links_options.ts";
 import type { MeshHosts } from "./mesh_hosts.ts";
-import type { EndpointSource, LinkHandlers, NodeIdentity } from "../ports.ts";
+import type { EndpointSource, LinkLayerEvents, NodeIdentity } from "../ports.ts";
 import type { UnprovenSenders } from "./unproven_senders.ts";
 
 /** State and parts that all links of one process share. */
@@ -18,7 +18,7 @@ export interface LinkDeps {
   readonly options: ResolvedLinksOptions;
   /** TLS contexts; undefined for plain TCP. */
   readonly tls: TlsContextHolder | undefined;
-  readonly handlers: LinkHandlers;
+  readonly events: LinkLayerEvents;
   /** Takes replication frames; undefined when the session table is not replicated over links. */
   readonly traffic: LinkTraffic | undefined;
   readonly endpoints: EndpointSource;

@@ -211,7 +211,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     this.#lastRefusal = undefined;
     this.#metrics.outgoingEstablished.inc();
     mesh.linkOpened(peer.localHost, peer.datacenterId);
-    if (doubtsIdentity(this.#shared, peer)) this.#shared.handlers.identityDoubted?.();
+    if (doubtsIdentity(this.#shared, peer)) this.#shared.events.identityDoubted?.();
     lives.info("link.opened", this.destination, {
       host: this.destination,
       node: peer.nodeName,
@@ -266,7 +266,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
       else lives.warn("link.refused", this.destination, fields);
       this.#lastRefusal = reason;
     }
-    if (reason === "host-conflict") this.#shared.handlers.identityDoubted?.();
+    if (reason === "host-conflict") this.#shared.events.identityDoubted?.();
     this.#peer = undefined;
     if (this.#openLink !== undefined) {
       this.#shared.traffic?.ended(this.#openLink, hasLeft);

@@ -77,7 +77,7 @@ class World implements AsyncDisposable {
         },
         options,
         tls: undefined,
-        handlers: { received() {}, returned() {}, pressure() {} },
+        events: { received() {}, returned() {}, pressure() {} },
         traffic: undefined,
         endpoints: { endpoints: (host) => this.#answer(host) },
         calls: new CallPace(this.clock),

@@ -64,7 +64,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     const idleTicks = Math.max(1, Math.ceil(bindingIdleMs / tickMs));
     this.#bindings = new SenderBindings({ maxBindings, idleTicks, budget: shared.budget });
     this.#pressure = new LanePressure((sender, isOver) => {
-      shared.handlers.pressure(sender, isOver);
+      shared.events.pressure(sender, isOver);
     });
     this.#reroutes = new RoundPace(shared.options);
     this.#lookups = new RoundPace(shared.options);
@@ -322,7 +322,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
    * one may live. Stanzas whose recipients have moved are routed anew.
    */
   #lookAround(nowMs: number): void {
-    const { whereabouts } = this.#shared.handlers;
+    const { whereabouts } = this.#shared.events;
     if (whereabouts === undefined || this.#openLinks > 0 || this.items === 0) return;
     if (!this.#lookups.take(nowMs)) return;
     findMoved(recipientsIn(this.#lanes()), this.destination, whereabouts)
@@ -390,7 +390,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
 
   #giveBack(envelope: Envelope, reason: ReturnReason): void {
     this.#shared.metrics.host(this.destination).outgoingReturned.inc();
-    this.#shared.handlers.returned(envelope, reason);
+    this.#shared.events.returned(envelope, reason);
   }
 
   *#lanes(): IterableIterator<Lane> {

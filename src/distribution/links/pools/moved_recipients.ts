@@ -1,7 +1,7 @@
 import type { Jid } from "../../../xmpp/mod.ts";
 import type { Envelope } from "../../mod.ts";
 import type { Lane } from "../lanes/lane.ts";
-import type { LinkHandlers } from "../ports.ts";
+import type { LinkLayerEvents } from "../ports.ts";
 
 /** Recipients of one lookup; the others come with the next. */
 const MAX_LOOKED_FOR = 1000;
@@ -25,7 +25,7 @@ export function recipientsIn(lanes: Iterable<Lane>): Recipients {
 export async function findMoved(
   recipients: Recipients,
   destination: string,
-  whereabouts: NonNullable<LinkHandlers["whereabouts"]>,
+  whereabouts: NonNullable<LinkLayerEvents["whereabouts"]>,
 ): Promise<ReadonlySet<string>> {
   const moved = new Set<string>();
   await Promise.all([...recipients].map(async ([text, to]) => {

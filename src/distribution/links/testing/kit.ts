@@ -23,7 +23,7 @@ import { Envelope } from "../../mod.ts";
 import type { ReturnReason } from "../../mod.ts";
 import type { LinkLayerDeps } from "../link_layer.ts";
 import { LinkLayer } from "../link_layer.ts";
-import type { EndpointAddress, LinkHandlers } from "../ports.ts";
+import type { EndpointAddress, LinkLayerEvents } from "../ports.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
@@ -249,7 +249,7 @@ export class TestNode {
     { whereabouts, ...config }:
       & Partial<LinkLayerDeps>
       & Pick<LinkLayerDeps, "tls">
-      & Pick<LinkHandlers, "whereabouts">,
+      & Pick<LinkLayerEvents, "whereabouts">,
   ) {
     this.host = host;
     this.datacenterId = `id of ${host}`;
@@ -266,7 +266,7 @@ export class TestNode {
       listen: [{ host: "127.0.0.1", port: 0 }],
       endpoints: { endpoints: (remote) => Promise.resolve(this.endpoints.get(remote) ?? []) },
       hosts: { hosts: () => Promise.resolve([...this.endpoints.keys()]) },
-      handlers: {
+      events: {
         received: (envelope) => {
           this.received.push(envelope);
           if (this.settlesAtOnce) envelope.settle();

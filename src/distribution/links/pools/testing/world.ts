@@ -83,7 +83,7 @@ export class World implements Disposable {
       },
       options: resolved,
       tls: undefined,
-      handlers: {
+      events: {
         received() {},
         returned,
         pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),

@@ -8,8 +8,8 @@ const PROGRAM = Deno.env.get("CAUSEWAY_REDIS_SERVER") ?? "redis-server";
 /** Ports for outgoing connections begin at 32768 on Linux; the bus of a cluster is 10000 above its node. */
 const [FIRST_PORT, LAST_PORT] = [10_240, 22_700];
 
-/** Options of starting a process. */
-interface Launch {
+/** Options of a process. */
+interface RedisProcessOptions {
   readonly args: readonly string[];
   /** Lines of a configuration file, for a Sentinel, which wants to write into it. */
   readonly file?: readonly string[];
@@ -21,20 +21,20 @@ interface Launch {
 export class RedisProcess implements AsyncDisposable {
   readonly port: number;
   readonly #directory: string;
-  readonly #launch: Launch;
+  readonly #options: RedisProcessOptions;
   #process: Deno.ChildProcess | undefined;
 
-  private constructor(port: number, directory: string, launch: Launch) {
+  private constructor(port: number, directory: string, options: RedisProcessOptions) {
     this.port = port;
     this.#directory = directory;
-    this.#launch = launch;
+    this.#options = options;
   }
 
   /** Starts it on a free port, and resolves when it accepts connections there. */
-  static async start(launch: Launch): Promise<RedisProcess> {
+  static async start(options: RedisProcessOptions): Promise<RedisProcess> {
     const directory = await Deno.makeTempDir({ prefix: "causeway-redis-" });
     for (let tries = 1;; tries++) {
-      const process = new RedisProcess(await freePort(), directory, launch);
+      const process = new RedisProcess(await freePort(), directory, options);
       try {
         await process.launch();
         return process;
@@ -50,7 +50,7 @@ export class RedisProcess implements AsyncDisposable {
 
   /** Starts it, after `kill` again on the same port; `more`: options for this time. */
   async launch(...more: readonly string[]): Promise<void> {
-    const { args, file, portOption = "port" } = this.#launch;
+    const { args, file, portOption = "port" } = this.#options;
     const config = `${this.#directory}/redis.conf`;
     if (file !== undefined) {
       await Deno.writeTextFile(config, file.map((line) => `${line}\n`).join(""));
