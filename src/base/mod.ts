@@ -9,6 +9,8 @@ export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";
 export type { CausewayErrorOptions } from "./errors.ts";
 export { CausewayError, describeError } from "./errors.ts";
+export type { IntegerOption, IntegerRange } from "./integer_option.ts";
+export { integerIn, resolveIntegers } from "./integer_option.ts";
 export type { Rate, RateLimitOptions } from "./rate_limit.ts";
 export { DEFAULT_MAX_KEYS, RateLimit } from "./rate_limit.ts";
 export type { Random } from "./random.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/mod.ts";
-import { describeError, SystemClock } from "../base/mod.ts";
+import { describeError, integerIn, SystemClock } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
 import type { ChildElement, Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
@@ -107,17 +107,16 @@ export class HostServices {
     this.#reply = deps.reply;
     this.#metrics = new ServiceMetrics(deps.metrics);
     this.#logger = deps.logger ?? SILENT_LOGGER;
-    this.#maxPending = atLeastOne(
+    this.#maxPending = integerIn(
       "maxPendingRequests",
       deps.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
+      { min: 1 },
     );
-    this.#maxIqBytes = atLeastOne(
-      "maxIqBytes",
-      deps.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES,
-    );
-    this.#maxIqElements = atLeastOne(
+    this.#maxIqBytes = integerIn("maxIqBytes", deps.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES, { min: 1 });
+    this.#maxIqElements = integerIn(
       "maxIqElements",
       deps.maxIqElements ?? DEFAULT_MAX_IQ_ELEMENTS,
+      { min: 1 },
     );
   }
 
@@ -266,9 +265,4 @@ export class HostServices {
 
 function serviceKey(type: string, name: string, namespace: string): string {
   return `${type} {${namespace}}${name}`;
-}
-
-function atLeastOne(name: string, value: number): number {
-  if (Number.isInteger(value) && value >= 1) return value;
-  throw new RangeError(`Cannot set ${name} to ${value}: it must be an integer of at least 1`);
 }

@@ -1,4 +1,4 @@
-import { CausewayError } from "../../base/mod.ts";
+import { CausewayError, integerIn } from "../../base/mod.ts";
 
 /** Options of the session table: Redis, entries and cache. Durations in milliseconds. */
 export interface TableOptions {
@@ -238,9 +238,6 @@ export function redisAddress({ redis }: ResolvedTable): string {
   return server.startsWith("/") ? server : `${server}:${port}`;
 }
 
-function checkRange(name: string, value: number, least: number, most: number): void {
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw new RangeError(
-    `Cannot use ${name} = ${value}: it must be a whole number from ${least} to ${most}`,
-  );
+function checkRange(name: string, value: number, min: number, max: number): void {
+  integerIn(name, value, { min, max });
 }

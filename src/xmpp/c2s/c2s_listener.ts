@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/mod.ts";
-import { SystemClock } from "../../base/mod.ts";
+import { integerIn, SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
@@ -64,12 +64,11 @@ export class C2sListener {
   readonly #port: StreamPort;
 
   constructor(deps: C2sListenerDeps) {
-    const maxDirected = deps.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE;
-    if (!Number.isInteger(maxDirected) || maxDirected < 1 || maxDirected > 100_000) {
-      throw new RangeError(
-        `Cannot set maxDirectedPresence to ${maxDirected}: it must be an integer from 1 to 100000`,
-      );
-    }
+    const maxDirectedPresence = integerIn(
+      "maxDirectedPresence",
+      deps.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE,
+      { min: 1, max: 100_000 },
+    );
     const clock = deps.clock ?? new SystemClock();
     this.#shared = {
       hosts: deps.hosts,
@@ -82,7 +81,7 @@ export class C2sListener {
         deps.enumerationSecret,
       ),
       limits: resolveStreamLimits(deps.limits),
-      maxDirectedPresence: maxDirected,
+      maxDirectedPresence,
       management: deps.management,
       rates: deps.rates ?? new EdgeRates({}, clock),
       clock,

@@ -1,3 +1,4 @@
+import { integerIn } from "../../base/mod.ts";
 import { deliveryRule, leastPriority } from "../stanza/delivery_rules.ts";
 import { FullJid } from "../jid/jid.ts";
 import type { Delivery } from "../sm/delivery.ts";
@@ -44,15 +45,10 @@ export class SessionRegistry {
   readonly #turns = new Turns();
 
   constructor(deps: SessionRegistryDeps) {
-    const max = deps.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
-    if (!Number.isInteger(max) || max < 1 || max > 10_000) {
-      throw new RangeError(
-        `Cannot set maxSessionsPerAccount to ${max}: it must be an integer from 1 to 10000`,
-      );
-    }
     this.#events = deps.events;
     this.#accountIq = deps.accountIq;
-    this.#maxPerAccount = max;
+    const max = deps.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
+    this.#maxPerAccount = integerIn("maxSessionsPerAccount", max, { min: 1, max: 10_000 });
   }
 
   /** Sessions connected here. */

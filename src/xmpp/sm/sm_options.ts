@@ -1,3 +1,6 @@
+import type { IntegerOption } from "../../base/mod.ts";
+import { resolveIntegers } from "../../base/mod.ts";
+
 /** Stream management (XEP-0198); durations in milliseconds. */
 export interface StreamManagementOptions {
   /** Unacknowledged stanzas that a session may keep; 1 to 1 000 000. @default 5000 */
@@ -67,17 +70,11 @@ export interface StreamManagementOptions {
 /** All options, resolved. */
 export type ResolvedStreamManagement = Required<StreamManagementOptions>;
 
-interface Range {
-  readonly byDefault: number;
-  readonly min: number;
-  readonly max: number;
-}
-
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** Defaults and ranges, for checks of a configuration. */
-export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOptions, Range>> = {
+export const STREAM_MANAGEMENT_RANGES = {
   maxItems: { byDefault: 5_000, min: 1, max: 1_000_000 },
   maxBytes: { byDefault: 8_388_608, min: 16_384, max: 1_073_741_824 },
   maxUnsettled: { byDefault: 256, min: 0, max: 1_000_000 },
@@ -94,7 +91,7 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
   movedCheckMs: { byDefault: 5_000, min: 100, max: HOUR_MS },
   maxStreamEnds: { byDefault: 3, min: 0, max: 1_000 },
   suspectWithinMs: { byDefault: 2_000, min: 0, max: 60_000 },
-};
+} satisfies Record<keyof StreamManagementOptions, IntegerOption>;
 
 /**
  * Fills in defaults.
@@ -103,16 +100,5 @@ export const STREAM_MANAGEMENT_RANGES: Readonly<Record<keyof StreamManagementOpt
 export function resolveStreamManagement(
   options: StreamManagementOptions = {},
 ): ResolvedStreamManagement {
-  const resolved: Record<string, number> = {};
-  for (const [name, range] of Object.entries(STREAM_MANAGEMENT_RANGES)) {
-    const value = options[name as keyof StreamManagementOptions] ?? range.byDefault;
-    if (!Number.isInteger(value) || value < range.min || value > range.max) {
-      throw new RangeError(
-        `Cannot set ${name} to ${value}: it must be an integer from ${range.min} to ${range.max}`,
-      );
-    }
-    resolved[name] = value;
-  }
-  // The loop has set every key of the ranges, and those are the keys of the interface.
-  return Object.freeze(resolved) as unknown as ResolvedStreamManagement;
+  return resolveIntegers(STREAM_MANAGEMENT_RANGES, options);
 }

@@ -1,5 +1,5 @@
 import type { Clock, PeerAddress } from "../../base/mod.ts";
-import { addressKey, SystemClock } from "../../base/mod.ts";
+import { addressKey, resolveIntegers, SystemClock } from "../../base/mod.ts";
 
 /** Bounds on connections from outside, over all listeners that share an admission. */
 export interface AdmissionLimits {
@@ -30,8 +30,10 @@ export interface AdmissionExit {
   cut(): void;
 }
 
-const DEFAULT_MAX = 1_000;
-const MAX = 1_000_000;
+const RANGES = {
+  maxUnauthenticated: { byDefault: 1_000, min: 1, max: 1_000_000 },
+  maxPerAddress: { byDefault: 1_000, min: 1, max: 1_000_000 },
+};
 
 /**
  * Time to send a header, and again to log in, in which a stranger has priority over later ones. Over a
@@ -87,20 +89,10 @@ export class StreamAdmission {
     limits: AdmissionLimits = {},
     clock: Pick<Clock, "monotonicMs"> = new SystemClock(),
   ) {
-    this.#maxUnauthenticated = limits.maxUnauthenticated ?? DEFAULT_MAX;
-    this.#maxPerAddress = limits.maxPerAddress ?? DEFAULT_MAX;
+    const { maxUnauthenticated, maxPerAddress } = resolveIntegers(RANGES, limits);
+    this.#maxUnauthenticated = maxUnauthenticated;
+    this.#maxPerAddress = maxPerAddress;
     this.#clock = clock;
-    for (
-      const [name, value] of [
-        ["maxUnauthenticated", this.#maxUnauthenticated],
-        ["maxPerAddress", this.#maxPerAddress],
-      ] as const
-    ) {
-      if (Number.isInteger(value) && value >= 1 && value <= MAX) continue;
-      throw new RangeError(
-        `Cannot set ${name} to ${value}: it must be an integer from 1 to ${MAX}`,
-      );
-    }
   }
 
   /** Connections that have not authenticated. */

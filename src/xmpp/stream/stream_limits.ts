@@ -1,3 +1,5 @@
+import type { IntegerOption } from "../../base/mod.ts";
+import { resolveIntegers } from "../../base/mod.ts";
 import { MAX_READABLE_DEPTH } from "../xml/scanner_limits.ts";
 import type { ScannerLimits } from "../xml/scanner_types.ts";
 
@@ -43,14 +45,8 @@ export interface StreamLimits {
 /** All limits, resolved. */
 export type ResolvedStreamLimits = Required<StreamLimits>;
 
-interface Range {
-  readonly byDefault: number;
-  readonly min: number;
-  readonly max: number;
-}
-
 /** Defaults and ranges of every limit, for checks of a configuration. */
-export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = {
+export const STREAM_LIMIT_RANGES = {
   maxStanzaBytes: { byDefault: 262_144, min: 10_000, max: 16_777_216 },
   maxDepth: { byDefault: 64, min: 8, max: MAX_READABLE_DEPTH },
   maxAttributes: { byDefault: 64, min: 16, max: 1_000 },
@@ -62,25 +58,14 @@ export const STREAM_LIMIT_RANGES: Readonly<Record<keyof StreamLimits, Range>> = 
   maxOwedBytes: { byDefault: 67_108_864, min: 0, max: 1_073_741_824 },
   slowReaderMs: { byDefault: 30_000, min: 10, max: 3_600_000 },
   keepaliveIntervalMs: { byDefault: 150_000, min: 100, max: 86_400_000 },
-};
+} satisfies Record<keyof StreamLimits, IntegerOption>;
 
 /**
  * Fills in defaults.
  * @throws RangeError for a value that is not an integer in its range
  */
 export function resolveStreamLimits(limits: StreamLimits = {}): ResolvedStreamLimits {
-  const resolved: Record<string, number> = {};
-  for (const [name, range] of Object.entries(STREAM_LIMIT_RANGES)) {
-    const value = limits[name as keyof StreamLimits] ?? range.byDefault;
-    if (!Number.isInteger(value) || value < range.min || value > range.max) {
-      throw new RangeError(
-        `Cannot set ${name} to ${value}: it must be an integer from ${range.min} to ${range.max}`,
-      );
-    }
-    resolved[name] = value;
-  }
-  // The loop has set every key of the ranges, and those are the keys of the interface.
-  return Object.freeze(resolved) as unknown as ResolvedStreamLimits;
+  return resolveIntegers(STREAM_LIMIT_RANGES, limits);
 }
 
 /** Returns the limits that the scanner keeps. */

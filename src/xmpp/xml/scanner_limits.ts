@@ -1,3 +1,4 @@
+import { integerIn } from "../../base/mod.ts";
 import type { ScannerLimits } from "./scanner_types.ts";
 
 /**
@@ -16,9 +17,7 @@ const DEFAULTS: ScannerLimits = Object.freeze({
 export function resolveScannerLimits(limits: Partial<ScannerLimits> = {}): ScannerLimits {
   const resolved = { ...DEFAULTS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {
-    if (!Number.isSafeInteger(value) || value < 1) {
-      throw new RangeError(`Cannot use ${name} = ${value}: it must be a whole number from 1`);
-    }
+    integerIn(name, value, { min: 1 });
   }
   return Object.freeze(resolved);
 }
