@@ -95,7 +95,8 @@ export class Dispatcher {
           ? domains.localHost
           : locations.cached(key),
       relocate: (keys) => this.#lookups.relocate(keys),
-      release: (envelope, key, host) => this.#deliverOrForward(envelope, key, host),
+      release: (envelope, key, host) =>
+        this.#isKeptBehind(envelope) || this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => senderKey(stanza.from, domains),
       holdersOf: (envelope) => holdersOf(envelope, domains),

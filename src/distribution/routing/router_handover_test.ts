@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import {
   conditionOf,
@@ -193,6 +194,25 @@ Deno.test("Router leaves stanzas kept behind others alone, and answers those wit
   assert.deepEqual(f.delivered.map(conditionOf), ["resource-constraint"]);
   assert.match(await f.metrics.prometheus(), /without_room_total\{queue="handover"\} 1/);
   f.close();
+});
+
+Deno.test("Router keeps a stanza that bounced behind earlier ones at another node", () => {
+  for (const kept of [true, "full"] as const) {
+    const f = new RouterFixture();
+    f.cache.set(ALICE, "dc1.example.com");
+    f.local.set(ALICE, "delivered");
+    f.cache.set(BOB, null);
+    f.router.accept(stanza(ALICE, BOB, { id: "1" }));
+    assert.equal(f.router.bouncing, 1);
+    f.kept.set(BOB, kept);
+    f.cache.set(BOB, "dc1.example.com");
+    f.local.set(BOB, "delivered");
+    f.router.revealed(parseJid(BOB));
+    assert.equal(f.router.bouncing, 0);
+    const answers = kept === true ? [] : ["resource-constraint"];
+    assert.deepEqual(f.delivered.map(conditionOf), answers);
+    f.close();
+  }
 });
 
 Deno.test("Router.returned() looks up stanzas from a node that is gone anew, before those that waited", async () => {

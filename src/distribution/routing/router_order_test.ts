@@ -11,6 +11,8 @@ import {
   RouterFixture,
   stanza,
 } from "./testing/router_fixture.ts";
+import type { Place } from "./testing/moving_accounts.ts";
+import { OrderWorld } from "./testing/order_world.ts";
 
 const ALICE = "alice@example.com/a";
 const BOB = "bob@example.com/b";
@@ -202,6 +204,32 @@ Deno.test("Router.drain() leaves open a component's stanza behind one that it le
   await fixture.settled();
   assert.deepEqual([link.left, fixture.sentTo(DC2)], [[1, 2], []]);
   fixture.close();
+});
+
+Deno.test("Router keeps a stanza that bounces behind an earlier one at a node that the recipient has left", async () => {
+  const account = "bob@example.com";
+  const bounds = { bounce: 1000, lookup: 1000, handover: 1000, lane: 1000 };
+  const world = new OrderWorld({ [account]: ["b"] }, bounds);
+  const moved = (place: Place) => {
+    world.move(account, "b", place);
+    world.learn(account);
+  };
+  const send = (from: string, id: string) => world.send(stanza(from, BOB, { id }));
+  moved(DC2);
+  send(CAROL, "c1");
+  moved("n2");
+  send(ALICE, "1");
+  moved("nobody");
+  send(CAROL, "c2"); // bounces
+  world.giveBack(DC2, "peer-restarted"); // c1 bounces too: nothing goes on until all are back
+  moved("n2");
+  send(ALICE, "2"); // may go to n2 at once, but waits behind carol's
+  moved("n3");
+  await world.settled();
+  world.work("n3", Infinity); // n2 is slow
+  await world.end();
+  const ofAlice = world.arrived.filter(({ entry }) => entry.pair.startsWith(ALICE));
+  assert.deepEqual(ofAlice.map(({ entry }) => entry.id), ["1", "2"]);
 });
 
 Deno.test("Router keeps every sender's order and gives each stanza one fate, whatever happens when", async () => {
