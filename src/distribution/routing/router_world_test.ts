@@ -12,6 +12,8 @@ const DC3 = "dc3.example.com";
 const SENDERS = ["alice@example.com/a", "carol@example.com/c", "room@muc.example.com/x"];
 const RECIPIENTS = [`${BOB}/b`, BOB, ERIN];
 const NODES: ReadonlySet<string> = new Set(["n2", "n3"]);
+/** Plays so many times as many worlds, with a random seed. */
+const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const SHAPES = [
   { kind: "message" },
   { kind: "message" },
@@ -112,17 +114,21 @@ function assertFates(world: OrderWorld): void {
 }
 
 /**
- * A stanza is overtaken only if its recipient changed datacenters while it was on its way. A copy
- * may find a resource that had the stanza at another node and has moved since.
+ * A stanza is overtaken only if its recipient changed datacenters while it was on its way, or if it
+ * was for an account's session at another node, which ended (docs/promises.md, "Order"). A copy may
+ * find a resource that had the stanza at another node and has moved since.
  */
 function assertOrder(world: OrderWorld): void {
   const latest = new Map<string, number>();
   const seen = new Set<string>();
-  for (const { entry: { pair, number, sentEpoch }, resource, epoch } of world.arrived) {
+  for (const { entry, resource, epoch, isForOther } of world.arrived) {
+    const { pair, number, sentEpoch } = entry;
     const key = `${pair} ${resource}`;
     const before = latest.get(key) ?? 0;
     const isOvertaken = number < before && !seen.has(`${number} ${resource}`);
-    if (epoch === sentEpoch) assert.ok(!isOvertaken, `${key}: ${number} behind ${before}`);
+    if (epoch === sentEpoch && !isForOther) {
+      assert.ok(!isOvertaken, `${key}: ${number} behind ${before}`);
+    }
     latest.set(key, Math.max(before, number));
     seen.add(`${number} ${resource}`);
   }
@@ -157,8 +163,10 @@ Deno.test("Router with its datacenter keeps order and gives each stanza one fate
         }
       },
     ),
-    // Seed 2036744340 still finds a defect, one in some 10 000 runs: when the node of a recipient who
-    // moves there and back is killed, a stanza may overtake one that it had. The seed goes with it.
-    { numRuns: 2000, seed: 1 },
+    // CI plays the same worlds every time: seeds are explored apart from it (CONTRIBUTING.md). This one
+    // found a stanza that left the bounce too early.
+    SIMULATIONS === undefined
+      ? { numRuns: 2000, seed: 2036744340 }
+      : { numRuns: 2000 * Number(SIMULATIONS) },
   );
 });

@@ -1,11 +1,11 @@
 import { FairShares, ManualClock } from "../../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
-import { parseJid } from "../../../xmpp/mod.ts";
-import type { Fate, Stanza } from "../../../xmpp/mod.ts";
+import { FullJid, parseJid } from "../../../xmpp/mod.ts";
+import type { Fate, Jid, Stanza } from "../../../xmpp/mod.ts";
 import { Envelope } from "../../envelope.ts";
 import type { ReturnReason } from "../../mod.ts";
 import { DatacenterSide } from "../datacenter_side.ts";
-import type { NodeOutcome } from "../ports.ts";
+import type { NodeOutcome, Placement } from "../ports.ts";
 import { DATACENTERS, DC1, MovingAccounts } from "./moving_accounts.ts";
 import type { Place } from "./moving_accounts.ts";
 import { Router } from "../router.ts";
@@ -20,6 +20,11 @@ export interface Arrival {
   readonly resource: string;
   /** Number of times that the recipient had changed datacenters by then, as far as this node knew. */
   readonly epoch: number;
+  /**
+   * True when the stanza was for a session at another node of this datacenter, which has ended or
+   * moved since. Later stanzas to the bare JID may have come to this session directly.
+   */
+  readonly isForOther: boolean;
 }
 
 /** A stanza of the world, with all that has become of it. */
@@ -29,6 +34,8 @@ export interface Entry {
   readonly pair: string;
   readonly number: number;
   readonly sentEpoch: number;
+  /** True once the node of this datacenter that got it had no session left to take it. */
+  isRedirected: boolean;
   /** Times that it was delivered, besides copies. */
   deliveries: number;
   errors: number;
@@ -85,8 +92,10 @@ export class OrderWorld {
   /** Stanzas that sessions here keep, by account. */
   readonly #kept = new Map<string, Envelope[]>();
   readonly #bounds: WorldBounds;
-  /** Stanzas that a peer has passed back to this node, by the peer. */
-  readonly #passedBack = new Map<string, number>();
+  /** Stanzas that a peer has passed back to this node and that are not settled, by the peer. */
+  readonly #passedBack = new Map<string, Set<Entry>>();
+  /** By account, the last stanza that had been sent when its sessions were at several nodes. */
+  readonly #spreadAt = new Map<string, number>();
   #number = 0;
   #drained: Promise<void> | undefined;
   #isClosing = false;
@@ -114,7 +123,7 @@ export class OrderWorld {
         get neighbours() {
           return ["n2", "n3"];
         },
-        placements: (jid) => moving.placements(jid),
+        placements: (jid) => this.#placements(jid),
         isUnplaced: (jid) => moving.isUnplaced(jid),
         locate: (jid) => moving.locate(jid),
       },
@@ -188,6 +197,7 @@ export class OrderWorld {
     const kept = this.#kept.get(account) ?? [];
     this.#kept.delete(account);
     for (const envelope of kept) {
+      this.#entryOf(envelope).isRedirected = true;
       if (envelope.abandoned()) this.router.returned(envelope, "unacknowledged");
     }
   }
@@ -221,31 +231,33 @@ export class OrderWorld {
   work(peer: string, most: number): void {
     const lane = this.#lanes.get(peer);
     if (lane === undefined || this.#gone.has(peer)) return;
-    const stuck = new Set<string>();
+    /** By pair, the number of the first stanza that the peer keeps. */
+    const stuck = new Map<string, number>();
     for (const parcel of lane.slice(0, most)) {
       parcel.isSent = true;
       const { envelope } = parcel;
-      const pair = pairOf(envelope.stanza);
-      if (stuck.has(pair)) continue;
-      if (!this.#handleAt(peer, envelope)) stuck.add(pair);
+      const { pair, number } = this.#entryOf(envelope);
+      if (number >= (stuck.get(pair) ?? Infinity)) continue;
+      if (!this.#handleAt(peer, envelope)) stuck.set(pair, number);
       else if (lane.includes(parcel)) lane.splice(lane.indexOf(parcel), 1);
     }
   }
 
   /** Has the lane to a peer give back all that it holds. */
   giveBack(peer: string, reason: ReturnReason): void {
-    if (this.#passedBack.get(peer)) return; // the peer lives, and has passed on what it got
+    if (this.#hasPassedBack(peer)) return; // the peer lives, and has passed on what it got
     for (const { envelope, isSent } of this.#lanes.get(peer)?.splice(0) ?? []) {
       const returned = new Envelope({ ...envelope, mayBeRepeat: envelope.mayBeRepeat || isSent });
       returned.adoptDuty(envelope);
       if (envelope.isCopy) this.returnedCopies++;
+      else if (reason === "node-gone") this.#entryOf(envelope).isRedirected = true;
       this.router.returned(returned, reason);
     }
   }
 
   /** Ends the process of a node: its sessions are gone, and its lane gives back what it holds. */
   kill(node: "n2" | "n3"): void {
-    if (this.#passedBack.get(node)) return;
+    if (this.#hasPassedBack(node)) return;
     for (const account of this.#accounts.accounts) {
       for (const [resource, place] of this.#accounts.sessionsOf(account)) {
         if (place === node) this.move(account, resource, "nobody");
@@ -306,6 +318,7 @@ export class OrderWorld {
       pair: pairOf(stanza),
       number: ++this.#number,
       sentEpoch: this.#accounts.epochOf(stanza.to.bare.text),
+      isRedirected: false,
       deliveries: 0,
       errors: 0,
       repeats: 0,
@@ -314,6 +327,19 @@ export class OrderWorld {
     };
     this.ledger.set(entry.id, entry);
     return entry;
+  }
+
+  #entryOf({ stanza }: Envelope): Entry {
+    return this.ledger.get(idOf(stanza))!;
+  }
+
+  /** Notes accounts whose sessions are at several nodes of this datacenter, as it believes. */
+  #placements(jid: Jid): readonly Placement[] {
+    const placed = this.#accounts.placements(jid);
+    const nodes = new Set(placed.map(({ node }) => node));
+    if (this.#accounts.moves(jid) && this.#accounts.ownSessions(jid).isHere) nodes.add("here");
+    if (nodes.size > 1) this.#spreadAt.set(jid.bare.text, this.#number);
+    return placed;
   }
 
   #append(destination: string, envelope: Envelope): void {
@@ -329,7 +355,7 @@ export class OrderWorld {
   #handleAt(peer: string, envelope: Envelope): boolean {
     const { stanza } = envelope;
     if (this.#memory.get(peer)?.has(idOf(stanza)) === true) {
-      if (!envelope.isCopy) this.ledger.get(idOf(stanza))!.repeats++;
+      if (!envelope.isCopy) this.#entryOf(envelope).repeats++;
       envelope.settle();
     } else if (envelope.isCopy) {
       this.#arrive(envelope, peer as Place);
@@ -340,12 +366,27 @@ export class OrderWorld {
       if (place === "nobody" && !this.#isClosing) return false;
       if (place === "nobody") this.#answered(envelope);
       else if (place === "here") return this.#passBack(peer, envelope);
+      else if (this.#isBehindPassedBack(peer, envelope)) return false;
       else {
+        if (place !== peer && !DATACENTERS.has(peer)) this.#entryOf(envelope).isRedirected = true;
         this.#arrive(envelope, place);
         envelope.settle();
       }
     }
     return true;
+  }
+
+  #hasPassedBack(peer: string): boolean {
+    return (this.#passedBack.get(peer)?.size ?? 0) > 0;
+  }
+
+  /** True when the peer waits for an earlier stanza's fate: it keeps order as this node does. */
+  #isBehindPassedBack(peer: string, envelope: Envelope): boolean {
+    const { pair, number } = this.#entryOf(envelope);
+    for (const each of this.#passedBack.get(peer) ?? []) {
+      if (each.pair === pair && each.number < number) return true;
+    }
+    return false;
   }
 
   /** Has a peer pass a stanza on to this node, where its recipient is by now. */
@@ -355,9 +396,11 @@ export class OrderWorld {
       this.#answered(envelope);
       return true;
     }
-    this.#passedBack.set(peer, (this.#passedBack.get(peer) ?? 0) + 1);
-    const done = () => this.#passedBack.set(peer, this.#passedBack.get(peer)! - 1);
-    const entry = this.ledger.get(idOf(envelope.stanza))!;
+    const entry = this.#entryOf(envelope);
+    let away = this.#passedBack.get(peer);
+    if (away === undefined) this.#passedBack.set(peer, away = new Set());
+    away.add(entry);
+    const done = () => away.delete(entry);
     const passed = new Envelope({ ...envelope, ttl: envelope.ttl - (isNode ? 0 : 1) }, {
       settle: () => {
         done();
@@ -368,6 +411,7 @@ export class OrderWorld {
         entry.leftOpen++;
       },
     });
+    entry.isRedirected ||= isNode;
     if (isNode) passed.arrived("handed-over");
     else passed.arrived("link", peer);
     this.router.route(passed);
@@ -375,20 +419,23 @@ export class OrderWorld {
   }
 
   #answered(envelope: Envelope): void {
-    const entry = this.ledger.get(idOf(envelope.stanza))!;
+    const entry = this.#entryOf(envelope);
     entry.errors++;
     envelope.settle();
   }
 
   /** Delivers to the resources that the recipient has at a place. */
-  #arrive({ stanza, isCopy }: Envelope, at: Place): void {
-    const entry = this.ledger.get(idOf(stanza))!;
+  #arrive(envelope: Envelope, at: Place): void {
+    const { stanza, isCopy } = envelope;
+    const entry = this.#entryOf(envelope);
     if (!isCopy) entry.deliveries++;
     if (at !== "here") this.#remember(at, entry.id);
     const account = stanza.to.bare.text;
     const epoch = this.#accounts.epochOf(account);
+    const isSpread = (this.#spreadAt.get(account) ?? 0) >= entry.number;
+    const isForOther = isSpread && entry.isRedirected && !(stanza.to instanceof FullJid);
     for (const [resource, place] of this.#accounts.sessionsOf(account)) {
-      if (place === at) this.arrived.push({ entry, resource, epoch });
+      if (place === at) this.arrived.push({ entry, resource, epoch, isForOther });
     }
   }
 
