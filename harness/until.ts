@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { Patience } from "./patience.ts";
 
 /**
  * Milliseconds that a wait takes unless it says otherwise. What comes within them is right: speed is
@@ -35,7 +36,7 @@ export async function until<T>(
   options: UntilOptions,
 ): Promise<Truthy<T>> {
   const withinMs = options.withinMs ?? PATIENCE_MS;
-  const endMs = performance.now() + withinMs;
+  using patience = new Patience(withinMs);
   let last: unknown;
   for (;;) {
     try {
@@ -46,7 +47,7 @@ export async function until<T>(
     } catch (thrown) {
       last = thrown;
     }
-    if (performance.now() >= endMs) break;
+    if (patience.isOver) break;
     await delay(options.everyMs ?? 20);
   }
   const lines = [`Waited ${withinMs} ms for: ${options.what}`, `last seen: ${show(last)}`];

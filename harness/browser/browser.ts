@@ -1,7 +1,7 @@
 import { createHash, X509Certificate } from "node:crypto";
 import type { Run } from "../process/mod.ts";
 import { Child } from "../process/mod.ts";
-import { until } from "../until.ts";
+import { PATIENCE_MS, until } from "../until.ts";
 import { BrowserPage } from "./browser_page.ts";
 import { DevTools } from "./dev_tools.ts";
 
@@ -21,8 +21,7 @@ const ARGUMENTS = [
 /** Names of programs that are Chromium, in the order in which they are looked for. */
 const PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
 
-const START_WITHIN_MS = 30_000;
-const END_WITHIN_MS = 10_000;
+const START_WITHIN_MS = 2 * PATIENCE_MS;
 
 /**
  * A real browser without a window: the system's Chromium. It is told what to do by its own protocol,
@@ -76,7 +75,6 @@ export class Browser implements AsyncDisposable {
       // Left alone it sees its own helpers out, which would write on into its directory.
       await until(() => !this.#child.isRunning, {
         what: "the browser to end",
-        withinMs: END_WITHIN_MS,
       });
     } finally {
       await this.#child.stop();

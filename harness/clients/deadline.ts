@@ -1,3 +1,5 @@
+import { Patience } from "../patience.ts";
+
 /** Description of a wait, so that its failure explains itself. */
 export interface DeadlineOptions {
   /** Awaited fact, in words that fit after "Waited … ms for". */
@@ -10,13 +12,9 @@ export interface DeadlineOptions {
 /** `promise`, or a rejection that names what did not come when `withinMs` pass first. */
 export async function withDeadline<T>(promise: Promise<T>, options: DeadlineOptions): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
+  using _patience = new Patience(options.withinMs, () => {
     const seen = options.seen === undefined ? "" : `; seen so far: ${options.seen()}`;
     late.reject(new Error(`Waited ${options.withinMs} ms for ${options.what}${seen}`));
-  }, options.withinMs);
-  try {
-    return await Promise.race([promise, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  });
+  return await Promise.race([promise, late.promise]);
 }

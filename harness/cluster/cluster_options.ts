@@ -1,5 +1,5 @@
 import type { RedisChoice, RedisForm } from "../redis/mod.ts";
-import type { Command } from "../process/mod.ts";
+import { type Command, READY_WITHIN_MS } from "../process/mod.ts";
 import {
   type CausewayConfiguration,
   type ComponentAccount,
@@ -57,7 +57,7 @@ export interface ClusterOptions {
   readonly command?: (configFile: string) => Command;
   /** Fills the built-in store of a node before its first start. @default `causeway users import` */
   readonly addUsers?: (users: UserImport) => Promise<void>;
-  /** Milliseconds within which a node has to be ready. @default 20000 */
+  /** Milliseconds within which a node has to be ready. @default READY_WITHIN_MS */
   readonly readyWithinMs?: number;
   /** Gives up a start, or a run by `withCluster`; then nothing is kept of it. */
   readonly signal?: AbortSignal;
@@ -129,6 +129,6 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     ],
     links: options.links ?? "proxied",
     ports: options.ports ?? (() => FREE_PORTS),
-    readyWithinMs: options.readyWithinMs ?? 20_000,
+    readyWithinMs: options.readyWithinMs ?? READY_WITHIN_MS,
   };
 }

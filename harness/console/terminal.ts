@@ -5,9 +5,6 @@ import { until } from "../until.ts";
 const COLUMNS = 160;
 const ROWS = 50;
 const SESSION = "program";
-const START_WITHIN_MS = 20_000;
-/** Long enough for a program that logs in over TLS beside other tests. */
-const EXPECT_WITHIN_MS = 30_000;
 
 /** Program of a terminal. */
 export interface TerminalOptions {
@@ -48,7 +45,6 @@ export class Terminal implements AsyncDisposable {
       const session = ["new-session", "-d", "-s", SESSION, ...size, "--", program, ...args];
       await until(async () => await terminal.#tmux(session) !== undefined, {
         what: `tmux to run ${program}`,
-        withinMs: START_WITHIN_MS,
         evidence: () => server.log.tail(),
       });
       return terminal;
@@ -78,7 +74,7 @@ export class Terminal implements AsyncDisposable {
         screen = await this.screen();
         return typeof pattern === "string" ? screen.includes(pattern) : pattern.test(screen);
       },
-      { what, withinMs: EXPECT_WITHIN_MS, everyMs: 100, evidence: () => screen },
+      { what, everyMs: 100, evidence: () => screen },
     );
   }
 
@@ -86,7 +82,6 @@ export class Terminal implements AsyncDisposable {
   async expectEnd(): Promise<void> {
     await until(async () => await this.#tmux(["has-session", "-t", SESSION]) === undefined, {
       what: `the program in the terminal ${this.#name} to end`,
-      withinMs: EXPECT_WITHIN_MS,
       everyMs: 100,
     });
   }

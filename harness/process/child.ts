@@ -1,3 +1,4 @@
+import { PATIENCE_MS } from "../until.ts";
 import { LineLog } from "./line_log.ts";
 import type { Run } from "./run.ts";
 
@@ -86,7 +87,7 @@ export class Child implements AsyncDisposable {
   }
 
   /** SIGTERM, and SIGKILL when that has not helped in time. */
-  async stop(withinMs = 15_000): Promise<ChildExit> {
+  async stop(withinMs = 2 * PATIENCE_MS): Promise<ChildExit> {
     if (this.#isPaused) this.resume(); // a stopped process does not hear SIGTERM
     this.signal("SIGTERM");
     const timer = setTimeout(() => this.signal("SIGKILL"), withinMs);

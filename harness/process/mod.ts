@@ -4,7 +4,7 @@ export type { LogLine } from "./line_log.ts";
 export { LineLog } from "./line_log.ts";
 export { Run, RUNS_DIRECTORY } from "./run.ts";
 export type { NodeConfiguration, NodeProcessOptions, NodeState } from "./node_process.ts";
-export { NodeProcess } from "./node_process.ts";
+export { NodeProcess, READY_WITHIN_MS } from "./node_process.ts";
 export type { Address, ReadyLine } from "./ready_line.ts";
 export { tryReadyLine } from "./ready_line.ts";
 export type { Command } from "./serve_command.ts";

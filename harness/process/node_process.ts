@@ -1,9 +1,12 @@
 import { stringify } from "smol-toml";
-import { until } from "../until.ts";
+import { PATIENCE_MS, until } from "../until.ts";
 import { Child, type ChildExit } from "./child.ts";
 import { type ReadyLine, tryReadyLine } from "./ready_line.ts";
 import type { Run } from "./run.ts";
 import { causewayCommand, type Command, PROJECT_DIRECTORY } from "./serve_command.ts";
+
+/** Milliseconds in which a node gets ready, beside the starts of many others too. */
+export const READY_WITHIN_MS = 4 * PATIENCE_MS;
 
 /** A configuration as the TOML file will hold it. */
 export type NodeConfiguration = object;
@@ -16,7 +19,7 @@ export interface NodeProcessOptions<Configuration extends NodeConfiguration = No
   readonly configuration: Configuration;
   /** Added to the node's environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Milliseconds within which it has to be ready. @default 20000 */
+  /** Milliseconds within which it has to be ready. @default READY_WITHIN_MS */
   readonly readyWithinMs?: number;
   /** The program, given the path of the configuration file. @default the task `serve` */
   readonly command?: (configFile: string) => Command;
@@ -153,7 +156,7 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
       if (this.#child === child) this.#ready = undefined;
     });
     try {
-      const ready = await readiness(child, this.#options.readyWithinMs ?? 20_000);
+      const ready = await readiness(child, this.#options.readyWithinMs ?? READY_WITHIN_MS);
       this.#ready = ready;
       this.#options.started?.(ready);
       return ready;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { parse } from "smol-toml";
 import { until } from "../until.ts";
-import { NodeProcess } from "./node_process.ts";
+import { NodeProcess, READY_WITHIN_MS } from "./node_process.ts";
 import { Run } from "./run.ts";
 
 const READY = `console.log('ready {"node":"n1@dc1","c2s":["127.0.0.1:4001"]}');`;
 
 /** A node whose program is `code`; it gets the configuration's path as its only argument. */
-function fakeNode(run: Run, code: string, readyWithinMs = 10_000) {
+function fakeNode(run: Run, code: string, readyWithinMs = READY_WITHIN_MS) {
   return new NodeProcess<Record<string, unknown>>({
     name: "dc1-node1",
     run,

@@ -1,5 +1,5 @@
 import { type Run, runProgram } from "../process/mod.ts";
-import { until } from "../until.ts";
+import { PATIENCE_MS, until } from "../until.ts";
 import { type RedisAddress, RedisClient } from "./redis_client.ts";
 import type { RedisServer } from "./redis_server.ts";
 
@@ -107,7 +107,10 @@ export class ContainerRedis implements RedisServer {
     this.#isRunning = true;
     this.#port = parsePublishedPort(await this.#must(this.#commands.port));
     await using client = new RedisClient(this.address);
-    await until(() => client.call("PING"), { what: "the container answers", withinMs: 20_000 });
+    await until(() => client.call("PING"), {
+      what: "the container answers",
+      withinMs: 2 * PATIENCE_MS,
+    });
   }
 
   async stop(): Promise<void> {

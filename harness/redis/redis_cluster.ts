@@ -23,7 +23,7 @@ export class RedisCluster implements FailoverRedis {
         ...options,
         name,
         args: [
-          ...["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"],
+          ...["--cluster-enabled", "yes", "--cluster-node-timeout", "4000"],
           ...["--cluster-config-file", `${name}.nodes`, "--repl-diskless-sync-delay", "0"],
         ],
       });

@@ -6,7 +6,7 @@ import type { FailoverRedis } from "./redis_server.ts";
 
 const SENTINELS = 3;
 /** A master that is silent for so long counts as dead. */
-const DOWN_AFTER_MS = 1000;
+const DOWN_AFTER_MS = 4000;
 const WITHIN_MS = 60_000;
 
 /** A master and a replica, and three Sentinels that watch them. */
