@@ -1,38 +1,44 @@
 import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import { withCluster } from "../cluster/mod.ts";
 import type { Replication, Scenario } from "../scenario.ts";
+import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
 import { Stage } from "./_stage.ts";
 import { SCENARIOS } from "./mod.ts";
 
 /** A real Redis server: the results must not depend on a replacement. */
 const REDIS: ClusterOptions = { redis: "local" };
 
-/**
- * Plays the scenarios without options of their own on one shared cluster, because a cluster takes
- * long to start.
- */
-export function testOnOneCluster(replication: Replication): void {
-  const undemanding = playedWith(replication).filter(({ options }) => options === undefined);
-  Deno.test({
-    name: `scenarios on one cluster, replication ${replication}`,
-    ignore: undemanding.length === 0,
-    async fn(test) {
-      await withCluster({ ...REDIS, replication }, async (cluster) => {
-        for (const scenario of undemanding) {
-          await test.step(scenario.name, async () => {
-            await play(scenario, cluster);
-            await untilEverybodyHasLeft(cluster);
-          });
-        }
-      });
-    },
-  });
+/** Options of the clusters that several scenarios share, because a cluster takes long to start. */
+const SHARED: ReadonlyMap<ClusterOptions | undefined, string> = new Map([
+  [undefined, "one cluster"],
+  [PATIENT_BOUNCE, "one cluster with a patient bounce"],
+]);
+
+/** Plays the scenarios without options of their own on shared clusters. */
+export function testOnSharedClusters(replication: Replication): void {
+  for (const [options, where] of SHARED) {
+    const scenarios = playedWith(replication).filter((scenario) => scenario.options === options);
+    Deno.test({
+      name: `scenarios on ${where}, replication ${replication}`,
+      ignore: scenarios.length === 0,
+      async fn(test) {
+        await withCluster({ ...REDIS, replication, ...options }, async (cluster) => {
+          for (const scenario of scenarios) {
+            await test.step(scenario.name, async () => {
+              await play(scenario, cluster);
+              await untilEverybodyHasLeft(cluster);
+            });
+          }
+        });
+      },
+    });
+  }
 }
 
 /** Plays the scenarios with options of their own, each on its own cluster. */
 export function testOnOwnClusters(replication: Replication): void {
   for (const scenario of playedWith(replication)) {
-    if (scenario.options === undefined) continue;
+    if (SHARED.has(scenario.options)) continue;
     Deno.test(`scenario ${scenario.name}, replication ${replication}`, async () => {
       const options = { replication, ...scenario.options, ...REDIS };
       await withCluster(options, (cluster) => play(scenario, cluster));

@@ -8,7 +8,7 @@ export const TWO_NODES: ClusterOptions = {
   nodes: 2,
   configure: ({ modules }) => {
     const { redis } = modules.mod_global_distrib;
-    redis["expire_after"] = 4;
+    redis["expire_after"] = 10;
     redis["refresh_after"] = 1;
   },
 };

@@ -21,8 +21,8 @@ interface Attack {
 
 const HEADER_START = "<?xml version='1.0'?><stream:stream version='1.0' ";
 const STREAM_NAMESPACE = "xmlns:stream='http://etherx.jabber.org/streams'";
-/** Long enough for carol to log in on a machine that is busy. */
-const AUTHENTICATION_TIMEOUT_SECONDS = 5;
+/** Long enough for all silent streams to open, and for carol to log in, on a busy machine. */
+const AUTHENTICATION_TIMEOUT_SECONDS = 15;
 const MAX_UNAUTHENTICATED = 20;
 
 const HOSTILE_CLIENTS: Scenario = {

@@ -30,7 +30,7 @@ function optionsWith(retries: number): ClusterOptions {
 }
 
 /** Enough retries to outlast the moment in which an empty Redis is filled again. */
-const OUTLASTING_RETRIES = 5;
+const OUTLASTING_RETRIES = 7;
 
 const REFUSING_REDIS: Scenario = {
   name: "refusing-redis",

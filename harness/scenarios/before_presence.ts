@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { isAscending, MessageRun, untilBouncing } from "./_message_run.ts";
+import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
 import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
 
 const NOTES = 3;
@@ -10,6 +11,7 @@ const NOTES = 3;
 export const BEFORE_PRESENCE: Scenario = {
   name: "before-presence",
   summary: "users write before their initial presence, and get waiting messages when they send it",
+  options: PATIENT_BOUNCE,
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);

@@ -4,6 +4,7 @@ import type { Cluster } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { discoItems } from "./_disco.ts";
 import { isAscending, MessageRun } from "./_message_run.ts";
+import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
 import { readRedis } from "./_redis_entries.ts";
 import { Stage } from "./_stage.ts";
 
@@ -13,6 +14,7 @@ const MESSAGES = 60;
 export const COMPONENT_DISCONNECTS: Scenario = {
   name: "component-disconnects",
   summary: "a component at dc1 leaves while alice, bob and carol write: each message has one fate",
+  options: PATIENT_BOUNCE,
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
+import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
 import { bare, becomeAvailable, type Entrance, isPresence, Stage } from "./_stage.ts";
 
 /** Login options of alice (dc1), bob (dc2) and carol (dc3). */
@@ -39,6 +40,7 @@ export function conversation(name: string, clients: string, ...casts: readonly C
   return {
     name,
     summary: `alice at dc1, bob at dc2 and carol at dc3 talk: ${clients}`,
+    options: PATIENT_BOUNCE,
     async run(cluster, say) {
       for (const cast of casts) {
         await converse(cluster, cast, say);

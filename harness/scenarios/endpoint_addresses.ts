@@ -5,7 +5,7 @@ import { Letters } from "./_letters.ts";
 import { Stage } from "./_stage.ts";
 import { endpointsTowards, linksTowards } from "./_two_endpoints.ts";
 
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 
 /** Links as in production: addresses come from Redis. */
 const OPTIONS = {

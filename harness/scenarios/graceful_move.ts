@@ -14,7 +14,7 @@ export const GRACEFUL_MOVE: Scenario = {
   options: {
     configure({ modules }) {
       // Longer than a new login takes, so that bouncing messages reach him.
-      modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 5 };
+      modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 8 };
     },
   },
   replications: REPLICATIONS,

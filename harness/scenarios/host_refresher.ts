@@ -4,7 +4,7 @@ import { Stage } from "./_stage.ts";
 import { EndpointLog } from "./_endpoint_log.ts";
 import { endpointsTowards } from "./_two_endpoints.ts";
 
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 
 /**
  * A datacenter's endpoints die with it, and nobody sends a stanza to it: only the host refresher

@@ -2,19 +2,20 @@ import type { ChatClient } from "../clients/mod.ts";
 import { newId } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { Figures } from "./_figures.ts";
 import { PING } from "./_ping.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { bare, Stage } from "./_stage.ts";
 
 /** Seconds after which the entries of a dead datacenter expire, and the lanes to it are closed. */
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 const MESSAGES = 20;
 /**
  * Milliseconds from a stanza to its error: it waits in a lane until that expires, or bounces until
  * its retries end.
  */
-const ANSWER_WITHIN_MS = 1000 * EXPIRE_AFTER_SECONDS + 9000;
+const ANSWER_WITHIN_MS = 1000 * EXPIRE_AFTER_SECONDS + PATIENCE_MS;
 
 const KILLED_DATACENTER: Scenario = {
   name: "killed-datacenter",

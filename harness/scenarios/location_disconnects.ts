@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import type { ClusterOptions } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { Figures, untilHeld, untilNothingIsHeld } from "./_figures.ts";
 import { ascents, isAscending, MessageRun } from "./_message_run.ts";
 import { PING } from "./_ping.ts";
@@ -9,11 +10,11 @@ import { bare, Stage } from "./_stage.ts";
 
 const MESSAGES = 40;
 /** Seconds after which a datacenter that was killed is forgotten. */
-const EXPIRE_AFTER_SECONDS = 5;
+const EXPIRE_AFTER_SECONDS = 10;
 /**
  * Milliseconds until stanzas on their way to a killed datacenter reach their recipients elsewhere.
  */
-const RESCUE_WITHIN_MS = 1000 * EXPIRE_AFTER_SECONDS + 9000;
+const RESCUE_WITHIN_MS = 1000 * EXPIRE_AFTER_SECONDS + PATIENCE_MS;
 
 const OPTIONS: ClusterOptions = {
   links: "direct", // without a proxy in between, dc1 notices that nobody listens any more
@@ -22,7 +23,7 @@ const OPTIONS: ClusterOptions = {
     Object.assign(distribution.redis, { expire_after: EXPIRE_AFTER_SECONDS, refresh_after: 1 });
     distribution["cache"] = { jid_lifetime_seconds: 1 };
     // Longer than it takes to log in elsewhere.
-    distribution["bounce"] = { resend_after_ms: 200, max_retries: 6 };
+    distribution["bounce"] = { resend_after_ms: 200, max_retries: 8 };
   },
 };
 

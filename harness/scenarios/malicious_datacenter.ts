@@ -105,7 +105,6 @@ async function untilEveryoneIsFound(cluster: Cluster, load: Load): Promise<void>
     load.greet(address);
     await cluster.until(() => load.ledger.unsettled() === 0, {
       what: `everyone has heard from everyone at the ${address} address`,
-      withinMs: 30_000,
     });
   }
 }

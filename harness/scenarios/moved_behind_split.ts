@@ -39,7 +39,7 @@ export const MOVED_BEHIND_SPLIT: Scenario = {
 
     const moved = await stage.enterAvailable("bob", "dc3", { resource: "phone" });
     for (const run of runs) {
-      const { arrived, returned } = await run.fates(cluster, [moved], 20_000);
+      const { arrived, returned } = await run.fates(cluster, [moved]);
       assert.deepEqual(returned, [], "he is reached, so nothing comes back");
       assert.ok(ascents(arrived[0]!) <= 2, `more than two ways to dc3: ${arrived[0]}`);
     }

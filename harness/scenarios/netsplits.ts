@@ -5,7 +5,7 @@ import { untilNothingIsHeld } from "./_figures.ts";
 import { easilySplit, untilLinkIsDown } from "./_splits.ts";
 import { Stage } from "./_stage.ts";
 
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 
 /** Length of a split: the event to wait for before it is healed. */
 type Length = "a moment" | "until links are given up" | "until the tables forget";

@@ -12,9 +12,11 @@ export const NOBODY_HOME: Scenario = {
   name: "nobody-home",
   summary: "stanzas to an account without a session bounce, and come back as the right error",
   options: {
-    configure({ modules }) {
+    configure({ modules }, { name }) {
       const distribution = modules.mod_global_distrib;
-      distribution["bounce"] = { resend_after_ms: 100, max_retries: MAX_RETRIES };
+      // 15 s at dc2, in which people talk while a message waits; 1.5 s at the others.
+      const resendAfterMs = name === "dc2" ? 1000 : 100;
+      distribution["bounce"] = { resend_after_ms: resendAfterMs, max_retries: MAX_RETRIES };
       // Other lookups happen once, so every further question to Redis is a retry.
       distribution["cache"] = { jid_lifetime_seconds: 600 };
     },
@@ -28,21 +30,25 @@ export const NOBODY_HOME: Scenario = {
     await carol.expectNothingElse(alice);
     await alice.expectNothingElse(carol);
 
-    const before = await Figures.read(dc1);
-    const id = await alice.sendMessage(bob, "are you there?");
-    await cluster.until(async () => (await Figures.read(dc1)).classic("bounce_queue_size") === 1, {
-      what: "dc1 holds the message",
+    const dc2 = cluster.datacenter("dc2");
+    const tablet = await stage.enterAvailable("alice", "dc2", { resource: "tablet" });
+    await carol.expectNothingElse(tablet);
+    await tablet.expectNothingElse(carol);
+    const before = await Figures.read(dc2);
+    const kept = await tablet.sendMessage(bob, "are you there?");
+    await cluster.until(async () => (await Figures.read(dc2)).classic("bounce_queue_size") === 1, {
+      what: "dc2 holds the message",
       everyMs: 5,
     });
     // While it waits, stanzas to other recipients do not wait behind it.
-    await alice.sendMessage(carol.jid, "is bob there?");
+    await tablet.sendMessage(carol.jid, "is bob there?");
     await carol.expectMessage("is bob there?");
-    await carol.sendMessage(alice.jid, "no");
-    await alice.expectMessage("no");
-    const error = await alice.expectError(id, "service-unavailable");
-    assert.deepEqual([error.from, error.to], [bob, alice.jid]);
-    assertOrder(alice, [(stanza) => stanza.body === "no", (stanza) => stanza.id === id]);
-    const after = await Figures.read(dc1);
+    await carol.sendMessage(tablet.jid, "no");
+    await tablet.expectMessage("no");
+    const late = await tablet.expectError(kept, "service-unavailable");
+    assert.deepEqual([late.from, late.to], [bob, tablet.jid]);
+    assertOrder(tablet, [(stanza) => stanza.body === "no", (stanza) => stanza.id === kept]);
+    const after = await Figures.read(dc2);
     assert.equal(after.classic("bounce_queue_size"), 0);
     assert.equal(after.sum(HELD) - before.sum(HELD), 1);
     assert.equal(
@@ -50,7 +56,14 @@ export const NOBODY_HOME: Scenario = {
       1 + MAX_RETRIES,
       "it is looked up once, and again at each retry",
     );
+    await tablet.expectNothingElse();
+    await tablet.disconnect();
+    await stage.untilGone(tablet.jid);
     say(`a message to bob is held, looked up again ${MAX_RETRIES} times, and comes back`);
+
+    const id = await alice.sendMessage(bob, "are you there?");
+    const error = await alice.expectError(id, "service-unavailable");
+    assert.deepEqual([error.from, error.to], [bob, alice.jid]);
 
     const ids: string[] = [];
     for (let n = 0; n < 20; n++) ids.push(await alice.sendMessage(bob, `message ${n}`));

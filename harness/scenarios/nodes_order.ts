@@ -21,7 +21,7 @@ export const NODES_ORDER: Scenario = {
     const runs = [new MessageRun(alice), new MessageRun(carol)];
     await Promise.all(runs.map((run) => run.send(bob.jid, COUNT)));
     for (const run of runs) {
-      const { arrived, returned } = await run.fates(cluster, [bob], 30_000);
+      const { arrived, returned } = await run.fates(cluster, [bob]);
       assertOrdered(arrived[0]!, COUNT);
       if (returned.length > 0) throw new Error(`${returned.length} messages came back`);
     }

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { isAscending, MessageRun, untilBouncing } from "./_message_run.ts";
 import { PING } from "./_ping.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 
 const MESSAGES = 60;
 
-/** Milliseconds in which a bouncing message must come back; it takes about six seconds. */
-const RETURNED_WITHIN_MS = 20_000;
+/** Milliseconds in which a bouncing message must come back; it takes about 13 seconds. */
+const RETURNED_WITHIN_MS = 2 * PATIENCE_MS;
 
 /** The recipient leaves while a user elsewhere writes to him. */
 export const RECIPIENT_DISCONNECTS: Scenario = {
@@ -17,7 +18,7 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
   options: {
     configure({ modules }) {
       // Longer than it takes to log in, on a busy machine too.
-      modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 5 };
+      modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 6 };
     },
   },
   replications: REPLICATIONS,

@@ -11,7 +11,7 @@ import { untilReady } from "./_readiness.ts";
 import { bare, Stage } from "./_stage.ts";
 import { TWO_NODES, untilChat } from "./_two_nodes.ts";
 
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 
 function configure({ modules }: CausewayConfiguration): void {
   const distribution = modules.mod_global_distrib;
@@ -152,8 +152,8 @@ async function callAll(
   for (const command of commands) await redisClient.call(...command);
 }
 
-/** Renewals of a claim after which it would have expired twice. */
-const RENEWALS = 2 * EXPIRE_AFTER_SECONDS;
+/** Renewals of a claim, one each second, after which its first lifetime is over. */
+const RENEWALS = EXPIRE_AFTER_SECONDS + 2;
 
 /** Dynomite closes the connection on an unknown command, and drops pending replies. */
 const RESTRICTED: Scenario = {

@@ -6,8 +6,8 @@ import { readRedis, type RedisEntry } from "./_redis_entries.ts";
 import { Stage } from "./_stage.ts";
 import { PATIENCE_MS } from "../until.ts";
 
-const EXPIRE_S = 4;
-const REFRESH_S = 1;
+const EXPIRE_S = 10;
+const REFRESH_S = 2;
 const DATACENTER_ID_S = 7 * 86_400;
 
 /** Every key of every Redis, read with KEYS at each step of a few logins. */

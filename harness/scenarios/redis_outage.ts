@@ -6,7 +6,7 @@ import { Letters } from "./_letters.ts";
 import { untilReady } from "./_readiness.ts";
 import { Stage } from "./_stage.ts";
 
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 const HOURGLASS = "scenario:hourglass";
 
 /** One datacenter's Redis goes, stays away until all that it held has expired, and comes back empty. */

@@ -3,7 +3,7 @@ import type { Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
 import { linksTowards } from "./_two_endpoints.ts";
 
-const EXPIRE_AFTER_SECONDS = 2;
+const EXPIRE_AFTER_SECONDS = 10;
 
 /** An operator removes a datacenter that has burnt down. */
 export const REMOVED_DATACENTER: Scenario = {

@@ -175,7 +175,7 @@ const WRONG_CLOCK: Scenario = {
         : causewayCommand(args);
     },
     configure({ modules }) {
-      Object.assign(modules.mod_global_distrib.redis, { expire_after: 4, refresh_after: 1 });
+      Object.assign(modules.mod_global_distrib.redis, { expire_after: 10, refresh_after: 1 });
     },
   },
   replications: BUILTIN,

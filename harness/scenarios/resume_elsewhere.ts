@@ -25,7 +25,9 @@ const UP = 20;
 /** Hops that a stanza may take. Each passage to another datacenter costs one. */
 const MESSAGE_TTL = 4;
 
+/** Caches locations for a moment only, and gives a busy machine time to move a session. */
 function rememberShortly({ modules }: CausewayConfiguration): void {
+  modules["mod_stream_management"] = { resume_elsewhere_timeout: 30 };
   Object.assign(modules.mod_global_distrib, {
     message_ttl: MESSAGE_TTL,
     cache: { jid_lifetime_seconds: 1 },

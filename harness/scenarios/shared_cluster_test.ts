@@ -1,5 +1,5 @@
 // One file for each that may run beside the others: what they do most is wait.
-import { testOnOneCluster } from "./_play.ts";
+import { testOnSharedClusters } from "./_play.ts";
 
-testOnOneCluster("external");
-testOnOneCluster("builtin");
+testOnSharedClusters("external");
+testOnSharedClusters("builtin");

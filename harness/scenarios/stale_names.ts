@@ -4,7 +4,7 @@ import { Letters } from "./_letters.ts";
 import { Stage } from "./_stage.ts";
 import { endpointsTowards } from "./_two_endpoints.ts";
 
-const EXPIRE_AFTER_SECONDS = 3;
+const EXPIRE_AFTER_SECONDS = 10;
 
 /** A set that a live node renews never expires, so names of dead nodes must be removed from it. */
 export const STALE_NAMES: Scenario = {

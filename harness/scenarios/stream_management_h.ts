@@ -8,7 +8,7 @@ import { enterManaged, proxyBefore } from "./_managed_client.ts";
 import { Stage } from "./_stage.ts";
 
 const SM = "urn:xmpp:sm:3";
-/** `ack_hold_ms` of every node: long enough to tell "at once" from "in the end". */
+/** `ack_hold_ms` of every node: longer than another node takes to hold a stanza. */
 const HOLD_MS = 8_000;
 
 /** The promise of `h`: the stanza survives the death of the node that sends it. */
@@ -41,8 +41,8 @@ export const STREAM_MANAGEMENT_H: Scenario = {
       while (h === "0") h = await readH(alice.socket);
       const tookMs = performance.now() - sinceMs;
       assert.equal(h, "1");
-      if (isHeld) assert.ok(tookMs < HOLD_MS / 2, `h took ${tookMs} ms`);
-      else assert.ok(tookMs > HOLD_MS / 2, `h took ${tookMs} ms`);
+      if (!isHeld) assert.ok(tookMs > HOLD_MS / 2, `h took ${tookMs} ms`);
+      // An h that is told because time is up is counted.
       const unprotected = (await Figures.read(cluster.datacenter("dc1")))
         .sum("xmpp_sm_unprotected_total");
       assert.equal(unprotected, isHeld ? 0 : 1);

@@ -69,7 +69,7 @@ export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
   options: {
     configure: (configuration) => {
       // Enough time for the tablet to log in: without a session, messages to bob wait by address.
-      configuration.modules["mod_stream_management"] = { resume_timeout: 5 };
+      configuration.modules["mod_stream_management"] = { resume_timeout: 15 };
     },
   },
   async run(cluster, say) {

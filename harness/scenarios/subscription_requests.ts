@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { Figures } from "./_figures.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
 import { TWO_NODES } from "./_two_nodes.ts";
@@ -9,7 +10,7 @@ import { TWO_NODES } from "./_two_nodes.ts";
 const REQUESTS = "causeway_subscription_requests_total";
 
 /** A node looks every 10 s where the contacts are for whom it keeps requests. */
-const FOUND_WITHIN_MS = 30_000;
+const FOUND_WITHIN_MS = 2 * PATIENCE_MS;
 
 /** Subscription requests to users who are offline (RFC 6121 §3.1.3). */
 export const SUBSCRIPTION_REQUESTS: Scenario = {
@@ -115,5 +116,5 @@ async function untilCounted(cluster: Cluster, outcome: string, least: number): P
       }
     }
     return sum >= least;
-  }, { what: `${least} requests are counted as ${outcome}`, withinMs: 30_000 });
+  }, { what: `${least} requests are counted as ${outcome}`, withinMs: FOUND_WITHIN_MS });
 }
