@@ -23,8 +23,11 @@ export interface LocalRedisOptions {
 }
 
 const FIRST_PORT = 10_240;
-/** Linux hands out 32768 and up to outgoing connections; below, a port stays ours across restarts. */
-const LAST_PORT = 32_767;
+/**
+ * Linux hands out 32768 and up to outgoing connections; below, a port stays ours across restarts. The
+ * bus of a Redis Cluster is 10000 above its server.
+ */
+const LAST_PORT = 22_767;
 const MAX_TRIES = 20;
 
 /** A `redis-server` or `valkey-server` process. */

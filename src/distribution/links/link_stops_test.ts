@@ -95,7 +95,7 @@ for (const isBefore of [true, false]) {
     for (const i of numbers(1, 3)) dc1.links.send(DC2, testEnvelope(i, { settler }));
     await old.until(() => old.received.length === 3, "they are there");
     let lookups = 0;
-    const drained = dc1.links.leave(10_000, async () => {
+    const drained = dc1.links.leave(60_000, async () => {
       if (++lookups === 1 && !isBefore) return;
       await dc1.until(() => dc1.returned.length === 3, "all have come back");
       await new Promise((resolve) => setTimeout(resolve, 30));
@@ -146,7 +146,7 @@ Deno.test("LinkLayer.leave() of the receiving node settles received stanzas and 
   for (const i of numbers(1, 5)) dc1.links.send(DC2, testEnvelope(i, { settler }));
   await dc2.until(() => dc2.received.length === 5, "they are there");
   let hasLeft = false;
-  const leaving = dc2.links.leave(5000).then(() => hasLeft = true);
+  const leaving = dc2.links.leave(60_000).then(() => hasLeft = true);
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(hasLeft, false, "their fates are open");
   for (const envelope of dc2.received) envelope.settle();

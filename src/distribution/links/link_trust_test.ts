@@ -435,7 +435,7 @@ Deno.test("LinkLayer takes maxConnections peers at an endpoint and turns one mor
 });
 
 Deno.test("LinkLayer answers PING, and drops a peer that has been silent too long", async () => {
-  await using scene = await Scene.start({ silenceTimeoutMs: 400, pingIntervalMs: 100 });
+  await using scene = await Scene.start({ silenceTimeoutMs: 2_000, pingIntervalMs: 500 });
   scene.dc3.links.refresh(DC1);
   const { dc1 } = scene;
   const peer = await scene.peer(testHello(), pingFrame(1));

@@ -10,7 +10,7 @@ export interface HttpPeerTarget {
   readonly servername?: string;
 }
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** A client that speaks HTTP and WebSocket byte by byte, rightly or wrongly. */
 export class HttpPeer implements Disposable {

@@ -88,7 +88,7 @@ Deno.test("StreamScanner reads a large element that comes byte by byte in linear
     assert.equal(record.failure, undefined);
     assert.equal(record.events.length, 3);
     // About 0.1 s; a quadratic reader needs more than a minute.
-    assert.ok(performance.now() - startedMs < 10_000);
+    assert.ok(performance.now() - startedMs < 30_000);
   }
 });
 

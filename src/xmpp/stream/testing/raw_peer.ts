@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { CausewayError } from "../../../base/mod.ts";
 import type { Connection } from "../../../net/mod.ts";
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** The other end of a stream, played by a test that writes and expects text. */
 export class RawPeer {

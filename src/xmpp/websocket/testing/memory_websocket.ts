@@ -77,7 +77,7 @@ export class MemoryWebSocket implements MessageConnection {
       if (this.closedFor !== undefined) assert.fail(`Closed for ${this.closedFor}`);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       this.#wake = resolve;
-      const timer = setTimeout(() => reject(new Error("Waited 10 s for a message")), 10_000);
+      const timer = setTimeout(() => reject(new Error("Waited 60 s for a message")), 60_000);
       await promise.finally(() => clearTimeout(timer));
     }
     return this.#unread.shift()!;

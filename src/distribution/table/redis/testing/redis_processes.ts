@@ -70,7 +70,7 @@ export class RedisProcess implements AsyncDisposable {
     this.#process = process;
     let hasEnded = false;
     process.status.then(() => hasEnded = true);
-    for (let tries = 0; tries < 1_000 && !hasEnded; tries++) {
+    for (let tries = 0; tries < 6_000 && !hasEnded; tries++) {
       try {
         (await Deno.connect({ hostname: "127.0.0.1", port: this.port })).close();
         return;
@@ -202,12 +202,12 @@ export class SentinelGroup implements AsyncDisposable {
         return infos.every((info) => /status=ok,.*slaves=1,sentinels=3/.test(String(info)));
       },
       "three Sentinels watch a master and a replica",
-      30_000,
+      60_000,
     );
     await until(
       async () => /master_link_status:up/.test(String(await this.replica.call("INFO"))),
       "the replica follows",
-      30_000,
+      60_000,
     );
   }
 }

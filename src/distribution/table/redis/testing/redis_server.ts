@@ -37,7 +37,7 @@ export class RedisServer implements AsyncDisposable {
       stdout: "null",
       stderr: "null",
     }).spawn();
-    for (let tries = 0; tries < 500; tries++) {
+    for (let tries = 0; tries < 6_000; tries++) {
       try {
         (await Deno.connect({ transport: "unix", path: this.socket })).close();
         return;
@@ -45,7 +45,7 @@ export class RedisServer implements AsyncDisposable {
         await setTimeout(10); // it has not bound its socket yet
       }
     }
-    throw new Error("redis-server did not accept connections within 5 s");
+    throw new Error("redis-server did not accept connections within a minute");
   }
 
   /** Ends it as a crash would. */
@@ -73,7 +73,7 @@ export class RedisServer implements AsyncDisposable {
 export async function until(
   isSo: () => boolean | Promise<boolean>,
   what: string,
-  withinMs = 8_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const endMs = performance.now() + withinMs;
   while (!await isSo()) {
