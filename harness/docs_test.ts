@@ -89,6 +89,19 @@ Deno.test("links between pages lead to existing files and headings", () => {
   assert.deepEqual(wrong, []);
 });
 
+Deno.test("pages name existing source files", () => {
+  const wrong: string[] = [];
+  for (const [path, text] of PAGES) {
+    if (path === "CHANGELOG.md") continue; // it tells of files as they were
+    for (const [, file] of text.matchAll(/`([\w./-]+\/\w+\.ts)`/g)) {
+      if (![...SOURCES.keys()].some((source) => `/${source}`.endsWith(`/${file}`))) {
+        wrong.push(`${path}: ${file}`);
+      }
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
 function exists(path: string): boolean {
   try {
     Deno.statSync(join(PROJECT_DIRECTORY, path));
