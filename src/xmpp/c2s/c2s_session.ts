@@ -184,8 +184,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     this.carryOn(transport, deps);
     shared.metrics.resumed.inc();
     shared.log.info("sm.resumed", { jid: this.jid.text, unacknowledged: acks.unacknowledged });
-    transport.sendNonza(resumedXml(previd, acks.receivedH));
-    acks.resume(this.#link());
+    transport.sendNonza(resumedXml(previd, management.covered.receivedH));
+    management.resume(this.#link());
     return true;
   }
 
@@ -240,8 +240,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       unacknowledged: acks.unacknowledged,
       isFromElsewhere: true,
     });
-    this.transport.sendNonza(resumedXml(previd, acks.receivedH));
-    acks.resume(this.#link());
+    this.transport.sendNonza(resumedXml(previd, management.covered.receivedH));
+    management.resume(this.#link());
   }
 
   follow(delivery: Delivery): void {
@@ -258,7 +258,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** Ends a session that got no place and that nobody has heard of. Its old node keeps the queue. */
   abandon(): void {
     super.close();
-    this.#management?.acks.end();
+    this.#management?.end();
   }
 
   /** The largest number of stanzas that the client may have handled of the stream it wants to resume. */
@@ -287,7 +287,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Sends the client the number of handled stanzas, as the last thing before its stream ends. */
   farewell(): void {
-    this.#management?.acks.farewell();
+    this.#management?.covered.tell();
   }
 
   /**
@@ -325,17 +325,17 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       );
     }
     this.deps.metrics.received[kind].inc();
-    const acks = this.#management?.acks;
-    if (acks === undefined) {
+    const covered = this.#management?.covered;
+    if (covered === undefined) {
       const stanza = this.#stanzas.read(element, kind);
       if (stanza !== undefined) this.route(stanza);
       return;
     }
-    const number = acks.receive();
+    const number = covered.receive();
     const stanza = this.#stanzas.read(element, kind);
-    if (stanza === undefined) return acks.settle(number);
-    this.deps.sink.accept(stanza, this, acks, number);
-    acks.passedOn();
+    if (stanza === undefined) return covered.settle(number);
+    this.deps.sink.accept(stanza, this, covered, number);
+    covered.passedOn();
   }
 
   /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */
@@ -364,7 +364,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
         break;
       case "r":
         if (management === undefined) break;
-        return management.acks.requested();
+        return management.covered.requested();
       case "a":
         if (management === undefined) break;
         return management.acknowledged(element);

@@ -29,7 +29,7 @@ export class FrozenC2sSession implements FrozenSession {
   }
 
   get isCovered(): boolean {
-    return this.#deps.management.acks.isCovered;
+    return this.#deps.management.covered.isComplete;
   }
 
   get kept(): number {
@@ -46,11 +46,11 @@ export class FrozenC2sSession implements FrozenSession {
 
   state(): SessionState {
     const { management, presence, lang, resendingMs } = this.#deps;
-    const { acks, resumeTimeoutMs } = management;
+    const { acks, covered, resumeTimeoutMs } = management;
     return {
       jid: this.jid,
-      received: acks.receivedH,
-      covered: acks.coveredH,
+      received: covered.receivedH,
+      covered: covered.coveredH,
       acknowledged: acks.acknowledgedH,
       resumeTimeoutMs,
       resendingMs,

@@ -1,7 +1,9 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { parseHandled } from "../sm/counter.ts";
+import type { Delivery } from "../sm/delivery.ts";
 import type { FreezeOwner, SessionState, Unfreezing } from "../sm/moving_session.ts";
 import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
+import { CoveredStanzas } from "../sm/covered_stanzas.ts";
 import { SessionAcks } from "../sm/session_acks.ts";
 import type { ManagedEnd } from "../sm/sm_metrics.ts";
 import { enabledXml, handledTooHighContent } from "../sm/sm_xml.ts";
@@ -38,6 +40,9 @@ interface Beginning {
 /** The part of a session that exists with stream management: from `<enable/>` on, over all its streams. */
 export class SessionManagement {
   readonly shared: StreamManagement;
+  /** The client's stanzas, until it may forget them. */
+  readonly covered: CoveredStanzas;
+  /** The stanzas for the client, until it has acknowledged them. */
   readonly acks: SessionAcks;
   /** Milliseconds in which its stream can be resumed. */
   readonly resumeTimeoutMs: number;
@@ -54,7 +59,7 @@ export class SessionManagement {
   private constructor(
     session: ManagedStreamSession,
     { shared, metrics }: SessionManagementDeps,
-    { id, resumeTimeoutMs, link, state: start }: Beginning,
+    { id, resumeTimeoutMs, link, state }: Beginning,
   ) {
     this.shared = shared;
     this.resumeTimeoutMs = resumeTimeoutMs;
@@ -72,7 +77,10 @@ export class SessionManagement {
       },
       lookAround: () => shared.lookFor(session),
     };
-    this.acks = new SessionAcks(link, { management: shared, events, jid: session.jid, start });
+    this.covered = new CoveredStanzas(link, shared, state?.received);
+    const { jid } = session;
+    const acknowledged = state?.acknowledged ?? 0;
+    this.acks = new SessionAcks(link, { management: shared, events, jid, acknowledged });
   }
 
   /** Answers `<enable/>` (XEP-0198 §3); counting begins after the answer. */
@@ -135,18 +143,18 @@ export class SessionManagement {
    * @returns a function that stops waiting
    */
   whenCovered(go: () => void): CancelTimer {
-    const { acks, shared } = this;
-    if (acks.isCovered) {
+    const { covered, shared } = this;
+    if (covered.isComplete) {
       go();
       return () => {};
     }
     const cancel = shared.clock.after(shared.options.endHoldMs, () => {
-      acks.watchCovered(undefined);
-      acks.coverAll();
+      covered.watch(undefined);
+      covered.coverAll();
       go();
     });
-    acks.watchCovered(() => {
-      acks.watchCovered(undefined);
+    covered.watch(() => {
+      covered.watch(undefined);
       cancel();
       go();
     });
@@ -162,7 +170,7 @@ export class SessionManagement {
   hibernate(expired: () => void): void {
     const { metrics, log } = this.shared;
     this.#isHibernating = true;
-    this.acks.unlink();
+    this.#unlink();
     metrics.hibernated.inc();
     log.info("sm.hibernating", {
       jid: this.#session.jid.text,
@@ -170,6 +178,12 @@ export class SessionManagement {
       timeoutMs: this.resumeTimeoutMs,
     });
     this.#expireLater(expired);
+  }
+
+  /** Carries the session over `link` from now on; `h` was already told. */
+  resume(link: AckLink): void {
+    this.covered.resume(link);
+    this.acks.resume(link);
   }
 
   /** Ends the wait, because the session goes on or is over. */
@@ -185,16 +199,16 @@ export class SessionManagement {
     this.#letGo("superseded");
     this.#cancelTimeout?.();
     this.#cancelTimeout = undefined;
-    if (!this.#isHibernating) this.acks.unlink();
+    if (!this.#isHibernating) this.#unlink();
     this.#isHibernating = true;
     this.#freezer = freezer;
-    this.acks.watchCovered(() => freezer.covered());
+    this.covered.watch(() => freezer.covered());
   }
 
   /** Undoes `freeze`: the session waits for its client as before. */
   thaw(expired: () => void): void {
     this.#freezer = undefined;
-    this.acks.watchCovered(undefined);
+    this.covered.watch(undefined);
     this.acks.endRelay();
     this.#expireLater(expired);
   }
@@ -215,20 +229,31 @@ export class SessionManagement {
     this.lost();
     this.wake();
     const { endReason: reason } = this;
-    this.shared.ended(this.#session, this.#id, { h: this.acks.receivedH, reason });
+    this.shared.ended(this.#session, this.#id, { h: this.covered.receivedH, reason });
   }
 
   /**
    * Returns what the client has not acknowledged. Called after everybody knows that the session is gone.
    */
   giveBack(mayBeRepeat = false): void {
-    const unacknowledged = this.acks.end();
+    const unacknowledged = this.end();
     this.shared.log.info("sm.ended", {
       jid: this.#session.jid.text,
       reason: this.#isGiven ? "given" : this.endReason,
       unacknowledged: unacknowledged.length,
     });
     this.shared.giveBack(unacknowledged, mayBeRepeat);
+  }
+
+  /** Ends both counts; returns the unacknowledged stanzas, in order, to the caller. */
+  end(): Delivery[] {
+    this.covered.end();
+    return this.acks.end();
+  }
+
+  #unlink(): void {
+    this.covered.unlink();
+    this.acks.unlink();
   }
 
   #expireLater(expired: () => void): void {
@@ -242,7 +267,7 @@ export class SessionManagement {
     const freezer = this.#freezer;
     if (freezer === undefined) return;
     this.#freezer = undefined;
-    this.acks.watchCovered(undefined);
+    this.covered.watch(undefined);
     if (!this.#isGiven) this.acks.endRelay();
     freezer.ended(reason);
   }

@@ -1,13 +1,11 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import type { FullJid } from "../jid/jid.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import type { Fate } from "../stanza/fate.ts";
 import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
-import { HandledCount } from "./handled_count.ts";
 import type { Relay } from "./moving_session.ts";
-import { ackXml, REQUEST_XML } from "./sm_xml.ts";
+import { REQUEST_XML } from "./sm_xml.ts";
 import { StreamEnds } from "./stream_ends.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
@@ -40,23 +38,21 @@ export interface SessionAcksDeps {
   readonly events: SessionAcksEvents;
   /** Full JID of the session. Its queue counts against its account's share of the budget. */
   readonly jid: FullJid;
-  /** Counts that the session reached at another node. @default nothing was exchanged */
-  readonly start?: { readonly received: number; readonly acknowledged: number } | undefined;
+  /** Stanzas that the client had acknowledged at another node. @default 0 */
+  readonly acknowledged?: number;
 }
 
 /**
- * The acknowledgements of one session, both ways (XEP-0198 §4), over all the streams that carry it. It
- * keeps what the client has not acknowledged, asks for acknowledgements, and counts the client's stanzas
- * that the client may forget. It has at most one timer in each direction, and none while nothing is
- * open.
+ * The stanzas that one session sends its client, until the client has acknowledged them (XEP-0198 §4),
+ * over all the streams that carry the session. Writes them, keeps them and asks for acknowledgements. It
+ * has at most one timer, and none while nothing is kept.
  */
-export class SessionAcks implements Fate {
+export class SessionAcks {
   readonly #management: StreamManagement;
   readonly #events: SessionAcksEvents;
   readonly #jid: FullJid;
   readonly #queue: UnackedQueue;
   readonly #ends: StreamEnds;
-  readonly #handled: HandledCount;
   #link: AckLink | undefined;
   /** Stanzas written since the last `<r/>`. */
   #sinceRequest = 0;
@@ -65,10 +61,6 @@ export class SessionAcks implements Fate {
   #lookedMs = 0;
   #isOverTold = false;
   #cancelTick: CancelTimer | undefined;
-  #cancelHold: CancelTimer | undefined;
-  /** Client's stanzas at its last `<r/>`, and at our last `<a/>`. */
-  #asked = 0;
-  #told = 0;
   #isOver = false;
   #isSettling = false;
   /** Receives the kept stanzas for another node; undefined while the session is this node's. */
@@ -80,7 +72,6 @@ export class SessionAcks implements Fate {
    * none follow.
    */
   #heldBack: UnackedQueue | undefined;
-  #onCovered: (() => void) | undefined;
   /** Limit on unacknowledged writes; small while one of them may end the stream (`StreamEnds`). */
   #window = Infinity;
   /** Time of the last write while `#window` was bounded. */
@@ -92,12 +83,9 @@ export class SessionAcks implements Fate {
     this.#events = deps.events;
     this.#jid = deps.jid;
     const { options, budget, isUserHost } = deps.management;
-    const { jid } = deps;
-    const acknowledged = deps.start?.acknowledged ?? 0;
+    const { jid, acknowledged = 0 } = deps;
     this.#queue = new UnackedQueue(options, { acknowledged, budget, jid, isUserHost });
     this.#ends = new StreamEnds(deps.management, jid, this.#queue);
-    this.#handled = new HandledCount(options.ackHoldMs, deps.start?.received);
-    this.#asked = this.#told = this.#handled.received;
     if (link !== undefined) this.#chooseWindow();
   }
 
@@ -135,20 +123,6 @@ export class SessionAcks implements Fate {
   /** Cost of the unacknowledged stanzas, in bytes. */
   get unacknowledgedBytes(): number {
     return this.#queue.bytes;
-  }
-
-  /** Client's stanzas that this session has received, as written in `h`. */
-  get receivedH(): number {
-    return toHandled(this.#handled.received);
-  }
-
-  /** Received stanzas that the client may forget even if this process dies, as written in `h`. */
-  get coveredH(): number {
-    return this.#handled.h;
-  }
-
-  get isCovered(): boolean {
-    return this.#handled.covered === this.#handled.received;
   }
 
   /** Stanzas that the client has acknowledged, as written in `h`. */
@@ -215,38 +189,6 @@ export class SessionAcks implements Fate {
     if (this.#link !== undefined) this.#write(this.#link);
   }
 
-  /** Counts one stanza of the client and returns its number, by which its fate is reported. */
-  receive(): number {
-    return this.#handled.receive();
-  }
-
-  /** Reports that the last stanza received was passed on. If its fate is open, its hold begins. */
-  passedOn(): void {
-    if (this.#handled.covered === this.#handled.received) return;
-    this.#handled.hold(this.#management.clock.monotonicMs());
-    this.#armHold();
-  }
-
-  settle(number: number): void {
-    this.#handled.cover(number);
-    if (this.#asked > this.#told) this.#tellWhenCovered();
-    if (this.#onCovered !== undefined && this.isCovered) this.#onCovered();
-  }
-
-  /** Covers everything that the client has sent. This process still handles open stanzas while it lives. */
-  coverAll(): void {
-    this.#management.metrics.unprotected.inc(this.#handled.coverAll());
-  }
-
-  /** Calls `told` when everything that the client sent is covered; undefined stops watching. */
-  watchCovered(told: (() => void) | undefined): void {
-    this.#onCovered = told;
-  }
-
-  held(number: number): void {
-    this.settle(number);
-  }
-
   /** Asks the client for an acknowledgement now. */
   ask(): void {
     if (this.#link !== undefined && this.#queue.unacknowledgedWrites > 0) this.#request(this.#link);
@@ -259,12 +201,6 @@ export class SessionAcks implements Fate {
   settleUp(): void {
     this.#isSettling = true;
     this.ask();
-  }
-
-  /** Handles the client's `<r/>`. */
-  requested(): void {
-    this.#asked = this.#handled.received;
-    this.#tell();
   }
 
   /**
@@ -287,11 +223,6 @@ export class SessionAcks implements Fate {
    */
   streamEnded(isRefusal: boolean): void {
     if (this.#link !== undefined) this.#ends.ended(isRefusal, this.#writtenMs);
-  }
-
-  /** Sends the client `h` once more before its stream ends. */
-  farewell(): void {
-    this.#tell();
   }
 
   /** Handles the loss of the connection; the session keeps later stanzas. */
@@ -328,10 +259,6 @@ export class SessionAcks implements Fate {
   /** Carries the session over `link` from now on, and sends everything unacknowledged again. */
   resume(link: AckLink): void {
     this.#link = link;
-    // The client resends every stanza that `h` does not include. All that it sent is here, so `h` must
-    // include all.
-    this.coverAll();
-    this.#asked = this.#told = this.#handled.received;
     this.#requestedMs = undefined;
     this.#sinceRequest = 0;
     this.#chooseWindow();
@@ -392,10 +319,7 @@ export class SessionAcks implements Fate {
     this.#isOver = true;
     this.#link = undefined;
     this.#relay = undefined;
-    this.#onCovered = undefined;
     this.#endTick();
-    this.#cancelHold?.();
-    this.#cancelHold = undefined;
     const heldBack = this.#heldBack?.takeAll() ?? [];
     this.#heldBack = undefined;
     return [...this.#queue.takeAll(), ...heldBack];
@@ -425,16 +349,6 @@ export class SessionAcks implements Fate {
     this.#sinceRequest = 0;
     this.#requestedMs ??= link.readingMs;
     link.sendNonza(REQUEST_XML);
-  }
-
-  #tell(): void {
-    this.#told = this.#handled.covered;
-    this.#link?.sendNonza(ackXml(this.#handled.h));
-  }
-
-  /** Answers the last `<r/>` once more, as soon as everything it asked about is covered. */
-  #tellWhenCovered(): void {
-    if (this.#handled.covered >= this.#asked) this.#tell();
   }
 
   #watch(): void {
@@ -475,20 +389,6 @@ export class SessionAcks implements Fate {
       this.#events.unresponsive();
     }
     this.#watch();
-  }
-
-  #armHold(): void {
-    if (this.#cancelHold !== undefined || this.#isOver) return;
-    const { clock, metrics } = this.#management;
-    const dueMs = this.#handled.dueMs;
-    if (dueMs === undefined) return;
-    this.#cancelHold = clock.after(Math.max(0, dueMs - clock.monotonicMs()), () => {
-      this.#cancelHold = undefined;
-      metrics.unprotected.inc(this.#handled.expire(clock.monotonicMs()));
-      if (this.#asked > this.#told) this.#tellWhenCovered();
-      if (this.#onCovered !== undefined && this.isCovered) this.#onCovered();
-      this.#armHold();
-    });
   }
 }
 
