@@ -11,6 +11,7 @@ import { expectSameMemory } from "./_memory.ts";
 import { expectMoved, type Moves } from "./_moved.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { Stage } from "./_stage.ts";
+import { joinBytes } from "../net/join_bytes.ts";
 
 /** A datacenter whose certificate is good, and whose bytes are not. */
 const HOST = "dc9.example.com";
@@ -158,7 +159,7 @@ function attacks(): readonly Attack[] {
     return { what, bytes, reason, wasOpen: false };
   };
   const late = (what: string, bytes: Uint8Array, reason: string): Attack => {
-    return { what, bytes: joined(helloOf(HOST), bytes), reason, wasOpen: true };
+    return { what, bytes: joinBytes(helloOf(HOST), bytes), reason, wasOpen: true };
   };
   const huge = (type: number) => Uint8Array.of(0xff, 0xff, 0xff, 0xff, type);
   return [
@@ -208,7 +209,7 @@ async function forge(cluster: Cluster, certificate: Certificate, to: string): Pr
       `<message from='${honest}' to='${to}' type='chat'/></stream:stream>`,
     ),
   ];
-  peer.send(joined(helloOf(HOST), ...forged));
+  peer.send(joinBytes(helloOf(HOST), ...forged));
   await expectMoved(cluster, dc1, before, {
     mod_global_distrib_incoming_refused_total: { [`host=${HOST}`]: forged.length },
     mod_global_distrib_links_refused_total: {},
@@ -248,14 +249,4 @@ function sendPlainly({ host, port }: Target, text: string): Promise<void> {
   socket.on("close", () => resolve());
   socket.resume();
   return promise;
-}
-
-function joined(...parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

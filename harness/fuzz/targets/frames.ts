@@ -49,6 +49,7 @@ import {
 import type { FrameName } from "../../../src/distribution/wire/mod.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import type { FuzzTarget } from "../fuzz_target.ts";
+import { joinBytes } from "../../net/join_bytes.ts";
 
 const MAX_FRAME_BYTES = 65_536;
 
@@ -59,16 +60,6 @@ function golden(name: string): Uint8Array[] {
   return [...text.matchAll(/"hex":\s*"([0-9a-f\s]+)"/g)].map((match) =>
     Uint8Array.fromHex(match[1]!.replace(/\s/g, ""))
   );
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 /**
@@ -89,7 +80,7 @@ export const FRAMES_TARGET: FuzzTarget = {
     const hellos = golden("hello");
     const others = [...golden("stanza"), ...golden("ack"), ...golden("control")];
     others.push(...golden("table"), ...golden("resume"));
-    return others.map((frame) => concat([hellos[0]!, frame, frame]));
+    return others.map((frame) => joinBytes(hellos[0]!, frame, frame));
   },
   run(input, chance) {
     const decoder = new FrameDecoder({ maxFrameBytes: MAX_FRAME_BYTES }, { frame: decodeFrame });

@@ -21,6 +21,7 @@ import { bytesOf } from "../fuzz_target.ts";
 import type { LiveFuzzTarget } from "../fuzz_target.ts";
 import { Company, FUZZ_USERS } from "./company.ts";
 import { NodeWatch } from "./node_watch.ts";
+import { joinBytes } from "../../net/join_bytes.ts";
 
 const HOST = "fuzz.example.com";
 const NODE = `node1@${HOST}`;
@@ -102,14 +103,14 @@ export class LinksTarget implements LiveFuzzTarget {
     const component: TableRecord = { ...claims[0]!, name: "fuzz.example.net", resourcepart: "" };
     return [
       whole,
-      joined(snapshotOf([]), changesFrame(fields, claims).frame),
-      joined(
+      joinBytes(snapshotOf([]), changesFrame(fields, claims).frame),
+      joinBytes(
         snapshotOf([component]),
         changesFrame(fields, [{ ...component, kind: "withdraw" }]).frame,
       ),
-      joined(whole, leaseOf(1, { lifeMs: 1 })),
-      joined(whole, leaseOf(1, { endpoints: ["127.66.0.1#9", "127.66.0.2#9"] })),
-      joined(whole, meshFrame([{ host: "other.example.net", endpoints: ["127.66.0.3#9"] }])),
+      joinBytes(whole, leaseOf(1, { lifeMs: 1 })),
+      joinBytes(whole, leaseOf(1, { endpoints: ["127.66.0.1#9", "127.66.0.2#9"] })),
+      joinBytes(whole, meshFrame([{ host: "other.example.net", endpoints: ["127.66.0.3#9"] }])),
       positionFrame({
         process: 1,
         round: 1,
@@ -118,7 +119,7 @@ export class LinksTarget implements LiveFuzzTarget {
         isRestart: true,
         wantsSnapshot: true,
       }),
-      joined(pingFrame(7), retireFrame(3)),
+      joinBytes(pingFrame(7), retireFrame(3)),
       resumeFrame({ transfer: 1, h: 0, account: OWN_USER, previd: "x" }),
     ];
   }
@@ -206,14 +207,4 @@ function snapshotOf(records: readonly TableRecord[]): Uint8Array {
 function recordOf(resourcepart: string, sequence: number): TableRecord {
   const epoch = Date.now() * 1000;
   return { kind: "claim", isHidden: false, sequence, epoch, name: OWN_USER, resourcepart };
-}
-
-function joined(...parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -2,6 +2,7 @@ import { RawSocket } from "../../clients/mod.ts";
 import { readSeeds } from "../corpus.ts";
 import { bytesOf } from "../fuzz_target.ts";
 import { EdgeTarget } from "./edge_target.ts";
+import { joinBytes } from "../../net/join_bytes.ts";
 
 const SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
 const OPEN = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='example.com' version='1.0'/>";
@@ -32,11 +33,6 @@ function frame(first: number, payload: string): Uint8Array {
   return Uint8Array.of(first, ...lengthBytes, 0, 0, 0, 0, ...bytes);
 }
 
-function joined(...parts: readonly (string | Uint8Array)[]): Uint8Array {
-  const whole = parts.flatMap((part) => [...(typeof part === "string" ? UTF8.encode(part) : part)]);
-  return Uint8Array.from(whole);
-}
-
 const LOGIN = [OPEN, PLAIN, OPEN, BIND].map((text) => frame(TEXT, text));
 
 /** The port for WebSockets: HTTP, the frames of RFC 6455, and what RFC 7395 has in them. */
@@ -64,14 +60,14 @@ export function startWebsocket(): Promise<EdgeTarget> {
       Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
     ],
     seeds: [
-      joined(UPGRADE, ...LOGIN, frame(TEXT, MESSAGE), frame(PING, "p"), frame(TEXT, MESSAGE)),
-      joined(UPGRADE, frame(TEXT_BEGUN, OPEN.slice(0, 20)), frame(CONTINUED, OPEN.slice(20))),
-      joined(UPGRADE, frame(TEXT, OPEN), frame(TEXT, PLAIN), frame(CLOSING, "\x03\xe8")),
+      joinBytes(UPGRADE, ...LOGIN, frame(TEXT, MESSAGE), frame(PING, "p"), frame(TEXT, MESSAGE)),
+      joinBytes(UPGRADE, frame(TEXT_BEGUN, OPEN.slice(0, 20)), frame(CONTINUED, OPEN.slice(20))),
+      joinBytes(UPGRADE, frame(TEXT, OPEN), frame(TEXT, PLAIN), frame(CLOSING, "\x03\xe8")),
       ...readSeeds("websocket"),
     ],
     open: (cluster) =>
       RawSocket.connect({ port: cluster.datacenter("dc1").webSocketAddress("none").port }),
     leave: { bytes: frame(TEXT, CLOSE), answer: "<close" },
-    ending: joined("\r\n\r\n", Uint8Array.of(0xff, 0xff)),
+    ending: joinBytes("\r\n\r\n", Uint8Array.of(0xff, 0xff)),
   });
 }

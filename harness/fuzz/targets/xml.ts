@@ -7,6 +7,7 @@ import { ReferenceParsers } from "../reference_parsers.ts";
 import { referenceVerdict } from "../saxes_reference.ts";
 import type { ReferenceElement } from "../saxes_reference.ts";
 import { stampedStanza } from "../stamped_stanza.ts";
+import { joinBytes } from "../../net/join_bytes.ts";
 
 /**
  * Refusals of our scanner that the reference need not share: RFC 6120 demands them, or they are
@@ -85,7 +86,7 @@ class XmlTarget implements FuzzTarget {
     if (scanned.failure === undefined) this.#keep(input, input);
     for (const stanza of scanned.stanzas) {
       // Twice, as two senders may say the same.
-      this.#keep(input, concat([DOCUMENT_START, stanza, stanza, DOCUMENT_END]));
+      this.#keep(input, joinBytes(DOCUMENT_START, stanza, stanza, DOCUMENT_END));
       this.#keep(input, frameStanza(stanza));
     }
     const reference = referenceVerdict(input);
@@ -127,16 +128,6 @@ class XmlTarget implements FuzzTarget {
 }
 
 export const XML_TARGET: FuzzTarget = new XmlTarget();
-
-function concat(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
-}
 
 interface Scanned {
   readonly elements: readonly ReferenceElement[];
