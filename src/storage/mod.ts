@@ -36,3 +36,14 @@ export type {
 export { Stores } from "./stores.ts";
 export type { Backend, BackendReport } from "./backends.ts";
 export { backendsOf, SCHEMA_NAMES, schemaFiles } from "./backends.ts";
+export type {
+  Roster,
+  RosterContact,
+  RosterEntry,
+  RosterItem,
+  RosterStore,
+  RosterWrite,
+  Subscription,
+  VersionedItem,
+} from "./roster_store.ts";
+export { isSeen, seesPresence, subscriptionOf } from "./roster_store.ts";
