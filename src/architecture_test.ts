@@ -96,7 +96,12 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
     rooms: { lanes: [], connection: ["lanes"], pools: ["lanes", "connection"] },
   },
   "storage": {
-    common: ["storage_error.ts", "user_store.ts", "subscription_request_store.ts"],
+    common: [
+      "storage_error.ts",
+      "user_store.ts",
+      "subscription_request_store.ts",
+      "roster_store.ts",
+    ],
     rooms: { catalogue: [], sql: ["catalogue"] },
   },
   "xmpp": {

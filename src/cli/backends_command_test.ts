@@ -78,7 +78,7 @@ for (const kind of SERVER_KINDS) {
     ]);
     const checked = await run("backends", "check", ...config);
     assert.deepEqual([checked.code, checked.error], [0, []]);
-    assert.match(checked.out[1]!, /^rdbms\.default: ok \((pgsql|mysql|mariadb) \d.*version 1\)$/);
+    assert.match(checked.out[1]!, /^rdbms\.default: ok \((pgsql|mysql|mariadb) \d.*version 2\)$/);
 
     assert.equal((await run("users", "add", "alice@example.com", ...config)).code, 0);
     assert.deepEqual((await run("users", "list", "--config", elsewhere.config)).out, [

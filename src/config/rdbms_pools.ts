@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { SqlDriver, SqlPoolOptions, UsersPlace } from "../storage/mod.ts";
+import type { DataPlace, SqlDriver, SqlPoolOptions } from "../storage/mod.ts";
 import { kindProblem } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -92,8 +92,8 @@ export function resolvePools(
 }
 
 /** Resolves the place of each host's accounts. */
-export function resolveUsers(file: FileConfig): ReadonlyMap<string, UsersPlace> {
-  return new Map(file.hosts.map((host): [string, UsersPlace] => {
+export function resolveUsers(file: FileConfig): ReadonlyMap<string, DataPlace> {
+  return new Map(file.hosts.map((host): [string, DataPlace] => {
     const { backend, tag } = usersOf(file, host);
     return [
       normalizeDomain(host),

@@ -47,6 +47,8 @@ const COLUMNS = {
   users: "localpart",
   secrets: "value",
   subscription_requests: "stanza",
+  rosters: "owner",
+  roster_items: "details",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

@@ -27,11 +27,11 @@ export type {
 } from "./subscription_request_store.ts";
 export { resolveRequestBounds } from "./subscription_request_store.ts";
 export type {
+  DataPlace,
   SqlDriver,
   SqlPoolOptions,
   StoreFailure,
   StoresOptions,
-  UsersPlace,
 } from "./stores.ts";
 export { Stores } from "./stores.ts";
 export type { Backend, BackendReport } from "./backends.ts";

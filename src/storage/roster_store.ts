@@ -41,8 +41,8 @@ export interface RosterEntry {
   readonly version: number;
   /** Undefined: the contact is not in the roster. */
   readonly item: RosterItem | undefined;
-  /** Items that clients see. */
-  readonly listed: number;
+  /** All items, with those that clients do not see. */
+  readonly items: number;
   /** Items that hold a request. */
   readonly requests: number;
 }

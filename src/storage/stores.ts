@@ -8,6 +8,7 @@ import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
+import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
 
 /** SQL engines that are reached over the network, as `driver` and `rdbms_server_type` name them. */
@@ -29,8 +30,8 @@ export interface SqlPoolOptions {
   readonly bounds: PoolBounds;
 }
 
-/** Place of the accounts of a host. */
-export type UsersPlace =
+/** Place of the accounts of a host, or of another kind of their data. */
+export type DataPlace =
   | { readonly backend: "internal" }
   /** `pool` is a tag. */
   | { readonly backend: "rdbms"; readonly pool: string };
@@ -41,7 +42,9 @@ export interface StoresOptions {
   /** Pools of SQL databases, by tag. */
   readonly pools: ReadonlyMap<string, SqlPoolOptions>;
   /** Places of accounts, by host. */
-  readonly users: ReadonlyMap<string, UsersPlace>;
+  readonly users: ReadonlyMap<string, DataPlace>;
+  /** Places of rosters, by host. @default those of the accounts */
+  readonly rosters?: ReadonlyMap<string, DataPlace>;
 }
 
 /** A database that could not be used when it was first asked. */
@@ -87,7 +90,8 @@ export class Stores implements AsyncDisposable {
   async probe(): Promise<readonly StoreFailure[]> {
     const failures: StoreFailure[] = [];
     const probed = new Set<string>();
-    for (const [host, place] of this.#options.users) {
+    const { users, rosters } = this.#options;
+    for (const [host, place] of [...users, ...rosters ?? []]) {
       if (place.backend === "internal" || probed.has(place.pool)) continue;
       probed.add(place.pool);
       try {
@@ -121,6 +125,17 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart).users(domainpart);
   }
 
+  /** Returns the rosters of the accounts of one domain. */
+  rosters(domainpart: string): RosterStore {
+    return this.#storesOf(domainpart, this.#options.rosters ?? this.#options.users).rosters();
+  }
+
+  /** True when the rosters of both domains lie in one database. */
+  shareRosters(one: string, other: string): boolean {
+    const places = this.#options.rosters ?? this.#options.users;
+    return this.#storesOf(one, places) === this.#storesOf(other, places);
+  }
+
   /** Returns the subscription requests that this node keeps. */
   subscriptionRequests(bounds: RequestBounds): SubscriptionRequestStore {
     return this.#internal.subscriptionRequests(bounds);
@@ -144,8 +159,11 @@ export class Stores implements AsyncDisposable {
     await this.close();
   }
 
-  #storesOf(domainpart: string): SqlStores {
-    const place = this.#options.users.get(domainpart);
+  #storesOf(
+    domainpart: string,
+    places: ReadonlyMap<string, DataPlace> = this.#options.users,
+  ): SqlStores {
+    const place = places.get(domainpart);
     return place === undefined || place.backend === "internal"
       ? this.#internal
       : this.#database(place.pool, domainpart);

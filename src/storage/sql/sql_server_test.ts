@@ -1,3 +1,4 @@
+import { rosterStoreConformance } from "../testing/roster_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
 import { preparedDatabase } from "./testing/databases.ts";
@@ -13,9 +14,11 @@ for (const kind of SERVER_KINDS) {
     return {
       users: stores.users.bind(stores),
       requests: stores.subscriptionRequests.bind(stores),
+      rosters: stores.rosters.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
   userStoreConformance(kind.name, open);
   subscriptionRequestStoreConformance(kind.name, open);
+  rosterStoreConformance(kind.name, open);
 }

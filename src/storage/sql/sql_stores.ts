@@ -1,7 +1,9 @@
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "../subscription_request_store.ts";
+import type { RosterStore } from "../roster_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { SqlDatabase } from "./sql_database.ts";
+import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
 import { SqlSubscriptionRequestStore } from "./sql_subscription_request_store.ts";
 import { SqlUserStore } from "./sql_user_store.ts";
@@ -36,6 +38,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the accounts of one domain. */
   users(domainpart: string): UserStore {
     return new SqlUserStore(this.#database, domainpart);
+  }
+
+  /** Returns the rosters of all accounts. */
+  rosters(): RosterStore {
+    return new SqlRosterStore(this.#database);
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

@@ -34,6 +34,28 @@ export interface SubscriptionRequestsTable {
   sequence: number;
 }
 
+/** A roster, by the SHA-256 of its owner's bare JID. */
+export interface RostersTable {
+  owner_key: Uint8Array;
+  owner: TextColumn;
+  /** Drivers may return it as text. */
+  version: number;
+  removed_version: number;
+}
+
+/** A contact in a roster. */
+export interface RosterItemsTable {
+  owner_key: Uint8Array;
+  contact_key: Uint8Array;
+  contact: TextColumn;
+  /** Bits, see `sql_roster_store.ts`. */
+  state: number;
+  version: number;
+  /** A JSON array: the name, then the groups. */
+  details: TextColumn;
+  request: Uint8Array | null;
+}
+
 /** Random bytes that a store keeps under a name. */
 export interface SecretsTable {
   name: TextColumn;
@@ -45,4 +67,6 @@ export interface Tables {
   users: UsersTable;
   subscription_requests: SubscriptionRequestsTable;
   secrets: SecretsTable;
+  rosters: RostersTable;
+  roster_items: RosterItemsTable;
 }

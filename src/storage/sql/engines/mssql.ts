@@ -4,6 +4,7 @@ import { connectionFailureOf } from "../../storage_error.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
 import schema0 from "../schema/mssql/0.sql" with { type: "text" };
 import schema1 from "../schema/mssql/1.sql" with { type: "text" };
+import schema2 from "../schema/mssql/2.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -30,7 +31,11 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
 /** Microsoft SQL Server, and its cloud variant. */
 export const MSSQL: SqlDialect = {
   name: "mssql",
-  schema: [{ version: 0, text: schema0 }, { version: 1, text: schema1 }],
+  schema: [
+    { version: 0, text: schema0 },
+    { version: 1, text: schema1 },
+    { version: 2, text: schema2 },
+  ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",
   commit: "COMMIT TRANSACTION",

@@ -11,6 +11,7 @@ import { readTls } from "../sql_server.ts";
 import { isAtLeast } from "../../catalogue/catalogue.ts";
 import schema0 from "../schema/mysql/0.sql" with { type: "text" };
 import schema1 from "../schema/mysql/1.sql" with { type: "text" };
+import schema2 from "../schema/mysql/2.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -62,7 +63,11 @@ const OLD_SERVER_SETTINGS = [
 
 const DIALECT: SqlDialect = {
   name: "mysql",
-  schema: [{ version: 0, text: schema0 }, { version: 1, text: schema1 }],
+  schema: [
+    { version: 0, text: schema0 },
+    { version: 1, text: schema1 },
+    { version: 2, text: schema2 },
+  ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",
   commit: "COMMIT",

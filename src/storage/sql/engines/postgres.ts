@@ -10,6 +10,7 @@ import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
 import { readTls } from "../sql_server.ts";
 import schema0 from "../schema/pgsql/0.sql" with { type: "text" };
 import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
+import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -43,7 +44,11 @@ const SCHEMA_LOCK = 0x63777363;
 
 const DIALECT: SqlDialect = {
   name: "pgsql",
-  schema: [{ version: 0, text: schema0 }, { version: 1, text: schema1 }],
+  schema: [
+    { version: 0, text: schema0 },
+    { version: 1, text: schema1 },
+    { version: 2, text: schema2 },
+  ],
   hasTransactionalSchema: true,
   begin: "BEGIN",
   commit: "COMMIT",

@@ -10,6 +10,7 @@ import type { SqlDialect } from "../sql_dialect.ts";
 import schema0 from "../schema/sqlite/0.sql" with { type: "text" };
 import schema1 from "../schema/sqlite/1.sql" with { type: "text" };
 import schema2 from "../schema/sqlite/2.sql" with { type: "text" };
+import schema3 from "../schema/sqlite/3.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -31,6 +32,7 @@ export const SQLITE: SqlDialect = {
     { version: 0, text: schema0 },
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
+    { version: 3, text: schema3 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

@@ -1,0 +1,267 @@
+import { createHash } from "node:crypto";
+import type { Selectable } from "kysely";
+import type { Clock } from "../../base/mod.ts";
+import { CausewayError, SystemClock } from "../../base/mod.ts";
+import type {
+  Roster,
+  RosterContact,
+  RosterEntry,
+  RosterItem,
+  RosterStore,
+  RosterWrite,
+  Subscription,
+} from "../roster_store.ts";
+import { isSeen, seesPresence, subscriptionOf } from "../roster_store.ts";
+import { bytesOf, textOf } from "./sql_dialect.ts";
+import type { Queries, SqlDatabase } from "./sql_database.ts";
+import type { RosterItemsTable } from "./tables.ts";
+
+/** Bits of `roster_items.state`. */
+const TO = 1;
+const FROM = 2;
+const ASKING = 4;
+const APPROVED = 8;
+const LISTED = 16;
+
+/** States of contacts without a subscription that the owner has not asked for one. */
+const UNRELATED: readonly number[] = [0, APPROVED, LISTED, LISTED | APPROVED];
+
+/** Columns of an item in a query that joins other tables. */
+const ITEM_COLUMNS = [
+  "roster_items.contact",
+  "roster_items.state",
+  "roster_items.version as item_version",
+  "roster_items.details",
+  "roster_items.request",
+] as const;
+
+/** Columns of an item as an outer join returns them: all null where there is none. */
+interface JoinedItem {
+  readonly contact: RosterItemsTable["contact"] | null;
+  readonly state: number | null;
+  readonly details: RosterItemsTable["details"] | null;
+  readonly request: Uint8Array | null;
+}
+
+/**
+ * Rosters in an SQL database. A roster's version begins with the time of its first change, so that
+ * the roster of an account that is deleted and made again has no version twice.
+ */
+export class SqlRosterStore implements RosterStore {
+  readonly #database: SqlDatabase;
+  readonly #clock: Clock;
+
+  constructor(database: SqlDatabase, clock: Clock = new SystemClock()) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /** One query, so that the version and the items belong together. */
+  async read(owner: string): Promise<Roster> {
+    return await this.#read(async (queries) => {
+      const rows = await queries.selectFrom("rosters")
+        .leftJoin("roster_items", "roster_items.owner_key", "rosters.owner_key")
+        .select(["rosters.version", "rosters.removed_version", ...ITEM_COLUMNS])
+        .where("rosters.owner_key", "=", keyOf(owner))
+        .orderBy("roster_items.contact").execute();
+      const [first] = rows;
+      if (first === undefined) return { version: 0, removedVersion: 0, items: [] };
+      return {
+        version: Number(first.version),
+        removedVersion: Number(first.removed_version),
+        items: rows.flatMap((row) => {
+          const item = this.#itemIn(row);
+          return item === undefined ? [] : [{ ...item, version: Number(row.item_version) }];
+        }),
+      };
+    });
+  }
+
+  async find(owner: string, contact: string): Promise<RosterEntry> {
+    const [ownerKey, contactKey] = [keyOf(owner), keyOf(contact)];
+    return await this.#read(async (queries) => {
+      const row = await queries.selectFrom("rosters")
+        .leftJoin(
+          "roster_items",
+          (join) =>
+            join.onRef("roster_items.owner_key", "=", "rosters.owner_key")
+              .on("roster_items.contact_key", "=", contactKey),
+        )
+        .select(["rosters.version", ...ITEM_COLUMNS])
+        .where("rosters.owner_key", "=", ownerKey).executeTakeFirst();
+      if (row === undefined) return { version: 0, item: undefined, items: 0, requests: 0 };
+      // The version is older than the counts, and `write` compares it.
+      const { items, requests } = await queries.selectFrom("roster_items")
+        .select((each) => [
+          each.fn.countAll<number | string>().as("items"),
+          each.fn.count<number | string>("request").as("requests"),
+        ])
+        .where("owner_key", "=", ownerKey).executeTakeFirstOrThrow();
+      return {
+        version: Number(row.version),
+        item: this.#itemIn(row),
+        items: Number(items),
+        requests: Number(requests),
+      };
+    });
+  }
+
+  async write(
+    owner: string,
+    { expected, contact, item }: RosterWrite,
+  ): Promise<number | undefined> {
+    const ownerKey = keyOf(owner);
+    return await this.#database.transact("change a roster in", async (queries) => {
+      const version = expected === 0 ? this.#clock.wallMs() : expected + 1;
+      const isRemoval = item === undefined;
+      if (expected === 0) {
+        if (!await this.#create(queries, owner, version)) return undefined;
+      } else {
+        const { numUpdatedRows } = await queries.updateTable("rosters")
+          .set(isRemoval ? { version, removed_version: version } : { version })
+          .where("owner_key", "=", ownerKey).where("version", "=", expected)
+          .executeTakeFirstOrThrow();
+        if (numUpdatedRows === 0n) return undefined;
+      }
+      if (isRemoval) await deleteItem(queries, ownerKey, contact);
+      else await this.#put(queries, ownerKey, { contact, item, version });
+      return version;
+    });
+  }
+
+  async contacts(owner: string): Promise<readonly RosterContact[]> {
+    return await this.#read(async (queries) => {
+      const rows = await queries.selectFrom("roster_items as own")
+        .leftJoin(
+          "roster_items as other",
+          (join) =>
+            join.onRef("other.owner_key", "=", "own.contact_key")
+              .onRef("other.contact_key", "=", "own.owner_key"),
+        )
+        .select([
+          "own.contact",
+          "own.state",
+          "own.request",
+          "other.state as other_state",
+        ])
+        .where("own.owner_key", "=", keyOf(owner))
+        .where((each) =>
+          each.or([each("own.state", "not in", UNRELATED), each("own.request", "is not", null)])
+        )
+        .execute();
+      return rows.map((row) => ({
+        jid: textOf(row.contact),
+        subscription: subscriptionIn(row.state),
+        isAsking: (row.state & ASKING) !== 0,
+        request: row.request === null ? undefined : bytesOf(row.request),
+        reverse: row.other_state === null ? undefined : subscriptionIn(row.other_state),
+      }));
+    });
+  }
+
+  async removeAll(owner: string): Promise<void> {
+    const ownerKey = keyOf(owner);
+    await this.#database.transact("remove a roster from", async (queries) => {
+      await queries.deleteFrom("rosters").where("owner_key", "=", ownerKey).execute();
+      await queries.deleteFrom("roster_items").where("owner_key", "=", ownerKey).execute();
+    });
+  }
+
+  /** Makes an empty roster; false when another node has made it meanwhile. */
+  async #create(queries: Queries, owner: string, version: number): Promise<boolean> {
+    const ownerKey = keyOf(owner);
+    const found = await queries.selectFrom("rosters").select("version")
+      .where("owner_key", "=", ownerKey).executeTakeFirst();
+    if (found !== undefined) return false;
+    // A row that another transaction is inserting makes this one fail, and `transact` repeat it.
+    await queries.insertInto("rosters").values({
+      owner_key: ownerKey,
+      owner: this.#database.dialect.text(owner),
+      version,
+      removed_version: version,
+    }).execute();
+    return true;
+  }
+
+  async #put(
+    queries: Queries,
+    ownerKey: Uint8Array,
+    { contact, item, version }: {
+      readonly contact: string;
+      readonly item: RosterItem;
+      readonly version: number;
+    },
+  ): Promise<void> {
+    const { text } = this.#database.dialect;
+    const row = {
+      owner_key: ownerKey,
+      contact_key: keyOf(contact),
+      contact: text(contact),
+      state: stateOf(item),
+      version,
+      details: text(JSON.stringify([item.name, ...item.groups])),
+      request: item.request ?? null,
+    };
+    // The roster's own row is locked, so nobody else changes its items.
+    await deleteItem(queries, ownerKey, contact);
+    await queries.insertInto("roster_items").values(row).execute();
+  }
+
+  #itemIn({ contact, state, details, request }: JoinedItem): RosterItem | undefined {
+    if (contact === null || state === null || details === null) return undefined;
+    const [name, ...groups] = this.#detailsIn(textOf(details));
+    return {
+      jid: textOf(contact),
+      name: name ?? "",
+      groups,
+      subscription: subscriptionIn(state),
+      isAsking: (state & ASKING) !== 0,
+      isApproved: (state & APPROVED) !== 0,
+      isListed: (state & LISTED) !== 0,
+      request: request === null ? undefined : bytesOf(request),
+    };
+  }
+
+  #detailsIn(text: string): readonly string[] {
+    const value = tryParseJson(text);
+    if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value;
+    throw new CausewayError(
+      "storage/corrupt",
+      `Cannot read a roster from ${this.#database.place}: the details of an item are damaged`,
+    );
+  }
+
+  #read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    return this.#database.run("read a roster from", work);
+  }
+}
+
+async function deleteItem(
+  queries: Queries,
+  ownerKey: Uint8Array,
+  contact: string,
+): Promise<void> {
+  await queries.deleteFrom("roster_items")
+    .where("owner_key", "=", ownerKey).where("contact_key", "=", keyOf(contact)).execute();
+}
+
+function stateOf({ subscription, isAsking, isApproved, isListed }: RosterItem): number {
+  return (isSeen(subscription) ? TO : 0) | (seesPresence(subscription) ? FROM : 0) |
+    (isAsking ? ASKING : 0) | (isApproved ? APPROVED : 0) | (isListed ? LISTED : 0);
+}
+
+function subscriptionIn(state: Selectable<RosterItemsTable>["state"]): Subscription {
+  return subscriptionOf({ hasTo: (state & TO) !== 0, hasFrom: (state & FROM) !== 0 });
+}
+
+function keyOf(jid: string): Uint8Array {
+  return createHash("sha256").update(jid).digest();
+}
+
+function tryParseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // not ours: the caller says so
+  }
+}

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import type { RosterItem, RosterStore } from "../roster_store.ts";
+
+/** One backend, empty, opened for one test. */
+export interface RosterStoreFixture extends AsyncDisposable {
+  /** Returns the rosters. Each call may return another object, as another node would have. */
+  rosters(): RosterStore;
+}
+
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+
+/** Makes an item that clients see. */
+export function conformanceItem(jid: string, fields: Partial<RosterItem> = {}): RosterItem {
+  return {
+    jid,
+    name: "",
+    groups: [],
+    subscription: "none",
+    isAsking: false,
+    isApproved: false,
+    isListed: true,
+    request: undefined,
+    ...fields,
+  };
+}
+
+/** Puts an item in, however often another writer is faster. */
+async function put(store: RosterStore, owner: string, item: RosterItem): Promise<number> {
+  for (;;) {
+    const { version } = await store.find(owner, item.jid);
+    const written = await store.write(owner, { expected: version, contact: item.jid, item });
+    if (written !== undefined) return written;
+  }
+}
+
+/** Adds a group to an item that many writers change at the same time. */
+async function addGroup(store: RosterStore, owner: string, jid: string, group: string) {
+  for (;;) {
+    const { version, item = conformanceItem(jid) } = await store.find(owner, jid);
+    const changed = { ...item, groups: [...item.groups, group] };
+    const write = { expected: version, contact: jid, item: changed };
+    if (await store.write(owner, write) !== undefined) return;
+  }
+}
+
+type Check = (fixture: RosterStoreFixture) => Promise<void>;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  async "a roster that nobody has changed is empty and has version 0"(fixture) {
+    const store = fixture.rosters();
+    assert.deepEqual(await store.read(ALICE), { version: 0, removedVersion: 0, items: [] });
+    assert.deepEqual(await store.find(ALICE, BOB), {
+      version: 0,
+      item: undefined,
+      items: 0,
+      requests: 0,
+    });
+    assert.deepEqual(await store.contacts(ALICE), []);
+    await store.removeAll(ALICE);
+  },
+
+  async "write() keeps every field of an item"(fixture) {
+    const store = fixture.rosters();
+    const items = [
+      conformanceItem(BOB, {
+        name: "Bob 😀 O'Neill \\ %_\"--;",
+        groups: ["a", "ﬀ", "'; DROP TABLE rosters; --", "\0"],
+        subscription: "both",
+        isApproved: true,
+      }),
+      conformanceItem(CAROL, {
+        subscription: "from",
+        isAsking: true,
+        isListed: false,
+        request: new Uint8Array([0, 255, 39, 92]),
+      }),
+      conformanceItem("dave@example.com", { subscription: "to" }),
+    ];
+    const versions: number[] = [];
+    for (const item of items) versions.push(await put(store, ALICE, item));
+    const roster = await fixture.rosters().read(ALICE);
+    assert.deepEqual(roster.items, items.map((item, i) => ({ ...item, version: versions[i]! })));
+    assert.equal(roster.version, versions[2]);
+    for (const item of items) {
+      const entry = await store.find(ALICE, item.jid);
+      assert.deepEqual(entry, { version: roster.version, item, items: 3, requests: 1 });
+    }
+  },
+
+  async "write() makes each version larger than the one before, and notes removals"(fixture) {
+    const store = fixture.rosters();
+    const first = await put(store, ALICE, conformanceItem(BOB));
+    const second = await put(store, ALICE, conformanceItem(BOB, { name: "Bob" }));
+    assert.equal((await store.read(ALICE)).removedVersion, first);
+    assert.ok(second > first && first > 0, `${first}, ${second}`);
+    const removal = { expected: second, contact: BOB, item: undefined };
+    const third = await store.write(ALICE, removal);
+    assert.ok(third !== undefined && third > second);
+    assert.deepEqual(await store.read(ALICE), {
+      version: third,
+      removedVersion: third,
+      items: [],
+    });
+  },
+
+  async "write() changes nothing when the version is not the expected one"(fixture) {
+    const store = fixture.rosters();
+    const item = conformanceItem(BOB);
+    const first = await put(store, ALICE, item);
+    for (const expected of [0, first - 1, first + 1]) {
+      const write = { expected, contact: BOB, item: { ...item, name: "other" } };
+      assert.equal(await store.write(ALICE, write), undefined);
+      const removal = { expected, contact: BOB, item: undefined };
+      assert.equal(await store.write(ALICE, removal), undefined);
+    }
+    assert.equal(
+      await store.write(BOB, { expected: 7, contact: ALICE, item: conformanceItem(ALICE) }),
+      undefined,
+    );
+    assert.deepEqual((await store.read(ALICE)).items, [{ ...item, version: first }]);
+    assert.deepEqual((await store.read(BOB)).items, []);
+  },
+
+  async "writers that change one roster at once lose nothing"(fixture) {
+    const [one, other] = [fixture.rosters(), fixture.rosters()];
+    const writers = Array.from({ length: 12 }, (_, i) => {
+      const store = i % 2 === 0 ? one : other;
+      // Half of them share an item, and the others have an item each. The first makes the roster.
+      return i % 3 === 0
+        ? addGroup(store, ALICE, BOB, `g${i}`)
+        : put(store, ALICE, conformanceItem(`u${i}@example.com`)).then(() => {});
+    });
+    await Promise.all(writers);
+    const { items } = await one.read(ALICE);
+    const bob = items.find(({ jid }) => jid === BOB);
+    assert.deepEqual(bob?.groups.toSorted(), ["g0", "g3", "g6", "g9"]);
+    assert.equal(items.length, 9);
+    assert.equal(new Set(items.map(({ version }) => version)).size, 9);
+  },
+
+  async "of two writers with the same expectation one succeeds"(fixture) {
+    for (const expected of [0, await put(fixture.rosters(), BOB, conformanceItem(CAROL))]) {
+      const owner = expected === 0 ? ALICE : BOB;
+      const written = await Promise.all(["a", "b", "c"].map((name) => {
+        const contact = `${name}@example.com`;
+        return fixture.rosters().write(owner, {
+          expected,
+          contact,
+          item: conformanceItem(contact),
+        });
+      }));
+      assert.equal(written.filter((version) => version !== undefined).length, 1);
+    }
+  },
+
+  async "contacts() returns subscriptions of both sides, and requests"(fixture) {
+    const store = fixture.rosters();
+    const request = new TextEncoder().encode("<presence type='subscribe'/>");
+    const strangers = ["x", "y"].map((name) => `${name}@example.com`);
+    await put(store, ALICE, conformanceItem(BOB, { subscription: "both" }));
+    await put(store, BOB, conformanceItem(ALICE, { subscription: "from" }));
+    await put(store, ALICE, conformanceItem(CAROL, { subscription: "to", request }));
+    await put(store, ALICE, conformanceItem("dave@example.com", { isAsking: true }));
+    await put(store, ALICE, conformanceItem(strangers[0]!));
+    await put(store, ALICE, conformanceItem(strangers[1]!, { isApproved: true }));
+    await put(store, ALICE, conformanceItem("z@example.com", { isListed: false, request }));
+    await put(store, "other@example.com", conformanceItem(ALICE, { subscription: "both" }));
+    const contacts = await store.contacts(ALICE);
+    assert.deepEqual(contacts.toSorted((one, two) => one.jid < two.jid ? -1 : 1), [
+      { jid: BOB, subscription: "both", isAsking: false, request: undefined, reverse: "from" },
+      { jid: CAROL, subscription: "to", isAsking: false, request, reverse: undefined },
+      {
+        jid: "dave@example.com",
+        subscription: "none",
+        isAsking: true,
+        request: undefined,
+        reverse: undefined,
+      },
+      { jid: "z@example.com", subscription: "none", isAsking: false, request, reverse: undefined },
+    ]);
+  },
+
+  async "removeAll() removes one roster and leaves the others"(fixture) {
+    const store = fixture.rosters();
+    const before = await put(store, ALICE, conformanceItem(BOB));
+    await put(store, BOB, conformanceItem(ALICE));
+    await store.removeAll(ALICE);
+    assert.deepEqual(await store.read(ALICE), { version: 0, removedVersion: 0, items: [] });
+    assert.equal((await store.read(BOB)).items.length, 1);
+    const write = { expected: before, contact: BOB, item: conformanceItem(BOB) };
+    assert.equal(await store.write(ALICE, write), undefined, "the change was for the old roster");
+  },
+
+  async "names that differ only in case or accent are different accounts"(fixture) {
+    const store = fixture.rosters();
+    const owners = ["a@example.com", "A@example.com", "á@example.com"];
+    for (const owner of owners) await put(store, owner, conformanceItem(BOB, { name: owner }));
+    for (const owner of owners) {
+      assert.deepEqual((await store.read(owner)).items.map(({ name }) => name), [owner]);
+    }
+  },
+
+  async "read() returns a roster of very many items in the order of their JIDs"(fixture) {
+    const store = fixture.rosters();
+    let { version: expected } = await store.find(ALICE, BOB);
+    const jids = Array.from({ length: 300 }, (_, i) => `u${i * 7 % 300}@example.com`);
+    for (const contact of jids) {
+      expected = (await store.write(ALICE, { expected, contact, item: conformanceItem(contact) }))!;
+    }
+    const read = (await store.read(ALICE)).items.map(({ jid }) => jid);
+    assert.deepEqual(read, jids.toSorted());
+  },
+};
+
+/** Registers the tests that every `RosterStore` passes unchanged; `open` gives an empty backend. */
+export function rosterStoreConformance(
+  name: string,
+  open: () => Promise<RosterStoreFixture>,
+): void {
+  for (const [behaviour, check] of Object.entries(CHECKS)) {
+    Deno.test(`${name}: rosters: ${behaviour}`, async () => {
+      await using fixture = await open();
+      await check(fixture);
+    });
+  }
+}
