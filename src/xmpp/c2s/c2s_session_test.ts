@@ -3,7 +3,6 @@ import { ManualClock } from "../../base/mod.ts";
 import type { RawPeer } from "../stream/testing/raw_peer.ts";
 import { authenticate, bind, C2sFixture, expectOnly, HEADER } from "./testing/c2s_fixture.ts";
 
-const ERROR = "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'";
 /** A message that the session echoes once it has handled everything before it. */
 const MARKER = "<message id='marker' to='alice@example.com/home'/>";
 
@@ -13,88 +12,6 @@ async function expectEnd(peer: RawPeer, condition: string): Promise<void> {
   );
   assert.equal(await peer.expectClosed(), "</stream:stream>");
 }
-
-Deno.test("C2sSession stamps its full JID over a from of its own", async () => {
-  await using fixture = new C2sFixture();
-  const alice = await fixture.login("alice", "home");
-  const stamped =
-    "<message from='alice@example.com/home' xml:lang='en' id='m' to='alice@example.com/home'/>";
-  for (
-    const from of [
-      "",
-      " from='alice@example.com'",
-      " from='alice@example.com/home'",
-      " from='ALICE@Example.Com/home'",
-    ]
-  ) {
-    await alice.exchange(`<message id='m'${from} to='alice@example.com/home'/>`, stamped);
-  }
-});
-
-for (const from of ["bob@example.com", "alice@example.com/work", "example.com", "", "@"]) {
-  Deno.test(`C2sSession ends a stream that claims to be [${from}]`, async () => {
-    await using fixture = new C2sFixture();
-    const mallory = await fixture.login("alice", "home");
-    mallory.send(`<message from='${from}' to='bob@example.com'/>`);
-    await expectEnd(mallory, "invalid-from");
-    assert.equal(fixture.accepted.length, 0);
-  });
-}
-
-Deno.test("C2sSession takes a message or iq without to for the account", async () => {
-  await using fixture = new C2sFixture();
-  const alice = await fixture.login("alice", "home");
-  alice.send("<message id='m'/><iq type='get' id='i'><query xmlns='some:thing'/></iq>");
-  await alice.expectNext(
-    "<message from='alice@example.com' to='alice@example.com/home' id='m' type='error'>",
-  );
-  await alice.expect(`</message>`);
-  await alice.expectNext(
-    "<iq from='alice@example.com' to='alice@example.com/home' id='i' type='error'>",
-  );
-  assert.deepEqual(fixture.accepted.map(({ to }) => to.text), [
-    "alice@example.com",
-    "alice@example.com",
-  ]);
-});
-
-const REFUSED: readonly [what: string, stanza: string, condition: string][] = [
-  ["an invalid to", "<message id='x' to='@example.com'/>", "jid-malformed"],
-  ["an iq without type", "<iq id='x' to='bob@example.com'/>", "bad-request"],
-  ["an iq of unknown type", "<iq id='x' type='put' to='bob@example.com'/>", "bad-request"],
-  ["presence of unknown type", "<presence id='x' type='invisible'/>", "bad-request"],
-  ["a subscription for nobody", "<presence id='x' type='subscribe'/>", "bad-request"],
-  ["a priority of 128", "<presence id='x'><priority>128</priority></presence>", "bad-request"],
-  [
-    "a priority that is no number",
-    "<presence id='x'><priority>x</priority></presence>",
-    "bad-request",
-  ],
-];
-
-for (const [what, stanza, condition] of REFUSED) {
-  Deno.test(`C2sSession answers ${what} with ${condition}`, async () => {
-    await using fixture = new C2sFixture();
-    const alice = await fixture.login("alice", "home");
-    await alice.exchange(
-      stanza,
-      new RegExp(
-        "^<(message|iq|presence) from='alice@example.com' to='alice@example.com/home' id='x' " +
-          `type='error'><error type='\\w+'><${condition} ${ERROR}/></error></\\1>`,
-      ),
-    );
-    await expectOnly(alice, "alice@example.com/home");
-  });
-}
-
-Deno.test("C2sSession never answers an error or a result, however broken", async () => {
-  await using fixture = new C2sFixture();
-  const alice = await fixture.login("alice", "home");
-  alice.send(
-    "<message type='error' to='@'/><iq type='result' to='@' id='r'/><presence type='error'/>",
-  );
-  await expectOnly(alice, "alice@example.com/home");
-});
 
 Deno.test("C2sSession ends a stream with a stanza of another namespace", async () => {
   for (
@@ -123,18 +40,6 @@ Deno.test("C2sSession accepts a stanza of maxStanzaBytes and ends at one byte mo
     fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit: "stanza-bounds" }),
     1,
   );
-});
-
-Deno.test("C2sSession answers the session request of old clients", async () => {
-  await using fixture = new C2sFixture();
-  const alice = await fixture.login("alice", "home");
-  for (const to of ["", " to='example.com'", " to='alice@example.com'"]) {
-    await alice.exchange(
-      `<iq type='set' id='s&amp;1'${to}>` +
-        "<session xmlns='urn:ietf:params:xml:ns:xmpp-session'/></iq>",
-      "<iq type='result' id='s&amp;1' from='alice@example.com' to='alice@example.com/home'/>",
-    );
-  }
 });
 
 Deno.test("C2sSession stops reading while the router pauses it", async () => {
