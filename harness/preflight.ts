@@ -2,7 +2,9 @@
  * Finds out which programs the tests need and this machine lacks, before any test runs. As root on
  * Debian or Ubuntu it installs them; elsewhere it says what to type, and ends with exit code 1.
  */
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
+import { isFile, isOnPath } from "./databases/programs.ts";
+import { POSTGRESQL } from "./databases/server_kinds.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
 
 /** Something that tests run, and the Debian package that brings it. */
@@ -40,7 +42,7 @@ export const TEST_NEEDS: readonly Need[] = [
   program("mcabber", "mcabber"),
   program("tmux", "tmux"),
   pythonModule("lxml", "python3-lxml"),
-  { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: hasPostgres },
+  { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),
   // The MySQL of `mysql_download.ts` needs these.
   library("libaio.so.1", "libaio1"),
@@ -68,12 +70,7 @@ export async function missingOf(needs: readonly Need[]): Promise<readonly Need[]
 }
 
 function program(name: string, debianPackage: string): Need {
-  const folders = (Deno.env.get("PATH") ?? "").split(delimiter).filter((folder) => folder !== "");
-  return {
-    what: name,
-    debianPackage,
-    isThere: () => folders.some((folder) => isFile(join(folder, name))),
-  };
+  return { what: name, debianPackage, isThere: () => isOnPath(name) };
 }
 
 function library(name: string, debianPackage: string): Need {
@@ -88,31 +85,12 @@ function library(name: string, debianPackage: string): Need {
   };
 }
 
-/** Debian keeps PostgreSQL's programs off the PATH, in a folder for each version. */
-function hasPostgres(): boolean {
-  if (program("initdb", "postgresql").isThere()) return true;
-  const root = "/usr/lib/postgresql";
-  try {
-    return [...Deno.readDirSync(root)].some(({ name }) => isFile(join(root, name, "bin/initdb")));
-  } catch {
-    return false; // there is no such folder
-  }
-}
-
 function pythonModule(name: string, debianPackage: string): Need {
   return {
     what: `${name} for ${PYTHON}`,
     debianPackage,
     isThere: async () => isFile(PYTHON) && await succeeds(PYTHON, ["-c", `import ${name}`], "null"),
   };
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false; // missing, or not readable
-  }
 }
 
 async function succeeds(

@@ -1,40 +1,46 @@
+import type { SharedDatabase } from "../databases/mod.ts";
 import { causewayCommand, PROJECT_DIRECTORY, type Run, runProgram } from "../process/mod.ts";
 import type { ResolvedClusterOptions, UserImport } from "./cluster_options.ts";
 import type { CausewayNode } from "./datacenter.ts";
 
-/**
- * Puts the cluster's accounts into the built-in store of every node, which does not run yet. They are
- * made once and the file is copied: deriving keys from passwords is slow on purpose.
- */
+/** Circumstances of a cluster whose nodes do not run yet. */
+export interface AccountsDeps {
+  readonly options: ResolvedClusterOptions;
+  readonly run: Run;
+  readonly database: SharedDatabase;
+}
+
+/** Puts the cluster's accounts into the database that all nodes share, by means of one of them. */
 export async function addUsers(
-  nodes: readonly CausewayNode[],
-  options: ResolvedClusterOptions,
-  run: Run,
+  node: CausewayNode,
+  { options, run, database }: AccountsDeps,
 ): Promise<void> {
-  const [first, ...others] = nodes;
-  if (first === undefined || options.users.length === 0) return;
+  await node.writeConfiguration();
+  const { configFile } = node;
+  if (database.needsPreparing) {
+    await succeed("prepare the database", ["backends", "prepare", "--config", configFile]);
+  }
+  if (options.users.length === 0) return;
   const listFile = run.path("users.json");
   const lines = options.users.map(({ localpart, password }) =>
     JSON.stringify({ jid: `${localpart}@${options.globalHost}`, password })
   );
   await Deno.writeTextFile(listFile, lines.join("\n") + "\n", { mode: 0o600 });
-  await first.writeConfiguration();
-  await (options.addUsers ?? importUsers)({ configFile: first.configFile, listFile });
-  const store = first.configuration.storage.internal.path;
-  await Promise.all(
-    others.map((node) => Deno.copyFile(store, node.configuration.storage.internal.path)),
-  );
+  await (options.addUsers ?? importUsers)({ configFile, listFile });
 }
 
 async function importUsers({ configFile, listFile }: UserImport): Promise<void> {
-  const { program, args } = causewayCommand(
+  await succeed(
+    "add the cluster's accounts",
     ["users", "import", listFile, "--format", "json", "--config", configFile],
   );
+}
+
+async function succeed(what: string, command: readonly string[]): Promise<void> {
+  const { program, args } = causewayCommand(command);
   const outcome = await runProgram(program, args, {
     cwd: PROJECT_DIRECTORY,
     env: { NO_COLOR: "1" },
   });
-  if (outcome?.code !== 0) {
-    throw new Error(`Cannot add the cluster's accounts:\n${outcome?.errors.trim()}`);
-  }
+  if (outcome?.code !== 0) throw new Error(`Cannot ${what}:\n${outcome?.errors.trim()}`);
 }

@@ -1,4 +1,5 @@
 import type { CertificateFiles } from "../certificates.ts";
+import type { DatabaseSections } from "../databases/mod.ts";
 import type { Target } from "../faults/mod.ts";
 import type { RedisAddress } from "../redis/mod.ts";
 
@@ -81,7 +82,8 @@ export interface ConfigurationFacts {
   readonly components: readonly ComponentAccount[];
   readonly certificate: CertificateFiles;
   readonly cafile: string;
-  readonly storePath: string;
+  /** Sections that name the database. */
+  readonly database: DatabaseSections;
   readonly redis: RedisAddress;
   /** Options that say where Redis is, in place of a server and a port. */
   readonly redisPlace: Readonly<Record<string, unknown>> | undefined;
@@ -117,7 +119,8 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
       }],
       admin: { host, port: ports.admin },
     },
-    storage: { internal: { path: facts.storePath } },
+    // A copy for each node, which a scenario may change.
+    ...structuredClone(facts.database),
     modules: {
       mod_global_distrib: {
         global_host: facts.globalHost,

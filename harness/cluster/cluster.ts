@@ -1,4 +1,5 @@
 import { CertificateAuthority, writeCertificate } from "../certificates.ts";
+import { type SharedDatabase, startSharedDatabase } from "../databases/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
 import { NodeProcess, Run } from "../process/mod.ts";
 import {
@@ -34,6 +35,7 @@ export class Cluster implements AsyncDisposable {
   readonly caFile: string;
   readonly #mesh: LinkMesh;
   readonly #datacenters: Datacenter[] = [];
+  #database: SharedDatabase | undefined;
   readonly #owned = new AsyncDisposableStack();
 
   private constructor(
@@ -90,6 +92,11 @@ export class Cluster implements AsyncDisposable {
     const found = this.#datacenters.find((datacenter) => datacenter.name === name);
     if (found === undefined) throw new RangeError(`There is no datacenter ${name}`);
     return found;
+  }
+
+  /** The database that all nodes share. */
+  get database(): SharedDatabase {
+    return this.#database!; // `start` gives away no cluster without it
   }
 
   /** The proxies for links that `from` dials to `to`, one for each node there. */
@@ -153,6 +160,12 @@ export class Cluster implements AsyncDisposable {
     const names = datacenterNames(this.options);
     await Deno.writeTextFile(this.caFile, this.authority.certificatePem);
     const { redis, redisForm, redisPassword: password } = this.options;
+    this.#database = this.#owned.use(
+      await startSharedDatabase(this.options.database, {
+        run: this.run,
+        nodes: this.options.datacenters * this.options.nodes,
+      }),
+    );
     const redisNames = names.map((name) => `${name}-redis`);
     const redises = redisForm === "single"
       ? await startRedises(redis, redisNames, { run: this.run, password })
@@ -165,7 +178,11 @@ export class Cluster implements AsyncDisposable {
       const redis = redises[index]!; // one for each name
       this.#datacenters.push(await this.#datacenter(index, name, redis, replicators[index]));
     }
-    await addUsers(this.#nodes(), this.options, this.run);
+    await addUsers(this.#nodes()[0]!, {
+      options: this.options,
+      run: this.run,
+      database: this.database,
+    });
   }
 
   async #startReplicators(
@@ -219,7 +236,7 @@ export class Cluster implements AsyncDisposable {
       components: options.components,
       certificate,
       cafile: this.caFile,
-      storePath: this.run.path(`${fileName}.sqlite`),
+      database: this.database.sections(this.run.path(`${fileName}.sqlite`)),
       redis: redis.address,
       redisPlace: redis.place,
       replication: options.replication,

@@ -1,3 +1,4 @@
+import type { DatabaseChoice } from "../databases/mod.ts";
 import type { RedisChoice, RedisForm } from "../redis/mod.ts";
 import { type Command, READY_WITHIN_MS } from "../process/mod.ts";
 import {
@@ -7,7 +8,7 @@ import {
   type NodePorts,
 } from "./causeway_configuration.ts";
 
-/** An account at the global host; every datacenter knows it. */
+/** An account at the global host, in the database that all datacenters share. */
 export interface ClusterUser {
   readonly localpart: string;
   readonly password: string;
@@ -37,6 +38,8 @@ export interface ClusterOptions {
   readonly redisForm?: RedisForm;
   /** Password of every Redis. @default "" */
   readonly redisPassword?: string;
+  /** The database that all nodes share. @default "internal" */
+  readonly database?: DatabaseChoice;
   /** Way in which the session table gets to other datacenters. @default "builtin" */
   readonly replication?: "external" | "builtin";
   /** @default "example.com" */
@@ -55,7 +58,10 @@ export interface ClusterOptions {
   readonly env?: (place: NodePlace) => Readonly<Record<string, string>>;
   /** The program of a node, given its configuration file. @default the task `serve` */
   readonly command?: (configFile: string) => Command;
-  /** Fills the built-in store of a node before its first start. @default `causeway users import` */
+  /**
+   * Adds the accounts to the shared database before the first node starts.
+   * @default `causeway backends prepare` and `causeway users import`
+   */
   readonly addUsers?: (users: UserImport) => Promise<void>;
   /** Milliseconds within which a node has to be ready. @default READY_WITHIN_MS */
   readonly readyWithinMs?: number;
@@ -119,6 +125,7 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     nodes,
     redis: options.redis ?? "auto",
     redisForm: options.redisForm ?? "single",
+    database: options.database ?? "internal",
     redisPassword: options.redisPassword ?? "",
     replication: options.replication ?? "builtin",
     users: options.users ?? DEFAULT_USERS,

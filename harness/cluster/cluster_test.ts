@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RedisClient } from "../redis/mod.ts";
 import { until } from "../until.ts";
@@ -17,7 +18,7 @@ const FAKE: ClusterOptions = {
     args: ["run", "-A", "--config", PROJECT, FAKE_NODE, configFile],
   }),
   addUsers: async ({ configFile, listFile }) => {
-    await Deno.copyFile(listFile, configFile.replace(/\.toml$/, ".sqlite"));
+    await Deno.copyFile(listFile, join(dirname(configFile), "shared.sqlite"));
   },
 };
 

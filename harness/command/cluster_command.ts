@@ -1,4 +1,5 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { DATABASE_CHOICES, type DatabaseChoice } from "../databases/mod.ts";
 import { REDIS_CHOICES, type RedisChoice } from "../redis/mod.ts";
 
 /** Parsed command line of `deno task cluster`. */
@@ -8,6 +9,8 @@ export interface ClusterCommand {
   /** Undefined: as many as the scenario asks for, else one. */
   readonly nodes: number | undefined;
   readonly redis: RedisChoice;
+  /** Undefined: whichever the scenario asks for, else the first that is there. */
+  readonly database: DatabaseChoice | undefined;
   /** Undefined: whichever the scenario is for, else builtin. */
   readonly replication: "external" | "builtin" | undefined;
   /** Name of a scenario to run instead of staying up. */
@@ -50,6 +53,14 @@ export function parseClusterCommand(
     )
     .addOption(
       new Option(
+        "--database <KIND>",
+        "database that all nodes share; auto: the first that is there of postgresql, mariadb and " +
+          "internal, one SQLite file for the nodes of this machine (default: auto, or the " +
+          "scenario's)",
+      ).choices(DATABASE_CHOICES),
+    )
+    .addOption(
+      new Option(
         "--replication <WHO>",
         "who carries the session table between datacenters: the nodes (builtin, the default " +
           "wherever the scenario does not need the other), or a proxy under Redis (external)",
@@ -75,6 +86,7 @@ export function parseClusterCommand(
     datacenters?: number;
     nodes?: number;
     redis: RedisChoice;
+    database?: DatabaseChoice;
     replication?: "external" | "builtin";
     check?: true;
     scenario?: string;
@@ -85,6 +97,7 @@ export function parseClusterCommand(
     datacenters: options.datacenters,
     nodes: options.nodes,
     redis: options.redis,
+    database: options.database,
     replication: options.replication,
     scenario: options.check ? "self-check" : options.scenario,
     list: options.list ?? false,

@@ -14,6 +14,7 @@ const STANDARD: ClusterCommand = {
   datacenters: undefined,
   nodes: undefined,
   redis: "auto",
+  database: undefined,
   replication: undefined,
   scenario: undefined,
   list: false,
@@ -25,11 +26,14 @@ Deno.test("parseClusterCommand() leaves missing options undefined", () => {
 });
 
 Deno.test("parseClusterCommand() reads every option", () => {
-  const args = "--datacenters 5 --nodes 2 --redis embedded --replication builtin --json --list";
+  const args =
+    "--datacenters 5 --nodes 2 --redis embedded --database mariadb --replication builtin " +
+    "--json --list";
   assert.deepEqual(parse(...args.split(" ")).command, {
     datacenters: 5,
     nodes: 2,
     redis: "embedded",
+    database: "mariadb",
     replication: "builtin",
     scenario: undefined,
     list: true,
@@ -45,6 +49,7 @@ Deno.test("parseClusterCommand() refuses unknown options with exit code 2", () =
       ["--datacenters", "many"],
       ["--datacenters", "-1"],
       ["--redis", "memory"],
+      ["--database", "oracle"],
       ["--replication", "none"],
       ["--check", "--scenario", "x"],
       ["--nope"],

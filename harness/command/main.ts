@@ -56,7 +56,7 @@ function list(scenarios: readonly Scenario[], isJson: boolean): number {
 }
 
 function clusterOptions(command: ClusterCommand): ClusterOptions {
-  const { datacenters, nodes, redis, replication } = command;
+  const { datacenters, nodes, redis, database, replication } = command;
   const more = MORE_USERS.map((localpart) => ({ localpart, password: "secret" }));
   const users = [...DEFAULT_USERS, ...more];
   return {
@@ -64,6 +64,7 @@ function clusterOptions(command: ClusterCommand): ClusterOptions {
     ...(datacenters === undefined ? {} : { datacenters }),
     ...(nodes === undefined ? {} : { nodes }),
     ...(replication === undefined ? {} : { replication }),
+    ...(database === undefined ? {} : { database }),
     redis,
     users: users.slice(0, Math.max(DEFAULT_USERS.length, datacenters ?? 0)),
     readyWithinMs: FIRST_START_MS,
@@ -82,9 +83,10 @@ async function play(
   const replication = options.replication ?? scenario.options?.replication ??
     (replications.includes("builtin") ? "builtin" : "external");
   const users = scenario.options?.users ?? options.users;
+  const database = options.database ?? scenario.options?.database ?? "auto";
   const result = await runScenario(
     scenario,
-    { ...options, ...(users && { users }), replication, signal: termination.signal },
+    { ...options, ...(users && { users }), replication, database, signal: termination.signal },
     (line) => isJson || write(`  ${paint.green("✓")} ${line}\n`),
   );
   if (termination.signal.aborted) return EXIT_INTERRUPTED;
@@ -106,7 +108,12 @@ async function stayUp(
   const { signal } = termination;
   if (isTerminal && !isJson) write(paint.dim("Starting …"));
   try {
-    await using cluster = await Cluster.start({ ...options, ports: friendlyPorts, signal });
+    await using cluster = await Cluster.start({
+      database: "auto",
+      ...options,
+      ports: friendlyPorts,
+      signal,
+    });
     const description = describeCluster(cluster);
     if (isJson) write(JSON.stringify(description) + "\n");
     else {

@@ -9,7 +9,8 @@ import {
   XmppJsClient,
 } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
-import { type Address, causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.ts";
+import type { Address } from "../process/mod.ts";
+import { runUsersCommand } from "./_users_command.ts";
 
 /** Password of the accounts that `Stage.addAccount` adds. */
 const ADDED_PASSWORD = "secret";
@@ -44,20 +45,9 @@ export class Stage implements AsyncDisposable {
     this.cluster = cluster;
   }
 
-  /** Adds an account at another of `hosts` than the global one to every node of the datacenter `at`. */
+  /** Adds an account at another of `hosts` than the global one, with the configuration of `at`. */
   async addAccount(jid: string, at: string): Promise<void> {
-    const passwordFile = this.cluster.run.path("added-password");
-    await Deno.writeTextFile(passwordFile, `${ADDED_PASSWORD}\n`, { mode: 0o600 });
-    for (const { configFile } of this.cluster.datacenter(at).nodes) {
-      const { program, args } = causewayCommand(
-        ["users", "add", jid, "--config", configFile, "--password-file", passwordFile],
-      );
-      const outcome = await runProgram(program, args, {
-        cwd: PROJECT_DIRECTORY,
-        env: { NO_COLOR: "1" },
-      });
-      if (outcome?.code !== 0) throw new Error(`Cannot add ${jid}: ${outcome?.errors.trim()}`);
-    }
+    await runUsersCommand(this.cluster, this.cluster.datacenter(at), ["add", jid], ADDED_PASSWORD);
   }
 
   /** Logs in the account `who` at the datacenter `at`, without presence. */

@@ -44,7 +44,10 @@ export const KEPT_SECRETS: Scenario = {
     components: [{ name: "echo.example.com", secret: SECRETS.component }],
     configure(configuration: CausewayConfiguration) {
       configuration["log"] = { level: "debug" };
-      configuration["auth"] = { enumeration_secret: SECRETS.enumeration };
+      configuration["auth"] = {
+        ...configuration["auth"] as object | undefined,
+        enumeration_secret: SECRETS.enumeration,
+      };
     },
   },
   async run(cluster, say) {

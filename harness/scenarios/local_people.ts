@@ -33,7 +33,6 @@ export const LOCAL_PEOPLE: Scenario = {
     await stage.addAccount(`carol@${dc1}`, "dc1");
     await stage.addAccount(`dave@${dc2}`, "dc2");
     await stage.addAccount(`erin@${SHARED}`, "dc1");
-    await stage.addAccount(`erin@${SHARED}`, "dc2");
     await stage.addAccount(`frank@${SHARED}`, "dc2");
     await stage.addAccount(`gina@${ALONE}`, "dc1");
     const refused = stage.addAccount(`gina@${ALONE}`, "dc2");

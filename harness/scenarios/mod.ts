@@ -56,6 +56,7 @@ import { RESUME_AT_OTHER_NODE, RESUME_ELSEWHERE } from "./resume_elsewhere.ts";
 import { RESUME_ELSEWHERE_FAULTS } from "./resume_elsewhere_faults.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
+import { SHARED_ACCOUNTS } from "./shared_accounts.ts";
 import { SUBSCRIPTION_REQUESTS } from "./subscription_requests.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -91,6 +92,7 @@ export const SCENARIOS: readonly Scenario[] = [
   TERMINAL_CLIENTS,
   HOST_SERVICES,
   LOCAL_PEOPLE,
+  ...SHARED_ACCOUNTS,
   SUBSCRIPTION_REQUESTS,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,

@@ -24,7 +24,10 @@ export const RATE_LIMITS: Scenario = {
   options: {
     datacenters: 2,
     configure(configuration: CausewayConfiguration) {
-      configuration["auth"] = { enumeration_secret: "the same at every node" };
+      configuration["auth"] = {
+        ...configuration["auth"] as object | undefined,
+        enumeration_secret: "the same at every node",
+      };
       configuration["limits"] = {
         stanza_rate_per_account: STANZA_RATE,
         stanza_burst_per_account: STANZA_BURST,

@@ -17,7 +17,8 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
   name: "subscription-requests",
   summary: "a subscription request to an offline user arrives at each login, at any datacenter, " +
     "until it is answered",
-  options: TWO_NODES,
+  // Requests lie in the store of the node that keeps them, and that store is not shared.
+  options: { ...TWO_NODES, database: "postgresql" },
   replications: REPLICATIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);

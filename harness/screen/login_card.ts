@@ -19,6 +19,8 @@ export interface ClusterDescription {
   readonly globalHost: string;
   readonly caFile: string;
   readonly directory: string;
+  /** The database that all nodes share. */
+  readonly database: string;
   readonly users: readonly { readonly jid: string; readonly password: string }[];
   readonly components: readonly { readonly domain: string; readonly secret: string }[];
   /** Each with where its first node is, and where its others are. */
@@ -36,6 +38,7 @@ export function describeCluster(cluster: Cluster): ClusterDescription {
     globalHost,
     caFile: cluster.caFile,
     directory: cluster.run.directory,
+    database: cluster.database.description,
     users: cluster.users.map(({ localpart, password }) => ({
       jid: `${localpart}@${globalHost}`,
       password,
@@ -111,6 +114,8 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
     description.directory,
     "Web clients find the rest of a WebSocket's address by themselves, or take it as it is:",
     datacenters[0]?.websocket ?? "",
+    "",
+    `All nodes share one database: ${description.database}`,
     "",
     ...[paint.dim(userHead!), ...userLines].map(indent), // headings come first from `textTable`
     "",

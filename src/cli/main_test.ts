@@ -10,7 +10,7 @@ Deno.test("causeway check accepts a sound file and prints its notes", async () =
     code: 0,
     out:
       "causeway.toml: storage.internal: note: accounts of a globally distributed host are kept " +
-      "in the built-in store, which is for trying out: other nodes and datacenters do not see " +
+      "in the built-in store, which is for one machine only: nodes of other machines do not see " +
       "them\ncauseway.toml: ok\n",
     error: "",
   });

@@ -47,7 +47,9 @@ const AUTH = z.strictObject({
 const STORAGE = z.strictObject({
   internal: z.strictObject({
     path: filePath().default("causeway.sqlite").describe("file of the built-in store"),
-  }).prefault({}).describe("the built-in store: one SQLite file for one node"),
+  }).prefault({}).describe(
+    "the built-in store: one SQLite file, which the nodes of one machine may share",
+  ),
 });
 
 const LOG = z.strictObject({

@@ -72,7 +72,7 @@ Deno.test("parseConfig() fills in every default", () => {
       path: "storage.internal",
       text:
         "accounts of a globally distributed host are kept in the built-in store, which is for " +
-        "trying out: other nodes and datacenters do not see them",
+        "one machine only: nodes of other machines do not see them",
     }],
   });
 });

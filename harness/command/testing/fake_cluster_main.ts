@@ -1,4 +1,5 @@
 /** `deno task cluster` with fake nodes, for `main_test.ts`: the same program otherwise. */
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Scenario } from "../../scenario.ts";
 import { clusterMain } from "../main.ts";
@@ -39,6 +40,7 @@ Deno.exit(
     isTerminal: false,
     isColoured: false,
     cluster: {
+      database: "internal",
       command: (configFile) => ({
         program: Deno.execPath(),
         args: [
@@ -51,7 +53,7 @@ Deno.exit(
         ],
       }),
       addUsers: async ({ configFile, listFile }) => {
-        await Deno.copyFile(listFile, configFile.replace(/\.toml$/, ".sqlite"));
+        await Deno.copyFile(listFile, join(dirname(configFile), "shared.sqlite"));
       },
     },
   }),

@@ -1,0 +1,205 @@
+import { join } from "node:path";
+import type { Run } from "../process/mod.ts";
+import { until } from "../until.ts";
+import type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
+
+/** `nobody`: PostgreSQL refuses to run as root. */
+const UNPRIVILEGED = 65_534;
+/** Ports for outgoing connections begin at 32768 on Linux. */
+const [FIRST_PORT, LAST_PORT] = [10_240, 32_700];
+const MAX_TRIES = 3;
+/** Milliseconds within which a server answers: making its files may take long on a busy disk. */
+const START_WITHIN_MS = 120_000;
+
+/** Options of a server. */
+export interface DatabaseServerOptions {
+  /** Ends the server if this process dies, and keeps its log with the files of the run. */
+  readonly run?: Run;
+  /** Further arguments of every start. */
+  readonly args?: readonly string[];
+  /** Statements, one line each, that its first user runs before the server answers anybody. */
+  readonly statements?: readonly string[];
+}
+
+/**
+ * A database server of its own, in a directory of its own, on a port of loopback. It runs without
+ * privileges, and is ended by its pid. It keeps its port and its data until it is disposed of.
+ */
+export class DatabaseServer implements AsyncDisposable {
+  readonly kind: ServerKind;
+  readonly directory: string;
+  readonly #options: DatabaseServerOptions;
+  #port = 0;
+  /** True once it has answered at its port, which is its own from then on. */
+  #isSettled = false;
+  #process: Deno.ChildProcess | undefined;
+
+  private constructor(kind: ServerKind, directory: string, options: DatabaseServerOptions) {
+    this.kind = kind;
+    this.directory = directory;
+    this.#options = options;
+  }
+
+  /** Makes its data and starts it. */
+  static async start(
+    kind: ServerKind,
+    options: DatabaseServerOptions = {},
+  ): Promise<DatabaseServer> {
+    // Not in the run's directory: all folders above must be open to everybody, and paths of sockets
+    // are short.
+    const directory = await Deno.makeTempDir({ dir: "/tmp", prefix: "causeway-sql-" });
+    options.run?.guardWith(["rm", "-rf", directory]);
+    const server = new DatabaseServer(kind, directory, options);
+    try {
+      if (Deno.uid() === 0) await Deno.chown(directory, UNPRIVILEGED, UNPRIVILEGED);
+      for (const command of kind.prepare(directory)) await server.#runToEnd(command);
+      const first = await server.#firstArgs(options.statements ?? []);
+      await server.launch(...first);
+      return server;
+    } catch (thrown) {
+      await server[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined;
+  }
+
+  /** @throws when it does not run */
+  get pid(): number {
+    if (this.#process === undefined) throw new Error(`${this.kind.name} does not run`);
+    return this.#process.pid;
+  }
+
+  /** Returns the end of what it wrote. */
+  log(): string {
+    return this.#wholeLog().slice(-4_000);
+  }
+
+  /** Starts it, after `kill` again on the same port, with more options. */
+  async launch(...args: readonly string[]): Promise<void> {
+    for (let tries = 1;; tries++) {
+      if (this.#port === 0) this.#port = freePort();
+      const [program, ...own] = this.kind.run(this.directory, this.#port);
+      const before = this.#wholeLog().length;
+      const process = this.#spawn([program, ...own, ...this.#options.args ?? [], ...args]);
+      this.#process = process;
+      this.#options.run?.guard(process.pid);
+      if (await this.#isUp(process, before)) {
+        this.#isSettled = true;
+        return;
+      }
+      await this.kill();
+      if (tries >= MAX_TRIES) throw new Error(`${this.kind.name} does not start:\n${this.log()}`);
+      if (!this.#isSettled) this.#port = 0; // it was taken in between, by another program
+    }
+  }
+
+  /** Ends it as a crash would. */
+  async kill(): Promise<void> {
+    const process = this.#process;
+    if (process === undefined) return;
+    this.#process = undefined;
+    try {
+      process.kill(this.kind.killSignal);
+    } catch {
+      // it has ended by itself
+    }
+    await process.status;
+    this.#options.run?.unguard(process.pid);
+  }
+
+  /** Copies a certificate to where the server may read it, and nobody else. */
+  async install(certificate: ServerCertificate): Promise<ServerCertificate> {
+    const copies = { certfile: `${this.directory}/cert.pem`, keyfile: `${this.directory}/key.pem` };
+    for (const name of ["certfile", "keyfile"] as const) {
+      await this.#giveAway(copies[name], await Deno.readTextFile(certificate[name]));
+    }
+    return copies;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    const { run } = this.#options;
+    if (run?.isKept) {
+      await Deno.writeTextFile(run.path(`${this.kind.name.toLowerCase()}.log`), this.#wholeLog());
+    }
+    await Deno.remove(this.directory, { recursive: true });
+    run?.unguardWith(["rm", "-rf", this.directory]);
+  }
+
+  /** Prepares `statements`, and returns the arguments of the start that runs them. */
+  async #firstArgs(statements: readonly string[]): Promise<readonly string[]> {
+    if (statements.length === 0) return [];
+    const path = join(this.directory, "first.sql");
+    await this.#giveAway(path, statements.map((statement) => `${statement};\n`).join(""));
+    if (this.kind.driver === "mysql") return [`--init-file=${path}`];
+    const [program] = this.kind.run(this.directory, 0);
+    const data = join(this.directory, "data");
+    await this.#runToEnd([program, "--single", "-D", data, "postgres"], path);
+    return [];
+  }
+
+  /** Writes a file that the server alone may read. */
+  async #giveAway(path: string, text: string): Promise<void> {
+    await Deno.writeTextFile(path, text, { mode: 0o600 });
+    if (Deno.uid() === 0) await Deno.chown(path, UNPRIVILEGED, UNPRIVILEGED);
+  }
+
+  async #isUp(process: Deno.ChildProcess, before: number): Promise<boolean> {
+    let hasEnded = false;
+    void process.status.then(() => hasEnded = true);
+    const isReady = () => this.#wholeLog().slice(before).includes(this.kind.readyText);
+    await until(() => hasEnded || isReady(), {
+      what: `${this.kind.name} is ready`,
+      withinMs: START_WITHIN_MS,
+      everyMs: 25,
+      evidence: () => this.log(),
+    });
+    return !hasEnded;
+  }
+
+  #wholeLog(): string {
+    try {
+      return Deno.readTextFileSync(join(this.directory, "log"));
+    } catch {
+      return ""; // nothing has been written yet
+    }
+  }
+
+  async #runToEnd(command: CommandLine, input?: string): Promise<void> {
+    const { success } = await this.#spawn(command, input).status;
+    if (!success) throw new Error(`${command[0]} failed:\n${this.log()}`);
+  }
+
+  /** Starts a program that writes into the server's log, so that nobody has its pipes open. */
+  #spawn(command: CommandLine, input = "/dev/null"): Deno.ChildProcess {
+    const isRoot = Deno.uid() === 0;
+    return new Deno.Command("/bin/sh", {
+      args: ["-c", 'input=$1; shift; exec "$@" <"$input" >>log 2>&1', "sh", input, ...command],
+      cwd: this.directory,
+      env: { TMPDIR: this.directory },
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+      ...(isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}),
+    }).spawn();
+  }
+}
+
+function freePort(): number {
+  for (;;) {
+    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1));
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      return port;
+    } catch (thrown) {
+      if (!(thrown instanceof Deno.errors.AddrInUse)) throw thrown;
+    }
+  }
+}

@@ -1,0 +1,13 @@
+export type { DatabaseServerOptions } from "./database_server.ts";
+export { DatabaseServer } from "./database_server.ts";
+export { isFile, isOnPath } from "./programs.ts";
+export type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
+export { MARIADB, MYSQL, POSTGRESQL } from "./server_kinds.ts";
+export type {
+  DatabaseChoice,
+  DatabaseKind,
+  DatabaseSections,
+  SharedDatabase,
+  SharedDatabaseOptions,
+} from "./shared_database.ts";
+export { DATABASE_CHOICES, startSharedDatabase } from "./shared_database.ts";

@@ -1,0 +1,137 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isFile, isOnPath } from "./programs.ts";
+
+/** Certificate files that a server presents. */
+export interface ServerCertificate {
+  readonly certfile: string;
+  readonly keyfile: string;
+}
+
+/** A program and its arguments. */
+export type CommandLine = readonly [string, ...string[]];
+
+/** One kind of database server: how its data are made and how it is run. */
+export interface ServerKind {
+  readonly name: "PostgreSQL" | "MariaDB" | "MySQL";
+  /** Name of its engine in a node's configuration. */
+  readonly driver: "pgsql" | "mysql";
+  /** True when its programs are on this machine. */
+  isThere(): boolean;
+  /** Commands that make its data, below `directory`. */
+  prepare(directory: string): readonly CommandLine[];
+  run(directory: string, port: number): CommandLine;
+  /** What it writes once it answers. */
+  readonly readyText: string;
+  /** Signal that ends it as a crash would. */
+  readonly killSignal: "SIGKILL" | "SIGQUIT";
+  /** More options that make it present a certificate. */
+  tls(certificate: ServerCertificate): readonly string[];
+  /** More options that let it accept so many connections. */
+  connections(count: number): readonly string[];
+  /** Statements that make a user who owns a database. The password has no quotes in it. */
+  grants(user: string, password: string, database: string): readonly string[];
+}
+
+/** MySQL as `harness/preflight.ts` unpacks it. */
+export const MYSQL_HOME = fileURLToPath(new URL("../../.tmp/cache/mysql-8.0.31", import.meta.url));
+
+export const POSTGRESQL: ServerKind = {
+  name: "PostgreSQL",
+  driver: "pgsql",
+  isThere: () => isFile(postgresProgram("initdb")) || isOnPath("initdb"),
+  prepare: (directory) => [[
+    postgresProgram("initdb"),
+    ...["-D", join(directory, "data"), "-U", "postgres", "--no-sync"],
+    ...["-E", "UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"],
+  ]],
+  run: (directory, port) => [
+    postgresProgram("postgres"),
+    ...["-D", join(directory, "data"), "-k", directory, "-p", String(port)],
+    ...["-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=16MB"],
+    ...["-c", "max_connections=40", "-c", "autovacuum=off"],
+  ],
+  readyText: "database system is ready to accept connections",
+  // Its sessions are processes of their own. They would outlive a SIGKILL for a while, and answer.
+  // SIGQUIT ends them too, without a checkpoint or a word to their clients.
+  killSignal: "SIGQUIT",
+  tls: ({ certfile, keyfile }) => [
+    ...["-c", "ssl=on", "-c", `ssl_cert_file=${certfile}`, "-c", `ssl_key_file=${keyfile}`],
+  ],
+  connections: (count) => ["-c", `max_connections=${count}`],
+  grants: (user, password, database) => [
+    `CREATE USER ${user} PASSWORD '${password}'`,
+    `CREATE DATABASE ${database} OWNER ${user}`,
+  ],
+};
+
+const MYSQL_LIMITS = [
+  ...["--skip-log-bin", "--innodb-buffer-pool-size=32M", "--max-connections=40"],
+  ...["--skip-name-resolve", "--performance-schema=OFF"],
+];
+
+type MysqlParts = Pick<ServerKind, "name" | "isThere" | "prepare"> & {
+  readonly program: string;
+  readonly options?: readonly string[];
+};
+
+function mysqlKind({ program, options = [], ...parts }: MysqlParts): ServerKind {
+  return {
+    ...parts,
+    driver: "mysql",
+    run: (directory, port) => [
+      program,
+      ...["--no-defaults", `--datadir=${directory}/data`, `--socket=${directory}/mysql.sock`],
+      ...[`--port=${port}`, "--bind-address=127.0.0.1", `--pid-file=${directory}/pid`],
+      ...options,
+      ...MYSQL_LIMITS,
+    ],
+    readyText: "ready for connections",
+    killSignal: "SIGKILL",
+    tls: ({ certfile, keyfile }) => [`--ssl-cert=${certfile}`, `--ssl-key=${keyfile}`],
+    connections: (count) => [`--max-connections=${count}`],
+    grants: (user, password, database) => [
+      `CREATE DATABASE ${database}`,
+      `CREATE USER '${user}'@'%' IDENTIFIED BY '${password}'`,
+      `GRANT ALL ON ${database}.* TO '${user}'@'%'`,
+    ],
+  };
+}
+
+export const MARIADB: ServerKind = mysqlKind({
+  name: "MariaDB",
+  program: "/usr/sbin/mariadbd",
+  isThere: () => isFile("/usr/sbin/mariadbd") && isOnPath("mariadb-install-db"),
+  prepare: (directory) => [[
+    "mariadb-install-db",
+    ...["--no-defaults", `--datadir=${directory}/data`, "--skip-test-db"],
+    "--auth-root-authentication-method=normal",
+  ]],
+});
+
+const MYSQL_SHARE = [`--basedir=${MYSQL_HOME}`, `--lc-messages-dir=${MYSQL_HOME}/share`];
+
+export const MYSQL: ServerKind = mysqlKind({
+  name: "MySQL",
+  program: `${MYSQL_HOME}/bin/mysqld`,
+  isThere: () => isFile(`${MYSQL_HOME}/bin/mysqld`),
+  prepare: (directory) => [[
+    `${MYSQL_HOME}/bin/mysqld`,
+    ...["--no-defaults", "--initialize-insecure", `--datadir=${directory}/data`],
+    ...MYSQL_SHARE,
+  ]],
+  options: [...MYSQL_SHARE, "--mysqlx=OFF"],
+});
+
+/** Debian keeps PostgreSQL's programs off the PATH, in a folder for each version. */
+function postgresProgram(name: string): string {
+  const root = "/usr/lib/postgresql";
+  try {
+    const [newest] = [...Deno.readDirSync(root)].map((entry) => Number(entry.name))
+      .filter((version) => version > 0).toSorted((one, other) => other - one);
+    if (newest !== undefined) return `${root}/${newest}/bin/${name}`;
+  } catch {
+    // another system, where they are on the PATH
+  }
+  return name;
+}

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { Run } from "../process/mod.ts";
+import { DatabaseServer } from "./database_server.ts";
+import { MARIADB, POSTGRESQL } from "./server_kinds.ts";
+import { startSharedDatabase } from "./shared_database.ts";
+
+/** The connection that a node's configuration names. */
+interface Connection {
+  readonly driver: string;
+  readonly port: number;
+}
+
+async function accepts(port: number): Promise<boolean> {
+  try {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+for (const kind of ["postgresql", "mariadb"] as const) {
+  Deno.test(`startSharedDatabase() starts ${kind}, which keeps its port when it is killed`, async () => {
+    await using run = await Run.start();
+    let port: number;
+    {
+      await using database = await startSharedDatabase(kind, { run, nodes: 3 });
+      const sections = database.sections("store.sqlite") as unknown as {
+        readonly auth: unknown;
+        readonly outgoing_pools: {
+          readonly rdbms: { readonly default: { readonly connection: Connection } };
+        };
+      };
+      assert.deepEqual(sections.auth, { backend: "rdbms" });
+      const { connection } = sections.outgoing_pools.rdbms.default;
+      assert.equal(connection.driver, kind === "mariadb" ? "mysql" : "pgsql");
+      port = connection.port;
+      assert.match(database.description, new RegExp(`^(PostgreSQL|MariaDB) :${port}$`));
+      assert.equal(await accepts(port), true);
+      await database.kill();
+      assert.equal(await accepts(port), false);
+      await database.restart();
+      assert.equal(await accepts(port), true);
+    }
+    assert.equal(await accepts(port), false);
+  });
+}
+
+Deno.test("startSharedDatabase() takes PostgreSQL by itself where it is installed", async () => {
+  await using run = await Run.start();
+  await using database = await startSharedDatabase("auto", { run, nodes: 1 });
+  assert.equal(database.kind, "postgresql");
+});
+
+Deno.test("startSharedDatabase() gives all nodes one file for the built-in store", async () => {
+  await using run = await Run.start();
+  await using database = await startSharedDatabase("internal", { run, nodes: 2 });
+  assert.deepEqual(database.sections("one.sqlite"), database.sections("other.sqlite"));
+  assert.deepEqual(database.sections("one.sqlite"), {
+    storage: { internal: { path: run.path("shared.sqlite") } },
+  });
+  await assert.rejects(database.kill(), TypeError);
+});
+
+for (const kind of [POSTGRESQL, MARIADB]) {
+  Deno.test(`DatabaseServer of ${kind.name} leaves no file behind, and its log in a run that is kept`, async () => {
+    const run = await Run.start();
+    try {
+      const server = await DatabaseServer.start(kind, { run });
+      assert.ok(Deno.statSync(server.directory).isDirectory);
+      await run.keep();
+      await server[Symbol.asyncDispose]();
+      assert.throws(() => Deno.statSync(server.directory), Deno.errors.NotFound);
+      const log = await Deno.readTextFile(run.path(`${kind.name.toLowerCase()}.log`));
+      assert.ok(log.includes(kind.readyText), log);
+    } finally {
+      await run[Symbol.asyncDispose]();
+      await Deno.remove(run.directory, { recursive: true });
+    }
+  });
+  Deno.test(`DatabaseServer of ${kind.name} says why it does not start`, async () => {
+    const starting = DatabaseServer.start(kind, { args: ["--no-such-option=1"] });
+    await assert.rejects(starting, /does not start:[^]*no-such-option|does not start:[^]*no.such/);
+  });
+}
