@@ -160,7 +160,7 @@ class LentConnection implements DatabaseConnection {
 }
 
 /** Kysely's own migrations are not used; ours are in `schema.ts`. */
-class PooledAdapter extends DialectAdapterBase {
+export class PooledAdapter extends DialectAdapterBase {
   override acquireMigrationLock(): Promise<void> {
     return Promise.resolve();
   }

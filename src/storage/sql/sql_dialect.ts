@@ -66,7 +66,11 @@ export function textOf(value: string | Uint8Array): string {
   return typeof value === "string" ? value : new TextDecoder().decode(value);
 }
 
-/** Returns a copy of the bytes of a column. The driver's own may share a larger buffer. */
+/**
+ * Returns the bytes of a column, for the caller to keep. They are copied where the driver's own share
+ * a larger buffer.
+ */
 export function bytesOf(value: Uint8Array): Uint8Array {
-  return new Uint8Array(value);
+  const isWhole = value.constructor === Uint8Array && value.length === value.buffer.byteLength;
+  return isWhole ? value : new Uint8Array(value);
 }

@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
-import type { Insertable, Selectable } from "kysely";
+import type { Selectable } from "kysely";
 import { CausewayError } from "../../base/mod.ts";
 import type { ScramCredentials } from "../../xmpp/sasl/mod.ts";
 import type { ListPage, UserStore } from "../user_store.ts";
 import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
 import type { SqlDatabase } from "./sql_database.ts";
+import type { PlaceOf } from "./statement.ts";
+import { Statement } from "./statement.ts";
 import type { UsersTable } from "./tables.ts";
 
 const SECRET_COLUMNS = [
@@ -20,6 +22,40 @@ const SECRET_COLUMNS = [
 ] as const;
 
 type Secrets = Pick<Selectable<UsersTable>, typeof SECRET_COLUMNS[number]>;
+
+/** The account with this key. */
+interface KeyValue {
+  readonly key: Uint8Array;
+}
+
+const ADD = new Statement((tables, place: PlaceOf<Selectable<UsersTable>>) =>
+  tables.insertInto("users").values({
+    account_key: place("account_key"),
+    domainpart: place("domainpart"),
+    localpart: place("localpart"),
+    ...placesOf(place),
+  })
+);
+
+const REMOVE = new Statement((tables, place: PlaceOf<KeyValue>) =>
+  tables.deleteFrom("users").where("account_key", "=", place("key"))
+);
+
+const SET_PASSWORD = new Statement((tables, place: PlaceOf<KeyValue & Secrets>) =>
+  tables.updateTable("users").set(placesOf(place)).where("account_key", "=", place("key"))
+);
+
+const EXISTS = new Statement((tables, place: PlaceOf<KeyValue>) =>
+  tables.selectFrom("users").select("account_key").where("account_key", "=", place("key"))
+);
+
+const CREDENTIALS = new Statement((tables, place: PlaceOf<KeyValue>, dialect) =>
+  dialect.limit(
+    tables.selectFrom("users").select(["account_key", ...SECRET_COLUMNS])
+      .where("account_key", ">=", place("key")).orderBy("account_key"),
+    1,
+  )
+);
 
 /** Accounts that are sampled for their round counts. Reading them takes a few milliseconds. */
 const SAMPLE_ACCOUNTS = 10_000;
@@ -36,7 +72,7 @@ export class SqlUserStore implements UserStore {
 
   async add(localpart: string, credentials: ScramCredentials): Promise<void> {
     const { dialect } = this.#database;
-    const row: Insertable<UsersTable> = {
+    const row: Selectable<UsersTable> = {
       account_key: this.#keyOf(localpart),
       domainpart: dialect.text(this.#domainpart),
       localpart: dialect.text(localpart),
@@ -44,7 +80,7 @@ export class SqlUserStore implements UserStore {
     };
     try {
       await this.#database.run("add an account to", async (queries) => {
-        await queries.insertInto("users").values(row).execute();
+        await queries.executeQuery(ADD.with(dialect, row));
       });
     } catch (thrown) {
       if (!this.#database.isConstraint(thrown)) throw thrown;
@@ -57,25 +93,23 @@ export class SqlUserStore implements UserStore {
 
   async remove(localpart: string): Promise<boolean> {
     return await this.#database.run("remove an account from", async (queries) => {
-      const { numDeletedRows } = await queries.deleteFrom("users")
-        .where("account_key", "=", this.#keyOf(localpart)).executeTakeFirstOrThrow();
-      return numDeletedRows > 0n;
+      const removal = REMOVE.with(this.#database.dialect, { key: this.#keyOf(localpart) });
+      return hasChanged(await queries.executeQuery(removal));
     });
   }
 
   async setPassword(localpart: string, credentials: ScramCredentials): Promise<boolean> {
     return await this.#database.run("change an account in", async (queries) => {
-      const { numUpdatedRows } = await queries.updateTable("users").set(secretsOf(credentials))
-        .where("account_key", "=", this.#keyOf(localpart)).executeTakeFirstOrThrow();
-      return numUpdatedRows > 0n;
+      const values = { key: this.#keyOf(localpart), ...secretsOf(credentials) };
+      const change = SET_PASSWORD.with(this.#database.dialect, values);
+      return hasChanged(await queries.executeQuery(change));
     });
   }
 
   async exists(localpart: string): Promise<boolean> {
     return await this.#database.run("read an account from", async (queries) => {
-      const row = await queries.selectFrom("users").select("account_key")
-        .where("account_key", "=", this.#keyOf(localpart)).executeTakeFirst();
-      return row !== undefined;
+      const question = EXISTS.with(this.#database.dialect, { key: this.#keyOf(localpart) });
+      return (await queries.executeQuery(question)).rows.length > 0;
     });
   }
 
@@ -87,9 +121,8 @@ export class SqlUserStore implements UserStore {
   async credentials(localpart: string): Promise<ScramCredentials | undefined> {
     const key = this.#keyOf(localpart);
     return await this.#database.run("read an account from", async (queries) => {
-      const query = queries.selectFrom("users").select(["account_key", ...SECRET_COLUMNS])
-        .where("account_key", ">=", key).orderBy("account_key");
-      const row = await this.#database.dialect.limit(query, 1).executeTakeFirst();
+      const question = CREDENTIALS.with(this.#database.dialect, { key });
+      const [row] = (await queries.executeQuery(question)).rows;
       if (row === undefined) {
         throw new CausewayError(
           "storage/corrupt",
@@ -133,6 +166,24 @@ export class SqlUserStore implements UserStore {
   #keyOf(localpart: string): Uint8Array & { equals(other: Uint8Array): boolean } {
     return createHash("sha256").update(`${localpart}@${this.#domainpart}`).digest();
   }
+}
+
+/** The place of each part of the credentials, by column. */
+function placesOf(place: PlaceOf<Secrets>): Secrets {
+  return {
+    sha1_salt: place("sha1_salt"),
+    sha1_iterations: place("sha1_iterations"),
+    sha1_stored_key: place("sha1_stored_key"),
+    sha1_server_key: place("sha1_server_key"),
+    sha256_salt: place("sha256_salt"),
+    sha256_iterations: place("sha256_iterations"),
+    sha256_stored_key: place("sha256_stored_key"),
+    sha256_server_key: place("sha256_server_key"),
+  };
+}
+
+function hasChanged({ numAffectedRows = 0n }: { readonly numAffectedRows?: bigint }): boolean {
+  return numAffectedRows > 0n;
 }
 
 function secretsOf({ sha1, sha256 }: ScramCredentials): Secrets {
