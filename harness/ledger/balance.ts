@@ -1,5 +1,6 @@
 import { mayBeLate } from "./allowances.ts";
 import type { Flow, StanzaKind } from "./flow.ts";
+import { MAY_BE_DOUBLE, MAY_BE_UNTOLD } from "./flow.ts";
 import type { Span } from "./span.ts";
 
 /** Facts about the run that the balance needs. */
@@ -170,8 +171,11 @@ export function balanceOf(
       }
       if (arrivals > 0 && answers > 0) {
         const afterMs = flow.answeredAtMs(seq) - sentAtMs;
-        const isAllowed = outlivedExpiryMs !== undefined && afterMs >= outlivedExpiryMs - SLACK_MS;
-        if (!note("contradicted", isAllowed)) show("contradicted", flow, seq);
+        const hasExpired = outlivedExpiryMs !== undefined && afterMs >= outlivedExpiryMs - SLACK_MS;
+        // Its node was killed before it could tell of the delivery, and the recipient was away for
+        // too long to be found again.
+        const isUntold = flow.has(seq, MAY_BE_DOUBLE | MAY_BE_UNTOLD);
+        if (!note("contradicted", hasExpired || isUntold)) show("contradicted", flow, seq);
       }
       if (answers > 1) {
         count.answeredAgain += answers - 1;

@@ -1,3 +1,4 @@
+import { liveMs } from "../live_clock.ts";
 import {
   mayBeLate,
   ON_ITS_WAY_MS,
@@ -64,7 +65,7 @@ export class Ledger {
   readonly #brokenAtMs = new Map<string, number>();
   #strays = 0;
 
-  constructor(nowMs: () => number = () => performance.now()) {
+  constructor(nowMs: () => number = liveMs) {
     this.#nowMs = nowMs;
   }
 

@@ -319,6 +319,16 @@ Deno.test("Ledger allows an error for a delivered stanza only after the fault ou
   assert.deepEqual(outlived.contradicted, { allowed: 1, forbidden: 1 });
 });
 
+Deno.test("Ledger allows an error for a stanza that was delivered through a node just before it was killed", () => {
+  const { clock, ledger, arrives, isAnswered, balance } = setUp(2);
+  arrives(0);
+  clock.nowMs += 60_000;
+  arrives(1);
+  ledger.nodeKilled();
+  for (const seq of [0, 1]) isAnswered(seq);
+  assert.deepEqual(balance().contradicted, { allowed: 1, forbidden: 1 });
+});
+
 Deno.test("Ledger allows another order to a recipient that has moved, for stanzas sent before nodes learned of it", () => {
   const { clock, ledger, flow, arrives, balance } = setUp(0);
   const at = { clock, ledger, flow };

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Flow, type Ledger, msOutside, type Span } from "../ledger/mod.ts";
+import { liveMs } from "../live_clock.ts";
+import { Patience } from "../patience.ts";
 import type { LoadClient } from "./load_client.ts";
 import { DEFAULT_MIX, FormDraw, type Mix } from "./mix.ts";
 
@@ -65,6 +67,7 @@ export class Load implements AsyncDisposable {
   async enter(): Promise<void> {
     await Promise.all(this.clients.map((client) => client.start()));
     this.#asking = setInterval(() => {
+      liveMs(); // it has to be looked at all the time
       for (const client of this.clients) client.ask();
     }, ASK_MS);
   }
@@ -76,7 +79,7 @@ export class Load implements AsyncDisposable {
   }
 
   start(): void {
-    this.#startMs = this.#lastMs = performance.now();
+    this.#startMs = this.#lastMs = liveMs();
     this.#endMs = undefined;
     this.#tick = setInterval(() => this.#send(), TICK_MS);
   }
@@ -85,13 +88,13 @@ export class Load implements AsyncDisposable {
   pause(): void {
     clearInterval(this.#tick);
     this.#tick = undefined;
-    this.#endMs ??= performance.now();
+    this.#endMs ??= liveMs();
   }
 
   /** Returns the number of stanzas that were due outside `windows`, sent or not. */
   asked(windows: readonly Span[]): number {
     if (this.#startMs === undefined) return 0;
-    const span = { fromMs: this.#startMs, toMs: this.#endMs ?? performance.now() };
+    const span = { fromMs: this.#startMs, toMs: this.#endMs ?? liveMs() };
     return this.#perSecond * msOutside(span, windows) / 1000;
   }
 
@@ -104,9 +107,9 @@ export class Load implements AsyncDisposable {
 
   /** Resolves with true when every stanza has its fate, with false when that took too long. */
   async settle(withinMs: number): Promise<boolean> {
-    const endMs = performance.now() + withinMs;
+    using patience = new Patience(withinMs);
     while (this.ledger.unsettled() > 0) {
-      if (performance.now() > endMs) return false;
+      if (patience.isOver) return false;
       await delay(50);
     }
     return true;
@@ -119,7 +122,7 @@ export class Load implements AsyncDisposable {
   }
 
   #send(): void {
-    const nowMs = performance.now();
+    const nowMs = liveMs();
     const elapsedMs = Math.min(nowMs - this.#lastMs, MAX_CATCH_UP_MS);
     this.#lastMs = nowMs;
     this.#due += elapsedMs * this.#perSecond / 1000;

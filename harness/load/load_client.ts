@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { bindResource, openAuthenticated, type RawSocket } from "../clients/mod.ts";
 import type { Flow, Ledger, StanzaKind } from "../ledger/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import type { Address } from "../process/mod.ts";
 import { loadResult, loadStanza, readLoadStanza } from "./load_stanza.ts";
 import { StanzaSplitter } from "./stanza_splitter.ts";
@@ -14,7 +15,7 @@ export interface LoadPlace {
   readonly address: () => Address | undefined;
 }
 
-/** Way in which a node was ended, and the time on the clock of `performance`. */
+/** Way in which a node was ended, and the time on the clock of `liveMs`. */
 export interface NodeEnd {
   readonly how: "killed" | "stopped";
   readonly atMs: number;
@@ -173,12 +174,12 @@ export class LoadClient implements AsyncDisposable {
   sleep(): void {
     if (this.#stall !== undefined) return;
     this.#stall = Promise.withResolvers();
-    this.#sleptFromMs = performance.now();
+    this.#sleptFromMs = liveMs();
     this.#wokeAtMs = Infinity;
   }
 
   wake(): void {
-    if (this.#stall !== undefined) this.#wokeAtMs = performance.now();
+    if (this.#stall !== undefined) this.#wokeAtMs = liveMs();
     this.#stall?.resolve();
     this.#stall = undefined;
   }
@@ -250,7 +251,7 @@ export class LoadClient implements AsyncDisposable {
 
   #tellLost(end: NodeEnd | undefined): void {
     this.#killedAtMs = end?.how === "killed" ? end.atMs : undefined;
-    const isUnread = performance.now() - this.#wokeAtMs < WAKING_MS;
+    const isUnread = liveMs() - this.#wokeAtMs < WAKING_MS;
     this.#options.ledger.connectionLost(this.jid, {
       isManaged: this.isManaged,
       ...(this.#brokeAtMs !== undefined && { brokeAtMs: this.#brokeAtMs }),
@@ -274,12 +275,12 @@ export class LoadClient implements AsyncDisposable {
     while (!this.#isStopping) {
       for (const place of this.#places) {
         try {
-          const fromMs = performance.now();
+          const fromMs = liveMs();
           const isResumed = await this.#logIn(place);
           this.#options.ledger.loggedIn(this.jid, {
             isResumed,
             fromMs,
-            toMs: performance.now(),
+            toMs: liveMs(),
             isOtherNode: from.name !== place.name,
             isOtherDatacenter: datacenterOf(from) !== datacenterOf(place),
           });
@@ -396,7 +397,7 @@ export class LoadClient implements AsyncDisposable {
       }
     } catch {
       // the reader meets the end of the connection too, when it reads, and tells of it
-      this.#brokeAtMs ??= performance.now();
+      this.#brokeAtMs ??= liveMs();
     }
     this.#writing = undefined;
   }

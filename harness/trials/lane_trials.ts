@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RawClient } from "../clients/mod.ts";
 import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import { MiserlyPeer } from "../peers/mod.ts";
 import { parsePrometheusText, sumOf } from "../screen/mod.ts";
 import type { Trial } from "./trial.ts";
@@ -97,8 +98,8 @@ async function grantNothing(
     withinMs: RECEIVED_WITHIN_MS,
   });
   const taken = feeding.map((feeder) => feeder.taken);
-  const endMs = performance.now() + stage.faultMs;
-  while (performance.now() < endMs || most === beginning) {
+  const endMs = liveMs() + stage.faultMs;
+  while (liveMs() < endMs || most === beginning) {
     const now = await costs(dc1, dc1.node);
     most = {
       laneBytes: Math.max(most.laneBytes, now.laneBytes),
@@ -140,7 +141,7 @@ class Feeder {
   readonly #client: RawClient;
   #isStopped = false;
   #taken = 0;
-  #takenAtMs = performance.now();
+  #takenAtMs = liveMs();
 
   constructor(client: RawClient) {
     this.#client = client;
@@ -152,7 +153,7 @@ class Feeder {
   }
 
   get isHeldBack(): boolean {
-    return performance.now() - this.#takenAtMs > HELD_BACK_MS;
+    return liveMs() - this.#takenAtMs > HELD_BACK_MS;
   }
 
   /** Resolves once it was stopped and all that it had begun to write was taken. */
@@ -161,7 +162,7 @@ class Feeder {
     while (!this.#isStopped) {
       await this.#client.send(chunk);
       this.#taken += CHUNK_STANZAS;
-      this.#takenAtMs = performance.now();
+      this.#takenAtMs = liveMs();
     }
   }
 

@@ -8,6 +8,7 @@ import {
 import { type Balance, balanceLine, findings, Ledger } from "../ledger/mod.ts";
 import { Load, LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
 import { MaliciousPeer } from "../peers/mod.ts";
+import { PATIENCE_MS } from "../until.ts";
 import type { Trial } from "./trial.ts";
 import { placesOf, TrialStage } from "./trial_stage.ts";
 
@@ -40,9 +41,11 @@ const DATACENTERS = 3;
 /** Milliseconds for which the load runs alone before and after the fault. */
 const LEAD_MS = 2_000;
 /** Milliseconds after the logins in which every client must hear from every other. */
-const FOUND_WITHIN_MS = 30_000;
+const FOUND_WITHIN_MS = 2 * PATIENCE_MS;
 /** Milliseconds in which every stanza must get its fate once the load has ended. */
-const SETTLE_MS = 20_000;
+const SETTLE_MS = 2 * PATIENCE_MS;
+/** Stanzas wait for 25 s: longer than a client needs to come back, on a busy machine too. */
+const BOUNCE = { resend_after_ms: 200, max_retries: 7 };
 /** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
 
@@ -60,12 +63,17 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
     say(`skipped: ${obstacle}`);
     return { trial: trial.name, outcome: "skipped", findings: [], proofs: {}, seconds: 0 };
   }
+  const ofTrial = trial.options?.(options.faultMs);
   const clusterOptions: ClusterOptions = {
     datacenters: DATACENTERS,
     nodes: NODES,
     users: [...LOAD_USERS, ...GUESTS],
     components: [],
-    ...trial.options?.(options.faultMs),
+    ...ofTrial,
+    configure(configuration, place) {
+      configuration.modules.mod_global_distrib["bounce"] = BOUNCE;
+      ofTrial?.configure?.(configuration, place);
+    },
     ...options.cluster,
   };
   const seen = await withCluster(clusterOptions, async (cluster) => {

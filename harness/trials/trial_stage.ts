@@ -2,8 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
 import type { Flow, Span } from "../ledger/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import type { Load, LoadPlace, NodeEnd } from "../load/mod.ts";
 import type { ChildExit } from "../process/mod.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 /** Longer than any deadline of a node's own: a node that is killed after this time hangs. */
 const STOP_WITHIN_MS = 60_000;
@@ -75,18 +77,18 @@ export class TrialStage {
     body: () => Promise<void>,
     { beforeMs = 0, afterMs = 0 }: { readonly beforeMs?: number; readonly afterMs?: number } = {},
   ): Promise<void> {
-    const fromMs = performance.now() - beforeMs;
+    const fromMs = liveMs() - beforeMs;
     try {
       await body();
     } finally {
-      this.#windows.push({ fromMs, toMs: performance.now() + afterMs });
+      this.#windows.push({ fromMs, toMs: liveMs() + afterMs });
     }
   }
 
   /** Runs `body` again and again for as long as the fault is to go on; at least once. */
   async repeatedly(everyMs: number, body: (round: number) => Promise<void> | void): Promise<void> {
-    const endMs = performance.now() + this.faultMs;
-    for (let round = 0; round === 0 || performance.now() < endMs; round++) {
+    const endMs = liveMs() + this.faultMs;
+    for (let round = 0; round === 0 || liveMs() < endMs; round++) {
       await body(round);
       await delay(everyMs);
     }
@@ -115,7 +117,7 @@ export class TrialStage {
 
   /** SIGKILL, and proof of it. */
   async kill(node: CausewayNode): Promise<void> {
-    const atMs = performance.now();
+    const atMs = liveMs();
     this.#ends.set(node.name, { how: "killed", atMs });
     this.load.ledger.nodeKilled(atMs);
     const { signal } = await node.kill();
@@ -125,7 +127,7 @@ export class TrialStage {
 
   /** Ends a node in order; gives how it ended. A node that drains must not be killed for it. */
   async stop(node: CausewayNode): Promise<ChildExit> {
-    this.#ends.set(node.name, { how: "stopped", atMs: performance.now() });
+    this.#ends.set(node.name, { how: "stopped", atMs: liveMs() });
     return await node.stop(STOP_WITHIN_MS);
   }
 
@@ -137,7 +139,7 @@ export class TrialStage {
   }
 
   /** Waits until every client is logged in. */
-  async untilEveryoneIsOnline(withinMs = 30_000): Promise<void> {
+  async untilEveryoneIsOnline(withinMs = 2 * PATIENCE_MS): Promise<void> {
     await this.cluster.until(() => this.load.clients.every(({ isOnline }) => isOnline), {
       what: "every client is logged in",
       withinMs,
@@ -154,7 +156,7 @@ export class TrialStage {
         const response = await fetch(datacenter.adminUrl("/ready", node));
         await response.body?.cancel();
         return response.ok;
-      }, { what: `${node.name} is ready`, withinMs: 30_000, everyMs: 100 });
+      }, { what: `${node.name} is ready`, withinMs: 2 * PATIENCE_MS, everyMs: 100 });
     }
   }
 }
