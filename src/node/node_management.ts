@@ -24,7 +24,7 @@ export function makeManagement(
   const options = managementOptions(config);
   if (options === undefined) return undefined;
   const { domains, table, router, metrics, clock, log } = parts;
-  const { globalHost, localHost } = domains;
+  const { globalHost } = domains;
   return new StreamManagement<C2sSession>(options, {
     metrics,
     clock,
@@ -38,11 +38,7 @@ export function makeManagement(
       // Only envelopes go back: the rest is what the session itself wrote to its client.
       if (delivery instanceof Envelope) router.returned(delivery, reason);
     },
-    hasMoved: async (jid) => {
-      if (jid.domainpart !== globalHost) return false; // no other datacenter serves this host
-      table.forget(jid); // so that the lookup asks the session table, not the cache
-      const host = await table.locate(jid);
-      return host !== undefined && host !== localHost;
-    },
+    // No other datacenter serves another host.
+    hasMoved: async (jid) => jid.domainpart === globalHost && await table.hasMoved(jid),
   });
 }

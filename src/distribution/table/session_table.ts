@@ -163,6 +163,21 @@ export class SessionTable {
     return this.#lookup.locateAgain(jids);
   }
 
+  /**
+   * True when another datacenter has a newer login with a full JID than this one. The key is only
+   * asked first: with an external replicator it may hold an older write that came in last. Never
+   * rejects.
+   */
+  async hasMoved(jid: FullJid): Promise<boolean> {
+    const { localHost } = this.#parts.options;
+    this.forget(jid); // so that the lookup asks Redis, not the cache
+    const host = await this.locate(jid);
+    if (host === undefined || host === localHost) return false;
+    const newest = await this.#lookup.newestClaim(jid);
+    return newest !== undefined && newest.host !== localHost &&
+      newest.epoch > (this.#accounts.epochOf(jid) ?? 0);
+  }
+
   /** The other nodes of this datacenter that are linked or hold a lease. */
   get neighbours(): ReadonlySet<string> {
     return this.#parts.neighbours.nodes;

@@ -99,6 +99,31 @@ Deno.test("SessionTable.sessionClosed() of an old login leaves a full JID alone 
   await two.table.close();
 });
 
+Deno.test("SessionTable.hasMoved() is true of the older of two logins alone, whatever the key says", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const two = new TestTable({ host: THERE, incarnation: 2 }, clock, redis);
+  await one.table.start();
+  await two.table.start();
+  await one.table.sessionOpened(PHONE);
+  assert.equal(await one.table.hasMoved(PHONE), false);
+  clock.advance(5);
+  await two.table.sessionOpened(PHONE);
+  assert.equal(await one.table.hasMoved(PHONE), true);
+  assert.equal(await two.table.hasMoved(PHONE), false);
+  redis.apply(["SET", PHONE.text, HERE]); // an older write of dc1's that came late
+  assert.equal(await two.table.hasMoved(PHONE), false);
+  redis.apply(["SET", PHONE.text, THERE]);
+  await one.table.sessionClosed(PHONE);
+  assert.equal(await one.table.hasMoved(PHONE), true);
+  one.commands.setUp(false);
+  assert.equal(await one.table.hasMoved(PHONE), false, "without Redis nobody can tell");
+  one.commands.setUp(true);
+  await one.table.close();
+  await two.table.close();
+});
+
 Deno.test("SessionTable renews its entries within refreshAfterMs and loses none while time passes", async () => {
   const redis = { refreshAfterMs: 1_000, expireAfterMs: 3_000 };
   const test = await TestTable.started({ redis });

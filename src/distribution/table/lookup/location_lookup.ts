@@ -100,6 +100,23 @@ export class LocationLookup {
     );
   }
 
+  /** Returns the newest live claim on `jid` in the table, if Redis tells. Never rejects. */
+  async newestClaim(jid: FullJid): Promise<Claim | undefined> {
+    const { redis, leases, failed } = this.#deps;
+    const reads = new LocationReads();
+    const at = reads.addClaims(jid.bare.text);
+    try {
+      await reads.run(redis);
+      const claims = claimsIn(reads.claims(at))
+        .filter(({ resourcepart }) => resourcepart === jid.resourcepart);
+      await leases.read(claims);
+      return newestClaim(claims.filter((claim) => leases.isLive(claim)));
+    } catch (thrown) {
+      failed(String(thrown));
+      return undefined;
+    }
+  }
+
   /** Asks the table, and caches `host` if the table has none. */
   learn(jid: Jid, host: string): void {
     if (!this.#deps.isOwn(jid)) this.#ask(jid).learned = this.#intern(host);
