@@ -114,19 +114,18 @@ function assertFates(world: OrderWorld): void {
 }
 
 /**
- * A stanza is overtaken only if its recipient changed datacenters while it was on its way, or if it
- * was for an account's session at another node, which ended (docs/promises.md, "Order"). A copy may
- * find a resource that had the stanza at another node and has moved since.
+ * A stanza is overtaken only in the cases that docs/promises.md names. A copy may find a resource
+ * that had the stanza at another node and has moved since.
  */
 function assertOrder(world: OrderWorld): void {
   const latest = new Map<string, number>();
   const seen = new Set<string>();
-  for (const { entry, resource, epoch, isForOther } of world.arrived) {
+  for (const { entry, resource, epoch, mayBeLate } of world.arrived) {
     const { pair, number, sentEpoch } = entry;
     const key = `${pair} ${resource}`;
     const before = latest.get(key) ?? 0;
     const isOvertaken = number < before && !seen.has(`${number} ${resource}`);
-    if (epoch === sentEpoch && !isForOther) {
+    if (epoch === sentEpoch && !mayBeLate) {
       assert.ok(!isOvertaken, `${key}: ${number} behind ${before}`);
     }
     latest.set(key, Math.max(before, number));

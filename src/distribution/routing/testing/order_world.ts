@@ -21,10 +21,10 @@ export interface Arrival {
   /** Number of times that the recipient had changed datacenters by then, as far as this node knew. */
   readonly epoch: number;
   /**
-   * True when the stanza was for a session at another node of this datacenter, which has ended or
-   * moved since. Later stanzas to the bare JID may have come to this session directly.
+   * True when later stanzas may have come before it: in the cases that docs/promises.md excepts from
+   * order, besides a change of datacenters.
    */
-  readonly isForOther: boolean;
+  readonly mayBeLate: boolean;
 }
 
 /** A stanza of the world, with all that has become of it. */
@@ -36,6 +36,10 @@ export interface Entry {
   readonly sentEpoch: number;
   /** True once the node of this datacenter that got it had no session left to take it. */
   isRedirected: boolean;
+  /** True once a peer has passed it back to this node, as its recipient had moved here. */
+  isPassedBack: boolean;
+  /** True once its recipient has gone to and fro without acknowledging it. */
+  hasMissed: boolean;
   /** Times that it was delivered, besides copies. */
   deliveries: number;
   errors: number;
@@ -96,6 +100,8 @@ export class OrderWorld {
   readonly #passedBack = new Map<string, Set<Entry>>();
   /** By account, the last stanza that had been sent when its sessions were at several nodes. */
   readonly #spreadAt = new Map<string, number>();
+  /** Stanzas that followed their recipient here and then away, unacknowledged; by account. */
+  readonly #following = new Map<string, Entry[]>();
   #number = 0;
   #drained: Promise<void> | undefined;
   #isClosing = false;
@@ -193,9 +199,14 @@ export class OrderWorld {
     this.#gone.delete(place);
     this.#accounts.move(account, resource, place);
     if (from === "here" || place === "here") this.learn(account);
+    if (place === "here") {
+      for (const entry of this.#following.get(account) ?? []) entry.hasMissed = true;
+    }
     if (from !== "here" || [...sessions.values()].includes("here")) return;
     const kept = this.#kept.get(account) ?? [];
     this.#kept.delete(account);
+    const entries = kept.map((envelope) => this.#entryOf(envelope));
+    this.#following.set(account, entries.filter(({ isPassedBack }) => isPassedBack));
     for (const envelope of kept) {
       this.#entryOf(envelope).isRedirected = true;
       if (envelope.abandoned()) this.router.returned(envelope, "unacknowledged");
@@ -319,6 +330,8 @@ export class OrderWorld {
       number: ++this.#number,
       sentEpoch: this.#accounts.epochOf(stanza.to.bare.text),
       isRedirected: false,
+      isPassedBack: false,
+      hasMissed: false,
       deliveries: 0,
       errors: 0,
       repeats: 0,
@@ -411,6 +424,7 @@ export class OrderWorld {
         entry.leftOpen++;
       },
     });
+    entry.isPassedBack = true;
     entry.isRedirected ||= isNode;
     if (isNode) passed.arrived("handed-over");
     else passed.arrived("link", peer);
@@ -434,8 +448,9 @@ export class OrderWorld {
     const epoch = this.#accounts.epochOf(account);
     const isSpread = (this.#spreadAt.get(account) ?? 0) >= entry.number;
     const isForOther = isSpread && entry.isRedirected && !(stanza.to instanceof FullJid);
+    const mayBeLate = isForOther || entry.hasMissed;
     for (const [resource, place] of this.#accounts.sessionsOf(account)) {
-      if (place === at) this.arrived.push({ entry, resource, epoch, isForOther });
+      if (place === at) this.arrived.push({ entry, resource, epoch, mayBeLate });
     }
   }
 
