@@ -34,8 +34,6 @@ export interface Entry {
   readonly pair: string;
   readonly number: number;
   readonly sentEpoch: number;
-  /** True once the node of this datacenter that got it had no session left to take it. */
-  isRedirected: boolean;
   /** True once a peer has passed it back to this node, as its recipient had moved here. */
   isPassedBack: boolean;
   /** True once its recipient has gone to and fro without acknowledging it. */
@@ -100,6 +98,8 @@ export class OrderWorld {
   readonly #passedBack = new Map<string, Set<Entry>>();
   /** By account, the last stanza that had been sent when its sessions were at several nodes. */
   readonly #spreadAt = new Map<string, number>();
+  /** By account, the last stanza that had been sent when a session, or its node, ended or moved. */
+  readonly #leftAt = new Map<string, number>();
   /** Stanzas that followed their recipient here and then away, unacknowledged; by account. */
   readonly #following = new Map<string, Entry[]>();
   #number = 0;
@@ -193,24 +193,19 @@ export class OrderWorld {
 
   /** Moves a session. A session here gives back what its client has not acknowledged. */
   move(account: string, resource: string, place: Place): void {
-    const sessions = this.#accounts.sessionsOf(account);
-    const from = sessions.get(resource)!;
+    const from = this.#accounts.sessionsOf(account).get(resource)!;
     if (from === place) return;
     this.#gone.delete(place);
     this.#accounts.move(account, resource, place);
-    if (from === "here" || place === "here") this.learn(account);
+    if (from !== "nobody") this.#leftAt.set(account, this.#number);
     if (place === "here") {
       for (const entry of this.#following.get(account) ?? []) entry.hasMissed = true;
     }
-    if (from !== "here" || [...sessions.values()].includes("here")) return;
-    const kept = this.#kept.get(account) ?? [];
-    this.#kept.delete(account);
-    const entries = kept.map((envelope) => this.#entryOf(envelope));
-    this.#following.set(account, entries.filter(({ isPassedBack }) => isPassedBack));
-    for (const envelope of kept) {
-      this.#entryOf(envelope).isRedirected = true;
-      if (envelope.abandoned()) this.router.returned(envelope, "unacknowledged");
-    }
+    if (from !== "here" && place !== "here") return;
+    const known = this.#accounts.learnAll(account);
+    // First of all, as a node does: a session leaves and gives back at once.
+    this.#giveBackKept(account);
+    for (const jid of known) this.router.revealed(jid);
   }
 
   /** Has this node learn where the account's sessions are. */
@@ -261,7 +256,7 @@ export class OrderWorld {
       const returned = new Envelope({ ...envelope, mayBeRepeat: envelope.mayBeRepeat || isSent });
       returned.adoptDuty(envelope);
       if (envelope.isCopy) this.returnedCopies++;
-      else if (reason === "node-gone") this.#entryOf(envelope).isRedirected = true;
+      else if (reason === "node-gone") this.#leftAt.set(envelope.stanza.to.bare.text, this.#number);
       this.router.returned(returned, reason);
     }
   }
@@ -323,13 +318,24 @@ export class OrderWorld {
     this.#metrics.close();
   }
 
+  /** Has the account's sessions here, if the last has gone, give back what they keep. */
+  #giveBackKept(account: string): void {
+    if ([...this.#accounts.sessionsOf(account).values()].includes("here")) return;
+    const kept = this.#kept.get(account) ?? [];
+    this.#kept.delete(account);
+    const entries = kept.map((envelope) => this.#entryOf(envelope));
+    this.#following.set(account, entries.filter(({ isPassedBack }) => isPassedBack));
+    for (const envelope of kept) {
+      if (envelope.abandoned()) this.router.returned(envelope, "unacknowledged");
+    }
+  }
+
   #enter(stanza: Stanza): Entry {
     const entry: Entry = {
       id: idOf(stanza),
       pair: pairOf(stanza),
       number: ++this.#number,
       sentEpoch: this.#accounts.epochOf(stanza.to.bare.text),
-      isRedirected: false,
       isPassedBack: false,
       hasMissed: false,
       deliveries: 0,
@@ -381,7 +387,6 @@ export class OrderWorld {
       else if (place === "here") return this.#passBack(peer, envelope);
       else if (this.#isBehindPassedBack(peer, envelope)) return false;
       else {
-        if (place !== peer && !DATACENTERS.has(peer)) this.#entryOf(envelope).isRedirected = true;
         this.#arrive(envelope, place);
         envelope.settle();
       }
@@ -425,7 +430,6 @@ export class OrderWorld {
       },
     });
     entry.isPassedBack = true;
-    entry.isRedirected ||= isNode;
     if (isNode) passed.arrived("handed-over");
     else passed.arrived("link", peer);
     this.router.route(passed);
@@ -446,12 +450,18 @@ export class OrderWorld {
     if (at !== "here") this.#remember(at, entry.id);
     const account = stanza.to.bare.text;
     const epoch = this.#accounts.epochOf(account);
-    const isSpread = (this.#spreadAt.get(account) ?? 0) >= entry.number;
-    const isForOther = isSpread && entry.isRedirected && !(stanza.to instanceof FullJid);
-    const mayBeLate = isForOther || entry.hasMissed;
+    const mayBeLate = this.#isScattered(entry, stanza.to) || entry.hasMissed;
     for (const [resource, place] of this.#accounts.sessionsOf(account)) {
       if (place === at) this.arrived.push({ entry, resource, epoch, mayBeLate });
     }
+  }
+
+  /** True when sessions of the account were at several nodes, and one left, since the stanza was sent. */
+  #isScattered({ number }: Entry, to: Jid): boolean {
+    if (to instanceof FullJid) return false;
+    const account = to.text;
+    const isSpread = (this.#spreadAt.get(account) ?? 0) >= number;
+    return isSpread && (this.#leftAt.get(account) ?? 0) >= number;
   }
 
   #remember(peer: string, id: string): void {
