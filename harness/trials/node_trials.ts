@@ -64,7 +64,6 @@ export const ENDPOINTS_MOVED: Trial = {
         );
       }
       stage.prove("moved endpoints");
-      await stage.untilEveryoneIsOnline();
       await stage.pass(stage.faultMs / 2);
     }
   },
@@ -78,7 +77,6 @@ export const ROLLING_RESTART: Trial = {
     const nodes = stage.nodes();
     for (const { node } of nodes) {
       await restart(stage, node);
-      await stage.untilEveryoneIsOnline();
       await stage.pass(stage.faultMs / nodes.length);
     }
   },
@@ -124,14 +122,20 @@ function wrongClock(name: string, how: string, aheadMs: number): Trial {
   };
 }
 
-/** Ends a node and starts it again; throws when it did not drain and end by itself. */
+/**
+ * Ends a node and starts it again, and waits until its clients are back, who cannot send meanwhile.
+ * @throws when it did not drain and end by itself
+ */
 async function restart(stage: TrialStage, node: CausewayNode): Promise<void> {
-  const { code, signal } = await stage.stop(node);
-  if (code !== 0 || signal !== null) {
-    throw new Error(`${node.name} did not end by itself: ${signal ?? `exit code ${code}`}`);
-  }
-  stage.prove("nodes that drained and ended by themselves");
-  await stage.start(node);
+  await stage.during(async () => {
+    const { code, signal } = await stage.stop(node);
+    if (code !== 0 || signal !== null) {
+      throw new Error(`${node.name} did not end by itself: ${signal ?? `exit code ${code}`}`);
+    }
+    stage.prove("nodes that drained and ended by themselves");
+    await stage.start(node);
+    await stage.untilEveryoneIsOnline();
+  });
 }
 
 function linkPort(node: CausewayNode): number | undefined {

@@ -34,6 +34,7 @@ async function play(
     node,
     prove: (what: string, times = 1) => proofs.set(what, (proofs.get(what) ?? 0) + times),
     stop: () => Promise.resolve(ends.next().value ?? IN_ORDER),
+    during: (body: () => Promise<void>) => body(),
     start: (each: ReturnType<typeof node>) => Promise.resolve(each.start()),
     untilEveryoneIsOnline: () => Promise.resolve(),
     pass: () => Promise.resolve(),

@@ -46,6 +46,8 @@ const FOUND_WITHIN_MS = 2 * PATIENCE_MS;
 const SETTLE_MS = 2 * PATIENCE_MS;
 /** Stanzas wait for 25 s: longer than a client needs to come back, on a busy machine too. */
 const BOUNCE = { resend_after_ms: 200, max_retries: 7 };
+/** Seconds that a node may take to hand over what it holds: more than a busy machine needs. */
+const SHUTDOWN_S = 60;
 /** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
 
@@ -73,6 +75,10 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
     configure(configuration, place) {
       configuration.modules.mod_global_distrib["bounce"] = BOUNCE;
       ofTrial?.configure?.(configuration, place);
+      configuration["limits"] = {
+        shutdown_timeout: SHUTDOWN_S,
+        ...configuration["limits"] as object | undefined,
+      };
     },
     ...options.cluster,
   };

@@ -8,7 +8,7 @@ import type { ChildExit } from "../process/mod.ts";
 import { PATIENCE_MS } from "../until.ts";
 
 /** Longer than any deadline of a node's own: a node that is killed after this time hangs. */
-const STOP_WITHIN_MS = 60_000;
+const STOP_WITHIN_MS = 120_000;
 
 /** Dependencies of a trial. */
 export interface TrialStageDeps {

@@ -8,7 +8,7 @@ import { LOAD_USERS, loadClients } from "../../trials/mod.ts";
 /** Honest people: two without stream management and two with it. */
 const HONEST_USERS = LOAD_USERS.slice(0, 4);
 const PER_SECOND = 40;
-const SETTLE_MS = 20_000;
+const SETTLE_MS = 60_000;
 /** Late doubles show up in this time. */
 const QUIET_MS = 50;
 

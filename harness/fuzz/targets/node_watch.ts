@@ -3,7 +3,7 @@ import type { RawClient } from "../../clients/mod.ts";
 import type { Datacenter } from "../../cluster/mod.ts";
 
 /** An answer may have to wait for a Redis that says nothing until the node gives it up. */
-const ANSWER_WITHIN_MS = 15_000;
+const ANSWER_WITHIN_MS = 60_000;
 const MAX_RSS_GROWTH_BYTES = 400_000_000;
 /** Log events of a node about its own bugs. */
 const BUG = /stream\.broken|Uncaught|internal-server-error|TypeError|RangeError/;

@@ -121,7 +121,7 @@ export class RespTarget implements LiveFuzzTarget {
       const response = await fetch(datacenter.adminUrl("/ready"));
       await response.body?.cancel();
       return response.ok;
-    }, { what: "the node is ready again", withinMs: 20_000 });
+    }, { what: "the node is ready again", withinMs: 60_000 });
     await this.#watch.check();
     await this.#watch.during(() => this.#company.check());
   }
