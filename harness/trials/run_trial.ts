@@ -47,7 +47,7 @@ const SETTLE_MS = 2 * PATIENCE_MS;
 /** Stanzas wait for 25 s: longer than a client needs to come back, on a busy machine too. */
 const BOUNCE = { resend_after_ms: 200, max_retries: 7 };
 /** Seconds that a node may take to hand over what it holds: more than a busy machine needs. */
-const SHUTDOWN_S = 60;
+const SHUTDOWN_S = 20;
 /** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
 
