@@ -7,7 +7,7 @@ import type { FailoverRedis } from "./redis_server.ts";
 const SENTINELS = 3;
 /** A master that is silent for so long counts as dead. */
 const DOWN_AFTER_MS = 4000;
-const WITHIN_MS = 60_000;
+const WITHIN_MS = 180_000;
 
 /** A master and a replica, and three Sentinels that watch them. */
 export class SentinelGroup implements FailoverRedis {

@@ -7,8 +7,11 @@ import { Letters } from "./_letters.ts";
 import { untilReady } from "./_readiness.ts";
 import { Stage } from "./_stage.ts";
 
-/** Milliseconds allowed for a failover. It takes about two seconds, on a busy machine many more. */
-const FAILOVER_MS = 60_000;
+/**
+ * Milliseconds allowed for a failover. It takes some seconds. Sentinels do nothing for half a minute
+ * after each standstill of the machine (TILT mode).
+ */
+const FAILOVER_MS = 180_000;
 /** Messages that everyone writes to everyone in each phase. */
 const MESSAGES = 30;
 

@@ -179,7 +179,7 @@ export class SentinelGroup implements AsyncDisposable {
         return named.every((each) => Array.isArray(each) && Number(each[1]) === process.port);
       },
       "all Sentinels name the new master",
-      60_000,
+      180_000,
     );
   }
 
