@@ -187,6 +187,8 @@ export class HandoverOrder {
     way.hasEnded = true;
     this.#stalled.delete(way);
     this.#forget(way);
+    // A stanza that has bounced comes to wait behind younger ones.
+    way.waiting.sort((a, b) => a.envelope.sequence - b.envelope.sequence);
     for (const { envelope, holders } of way.waiting) {
       this.#shares.release(holders, costOf(envelope));
     }

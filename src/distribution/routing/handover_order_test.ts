@@ -89,6 +89,16 @@ Deno.test("HandoverOrder resumes stanzas that a node gave back before those that
   assert.equal(test.order.takeBack(test.envelope(9), true), false, "it was never handed");
 });
 
+Deno.test("HandoverOrder resumes by age a stanza that comes to wait after younger ones", async () => {
+  const test = new Order();
+  const open = test.handed(1);
+  test.at.clear();
+  for (const sequence of [3, 4, 2, 5]) assert.ok(test.keep(test.envelope(sequence)));
+  open.settle();
+  await test.settled();
+  assert.deepEqual(test.resumed, ["waited 2", "waited 3", "waited 4", "waited 5"]);
+});
+
 Deno.test("HandoverOrder lets a stanza pass that others wait for when it comes again", () => {
   const test = new Order();
   test.handed(1);
