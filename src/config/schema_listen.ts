@@ -12,8 +12,9 @@ import {
 const C2S_TLS = withWords(
   z.strictObject({
     mode: z.enum(["starttls", "direct", "none"]).describe(
-      "`starttls`: required before login (RFC 6120 §5); `direct`: TLS from the first byte; `none`: " +
-        "no encryption, refused off loopback unless `allow_plaintext = true`",
+      "`starttls`: required before login (RFC 6120 §5); `direct`: TLS from the first byte " +
+        "(XEP-0368), where a client that offers application protocols (ALPN) must offer " +
+        "`xmpp-client`; `none`: no encryption, refused off loopback unless `allow_plaintext = true`",
     ),
     certfile: filePath().optional().describe(
       "PEM file with the certificate chain; needed with TLS",

@@ -14,6 +14,11 @@ export interface Connection {
   readonly isLoopback: boolean;
   /** Subject alternative names (DNS) of the peer's verified certificate; empty without one. */
   readonly peerNames: readonly string[];
+  /**
+   * Channel binding `tls-server-end-point` (RFC 5929 §4): the hash of the certificate that we presented
+   * on this very connection. Undefined without TLS, and for a certificate that has no such hash.
+   */
+  readonly serverEndPoint?: Uint8Array | undefined;
 
   /** Begins reading. Called once, before anything arrives; callbacks cannot be replaced. */
   start(events: ConnectionEvents): void;

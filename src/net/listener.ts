@@ -10,7 +10,7 @@ export interface ListenerEvents {
   accepted(connection: Connection): void;
   /**
    * A peer was turned away before it became a connection: `net/tls-untrusted`, `net/tls-failed`,
-   * `net/handshake-timeout`, `net/too-many-handshakes`, `net/too-many-connections`, `net/reset`.
+   * `net/tls-protocol-unknown`, `net/handshake-timeout`, `net/too-many-handshakes`, `net/too-many-connections`, `net/reset`.
    */
   refused?(error: CausewayError, remoteAddress: string): void;
   /**
@@ -31,13 +31,14 @@ export async function listen(
 ): Promise<Listener> {
   const isStartTls = options.tls?.mode === "starttls";
   const listener = new SocketListener(options, {
-    accepted: (socket, { carrier, acceptor }) =>
+    accepted: (socket, { carrier, acceptor, serverEndPoint }) =>
       events.accepted(
         new SocketConnection(socket, {
           limits: listener.limits,
           clock: listener.clock,
           ...(isStartTls ? { acceptor: acceptor! } : {}), // TLS modes always have one
           ...(carrier === undefined ? {} : { carrier }),
+          ...(serverEndPoint === undefined ? {} : { serverEndPoint }),
         }),
       ),
     refused: (error, remoteAddress) => events.refused?.(error, remoteAddress),

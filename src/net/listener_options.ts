@@ -11,6 +11,11 @@ import type { TlsContextHolder } from "./tls_context_holder.ts";
 export interface ListenerTls {
   readonly mode: "starttls" | "direct" | "mutual";
   readonly context: TlsContextHolder;
+  /**
+   * Application protocols (ALPN, RFC 7301), of which a client that names any must name one. A client
+   * that names none is accepted. @default every client is accepted, and no protocol is chosen
+   */
+  readonly alpnProtocols?: readonly string[];
 }
 
 /** Limits of a listener and of each of its connections. */

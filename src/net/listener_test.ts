@@ -4,76 +4,9 @@ import { CausewayError } from "../base/mod.ts";
 import { ManualClock } from "../base/mod.ts";
 import { TestCertificates } from "./testing/certificates.ts";
 import { TestPeer } from "./testing/peer.ts";
-import type { Connection } from "./connection.ts";
 import { dial } from "./dial.ts";
 import { listen } from "./listener.ts";
-import type { Listener, ListenOptions } from "./listener_options.ts";
-
-interface Refusal {
-  readonly error: CausewayError;
-  readonly remoteAddress: string;
-}
-
-/** A listener whose connections and refusals a test can await one by one. */
-class TestListener implements AsyncDisposable {
-  readonly #accepted: Connection[] = [];
-  readonly #refused: Refusal[] = [];
-  #changed = Promise.withResolvers<void>();
-  listener!: Listener;
-
-  static async open(options: Partial<ListenOptions> = {}): Promise<TestListener> {
-    const self = new TestListener();
-    self.listener = await listen({ host: "127.0.0.1", port: 0, ...options }, {
-      accepted: (connection) => {
-        self.#accepted.push(connection);
-        self.#tell();
-      },
-      refused: (error, remoteAddress) => {
-        self.#refused.push({ error, remoteAddress });
-        self.#tell();
-      },
-    });
-    return self;
-  }
-
-  get port(): number {
-    return this.listener.port;
-  }
-
-  async accepted(): Promise<TestPeer> {
-    return new TestPeer(await this.#next(this.#accepted));
-  }
-
-  async refused(): Promise<Refusal> {
-    return await this.#next(this.#refused);
-  }
-
-  get acceptedWaiting(): number {
-    return this.#accepted.length;
-  }
-
-  async #next<T>(queue: T[]): Promise<T> {
-    for (;;) {
-      const item = queue.shift();
-      if (item !== undefined) return item;
-      await this.#changed.promise;
-    }
-  }
-
-  #tell(): void {
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.listener.close();
-  }
-}
-
-async function closeBoth(one: TestPeer, other: TestPeer): Promise<void> {
-  one.connection.close();
-  await Promise.all([one.until((peer) => peer.isClosed), other.until((peer) => peer.isClosed)]);
-}
+import { closeBoth, TestListener } from "./testing/test_listener.ts";
 
 Deno.test("listen() on port 0 reports the bound address and carries bytes both ways", async () => {
   await using server = await TestListener.open();

@@ -8,6 +8,8 @@ export interface MessageConnection {
   readonly isEncrypted: boolean;
   /** True when both ends are on this machine's loopback interface. */
   readonly isLoopback: boolean;
+  /** As in `Connection`. */
+  readonly serverEndPoint?: Uint8Array | undefined;
   /** Bytes queued here and not yet taken by the operating system. */
   readonly pendingBytes: number;
 

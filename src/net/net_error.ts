@@ -20,6 +20,7 @@ const CODES: Readonly<Record<string, string>> = {
   EMFILE: "net/too-many-files",
   ENFILE: "net/too-many-files",
   ERR_TLS_CERT_ALTNAME_INVALID: "net/tls-name-mismatch",
+  ERR_SSL_NO_APPLICATION_PROTOCOL: "net/tls-protocol-unknown",
 };
 
 const UNTRUSTED = /CERT|LEAF|ISSUER|SELF_SIGNED|UNKNOWN_CA/;
@@ -29,6 +30,7 @@ const LASTING: ReadonlySet<string> = new Set([
   "net/address-unavailable",
   "net/address-forbidden",
   "net/tls-name-mismatch",
+  "net/tls-protocol-unknown",
   "net/tls-untrusted",
 ]);
 

@@ -18,6 +18,7 @@ Deno.test("toNetError() maps codes of the system and TLS, and marks which are re
     ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "net/tls-untrusted", false],
     ["DEPTH_ZERO_SELF_SIGNED_CERT", "net/tls-untrusted", false],
     ["ERR_TLS_CERT_ALTNAME_INVALID", "net/tls-name-mismatch", false],
+    ["ERR_SSL_NO_APPLICATION_PROTOCOL", "net/tls-protocol-unknown", false],
     ["ERR_SSL_WRONG_VERSION_NUMBER", "net/tls-failed", true],
     ["EWHATEVER", "net/failed", true],
   ];

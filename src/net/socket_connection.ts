@@ -19,6 +19,8 @@ export interface SocketConnectionDeps {
   readonly acceptor?: TlsAcceptor;
   /** The plain socket beneath a TLS socket. */
   readonly carrier?: Socket;
+  /** As in `Connection`. */
+  readonly serverEndPoint?: Uint8Array;
 }
 
 /**
@@ -42,6 +44,7 @@ export class SocketConnection implements Connection {
   #carrier: Socket | undefined;
   #isEncrypted: boolean;
   #peerNames: readonly string[];
+  #serverEndPoint: Uint8Array | undefined;
   readonly #limits: Required<ConnectionLimits>;
   readonly #clock: Clock;
   readonly #output = new OutputBuffer();
@@ -62,6 +65,7 @@ export class SocketConnection implements Connection {
   constructor(socket: Socket | TLSSocket, deps: SocketConnectionDeps) {
     this.#socket = socket;
     this.#carrier = deps.carrier;
+    this.#serverEndPoint = deps.serverEndPoint;
     this.#limits = deps.limits;
     this.#clock = deps.clock;
     const remoteHost = socket.remoteAddress ?? "";
@@ -82,6 +86,10 @@ export class SocketConnection implements Connection {
 
   get peerNames(): readonly string[] {
     return this.#peerNames;
+  }
+
+  get serverEndPoint(): Uint8Array | undefined {
+    return this.#serverEndPoint;
   }
 
   get pendingBytes(): number {
@@ -295,7 +303,7 @@ export class SocketConnection implements Connection {
   #secure(plain: Socket, acceptor: TlsAcceptor): void {
     acceptor.secure(plain, (result) => {
       if (this.#phase !== "securing") {
-        if (!(result instanceof CausewayError)) result.destroy();
+        if (!(result instanceof CausewayError)) result.socket.destroy();
         return;
       }
       this.#cancelTimer?.();
@@ -305,14 +313,16 @@ export class SocketConnection implements Connection {
         if (this.#isSocketClosed) this.#finish();
         return;
       }
-      this.#socket = result;
+      const { socket, context } = result;
+      this.#socket = socket;
       this.#carrier = plain;
-      this.#watch(result);
+      this.#watch(socket);
       this.#isEncrypted = true;
-      this.#peerNames = peerCertificateNames(result);
+      this.#peerNames = peerCertificateNames(socket);
+      this.#serverEndPoint = context.serverEndPoint;
       this.#phase = "open";
       this.#events!.secured?.();
-      this.#read(result);
+      this.#read(socket);
     });
   }
 

@@ -14,6 +14,8 @@ import { TlsAcceptor } from "./tls_acceptor.ts";
 export interface AcceptedWith {
   /** The plain socket beneath a TLS socket. */
   readonly carrier: Socket | undefined;
+  /** As in `Connection`. */
+  readonly serverEndPoint: Uint8Array | undefined;
   /** Runs the handshake of STARTTLS; present where the listener has a certificate. */
   readonly acceptor: TlsAcceptor | undefined;
 }
@@ -50,7 +52,11 @@ export class SocketListener implements Listener {
     this.clock = options.clock ?? new SystemClock();
     const { tls } = options;
     if (tls !== undefined) {
-      this.#acceptor = new TlsAcceptor(tls.context, { isMutual: tls.mode === "mutual" });
+      const { alpnProtocols } = tls;
+      this.#acceptor = new TlsAcceptor(tls.context, {
+        isMutual: tls.mode === "mutual",
+        ...(alpnProtocols === undefined ? {} : { alpnProtocols }),
+      });
     }
     this.#probe = new AcceptProbe({
       intervalMs: this.limits.probeIntervalMs,
@@ -163,7 +169,7 @@ export class SocketListener implements Listener {
     socket.once("close", () => this.#connectionCount--);
     const mode = this.#options.tls?.mode;
     if (mode === "direct" || mode === "mutual") this.#handshake(socket, remoteAddress);
-    else this.#accept(socket, undefined);
+    else this.#accept(socket, { carrier: undefined, serverEndPoint: undefined });
   }
 
   #handshake(socket: Socket, remoteAddress: string): void {
@@ -201,12 +207,15 @@ export class SocketListener implements Listener {
       cancelTimer();
       this.#handshaking.delete(socket);
       if (result instanceof CausewayError) this.#refuse(socket, remoteAddress, reason ?? result);
-      else this.#accept(result, socket);
+      else {
+        const { serverEndPoint } = result.context;
+        this.#accept(result.socket, { carrier: socket, serverEndPoint });
+      }
     });
   }
 
-  #accept(socket: Socket, carrier: Socket | undefined): void {
-    this.#events.accepted(socket, { carrier, acceptor: this.#acceptor });
+  #accept(socket: Socket, accepted: Omit<AcceptedWith, "acceptor">): void {
+    this.#events.accepted(socket, { ...accepted, acceptor: this.#acceptor });
   }
 
   #refuse(socket: Socket, remoteAddress: string, error: CausewayError): void {

@@ -7,8 +7,22 @@ import { toNetError } from "./net_error.ts";
 import type { TlsContext } from "./tls_context.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 
+/** A socket whose handshake is complete, with the certificate that it presented. */
+export interface SecuredSocket {
+  readonly socket: TLSSocket;
+  readonly context: TlsContext;
+}
+
 /** Called once with the result of a handshake. */
-export type HandshakeDone = (result: TLSSocket | CausewayError) => void;
+export type HandshakeDone = (result: SecuredSocket | CausewayError) => void;
+
+/** Options of an acceptor. */
+export interface TlsAcceptorOptions {
+  /** True when the peer must present a certificate. */
+  readonly isMutual: boolean;
+  /** As in `ListenerTls`. @default any */
+  readonly alpnProtocols?: readonly string[];
+}
 
 interface Handshake {
   readonly remoteAddress: string;
@@ -25,15 +39,15 @@ interface Handshake {
  */
 export class TlsAcceptor {
   readonly #holder: TlsContextHolder;
-  readonly #isMutual: boolean;
+  readonly #options: TlsAcceptorOptions;
   readonly #handshakes = new WeakMap<Socket, Handshake>();
   readonly #byAddress = new Map<string, Handshake>();
   #server: Server | undefined;
   #serverContext: TlsContext | undefined;
 
-  constructor(holder: TlsContextHolder, options: { readonly isMutual: boolean }) {
+  constructor(holder: TlsContextHolder, options: TlsAcceptorOptions) {
     this.#holder = holder;
-    this.#isMutual = options.isMutual;
+    this.#options = options;
   }
 
   /** Begins the handshake on `plain`. The caller sets time limits; `done` is called once. */
@@ -63,24 +77,29 @@ export class TlsAcceptor {
   #serverForNow(): Server {
     const context = this.#holder.current;
     if (this.#server !== undefined && this.#serverContext === context) return this.#server;
+    const { isMutual, alpnProtocols } = this.#options;
     const server = createServer({
       ...context.secure,
       // No timer of its own: the runtime keeps one, and everything that it refers to, past the socket's
       // end. The value is negative, because 0 stands for its 120 s.
       handshakeTimeout: -1,
       allowHalfOpen: true,
-      minVersion: this.#isMutual ? "TLSv1.3" : "TLSv1.2",
-      requestCert: this.#isMutual,
+      minVersion: isMutual ? "TLSv1.3" : "TLSv1.2",
+      requestCert: isMutual,
       rejectUnauthorized: false,
+      // The runtime sends `no_application_protocol` to a client that names only others.
+      ...(alpnProtocols === undefined ? {} : { ALPNProtocols: [...alpnProtocols] }),
     });
-    server.on("secureConnection", (socket) => this.#secured(socket));
+    // A socket stays with the server that accepted it, and so with its certificate, also when the
+    // context has been replaced before the handshake ends.
+    server.on("secureConnection", (socket) => this.#secured(socket, context));
     server.on("tlsClientError", (error, socket) => this.#failed(error, socket));
     this.#server = server;
     this.#serverContext = context;
     return server;
   }
 
-  #secured(socket: TLSSocket): void {
+  #secured(socket: TLSSocket, context: TlsContext): void {
     // The owner adds its own; without one an early reset would be uncaught.
     socket.on("error", () => {});
     const handshake = this.#byAddress.get(
@@ -90,7 +109,7 @@ export class TlsAcceptor {
       socket.destroy();
       return;
     }
-    if (this.#isMutual && !socket.authorized) {
+    if (this.#options.isMutual && !socket.authorized) {
       const why = String(socket.authorizationError ?? "no certificate");
       socket.destroy();
       this.#finish(
@@ -102,7 +121,7 @@ export class TlsAcceptor {
       );
       return;
     }
-    this.#finish(handshake, socket);
+    this.#finish(handshake, { socket, context });
   }
 
   #failed(error: Error, socket: TLSSocket): void {
@@ -120,7 +139,7 @@ export class TlsAcceptor {
     socket.destroy();
   }
 
-  #finish(handshake: Handshake, result: TLSSocket | CausewayError): void {
+  #finish(handshake: Handshake, result: SecuredSocket | CausewayError): void {
     if (this.#byAddress.get(handshake.remoteAddress) !== handshake) return;
     this.#byAddress.delete(handshake.remoteAddress);
     handshake.done(result);

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { SecureContextOptions } from "node:tls";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { certificateNames } from "./certificate_names.ts";
+import { serverEndPoint } from "./server_end_point.ts";
 
 /** Files of a certificate, its key and its authorities. */
 export interface TlsFiles {
@@ -23,6 +24,11 @@ export interface TlsContext {
   readonly expiresAtMs: number;
   /** DNS names that our certificate carries. */
   readonly names: readonly string[];
+  /**
+   * Channel binding of connections that present our certificate; undefined where RFC 5929 defines
+   * none.
+   */
+  readonly serverEndPoint: Uint8Array | undefined;
   /** Options for `node:tls`; private to this folder. */
   readonly secure: Readonly<SecureContextOptions>;
 }
@@ -65,6 +71,7 @@ export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<Tl
   return Object.freeze({
     expiresAtMs,
     names: certificateNames(certificate.raw),
+    serverEndPoint: serverEndPoint(certificate.raw),
     secure: Object.freeze({
       cert: chain.map(String).join(""),
       key: keyPem,

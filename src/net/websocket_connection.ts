@@ -16,6 +16,8 @@ export interface WebSocketConnectionDeps {
   readonly socket: Socket;
   /** The plain socket beneath a TLS socket. */
   readonly carrier: Socket | undefined;
+  /** As in `Connection`. */
+  readonly serverEndPoint: Uint8Array | undefined;
   readonly limits: Required<ConnectionLimits>;
 }
 
@@ -31,6 +33,7 @@ export class WebSocketConnection implements MessageConnection {
   readonly remoteAddress: string;
   readonly isLoopback: boolean;
   readonly isEncrypted: boolean;
+  readonly serverEndPoint: Uint8Array | undefined;
   readonly #webSocket: WebSocket;
   readonly #socket: Socket;
   readonly #carrier: Socket | undefined;
@@ -52,6 +55,7 @@ export class WebSocketConnection implements MessageConnection {
     this.remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
     this.isLoopback = isLoopbackAddress(socket.remoteAddress ?? "");
     this.isEncrypted = isTlsSocket(socket);
+    this.serverEndPoint = deps.serverEndPoint;
     socket.setKeepAlive(true, this.#limits.keepAliveMs);
     this.#watch();
     this.pause(); // until `start` sets the callbacks

@@ -10,6 +10,7 @@ import { formatAddress } from "./address.ts";
 import type { Listener, ListenerLimits, ListenOptions } from "./listener_options.ts";
 import type { MessageConnection } from "./message_connection.ts";
 import { lateHandshake } from "./socket_connection.ts";
+import type { AcceptedWith } from "./socket_listener.ts";
 import { SocketListener, tooMany } from "./socket_listener.ts";
 import { WebSocketConnection } from "./websocket_connection.ts";
 
@@ -79,6 +80,7 @@ export async function listenWebSocket(
 interface Visitor {
   readonly remoteAddress: string;
   readonly carrier: Socket | undefined;
+  readonly serverEndPoint: Uint8Array | undefined;
   readonly cancelTimer: CancelTimer;
 }
 
@@ -99,7 +101,7 @@ class WebSocketPort implements Listener {
     this.#options = options;
     this.#events = events;
     this.listener = new SocketListener({ ...options, limits }, {
-      accepted: (socket, { carrier }) => this.#visit(socket, carrier),
+      accepted: (socket, accepted) => this.#visit(socket, accepted),
       refused: (error, remoteAddress) => events.refused?.(error, remoteAddress),
       failed: (error) => events.failed?.(error),
     });
@@ -149,7 +151,7 @@ class WebSocketPort implements Listener {
     for (const socket of [...this.#visitors.keys()]) socket.destroy();
   }
 
-  #visit(socket: Socket, carrier: Socket | undefined): void {
+  #visit(socket: Socket, { carrier, serverEndPoint }: AcceptedWith): void {
     const { limits, clock } = this.listener;
     const remoteAddress = formatAddress(socket.remoteAddress ?? "", socket.remotePort ?? 0);
     if (this.#visitors.size >= limits.maxHandshakes) {
@@ -167,7 +169,7 @@ class WebSocketPort implements Listener {
         remoteAddress,
       );
     });
-    this.#visitors.set(socket, { remoteAddress, carrier, cancelTimer });
+    this.#visitors.set(socket, { remoteAddress, carrier, serverEndPoint, cancelTimer });
     socket.once("close", () => this.#leave(socket));
     this.#http.emit("connection", socket);
   }
@@ -221,6 +223,7 @@ class WebSocketPort implements Listener {
         new WebSocketConnection(webSocket, {
           socket,
           carrier: visitor.carrier,
+          serverEndPoint: visitor.serverEndPoint,
           limits: this.listener.limits,
         }),
       );

@@ -64,6 +64,9 @@ export interface Accounts extends CredentialSource {
  */
 const ROUNDS_REFRESH_MS = 600_000;
 
+/** Application protocol of clients that begin with TLS (XEP-0368 §4). */
+const XMPP_CLIENT_ALPN = "xmpp-client";
+
 /** Kind of peer that a port accepts. */
 export type EdgeKind = "c2s" | "websocket" | "component";
 
@@ -154,7 +157,11 @@ export class Edge {
     const { tls } = listenConfig;
     const { config } = shared;
     const port = this.#clients("c2s", { ...shared, allowPlaintext: tls.mode === "none" });
-    const secured = tls.mode === "none" ? undefined : { mode: tls.mode, files: tls };
+    const secured = tls.mode === "none" ? undefined : {
+      mode: tls.mode,
+      files: tls,
+      ...(tls.mode === "direct" ? { alpnProtocols: [XMPP_CLIENT_ALPN] } : {}),
+    };
     await this.#listen("c2s", { ...listenConfig, secured, config }, (connection) => {
       port.accept(connection);
     });
@@ -258,6 +265,7 @@ export class Edge {
       ...(secured === undefined ? {} : {
         tls: {
           mode: secured.mode,
+          ...(secured.alpnProtocols === undefined ? {} : { alpnProtocols: secured.alpnProtocols }),
           context: await certificates.load({
             certfile: secured.files.certfile,
             keyfile: secured.files.keyfile,
@@ -318,6 +326,8 @@ interface Place {
 interface SecuredBy {
   readonly mode: "starttls" | "direct";
   readonly files: CertificateFiles;
+  /** As in `ListenerTls`. */
+  readonly alpnProtocols?: readonly string[];
 }
 
 function direct(files: CertificateFiles | undefined): SecuredBy | undefined {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TlsFiles } from "../tls_context.ts";
 import { TlsContextHolder } from "../tls_context_holder.ts";
+import { openssl } from "./openssl.ts";
 
 /** Contents of a test certificate. */
 export interface TestCertificateOptions {
@@ -88,16 +89,5 @@ export class TestAuthority {
   /** Returns a holder of a new certificate with these names. */
   async holder(...names: string[]): Promise<TlsContextHolder> {
     return await TlsContextHolder.load(await this.issue({ names }));
-  }
-}
-
-async function openssl(args: readonly string[]): Promise<void> {
-  const { success, stderr } = await new Deno.Command("openssl", {
-    args: [...args],
-    stdout: "null",
-    stderr: "piped",
-  }).output();
-  if (!success) {
-    throw new Error(`Cannot run openssl ${args[0]}: ${new TextDecoder().decode(stderr)}`);
   }
 }
