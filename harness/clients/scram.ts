@@ -15,6 +15,14 @@ export function plainResponse(credentials: RawCredentials): string {
   return btoaUtf8(`\0${credentials.localpart}\0${credentials.password}`);
 }
 
+/** Channel binding of a SCRAM exchange (RFC 5802 §6), or the pretence of one. */
+export interface RawBinding {
+  /** Header of the first message: `n,,`, `y,,` or `p=tls-server-end-point,,`. */
+  readonly gs2Header: string;
+  /** Bytes that name the connection; none for `n` and `y`. */
+  readonly channelData?: Uint8Array;
+}
+
 /**
  * The client's side of one SCRAM exchange (RFC 5802, RFC 7677), written apart from the server's so
  * that each checks the other. Passwords and names are sent as they are: SASLprep of ASCII.
@@ -24,18 +32,24 @@ export class ScramExchange {
   readonly #password: string;
   readonly #clientFirstBare: string;
   readonly #nonce = randomBytes(18).toString("base64");
+  readonly #binding: RawBinding;
   #expectedSignature: Uint8Array | undefined;
 
-  constructor(mechanism: "SCRAM-SHA-1" | "SCRAM-SHA-256", credentials: RawCredentials) {
+  constructor(
+    mechanism: "SCRAM-SHA-1" | "SCRAM-SHA-256",
+    credentials: RawCredentials,
+    binding: RawBinding = { gs2Header: "n,," },
+  ) {
     this.#digest = mechanism === "SCRAM-SHA-1" ? "sha1" : "sha256";
+    this.#binding = binding;
     this.#password = credentials.password;
     const name = credentials.localpart.replaceAll("=", "=3D").replaceAll(",", "=2C");
     this.#clientFirstBare = `n=${name},r=${this.#nonce}`;
   }
 
-  /** Base64 of the first message, without channel binding. */
+  /** Base64 of the first message. */
   first(): string {
-    return btoaUtf8(`n,,${this.#clientFirstBare}`);
+    return btoaUtf8(this.#binding.gs2Header + this.#clientFirstBare);
   }
 
   /** Base64 of the answer to the server's first message. */
@@ -52,7 +66,9 @@ export class ScramExchange {
     const salted = pbkdf2Sync(this.#password, salt, iterations, size, this.#digest);
     const clientKey = this.#hmac(salted, "Client Key");
     const storedKey = createHash(this.#digest).update(clientKey).digest();
-    const withoutProof = `c=biws,r=${nonce}`;
+    const { gs2Header, channelData = new Uint8Array() } = this.#binding;
+    const bound = Buffer.concat([Buffer.from(gs2Header), channelData]).toString("base64");
+    const withoutProof = `c=${bound},r=${nonce}`;
     const authMessage = `${this.#clientFirstBare},${serverFirst},${withoutProof}`;
     const proof = Buffer.from(this.#hmac(storedKey, authMessage));
     for (let i = 0; i < proof.length; i++) proof[i]! ^= clientKey[i]!;

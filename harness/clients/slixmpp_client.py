@@ -60,6 +60,21 @@ class LocalXMPP(ClientXMPP):
         return []
 
 
+def without_channel_binding(mechanisms):
+    """Makes slixmpp say that it cannot bind a login to its TLS.
+
+    Version 1.8 binds by tls-unique, also where TLS 1.3 has no such thing and the server names other
+    types (XEP-0440). Without -PLUS it claims that the server offers none, as an attack would make it.
+    """
+    credentials = mechanisms.sasl_callback
+    mechanisms.sasl_callback = lambda required, optional: {
+        **credentials(required, optional),
+        "channel_binding": None,
+    }
+    if mechanisms.use_mech is None:
+        mechanisms.use_mechs = {"SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"}
+
+
 class Driven:
     def __init__(self):
         self.xmpp = None
@@ -83,6 +98,7 @@ class Driven:
         # No password before the TLS that was asked for; `force_starttls` alone does not see to it.
         xmpp["feature_mechanisms"].unencrypted_plain = security == "none"
         xmpp["feature_mechanisms"].unencrypted_scram = security == "none"
+        without_channel_binding(xmpp["feature_mechanisms"])
         xmpp.ca_certs = ca_file
         # Told to go to an address it knows no name that the certificate should bear, and takes any.
         xmpp.default_domain = xmpp.boundjid.domain

@@ -31,7 +31,14 @@ const AUTH = z.strictObject({
   ),
   mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
     .default(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
-    .describe("SASL mechanisms offered, in this order; PLAIN only where the connection allows it"),
+    .describe(
+      "SASL mechanisms offered, in this order; PLAIN only where the connection allows it, and each " +
+        "SCRAM in front of all as `-PLUS` too where `channel_binding` allows it",
+    ),
+  channel_binding: z.boolean().default(true).describe(
+    "offers SCRAM bound to the certificate of the connection (`tls-server-end-point`, RFC 5929) " +
+      "inside TLS; set it to false where a proxy ends the clients' TLS with another certificate",
+  ),
   scram_iterations: withWords(z.int().min(10_000).max(10_000_000), {
     allowed: "an integer from 10000 to 10000000",
   }).default(10_000).describe("PBKDF2 rounds for passwords that are set from now on"),

@@ -5,6 +5,8 @@ import type { Connection, ConnectionEvents } from "./connection.ts";
 export interface MemoryPairOptions {
   /** @default false */
   readonly isEncrypted?: boolean;
+  /** As in `Connection`, once the connection is encrypted. @default none */
+  readonly serverEndPoint?: Uint8Array;
   /** Names in the peer's certificate, as the first and as the second end sees them. */
   readonly peerNames?: readonly [readonly string[], readonly string[]];
   /** Largest chunk that `data` receives; 1 delivers byte by byte. @default unlimited */
@@ -34,6 +36,7 @@ export class MemoryConnection implements Connection {
   readonly isLoopback = true;
   readonly startTls = (): void => this.#startTls();
   #isEncrypted: boolean;
+  readonly #serverEndPoint: Uint8Array | undefined;
   readonly peerNames: readonly string[];
   readonly #chunkBytes: number;
   readonly #highWaterBytes: number;
@@ -57,6 +60,7 @@ export class MemoryConnection implements Connection {
     this.remoteAddress = remoteAddress;
     this.peerNames = peerNames;
     this.#isEncrypted = options.isEncrypted ?? false;
+    this.#serverEndPoint = options.serverEndPoint;
     this.#chunkBytes = options.chunkBytes ?? Infinity;
     this.#highWaterBytes = options.highWaterBytes ?? 262_144;
     this.#maxPendingBytes = options.maxPendingBytes ?? 16_777_216;
@@ -69,6 +73,10 @@ export class MemoryConnection implements Connection {
 
   get isEncrypted(): boolean {
     return this.#isEncrypted;
+  }
+
+  get serverEndPoint(): Uint8Array | undefined {
+    return this.#isEncrypted ? this.#serverEndPoint : undefined;
   }
 
   get pendingBytes(): number {

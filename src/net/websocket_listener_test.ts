@@ -223,6 +223,7 @@ Deno.test("listenWebSocket() encrypts, and uses a reloaded certificate", async (
   using before = await HttpPeer.open({ port: server.port, ca });
   const served = await server.until(() => server.served[0]);
   assert(served.connection.isEncrypted);
+  const old = context.current.serverEndPoint;
 
   const renewed = await authority.issue({ names: ["new.example"] });
   await Deno.copyFile(renewed.certfile, files.certfile);
@@ -234,4 +235,9 @@ Deno.test("listenWebSocket() encrypts, and uses a reloaded certificate", async (
   await server.until(() =>
     server.served.length === 2 && server.served.every(({ messages }) => messages.length === 1)
   );
+  assert.deepEqual(
+    server.served.map(({ connection }) => connection.serverEndPoint),
+    [old, context.current.serverEndPoint],
+  );
+  assert.notDeepEqual(old, context.current.serverEndPoint);
 });

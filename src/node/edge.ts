@@ -204,6 +204,7 @@ export class Edge {
       log,
       clock,
       mechanisms: config.auth.mechanisms,
+      channelBinding: config.auth.channelBinding,
       allowPlaintext,
       scramIterations: rounds,
       enumerationSecret,

@@ -3,7 +3,7 @@ import { integerIn, SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import type { CredentialSource, SaslMechanism, ScramRounds } from "../sasl/mod.ts";
+import type { ChosenMechanism, CredentialSource, ScramRounds } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
@@ -25,7 +25,9 @@ import type { SessionRegistry } from "./session_registry.ts";
 /** Options of a listener for clients. */
 export interface C2sListenerOptions {
   /** Mechanisms in the order in which they are offered. @default all */
-  readonly mechanisms?: readonly SaslMechanism[];
+  readonly mechanisms?: readonly ChosenMechanism[];
+  /** True offers each SCRAM with channel binding too, inside TLS. @default true */
+  readonly channelBinding?: boolean;
   /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
   readonly allowPlaintext?: boolean;
   readonly limits?: StreamLimits;
@@ -73,6 +75,7 @@ export class C2sListener {
     this.#shared = {
       hosts: deps.hosts,
       mechanisms: deps.mechanisms ?? SASL_MECHANISMS,
+      hasChannelBinding: deps.channelBinding ?? true,
       allowPlaintext: deps.allowPlaintext ?? false,
       registry: deps.registry,
       sink: deps.sink,

@@ -29,7 +29,7 @@ import type { ScannedElement, StreamHeader } from "../xml/scanner_types.ts";
 import type { C2sSessionDeps } from "./c2s_session.ts";
 import { C2sSession } from "./c2s_session.ts";
 import type { C2sStreamDeps } from "./c2s_stream_deps.ts";
-import { termsOf } from "./connection_terms.ts";
+import { channelBindingOf, termsOf } from "./connection_terms.ts";
 
 const UTF8 = new TextEncoder();
 
@@ -200,6 +200,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       domain: host,
       source,
       fake: this.deps.fake,
+      channelBinding: channelBindingOf(this.transport, this.deps),
       nonce: () => randomHex(18),
       attempts: {
         begin: (account) => {

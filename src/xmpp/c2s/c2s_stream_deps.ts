@@ -1,4 +1,4 @@
-import type { CredentialSource, FakeCredentials, SaslMechanism } from "../sasl/mod.ts";
+import type { ChosenMechanism, CredentialSource, FakeCredentials } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { C2sSession } from "./c2s_session.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
@@ -7,8 +7,10 @@ import type { SharedSessionDeps } from "./shared_session_deps.ts";
 export interface C2sStreamDeps extends SharedSessionDeps {
   /** Normalised domains that users log in to, each with the source of its accounts. */
   readonly hosts: ReadonlyMap<string, CredentialSource>;
-  /** Mechanisms in the order in which they are offered. */
-  readonly mechanisms: readonly SaslMechanism[];
+  /** Mechanisms in the order in which they are offered, besides their -PLUS variants. */
+  readonly mechanisms: readonly ChosenMechanism[];
+  /** True when SCRAM is offered with channel binding, where the connection allows it. */
+  readonly hasChannelBinding: boolean;
   readonly allowPlaintext: boolean;
   readonly fake: FakeCredentials;
   /** The sessions whose streams a client may resume; undefined when stream management is not offered. */

@@ -57,6 +57,8 @@ export type NegotiationEvent =
 export interface OfferedFeatures {
   readonly startTls: "required" | "optional" | "none";
   readonly mechanisms: readonly SaslMechanism[];
+  /** Types of channel binding for the -PLUS mechanisms (XEP-0440). */
+  readonly channelBindings: readonly string[];
   readonly isBindable: boolean;
   /** True when stream management is offered. */
   readonly isManageable: boolean;

@@ -54,6 +54,8 @@ export interface NegotiationTerms {
   readonly mechanisms: readonly SaslMechanism[];
   /** Mechanisms allowed only once the connection is encrypted. */
   readonly withheld: readonly SaslMechanism[];
+  /** Types of channel binding that the connection allows as it is. */
+  readonly channelBindings: readonly string[];
   /** True when clients may use stream management. */
   readonly isManageable: boolean;
   /** Number of failed attempts that ends the stream. */
@@ -152,6 +154,7 @@ function opened(
         features: {
           startTls: "none",
           mechanisms: [],
+          channelBindings: [],
           isBindable: true,
           isManageable: terms.isManageable,
         },
@@ -168,6 +171,7 @@ function opened(
       features: {
         startTls: terms.startTls,
         mechanisms: terms.mechanisms,
+        channelBindings: terms.channelBindings,
         isBindable: false,
         isManageable: false,
       },

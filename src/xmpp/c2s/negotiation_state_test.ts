@@ -24,6 +24,7 @@ const ENCRYPTED: NegotiationTerms = {
   startTls: "none",
   mechanisms: ["SCRAM-SHA-256", "PLAIN"],
   withheld: [],
+  channelBindings: [],
   maxAuthFailures: 3,
   hosts: (domain) => domain === "example.com",
 };

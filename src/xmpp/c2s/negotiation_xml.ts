@@ -6,6 +6,7 @@ import { SM_FEATURE_XML } from "../sm/sm_xml.ts";
 import type { SaslCondition } from "../sasl/mod.ts";
 import {
   BIND_NAMESPACE,
+  CHANNEL_BINDING_NAMESPACE,
   SASL_NAMESPACE,
   SESSION_NAMESPACE,
   TLS_NAMESPACE,
@@ -22,6 +23,11 @@ export function featuresXml(features: OfferedFeatures): string {
   if (features.mechanisms.length > 0) {
     const each = features.mechanisms.map((name) => `<mechanism>${name}</mechanism>`).join("");
     xml += `<mechanisms xmlns='${SASL_NAMESPACE}'>${each}</mechanisms>`;
+  }
+  if (features.channelBindings.length > 0) {
+    const each = features.channelBindings.map((type) => `<channel-binding type='${type}'/>`);
+    xml += `<sasl-channel-binding xmlns='${CHANNEL_BINDING_NAMESPACE}'>${each.join("")}` +
+      "</sasl-channel-binding>";
   }
   if (features.isBindable) {
     xml += `<bind xmlns='${BIND_NAMESPACE}'/>` +

@@ -9,12 +9,12 @@ import type { CredentialSource, ScramCredentials, ScramHash } from "./credential
 import { secretFor } from "./credentials.ts";
 import type { FakeCredentials } from "./fake_credentials.ts";
 import type { SaslMechanism } from "./mechanism.ts";
-import { scramHashOf } from "./mechanism.ts";
+import { bindsChannel, scramHashOf } from "./mechanism.ts";
 import { tryParsePlain, verifyPassword } from "./plain.ts";
 import { tryPreparePassword } from "./prepare_password.ts";
 import type { SaslCondition } from "./sasl_condition.ts";
 import { encodeSaslText, tryDecodeSaslText } from "./sasl_text.ts";
-import type { ScramChallenge } from "./scram.ts";
+import type { ChannelBinding, ScramChallenge } from "./scram.ts";
 import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
 
 /** Count of password guesses by account, whether or not the account exists. */
@@ -31,6 +31,8 @@ export interface SaslExchangeDeps {
   readonly domain: string;
   readonly source: CredentialSource;
   readonly fake: FakeCredentials;
+  /** Channel binding that the client was offered on its connection. @default none */
+  readonly channelBinding?: ChannelBinding | undefined;
   /** @default every guess is let through */
   readonly attempts?: LoginAttempts;
   /** Hashes a password and compares it. @default `verifyPassword` */
@@ -129,7 +131,10 @@ export class SaslExchange {
   }
 
   async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
-    const first = parseScramFirst(message);
+    const first = parseScramFirst(message, {
+      offered: this.#deps.channelBinding,
+      isRequired: bindsChannel(this.mechanism),
+    });
     if (!first.ok) return failure(first.condition);
     const found = await this.#lookUp(first.value.username);
     if (found === undefined) return failure("temporary-auth-failure");

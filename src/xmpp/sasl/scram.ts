@@ -4,16 +4,32 @@ import type { ScramHash, ScramSecret } from "./credentials.ts";
 import { digest, hmac } from "./derive_credentials.ts";
 import type { SaslCondition } from "./sasl_condition.ts";
 
-// One SCRAM exchange (RFC 5802 §5), server side, without channel binding:
+// One SCRAM exchange (RFC 5802 §5), server side, with or without channel binding:
 //
 //   client-first  ->  parseScramFirst    (look the account up)
 //                 <-  challengeScram     server-first
 //   client-final  ->  verifyScramFinal
 //                 <-                     server-final, in <success/>
 
+/** Channel binding that is possible on a connection (RFC 5056). */
+export interface ChannelBinding {
+  /** Its registered name. */
+  readonly type: "tls-server-end-point";
+  /** The bytes that name the connection's TLS, the same for client and server. */
+  readonly data: Uint8Array;
+}
+
+/** Channel binding of one exchange. */
+export interface ScramBinding {
+  /** Binding that the connection allows, and that the client was therefore offered. */
+  readonly offered: ChannelBinding | undefined;
+  /** True for a -PLUS mechanism: the client must bind. */
+  readonly isRequired: boolean;
+}
+
 /** Content of a client-first message. */
 export interface ScramFirst {
-  /** Header, `n,,` or `y,a=…,`, that the client-final message must repeat. */
+  /** Header, `n,,` or `p=tls-server-end-point,a=…,`, that the client-final message must repeat. */
   readonly gs2Header: string;
   readonly authzid: string | undefined;
   /** Name as the client sent it, unescaped and not yet prepared. */
@@ -21,6 +37,8 @@ export interface ScramFirst {
   readonly clientNonce: string;
   /** The part of the message that is signed. */
   readonly bare: string;
+  /** Data of the channel binding that the client uses; undefined when it uses none. */
+  readonly channelData: Uint8Array | undefined;
 }
 
 /** State of an exchange that waits for its client-final message. */
@@ -47,17 +65,33 @@ const CLIENT_FINAL =
   /^(c=([A-Za-z0-9+/=]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-bd-ln-oqs-z]=[^\0,]+)*),p=([A-Za-z0-9+/=]+)$/u;
 
 /**
- * Reads a client-first message. Flag `y` means that the client would bind but believes that we cannot.
- * This is correct, because we offer no -PLUS mechanism. `p=` asks for a binding that this mechanism does
- * not have.
+ * Reads a client-first message. Its flag must fit what the client was offered (RFC 5802 §6):
+ *
+ * | flag | meaning | without -PLUS | with -PLUS |
+ * |---|---|---|---|
+ * | `n` | the client cannot bind | accepted | `malformed-request` |
+ * | `y` | it could, and believes that we cannot | `mechanism-too-weak` where we can | `malformed-request` |
+ * | `p=` | it binds by this type | `malformed-request` | accepted for our own type |
+ *
+ * A client with `y` has not seen the -PLUS mechanisms that we offered: somebody between us has removed
+ * them. The client-final message repeats the flag under the client's proof, so nobody can change it.
  */
-export function parseScramFirst(message: string): ScramOutcome<ScramFirst> {
+export function parseScramFirst(
+  message: string,
+  { offered, isRequired }: ScramBinding = { offered: undefined, isRequired: false },
+): ScramOutcome<ScramFirst> {
   const match = CLIENT_FIRST.exec(message);
-  if (match === null || match[1]!.startsWith("p=")) return MALFORMED;
+  if (match === null) return MALFORMED;
+  const flag = match[1]!;
+  const isBound = flag.startsWith("p=");
+  if (isBound !== isRequired) return MALFORMED;
+  if (isBound && (offered === undefined || flag !== `p=${offered.type}`)) return MALFORMED;
+  if (flag === "y" && offered !== undefined) return { ok: false, condition: "mechanism-too-weak" };
   const bare = match[3]!;
   return {
     ok: true,
     value: {
+      channelData: isBound ? offered?.data : undefined,
       gs2Header: message.slice(0, message.length - bare.length),
       authzid: match[2] === undefined ? undefined : unescapeName(match[2]),
       username: unescapeName(match[4]!),
@@ -88,7 +122,10 @@ export function verifyScramFinal(
   const [, unproven, binding, nonce, proofText] = match;
   const { hash, secret, first } = challenge;
   const proof = new Uint8Array(Buffer.from(proofText!, "base64"));
-  if (binding !== Buffer.from(first.gs2Header, "utf8").toString("base64")) return MALFORMED;
+  if (binding !== bindingOf(first)) {
+    // Without channel binding it only repeats a header that the client has made itself.
+    return first.channelData === undefined ? MALFORMED : { ok: false, condition: "not-authorized" };
+  }
   if (nonce !== challenge.nonce || proof.length !== secret.storedKey.length) {
     return { ok: false, condition: "not-authorized" };
   }
@@ -99,6 +136,13 @@ export function verifyScramFinal(
   }
   const signature = Buffer.from(hmac(hash, secret.serverKey, signed)).toString("base64");
   return { ok: true, value: `v=${signature}` };
+}
+
+/** Returns attribute `c` that the client-final message must have: header and channel (RFC 5802 §5.1). */
+function bindingOf({ gs2Header, channelData }: ScramFirst): string {
+  const header = Buffer.from(gs2Header, "utf8");
+  return (channelData === undefined ? header : Buffer.concat([header, channelData]))
+    .toString("base64");
 }
 
 function unescapeName(escaped: string): string {

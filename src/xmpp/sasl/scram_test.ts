@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { pbkdf2Sync } from "node:crypto";
 import type { ScramHash } from "./credentials.ts";
 import { deriveSecret, digest, HASH_BYTES, hmac } from "./derive_credentials.ts";
+import type { SaslCondition } from "./sasl_condition.ts";
+import type { ScramBinding } from "./scram.ts";
 import { challengeScram, parseScramFirst, verifyScramFinal } from "./scram.ts";
 
 interface Vector {
@@ -129,9 +131,46 @@ Deno.test("parseScramFirst() reads flags, authzid, escapes and extensions", () =
       username: "a=b,c",
       clientNonce: "abc",
       bare: "n=a=3Db=2Cc,r=abc,x=1",
+      channelData: undefined,
     },
   });
 });
+
+const OFFERED = { type: "tls-server-end-point", data: Uint8Array.of(1, 2, 3) } as const;
+
+/** Flags of a client, and the answer under each mechanism. */
+const FLAGS: readonly [
+  flag: string,
+  binding: ScramBinding,
+  condition: SaslCondition | undefined,
+][] = [
+  ["n", { offered: undefined, isRequired: false }, undefined],
+  ["n", { offered: OFFERED, isRequired: false }, undefined],
+  ["n", { offered: OFFERED, isRequired: true }, "malformed-request"],
+  ["y", { offered: undefined, isRequired: false }, undefined],
+  ["y", { offered: OFFERED, isRequired: false }, "mechanism-too-weak"],
+  ["y", { offered: OFFERED, isRequired: true }, "malformed-request"],
+  ["p=tls-server-end-point", { offered: undefined, isRequired: false }, "malformed-request"],
+  ["p=tls-server-end-point", { offered: OFFERED, isRequired: false }, "malformed-request"],
+  ["p=tls-server-end-point", { offered: OFFERED, isRequired: true }, undefined],
+  ["p=tls-server-end-point", { offered: undefined, isRequired: true }, "malformed-request"],
+  ["p=undefined", { offered: undefined, isRequired: true }, "malformed-request"],
+  ["p=TLS-server-end-point", { offered: OFFERED, isRequired: true }, "malformed-request"],
+  ["p=tls-unique", { offered: OFFERED, isRequired: true }, "malformed-request"],
+  ["p=tls-exporter", { offered: OFFERED, isRequired: true }, "malformed-request"],
+];
+
+for (const [flag, binding, condition] of FLAGS) {
+  const name = `${binding.isRequired ? "a -PLUS mechanism" : "no -PLUS"}, ` +
+    (binding.offered === undefined ? "nothing to bind to" : "a binding offered");
+  Deno.test(`parseScramFirst() ${condition ?? "accepts"} for flag ${flag} with ${name}`, () => {
+    const parsed = parseScramFirst(`${flag},,n=user,r=abc`, binding);
+    if (condition !== undefined) return assert.deepEqual(parsed, { ok: false, condition });
+    assert(parsed.ok);
+    const data = binding.isRequired ? OFFERED.data : undefined;
+    assert.equal(parsed.value.channelData, data);
+  });
+}
 
 Deno.test("parseScramFirst() refuses bindings, mandatory extensions and broken messages", () => {
   const refused = [

@@ -6,6 +6,8 @@ export const TLS_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-tls";
 export const TLS_FAILURE_XML = `<failure xmlns='${TLS_NAMESPACE}'/>`;
 /** RFC 6120 §6. */
 export const SASL_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-sasl";
+/** XEP-0440 §2. */
+export const CHANNEL_BINDING_NAMESPACE = "urn:xmpp:sasl-cb:0";
 /** RFC 6120 §7. */
 export const BIND_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-bind";
 /** RFC 3921 §3. RFC 6121 dropped it, but clients still request it. */

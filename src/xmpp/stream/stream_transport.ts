@@ -23,6 +23,8 @@ export interface StreamTransport {
   readonly remoteAddress: string;
   readonly isEncrypted: boolean;
   readonly isLoopback: boolean;
+  /** As in `Connection`. */
+  readonly serverEndPoint: Uint8Array | undefined;
   /** True while STARTTLS can be offered. */
   readonly canStartTls: boolean;
   /** Bytes queued and not yet taken by the operating system. */

@@ -72,6 +72,10 @@ export class TcpTransport implements StreamTransport {
     return this.#connection.isLoopback;
   }
 
+  get serverEndPoint(): Uint8Array | undefined {
+    return this.#connection.serverEndPoint;
+  }
+
   get canStartTls(): boolean {
     return !this.#connection.isEncrypted && this.#connection.startTls !== undefined;
   }

@@ -66,6 +66,10 @@ export class WebSocketTransport implements StreamTransport {
     return this.#connection.isLoopback;
   }
 
+  get serverEndPoint(): Uint8Array | undefined {
+    return this.#connection.serverEndPoint;
+  }
+
   /** Always false: RFC 7395 §3.9 leaves encryption to the WebSocket. */
   get canStartTls(): boolean {
     return false;
