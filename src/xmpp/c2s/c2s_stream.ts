@@ -9,7 +9,7 @@ import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { CLIENT_NAMESPACE, TLS_FAILURE_XML } from "../stream/namespaces.ts";
 import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
-import type { NegotiationState } from "./negotiation_state.ts";
+import type { NegotiationState } from "./negotiation_step.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
 import {

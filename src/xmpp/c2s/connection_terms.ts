@@ -1,6 +1,6 @@
 import type { ChannelBinding, ChosenMechanism } from "../sasl/mod.ts";
 import { bindingMechanismsOf } from "../sasl/mod.ts";
-import type { NegotiationTerms } from "./negotiation_state.ts";
+import type { NegotiationTerms } from "./negotiation_step.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { C2sStreamDeps } from "./c2s_stream_deps.ts";
 

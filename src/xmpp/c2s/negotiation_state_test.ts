@@ -4,7 +4,7 @@ import { BareJid, FullJid } from "../jid/jid.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { CLIENT_NAMESPACE, STREAM_NAMESPACE } from "../stream/namespaces.ts";
 import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
-import type { NegotiationState, NegotiationTerms } from "./negotiation_state.ts";
+import type { NegotiationState, NegotiationTerms } from "./negotiation_step.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 
 const HEADER: StreamHeader = {

@@ -1,0 +1,137 @@
+import type { SaslCondition, SaslMechanism } from "../sasl/mod.ts";
+import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
+import { CLOSED, fail, managementFailure, unexpected } from "./negotiation_step.ts";
+
+/** Steps of a stream on which nobody is authenticated yet (RFC 6120 §5, §6). */
+export function offering(
+  state: NegotiationState & { kind: "offering" },
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  switch (event.kind) {
+    case "starttls":
+      return terms.startTls === "none"
+        ? { state: CLOSED, actions: [{ kind: "tls-failure" }, { kind: "end" }] }
+        : { state: { kind: "securing" }, actions: [{ kind: "proceed" }] };
+    case "auth": {
+      const mechanism = terms.mechanisms.find((offered) => offered === event.mechanism);
+      if (mechanism === undefined) {
+        const isWithheld = terms.withheld.some((withheld) => withheld === event.mechanism);
+        const condition = isWithheld ? "encryption-required" : "invalid-mechanism";
+        return failedAttempt({ ...state, mechanism: undefined }, condition, terms);
+      }
+      return {
+        state: {
+          kind: "authenticating",
+          host: state.host,
+          failures: state.failures,
+          mechanism,
+          isWaiting: true,
+        },
+        actions: [
+          { kind: "hold" },
+          { kind: "authenticate", host: state.host, mechanism, text: event.text },
+        ],
+      };
+    }
+    case "response":
+    case "abort":
+      return failedAttempt(
+        { ...state, mechanism: undefined },
+        event.kind === "abort" ? "aborted" : "malformed-request",
+        terms,
+      );
+    case "resume":
+    case "management":
+      return tooEarly(state, event, terms);
+    default:
+      return fail(state, unexpected(event));
+  }
+}
+
+/** Steps of a stream while a SASL exchange is under way. */
+export function authenticating(
+  state: NegotiationState & { kind: "authenticating" },
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  if (state.isWaiting) {
+    if (event.kind !== "sasl") return fail(state, "policy-violation");
+    const { reply } = event;
+    switch (reply.kind) {
+      case "challenge":
+        return {
+          state: { ...state, isWaiting: false },
+          actions: [{ kind: "challenge", text: reply.text }, { kind: "release" }],
+        };
+      case "success":
+        return {
+          state: { kind: "reopening", account: reply.account },
+          actions: [
+            { kind: "success", text: reply.text },
+            { kind: "restart" },
+            { kind: "release" },
+          ],
+        };
+      case "failure": {
+        const step = failedAttempt(state, reply.condition, terms);
+        return { state: step.state, actions: [...step.actions, { kind: "release" }] };
+      }
+      default:
+        return reply satisfies never;
+    }
+  }
+  switch (event.kind) {
+    case "response":
+      return {
+        state: { ...state, isWaiting: true },
+        actions: [{ kind: "hold" }, { kind: "respond", text: event.text }],
+      };
+    case "abort":
+      return failedAttempt(state, "aborted", terms);
+    case "auth":
+      return failedAttempt(state, "malformed-request", terms);
+    case "resume":
+    case "management":
+      return tooEarly(state, event, terms);
+    default:
+      return fail(state, unexpected(event));
+  }
+}
+
+/** Answers stream management before authentication with an error, because XEP-0198 §3 wants it after. */
+function tooEarly(
+  state: NegotiationState,
+  event: NegotiationEvent,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  return terms.isManageable
+    ? managementFailure(state, "unexpected-request")
+    : fail(state, unexpected(event));
+}
+
+/** Allows another attempt, up to a limit (RFC 6120 §6.4.5). */
+function failedAttempt(
+  state: {
+    readonly host: string;
+    readonly failures: number;
+    readonly mechanism: SaslMechanism | undefined;
+  },
+  condition: SaslCondition,
+  terms: NegotiationTerms,
+): NegotiationStep {
+  const failures = state.failures + 1;
+  const failure: NegotiationAction = {
+    kind: "sasl-failure",
+    condition,
+    mechanism: state.mechanism,
+  };
+  if (failures >= terms.maxAuthFailures) {
+    return {
+      state: CLOSED,
+      actions: [failure, { kind: "stream-error", condition: "policy-violation" }, { kind: "end" }],
+    };
+  }
+  return { state: { kind: "offering", host: state.host, failures }, actions: [failure] };
+}
