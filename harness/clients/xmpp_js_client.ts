@@ -4,7 +4,7 @@ import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_
 import { EXPECT_WITHIN_MS, newId, selfContained } from "./chat_client.ts";
 import { until } from "../until.ts";
 import { withDeadline } from "./deadline.ts";
-import type { XmppJsStreamManagement } from "./xmpp_js_entity.ts";
+import type { XmppJsElement, XmppJsStreamManagement } from "./xmpp_js_entity.ts";
 import { ANSWER_WITHIN_MS } from "./xmpp_js_entity.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";
 import type { TrustedEntity } from "./xmpp_js_trust.ts";
@@ -22,9 +22,16 @@ export interface XmppJsClientOptions extends ChatClientOptions {
    * `comeBack` resumes. @default false
    */
   readonly streamManagement?: boolean;
+  /**
+   * Id of its installation, a random UUID: logs in by SASL2 (XEP-0388) where the server offers it, and
+   * binds or resumes together with the login. Then `resource` is only the beginning of the resource.
+   * @default it logs in by RFC 6120
+   */
+  readonly sasl2As?: string;
 }
 
 const STREAM_MANAGEMENT = "urn:xmpp:sm:3";
+const SASL2 = "urn:xmpp:sasl:2";
 
 /** A real client: the npm package `@xmpp/client`. */
 export class XmppJsClient extends XmppJsPeer {
@@ -38,10 +45,12 @@ export class XmppJsClient extends XmppJsPeer {
       credentials: (authenticate: Authenticate, mechanisms: readonly string[]) =>
         logIn(entity, options, { authenticate, mechanisms }),
     });
+    if (options.sasl2As === undefined) hideFeature(entity, "authentication", SASL2);
     entity.timeout = ANSWER_WITHIN_MS;
+    leaveOutEmptyWrites(entity);
     await setSecurity(entity, options);
     const isResumable = options.streamManagement ?? false;
-    if (!isResumable) hideStreamManagement(entity);
+    if (!isResumable) hideFeature(entity, "sm", STREAM_MANAGEMENT);
     const started = await startEntity(entity, options.loginWithinMs, { isResumable });
     const made = new XmppJsClient(started);
     if (isResumable) await made.#untilManaged();
@@ -109,12 +118,21 @@ export class XmppJsClient extends XmppJsPeer {
   }
 }
 
-/** The package uses what it is offered. */
-function hideStreamManagement(entity: TrustedEntity): void {
+/**
+ * A resumed stream with nothing to send again makes the package write an empty text. Deno 2.9 never
+ * finishes such a write on a TLS socket, nor any after it.
+ */
+function leaveOutEmptyWrites(entity: TrustedEntity): void {
+  const sendMany = entity.sendMany.bind(entity);
+  entity.sendMany = (elements) => elements.length === 0 ? Promise.resolve() : sendMany(elements);
+}
+
+/** Hides a feature that the server offers: the package uses what it is offered. */
+function hideFeature(entity: TrustedEntity, name: string, namespace: string): void {
   entity.prependListener("element", (element) => {
-    if (element.getChild("sm", STREAM_MANAGEMENT) === undefined) return;
+    if (element.getChild(name, namespace) === undefined) return;
     element.children = element.children.filter((child) =>
-      typeof child === "string" || child.name !== "sm"
+      typeof child === "string" || child.name !== name
     );
   });
 }
@@ -122,6 +140,7 @@ function hideStreamManagement(entity: TrustedEntity): void {
 type Authenticate = (
   credentials: { readonly username: string; readonly password: string },
   mechanism: string,
+  userAgent?: XmppJsElement,
 ) => Promise<void>;
 
 function serviceOf(options: XmppJsClientOptions): string {
@@ -157,6 +176,7 @@ async function logIn(
   }
   const mechanism = options.mechanism ?? offer.mechanisms[0];
   if (mechanism === undefined) throw new Error("The server offers no mechanism that we know");
-  const { localpart: username, password } = options;
-  await offer.authenticate({ username, password }, mechanism);
+  const { localpart: username, password, sasl2As: id } = options;
+  const userAgent = id === undefined ? undefined : xml("user-agent", { id });
+  await offer.authenticate({ username, password }, mechanism, userAgent);
 }

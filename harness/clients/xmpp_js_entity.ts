@@ -23,6 +23,7 @@ export interface XmppJsEntity {
   stop(): Promise<unknown>;
   write(text: string): Promise<void>;
   send(element: XmppJsElement): Promise<void>;
+  sendMany(elements: readonly XmppJsElement[]): Promise<void>;
   on(event: "error", listener: (error: Error) => void): void;
   on(event: "disconnect", listener: () => void): void;
   on(event: "stanza", listener: (element: XmppJsElement) => void): void;

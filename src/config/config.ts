@@ -66,6 +66,8 @@ export type SaslMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-1" | "PLAIN";
 export interface AuthConfig {
   /** Offered in this order. */
   readonly mechanisms: readonly SaslMechanism[];
+  /** True when clients may log in by XEP-0388 too. */
+  readonly sasl2: boolean;
   /** True when SCRAM is offered with channel binding too. */
   readonly channelBinding: boolean;
   /** PBKDF2 rounds for passwords set from now on. */

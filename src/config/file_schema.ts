@@ -35,6 +35,10 @@ const AUTH = z.strictObject({
       "SASL mechanisms offered, in this order; PLAIN only where the connection allows it, and each " +
         "SCRAM in front of all as `-PLUS` too where `channel_binding` allows it",
     ),
+  sasl2: z.boolean().default(true).describe(
+    "offers the same mechanisms by SASL2 (XEP-0388) too, where a client may bind its resource " +
+      "(XEP-0386), enable stream management or resume a stream together with its login",
+  ),
   channel_binding: z.boolean().default(true).describe(
     "offers SCRAM bound to the certificate of the connection (`tls-server-end-point`, RFC 5929) " +
       "inside TLS; set it to false where a proxy ends the clients' TLS with another certificate",

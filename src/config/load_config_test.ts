@@ -38,6 +38,7 @@ Deno.test("parseConfig() fills in every default", () => {
     },
     auth: {
       mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
+      sasl2: true,
       channelBinding: true,
       scramIterations: 10_000,
       enumerationSecret: undefined,

@@ -41,6 +41,7 @@ export function resolveConfig(
     listen: resolveListen(file, surroundings),
     auth: {
       mechanisms: file.auth.mechanisms,
+      sasl2: file.auth.sasl2,
       channelBinding: file.auth.channel_binding,
       scramIterations: file.auth.scram_iterations,
       enumerationSecret: file.auth.enumeration_secret === undefined ? undefined : resolveSecret(

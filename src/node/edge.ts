@@ -204,6 +204,7 @@ export class Edge {
       log,
       clock,
       mechanisms: config.auth.mechanisms,
+      sasl2: config.auth.sasl2,
       channelBinding: config.auth.channelBinding,
       allowPlaintext,
       scramIterations: rounds,

@@ -7,6 +7,10 @@ const HEADER = "<?xml version='1.0'?><stream:stream to='example.com' version='1.
   "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
 const SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
 const PLAIN = `<auth xmlns='${SASL}' mechanism='PLAIN'>${btoa("\0alice\0secret")}</auth>`;
+const SASL2 = "urn:xmpp:sasl:2";
+const AUTHENTICATE = `<authenticate xmlns='${SASL2}' mechanism='PLAIN'><initial-response>${
+  btoa("\0alice\0secret")
+}</initial-response>`;
 const BIND = "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>";
 const END = "</stream:stream>";
 
@@ -20,6 +24,14 @@ const TOKENS = [
   `<auth xmlns='${SASL}' mechanism='SCRAM-SHA-256'>${btoa("n,,n=alice,r=abc")}</auth>`,
   `<response xmlns='${SASL}'>${btoa("c=biws,r=abc,p=AAAA")}</response>`,
   `<abort xmlns='${SASL}'/>`,
+  AUTHENTICATE,
+  "</authenticate>",
+  `<response xmlns='${SASL2}'/>`,
+  `<abort xmlns='${SASL2}'/>`,
+  "<bind xmlns='urn:xmpp:bind:0'>",
+  "<tag>x</tag>",
+  "</bind>",
+  `<user-agent xmlns='${SASL2}' id='d4565fa7-4d72-4749-b3d3-740edbf87770'/>`,
   "<enable xmlns='urn:xmpp:sm:3' resume='true'/>",
   "<resume xmlns='urn:xmpp:sm:3' h='0' previd='x'/>",
   "<r xmlns='urn:xmpp:sm:3'/>",

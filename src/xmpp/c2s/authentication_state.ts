@@ -1,5 +1,6 @@
 import type { SaslCondition, SaslMechanism } from "../sasl/mod.ts";
-import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import { authenticated } from "./binding_state.ts";
+import type { NegotiationAction, NegotiationEvent, SaslProfile } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
 import { CLOSED, fail, managementFailure, unexpected } from "./negotiation_step.ts";
 
@@ -15,33 +16,40 @@ export function offering(
         ? { state: CLOSED, actions: [{ kind: "tls-failure" }, { kind: "end" }] }
         : { state: { kind: "securing" }, actions: [{ kind: "proceed" }] };
     case "auth": {
+      const { profile, inline } = event;
+      if (profile === "sasl2" && !terms.hasSasl2) return fail(state, unexpected(event));
       const mechanism = terms.mechanisms.find((offered) => offered === event.mechanism);
       if (mechanism === undefined) {
         const isWithheld = terms.withheld.some((withheld) => withheld === event.mechanism);
         const condition = isWithheld ? "encryption-required" : "invalid-mechanism";
-        return failedAttempt({ ...state, mechanism: undefined }, condition, terms);
+        return failedAttempt({ ...state, profile, mechanism: undefined }, condition, terms);
       }
       return {
         state: {
           kind: "authenticating",
           host: state.host,
           failures: state.failures,
+          profile,
           mechanism,
+          inline,
           isWaiting: true,
         },
         actions: [
           { kind: "hold" },
-          { kind: "authenticate", host: state.host, mechanism, text: event.text },
+          { kind: "authenticate", profile, host: state.host, mechanism, text: event.text },
         ],
       };
     }
     case "response":
-    case "abort":
+    case "abort": {
+      const { profile } = event;
+      if (profile === "sasl2" && !terms.hasSasl2) return fail(state, unexpected(event));
       return failedAttempt(
-        { ...state, mechanism: undefined },
+        { ...state, profile, mechanism: undefined },
         event.kind === "abort" ? "aborted" : "malformed-request",
         terms,
       );
+    }
     case "resume":
     case "management":
       return tooEarly(state, event, terms);
@@ -63,9 +71,13 @@ export function authenticating(
       case "challenge":
         return {
           state: { ...state, isWaiting: false },
-          actions: [{ kind: "challenge", text: reply.text }, { kind: "release" }],
+          actions: [
+            { kind: "challenge", profile: state.profile, text: reply.text },
+            { kind: "release" },
+          ],
         };
       case "success":
+        if (state.profile === "sasl2") return authenticated(state.inline, reply, terms);
         return {
           state: { kind: "reopening", account: reply.account },
           actions: [
@@ -82,6 +94,7 @@ export function authenticating(
         return reply satisfies never;
     }
   }
+  if ("profile" in event && event.profile !== state.profile) return fail(state, unexpected(event));
   switch (event.kind) {
     case "response":
       return {
@@ -116,6 +129,7 @@ function failedAttempt(
   state: {
     readonly host: string;
     readonly failures: number;
+    readonly profile: SaslProfile;
     readonly mechanism: SaslMechanism | undefined;
   },
   condition: SaslCondition,
@@ -124,6 +138,7 @@ function failedAttempt(
   const failures = state.failures + 1;
   const failure: NegotiationAction = {
     kind: "sasl-failure",
+    profile: state.profile,
     condition,
     mechanism: state.mechanism,
   };

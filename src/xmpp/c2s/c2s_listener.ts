@@ -28,6 +28,8 @@ export interface C2sListenerOptions {
   readonly mechanisms?: readonly ChosenMechanism[];
   /** True offers each SCRAM with channel binding too, inside TLS. @default true */
   readonly channelBinding?: boolean;
+  /** True lets clients log in by XEP-0388 too, and bind or resume together with it. @default true */
+  readonly sasl2?: boolean;
   /** True lets clients authenticate without TLS: by SCRAM, on loopback also by PLAIN. @default false */
   readonly allowPlaintext?: boolean;
   readonly limits?: StreamLimits;
@@ -76,6 +78,7 @@ export class C2sListener {
       hosts: deps.hosts,
       mechanisms: deps.mechanisms ?? SASL_MECHANISMS,
       hasChannelBinding: deps.channelBinding ?? true,
+      hasSasl2: deps.sasl2 ?? true,
       allowPlaintext: deps.allowPlaintext ?? false,
       registry: deps.registry,
       sink: deps.sink,

@@ -3,6 +3,8 @@ import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../jid/jid.ts";
 import { isRefusal, isStreamError } from "../sm/client_refusal.ts";
 import type { Delivery } from "../sm/delivery.ts";
+import type { EnableRequest } from "../sm/enable_request.ts";
+import { readEnable } from "../sm/enable_request.ts";
 import type {
   ArrivedSession,
   FollowedSession,
@@ -40,6 +42,8 @@ export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
   readonly lang: string | undefined;
   /** True when its client tried in vain to resume a stream, and will resend what that stream left open. */
   readonly hasFailedToResume: boolean;
+  /** Tells the client that its stream is resumed, before any stanza: takes `<resumed/>`. */
+  resumed(xml: string): void;
   /** Called when another stream carries the session from now on: this stream must close. */
   moved(): void;
 }
@@ -184,7 +188,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     this.carryOn(transport, deps);
     shared.metrics.resumed.inc();
     shared.log.info("sm.resumed", { jid: this.jid.text, unacknowledged: acks.unacknowledged });
-    transport.sendNonza(resumedXml(previd, management.covered.receivedH));
+    deps.resumed(resumedXml(previd, management.covered.receivedH));
     management.resume(this.#link());
     return true;
   }
@@ -240,7 +244,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       unacknowledged: acks.unacknowledged,
       isFromElsewhere: true,
     });
-    this.transport.sendNonza(resumedXml(previd, management.covered.receivedH));
+    this.#stream.resumed(resumedXml(previd, management.covered.receivedH));
     management.resume(this.#link());
   }
 
@@ -354,12 +358,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
         // itself.
         if (!this.isOpen) return this.end("policy-violation");
         if (management !== undefined) break;
-        this.#management = SessionManagement.enable(this, element, {
-          shared,
-          metrics: this.deps.metrics,
-          link: this.#link(),
-        });
-        return;
+        return this.sendNonza(
+          this.#enable(readEnable((name) => element.attribute(name)), shared),
+        );
       case "resume":
         break;
       case "r":
@@ -372,6 +373,24 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
         return this.end("unsupported-stanza-type");
     }
     this.sendNonza(failedXml("unexpected-request"));
+  }
+
+  /** Enables stream management on a session that has just opened; returns the answer (XEP-0386 §3). */
+  enable(request: EnableRequest): string {
+    const shared = this.deps.management;
+    return shared === undefined
+      ? failedXml("feature-not-implemented")
+      : this.#enable(request, shared);
+  }
+
+  #enable(request: EnableRequest, shared: StreamManagement): string {
+    const { management, answer } = SessionManagement.enable(this, request, {
+      shared,
+      metrics: this.deps.metrics,
+      link: this.#link(),
+    });
+    this.#management = management;
+    return answer;
   }
 
   /** Ends the connection of a client that acknowledges nothing. */

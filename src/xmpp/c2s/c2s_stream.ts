@@ -3,21 +3,31 @@ import { randomHex } from "../../base/mod.ts";
 import type { BareJid } from "../jid/jid.ts";
 import { FullJid } from "../jid/jid.ts";
 import { tryMakeJid, tryParseJid } from "../jid/jid_parser.ts";
-import type { SaslMechanism, SaslReply } from "../sasl/mod.ts";
+import type { SaslReply } from "../sasl/mod.ts";
 import { SaslExchange } from "../sasl/mod.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { CLIENT_NAMESPACE, TLS_FAILURE_XML } from "../stream/namespaces.ts";
-import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import { inlineJid } from "./inline_resource.ts";
+import type {
+  InlineBind,
+  NegotiationAction,
+  NegotiationEvent,
+  PendingSuccess,
+} from "./negotiation_events.ts";
+import { NO_FEATURES } from "./negotiation_events.ts";
 import type { NegotiationState } from "./negotiation_step.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
 import {
   bindErrorXml,
   bindResultXml,
+  boundXml,
+  challengeXml,
   featuresXml,
   saslFailureXml,
-  saslXml,
+  success2Xml,
+  successXml,
 } from "./negotiation_xml.ts";
 import type { Arrival, ArrivedSession, Fetching } from "../sm/moving_session.ts";
 import { failedXml, handledTooHighContent } from "../sm/sm_xml.ts";
@@ -144,12 +154,15 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       case "tls-failure":
         return transport.sendNonza(TLS_FAILURE_XML);
       case "authenticate":
-        return this.#authenticate(action.host, action.mechanism, action.text);
+        return this.#authenticate(action);
       case "respond":
         return this.#respond(action.text);
       case "challenge":
+        return transport.sendNonza(challengeXml(action.profile, action.text));
       case "success":
-        return transport.sendNonza(saslXml(action.kind, action.text));
+        return transport.sendNonza(successXml(action.text));
+      case "success2":
+        return this.#succeed(action.success, action.jid);
       case "sasl-failure":
         return this.#authFailed(action);
       case "restart":
@@ -193,7 +206,9 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     return first ?? "localhost";
   }
 
-  #authenticate(host: string, mechanism: SaslMechanism, text: string | undefined): void {
+  #authenticate(
+    { profile, host, mechanism, text }: NegotiationAction & { kind: "authenticate" },
+  ): void {
     const source = this.deps.hosts.get(host)!; // the state names only checked hosts
     const { rates, metrics } = this.deps;
     this.#exchange = new SaslExchange(mechanism, {
@@ -201,6 +216,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       source,
       fake: this.deps.fake,
       channelBinding: channelBindingOf(this.transport, this.deps),
+      // By RFC 6120 the header after the login is compared, and there the claim must be true.
+      claimed: profile === "sasl2" ? this.#claimedFrom : undefined,
       nonce: () => randomHex(18),
       attempts: {
         begin: (account) => {
@@ -245,18 +262,30 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       mechanism,
       condition: action.condition,
     });
-    this.transport.sendNonza(saslFailureXml(action.condition));
+    this.transport.sendNonza(saslFailureXml(action.profile, action.condition));
   }
 
-  #register(account: BareJid, resource: string | undefined): void {
-    const jid = tryMakeJid(account.localpart, account.domainpart, resource ?? randomHex(8));
+  /** Answers a login by XEP-0388, with what was asked for together with it. */
+  #succeed(success: PendingSuccess, jid: BareJid | FullJid, resumed = ""): void {
+    const session = this.receiver;
+    const enable = success.bind?.enable;
+    const content = resumed !== "" || !(jid instanceof FullJid)
+      ? resumed
+      : boundXml(enable === undefined ? "" : session!.enable(enable)); // bound, so there is one
+    this.transport.sendNonza(success2Xml(jid, success, content));
+  }
+
+  #register(account: BareJid, resource: string | InlineBind | undefined): void {
+    const jid = typeof resource === "object"
+      ? inlineJid(account, resource)
+      : tryMakeJid(account.localpart, account.domainpart, resource ?? randomHex(8));
     if (!(jid instanceof FullJid)) {
       return this.#dispatch({ kind: "refused", condition: "bad-request" });
     }
     const session: C2sSession = new C2sSession(
       jid,
       this.transport,
-      this.#sessionDeps(() => {
+      this.#sessionDeps(jid, () => {
         this.bound(session);
         this.#dispatch({ kind: "registered", jid });
       }),
@@ -270,12 +299,18 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     });
   }
 
-  #sessionDeps(opened: () => void): C2sSessionDeps {
+  /** @param success carries the answer when the session is resumed together with a login */
+  #sessionDeps(jid: FullJid, opened: () => void, success?: PendingSuccess): C2sSessionDeps {
     return {
       shared: this.deps,
       lang: this.#lang,
       hasFailedToResume: this.#hasFailedToResume,
       opened,
+      resumed: (xml) => {
+        if (success === undefined) return this.transport.sendNonza(xml);
+        this.#succeed(success, jid, xml);
+        this.transport.sendStreamElement("features", featuresXml(NO_FEATURES));
+      },
       fail: (condition, content) => {
         this.#errorContent = content;
         this.fail(condition);
@@ -288,16 +323,17 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   }
 
   /** Takes a session over from its earlier stream (XEP-0198 §5). */
-  #resume({ account, previd, h }: NegotiationAction & { kind: "resume" }): void {
+  #resume(action: NegotiationAction & { kind: "resume" }): void {
+    const { account, previd, h, success } = action;
     const management = this.deps.management!; // offered, or the state would not ask
     const found = management.find({ previd, account: account.text, h });
     if (found.kind === "failed") return this.#resumeFailed(found.h);
     if (found.kind === "elsewhere") {
       this.#fetching = found.fetching;
-      return void found.fetching.arrival.then((arrival) => this.#arrived(arrival, previd, h));
+      return void found.fetching.arrival.then((arrival) => this.#arrived(arrival, action));
     }
     const { session } = found;
-    const deps = this.#sessionDeps(() => {});
+    const deps = this.#sessionDeps(session.jid, () => {}, success);
     this.registering(session);
     this.bound(session);
     if (session.resumeOn(this.transport, { deps, previd, h })) {
@@ -308,23 +344,26 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   }
 
   /** Handles the answer to a fetch: the session came from another node, or did not. */
-  #arrived(arrival: Arrival, previd: string, h: number): void {
+  #arrived(arrival: Arrival, action: NegotiationAction & { kind: "resume" }): void {
     this.#fetching = undefined;
     const isOver = this.#state.kind === "closed";
     switch (arrival.kind) {
       case "failed":
         return isOver ? undefined : this.#resumeFailed(arrival.h);
       case "handled-too-high":
-        return isOver ? undefined : this.#failTooHigh(h, arrival.sentCount);
+        return isOver ? undefined : this.#failTooHigh(action.h, arrival.sentCount);
       case "arrived":
-        return this.#place(arrival.session, previd);
+        return this.#place(arrival.session, action);
       default:
         return arrival satisfies never;
     }
   }
 
   /** Gives a session that came from another node its place here. */
-  #place(arrived: ArrivedSession, previd: string): void {
+  #place(
+    arrived: ArrivedSession,
+    { previd, success }: NegotiationAction & { kind: "resume" },
+  ): void {
     const { jid } = arrived.state;
     const { registry } = this.deps;
     // A client that has logged in with this resource meanwhile is newer.
@@ -333,7 +372,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       jid,
       this.transport,
       {
-        ...this.#sessionDeps(() => {
+        ...this.#sessionDeps(jid, () => {
           const hasStream = this.#state.kind !== "closed";
           if (hasStream) {
             this.registering(session);
@@ -342,7 +381,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
           session.beginHere(previd, hasStream);
           arrived.placed(session);
           if (hasStream) this.#dispatch({ kind: "resumed", jid });
-        }),
+        }, success),
         lang: arrived.state.lang,
         hasFailedToResume: false,
       },

@@ -11,6 +11,8 @@ export interface C2sStreamDeps extends SharedSessionDeps {
   readonly mechanisms: readonly ChosenMechanism[];
   /** True when SCRAM is offered with channel binding, where the connection allows it. */
   readonly hasChannelBinding: boolean;
+  /** True when clients may log in by XEP-0388 too. */
+  readonly hasSasl2: boolean;
   readonly allowPlaintext: boolean;
   readonly fake: FakeCredentials;
   /** The sessions whose streams a client may resume; undefined when stream management is not offered. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
+import { bind, C2sFixture, HEADER, mechanismsXml, plainOf, SASL } from "./testing/c2s_fixture.ts";
 
 Deno.test("C2sListener serves a client from its first byte to its end", async () => {
   await using fixture = new C2sFixture();
@@ -9,9 +9,7 @@ Deno.test("C2sListener serves a client from its first byte to its end", async ()
     /<\?xml version='1\.0'\?><stream:stream xmlns='jabber:client' xmlns:stream='http:\/\/etherx\.jabber\.org\/streams' from='example\.com' id='[0-9a-f]{24}' version='1\.0' xml:lang='en'>/,
   );
   await alice.expectNext(
-    `<stream:features><mechanisms xmlns='${SASL}'><mechanism>SCRAM-SHA-256</mechanism>` +
-      "<mechanism>SCRAM-SHA-1</mechanism><mechanism>PLAIN</mechanism></mechanisms>" +
-      "</stream:features>",
+    `<stream:features>${mechanismsXml("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN")}</stream:features>`,
   );
   await alice.exchange(plainOf("alice"), `<success xmlns='${SASL}'/>`);
   alice.send(HEADER);

@@ -41,6 +41,7 @@ export function termsOf(transport: StreamTransport, deps: C2sStreamDeps): Negoti
       ...deps.mechanisms.filter((mechanism) => !isUsable(mechanism)),
     ],
     channelBindings: binding === undefined ? [] : [binding.type],
+    hasSasl2: deps.hasSasl2,
     isManageable: deps.management !== undefined,
     maxAuthFailures: deps.limits.maxAuthFailures,
     hosts: (domain) => deps.hosts.has(domain),

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import type { Connection } from "../../net/mod.ts";
-import { memoryConnectionPair } from "../../net/mod.ts";
 import type { EdgeRatesOptions } from "../stream/edge_rates.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
@@ -22,21 +20,6 @@ function limitHits(fixture: C2sFixture, limit: StreamLimitName): number {
   return fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit });
 }
 
-/** Connects a client from another machine, inside TLS. */
-function connectFrom(fixture: C2sFixture, remoteAddress: string): RawPeer {
-  const [client, server] = memoryConnectionPair({ isEncrypted: true });
-  const connection = new Proxy<Connection>(server, {
-    get(target, name) {
-      if (name === "isLoopback") return false;
-      if (name === "remoteAddress") return remoteAddress;
-      const value = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-  fixture.listener.accept(connection);
-  return fixture.play(client);
-}
-
 async function opened(peer: RawPeer): Promise<RawPeer> {
   peer.send(HEADER);
   await peer.expect("</stream:features>");
@@ -46,22 +29,22 @@ async function opened(peer: RawPeer): Promise<RawPeer> {
 Deno.test("C2sListener accepts connectionsPerAddress at once and refuses one more until time has passed", async () => {
   const { fixture, clock } = fixtureWith({ connectionsPerAddress: { perSec: 1, burst: 2 } });
   await using _ = fixture;
-  await opened(connectFrom(fixture, "192.0.2.1:1"));
-  await opened(connectFrom(fixture, "192.0.2.1:2"));
-  const third = connectFrom(fixture, "192.0.2.1:3");
+  await opened(fixture.connectFrom("192.0.2.1:1"));
+  await opened(fixture.connectFrom("192.0.2.1:2"));
+  const third = fixture.connectFrom("192.0.2.1:3");
   await third.expect("<policy-violation ");
   await third.expectClosed();
   assert.equal(limitHits(fixture, "connection-rate"), 1);
-  await opened(connectFrom(fixture, "192.0.2.2:1"));
+  await opened(fixture.connectFrom("192.0.2.2:1"));
   clock.advance(1000);
-  await opened(connectFrom(fixture, "192.0.2.1:4"));
+  await opened(fixture.connectFrom("192.0.2.1:4"));
   assert.equal(limitHits(fixture, "connection-rate"), 1);
 });
 
 Deno.test("C2sListener sends a refusal to MAX_REFUSALS clients at once, and cuts the others", async () => {
   const { fixture } = fixtureWith({ connectionsPerAddress: { perSec: 1, burst: 1 } });
   await using _ = fixture;
-  const peers = Array.from({ length: 103 }, (_, i) => connectFrom(fixture, `192.0.2.1:${i}`));
+  const peers = Array.from({ length: 103 }, (_, i) => fixture.connectFrom(`192.0.2.1:${i}`));
   const lasts = await Promise.all(peers.slice(1).map((peer) => peer.expectClosed()));
   assert.equal(lasts.filter((last) => last.includes("<policy-violation ")).length, 100);
   assert.equal(lasts.filter((last) => last === "").length, 2);
@@ -71,13 +54,13 @@ Deno.test("C2sListener sends a refusal to MAX_REFUSALS clients at once, and cuts
 Deno.test("C2sListener allows loginsPerAddress, right or wrong, and asks one more to retry later", async () => {
   const { fixture, clock } = fixtureWith({ loginsPerAddress: { perSec: 1, burst: 2 } });
   await using _ = fixture;
-  const first = await opened(connectFrom(fixture, "192.0.2.1:1"));
+  const first = await opened(fixture.connectFrom("192.0.2.1:1"));
   await first.exchange(plainOf("alice", "guess"), FAILED);
   await first.exchange(plainOf("alice"), SUCCESS);
-  const second = await opened(connectFrom(fixture, "192.0.2.1:2"));
+  const second = await opened(fixture.connectFrom("192.0.2.1:2"));
   await second.exchange(plainOf("bob"), LATER);
   assert.equal(limitHits(fixture, "login-rate"), 1);
-  await (await opened(connectFrom(fixture, "192.0.2.9:1"))).exchange(plainOf("bob"), SUCCESS);
+  await (await opened(fixture.connectFrom("192.0.2.9:1"))).exchange(plainOf("bob"), SUCCESS);
   clock.advance(1000);
   await second.exchange(plainOf("bob"), SUCCESS);
 });
@@ -88,9 +71,9 @@ Deno.test("C2sListener limits wrong passwords by account, from any address, and 
   for (let i = 0; i < 5; i++) await fixture.login("alice", `r${i}`);
   for (const user of ["alice", "nobody"]) {
     for (const from of ["192.0.2.1:1", "[2001:db8::1]:1"]) {
-      await (await opened(connectFrom(fixture, from))).exchange(plainOf(user, "guess"), FAILED);
+      await (await opened(fixture.connectFrom(from))).exchange(plainOf(user, "guess"), FAILED);
     }
-    const third = await opened(connectFrom(fixture, "192.0.2.3:1"));
+    const third = await opened(fixture.connectFrom("192.0.2.3:1"));
     await third.exchange(plainOf(user, "guess"), LATER);
   }
   assert.equal(limitHits(fixture, "failed-logins"), 2);
@@ -180,7 +163,7 @@ Deno.test("C2sSession limits stanzas by address over its accounts", async () => 
   await using _ = fixture;
   const peers: RawPeer[] = [];
   for (const user of ["alice", "bob"]) {
-    const peer = connectFrom(fixture, `192.0.2.1:${peers.length}`);
+    const peer = fixture.connectFrom(`192.0.2.1:${peers.length}`);
     await authenticate(peer, user);
     await bind(peer, "home");
     peers.push(peer);

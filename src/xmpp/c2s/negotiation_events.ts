@@ -1,8 +1,50 @@
 import type { BareJid, FullJid } from "../jid/jid.ts";
 import type { SaslCondition, SaslMechanism, SaslReply } from "../sasl/mod.ts";
+import type { EnableRequest } from "../sm/enable_request.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
+
+/** Framing of a SASL exchange: elements of RFC 6120 §6, or of XEP-0388. */
+export type SaslProfile = "sasl" | "sasl2";
+
+/** A request to resume an earlier stream (XEP-0198 §5); a value is undefined when it is invalid. */
+export interface ResumeRequest {
+  readonly previd: string | undefined;
+  readonly h: number | undefined;
+}
+
+/** A request to bind a resource together with the login (XEP-0386). */
+export interface InlineBind {
+  /** Begin of the resource that the client wishes for. */
+  readonly tag: string | undefined;
+  /** Id of the client's installation; undefined when it gives none that nobody can guess. */
+  readonly clientId: string | undefined;
+  /** Request for stream management. */
+  readonly enable: EnableRequest | undefined;
+}
+
+/** Requests that a client makes together with its login (XEP-0388 §2.5). */
+export interface InlineRequests {
+  /** Comes before `bind`, which is ignored when it succeeds. */
+  readonly resume: ResumeRequest | undefined;
+  readonly bind: InlineBind | undefined;
+}
+
+/** An answer of `<failed/>` (XEP-0198 §5). `h` is the handled count, where known. */
+export interface ManagementFailure {
+  readonly condition: StanzaErrorCondition;
+  readonly h: number | undefined;
+}
+
+/** A `<success/>` of XEP-0388 that waits for what the client asked for together with its login. */
+export interface PendingSuccess {
+  /** Last message of the SASL mechanism in base64, if it has one. */
+  readonly text: string | undefined;
+  readonly bind: InlineBind | undefined;
+  /** Answer to a request to resume that failed. */
+  readonly failedResume: ManagementFailure | undefined;
+}
 
 /** Events of a stream's negotiation. */
 export type NegotiationEvent =
@@ -10,22 +52,17 @@ export type NegotiationEvent =
   | { readonly kind: "starttls" }
   | {
     readonly kind: "auth";
+    readonly profile: SaslProfile;
     readonly mechanism: string | undefined;
+    /** Base64; undefined without an initial response. */
     readonly text: string | undefined;
+    readonly inline: InlineRequests;
   }
-  | { readonly kind: "response"; readonly text: string }
-  | { readonly kind: "abort" }
+  | { readonly kind: "response"; readonly profile: SaslProfile; readonly text: string }
+  | { readonly kind: "abort"; readonly profile: SaslProfile }
   /** `resource` is undefined when the server chooses it. */
   | { readonly kind: "bind"; readonly iqId: string; readonly resource: string | undefined }
-  /**
-   * The client wants to resume an earlier stream (XEP-0198 §5); either value is undefined when it is
-   * invalid.
-   */
-  | {
-    readonly kind: "resume";
-    readonly previd: string | undefined;
-    readonly h: number | undefined;
-  }
+  | ({ readonly kind: "resume" } & ResumeRequest)
   /** Any other nonza of stream management. */
   | { readonly kind: "management" }
   /** A message, presence or iq that is not a bind request. */
@@ -37,15 +74,9 @@ export type NegotiationEvent =
   | { readonly kind: "secured" }
   | { readonly kind: "registered"; readonly jid: FullJid }
   | { readonly kind: "refused"; readonly condition: StanzaErrorCondition }
-  /**
-   * The earlier stream continues here, or fails with a condition; `h` is its handled count, where known.
-   */
+  /** The earlier stream continues here, and its client has been told. */
   | { readonly kind: "resumed"; readonly jid: FullJid }
-  | {
-    readonly kind: "resume-failed";
-    readonly condition: StanzaErrorCondition;
-    readonly h: number | undefined;
-  }
+  | ({ readonly kind: "resume-failed" } & ManagementFailure)
   /** The peer ended its stream. */
   | { readonly kind: "footer" }
   /** The server ends the stream, and still reads a bound peer's remaining stanzas. */
@@ -59,10 +90,22 @@ export interface OfferedFeatures {
   readonly mechanisms: readonly SaslMechanism[];
   /** Types of channel binding for the -PLUS mechanisms (XEP-0440). */
   readonly channelBindings: readonly string[];
+  /** Present when the mechanisms are offered by XEP-0388 too, with what may be asked for besides. */
+  readonly sasl2: { readonly isManageable: boolean } | undefined;
   readonly isBindable: boolean;
   /** True when stream management is offered. */
   readonly isManageable: boolean;
 }
+
+/** Features of a stream that offers nothing more. */
+export const NO_FEATURES: OfferedFeatures = {
+  startTls: "none",
+  mechanisms: [],
+  channelBindings: [],
+  sasl2: undefined,
+  isBindable: false,
+  isManageable: false,
+};
 
 /** Actions of the shell, in order. */
 export type NegotiationAction =
@@ -72,22 +115,37 @@ export type NegotiationAction =
   | { readonly kind: "tls-failure" }
   | {
     readonly kind: "authenticate";
+    readonly profile: SaslProfile;
     readonly host: string;
     readonly mechanism: SaslMechanism;
     readonly text: string | undefined;
   }
   | { readonly kind: "respond"; readonly text: string }
-  | { readonly kind: "challenge"; readonly text: string }
+  | { readonly kind: "challenge"; readonly profile: SaslProfile; readonly text: string }
+  /** RFC 6120 §6.4.6. */
   | { readonly kind: "success"; readonly text: string | undefined }
+  /** XEP-0388 §2.6.1, with the answers to what the client asked for besides. */
+  | {
+    readonly kind: "success2";
+    /** A full JID when a resource is bound. */
+    readonly jid: BareJid | FullJid;
+    readonly success: PendingSuccess;
+  }
   | {
     readonly kind: "sasl-failure";
+    readonly profile: SaslProfile;
     readonly condition: SaslCondition;
     /** Undefined for a mechanism that does not exist. */
     readonly mechanism: SaslMechanism | undefined;
   }
   /** The next input is a new stream header. */
   | { readonly kind: "restart" }
-  | { readonly kind: "register"; readonly account: BareJid; readonly resource: string | undefined }
+  | {
+    readonly kind: "register";
+    readonly account: BareJid;
+    /** The resource that the client wishes for, or its request by XEP-0386. */
+    readonly resource: string | InlineBind | undefined;
+  }
   | { readonly kind: "bind-result"; readonly iqId: string; readonly jid: FullJid }
   | {
     readonly kind: "bind-error";
@@ -99,12 +157,10 @@ export type NegotiationAction =
     readonly account: BareJid;
     readonly previd: string;
     readonly h: number;
+    /** Carries the answer when the stream is resumed together with the login. */
+    readonly success: PendingSuccess | undefined;
   }
-  | {
-    readonly kind: "management-failure";
-    readonly condition: StanzaErrorCondition;
-    readonly h: number | undefined;
-  }
+  | ({ readonly kind: "management-failure" } & ManagementFailure)
   /** Stop the input, or continue it. */
   | { readonly kind: "hold" }
   | { readonly kind: "release" }

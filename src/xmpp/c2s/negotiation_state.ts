@@ -4,7 +4,7 @@ import type { StreamHeader } from "../xml/scanner_types.ts";
 import { CLIENT_NAMESPACE } from "../stream/namespaces.ts";
 import { checkStreamHeader } from "../stream/stream_header.ts";
 import { authenticating, offering } from "./authentication_state.ts";
-import { binding, registering, resuming } from "./binding_state.ts";
+import { binding, bindingFeatures, registering, resuming } from "./binding_state.ts";
 import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
 import { CLOSED, fail, unexpected } from "./negotiation_step.ts";
@@ -16,12 +16,19 @@ import { CLOSED, fail, unexpected } from "./negotiation_step.ts";
 //                        auth |failure
 //                          v  |
 //                     authenticating --success--> reopening --header--> binding
-//                                                                         |
-//   closed <--end, error, timeout-- bound <--registered-- registering <--bind--+
-//                                     ^                                       |
-//                                     +--resumed-- resuming <-----------resume+
+//                          |                                               |
+//                          | success2 (or with bind, with resume:)         |
+//                          +---------------------------------------------> +
+//                                                                          |
+//   closed <--end, error, timeout-- bound <--registered-- registering <--bind
+//                                     ^                                    |
+//                                     +--resumed-- resuming <---------resume
 //
 //   closed <--end, error, timeout-- ending <--dismiss-- bound
+//
+// A client logs in by RFC 6120 §6, or by XEP-0388 (`success2`). The second needs no new header, and may
+// ask for its resource, or for the stream to resume, together with its login: it goes from authenticating
+// straight to registering or resuming, and its `<success/>` waits until that is done.
 //
 // While the server works (authenticating with `isWaiting`, registering, resuming) input is held back, so that
 // what a client pipelines is read in its turn. While a stream is ending, our side of it is closed, but
@@ -61,9 +68,9 @@ export function stepNegotiation(
     case "binding":
       return binding(state, event, terms);
     case "registering":
-      return registering(state, event);
+      return registering(state, event, terms);
     case "resuming":
-      return resuming(state, event);
+      return resuming(state, event, terms);
     case "bound":
       if (event.kind === "dismiss") {
         return {
@@ -107,13 +114,7 @@ function opened(
       state: { kind: "binding", account },
       actions: [sendHeader, {
         kind: "send-features",
-        features: {
-          startTls: "none",
-          mechanisms: [],
-          channelBindings: [],
-          isBindable: true,
-          isManageable: terms.isManageable,
-        },
+        features: bindingFeatures(terms),
       }],
     };
   }
@@ -128,6 +129,7 @@ function opened(
         startTls: terms.startTls,
         mechanisms: terms.mechanisms,
         channelBindings: terms.channelBindings,
+        sasl2: terms.hasSasl2 ? { isManageable: terms.isManageable } : undefined,
         isBindable: false,
         isManageable: false,
       },

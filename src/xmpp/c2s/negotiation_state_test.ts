@@ -3,7 +3,14 @@ import fc from "fast-check";
 import { BareJid, FullJid } from "../jid/jid.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { CLIENT_NAMESPACE, STREAM_NAMESPACE } from "../stream/namespaces.ts";
-import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import type {
+  InlineBind,
+  InlineRequests,
+  NegotiationAction,
+  NegotiationEvent,
+  ResumeRequest,
+} from "./negotiation_events.ts";
+import { NO_FEATURES } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationTerms } from "./negotiation_step.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 
@@ -25,6 +32,7 @@ const ENCRYPTED: NegotiationTerms = {
   mechanisms: ["SCRAM-SHA-256", "PLAIN"],
   withheld: [],
   channelBindings: [],
+  hasSasl2: true,
   maxAuthFailures: 3,
   hosts: (domain) => domain === "example.com",
 };
@@ -55,7 +63,12 @@ function run(
   return { state, actions: [...actions], kinds };
 }
 
-const AUTH: NegotiationEvent = { kind: "auth", mechanism: "PLAIN", text: "x" };
+const NOTHING: InlineRequests = { resume: undefined, bind: undefined };
+
+/** Parts of every `auth` event of RFC 6120. */
+const BY_SASL = { kind: "auth", profile: "sasl", inline: NOTHING } as const;
+
+const AUTH: NegotiationEvent = { ...BY_SASL, mechanism: "PLAIN", text: "x" };
 const OPEN: NegotiationEvent = { kind: "header", header: HEADER };
 const REFUSED: NegotiationEvent = {
   kind: "sasl",
@@ -68,9 +81,9 @@ Deno.test("stepNegotiation() leads through TLS, authentication and binding", () 
   const login = run(
     [
       OPEN,
-      { kind: "auth", mechanism: "SCRAM-SHA-256", text: "first" },
+      { ...BY_SASL, mechanism: "SCRAM-SHA-256", text: "first" },
       { kind: "sasl", reply: { kind: "challenge", text: "server-first" } },
-      { kind: "response", text: "final" },
+      { kind: "response", profile: "sasl", text: "final" },
       { kind: "sasl", reply: { kind: "success", account: ALICE, text: "server-final" } },
       OPEN,
       { kind: "bind", iqId: "b1", resource: "home" },
@@ -146,15 +159,20 @@ Deno.test("stepNegotiation() offers nothing where neither TLS nor plaintext is a
 Deno.test("stepNegotiation() refuses to authenticate before TLS", () => {
   const { state, actions } = run([OPEN, AUTH], PLAINTEXT);
   assert.deepEqual(actions, [
-    { kind: "sasl-failure", condition: "encryption-required", mechanism: undefined },
+    {
+      kind: "sasl-failure",
+      profile: "sasl",
+      condition: "encryption-required",
+      mechanism: undefined,
+    },
   ]);
   assert.deepEqual(state, { kind: "offering", host: "example.com", failures: 1 });
 });
 
 Deno.test("stepNegotiation() refuses a mechanism that does not exist", () => {
-  const { actions } = run([OPEN, { kind: "auth", mechanism: "LOGIN", text: "x" }], ENCRYPTED);
+  const { actions } = run([OPEN, { ...BY_SASL, mechanism: "LOGIN", text: "x" }], ENCRYPTED);
   assert.deepEqual(actions, [
-    { kind: "sasl-failure", condition: "invalid-mechanism", mechanism: undefined },
+    { kind: "sasl-failure", profile: "sasl", condition: "invalid-mechanism", mechanism: undefined },
   ]);
 });
 
@@ -171,7 +189,7 @@ Deno.test("stepNegotiation() allows maxAuthFailures - 1 failures, and ends at on
   const last = run(attempt, ENCRYPTED, state);
   assert.equal(last.state.kind, "closed");
   assert.deepEqual(last.actions, [
-    { kind: "sasl-failure", condition: "not-authorized", mechanism: "PLAIN" },
+    { kind: "sasl-failure", profile: "sasl", condition: "not-authorized", mechanism: "PLAIN" },
     { kind: "stream-error", condition: "policy-violation" },
     { kind: "end" },
     { kind: "release" },
@@ -183,12 +201,140 @@ Deno.test("stepNegotiation() counts an abort as a failure", () => {
     OPEN,
     AUTH,
     { kind: "sasl", reply: { kind: "challenge", text: "" } },
-    { kind: "abort" },
+    { kind: "abort", profile: "sasl" },
   ], ENCRYPTED);
   assert.deepEqual(actions, [
-    { kind: "sasl-failure", condition: "aborted", mechanism: "PLAIN" },
+    { kind: "sasl-failure", profile: "sasl", condition: "aborted", mechanism: "PLAIN" },
   ]);
   assert.deepEqual(state, { kind: "offering", host: "example.com", failures: 1 });
+});
+
+const MANAGED = { ...ENCRYPTED, isManageable: true };
+const RESUME: NegotiationEvent = { kind: "resume", previd: "id", h: 3 };
+const ASKED: ResumeRequest = { previd: "id", h: 3 };
+const BIND: InlineBind = { tag: "x", clientId: undefined, enable: undefined };
+const ENABLING: InlineBind = { ...BIND, enable: { isResumable: true, maxSeconds: undefined } };
+
+function authenticate(inline: Partial<InlineRequests>): NegotiationEvent {
+  const { resume, bind } = inline;
+  return {
+    kind: "auth",
+    profile: "sasl2",
+    mechanism: "PLAIN",
+    text: "x",
+    inline: { resume, bind },
+  };
+}
+
+/** Logins by XEP-0388, by what they ask for besides. */
+const SASL2_AUTHS = {
+  nothing: authenticate({}),
+  bind: authenticate({ bind: BIND }),
+  enable: authenticate({ bind: ENABLING }),
+  resume: authenticate({ resume: ASKED }),
+  "resume, else bind": authenticate({ resume: ASKED, bind: ENABLING }),
+  "resume without an id": authenticate({ resume: { previd: undefined, h: 0 } }),
+} as const;
+
+const SUCCEEDED: NegotiationEvent = {
+  kind: "sasl",
+  reply: { kind: "success", account: ALICE, text: "server-final" },
+};
+const GONE: NegotiationEvent = { kind: "resume-failed", condition: "item-not-found", h: 3 };
+const REGISTERED: NegotiationEvent = { kind: "registered", jid: FULL };
+const NO_ROOM: NegotiationEvent = { kind: "refused", condition: "resource-constraint" };
+const RESUMED: NegotiationEvent = { kind: "resumed", jid: FULL };
+
+/** Conversations by XEP-0388: what is asked for, what follows the proof, and the actions for each. */
+const SASL2_LOGINS: readonly [
+  asked: keyof typeof SASL2_AUTHS,
+  then: readonly NegotiationEvent[],
+  kinds: readonly string[],
+  state: NegotiationState["kind"],
+][] = [
+  ["nothing", [], ["success2 send-features release"], "binding"],
+  ["bind", [REGISTERED], ["register", "success2 send-features release"], "bound"],
+  ["bind", [NO_ROOM], ["register", "success2 send-features release"], "binding"],
+  ["enable", [REGISTERED], ["register", "success2 send-features release"], "bound"],
+  ["resume", [RESUMED], ["resume", "release"], "bound"],
+  ["resume", [GONE], ["resume", "success2 send-features release"], "binding"],
+  ["resume, else bind", [RESUMED], ["resume", "release"], "bound"],
+  [
+    "resume, else bind",
+    [GONE, REGISTERED],
+    ["resume", "register", "success2 send-features release"],
+    "bound",
+  ],
+  [
+    "resume, else bind",
+    [GONE, NO_ROOM],
+    ["resume", "register", "success2 send-features release"],
+    "binding",
+  ],
+  ["resume without an id", [], ["success2 send-features release"], "binding"],
+];
+
+for (const [asked, then, kinds, state] of SASL2_LOGINS) {
+  const after = then.map(({ kind }) => kind).join(", ") || "nothing";
+  Deno.test(`stepNegotiation() leads a SASL2 login with ${asked} to ${state} after ${after}`, () => {
+    const login = run([OPEN, SASL2_AUTHS[asked], SUCCEEDED, ...then], MANAGED);
+    assert.deepEqual(login.kinds.slice(1), ["hold authenticate", ...kinds]);
+    assert.equal(login.state.kind, state);
+  });
+}
+
+Deno.test("stepNegotiation() answers a SASL2 login with all that became of it, in one <success/>", () => {
+  const failed = run(
+    [OPEN, SASL2_AUTHS["resume, else bind"], SUCCEEDED, GONE, REGISTERED],
+    MANAGED,
+  );
+  assert.deepEqual(failed.actions.slice(0, 2), [
+    {
+      kind: "success2",
+      jid: FULL,
+      success: {
+        text: "server-final",
+        bind: ENABLING,
+        failedResume: { condition: "item-not-found", h: 3 },
+      },
+    },
+    { kind: "send-features", features: { ...NO_FEATURES, isManageable: false } },
+  ]);
+  const plain = run([OPEN, SASL2_AUTHS.bind, SUCCEEDED, REGISTERED], MANAGED);
+  assert.deepEqual(plain.actions[1], {
+    kind: "send-features",
+    features: { ...NO_FEATURES, isManageable: true },
+  });
+  const unmanaged = run([OPEN, SASL2_AUTHS.resume, SUCCEEDED], ENCRYPTED);
+  assert.deepEqual(unmanaged.actions[0], {
+    kind: "success2",
+    jid: ALICE,
+    success: {
+      text: "server-final",
+      bind: undefined,
+      failedResume: { condition: "feature-not-implemented", h: undefined },
+    },
+  });
+});
+
+Deno.test("stepNegotiation() takes no element of the other SASL profile during an exchange", () => {
+  const challenge: NegotiationEvent = { kind: "sasl", reply: { kind: "challenge", text: "" } };
+  for (const [login, profile] of [[AUTH, "sasl2"], [SASL2_AUTHS.bind, "sasl"]] as const) {
+    for (
+      const stray of [
+        { kind: "response", profile, text: "x" },
+        { kind: "abort", profile },
+        { kind: "auth", profile, mechanism: "PLAIN", text: "x", inline: NOTHING },
+      ] as const
+    ) {
+      const { state, actions } = run([OPEN, login, challenge, stray], ENCRYPTED);
+      assert.equal(state.kind, "closed");
+      assert.deepEqual(actions[0], {
+        kind: "stream-error",
+        condition: "unsupported-stanza-type",
+      });
+    }
+  }
 });
 
 const STRANGERS: readonly [NegotiationState["kind"], NegotiationState, string][] = [
@@ -285,15 +431,22 @@ const ANY_EVENT: fc.Arbitrary<NegotiationEvent> = fc.constantFrom<NegotiationEve
   { kind: "header", header: { ...HEADER, to: "example.org" } },
   { kind: "starttls" },
   AUTH,
-  { kind: "auth", mechanism: undefined, text: undefined },
-  { kind: "response", text: "x" },
-  { kind: "abort" },
+  { ...BY_SASL, mechanism: undefined, text: undefined },
+  { kind: "response", profile: "sasl", text: "x" },
+  { kind: "abort", profile: "sasl" },
   { kind: "bind", iqId: "b", resource: undefined },
   { kind: "stanza" },
   { kind: "foreign" },
+  ...Object.values(SASL2_AUTHS),
+  { kind: "response", profile: "sasl2", text: "x" },
+  { kind: "abort", profile: "sasl2" },
   { kind: "sasl", reply: { kind: "challenge", text: "" } },
-  { kind: "sasl", reply: { kind: "success", account: ALICE, text: undefined } },
+  SUCCEEDED,
   REFUSED,
+  RESUME,
+  { kind: "resumed", jid: FULL },
+  { kind: "resume-failed", condition: "item-not-found", h: undefined },
+  { kind: "management" },
   { kind: "secured" },
   { kind: "registered", jid: FULL },
   { kind: "refused", condition: "conflict" },
@@ -305,29 +458,37 @@ const ANY_EVENT: fc.Arbitrary<NegotiationEvent> = fc.constantFrom<NegotiationEve
 Deno.test("stepNegotiation() answers any sequence, and binds only authenticated clients", () => {
   fc.assert(fc.property(
     fc.array(ANY_EVENT, { maxLength: 40 }),
-    fc.constantFrom(ENCRYPTED, PLAINTEXT),
+    fc.constantFrom(ENCRYPTED, PLAINTEXT, MANAGED, { ...MANAGED, hasSasl2: false }),
     (events, terms) => {
       let state: NegotiationState = { kind: "opening" };
       let isAuthenticated = false;
+      let isTold = false;
       let isHeld = false;
       let isOutputOver = false;
       for (const event of events) {
         const wasClosed = state.kind === "closed";
         const step = stepNegotiation(state, event, terms);
+        const isProven = event.kind === "sasl" && event.reply.kind === "success";
+        if (isProven && step.state.kind !== "closed") isAuthenticated = true;
         state = step.state;
         for (const { kind } of step.actions) {
           if (kind === "hold") isHeld = true;
           if (kind === "release") isHeld = false;
-          if (kind === "success") isAuthenticated = true;
+          if (kind === "success" || kind === "success2") {
+            assert(isAuthenticated);
+            assert(!isTold, "only one <success/>");
+            isTold = true;
+            assert(kind === "success" || terms.hasSasl2);
+          }
           if (kind === "authenticate") assert(terms !== PLAINTEXT);
-          if (kind === "register") assert(isAuthenticated);
+          if (kind === "register" || kind === "resume") assert(isAuthenticated);
           if (isOutputOver) assert.equal(kind, "end", "nothing is sent after our end");
           if (kind === "end-output") isOutputOver = true;
         }
         if (wasClosed) assert.deepEqual(step.actions, []);
         // Input is held exactly while the server works on an answer.
         if (state.kind !== "closed") {
-          const owes = state.kind === "registering" ||
+          const owes = state.kind === "registering" || state.kind === "resuming" ||
             (state.kind === "authenticating" && state.isWaiting);
           assert.equal(isHeld, owes);
         }
@@ -355,9 +516,6 @@ Deno.test("stepNegotiation() reads a dismissed bound client until its end or its
   assert.deepEqual(stranger.kinds[1], "stream-error end");
 });
 
-const MANAGED = { ...ENCRYPTED, isManageable: true };
-const RESUME: NegotiationEvent = { kind: "resume", previd: "id", h: 3 };
-
 Deno.test("stepNegotiation() holds input while the search for the resumed stream runs", () => {
   const binding: NegotiationState = { kind: "binding", account: ALICE };
   const resumed = run([RESUME, { kind: "resumed", jid: FULL }], MANAGED, binding);
@@ -377,7 +535,9 @@ Deno.test("stepNegotiation() refuses stream management before authentication, an
     kind: "authenticating",
     host: "example.com",
     failures: 1,
+    profile: "sasl",
     mechanism: "SCRAM-SHA-256",
+    inline: NOTHING,
     isWaiting: false,
   };
   const offering: NegotiationState = { kind: "offering", host: "example.com", failures: 1 };
@@ -394,7 +554,7 @@ Deno.test("stepNegotiation() refuses stream management before authentication, an
 });
 
 Deno.test("stepNegotiation() ends a stream that gets input while it is being resumed", () => {
-  const resuming: NegotiationState = { kind: "resuming", account: ALICE };
+  const resuming: NegotiationState = { kind: "resuming", account: ALICE, success: undefined };
   for (const event of [RESUME, { kind: "stanza" }, { kind: "bind", iqId: "1", resource: "x" }]) {
     const { state, actions } = run([event as NegotiationEvent], MANAGED, resuming);
     assert.equal(state.kind, "closed");

@@ -2,7 +2,13 @@ import type { BareJid, FullJid } from "../jid/jid.ts";
 import type { SaslMechanism } from "../sasl/mod.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
-import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
+import type {
+  InlineRequests,
+  NegotiationAction,
+  NegotiationEvent,
+  PendingSuccess,
+  SaslProfile,
+} from "./negotiation_events.ts";
 
 /** State of a stream's negotiation. */
 export type NegotiationState =
@@ -13,14 +19,25 @@ export type NegotiationState =
     readonly kind: "authenticating";
     readonly host: string;
     readonly failures: number;
+    readonly profile: SaslProfile;
     readonly mechanism: SaslMechanism;
+    readonly inline: InlineRequests;
     /** True while the server works on the client's last message. */
     readonly isWaiting: boolean;
   }
   | { readonly kind: "reopening"; readonly account: BareJid }
   | { readonly kind: "binding"; readonly account: BareJid }
-  | { readonly kind: "registering"; readonly account: BareJid; readonly iqId: string }
-  | { readonly kind: "resuming"; readonly account: BareJid }
+  | {
+    readonly kind: "registering";
+    readonly account: BareJid;
+    /** Id of the request that waits for the answer, or the `<success/>` that will carry it. */
+    readonly answer: { readonly iqId: string } | { readonly success: PendingSuccess };
+  }
+  | {
+    readonly kind: "resuming";
+    readonly account: BareJid;
+    readonly success: PendingSuccess | undefined;
+  }
   | { readonly kind: "bound"; readonly jid: FullJid }
   | { readonly kind: "ending" }
   | { readonly kind: "closed" };
@@ -34,6 +51,8 @@ export interface NegotiationTerms {
   readonly withheld: readonly SaslMechanism[];
   /** Types of channel binding that the connection allows as it is. */
   readonly channelBindings: readonly string[];
+  /** True when clients may use XEP-0388. */
+  readonly hasSasl2: boolean;
   /** True when clients may use stream management. */
   readonly isManageable: boolean;
   /** Number of failed attempts that ends the stream. */

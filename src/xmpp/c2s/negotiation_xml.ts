@@ -1,17 +1,19 @@
-import type { FullJid } from "../jid/jid.ts";
+import type { BareJid, FullJid } from "../jid/jid.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import { STANZA_ERROR_NAMESPACE, STANZA_ERROR_TYPES } from "../stanza/stanza_error.ts";
 import { escapeText, escapeValue } from "../xml/escape.ts";
-import { SM_FEATURE_XML } from "../sm/sm_xml.ts";
+import { failedXml, SM_FEATURE_XML, SM_NAMESPACE } from "../sm/sm_xml.ts";
 import type { SaslCondition } from "../sasl/mod.ts";
 import {
+  BIND2_NAMESPACE,
   BIND_NAMESPACE,
   CHANNEL_BINDING_NAMESPACE,
+  SASL2_NAMESPACE,
   SASL_NAMESPACE,
   SESSION_NAMESPACE,
   TLS_NAMESPACE,
 } from "../stream/namespaces.ts";
-import type { OfferedFeatures } from "./negotiation_events.ts";
+import type { OfferedFeatures, PendingSuccess, SaslProfile } from "./negotiation_events.ts";
 
 /** Returns the content of `<stream:features/>` (RFC 6120 §4.3.2). */
 export function featuresXml(features: OfferedFeatures): string {
@@ -23,6 +25,10 @@ export function featuresXml(features: OfferedFeatures): string {
   if (features.mechanisms.length > 0) {
     const each = features.mechanisms.map((name) => `<mechanism>${name}</mechanism>`).join("");
     xml += `<mechanisms xmlns='${SASL_NAMESPACE}'>${each}</mechanisms>`;
+    if (features.sasl2 !== undefined) {
+      xml += `<authentication xmlns='${SASL2_NAMESPACE}'>${each}` +
+        `${inlineXml(features.sasl2)}</authentication>`;
+    }
   }
   if (features.channelBindings.length > 0) {
     const each = features.channelBindings.map((type) => `<channel-binding type='${type}'/>`);
@@ -37,16 +43,64 @@ export function featuresXml(features: OfferedFeatures): string {
   return xml;
 }
 
-/** `<challenge/>` or `<success/>`; `text` is base64. */
-export function saslXml(name: "challenge" | "success", text: string | undefined): string {
-  return text === undefined || text === ""
-    ? `<${name} xmlns='${SASL_NAMESPACE}'/>`
-    : `<${name} xmlns='${SASL_NAMESPACE}'>${text}</${name}>`;
+/** `<inline/>`: what a client may ask for together with its login (XEP-0388 §2.2, XEP-0386 §3). */
+function inlineXml({ isManageable }: { readonly isManageable: boolean }): string {
+  const bind = isManageable
+    ? `<bind xmlns='${BIND2_NAMESPACE}'><inline><feature var='${SM_NAMESPACE}'/></inline></bind>`
+    : `<bind xmlns='${BIND2_NAMESPACE}'/>`;
+  return `<inline>${bind}${isManageable ? SM_FEATURE_XML : ""}</inline>`;
 }
 
-/** RFC 6120 §6.4.5. */
-export function saslFailureXml(condition: SaslCondition): string {
-  return `<failure xmlns='${SASL_NAMESPACE}'><${condition}/></failure>`;
+const NAMESPACES: Readonly<Record<SaslProfile, string>> = {
+  sasl: SASL_NAMESPACE,
+  sasl2: SASL2_NAMESPACE,
+};
+
+/** `<challenge/>`; `text` is base64. */
+export function challengeXml(profile: SaslProfile, text: string): string {
+  return textXml("challenge", NAMESPACES[profile], text);
+}
+
+/** `<success/>` of RFC 6120 §6.4.6; `text` is base64. */
+export function successXml(text: string | undefined): string {
+  return textXml("success", SASL_NAMESPACE, text ?? "");
+}
+
+/**
+ * `<success/>` of XEP-0388 §2.6.1.
+ * @param content answers to what the client asked for together with its login
+ */
+export function success2Xml(
+  jid: BareJid | FullJid,
+  { text, failedResume }: PendingSuccess,
+  content: string,
+): string {
+  const data = text === undefined ? "" : `<additional-data>${text}</additional-data>`;
+  const failed = failedResume && failedXml(failedResume.condition, failedResume.h);
+  return `<success xmlns='${SASL2_NAMESPACE}'>${data}` +
+    `<authorization-identifier>${escapeText(jid.text)}</authorization-identifier>` +
+    `${failed ?? ""}${content}</success>`;
+}
+
+/** `<bound/>` (XEP-0386 §3); `content` holds the answers to what was enabled. */
+export function boundXml(content: string): string {
+  return content === ""
+    ? `<bound xmlns='${BIND2_NAMESPACE}'/>`
+    : `<bound xmlns='${BIND2_NAMESPACE}'>${content}</bound>`;
+}
+
+/** RFC 6120 §6.4.5, XEP-0388 §2.6.2. */
+export function saslFailureXml(profile: SaslProfile, condition: SaslCondition): string {
+  const child = profile === "sasl"
+    ? `<${condition}/>`
+    : `<${condition} xmlns='${SASL_NAMESPACE}'/>`;
+  return `<failure xmlns='${NAMESPACES[profile]}'>${child}</failure>`;
+}
+
+function textXml(name: string, namespace: string, text: string): string {
+  return text === ""
+    ? `<${name} xmlns='${namespace}'/>`
+    : `<${name} xmlns='${namespace}'>${text}</${name}>`;
 }
 
 /** RFC 6120 §7.6.1. */

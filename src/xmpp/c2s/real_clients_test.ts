@@ -9,6 +9,7 @@ import { listen, TlsContextHolder } from "../../net/mod.ts";
 import { ComponentListener, ComponentRegistry } from "../component/mod.ts";
 import { errorReply } from "../stanza/error_reply.ts";
 import type { Stanza } from "../stanza/stanza.ts";
+import type { StanzaSink } from "../stream/stanza_sink.ts";
 import { C2sFixture, HOSTS, passwordOf } from "./testing/c2s_fixture.ts";
 import { C2sListener } from "./c2s_listener.ts";
 
@@ -30,8 +31,13 @@ class RealServer implements AsyncDisposable {
       connected: () => Promise.resolve(),
       disconnected: () => Promise.resolve(),
     });
-    const sink = { accept: (stanza: Stanza) => this.#route(stanza) };
-    this.fixture = new C2sFixture({ sink, clock: new SystemClock() });
+    const sink: StanzaSink = {
+      accept: (stanza, _source, fate, number) => {
+        this.#route(stanza);
+        fate?.settle(number!); // they come together
+      },
+    };
+    this.fixture = new C2sFixture({ sink, clock: new SystemClock(), management: {} });
     const { registry, metrics } = this.fixture;
     this.#plainListener = new C2sListener({
       hosts: HOSTS,
@@ -146,6 +152,49 @@ for (const security of ["starttls", "direct", "none"] as const) {
     });
   }
 }
+
+const INSTALLATION = "d4565fa7-4d72-4749-b3d3-740edbf87770";
+
+Deno.test("@xmpp/client logs in and binds by SASL2, and resumes together with its next login", async () => {
+  await using server = await RealServer.start();
+  const options = { streamManagement: true, sasl2As: INSTALLATION };
+  await using alice = await XmppJsClient.connect({
+    ...server.optionsFor("alice", "starttls"),
+    ...options,
+  });
+  assert.match(alice.jid, /^alice@example\.com\/test\/[0-9a-f]{16}$/);
+  await using bob = await XmppJsClient.connect(server.optionsFor("bob", "direct"));
+  await talk(alice, bob);
+  await talk(bob, alice);
+  await alice.drop();
+  await bob.sendMessage(alice.jid, "while it was away");
+  await alice.comeBack();
+  await alice.expectMessage("while it was away");
+  await talk(alice, bob);
+  const { metrics } = server.fixture;
+  const labels = { edge: "c2s", mechanism: "SCRAM-SHA-1" };
+  assert.equal(metrics.value("xmpp_auth_successes_total", labels), 3);
+  assert.equal(metrics.value("xmpp_sm_resumed_total", {}), 1);
+});
+
+Deno.test("@xmpp/client has the same address at each login by SASL2 with its id", async () => {
+  await using server = await RealServer.start();
+  const options = { ...server.optionsFor("alice", "direct"), sasl2As: INSTALLATION };
+  await using older = await XmppJsClient.connect(options);
+  await using newer = await XmppJsClient.connect(options);
+  assert.equal(newer.jid, older.jid);
+  await assert.rejects(older.expectMessage("nothing"), /conflict|disconnected/);
+  await talk(newer, newer);
+});
+
+Deno.test("@xmpp/client learns of a wrong password by SASL2", async () => {
+  await using server = await RealServer.start();
+  const options = { ...server.optionsFor("alice", "starttls"), sasl2As: INSTALLATION };
+  await assert.rejects(
+    XmppJsClient.connect({ ...options, password: "wrong" }),
+    /not-authorized/,
+  );
+});
 
 Deno.test("@xmpp/client receives a named error for a wrong password", async () => {
   await using server = await RealServer.start();

@@ -1,6 +1,7 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { parseHandled } from "../sm/counter.ts";
 import type { Delivery } from "../sm/delivery.ts";
+import type { EnableRequest } from "../sm/enable_request.ts";
 import type { FreezeOwner, SessionState, Unfreezing } from "../sm/moving_session.ts";
 import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
 import { CoveredStanzas } from "../sm/covered_stanzas.ts";
@@ -83,23 +84,25 @@ export class SessionManagement {
     this.acks = new SessionAcks(link, { management: shared, events, jid, acknowledged });
   }
 
-  /** Answers `<enable/>` (XEP-0198 §3); counting begins after the answer. */
+  /**
+   * Begins as `<enable/>` asks for (XEP-0198 §3). The answer must be written at once, because counting
+   * begins with it.
+   */
   static enable(
     session: ManagedStreamSession,
-    enable: ScannedElement,
+    request: EnableRequest,
     { shared, metrics, link }: SessionManagementDeps & { readonly link: AckLink },
-  ): SessionManagement {
-    const resume = enable.attribute("resume");
-    const max = parseHandled(enable.attribute("max"));
+  ): { readonly management: SessionManagement; readonly answer: string } {
     const limitMs = shared.options.resumeTimeoutMs;
-    // `max` is the time that the client asks for, in seconds; 0 leaves no time to resume.
-    const resumeTimeoutMs = max === undefined ? limitMs : Math.min(max * 1000, limitMs);
-    const isResumable = (resume === "true" || resume === "1") && resumeTimeoutMs > 0;
-    const id = shared.enabled(session, isResumable);
+    // A request for 0 s leaves no time to resume.
+    const resumeTimeoutMs = Math.min((request.maxSeconds ?? Infinity) * 1000, limitMs);
+    const id = shared.enabled(session, request.isResumable && resumeTimeoutMs > 0);
     const maxSeconds = Math.ceil(resumeTimeoutMs / 1000);
-    link.sendNonza(enabledXml(id === undefined ? undefined : { id, maxSeconds }));
     const beginning = { id, resumeTimeoutMs, link, state: undefined };
-    return new SessionManagement(session, { shared, metrics }, beginning);
+    return {
+      management: new SessionManagement(session, { shared, metrics }, beginning),
+      answer: enabledXml(id === undefined ? undefined : { id, maxSeconds }),
+    };
   }
 
   /** Continues with the state of another node's session, which was resumed here by `id`. */

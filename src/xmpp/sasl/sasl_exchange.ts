@@ -33,6 +33,8 @@ export interface SaslExchangeDeps {
   readonly fake: FakeCredentials;
   /** Channel binding that the client was offered on its connection. @default none */
   readonly channelBinding?: ChannelBinding | undefined;
+  /** Account that the client has named before; a login as another one fails. @default any may follow */
+  readonly claimed?: string | undefined;
   /** @default every guess is let through */
   readonly attempts?: LoginAttempts;
   /** Hashes a password and compares it. @default `verifyPassword` */
@@ -127,7 +129,7 @@ export class SaslExchange {
     const isRight = await verify(found.credentials.sha256, password);
     if (!isRight || !found.isAccount) return failure("not-authorized");
     this.#deps.attempts?.succeeded(found.name);
-    return authorize(found.name, plain.authzid, undefined);
+    return this.#authorize(found.name, plain.authzid, undefined);
   }
 
   async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
@@ -154,11 +156,23 @@ export class SaslExchange {
     if (!verified.ok) return failure(verified.condition);
     if (!found.isAccount) return failure("not-authorized");
     this.#deps.attempts?.succeeded(found.name);
-    return authorize(found.name, challenge.first.authzid, encodeSaslText(verified.value));
+    return this.#authorize(found.name, challenge.first.authzid, encodeSaslText(verified.value));
   }
 
   #mayGuess(found: Found): boolean {
     return this.#deps.attempts?.begin(found.name) ?? true;
+  }
+
+  /**
+   * Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8).
+   * @param account its bare JID
+   */
+  #authorize(account: string, authzid: string | undefined, text: string | undefined): SaslReply {
+    const { bare } = parseJid(account);
+    const { claimed } = this.#deps;
+    const isOther = (authzid !== undefined && tryParseJid(authzid)?.text !== bare.text) ||
+      (claimed !== undefined && tryParseJid(claimed)?.bare.text !== bare.text);
+    return isOther ? failure("invalid-authzid") : { kind: "success", account: bare, text };
   }
 
   /**
@@ -183,22 +197,6 @@ export class SaslExchange {
       return undefined; // the store logs its own failures; the client may try again
     }
   }
-}
-
-/**
- * Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8).
- * @param account its bare JID
- */
-function authorize(
-  account: string,
-  authzid: string | undefined,
-  text: string | undefined,
-): SaslReply {
-  const { bare } = parseJid(account);
-  if (authzid !== undefined && tryParseJid(authzid)?.text !== bare.text) {
-    return failure("invalid-authzid");
-  }
-  return { kind: "success", account: bare, text };
 }
 
 function failure(condition: SaslCondition): SaslReply {

@@ -6,6 +6,10 @@ export const TLS_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-tls";
 export const TLS_FAILURE_XML = `<failure xmlns='${TLS_NAMESPACE}'/>`;
 /** RFC 6120 §6. */
 export const SASL_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-sasl";
+/** XEP-0388 §2. */
+export const SASL2_NAMESPACE = "urn:xmpp:sasl:2";
+/** XEP-0386 §3. */
+export const BIND2_NAMESPACE = "urn:xmpp:bind:0";
 /** XEP-0440 §2. */
 export const CHANNEL_BINDING_NAMESPACE = "urn:xmpp:sasl-cb:0";
 /** RFC 6120 §7. */

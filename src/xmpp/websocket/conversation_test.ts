@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { FixtureOptions } from "../c2s/testing/c2s_fixture.ts";
+import { authenticateXml, bind2Xml } from "../c2s/testing/sasl2_fixture.ts";
 import { C2sFixture, passwordOf, plainOf, SASL } from "../c2s/testing/c2s_fixture.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
 import { resolveStreamLimits } from "../stream/stream_limits.ts";
@@ -93,6 +94,26 @@ Deno.test("WebSocketTransport serves a client from its <open/> to its <close/>",
   assert.equal(fixture.metrics.value("xmpp_stanzas_received_total", messages), 1);
   assert.equal(fixture.metrics.value("xmpp_stanzas_sent_total", messages), 1);
   assert.equal(fixture.closedBy("none"), 1);
+});
+
+Deno.test("WebSocketTransport lets a client log in and bind by SASL2, in one message", async () => {
+  await using fixture = new Fixture({ management: {} });
+  const alice = fixture.visit();
+  alice.say(OPEN);
+  await alice.expect(ANSWER);
+  await alice.expect(FEATURES);
+  alice.say(authenticateXml("alice", bind2Xml("<tag>web</tag><enable xmlns='urn:xmpp:sm:3'/>")));
+  await alice.expect(
+    /^<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>alice@example\.com\/web\/[0-9a-f]{16}<\/authorization-identifier><bound xmlns='urn:xmpp:bind:0'><enabled xmlns='urn:xmpp:sm:3'\/><\/bound><\/success>$/,
+  );
+  await alice.expect(
+    "<stream:features xmlns:stream='http://etherx.jabber.org/streams'/>",
+  );
+  alice.say("<r xmlns='urn:xmpp:sm:3'/>");
+  await alice.expect("<a xmlns='urn:xmpp:sm:3' h='0'/>");
+  alice.say(CLOSE);
+  await alice.expect("<a xmlns='urn:xmpp:sm:3' h='0'/>");
+  await alice.expect(CLOSE);
 });
 
 Deno.test("WebSocketTransport lets clients over WebSocket and over TCP exchange messages", async () => {

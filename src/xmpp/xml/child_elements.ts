@@ -81,6 +81,24 @@ export function onlyChild(source: ElementSource): ChildElement | undefined {
   return walk.next() ? undefined : child;
 }
 
+/**
+ * Returns the value of an attribute without a prefix, references expanded; undefined when absent.
+ *
+ * @param name ASCII
+ */
+export function attributeOf(
+  { bytes, start, end }: ElementSource,
+  name: string,
+): string | undefined {
+  if (CHILD.scan(bytes, start + 1, end, Number.MAX_SAFE_INTEGER) === -1) return undefined;
+  const { spans } = CHILD;
+  for (let at = 0; at < CHILD.count * SPAN; at += SPAN) {
+    if (spans[at + 2] !== -1 || !isText(bytes, spans[at]!, spans[at + 1]!, name)) continue;
+    return decodeValue(bytes, spans[at + 3]!, spans[at + 4]!);
+  }
+  return undefined;
+}
+
 /** Returns the text directly inside an element, without the text of inner elements. */
 export function directText(source: ElementSource): string {
   const { bytes } = source;

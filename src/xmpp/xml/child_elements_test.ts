@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
+  attributeOf,
   directText,
   findChild,
   hasMoreElements,
@@ -96,4 +97,21 @@ Deno.test("findChild() ends on bytes that are not an element", () => {
     onlyChild(source);
     hasMoreElements(source, 5);
   }
+});
+
+Deno.test("attributeOf() returns the value of an attribute without a prefix", () => {
+  const source = (xml: string) => stanzaSource(ENCODER.encode(xml));
+  const cases: readonly [xml: string, value: string | undefined][] = [
+    ["<a id='x'/>", "x"],
+    ['<a\n id = "x&amp;&#65;"\n>b</a>', "x&A"],
+    ["<a id=''/>", ""],
+    ["<a/>", undefined],
+    ["<a><b id='x'/></a>", undefined],
+    ["<a xmlns:p='u' p:id='x'/>", undefined],
+    ["<a xmlns:p='u' p:id='x' id='y'/>", "y"],
+    ["<a idx='x' i='y' xid='z'/>", undefined],
+    ["<id>id='x'</id>", undefined],
+    ["<a b=\"id='x'\"/>", undefined],
+  ];
+  for (const [xml, value] of cases) assert.equal(attributeOf(source(xml), "id"), value, xml);
 });

@@ -131,6 +131,21 @@ export class C2sFixture implements AsyncDisposable {
     return this.play(client);
   }
 
+  /** Returns a client inside TLS that seems to come from another machine. */
+  connectFrom(remoteAddress: string): RawPeer {
+    const [client, server] = memoryConnectionPair({ isEncrypted: true });
+    const connection = new Proxy<Connection>(server, {
+      get(target, name) {
+        if (name === "isLoopback") return false;
+        if (name === "remoteAddress") return remoteAddress;
+        const value = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    this.listener.accept(connection);
+    return this.play(client);
+  }
+
   play(connection: Connection): RawPeer {
     const peer = new RawPeer(connection);
     this.#peers.push(peer);
@@ -172,6 +187,15 @@ export const HEADER = "<?xml version='1.0'?><stream:stream to='example.com' vers
   "xml:lang='en' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
 
 export const SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
+
+export const SASL2 = "urn:xmpp:sasl:2";
+
+/** The stream features of mechanisms, by RFC 6120 and by XEP-0388, without stream management. */
+export function mechanismsXml(...names: readonly string[]): string {
+  const each = names.map((name) => `<mechanism>${name}</mechanism>`).join("");
+  return `<mechanisms xmlns='${SASL}'>${each}</mechanisms><authentication xmlns='${SASL2}'>${each}` +
+    "<inline><bind xmlns='urn:xmpp:bind:0'/></inline></authentication>";
+}
 
 export function plainOf(user: string, password = passwordOf(user), authzid = ""): string {
   const text = Buffer.from(`${authzid}\0${user}\0${password}`).toString("base64");
