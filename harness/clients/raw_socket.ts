@@ -7,6 +7,8 @@ export interface RawTlsOptions {
   readonly caCerts: readonly string[];
   /** The name that the certificate must bear, sent as SNI too. */
   readonly serverName: string;
+  /** Application protocols to offer (ALPN). @default none */
+  readonly alpnProtocols?: readonly string[];
 }
 
 /** Address and TLS options of a raw client's server. */
@@ -115,7 +117,11 @@ export class RawSocket implements AsyncDisposable {
   async startTls(tls: RawTlsOptions): Promise<void> {
     const plain = this.#connection;
     if ("handshake" in plain) throw new TypeError("TLS starts on a TCP connection only");
-    const options = { hostname: tls.serverName, caCerts: [...tls.caCerts] };
+    const options = {
+      hostname: tls.serverName,
+      caCerts: [...tls.caCerts],
+      ...(tls.alpnProtocols === undefined ? {} : { alpnProtocols: [...tls.alpnProtocols] }),
+    };
     const secured = await Deno.startTls(plain, options);
     this.#connection = secured;
     await secured.handshake();

@@ -11,6 +11,8 @@ export interface ManagedEntrance {
   /** `dc1` */
   readonly at: string;
   readonly resource: string;
+  /** As in `XmppJsClientOptions`; of no meaning for slixmpp. */
+  readonly sasl2As?: string;
   /** Proxy between client and node. @default none */
   readonly proxy?: LinkProxy;
 }
@@ -25,7 +27,7 @@ export type ManagedClient = ChatClient & {
 export function enterManaged(
   cluster: Cluster,
   localpart: string,
-  { library, at, resource, proxy }: ManagedEntrance,
+  { library, at, resource, sasl2As, proxy }: ManagedEntrance,
 ): Promise<ManagedClient> {
   const user = cluster.users.find((each) => each.localpart === localpart);
   if (user === undefined) throw new RangeError(`The cluster has no user ${localpart}`);
@@ -40,9 +42,11 @@ export function enterManaged(
     caFile: cluster.caFile,
     streamManagement: true,
   } as const;
-  return library === "slixmpp"
-    ? SlixmppClient.connect(options)
-    : XmppJsClient.connect({ ...options, ...quickMechanism("starttls") });
+  return library === "slixmpp" ? SlixmppClient.connect(options) : XmppJsClient.connect({
+    ...options,
+    ...quickMechanism("starttls"),
+    ...(sasl2As === undefined ? {} : { sasl2As }),
+  });
 }
 
 /** Starts a proxy in front of the STARTTLS port of the datacenter `at`. The caller closes it. */

@@ -25,6 +25,7 @@ import { DEAD_DATACENTERS } from "./killed_datacenter.ts";
 import { LATE_REDIS } from "./late_redis.ts";
 import { LEARNED_COMPONENT, LEARNED_USER } from "./learned_hosts.ts";
 import { LOCAL_PEOPLE } from "./local_people.ts";
+import { LOGIN_OFFERS } from "./login_offers.ts";
 import { LOCATION_DISCONNECTS } from "./location_disconnects.ts";
 import { MALICIOUS_DATACENTER } from "./malicious_datacenter.ts";
 import { MANY_CONNECTIONS } from "./many_connections.ts";
@@ -52,7 +53,7 @@ import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
 import { ROOMS } from "./rooms.ts";
 import { REMOVED_DATACENTER } from "./removed_datacenter.ts";
-import { RESUME_AT_OTHER_NODE, RESUME_ELSEWHERE } from "./resume_elsewhere.ts";
+import { RESUME_AT_OTHER_NODE, RESUME_BY_SASL2, RESUME_ELSEWHERE } from "./resume_elsewhere.ts";
 import { RESUME_ELSEWHERE_FAULTS } from "./resume_elsewhere_faults.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
@@ -92,6 +93,7 @@ export const SCENARIOS: readonly Scenario[] = [
   TERMINAL_CLIENTS,
   HOST_SERVICES,
   LOCAL_PEOPLE,
+  LOGIN_OFFERS,
   ...SHARED_ACCOUNTS,
   SUBSCRIPTION_REQUESTS,
   ...ORDER_UNDER_FAULTS,
@@ -139,6 +141,7 @@ export const SCENARIOS: readonly Scenario[] = [
   STREAM_MANAGEMENT_TIMEOUT,
   RESUME_ELSEWHERE,
   RESUME_AT_OTHER_NODE,
+  RESUME_BY_SASL2,
   ...RESUME_ELSEWHERE_FAULTS,
   HIDDEN_COMPONENTS,
   ...LOCATION_DISCONNECTS,

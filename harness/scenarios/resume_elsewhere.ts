@@ -7,7 +7,7 @@ import { REPLICATIONS } from "../scenario.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { enterManaged, errorsOf, proxyBefore } from "./_managed_client.ts";
-import type { ManagedClient } from "./_managed_client.ts";
+import type { ManagedClient, ManagedEntrance } from "./_managed_client.ts";
 import { MessageRun } from "./_message_run.ts";
 import { untilTaken } from "./_ping.ts";
 import { becomeAvailable, isPresence, Stage } from "./_stage.ts";
@@ -42,6 +42,8 @@ interface Place {
 
 /** Places that bob visits in turn, and the places of the users who write to him. */
 interface Journey {
+  /** @default "@xmpp", then slixmpp */
+  readonly clients?: readonly Pick<ManagedEntrance, "library" | "sasl2As">[];
   readonly stops: readonly Place[];
   readonly senders: readonly Place[];
 }
@@ -81,13 +83,26 @@ export const RESUME_AT_OTHER_NODE: Scenario = {
     }),
 };
 
+/** The same by a client that resumes together with its login (XEP-0388). */
+export const RESUME_BY_SASL2: Scenario = {
+  name: "resume-by-sasl2",
+  summary: "bob's client logs in by SASL2 and resumes at another datacenter, in one exchange",
+  options: { datacenters: 2, configure: rememberShortly },
+  run: (cluster, say) =>
+    travel(cluster, say, {
+      clients: [{ library: "@xmpp", sasl2As: crypto.randomUUID() }],
+      stops: ["dc1", "dc2", "dc1"].map((at) => ({ at, node: 0 })),
+      senders: ["dc1", "dc2"].map((at) => ({ at, node: 0 })),
+    }),
+};
+
 async function travel(
   cluster: Cluster,
   say: (line: string) => void,
-  { stops, senders: places }: Journey,
+  { clients = [{ library: "@xmpp" }, { library: "slixmpp" }], stops, senders: places }: Journey,
 ): Promise<void> {
   await using stage = new Stage(cluster);
-  for (const library of ["@xmpp", "slixmpp"] as const) {
+  for (const { library, ...login } of clients) {
     const senders: Sender[] = [];
     for (const [index, { at, node }] of places.entries()) {
       const resource = `${library.slice(-4)}-${index + 1}`;
@@ -97,7 +112,15 @@ async function travel(
     const witness = senders[0]!.client;
     await using proxy = await proxyBefore(cluster, at);
     const resource = library === "slixmpp" ? "python" : "js";
-    await using bob = await enterManaged(cluster, "bob", { library, at, resource, proxy });
+    await using bob = await enterManaged(cluster, "bob", {
+      ...login,
+      library,
+      at,
+      resource,
+      proxy,
+    });
+    const isBySasl2 = /\/[0-9a-f]{16}$/.test(bob.jid);
+    assert.equal(isBySasl2, login.sasl2As !== undefined, bob.jid);
     await becomeAvailable(bob);
     await stage.untilTableSaysOfSession(bob, at);
     // slixmpp forgets its unacknowledged stanzas when it asks to resume.

@@ -16,7 +16,7 @@ import type {
   PendingSuccess,
 } from "./negotiation_events.ts";
 import { NO_FEATURES } from "./negotiation_events.ts";
-import type { NegotiationState } from "./negotiation_step.ts";
+import type { NegotiationState, NegotiationTerms } from "./negotiation_step.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
 import {
@@ -49,6 +49,8 @@ const UTF8 = new TextEncoder();
  */
 export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   #state: NegotiationState = { kind: "opening" };
+  /** Offers that the connection allows; TLS changes them. */
+  #terms: NegotiationTerms | undefined;
   #exchange: SaslExchange | undefined;
   /** JID and language that the client claimed in its last header. */
   #claimedFrom: string | undefined;
@@ -105,6 +107,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   }
 
   protected override secured(): void {
+    this.#terms = undefined;
     this.#dispatch({ kind: "secured" });
   }
 
@@ -129,8 +132,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   }
 
   #dispatch(event: NegotiationEvent): void {
-    const terms = termsOf(this.transport, this.deps);
-    const { state, actions } = stepNegotiation(this.#state, event, terms);
+    this.#terms ??= termsOf(this.transport, this.deps);
+    const { state, actions } = stepNegotiation(this.#state, event, this.#terms);
     this.#state = state;
     for (const action of actions) this.#run(action);
   }
