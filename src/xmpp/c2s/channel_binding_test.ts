@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { connect as connectPlain } from "node:net";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
 // @ts-types="./testing/pg_sasl.d.ts"
@@ -192,23 +193,65 @@ for (
   });
 }
 
+/** The text that comes from a socket. */
+class SocketText {
+  readonly #socket: Socket;
+  #unread = "";
+  #isOver = false;
+  #wake: () => void = () => {};
+  readonly #onData = (chunk: Uint8Array): void => {
+    this.#unread += new TextDecoder().decode(chunk); // what a server says here is ASCII
+    this.#wake();
+  };
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("error", () => {}); // The end of the socket follows.
+    socket.on("data", this.#onData);
+    socket.once("close", () => {
+      this.#isOver = true;
+      this.#wake();
+    });
+  }
+
+  /** Waits for a pattern, and takes everything up to its end. */
+  async until(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const match = pattern.exec(this.#unread);
+      if (match !== null) {
+        this.#unread = this.#unread.slice(match.index + match[0].length);
+        return match;
+      }
+      if (this.#isOver) assert.fail(`Closed while waiting for ${pattern}: ${this.#unread}`);
+      await new Promise<void>((resolve) => this.#wake = resolve);
+    }
+  }
+
+  /** Leaves the rest to somebody else. */
+  stop(): void {
+    this.#socket.off("data", this.#onData);
+    this.#socket.pause();
+  }
+}
+
 /** A client whose SCRAM is the PostgreSQL driver's, over real TLS. */
 class PgClient {
   readonly socket: TLSSocket;
-  #unread = "";
+  readonly #text: SocketText;
 
   private constructor(socket: TLSSocket) {
     this.socket = socket;
-    socket.on("error", () => {}); // The tests look at what it reads.
+    this.#text = new SocketText(socket);
   }
 
   static async connect(port: number, security: "direct" | "starttls"): Promise<PgClient> {
     const plain = connectPlain({ host: "127.0.0.1", port });
     await once(plain, "connect");
     if (security === "starttls") {
+      const text = new SocketText(plain);
       plain.write(HEADER + STARTTLS);
-      let text = "";
-      while (!/<proceed [^>]*>/.test(text)) text += String(await once(plain, "data"));
+      await text.until(/<proceed [^>]*>/);
+      text.stop();
     }
     const socket = connectTls({ socket: plain, rejectUnauthorized: false });
     await once(socket, "secureConnect");
@@ -222,36 +265,26 @@ class PgClient {
   async logIn(hide = (features: string): string => features): Promise<string> {
     const { socket } = this;
     socket.write(HEADER);
-    const [features] = await this.#read(/<stream:features>.*<\/stream:features>/s);
+    const [features] = await this.#text.until(/<stream:features>.*<\/stream:features>/s);
     const offered = [...hide(features!).matchAll(/<mechanism>([^<]*)</g)].map(([, name]) => name!);
     const session = sasl.startSession(offered, socket);
     const { mechanism } = session;
     socket.write(`<auth xmlns='${SASL}' mechanism='${mechanism}'>${btoa(session.response)}</auth>`);
-    const [, challenge, refusal] = await this.#read(
+    const [, challenge, refusal] = await this.#text.until(
       /<challenge [^>]*>([^<]*)<\/challenge>|<failure [^>]*><([a-z-]+)\/>/,
     );
     if (challenge === undefined) return `${refusal} by ${mechanism}`;
     await sasl.continueSession(session, PG_PASSWORD, atob(challenge), socket);
     socket.write(`<response xmlns='${SASL}'>${btoa(session.response)}</response>`);
-    const [, success] = await this.#read(/<success [^>]*>([^<]*)<\/success>/);
+    const [, success] = await this.#text.until(/<success [^>]*>([^<]*)<\/success>/);
     sasl.finalizeSession(session, atob(success!));
     return `success by ${mechanism}`;
   }
 
   async close(): Promise<void> {
-    this.socket.resume().end("</stream:stream>");
-    await once(this.socket, "close");
-  }
-
-  async #read(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const match = pattern.exec(this.#unread);
-      if (match !== null) {
-        this.#unread = this.#unread.slice(match.index + match[0].length);
-        return match;
-      }
-      this.#unread += String(await once(this.socket, "data"));
-    }
+    const closed = once(this.socket, "close");
+    this.socket.end("</stream:stream>");
+    await closed;
   }
 }
 
