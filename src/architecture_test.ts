@@ -98,9 +98,10 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
   "storage": {
     common: [
       "storage_error.ts",
-      "user_store.ts",
-      "subscription_request_store.ts",
+      "private_store.ts",
       "roster_store.ts",
+      "subscription_request_store.ts",
+      "user_store.ts",
     ],
     rooms: { catalogue: [], sql: ["catalogue"] },
   },

@@ -10,10 +10,11 @@ const TIME = "<time xmlns='urn:xmpp:time'/>";
 const INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
 const ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
 
-/** Features of a host. The scenario then uses each. */
+/** Features of a host. The scenario then uses those that the host itself answers for. */
 const FEATURES = [
   "http://jabber.org/protocol/disco#info",
   "http://jabber.org/protocol/disco#items",
+  "jabber:iq:private",
   "jabber:iq:version",
   "urn:xmpp:ping",
   "urn:xmpp:time",

@@ -42,8 +42,9 @@ export class Accounts implements AsyncDisposable {
     await users.add(jid.localpart, await this.#derive(password));
   }
 
+  /** Deletes the account with all its data. */
   async remove(jid: BareJid): Promise<void> {
-    if (!await this.users(jid.domainpart).remove(jid.localpart)) throw isMissing(jid);
+    if (!await this.#stores.removeAccount(jid.localpart, jid.domainpart)) throw isMissing(jid);
   }
 
   async setPassword(jid: BareJid, password: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from "commander";
 import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
-import type { BackendRow } from "../storage/mod.ts";
+import type { BackendRow, DataPlace } from "../storage/mod.ts";
 import {
   backendsOf,
   CATALOGUE,
@@ -104,12 +104,17 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
 
 /** Lists what a configuration keeps where, by backend. */
 function usesOf({ storage }: Config): ReadonlyMap<string, readonly Use[]> {
-  const uses = [...storage.users].map(([host, place]): { backend: string; use: Use } => ({
-    backend: place.backend,
-    use: place.backend === "rdbms"
-      ? { kind: "users", host, pool: place.pool }
-      : { kind: "users", host },
-  }));
+  const kinds: [Use["kind"], ReadonlyMap<string, DataPlace>][] = [["users", storage.users]];
+  for (const [kind, places] of storage.data ?? []) {
+    // Data for which the file names no place is with the accounts.
+    kinds.push([kind, new Map([...storage.users, ...places])]);
+  }
+  const uses = kinds.flatMap(([kind, places]) =>
+    [...places].map(([host, place]): { backend: string; use: Use } => ({
+      backend: place.backend,
+      use: place.backend === "rdbms" ? { kind, host, pool: place.pool } : { kind, host },
+    }))
+  );
   const byBackend = new Map<string, Use[]>([["redis", [{ kind: "sessions" }]]]);
   for (const { backend, use } of uses) {
     byBackend.set(backend, [...byBackend.get(backend) ?? [], use]);

@@ -155,7 +155,22 @@ Deno.test("causeway users adds, lists, changes and removes accounts", async () =
     said: "causeway: Cannot find bob@example.com: there is no such account\n",
   });
 
+  const elements = async (domain: string, xml?: string) => {
+    await using store = await InternalStore.open({
+      path: join(fixture.directory, "causeway.sqlite"),
+    });
+    const storage = store.privateStorage(domain);
+    const change = { namespace: "urn:example", name: "x", xml };
+    if (xml !== undefined) {
+      await storage.change("alice", [change], { maxElements: 9, maxBytes: 99 });
+    }
+    return await storage.all("alice");
+  };
+  await elements("example.com", "one");
+  await elements("dc1.example.com", "two");
   assert.deepEqual(await run(["remove", "alice@example.com"]), silent);
+  assert.deepEqual(await elements("example.com"), [], "the data goes with its account");
+  assert.deepEqual(await elements("dc1.example.com"), ["two"]);
   assert.deepEqual(await run(["remove", "alice@example.com"]), {
     code: 1,
     said: "causeway: Cannot find alice@example.com: there is no such account\n",

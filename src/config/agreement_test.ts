@@ -17,6 +17,7 @@ import { MetricsRegistry } from "../observe/mod.ts";
 import {
   DEFAULT_MAX_IQ_BYTES,
   DEFAULT_MAX_IQ_ELEMENTS,
+  DEFAULT_MAX_PENDING_PER_ACCOUNT,
   DEFAULT_MAX_PENDING_REQUESTS,
   HostServices,
 } from "../services/mod.ts";
@@ -79,6 +80,7 @@ const RESOLVE: Readonly<Record<Part, (options: Options) => object>> = {
     });
     return {
       maxPendingRequests: DEFAULT_MAX_PENDING_REQUESTS,
+      maxPendingPerAccount: DEFAULT_MAX_PENDING_PER_ACCOUNT,
       maxIqBytes: DEFAULT_MAX_IQ_BYTES,
       maxIqElements: DEFAULT_MAX_IQ_ELEMENTS,
     };

@@ -1,4 +1,4 @@
-import type { StoresOptions } from "../storage/mod.ts";
+import type { PrivateBounds, StoresOptions } from "../storage/mod.ts";
 import type { PartOptions } from "./part_options.ts";
 import type { Secret } from "./secret.ts";
 
@@ -132,6 +132,7 @@ export interface HostModulesConfig {
   readonly mod_ping: boolean;
   readonly mod_time: boolean;
   readonly mod_version: boolean;
+  readonly mod_private: false | PrivateBounds;
 }
 
 /** `[log]`. */

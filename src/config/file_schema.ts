@@ -1,10 +1,8 @@
 import { z } from "zod";
-import type { BackendId } from "../storage/mod.ts";
-import { CATALOGUE } from "../storage/mod.ts";
 import { LISTEN } from "./schema_listen.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
-import { OUTGOING_POOLS, RDBMS_SERVER_TYPE } from "./schema_pools.ts";
+import { BACKEND, OUTGOING_POOLS, POOL_TAG, RDBMS_SERVER_TYPE } from "./schema_pools.ts";
 import {
   absent,
   addresses,
@@ -12,14 +10,8 @@ import {
   filePath,
   remoteAddress,
   secret,
-  text,
   withWords,
 } from "./schema_words.ts";
-
-/** Any backend of the catalogue: a rule says which of them may hold accounts. */
-const BACKEND = z.enum(CATALOGUE.map(({ id }) => id) as [BackendId, ...BackendId[]]);
-
-const POOL_TAG = text();
 
 const AUTH = z.strictObject({
   backend: BACKEND.default("internal").describe(

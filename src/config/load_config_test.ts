@@ -49,6 +49,7 @@ Deno.test("parseConfig() fills in every default", () => {
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),
+      data: new Map([["private", new Map()]]),
     },
     log: { level: "info", format: "text" },
     globalDistrib: {
@@ -68,6 +69,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_ping: true,
       mod_time: true,
       mod_version: true,
+      mod_private: { maxElements: 200, maxBytes: 1_048_576 },
     }])),
     globalDistribAddr: new Map(),
     notes: [{
@@ -265,7 +267,12 @@ users_can_see_hidden_services = true
 });
 
 Deno.test("parseConfig() turns every service on unless it is false", () => {
-  const on = { mod_ping: true, mod_time: true, mod_version: true };
+  const on = {
+    mod_ping: true,
+    mod_time: true,
+    mod_version: true,
+    mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+  };
   const disco = { usersCanSeeHiddenServices: false };
   const both = (text: string) => {
     const { modules } = parse(`${SOUND}${text}`);
@@ -274,12 +281,18 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
   assert.deepEqual(both(""), [{ mod_disco: disco, ...on }, { mod_disco: disco, ...on }]);
   assert.deepEqual(
     both(
-      "[modules]\nmod_ping = false\nmod_disco = false\n" +
-        '[host_config."dc1.example.com".modules]\nmod_ping = {}\nmod_version = false\n',
+      "[modules]\nmod_ping = false\nmod_disco = false\nmod_private = { max_bytes = 7 }\n" +
+        '[host_config."dc1.example.com".modules]\nmod_ping = {}\nmod_version = false\n' +
+        "mod_private = false\n",
     ),
     [
-      { mod_disco: false, ...on, mod_ping: false },
-      { mod_disco: false, ...on, mod_version: false },
+      {
+        mod_disco: false,
+        ...on,
+        mod_ping: false,
+        mod_private: { maxElements: 200, maxBytes: 7 },
+      },
+      { mod_disco: false, ...on, mod_version: false, mod_private: false },
     ],
   );
 });

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { DataPlace, SqlDriver, SqlPoolOptions } from "../storage/mod.ts";
+import type { BackendId, DataKind, DataPlace, SqlDriver, SqlPoolOptions } from "../storage/mod.ts";
 import { kindProblem } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -22,6 +22,11 @@ const URL_SCHEMES: ReadonlyMap<string, SqlDriver> = new Map([
 /** Tag of the pool that is used where none is named. */
 const DEFAULT_TAG = "default";
 
+/** Modules that keep data, with the kind of that data. */
+const STORING_MODULES = { mod_private: "private" } as const satisfies Record<string, DataKind>;
+
+type StoringModule = keyof typeof STORING_MODULES;
+
 type PartialPool = NonNullable<NonNullable<PartialFile["outgoing_pools"]>["rdbms"]>[string];
 type PartialConnection = NonNullable<NonNullable<PartialPool>["connection"]>;
 
@@ -39,7 +44,7 @@ interface Place {
 /** A mistake of one option; `problem` reads on from its path. */
 type Note = (key: string, problem: string) => void;
 
-/** Checks the pools of SQL databases, and which of them holds the accounts of which host. */
+/** Checks the pools of SQL databases, and which of them holds which data of which host. */
 export function checkRdbms(file: PartialFile, surroundings: Surroundings): void {
   const { mistakes } = surroundings;
   for (const [tag, pool] of Object.entries(file.outgoing_pools?.rdbms ?? {})) {
@@ -49,7 +54,15 @@ export function checkRdbms(file: PartialFile, surroundings: Surroundings): void 
     if (pool.connection === undefined) continue;
     checkConnection(file, pool.connection, [...path, "connection"], surroundings);
   }
-  checkUsers(file, mistakes);
+  for (const host of file.hosts ?? []) {
+    checkPlace(file, host, { kind: "users", ...usersOf(file, host) }, mistakes);
+    for (const module of storingModules()) {
+      const own = dataOf(file, host, module);
+      if (own !== undefined) {
+        checkPlace(file, host, { kind: STORING_MODULES[module], ...own }, mistakes);
+      }
+    }
+  }
 }
 
 /** Resolves the pools of a file without mistakes, by tag. */
@@ -94,12 +107,31 @@ export function resolvePools(
 /** Resolves the place of each host's accounts. */
 export function resolveUsers(file: FileConfig): ReadonlyMap<string, DataPlace> {
   return new Map(file.hosts.map((host): [string, DataPlace] => {
-    const { backend, tag } = usersOf(file, host);
-    return [
-      normalizeDomain(host),
-      backend === "rdbms" ? { backend, pool: tag } : { backend: "internal" },
-    ];
+    return [normalizeDomain(host), placeIn(usersOf(file, host))];
   }));
+}
+
+/** Resolves the places of data that a module keeps elsewhere than with the accounts. */
+export function resolveData(
+  file: FileConfig,
+): ReadonlyMap<DataKind, ReadonlyMap<string, DataPlace>> {
+  return new Map(
+    storingModules().map((module) => {
+      const places = file.hosts.flatMap((host): [string, DataPlace][] => {
+        const own = dataOf(file, host, module);
+        return own === undefined ? [] : [[normalizeDomain(host), placeIn(own)]];
+      });
+      return [STORING_MODULES[module], new Map(places)];
+    }),
+  );
+}
+
+function placeIn({ backend, tag }: NamedPlace): DataPlace {
+  return backend === "rdbms" ? { backend, pool: tag } : { backend: "internal" };
+}
+
+function storingModules(): StoringModule[] {
+  return Object.keys(STORING_MODULES) as StoringModule[]; // the keys of that very object
 }
 
 function checkScope(
@@ -257,13 +289,27 @@ function resolveTls(
   };
 }
 
-/** Backend and pool of a host's accounts, with the path of the option that says so. */
-function usersOf(file: PartialFile, host: string) {
+/** Backend and pool of some data of a host, with the paths of the options that say so. */
+interface NamedPlace {
+  readonly backend: BackendId;
+  readonly backendPath: KeyPath;
+  readonly tag: string;
+  readonly tagPath: KeyPath;
+}
+
+/** Returns the entry of a host in `host_config`, with its name as written. */
+function hostConfigOf(file: PartialFile, host: string) {
   const name = normalizeDomain(host);
   const [written, config] = Object.entries(file.host_config ?? {})
     .find(([each]) => normalizeDomain(each) === name) ?? [];
+  return { written: written ?? host, config };
+}
+
+/** Returns the place of a host's accounts. */
+function usersOf(file: PartialFile, host: string): NamedPlace {
+  const { written, config } = hostConfigOf(file, host);
   const own = config?.auth;
-  const ownPath = ["host_config", written ?? host, "auth"];
+  const ownPath = ["host_config", written, "auth"];
   return {
     backend: own?.backend ?? file.auth?.backend ?? "internal",
     backendPath: own?.backend === undefined ? ["auth", "backend"] : [...ownPath, "backend"],
@@ -272,33 +318,56 @@ function usersOf(file: PartialFile, host: string) {
   };
 }
 
-function checkUsers(file: PartialFile, mistakes: Mistake[]): void {
-  const pools = file.outgoing_pools?.rdbms ?? {};
-  for (const host of file.hosts ?? []) {
-    const { backend, backendPath, tag, tagPath } = usersOf(file, host);
-    const problem = kindProblem(backend, "users");
-    if (problem !== undefined) {
-      mistakes.push({ path: backendPath, problem });
-      continue;
-    }
-    if (backend === "internal") continue;
-    if (backend !== "rdbms") {
-      const why = `accounts in ${backend} are not served by this version`;
-      mistakes.push({ path: backendPath, problem: why });
-      continue;
-    }
-    const pool = pools[tag];
-    if (pool === undefined) {
-      const nearest = nearestKey(tag, Object.keys(pools));
-      const question = nearest === undefined ? "" : `, did you mean "${nearest}"?`;
-      const missing = `there is no pool outgoing_pools.rdbms.${tag}${question}`;
-      mistakes.push({ path: tagPath, problem: missing });
-      continue;
-    }
-    if (pool.scope !== "single_host" || pool.host === undefined) continue;
-    if (normalizeDomain(pool.host) === normalizeDomain(host)) continue;
-    const why = `outgoing_pools.rdbms.${tag} is for the host "${pool.host}" alone, and ` +
-      `"${host}" would use it too`;
-    mistakes.push({ path: tagPath, problem: why });
+/**
+ * Returns the place that a host's module names for its data. Undefined where it names none, so that
+ * the data is with the accounts.
+ */
+function dataOf(file: PartialFile, host: string, module: StoringModule): NamedPlace | undefined {
+  const { written, config } = hostConfigOf(file, host);
+  const own = config?.modules?.[module];
+  const options = own ?? file.modules?.[module];
+  const path = own === undefined
+    ? ["modules", module]
+    : ["host_config", written, "modules", module];
+  if (options === undefined || options === false) return undefined;
+  if (options.backend === undefined && options.pool_tag === undefined) return undefined;
+  const users = usersOf(file, host);
+  return {
+    backend: options.backend ?? users.backend,
+    backendPath: options.backend === undefined ? users.backendPath : [...path, "backend"],
+    tag: options.pool_tag ?? users.tag,
+    tagPath: options.pool_tag === undefined && users.backend === "rdbms"
+      ? users.tagPath
+      : [...path, "pool_tag"],
+  };
+}
+
+/** Checks that a backend may hold this kind of data, and that its pool exists and is for the host. */
+function checkPlace(
+  file: PartialFile,
+  host: string,
+  { kind, backend, backendPath, tag, tagPath }: NamedPlace & { readonly kind: DataKind },
+  mistakes: Mistake[],
+): void {
+  const problem = kindProblem(backend, kind);
+  if (problem !== undefined) return void mistakes.push({ path: backendPath, problem });
+  if (backend === "internal") return;
+  if (backend !== "rdbms") {
+    const what = kind === "users" ? "accounts" : kind;
+    const why = `${what} in ${backend} are not served by this version`;
+    return void mistakes.push({ path: backendPath, problem: why });
   }
+  const pools = file.outgoing_pools?.rdbms ?? {};
+  const pool = pools[tag];
+  if (pool === undefined) {
+    const nearest = nearestKey(tag, Object.keys(pools));
+    const question = nearest === undefined ? "" : `, did you mean "${nearest}"?`;
+    const missing = `there is no pool outgoing_pools.rdbms.${tag}${question}`;
+    return void mistakes.push({ path: tagPath, problem: missing });
+  }
+  if (pool.scope !== "single_host" || pool.host === undefined) return;
+  if (normalizeDomain(pool.host) === normalizeDomain(host)) return;
+  const why = `outgoing_pools.rdbms.${tag} is for the host "${pool.host}" alone, and ` +
+    `"${host}" would use it too`;
+  mistakes.push({ path: tagPath, problem: why });
 }

@@ -100,6 +100,26 @@ Deno.test("auth.backend says where accounts are, for all hosts or one", () => {
   assert.deepEqual(config.notes, []);
 });
 
+Deno.test("a module says where it keeps its data, and without that keeps it with the accounts", () => {
+  const { storage, notes } = parse(
+    withPools(
+      `${FIELDS}[auth]\nbackend = "rdbms"\n[modules]\nmod_private.backend = "internal"\n` +
+        '[host_config."dc1.example.com".modules]\nmod_private = { backend = "rdbms" }\n',
+    ),
+  );
+  assert.deepEqual([...storage.data!.get("private")!], [
+    ["example.com", { backend: "internal" }],
+    ["dc1.example.com", { backend: "rdbms", pool: "default" }],
+  ]);
+  assert.deepEqual(notes.map(({ text }) => text), [
+    "data (private) of a globally distributed host are kept in the built-in store, which is for " +
+    "one machine only: nodes of other machines do not see them",
+  ]);
+  const own = '[host_config."dc1.example.com".modules]\nmod_private = {}\n';
+  const { data } = parse(withPools(`${FIELDS}[auth]\nbackend = "rdbms"\n${own}`)).storage;
+  assert.deepEqual([...data!.get("private")!], []);
+});
+
 const POOL = "outgoing_pools.rdbms.default";
 
 const MISTAKES: readonly {
@@ -139,6 +159,19 @@ const MISTAKES: readonly {
     expected: [
       '18: auth.pool_tag: outgoing_pools.rdbms.default is for the host "example.com" alone, and ' +
       '"dc1.example.com" would use it too',
+    ],
+  },
+  {
+    what: "a backend that may not hold the data of a module, and a pool that does not exist",
+    text: withPools(
+      '[modules.mod_private]\nbackend = "cassandra"\n' +
+        '[host_config."example.com".modules.mod_private]\nbackend = "rdbms"\n',
+    ),
+    expected: [
+      "10: modules.mod_private.backend: cassandra may not hold private: Cassandra may hold mam; " +
+      "private may be held by internal, rdbms, riak",
+      '11: host_config."example.com".modules.mod_private.pool_tag: there is no pool ' +
+      "outgoing_pools.rdbms.default",
     ],
   },
   {

@@ -1,3 +1,5 @@
+import type { z } from "zod";
+import type { DataPlace, PrivateBounds } from "../storage/mod.ts";
 import type {
   CertificateFiles,
   ComponentListenConfig,
@@ -12,7 +14,8 @@ import type { FileConfig } from "./file_schema.ts";
 import { FILE_SCHEMA } from "./file_schema.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
-import { isTlsDefault, resolvePools, resolveUsers } from "./rdbms_pools.ts";
+import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
+import { MOD_PRIVATE } from "./schema_modules.ts";
 import type { SecretInput } from "./schema_words.ts";
 import { Secret } from "./secret.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -32,6 +35,7 @@ export function resolveConfig(
     internal: { path: surroundings.absolute(file.storage.internal.path) },
     pools: resolvePools(file, surroundings),
     users: resolveUsers(file),
+    data: resolveData(file),
   };
   return deepFreeze({
     ...resolveParts(file),
@@ -162,12 +166,17 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_ping: tables.mod_ping !== false,
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,
+      mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
     }];
   }));
 }
 
+function privateBounds(table: z.output<typeof MOD_PRIVATE> = MOD_PRIVATE.parse({})): PrivateBounds {
+  return { maxElements: table.max_elements, maxBytes: table.max_bytes };
+}
+
 function collectNotes(
-  { pools, users }: Config["storage"],
+  { pools, users, data = new Map() }: Config["storage"],
   globalHost: string,
 ): readonly ConfigNote[] {
   const plain = [...pools].filter(([, { address }]) =>
@@ -176,12 +185,19 @@ function collectNotes(
     path: `outgoing_pools.rdbms.${tag}.connection.tls`,
     text: `passwords and data go to ${address.host} without encryption`,
   }));
-  if (users.get(globalHost)?.backend !== "internal") return plain;
-  return [...plain, {
-    path: "storage.internal",
-    text: "accounts of a globally distributed host are kept in the built-in store, which is for " +
-      "one machine only: nodes of other machines do not see them",
-  }];
+  const isBuiltIn = (places: ReadonlyMap<string, DataPlace>) =>
+    places.get(globalHost)?.backend === "internal";
+  const kinds = isBuiltIn(users)
+    ? ["accounts"]
+    : [...data].filter(([, places]) => isBuiltIn(places)).map(([kind]) => `data (${kind})`);
+  return [
+    ...plain,
+    ...kinds.map((kind): ConfigNote => ({
+      path: "storage.internal",
+      text: `${kind} of a globally distributed host are kept in the built-in store, which is ` +
+        "for one machine only: nodes of other machines do not see them",
+    })),
+  ];
 }
 
 function resolveCertificate(

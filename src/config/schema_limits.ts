@@ -78,6 +78,11 @@ export const LIMITS = z.strictObject({
     .default(1000).describe(
       "requests to the datacenter's own services that wait for their answer; one more is refused",
     ),
+  max_pending_requests_per_account: sets("services.maxPendingPerAccount", integer(1, 1_000_000))
+    .default(100).describe(
+      "requests of one account to the datacenter's own services that wait for their answer; one " +
+        "more is refused",
+    ),
   kept_requests: sets("requests.maxRequests", integer(1, 10_000_000)).default(10_000).describe(
     "subscription requests that the node keeps until their contacts answer them; one more " +
       "replaces the oldest",

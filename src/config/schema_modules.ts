@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { BACKEND, POOL_TAG } from "./schema_pools.ts";
 import {
   absent,
   addresses,
@@ -278,6 +279,23 @@ const MOD_DISCO = z.strictObject({
   ),
 });
 
+/** Options of a module that keeps data: where it keeps them. */
+const DATA_PLACE = {
+  backend: absent(BACKEND, "as the host's accounts", "store of this data"),
+  pool_tag: absent(POOL_TAG, "as the host's accounts", "pool of the backend `rdbms`"),
+};
+
+/** `mod_private`. */
+export const MOD_PRIVATE = z.strictObject({
+  ...DATA_PLACE,
+  max_elements: integer(1, 10_000).default(200).describe(
+    "elements that one account may store; one more is refused",
+  ),
+  max_bytes: integer(1, 16_777_216).default(1_048_576).describe(
+    "bytes of all elements of one account; more is refused",
+  ),
+});
+
 /**
  * Builds the modules that a host may have. `byDefault` describes the value of a module that is left
  * out.
@@ -294,6 +312,7 @@ function hostModules(byDefault: string) {
     mod_ping: service(z.strictObject({}), "ping (XEP-0199); no options"),
     mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
     mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),
+    mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
     mod_offline: z.looseObject({}).optional().describe(
       "storage for stanzas to users without a session; not on the global or the local host",
     ),

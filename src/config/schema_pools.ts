@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { BackendId } from "../storage/mod.ts";
+import { CATALOGUE } from "../storage/mod.ts";
 import {
   absent,
   domain,
@@ -9,6 +11,12 @@ import {
   text,
   withWords,
 } from "./schema_words.ts";
+
+/** Any backend of the catalogue: a rule says which of them may hold which data. */
+export const BACKEND = z.enum(CATALOGUE.map(({ id }) => id) as [BackendId, ...BackendId[]]);
+
+/** Name of a pool under `outgoing_pools.rdbms`. */
+export const POOL_TAG = text();
 
 /**
  * Builds the schema of one kind of pool. Any pool is a finding until a backend opens it

@@ -4,6 +4,8 @@ import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { HostServices } from "../services/mod.ts";
+import type { IqService } from "../services/mod.ts";
+import { privateStorage } from "../services/private/mod.ts";
 import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
@@ -13,6 +15,7 @@ import type { Surroundings } from "./surroundings.ts";
 
 /** Parts that the services of the node's hosts use. Each is read when they use it. */
 export interface ServiceParts {
+  readonly stores: Stores;
   readonly table: SessionTable;
   readonly local: LocalSide;
 }
@@ -30,11 +33,30 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         : parts.table.publicDomains();
     },
     reply: (answer, request) => parts.local.answered(answer, request),
+    services: storedServices(config, parts.stores),
     ...serviceBounds(config),
     metrics,
     logger: log,
     clock,
   });
+}
+
+/** Makes the services whose answers come from the stores. */
+function storedServices({ modules }: Config, stores: Stores): readonly IqService[] {
+  return [
+    ...privateStorage({
+      storeOf: (host) => stores.privateStorage(host),
+      boundsOf: (host) => moduleOf(modules.get(host)?.mod_private),
+    }),
+  ];
+}
+
+/** Returns the options of a module that is on: nobody asks a service that is off. */
+function moduleOf<T>(module: T | false | undefined): T {
+  if (module === undefined || module === false) {
+    throw new TypeError("Cannot use a module: it is off");
+  }
+  return module;
 }
 
 /** Parts that the keeper of requests uses. The last three are read when it uses them. */

@@ -33,6 +33,7 @@ max_connections_per_address = 37
 max_sessions_per_account = 38
 max_directed_presence = 39
 max_pending_requests = 40
+max_pending_requests_per_account = 36
 kept_requests = 1001
 kept_requests_per_sender = 1002
 kept_requests_per_contact = 1003
@@ -344,6 +345,7 @@ Deno.test("clients, accounts, services and ports get the bounds of the file", ()
   assert.deepEqual(sessionBounds(CONFIG), { maxSessionsPerAccount: 38 });
   assert.deepEqual(serviceBounds(CONFIG), {
     maxPendingRequests: 40,
+    maxPendingPerAccount: 36,
     maxIqBytes: 4001,
     maxIqElements: 402,
   });

@@ -40,7 +40,7 @@ export class DiscoInfo implements IqService {
     if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
     const features = new Set<string>();
     for (const service of this.#services) {
-      if (!service.targets.includes(request.target)) continue;
+      if (request.target !== "host" && !service.targets.includes(request.target)) continue;
       if (!this.#isOn(service, request.stanza.to.domainpart)) continue;
       for (const feature of service.features) features.add(feature);
     }

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/mod.ts";
-import { describeError, integerIn, SystemClock } from "../base/mod.ts";
+import { CausewayError, describeError, integerIn, SystemClock } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
 import type { ChildElement, Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
@@ -13,6 +13,7 @@ import {
   parseElement,
   stanzaId,
   stanzaSource,
+  Turns,
 } from "../xmpp/mod.ts";
 import { DiscoInfo } from "./disco_info.ts";
 import type { IsOn } from "./disco_info.ts";
@@ -29,6 +30,9 @@ import { SoftwareVersion } from "./software_version.ts";
 /** Default number of requests that may wait for their answer. */
 export const DEFAULT_MAX_PENDING_REQUESTS = 1000;
 
+/** Default number of requests of one account that may wait for their answer. */
+export const DEFAULT_MAX_PENDING_PER_ACCOUNT = 100;
+
 /** Default limit on the bytes of a request's payload. */
 export const DEFAULT_MAX_IQ_BYTES = 65_536;
 
@@ -39,6 +43,11 @@ export const DEFAULT_MAX_IQ_ELEMENTS = 1000;
 export interface HostServicesOptions {
   /** Requests that may wait for their answer at once; at least 1. @default 1000 */
   readonly maxPendingRequests?: number;
+  /**
+   * Requests of one account, or of one address outside, that may wait for their answer at once; at
+   * least 1. @default 100
+   */
+  readonly maxPendingPerAccount?: number;
   /** Bytes of a request's payload; one past it is refused. At least 1. @default 65536 */
   readonly maxIqBytes?: number;
   /** Elements and attributes of a request's payload, itself included; at least 1. @default 1000 */
@@ -80,10 +89,15 @@ export type ServiceOutcome = "delivered" | "ignored" | StanzaErrorCondition;
 export class HostServices {
   readonly #services = new Map<string, IqService>();
   readonly #pending = new Set<Promise<void>>();
+  /** Pending requests by the bare JID of the requester. */
+  readonly #pendingOf = new Map<string, number>();
+  /** Requests to ordered services run one after another for each account and namespace. */
+  readonly #turns = new Turns();
   readonly #reply: HostServicesDeps["reply"];
   readonly #metrics: ServiceMetrics;
   readonly #logger: Logger;
   readonly #maxPending: number;
+  readonly #maxPendingPerAccount: number;
   readonly #isOn: IsOn;
   readonly #maxIqBytes: number;
   readonly #maxIqElements: number;
@@ -110,6 +124,11 @@ export class HostServices {
     this.#maxPending = integerIn(
       "maxPendingRequests",
       deps.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
+      { min: 1 },
+    );
+    this.#maxPendingPerAccount = integerIn(
+      "maxPendingPerAccount",
+      deps.maxPendingPerAccount ?? DEFAULT_MAX_PENDING_PER_ACCOUNT,
       { min: 1 },
     );
     this.#maxIqBytes = integerIn("maxIqBytes", deps.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES, { min: 1 });
@@ -162,9 +181,14 @@ export class HostServices {
     if (id !== undefined && id.length > MAX_ID_BYTES) return this.#count("bad-request");
     const request = { stanza, id, target, payload };
     if (isStranger) return this.#answerStranger(service, request);
-    if (this.#pending.size >= this.#maxPending) return this.#count("resource-constraint");
+    if (!this.#hasRoomFor(stanza)) return this.#count("resource-constraint");
     this.#ask(service, request);
     return "delivered";
+  }
+
+  #hasRoomFor({ from }: Stanza): boolean {
+    return this.#pending.size < this.#maxPending &&
+      (this.#pendingOf.get(from.bare.text) ?? 0) < this.#maxPendingPerAccount;
   }
 
   #answerStranger(service: IqService, request: IqRequest): ServiceOutcome {
@@ -174,6 +198,12 @@ export class HostServices {
   }
 
   #ask(service: IqService, request: IqRequest): void {
+    if (service.isOrdered === true) {
+      const key = `${request.stanza.from.bare.text} ${service.namespace}`;
+      // A function that is async: what it throws at once becomes a rejection.
+      const answering = this.#turns.run(key, async () => await service.answer(request));
+      return this.#wait(request, service, answering);
+    }
     let answer;
     try {
       answer = service.answer(request);
@@ -215,13 +245,20 @@ export class HostServices {
 
   /** Answers later; `close` waits for it. */
   #wait(request: IqRequest, service: IqService, answering: Promise<IqAnswer>): void {
+    const requester = request.stanza.from.bare.text;
+    this.#pendingOf.set(requester, (this.#pendingOf.get(requester) ?? 0) + 1);
     const task = answering
       .then(
         (answer) => this.#finish(request, answer),
         (thrown) => this.#fail(request, service, thrown),
       )
       .catch((thrown) => this.#logger.error("services.lost", { error: describeError(thrown) }))
-      .finally(() => this.#pending.delete(task));
+      .finally(() => {
+        this.#pending.delete(task);
+        const left = this.#pendingOf.get(requester)! - 1; // set above
+        if (left === 0) this.#pendingOf.delete(requester);
+        else this.#pendingOf.set(requester, left);
+      });
     this.#pending.add(task);
   }
 
@@ -237,8 +274,15 @@ export class HostServices {
 
   #fail(request: IqRequest, service: IqService, thrown: unknown): void {
     const { namespace } = service;
-    this.#logger.error("services.failed", { namespace, error: describeError(thrown) });
-    this.#answerError(request, "internal-server-error");
+    const code = thrown instanceof CausewayError ? thrown.code : "";
+    const fields = { namespace, error: describeError(thrown) };
+    // The database reports its own failures, once and not for each request.
+    if (code.startsWith("storage/")) this.#logger.debug("services.no-storage", fields);
+    else this.#logger.error("services.failed", fields);
+    this.#answerError(
+      request,
+      code === "storage/pool-full" ? "resource-constraint" : "internal-server-error",
+    );
   }
 
   #answerError({ stanza }: IqRequest, condition: StanzaErrorCondition): void {

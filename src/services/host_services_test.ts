@@ -1,11 +1,11 @@
 import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
-import { ManualClock } from "../base/mod.ts";
+import { CausewayError, ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import type { Stanza, StanzaKind, StanzaType } from "../xmpp/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
 import type { ServiceOutcome } from "./host_services.ts";
 import { HostServices } from "./host_services.ts";
-import type { IqService, ServiceModule } from "./iq_service.ts";
+import type { IqAnswer, IqService, ServiceModule } from "./iq_service.ts";
 import type { IgnoredKind } from "./service_metrics.ts";
 import { ServiceMetrics } from "./service_metrics.ts";
 
@@ -39,6 +39,7 @@ class Setup {
     readonly hasModule?: (host: string, module: ServiceModule) => boolean;
     readonly services?: readonly IqService[];
     readonly maxPendingRequests?: number;
+    readonly maxPendingPerAccount?: number;
     readonly maxIqBytes?: number;
     readonly maxIqElements?: number;
   } = {}) {
@@ -300,6 +301,82 @@ Deno.test("HostServices.handle() holds maxPendingRequests and refuses the next o
   strictEqual(setup.replies.length, 2);
   strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
   await setup.services.close();
+});
+
+Deno.test("HostServices.handle() holds maxPendingPerAccount of one requester, and serves others", async () => {
+  const domains = Promise.withResolvers<readonly { domain: string; host: string }[]>();
+  const setup = new Setup({ publicDomains: () => domains.promise, maxPendingPerAccount: 2 });
+  const ask = (from: string) => setup.handle("iq", "get", ITEMS, HOST, from);
+  strictEqual(ask("alice@example.com/desk"), "delivered");
+  strictEqual(ask("alice@example.com/phone"), "delivered");
+  strictEqual(ask("alice@example.com/desk"), "resource-constraint");
+  strictEqual(ask("bob@example.com/desk"), "delivered");
+  domains.resolve([]);
+  await setup.services.close();
+  for (let i = 0; i < 2; i++) strictEqual(ask("alice@example.com/desk"), "delivered");
+  strictEqual(ask("alice@example.com/desk"), "resource-constraint");
+  await setup.services.close();
+  strictEqual(setup.replies.length, 5);
+});
+
+Deno.test("HostServices.handle() runs requests to an ordered service one after another for each account", async () => {
+  const steps: string[] = [];
+  const gates = new Map<string, PromiseWithResolvers<void>>();
+  const ordered: IqService = {
+    namespace: "urn:example",
+    name: "x",
+    type: "set",
+    targets: ["host"],
+    features: [],
+    isOrdered: true,
+    answer: async ({ stanza, payload }): Promise<IqAnswer> => {
+      const step = `${stanza.from.localpart} ${payload.text}`;
+      steps.push(step);
+      const gate = Promise.withResolvers<void>();
+      gates.set(step, gate);
+      await gate.promise;
+      if (payload.text === "bad") throw new Error("failed");
+      return "empty";
+    },
+  };
+  const setup = new Setup({ services: [ordered] });
+  const ask = (from: string, text: string) => {
+    setup.handle("iq", "set", `<x xmlns='urn:example'>${text}</x>`, HOST, `${from}@example.com/x`);
+  };
+  const open = async (step: string) => {
+    gates.get(step)!.resolve();
+    await new Promise((resolve) => setTimeout(resolve)); // everything that follows has happened
+  };
+  ask("alice", "bad");
+  ask("alice", "2");
+  ask("bob", "1");
+  deepStrictEqual(steps, ["alice bad", "bob 1"]);
+  await open("alice bad");
+  deepStrictEqual(steps, ["alice bad", "bob 1", "alice 2"]);
+  await open("alice 2");
+  await open("bob 1");
+  await setup.services.close();
+  deepStrictEqual(setup.replies.map(({ answer }) => [answer.to.localpart, answer.type]), [
+    ["alice", "error"],
+    ["alice", "result"],
+    ["bob", "result"],
+  ]);
+});
+
+Deno.test("HostServices.handle() answers resource-constraint when the pool of a database is full", async () => {
+  const full: IqService = {
+    namespace: "urn:example",
+    name: "x",
+    type: "get",
+    targets: ["host"],
+    features: [],
+    answer: () => Promise.reject(new CausewayError("storage/pool-full", "Cannot read it: full")),
+  };
+  const setup = new Setup({ services: [full] });
+  setup.handle("iq", "get", "<x xmlns='urn:example'/>");
+  await setup.services.close();
+  match(setup.answer, /<resource-constraint /);
+  strictEqual(setup.logger.named("services.failed").length, 0);
 });
 
 Deno.test("HostServices.handle() makes no tree of a payload above its bounds", () => {

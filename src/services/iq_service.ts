@@ -23,7 +23,12 @@ export type IqAnswer =
   | "empty";
 
 /** Modules of the configuration that a host may have turned off. */
-export type ServiceModule = "mod_disco" | "mod_ping" | "mod_time" | "mod_version";
+export type ServiceModule =
+  | "mod_disco"
+  | "mod_ping"
+  | "mod_private"
+  | "mod_time"
+  | "mod_version";
 
 /**
  * One protocol that the server answers itself. To add another, implement this in a file of its own
@@ -45,9 +50,21 @@ export interface IqService {
    * owner alone.
    */
   readonly targets: readonly IqTarget[];
-  /** Features that disco#info lists for the service (XEP-0030 §3.1). */
+  /**
+   * Features that disco#info lists for the service (XEP-0030 §3.1): at the host, which offers the
+   * service to its accounts, and at the kinds of addressees that the service answers for.
+   */
   readonly features: readonly string[];
-  /** Answers one request. A thrown error or a rejection becomes `internal-server-error`. */
+  /**
+   * True when requests of one account to the services of this namespace are answered one after
+   * another, in their order.
+   * @default false
+   */
+  readonly isOrdered?: boolean;
+  /**
+   * Answers one request. A thrown error or a rejection becomes `internal-server-error`, or
+   * `resource-constraint` for `storage/pool-full`.
+   */
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer>;
   /**
    * Answers for the bare JID of an account that is not the requester's own, existing or not. The

@@ -2,6 +2,7 @@ export type { HostServicesOptions, ServiceOutcome } from "./host_services.ts";
 export {
   DEFAULT_MAX_IQ_BYTES,
   DEFAULT_MAX_IQ_ELEMENTS,
+  DEFAULT_MAX_PENDING_PER_ACCOUNT,
   DEFAULT_MAX_PENDING_REQUESTS,
   HostServices,
 } from "./host_services.ts";

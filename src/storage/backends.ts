@@ -49,6 +49,7 @@ const COLUMNS = {
   subscription_requests: "stanza",
   rosters: "owner",
   roster_items: "details",
+  private_storage: "content",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

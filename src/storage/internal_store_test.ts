@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { InternalStore } from "./internal_store.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
+import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, userStoreConformance } from "./testing/user_store_conformance.ts";
 
@@ -15,6 +16,7 @@ async function open() {
     users: store.users.bind(store),
     requests: store.subscriptionRequests.bind(store),
     rosters: store.rosters.bind(store),
+    privateStorage: store.privateStorage.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -25,6 +27,7 @@ async function open() {
 userStoreConformance("InternalStore", open);
 subscriptionRequestStoreConformance("InternalStore", open);
 rosterStoreConformance("InternalStore", open);
+privateStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
@@ -148,7 +151,7 @@ Deno.test("InternalStore refuses the schema of a newer version", () =>
     await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
       message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
-        "program knows versions up to 3",
+        "program knows versions up to 4",
     });
   }));
 

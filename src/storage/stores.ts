@@ -1,5 +1,6 @@
 import { CausewayError } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
+import type { DataKind } from "./catalogue/catalogue.ts";
 import { InternalStore } from "./internal_store.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
@@ -7,6 +8,7 @@ import type { PoolBounds } from "./sql/connection_pool.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
+import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
@@ -30,7 +32,7 @@ export interface SqlPoolOptions {
   readonly bounds: PoolBounds;
 }
 
-/** Place of the accounts of a host, or of another kind of their data. */
+/** Place of one kind of data of a host. */
 export type DataPlace =
   | { readonly backend: "internal" }
   /** `pool` is a tag. */
@@ -43,8 +45,8 @@ export interface StoresOptions {
   readonly pools: ReadonlyMap<string, SqlPoolOptions>;
   /** Places of accounts, by host. */
   readonly users: ReadonlyMap<string, DataPlace>;
-  /** Places of rosters, by host. @default those of the accounts */
-  readonly rosters?: ReadonlyMap<string, DataPlace>;
+  /** Places of other data, by kind and host. @default where the host's accounts are */
+  readonly data?: ReadonlyMap<DataKind, ReadonlyMap<string, DataPlace>>;
 }
 
 /** A database that could not be used when it was first asked. */
@@ -90,8 +92,8 @@ export class Stores implements AsyncDisposable {
   async probe(): Promise<readonly StoreFailure[]> {
     const failures: StoreFailure[] = [];
     const probed = new Set<string>();
-    const { users, rosters } = this.#options;
-    for (const [host, place] of [...users, ...rosters ?? []]) {
+    const { users, data = new Map() } = this.#options;
+    for (const [host, place] of [users, ...data.values()].flatMap((places) => [...places])) {
       if (place.backend === "internal" || probed.has(place.pool)) continue;
       probed.add(place.pool);
       try {
@@ -127,13 +129,39 @@ export class Stores implements AsyncDisposable {
 
   /** Returns the rosters of the accounts of one domain. */
   rosters(domainpart: string): RosterStore {
-    return this.#storesOf(domainpart, this.#options.rosters ?? this.#options.users).rosters();
+    return this.#storesOf(domainpart, "roster").rosters();
   }
 
   /** True when the rosters of both domains lie in one database. */
   shareRosters(one: string, other: string): boolean {
-    const places = this.#options.rosters ?? this.#options.users;
-    return this.#storesOf(one, places) === this.#storesOf(other, places);
+    return this.#storesOf(one, "roster") === this.#storesOf(other, "roster");
+  }
+
+  /** Returns the private storage of the accounts of one domain. */
+  privateStorage(domainpart: string): PrivateStore {
+    return this.#storesOf(domainpart, "private").privateStorage(domainpart);
+  }
+
+  /**
+   * Deletes an account with all its data. Resolves to false when there was no account. Data goes
+   * first: the account is there until everything else is gone, so that a removal that failed can be
+   * repeated.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async removeAccount(localpart: string, domainpart: string): Promise<boolean> {
+    await this.removeData(localpart, domainpart);
+    return await this.users(domainpart).remove(localpart);
+  }
+
+  /**
+   * Deletes the data of an account, and keeps the account.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async removeData(localpart: string, domainpart: string): Promise<void> {
+    await this.rosters(domainpart).removeAll(`${localpart}@${domainpart}`);
+    await this.privateStorage(domainpart).removeAll(localpart);
   }
 
   /** Returns the subscription requests that this node keeps. */
@@ -159,11 +187,9 @@ export class Stores implements AsyncDisposable {
     await this.close();
   }
 
-  #storesOf(
-    domainpart: string,
-    places: ReadonlyMap<string, DataPlace> = this.#options.users,
-  ): SqlStores {
-    const place = places.get(domainpart);
+  #storesOf(domainpart: string, kind: DataKind = "users"): SqlStores {
+    const place = this.#options.data?.get(kind)?.get(domainpart) ??
+      this.#options.users.get(domainpart);
     return place === undefined || place.backend === "internal"
       ? this.#internal
       : this.#database(place.pool, domainpart);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
+import { InternalStore } from "./internal_store.ts";
 import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
 import type { SqlAddress } from "./sql/sql_server.ts";
@@ -55,6 +56,46 @@ Deno.test("Stores of two nodes share the accounts and the secret of a database, 
     assert.equal(secrets[0]!.length, 32);
     assert.deepEqual(secrets[0], secrets[1]);
     assert.notDeepEqual(await one.secret("enumeration", "dc1.example.com"), secrets[0]);
+  }));
+
+Deno.test("Stores.removeAccount() deletes the account and its data, wherever each of them is", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    const options = optionsWith(path, address);
+    await using stores = await Stores.open({
+      ...options,
+      data: new Map([["private", new Map([["example.com", { backend: "internal" as const }]])]]),
+    });
+    const bounds = { maxElements: 1, maxBytes: 9 };
+    const change = { namespace: "urn:example", name: "x", xml: "<x/>" };
+    for (const host of ["example.com", "example.org"]) {
+      await stores.users(host).add("alice", conformanceCredentials(1));
+      await stores.privateStorage(host).change("alice", [change], bounds);
+    }
+    await using internal = await InternalStore.open({ path });
+    assert.deepEqual(await internal.privateStorage("example.com").all("alice"), ["<x/>"]);
+    assert.deepEqual(await internal.privateStorage("example.org").all("alice"), []);
+    assert.equal(await stores.removeAccount("alice", "example.com"), true);
+    assert.equal(await stores.users("example.com").exists("alice"), false);
+    assert.deepEqual(await internal.privateStorage("example.com").all("alice"), []);
+    assert.deepEqual(await stores.privateStorage("example.org").all("alice"), ["<x/>"]);
+    assert.equal(await stores.removeAccount("alice", "example.com"), false);
+  }));
+
+Deno.test("Stores.removeAccount() keeps the account while its data cannot be deleted", () =>
+  withPath(async (path) => {
+    const { address } = await emptyDatabase(server());
+    const options = optionsWith(path, address);
+    await using stores = await Stores.open({
+      ...options,
+      users: new Map([["example.com", { backend: "internal" }]]),
+      data: new Map([["private", options.users]]),
+    });
+    await stores.users("example.com").add("alice", conformanceCredentials(1));
+    await assert.rejects(stores.removeAccount("alice", "example.com"), {
+      code: "storage/schema-missing",
+    });
+    assert.equal(await stores.users("example.com").exists("alice"), true);
   }));
 
 Deno.test("Stores gives each host connections of its own with the scope host", () =>

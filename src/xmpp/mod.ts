@@ -95,6 +95,7 @@ export {
   STREAM_LIMIT_RANGES,
   StreamAdmission,
   TcpTransport,
+  Turns,
 } from "./stream/mod.ts";
 export type {
   Arrival,

@@ -1,4 +1,5 @@
 import { rosterStoreConformance } from "../testing/roster_store_conformance.ts";
+import { privateStoreConformance } from "../testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
 import { preparedDatabase } from "./testing/databases.ts";
@@ -15,10 +16,12 @@ for (const kind of SERVER_KINDS) {
       users: stores.users.bind(stores),
       requests: stores.subscriptionRequests.bind(stores),
       rosters: stores.rosters.bind(stores),
+      privateStorage: stores.privateStorage.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
   userStoreConformance(kind.name, open);
   subscriptionRequestStoreConformance(kind.name, open);
   rosterStoreConformance(kind.name, open);
+  privateStoreConformance(kind.name, open);
 }

@@ -1,8 +1,10 @@
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "../subscription_request_store.ts";
 import type { RosterStore } from "../roster_store.ts";
+import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { SqlDatabase } from "./sql_database.ts";
+import { SqlPrivateStore } from "./sql_private_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
 import { SqlSubscriptionRequestStore } from "./sql_subscription_request_store.ts";
@@ -43,6 +45,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the rosters of all accounts. */
   rosters(): RosterStore {
     return new SqlRosterStore(this.#database);
+  }
+
+  /** Returns the private storage of the accounts of one domain. */
+  privateStorage(domainpart: string): PrivateStore {
+    return new SqlPrivateStore(this.#database, domainpart);
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type {
   RequestBounds,
   RequestChange,
@@ -6,6 +5,7 @@ import type {
   SubscriptionRequestStore,
 } from "../subscription_request_store.ts";
 import { resolveRequestBounds } from "../subscription_request_store.ts";
+import { keyOf } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
 
@@ -169,10 +169,6 @@ async function count(queries: Queries): Promise<number> {
     .select((each) => each.fn.countAll<number | string>().as("requests"))
     .executeTakeFirstOrThrow();
   return Number(requests);
-}
-
-function keyOf(text: string): Uint8Array {
-  return createHash("sha256").update(text).digest();
 }
 
 /** No bare JID has a space in it, so two pairs never make one text. */

@@ -1,9 +1,10 @@
-import { createHash } from "node:crypto";
 import type { Selectable } from "kysely";
 import { CausewayError } from "../../base/mod.ts";
 import type { ScramCredentials } from "../../xmpp/sasl/mod.ts";
 import type { ListPage, UserStore } from "../user_store.ts";
 import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
+import type { Key } from "./keys.ts";
+import { accountKey } from "./keys.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import type { PlaceOf } from "./statement.ts";
@@ -162,9 +163,8 @@ export class SqlUserStore implements UserStore {
     });
   }
 
-  /** Returns the key of an account. Keys have one length, and their order says nothing of names. */
-  #keyOf(localpart: string): Uint8Array & { equals(other: Uint8Array): boolean } {
-    return createHash("sha256").update(`${localpart}@${this.#domainpart}`).digest();
+  #keyOf(localpart: string): Key {
+    return accountKey(localpart, this.#domainpart);
   }
 }
 

@@ -62,6 +62,16 @@ export interface SecretsTable {
   value: Uint8Array;
 }
 
+/** One element of an account's private storage. */
+export interface PrivateStorageTable {
+  account_key: Uint8Array;
+  /** The SHA-256 of the element's name and namespace. */
+  element_key: Uint8Array;
+  /** The element in UTF-8. */
+  content: Uint8Array;
+  content_bytes: number;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -69,4 +79,5 @@ export interface Tables {
   secrets: SecretsTable;
   rosters: RostersTable;
   roster_items: RosterItemsTable;
+  private_storage: PrivateStorageTable;
 }

@@ -1,3 +1,4 @@
+export { Turns } from "./turns.ts";
 export type { DeliveryOutcome, StanzaSink, StanzaSource } from "./stanza_sink.ts";
 export type { EdgeRatesOptions } from "./edge_rates.ts";
 export { EdgeRates } from "./edge_rates.ts";

@@ -5,6 +5,7 @@ import type { SqlDialect } from "../sql_dialect.ts";
 import schema0 from "../schema/mssql/0.sql" with { type: "text" };
 import schema1 from "../schema/mssql/1.sql" with { type: "text" };
 import schema2 from "../schema/mssql/2.sql" with { type: "text" };
+import schema3 from "../schema/mssql/3.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -35,6 +36,7 @@ export const MSSQL: SqlDialect = {
     { version: 0, text: schema0 },
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
+    { version: 3, text: schema3 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

@@ -104,6 +104,26 @@ Deno.test("the requests' statements for SQL Server", async () => {
   ]);
 });
 
+Deno.test("the private storage's statements for SQL Server", async () => {
+  await using fixture = open();
+  const { connection } = fixture;
+  const store = fixture.stores.privateStorage("example.com");
+  const name = { namespace: "storage:bookmarks", name: "storage" };
+  const bounds = { maxElements: 1, maxBytes: 10 };
+  assert.equal(await store.change("alice", [{ ...name, xml: "x" }], bounds), true);
+  connection.answers = [[{ content: new TextEncoder().encode("ä") }]];
+  assert.equal(await store.read("alice", name), "ä");
+  assert.deepEqual(connection.statements, [
+    "BEGIN TRANSACTION",
+    'select "element_key", "content_bytes" from "private_storage" where "account_key" = @1',
+    'delete from "private_storage" where "account_key" = @1 and "element_key" = @2',
+    'insert into "private_storage" ("account_key", "element_key", "content", "content_bytes") ' +
+    "values (@1, @2, @3, @4)",
+    "COMMIT TRANSACTION",
+    'select "content" from "private_storage" where "account_key" = @1 and "element_key" = @2',
+  ]);
+});
+
 Deno.test("the schema for SQL Server is planned in statements of its own", () => {
   const state = { applied: [], tables: new Set<string>(), earlierDone: undefined };
   const plan = planSchema(MSSQL, state, "SQL Server");

@@ -12,6 +12,7 @@ import { isAtLeast } from "../../catalogue/catalogue.ts";
 import schema0 from "../schema/mysql/0.sql" with { type: "text" };
 import schema1 from "../schema/mysql/1.sql" with { type: "text" };
 import schema2 from "../schema/mysql/2.sql" with { type: "text" };
+import schema3 from "../schema/mysql/3.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -67,6 +68,7 @@ const DIALECT: SqlDialect = {
     { version: 0, text: schema0 },
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
+    { version: 3, text: schema3 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

@@ -11,6 +11,7 @@ import { readTls } from "../sql_server.ts";
 import schema0 from "../schema/pgsql/0.sql" with { type: "text" };
 import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
 import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
+import schema3 from "../schema/pgsql/3.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -48,6 +49,7 @@ const DIALECT: SqlDialect = {
     { version: 0, text: schema0 },
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
+    { version: 3, text: schema3 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

@@ -11,6 +11,7 @@ import schema0 from "../schema/sqlite/0.sql" with { type: "text" };
 import schema1 from "../schema/sqlite/1.sql" with { type: "text" };
 import schema2 from "../schema/sqlite/2.sql" with { type: "text" };
 import schema3 from "../schema/sqlite/3.sql" with { type: "text" };
+import schema4 from "../schema/sqlite/4.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -33,6 +34,7 @@ export const SQLITE: SqlDialect = {
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
+    { version: 4, text: schema4 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

@@ -1,0 +1,80 @@
+import type { PrivateBounds, PrivateStore } from "../../storage/mod.ts";
+import { element, parseElement, serialize } from "../../xmpp/mod.ts";
+import type { XmlElement } from "../../xmpp/mod.ts";
+import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
+
+const NAMESPACE = "jabber:iq:private";
+
+/** Objects behind private storage. */
+export interface PrivateStorageDeps {
+  /** Returns the private storage of the accounts of a host. */
+  storeOf(host: string): PrivateStore;
+  /** Returns the limits on each account of a host. */
+  boundsOf(host: string): PrivateBounds;
+}
+
+/** Makes the services for elements that clients store for themselves (XEP-0049). */
+export function privateStorage(deps: PrivateStorageDeps): readonly IqService[] {
+  return [new PrivateGet(deps), new PrivateSet(deps)];
+}
+
+/** Properties that both services share. */
+abstract class PrivateService {
+  readonly namespace = NAMESPACE;
+  readonly name = "query";
+  readonly module = "mod_private";
+  readonly targets = ["account"] as const;
+  readonly features = [NAMESPACE];
+  readonly isOrdered = true;
+  protected readonly deps: PrivateStorageDeps;
+
+  constructor(deps: PrivateStorageDeps) {
+    this.deps = deps;
+  }
+}
+
+/** Answers with one element, or with the empty element that was asked for. */
+class PrivateGet extends PrivateService implements IqService {
+  readonly type = "get";
+
+  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+    const [asked, ...others] = payload.elements;
+    // XEP-0049 §3: one query is for one element, and that element has a namespace of its own.
+    if (asked === undefined || others.length > 0) return { error: "bad-request" };
+    if (!hasOwnNamespace(asked)) return { error: "not-acceptable" };
+    const { localpart, domainpart } = stanza.to;
+    const xml = await this.deps.storeOf(domainpart).read(localpart, asked);
+    const found = xml === undefined
+      ? element(asked.name, { xmlns: asked.namespace })
+      : parseElement(new TextEncoder().encode(xml));
+    return { payload: element("query", { xmlns: NAMESPACE }, found) };
+  }
+}
+
+/** Stores elements. Storing an empty element removes the one that was there. */
+class PrivateSet extends PrivateService implements IqService {
+  readonly type = "set";
+
+  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+    const elements = payload.elements;
+    if (elements.length === 0) return { error: "bad-request" };
+    if (!elements.every(hasOwnNamespace)) return { error: "not-acceptable" };
+    const { localpart, domainpart } = stanza.to;
+    const changes = elements.map((each) => ({
+      namespace: each.namespace,
+      name: each.name,
+      xml: isEmpty(each) ? undefined : serialize(each),
+    }));
+    const bounds = this.deps.boundsOf(domainpart);
+    const isDone = await this.deps.storeOf(domainpart).change(localpart, changes, bounds);
+    return isDone ? "empty" : { error: "resource-constraint" };
+  }
+}
+
+function hasOwnNamespace({ namespace }: XmlElement): boolean {
+  return namespace !== NAMESPACE && namespace !== "";
+}
+
+function isEmpty({ attributes, children }: XmlElement): boolean {
+  return children.length === 0 && Object.keys(attributes).length === 0;
+}

@@ -1,0 +1,9 @@
+-- Private XML storage. account_key is the SHA-256 of the bare JID, element_key that of
+-- "name namespace". The content is UTF-8.
+CREATE TABLE private_storage (
+  account_key BYTEA NOT NULL,
+  element_key BYTEA NOT NULL,
+  content BYTEA NOT NULL,
+  content_bytes INTEGER NOT NULL,
+  PRIMARY KEY (account_key, element_key)
+);

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import type { PrivateBounds, PrivateChange, PrivateStore } from "../private_store.ts";
+
+/** One backend, empty, opened for one test. */
+export interface PrivateStoreFixture extends AsyncDisposable {
+  /** The private storage of a domain; each call may be answered by an object of its own. */
+  privateStorage(domainpart: string): PrivateStore;
+}
+
+const ROOMY: PrivateBounds = { maxElements: 1000, maxBytes: 16_777_216 };
+const BOOKMARKS = { namespace: "storage:bookmarks", name: "storage" };
+const NOTES = { namespace: "storage:rosternotes", name: "storage" };
+
+/** Names and contents that are commands, ends or escapes to some engine. */
+const AWKWARD = [
+  "'; DROP TABLE private_storage; --",
+  'Robert"); DELETE FROM private_storage',
+  "%_\\",
+  "\\' OR 1=1",
+  "$1 ? :name @p0 {}",
+  "a\0b",
+  "\u{1f600}\u{10ffff}",
+  "n\u0303 \u00f1",
+  "",
+];
+
+type Check = (fixture: PrivateStoreFixture) => Promise<void>;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  async "read() returns what change() wrote, for each name by itself"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    assert.equal(await store.read("alice", BOOKMARKS), undefined);
+    assert.equal(
+      await store.change("alice", [put(BOOKMARKS, "one"), put(NOTES, "two")], ROOMY),
+      true,
+    );
+    assert.equal(await store.read("alice", BOOKMARKS), "one");
+    assert.equal(await store.read("alice", NOTES), "two");
+    const other = { ...BOOKMARKS, name: "Storage" };
+    assert.equal(await store.read("alice", other), undefined, "names differ by case");
+    const shifted = { namespace: "bookmarks", name: "storage storage:" };
+    assert.equal(await store.read("alice", shifted), undefined);
+  },
+
+  async "change() replaces and removes single elements"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    await store.change("alice", [put(BOOKMARKS, "one"), put(NOTES, "two")], ROOMY);
+    await store.change("alice", [put(BOOKMARKS, "three")], ROOMY);
+    await store.change("alice", [{ ...NOTES, xml: undefined }], ROOMY);
+    assert.deepEqual(await store.all("alice"), ["three"]);
+    await store.change("alice", [{ ...NOTES, xml: undefined }], ROOMY);
+    await store.change("alice", [put(NOTES, "four"), put(NOTES, "five")], ROOMY);
+    assert.equal(await store.read("alice", NOTES), "five");
+  },
+
+  async "accounts and domains do not share their storage"(fixture) {
+    const [store, other] = ["example.com", "example.org"].map((name) =>
+      fixture.privateStorage(name)
+    ) as [PrivateStore, PrivateStore];
+    await store.change("alice", [put(BOOKMARKS, "one")], ROOMY);
+    await store.change("bob", [put(BOOKMARKS, "two")], ROOMY);
+    await other.change("alice", [put(BOOKMARKS, "three")], ROOMY);
+    assert.deepEqual(await store.all("alice"), ["one"]);
+    await store.removeAll("alice");
+    await store.removeAll("nobody");
+    assert.deepEqual(await store.all("alice"), []);
+    assert.deepEqual(await store.all("bob"), ["two"]);
+    assert.deepEqual(await other.all("alice"), ["three"]);
+  },
+
+  async "change() refuses what exceeds the bounds, and changes nothing then"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    const bounds = { maxElements: 2, maxBytes: 10 };
+    const xml = "12345";
+    assert.equal(await store.change("alice", [put(BOOKMARKS, xml), put(NOTES, xml)], bounds), true);
+    const third = { namespace: "urn:example", name: "third" };
+    assert.equal(await store.change("alice", [put(third, "")], bounds), false);
+    assert.equal(await store.change("alice", [put(NOTES, `${xml}6`)], bounds), false);
+    assert.equal(await store.change("alice", [put(NOTES, "1234é")], bounds), false, "bytes count");
+    const both = [put(BOOKMARKS, "1234"), put(third, "5")];
+    assert.equal(await store.change("alice", both, bounds), false);
+    assert.deepEqual(new Set(await store.all("alice")), new Set([xml]));
+    assert.equal((await store.all("alice")).length, 2);
+    const exchange = [{ ...NOTES, xml: undefined }, put(third, xml)];
+    assert.equal(await store.change("alice", exchange, bounds), true);
+    assert.equal(await store.read("alice", third), xml);
+    assert.equal(
+      await store.change("bob", [put(BOOKMARKS, xml)], bounds),
+      true,
+      "has its own room",
+    );
+  },
+
+  async "change() frees room in an account above bounds that were lowered"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    await store.change("alice", [put(BOOKMARKS, "12345"), put(NOTES, "12345")], ROOMY);
+    const low = { maxElements: 1, maxBytes: 3 };
+    assert.equal(await store.change("alice", [put(NOTES, "123456")], low), false);
+    assert.equal(await store.change("alice", [put(NOTES, "1234")], low), true);
+    assert.equal(await store.change("alice", [{ ...NOTES, xml: undefined }], low), true);
+    assert.deepEqual(await store.all("alice"), ["12345"]);
+  },
+
+  async "metacharacters, NUL and characters beyond the BMP are kept as they are"(fixture) {
+    for (const domainpart of ["example.com", "'; --"]) {
+      const store = fixture.privateStorage(domainpart);
+      for (const [index, text] of AWKWARD.entries()) {
+        const account = `${text}${index}`;
+        const name = { namespace: `urn:${text}`, name: `e${text}` };
+        assert.equal(await store.change(account, [put(name, text), put(NOTES, "x")], ROOMY), true);
+        assert.equal(await store.read(account, name), text);
+        assert.deepEqual(new Set(await store.all(account)), new Set([text, "x"]));
+      }
+      for (const [index, text] of AWKWARD.entries()) {
+        await store.removeAll(`${text}${index}`);
+        assert.deepEqual(await store.all(`${text}${index}`), []);
+      }
+    }
+  },
+
+  async "an element of 1 MB is kept whole"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    const xml = `<storage xmlns='storage:bookmarks'>${"\u{1f600}é".repeat(175_000)}</storage>`;
+    assert.ok(new TextEncoder().encode(xml).length > 1_048_576);
+    assert.equal(await store.change("alice", [put(BOOKMARKS, xml)], ROOMY), true);
+    assert.ok(await store.read("alice", BOOKMARKS) === xml, "differs from what was written");
+  },
+
+  async "changes of one account at the same moment all end, each whole"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    const again = fixture.privateStorage("example.com");
+    const writers = Array.from({ length: 4 }, (_, i) => `${i}`);
+    await Promise.all(writers.map(async (xml, index) => {
+      const from = index % 2 === 0 ? store : again;
+      assert.equal(await from.change("alice", [put(BOOKMARKS, xml), put(NOTES, xml)], ROOMY), true);
+    }));
+    const left = await store.all("alice");
+    assert.equal(left.length, 2);
+    assert.equal(left[0], left[1], "both elements are from the last writer");
+    assert.ok(writers.includes(left[0]!));
+  },
+};
+
+/** Registers the tests that every `PrivateStore` passes unchanged; `open` gives an empty backend. */
+export function privateStoreConformance(
+  name: string,
+  open: () => Promise<PrivateStoreFixture>,
+): void {
+  for (const [behaviour, check] of Object.entries(CHECKS)) {
+    Deno.test(`${name}: private storage: ${behaviour}`, async () => {
+      await using fixture = await open();
+      await check(fixture);
+    });
+  }
+}
+
+function put(name: Omit<PrivateChange, "xml">, xml: string): PrivateChange {
+  return { ...name, xml };
+}
