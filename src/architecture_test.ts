@@ -102,6 +102,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "roster_store.ts",
       "subscription_request_store.ts",
       "user_store.ts",
+      "vcard_store.ts",
     ],
     rooms: { catalogue: [], sql: ["catalogue"] },
   },

@@ -18,6 +18,7 @@ const FEATURES = [
   "jabber:iq:version",
   "urn:xmpp:ping",
   "urn:xmpp:time",
+  "vcard-temp",
 ];
 
 /** Services of the hosts, asked from every datacenter. */

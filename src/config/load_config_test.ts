@@ -49,7 +49,7 @@ Deno.test("parseConfig() fills in every default", () => {
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),
-      data: new Map([["private", new Map()]]),
+      data: new Map([["private", new Map()], ["vcard", new Map()]]),
     },
     log: { level: "info", format: "text" },
     globalDistrib: {
@@ -70,6 +70,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_time: true,
       mod_version: true,
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+      mod_vcard: { maxBytes: 131_072 },
     }])),
     globalDistribAddr: new Map(),
     notes: [{
@@ -272,6 +273,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_time: true,
     mod_version: true,
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+    mod_vcard: { maxBytes: 131_072 },
   };
   const disco = { usersCanSeeHiddenServices: false };
   const both = (text: string) => {

@@ -296,6 +296,14 @@ export const MOD_PRIVATE = z.strictObject({
   ),
 });
 
+/** `mod_vcard`. */
+export const MOD_VCARD = z.strictObject({
+  ...DATA_PLACE,
+  max_bytes: integer(1024, 1_048_576).default(131_072).describe(
+    "bytes of a vCard; a larger one is refused. It also fits into `max_stanza_bytes`",
+  ),
+});
+
 /**
  * Builds the modules that a host may have. `byDefault` describes the value of a module that is left
  * out.
@@ -313,6 +321,7 @@ function hostModules(byDefault: string) {
     mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
     mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),
     mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
+    mod_vcard: service(MOD_VCARD, "vCards (XEP-0054), which everybody may read"),
     mod_offline: z.looseObject({}).optional().describe(
       "storage for stanzas to users without a session; not on the global or the local host",
     ),

@@ -7,6 +7,7 @@ import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
 import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
+import { vcards } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
@@ -47,6 +48,10 @@ function storedServices({ modules }: Config, stores: Stores): readonly IqService
     ...privateStorage({
       storeOf: (host) => stores.privateStorage(host),
       boundsOf: (host) => moduleOf(modules.get(host)?.mod_private),
+    }),
+    ...vcards({
+      storeOf: (host) => stores.vcards(host),
+      maxBytesOf: (host) => moduleOf(modules.get(host)?.mod_vcard).maxBytes,
     }),
   ];
 }

@@ -173,16 +173,18 @@ export class HostServices {
     const service = this.#services.get(serviceKey(type, found.name, found.namespace));
     if (service === undefined || !service.targets.includes(target)) return this.#refuse();
     if (!this.#isOn(service, stanza.to.domainpart)) return this.#refuse();
-    if (this.#isTooLarge(found)) return this.#count("policy-violation");
+    const maxBytes = service.maxBytes?.(stanza.to.domainpart) ?? this.#maxIqBytes;
+    if (this.#isTooLarge(found, maxBytes)) return this.#count("policy-violation");
     const payload = this.#tryParse(found);
     if (payload === undefined) return this.#count("bad-request");
     const id = stanzaId(stanza);
     // Our own streams refuse longer ids. Another datacenter's streams might not.
     if (id !== undefined && id.length > MAX_ID_BYTES) return this.#count("bad-request");
     const request = { stanza, id, target, payload };
-    if (isStranger) return this.#answerStranger(service, request);
+    const ask = isStranger ? service.answerStranger?.bind(service) : service.answer.bind(service);
+    if (ask === undefined) return this.#refuse();
     if (!this.#hasRoomFor(stanza)) return this.#count("resource-constraint");
-    this.#ask(service, request);
+    this.#ask(service, request, ask);
     return "delivered";
   }
 
@@ -191,22 +193,16 @@ export class HostServices {
       (this.#pendingOf.get(from.bare.text) ?? 0) < this.#maxPendingPerAccount;
   }
 
-  #answerStranger(service: IqService, request: IqRequest): ServiceOutcome {
-    if (service.answerStranger === undefined) return this.#refuse();
-    this.#finish(request, service.answerStranger(request));
-    return "delivered";
-  }
-
-  #ask(service: IqService, request: IqRequest): void {
+  #ask(service: IqService, request: IqRequest, ask: IqService["answer"]): void {
     if (service.isOrdered === true) {
       const key = `${request.stanza.from.bare.text} ${service.namespace}`;
       // A function that is async: what it throws at once becomes a rejection.
-      const answering = this.#turns.run(key, async () => await service.answer(request));
+      const answering = this.#turns.run(key, async () => await ask(request));
       return this.#wait(request, service, answering);
     }
     let answer;
     try {
-      answer = service.answer(request);
+      answer = ask(request);
     } catch (thrown) {
       return this.#fail(request, service, thrown);
     }
@@ -223,8 +219,8 @@ export class HostServices {
    * Returns true for a payload too large to parse into a tree: parsing costs a hundred times as
    * much as finding it.
    */
-  #isTooLarge(payload: ChildElement): boolean {
-    return payload.end - payload.start > this.#maxIqBytes ||
+  #isTooLarge(payload: ChildElement, maxBytes: number): boolean {
+    return payload.end - payload.start > maxBytes ||
       hasMoreElements(payload, this.#maxIqElements);
   }
 

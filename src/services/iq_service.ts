@@ -28,6 +28,7 @@ export type ServiceModule =
   | "mod_ping"
   | "mod_private"
   | "mod_time"
+  | "mod_vcard"
   | "mod_version";
 
 /**
@@ -62,14 +63,19 @@ export interface IqService {
    */
   readonly isOrdered?: boolean;
   /**
+   * Returns the bytes that the payload of a request may have at a host.
+   * @default `maxIqBytes` of the options
+   */
+  maxBytes?(host: string): number;
+  /**
    * Answers one request. A thrown error or a rejection becomes `internal-server-error`, or
    * `resource-constraint` for `storage/pool-full`.
    */
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer>;
   /**
    * Answers for the bare JID of an account that is not the requester's own, existing or not. The
-   * answer must reveal nothing about the account.
+   * answer and its time must reveal nothing but what the account shows to everybody.
    * @default `service-unavailable`
    */
-  answerStranger?(request: IqRequest): IqAnswer;
+  answerStranger?(request: IqRequest): IqAnswer | Promise<IqAnswer>;
 }

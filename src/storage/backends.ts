@@ -50,6 +50,7 @@ const COLUMNS = {
   rosters: "owner",
   roster_items: "details",
   private_storage: "content",
+  vcards: "content",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

@@ -7,6 +7,7 @@ import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, userStoreConformance } from "./testing/user_store_conformance.ts";
+import { vcardStoreConformance } from "./testing/vcard_store_conformance.ts";
 
 /** Opens a store in a directory of its own. */
 async function open() {
@@ -17,6 +18,7 @@ async function open() {
     requests: store.subscriptionRequests.bind(store),
     rosters: store.rosters.bind(store),
     privateStorage: store.privateStorage.bind(store),
+    vcards: store.vcards.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -28,6 +30,7 @@ userStoreConformance("InternalStore", open);
 subscriptionRequestStoreConformance("InternalStore", open);
 rosterStoreConformance("InternalStore", open);
 privateStoreConformance("InternalStore", open);
+vcardStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {

@@ -12,6 +12,7 @@ import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
+import type { VcardStore } from "./vcard_store.ts";
 
 /** SQL engines that are reached over the network, as `driver` and `rdbms_server_type` name them. */
 export type SqlDriver = "pgsql" | "mysql";
@@ -142,6 +143,11 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "private").privateStorage(domainpart);
   }
 
+  /** Returns the vCards of the accounts of one domain. */
+  vcards(domainpart: string): VcardStore {
+    return this.#storesOf(domainpart, "vcard").vcards(domainpart);
+  }
+
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
@@ -162,6 +168,7 @@ export class Stores implements AsyncDisposable {
   async removeData(localpart: string, domainpart: string): Promise<void> {
     await this.rosters(domainpart).removeAll(`${localpart}@${domainpart}`);
     await this.privateStorage(domainpart).removeAll(localpart);
+    await this.vcards(domainpart).remove(localpart);
   }
 
   /** Returns the subscription requests that this node keeps. */

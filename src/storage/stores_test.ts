@@ -71,12 +71,15 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     for (const host of ["example.com", "example.org"]) {
       await stores.users(host).add("alice", conformanceCredentials(1));
       await stores.privateStorage(host).change("alice", [change], bounds);
+      await stores.vcards(host).write("alice", "<vCard/>");
     }
     await using internal = await InternalStore.open({ path });
     assert.deepEqual(await internal.privateStorage("example.com").all("alice"), ["<x/>"]);
     assert.deepEqual(await internal.privateStorage("example.org").all("alice"), []);
     assert.equal(await stores.removeAccount("alice", "example.com"), true);
     assert.equal(await stores.users("example.com").exists("alice"), false);
+    assert.equal(await stores.vcards("example.com").read("alice"), undefined);
+    assert.equal(await stores.vcards("example.org").read("alice"), "<vCard/>");
     assert.deepEqual(await internal.privateStorage("example.com").all("alice"), []);
     assert.deepEqual(await stores.privateStorage("example.org").all("alice"), ["<x/>"]);
     assert.equal(await stores.removeAccount("alice", "example.com"), false);

@@ -2,6 +2,7 @@ import { rosterStoreConformance } from "../testing/roster_store_conformance.ts";
 import { privateStoreConformance } from "../testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
+import { vcardStoreConformance } from "../testing/vcard_store_conformance.ts";
 import { preparedDatabase } from "./testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests } from "./testing/servers.ts";
 import { sqlServerDatabase } from "./sql_server.ts";
@@ -17,6 +18,7 @@ for (const kind of SERVER_KINDS) {
       requests: stores.subscriptionRequests.bind(stores),
       rosters: stores.rosters.bind(stores),
       privateStorage: stores.privateStorage.bind(stores),
+      vcards: stores.vcards.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -24,4 +26,5 @@ for (const kind of SERVER_KINDS) {
   subscriptionRequestStoreConformance(kind.name, open);
   rosterStoreConformance(kind.name, open);
   privateStoreConformance(kind.name, open);
+  vcardStoreConformance(kind.name, open);
 }

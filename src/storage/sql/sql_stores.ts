@@ -3,12 +3,14 @@ import type { RequestBounds, SubscriptionRequestStore } from "../subscription_re
 import type { RosterStore } from "../roster_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
+import type { VcardStore } from "../vcard_store.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import { SqlPrivateStore } from "./sql_private_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
 import { SqlSubscriptionRequestStore } from "./sql_subscription_request_store.ts";
 import { SqlUserStore } from "./sql_user_store.ts";
+import { SqlVcardStore } from "./sql_vcard_store.ts";
 
 /** The stores in one SQL database, whatever its engine. */
 export class SqlStores implements AsyncDisposable {
@@ -50,6 +52,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the private storage of the accounts of one domain. */
   privateStorage(domainpart: string): PrivateStore {
     return new SqlPrivateStore(this.#database, domainpart);
+  }
+
+  /** Returns the vCards of the accounts of one domain. */
+  vcards(domainpart: string): VcardStore {
+    return new SqlVcardStore(this.#database, domainpart);
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

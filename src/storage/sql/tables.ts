@@ -72,6 +72,13 @@ export interface PrivateStorageTable {
   content_bytes: number;
 }
 
+/** The vCard of an account. */
+export interface VcardsTable {
+  account_key: Uint8Array;
+  /** The element in UTF-8. */
+  content: Uint8Array;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -80,4 +87,5 @@ export interface Tables {
   rosters: RostersTable;
   roster_items: RosterItemsTable;
   private_storage: PrivateStorageTable;
+  vcards: VcardsTable;
 }

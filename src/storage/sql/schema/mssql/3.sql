@@ -7,3 +7,9 @@ CREATE TABLE private_storage (
   content_bytes INT NOT NULL,
   PRIMARY KEY (account_key, element_key)
 );
+
+-- vCards, in UTF-8. account_key is the SHA-256 of the bare JID.
+CREATE TABLE vcards (
+  account_key BINARY(32) NOT NULL PRIMARY KEY,
+  content VARBINARY(MAX) NOT NULL
+);

@@ -8,3 +8,9 @@ CREATE TABLE IF NOT EXISTS private_storage (
   content_bytes INTEGER NOT NULL,
   PRIMARY KEY (account_key, element_key)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
+
+-- vCards, in UTF-8. account_key is the SHA-256 of the bare JID.
+CREATE TABLE IF NOT EXISTS vcards (
+  account_key BINARY(32) NOT NULL PRIMARY KEY,
+  content LONGBLOB NOT NULL
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;

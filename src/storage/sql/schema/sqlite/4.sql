@@ -7,3 +7,9 @@ CREATE TABLE private_storage (
   content_bytes INTEGER NOT NULL,
   PRIMARY KEY (account_key, element_key)
 ) STRICT;
+
+-- vCards, in UTF-8. account_key is the SHA-256 of the bare JID.
+CREATE TABLE vcards (
+  account_key BLOB PRIMARY KEY NOT NULL,
+  content BLOB NOT NULL
+) STRICT;

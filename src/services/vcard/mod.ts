@@ -1,0 +1,2 @@
+export type { VcardDeps } from "./vcard.ts";
+export { vcards } from "./vcard.ts";

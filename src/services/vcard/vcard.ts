@@ -1,0 +1,79 @@
+import type { VcardStore } from "../../storage/mod.ts";
+import { element, parseElement, serialize } from "../../xmpp/mod.ts";
+import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
+
+const NAMESPACE = "vcard-temp";
+
+/** Objects behind the vCards. */
+export interface VcardDeps {
+  /** Returns the vCards of the accounts of a host. */
+  storeOf(host: string): VcardStore;
+  /** Returns the bytes that a vCard at this host may have. */
+  maxBytesOf(host: string): number;
+}
+
+/** Makes the services for vCards (XEP-0054): everybody reads them, their owners write them. */
+export function vcards(deps: VcardDeps): readonly IqService[] {
+  return [new VcardGet(deps), new VcardSet(deps)];
+}
+
+/** Properties that both services share. */
+abstract class VcardService {
+  readonly namespace = NAMESPACE;
+  readonly name = "vCard";
+  readonly module = "mod_vcard";
+  readonly targets = ["account"] as const;
+  readonly features = [NAMESPACE];
+  readonly isOrdered = true;
+  protected readonly deps: VcardDeps;
+
+  constructor(deps: VcardDeps) {
+    this.deps = deps;
+  }
+}
+
+class VcardGet extends VcardService implements IqService {
+  readonly type = "get";
+
+  /** Answers with an empty vCard where there is none: clients read it before they change it. */
+  async answer(request: IqRequest): Promise<IqAnswer> {
+    return { payload: await this.#read(request) ?? element("vCard", { xmlns: NAMESPACE }) };
+  }
+
+  /**
+   * Answers `item-not-found` for an account without a vCard and for one that does not exist
+   * (XEP-0054 §3.3). The store takes the same steps for both.
+   */
+  async answerStranger(request: IqRequest): Promise<IqAnswer> {
+    const payload = await this.#read(request);
+    return payload === undefined ? { error: "item-not-found" } : { payload };
+  }
+
+  async #read({ stanza }: IqRequest) {
+    const { localpart, domainpart } = stanza.to;
+    const xml = await this.deps.storeOf(domainpart).read(localpart);
+    return xml === undefined ? undefined : parseElement(new TextEncoder().encode(xml));
+  }
+}
+
+class VcardSet extends VcardService implements IqService {
+  readonly type = "set";
+
+  maxBytes(host: string): number {
+    return this.deps.maxBytesOf(host);
+  }
+
+  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+    const { localpart, domainpart } = stanza.to;
+    const store = this.deps.storeOf(domainpart);
+    if (payload.elements.length === 0) await store.remove(localpart);
+    else {
+      const xml = serialize(payload);
+      // Namespaces that a prefix declares once may be written often.
+      const bytes = new TextEncoder().encode(xml).length;
+      if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
+      await store.write(localpart, xml);
+    }
+    return "empty";
+  }
+}

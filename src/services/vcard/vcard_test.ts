@@ -1,0 +1,122 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import type { ServiceModule } from "../mod.ts";
+import { AccountServices } from "../testing/account_services.ts";
+import { vcards } from "./vcard.ts";
+
+const ALICE = "alice@example.com";
+const EMPTY = "<vCard xmlns='vcard-temp'/>";
+const BOB = { from: "bob@example.com/phone" };
+
+function open(
+  { maxBytes = 10_000, off = [] }: {
+    readonly maxBytes?: number;
+    readonly off?: readonly `${string} ${ServiceModule}`[];
+  } = {},
+): Promise<AccountServices> {
+  return AccountServices.open(
+    (store) => vcards({ storeOf: (host) => store.vcards(host), maxBytesOf: () => maxBytes }),
+    { off },
+  );
+}
+
+function card(content: string): string {
+  return `<vCard xmlns='vcard-temp'>${content}</vCard>`;
+}
+
+Deno.test("vcards() gives owners what they stored, and an empty vCard before", async () => {
+  await using setup = await open();
+  match(await setup.ask("get", EMPTY), /type='result'.*><vCard xmlns='vcard-temp'\/>/);
+  const stored = card("<FN>Alice &lt;😀&gt;</FN><N><GIVEN>A</GIVEN></N><x xmlns='urn:x'/>");
+  match(await setup.ask("set", stored), /type='result'/);
+  strictEqual(/<vCard.*<\/vCard>/.exec(await setup.ask("get", EMPTY))?.[0], stored);
+  match(await setup.ask("set", card("<FN>B</FN>")), /type='result'/);
+  match(await setup.ask("get", EMPTY), /<vCard xmlns='vcard-temp'><FN>B<\/FN><\/vCard>/);
+});
+
+Deno.test("vcards() shows a vCard to others, and lets only its owner change it", async () => {
+  await using setup = await open();
+  await setup.ask("set", card("<FN>Alice</FN>"));
+  const answer = await setup.ask("get", EMPTY, BOB);
+  match(answer, /<vCard xmlns='vcard-temp'><FN>Alice<\/FN><\/vCard>/);
+  match(answer, /from='alice@example\.com'/);
+  match(answer, /to='bob@example\.com\/phone'/);
+  strictEqual(await setup.ask("set", card("<FN>Bob</FN>"), BOB), "service-unavailable");
+  match(await setup.ask("get", EMPTY), />Alice</);
+});
+
+Deno.test("vcards() answers others alike for accounts without a vCard and accounts that do not exist", async () => {
+  await using setup = await open();
+  await setup.store.users("example.com").add("alice", {
+    sha1: {
+      salt: new Uint8Array(1),
+      iterations: 1,
+      storedKey: new Uint8Array(20),
+      serverKey: new Uint8Array(20),
+    },
+    sha256: {
+      salt: new Uint8Array(1),
+      iterations: 1,
+      storedKey: new Uint8Array(32),
+      serverKey: new Uint8Array(32),
+    },
+  });
+  const about = async (name: string) =>
+    (await setup.ask("get", EMPTY, { ...BOB, to: `${name}@example.com` })).replaceAll(name, "NAME");
+  const missing = await about("nobody");
+  match(missing, /<item-not-found /);
+  strictEqual(await about("alice"), missing);
+  await setup.ask("set", card("<FN>Alice</FN>"));
+  await setup.ask("set", EMPTY);
+  strictEqual(await about("alice"), missing, "a vCard that was removed leaves nothing");
+});
+
+Deno.test("vcards() answers a stranger's requests in their order", async () => {
+  await using setup = await open();
+  await setup.ask("set", card("<FN>Alice</FN>"));
+  const names = ["nobody", "alice", "carol", "alice"];
+  for (const name of names) setup.send("get", EMPTY, { ...BOB, to: `${name}@example.com` });
+  deepStrictEqual(
+    (await setup.answers()).map((each) => /from='(\w+)@/.exec(each)?.[1]),
+    names,
+  );
+});
+
+Deno.test("vcards() refuses a vCard above its bytes, as sent or as stored, and keeps the old one", async () => {
+  await using setup = await open({ maxBytes: 1000 });
+  await setup.ask("set", card("<FN>Alice</FN>"));
+  const ofBytes = (bytes: number) => card(`<NOTE>${"x".repeat(bytes - 47)}</NOTE>`);
+  strictEqual(ofBytes(1000).length, 1000);
+  strictEqual(await setup.ask("set", ofBytes(1001)), "policy-violation");
+  // 20 elements take their namespace of 50 characters from one declaration.
+  const prefixed = `<a xmlns:p='${"u".repeat(50)}'>${"<p:b/>".repeat(20)}</a>`;
+  match(await setup.ask("set", card(prefixed)), /<policy-violation /);
+  match(await setup.ask("get", EMPTY), />Alice</);
+  match(await setup.ask("set", ofBytes(1000)), /type='result'/);
+});
+
+Deno.test("vcards() takes a vCard that is larger than other requests may be", async () => {
+  await using setup = await open({ maxBytes: 100_000 });
+  const large = card(`<PHOTO><BINVAL>${"QUJD".repeat(20_000)}</BINVAL></PHOTO>`);
+  match(await setup.ask("set", large), /type='result'/);
+  match(await setup.ask("get", EMPTY), /<BINVAL>QUJDQUJD/);
+});
+
+Deno.test("vcards() is refused to all, and not advertised, where its module is off", async () => {
+  await using setup = await open({ off: ["example.com mod_vcard"] });
+  for (const type of ["get", "set"] as const) {
+    for (const from of [`${ALICE}/desk`, BOB.from]) {
+      strictEqual(await setup.ask(type, EMPTY, { from }), "service-unavailable");
+    }
+  }
+  deepStrictEqual((await setup.features(ALICE)).includes("vcard-temp"), false);
+  deepStrictEqual((await setup.features("example.com")).includes("vcard-temp"), false);
+  deepStrictEqual((await setup.features("dc1.example.com")).includes("vcard-temp"), true);
+});
+
+Deno.test("vcards() holds no more requests of strangers than may wait", async () => {
+  await using setup = await open();
+  const outcomes = Array.from({ length: 101 }, () => setup.send("get", EMPTY, BOB));
+  deepStrictEqual(new Set(outcomes.slice(0, 100)), new Set(["delivered"]));
+  strictEqual(outcomes[100], "resource-constraint");
+  strictEqual((await setup.answers()).length, 100);
+});

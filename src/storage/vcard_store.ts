@@ -1,0 +1,15 @@
+/**
+ * The vCards of the accounts of one domain (XEP-0054). Localparts are normalised (RFC 7622 §3.3).
+ * The store does not know which accounts exist: reading takes the same steps for all names.
+ *
+ * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
+ * cannot do it. A change that was reported as done is on the disk.
+ */
+export interface VcardStore {
+  /** Returns the vCard as XML; undefined when there is none. */
+  read(localpart: string): Promise<string | undefined>;
+  /** Replaces the vCard by XML that can be read by itself. */
+  write(localpart: string, xml: string): Promise<void>;
+  /** Removes the vCard, if there is one. */
+  remove(localpart: string): Promise<void>;
+}
