@@ -15,6 +15,7 @@ const FEATURES = [
   "http://jabber.org/protocol/disco#info",
   "http://jabber.org/protocol/disco#items",
   "jabber:iq:private",
+  "jabber:iq:register",
   "jabber:iq:version",
   "urn:xmpp:ping",
   "urn:xmpp:time",

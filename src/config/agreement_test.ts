@@ -21,6 +21,7 @@ import {
   DEFAULT_MAX_PENDING_REQUESTS,
   HostServices,
 } from "../services/mod.ts";
+import { DEFAULT_CHECK_INTERVAL_MS } from "../services/accounts/mod.ts";
 import { DEFAULT_MAX_REQUEST_BYTES } from "../services/subscriptions/mod.ts";
 import { resolveRequestBounds } from "../storage/mod.ts";
 import {
@@ -50,6 +51,7 @@ const TABLE = { globalHost: "example.com", localHost: "dc1", nodeName: "n", inca
 
 /** Fills in the defaults of each part. Throws where the part refuses a value, if it checks any. */
 const RESOLVE: Readonly<Record<Part, (options: Options) => object>> = {
+  accountWatch: () => ({ checkIntervalMs: DEFAULT_CHECK_INTERVAL_MS }),
   admin: () => ADMIN_LIMITS,
   admission: (options) => {
     new StreamAdmission(options);

@@ -70,6 +70,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_time: true,
       mod_version: true,
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+      mod_register: { allowRemoval: true },
       mod_vcard: { maxBytes: 131_072 },
     }])),
     globalDistribAddr: new Map(),
@@ -273,6 +274,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_time: true,
     mod_version: true,
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+    mod_register: { allowRemoval: true },
     mod_vcard: { maxBytes: 131_072 },
   };
   const disco = { usersCanSeeHiddenServices: false };

@@ -9,6 +9,7 @@ import type {
 } from "../distribution/routing/mod.ts";
 import type { CacheOptions, RedisOptions, TableOptions } from "../distribution/table/mod.ts";
 import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
+import type { AccountWatchOptions } from "../services/accounts/mod.ts";
 import type { HostServicesOptions } from "../services/mod.ts";
 import type { SubscriptionRequestsOptions } from "../services/subscriptions/mod.ts";
 import type { RequestBounds } from "../storage/mod.ts";
@@ -29,6 +30,7 @@ type DatacenterBounds = NonNullable<TableOptions["datacenter"]>;
  * there is no limit.
  */
 export interface PartOptions {
+  readonly accountWatch: AccountWatchOptions;
   readonly admin: Required<AdminLimits> & Pick<AdminOptions, "wrongTokens">;
   readonly admission: Required<AdmissionLimits>;
   /** Undefined: stanzas without a route are answered at once (`bounce = false`). */

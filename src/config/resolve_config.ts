@@ -15,7 +15,7 @@ import { FILE_SCHEMA } from "./file_schema.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
-import { MOD_PRIVATE, MOD_VCARD } from "./schema_modules.ts";
+import { MOD_PRIVATE, MOD_REGISTER, MOD_VCARD } from "./schema_modules.ts";
 import type { SecretInput } from "./schema_words.ts";
 import { Secret } from "./secret.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -167,6 +167,9 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
+      mod_register: tables.mod_register !== false && {
+        allowRemoval: (tables.mod_register ?? MOD_REGISTER.parse({})).allow_removal,
+      },
       mod_vcard: tables.mod_vcard !== false && {
         maxBytes: (tables.mod_vcard ?? MOD_VCARD.parse({})).max_bytes,
       },

@@ -79,9 +79,14 @@ export const LIMITS = z.strictObject({
       "requests to the datacenter's own services that wait for their answer; one more is refused",
     ),
   max_pending_requests_per_account: sets("services.maxPendingPerAccount", integer(1, 1_000_000))
-    .default(100).describe(
+    .default(200).describe(
       "requests of one account to the datacenter's own services that wait for their answer; one " +
         "more is refused",
+    ),
+  account_check_interval: sets("accountWatch.checkIntervalMs", secondsBetween(1, 86_400))
+    .default(60).describe(
+      "time in seconds in which the node looks up once whether the accounts with sessions here " +
+        "still exist; sessions of an account that was deleted elsewhere end then",
     ),
   kept_requests: sets("requests.maxRequests", integer(1, 10_000_000)).default(10_000).describe(
     "subscription requests that the node keeps until their contacts answer them; one more " +

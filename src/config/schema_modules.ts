@@ -304,6 +304,13 @@ export const MOD_VCARD = z.strictObject({
   ),
 });
 
+/** `mod_register`. */
+export const MOD_REGISTER = z.strictObject({
+  allow_removal: z.boolean().default(true).describe(
+    "lets people delete their account, with all its data",
+  ),
+});
+
 /**
  * Builds the modules that a host may have. `byDefault` describes the value of a module that is left
  * out.
@@ -321,6 +328,10 @@ function hostModules(byDefault: string) {
     mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
     mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),
     mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
+    mod_register: service(
+      MOD_REGISTER,
+      "change of the password, and deletion of the account, by its owner (XEP-0077)",
+    ),
     mod_vcard: service(MOD_VCARD, "vCards (XEP-0054), which everybody may read"),
     mod_offline: z.looseObject({}).optional().describe(
       "storage for stanzas to users without a session; not on the global or the local host",

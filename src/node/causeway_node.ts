@@ -63,7 +63,7 @@ export class CausewayNode {
    */
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
-    const { edge, admin, table, budget, requests, log, clock } = this.#parts;
+    const { edge, admin, table, budget, requests, accountWatch, log, clock } = this.#parts;
     const { links, cluster } = await this.#parts.addLinks(config);
     // Open every port before writing to Redis. A copy of a running node, started by mistake, fails
     // here: it has neither taken that node's name nor withdrawn what that node published.
@@ -85,6 +85,7 @@ export class CausewayNode {
       this.#parts.management?.makeRoom();
     });
     await requests.start();
+    accountWatch.start();
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -112,6 +113,7 @@ export class CausewayNode {
     if (this.#phase === "draining" || this.#phase === "stopped") return;
     this.#phase = "draining";
     this.#cancelWatch?.();
+    this.#parts.accountWatch.stop();
     // A start may still be under way, so the links are read where they are used.
     const parts = this.#parts;
     const { edge, router, services, requests, pressure, table, log, clock } = parts;

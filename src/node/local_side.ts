@@ -1,8 +1,9 @@
 import type { Envelope, UserHosts } from "../distribution/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
+import type { OwnClient } from "../services/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
-import { readdress } from "../xmpp/mod.ts";
+import { FullJid, readdress } from "../xmpp/mod.ts";
 
 import { isAccountProbe } from "./account_probe.ts";
 
@@ -10,13 +11,14 @@ import { isAccountProbe } from "./account_probe.ts";
 export interface LocalSideDeps extends UserHosts {
   readonly sessions: {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
+    find(jid: FullJid): OwnClient | undefined;
     ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
   };
   readonly components: {
     find(domain: string): unknown;
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
   };
-  readonly services: { handle(stanza: Stanza): NodeOutcome };
+  readonly services: { handle(stanza: Stanza, client?: OwnClient): NodeOutcome };
   /** Sends a service's answer. The answer takes over the duty of `request`. */
   answer(reply: Stanza, request: Envelope | undefined): void;
 }
@@ -77,9 +79,18 @@ export class LocalSide implements NodeSide {
   askServices(stanza: Stanza): NodeOutcome {
     const envelope = this.#current;
     if (envelope?.stanza === stanza) this.#asked.set(stanza, envelope);
-    const outcome = this.#deps.services.handle(stanza);
+    const outcome = this.#deps.services.handle(stanza, this.#clientOf(stanza));
     if (outcome !== "delivered") this.#asked.delete(stanza);
     return outcome;
+  }
+
+  /**
+   * Returns the client that sent a stanza. Undefined for a stanza that another node or a component
+   * brought, whatever its sender is called.
+   */
+  #clientOf({ from }: Stanza): OwnClient | undefined {
+    const isOwn = this.#current?.arrival === "here" && from instanceof FullJid;
+    return isOwn ? this.#deps.sessions.find(from) : undefined;
   }
 
   /** Takes a service's answer, at once or later. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../distribution/mod.ts";
 import type { NodeOutcome } from "../distribution/routing/mod.ts";
+import type { OwnClient } from "../services/mod.ts";
 import { BareJid, buildStanza, element, errorReply, FullJid, parseJid } from "../xmpp/mod.ts";
 import type { LocalSession, Stanza, StanzaKind } from "../xmpp/mod.ts";
 import { accountProbe } from "./account_probe.ts";
@@ -20,8 +21,11 @@ function stanza(to: string, kind: StanzaKind = "message"): Stanza {
 class Fixture {
   readonly settled: number[] = [];
   readonly handed: string[] = [];
+  /** The clients that requests to services were said to come from. */
+  readonly clients: (OwnClient | undefined)[] = [];
   readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
   sessions: readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[] = [];
+  client: OwnClient | undefined;
   session: NodeOutcome = "delivered";
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
@@ -32,6 +36,7 @@ class Fixture {
     globalHost: "example.com",
     hosts: new Set(["example.com", "dc1.example.com"]),
     sessions: {
+      find: () => this.client,
       ofAccount: () => this.sessions,
       deliver: (stanza, delivery) => {
         this.handed.push("session");
@@ -47,8 +52,9 @@ class Fixture {
       },
     },
     services: {
-      handle: (stanza) => {
+      handle: (stanza, client) => {
         this.handed.push("service");
+        this.clients.push(client);
         this.whenAsked(stanza);
         return this.service;
       },
@@ -134,6 +140,24 @@ Deno.test("LocalSide lets a service's answer take over the duty of the request, 
       answerNow();
     }
     assert.equal(fixture.answers[0]!.request, envelope);
+  }
+});
+
+Deno.test("LocalSide names the client of a request that entered here, and of no other", () => {
+  const client = { isConfidential: true };
+  for (const to of ["example.com", "a@example.com"]) {
+    const fixture = new Fixture();
+    fixture.client = client;
+    fixture.local.deliver(fixture.envelope(to, "iq"));
+    for (const arrival of ["handed-over", "taken-back"] as const) {
+      const envelope = fixture.envelope(to, "iq");
+      envelope.arrived(arrival);
+      fixture.local.deliver(envelope);
+    }
+    const envelope = fixture.envelope(to, "iq");
+    envelope.arrived("link", "dc2.example.com");
+    fixture.local.deliver(envelope);
+    assert.deepEqual(fixture.clients, [client, undefined, undefined, undefined], to);
   }
 });
 

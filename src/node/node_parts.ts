@@ -8,6 +8,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
+import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -28,7 +29,7 @@ import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeRouter } from "./node_router.ts";
-import { makeRequests, makeServices } from "./node_services.ts";
+import { makeAccountWatch, makeRequests, makeServices } from "./node_services.ts";
 import { makeTable } from "./node_table.ts";
 import { Pressure } from "./pressure.ts";
 import type { NodeStores } from "./stores.ts";
@@ -68,6 +69,7 @@ export class NodeParts implements Surroundings {
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
   readonly services: HostServices;
+  readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
   readonly requests: SubscriptionRequests;
   readonly router: Router;
@@ -106,6 +108,7 @@ export class NodeParts implements Surroundings {
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);
     this.services = makeServices(config, this);
+    this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
       globalHost,
       hosts,

@@ -3,20 +3,25 @@ import { VERSION } from "../config/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import { AccountWatch, ownAccount } from "../services/accounts/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
 import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { vcards } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
-import type { SessionRegistry } from "../xmpp/mod.ts";
+import type { BareJid, SessionRegistry } from "../xmpp/mod.ts";
+import { deriveScramCredentials, HashGate } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
-import { requestBounds, serviceBounds } from "./options.ts";
+import { accountWatchOptions, requestBounds, serviceBounds } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Parts that the services of the node's hosts use. Each is read when they use it. */
 export interface ServiceParts {
   readonly stores: Stores;
+  /** Accounts by domain. */
+  readonly accounts: ReadonlyMap<string, UserStore>;
+  readonly sessions: SessionRegistry;
   readonly table: SessionTable;
   readonly local: LocalSide;
 }
@@ -34,7 +39,7 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         : parts.table.publicDomains();
     },
     reply: (answer, request) => parts.local.answered(answer, request),
-    services: storedServices(config, parts.stores),
+    services: accountServices(config, parts),
     ...serviceBounds(config),
     metrics,
     logger: log,
@@ -42,9 +47,27 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
   });
 }
 
-/** Makes the services whose answers come from the stores. */
-function storedServices({ modules }: Config, stores: Stores): readonly IqService[] {
+/** Derivations of keys from new passwords at once; each takes a thread for milliseconds. */
+const DERIVATIONS_AT_ONCE = 1;
+
+/** Makes the services for the data of accounts, and for accounts themselves. */
+function accountServices(
+  { modules, auth }: Config,
+  { stores, accounts, sessions, log }: Surroundings & ServiceParts,
+): readonly IqService[] {
+  const gate = new HashGate(DERIVATIONS_AT_ONCE);
   return [
+    ...ownAccount({
+      usersOf: (host) => usersOf(accounts, host),
+      derive: (password) => gate.run(() => deriveScramCredentials(password, auth.scramIterations)),
+      mayRemove: (host) => moduleOf(modules.get(host)?.mod_register).allowRemoval,
+      remove: async ({ localpart, domainpart }) => {
+        await stores.removeAccount(localpart, domainpart);
+      },
+      endSessions: (account) => endSessions(sessions, account),
+      cleanUp: (account) => cleanUp(account, { stores, accounts }),
+      logger: log,
+    }),
     ...privateStorage({
       storeOf: (host) => stores.privateStorage(host),
       boundsOf: (host) => moduleOf(modules.get(host)?.mod_private),
@@ -62,6 +85,55 @@ function moduleOf<T>(module: T | false | undefined): T {
     throw new TypeError("Cannot use a module: it is off");
   }
   return module;
+}
+
+/** Parts that the watch over accounts uses. */
+export interface WatchParts {
+  readonly stores: Stores;
+  /** Accounts by domain. */
+  readonly accounts: ReadonlyMap<string, UserStore>;
+  readonly sessions: SessionRegistry;
+  readonly services: HostServices;
+}
+
+/** Makes the watch that ends the sessions of accounts that were deleted elsewhere. */
+export function makeAccountWatch(
+  config: Config,
+  { stores, accounts, sessions, services, log, clock }: Surroundings & WatchParts,
+): AccountWatch {
+  return new AccountWatch({
+    ...accountWatchOptions(config),
+    sessions,
+    existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
+    end: (account) => {
+      endSessions(sessions, account);
+      services.runInTurn(account.text, () => cleanUp(account, { stores, accounts }));
+    },
+    clock,
+    logger: log,
+  });
+}
+
+function endSessions(sessions: SessionRegistry, account: BareJid): void {
+  for (const session of [...sessions.ofAccount(account.text)]) {
+    if (session.isOpen) session.end("not-authorized"); // XEP-0077 §3.2
+  }
+}
+
+/** Deletes the data of an account that is gone. */
+async function cleanUp(
+  { localpart, domainpart }: BareJid,
+  { stores, accounts }: Pick<WatchParts, "stores" | "accounts">,
+): Promise<void> {
+  if (await usersOf(accounts, domainpart).exists(localpart)) return;
+  await stores.removeData(localpart, domainpart);
+}
+
+/** Returns the accounts of a host that has sessions or services here, which is one of `hosts`. */
+function usersOf(accounts: ReadonlyMap<string, UserStore>, host: string): UserStore {
+  const users = accounts.get(host);
+  if (users === undefined) throw new TypeError(`Cannot find the accounts of ${host}: not served`);
+  return users;
 }
 
 /** Parts that the keeper of requests uses. The last three are read when it uses them. */

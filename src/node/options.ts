@@ -150,3 +150,8 @@ export function requestBounds({ requests }: Config): Config["requests"] {
 export function serviceBounds({ services }: Config): Config["services"] {
   return services;
 }
+
+/** Returns the options of the watch over the accounts with sessions here. */
+export function accountWatchOptions({ accountWatch }: Config): Config["accountWatch"] {
+  return accountWatch;
+}

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { type Config, configJsonSchema, parseConfig } from "../config/mod.ts";
 import {
+  accountWatchOptions,
   adminOptions,
   handoverOptions,
   handshakeRates,
@@ -34,6 +35,7 @@ max_sessions_per_account = 38
 max_directed_presence = 39
 max_pending_requests = 40
 max_pending_requests_per_account = 36
+account_check_interval = 9.5
 kept_requests = 1001
 kept_requests_per_sender = 1002
 kept_requests_per_contact = 1003
@@ -349,6 +351,7 @@ Deno.test("clients, accounts, services and ports get the bounds of the file", ()
     maxIqBytes: 4001,
     maxIqElements: 402,
   });
+  assert.deepEqual(accountWatchOptions(CONFIG), { checkIntervalMs: 9500 });
   assert.deepEqual(requestBounds(CONFIG), {
     maxRequests: 1001,
     maxPerSender: 1002,

@@ -20,7 +20,14 @@ import type { IsOn } from "./disco_info.ts";
 import type { PublicDomains } from "./disco_items.ts";
 import { DiscoItems } from "./disco_items.ts";
 import { EntityTime } from "./entity_time.ts";
-import type { IqAnswer, IqRequest, IqService, IqTarget, ServiceModule } from "./iq_service.ts";
+import type {
+  IqAnswer,
+  IqRequest,
+  IqService,
+  IqTarget,
+  OwnClient,
+  ServiceModule,
+} from "./iq_service.ts";
 import { Ping } from "./ping.ts";
 import type { IgnoredKind } from "./service_metrics.ts";
 import { ServiceMetrics } from "./service_metrics.ts";
@@ -31,7 +38,7 @@ import { SoftwareVersion } from "./software_version.ts";
 export const DEFAULT_MAX_PENDING_REQUESTS = 1000;
 
 /** Default number of requests of one account that may wait for their answer. */
-export const DEFAULT_MAX_PENDING_PER_ACCOUNT = 100;
+export const DEFAULT_MAX_PENDING_PER_ACCOUNT = 200;
 
 /** Default limit on the bytes of a request's payload. */
 export const DEFAULT_MAX_IQ_BYTES = 65_536;
@@ -45,7 +52,7 @@ export interface HostServicesOptions {
   readonly maxPendingRequests?: number;
   /**
    * Requests of one account, or of one address outside, that may wait for their answer at once; at
-   * least 1. @default 100
+   * least 1. @default 200
    */
   readonly maxPendingPerAccount?: number;
   /** Bytes of a request's payload; one past it is refused. At least 1. @default 65536 */
@@ -91,7 +98,7 @@ export class HostServices {
   readonly #pending = new Set<Promise<void>>();
   /** Pending requests by the bare JID of the requester. */
   readonly #pendingOf = new Map<string, number>();
-  /** Requests to ordered services run one after another for each account and namespace. */
+  /** Requests to ordered services run one after another for each account. */
   readonly #turns = new Turns();
   readonly #reply: HostServicesDeps["reply"];
   readonly #metrics: ServiceMetrics;
@@ -144,8 +151,12 @@ export class HostServices {
     return this.#pending.size;
   }
 
-  /** Takes a stanza for a host, or an IQ for the bare JID of an account. Never throws. */
-  handle(stanza: Stanza): ServiceOutcome {
+  /**
+   * Takes a stanza for a host, or an IQ for the bare JID of an account. Never throws.
+   *
+   * @param client the client that sent it, if that is connected to this node
+   */
+  handle(stanza: Stanza, client?: OwnClient): ServiceOutcome {
     switch (stanza.kind) {
       case "presence":
         return this.#ignore("presence");
@@ -154,10 +165,23 @@ export class HostServices {
       case "iq":
         // The services here send no requests, so no answer can be for them.
         if (stanza.type === "result" || stanza.type === "error") return this.#ignore("iq-reply");
-        return this.#handleRequest(stanza, stanza.type === "set" ? "set" : "get");
+        return this.#handleRequest(stanza, stanza.type === "set" ? "set" : "get", client);
       default:
         return stanza.kind satisfies never;
     }
+  }
+
+  /**
+   * Runs `task` behind all requests of an account to ordered services that were taken by now. A
+   * failure is logged. `close` waits for it.
+   */
+  runInTurn(bareJid: string, run: () => Promise<void>): void {
+    const task = this.#turns.run(bareJid, run)
+      .catch((thrown) =>
+        this.#logger.warn("services.task-failed", { error: describeError(thrown) })
+      )
+      .finally(() => this.#pending.delete(task));
+    this.#pending.add(task);
   }
 
   /** Waits until every request that was taken has its answer. */
@@ -165,7 +189,11 @@ export class HostServices {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
 
-  #handleRequest(stanza: Stanza, type: "get" | "set"): ServiceOutcome {
+  #handleRequest(
+    stanza: Stanza,
+    type: "get" | "set",
+    client: OwnClient | undefined,
+  ): ServiceOutcome {
     const target: IqTarget = stanza.to.localpart === "" ? "host" : "account";
     const isStranger = target === "account" && stanza.from.bare.text !== stanza.to.text;
     const found = this.#findPayload(stanza);
@@ -180,7 +208,7 @@ export class HostServices {
     const id = stanzaId(stanza);
     // Our own streams refuse longer ids. Another datacenter's streams might not.
     if (id !== undefined && id.length > MAX_ID_BYTES) return this.#count("bad-request");
-    const request = { stanza, id, target, payload };
+    const request = { stanza, id, target, payload, client };
     const ask = isStranger ? service.answerStranger?.bind(service) : service.answer.bind(service);
     if (ask === undefined) return this.#refuse();
     if (!this.#hasRoomFor(stanza)) return this.#count("resource-constraint");
@@ -195,7 +223,7 @@ export class HostServices {
 
   #ask(service: IqService, request: IqRequest, ask: IqService["answer"]): void {
     if (service.isOrdered === true) {
-      const key = `${request.stanza.from.bare.text} ${service.namespace}`;
+      const key = request.stanza.from.bare.text;
       // A function that is async: what it throws at once becomes a rejection.
       const answering = this.#turns.run(key, async () => await ask(request));
       return this.#wait(request, service, answering);
@@ -261,11 +289,14 @@ export class HostServices {
   #finish(request: IqRequest, answer: IqAnswer): void {
     if (answer !== "empty" && "error" in answer) return this.#answerError(request, answer.error);
     const { stanza, id } = request;
-    const payload = answer === "empty" ? undefined : answer.payload;
+    const payload = answer !== "empty" && "payload" in answer ? answer.payload : undefined;
     const iq = element("iq", { id, type: "result" }, payload);
     const result = buildStanza(iq, { from: stanza.to, to: stanza.from });
     this.#metrics.answered.inc();
     this.#reply(result, stanza);
+    if (answer === "empty" || !("farewell" in answer)) return;
+    answer.farewell.endSessions();
+    this.runInTurn(stanza.from.bare.text, () => answer.farewell.cleanUp());
   }
 
   #fail(request: IqRequest, service: IqService, thrown: unknown): void {

@@ -3,6 +3,12 @@ import type { Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
 /** Kind of addressee of a request: a host of this datacenter, or the bare JID of an account. */
 export type IqTarget = "host" | "account";
 
+/** The client at this node that sent a request. */
+export interface OwnClient {
+  /** True when nobody on the way can read what the client writes: over TLS, or on loopback. */
+  readonly isConfidential: boolean;
+}
+
 /** One `<iq type='get'/>` or `set` for a service, with its payload parsed. */
 export interface IqRequest {
   readonly stanza: Stanza;
@@ -11,15 +17,26 @@ export interface IqRequest {
   readonly target: IqTarget;
   /** The only child element (RFC 6120 §8.2.3). */
   readonly payload: XmlElement;
+  /** Undefined when the request came from another node, datacenter or component. */
+  readonly client: OwnClient | undefined;
+}
+
+/** What happens behind the last result of an account that has been deleted. */
+export interface Farewell {
+  /** Ends the account's sessions. Called once the result is on its way. */
+  endSessions(): void;
+  /** Called behind all requests that the sessions had sent by then. */
+  cleanUp(): Promise<void>;
 }
 
 /**
- * Answer of a service: the payload of the result, `"empty"` for a result without a payload, or the
- * condition of the error.
+ * Answer of a service: the payload of the result, `"empty"` for a result without a payload, an empty
+ * result with a farewell, or the condition of the error.
  */
 export type IqAnswer =
   | { readonly payload: XmlElement }
   | { readonly error: StanzaErrorCondition }
+  | { readonly farewell: Farewell }
   | "empty";
 
 /** Modules of the configuration that a host may have turned off. */
@@ -27,6 +44,7 @@ export type ServiceModule =
   | "mod_disco"
   | "mod_ping"
   | "mod_private"
+  | "mod_register"
   | "mod_time"
   | "mod_vcard"
   | "mod_version";
@@ -57,8 +75,8 @@ export interface IqService {
    */
   readonly features: readonly string[];
   /**
-   * True when requests of one account to the services of this namespace are answered one after
-   * another, in their order.
+   * True for services whose requests from one account are answered one after another, in their
+   * order.
    * @default false
    */
   readonly isOrdered?: boolean;

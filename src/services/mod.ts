@@ -6,6 +6,13 @@ export {
   DEFAULT_MAX_PENDING_REQUESTS,
   HostServices,
 } from "./host_services.ts";
-export type { IqAnswer, IqRequest, IqService, IqTarget, ServiceModule } from "./iq_service.ts";
+export type {
+  IqAnswer,
+  IqRequest,
+  IqService,
+  IqTarget,
+  OwnClient,
+  ServiceModule,
+} from "./iq_service.ts";
 export type { PublicDomain, PublicDomains } from "./disco_items.ts";
 export type { Software } from "./software_version.ts";

@@ -30,6 +30,8 @@ export interface UserStore extends CredentialSource {
    */
   scramRounds(): Promise<ReadonlyMap<number, number>>;
   exists(localpart: string): Promise<boolean>;
+  /** Returns those of at most 500 localparts that have an account. */
+  existing(localparts: readonly string[]): Promise<ReadonlySet<string>>;
   /** Localparts in the order of their code points; fewer than `limit` on the last page. */
   list(page?: ListPage): Promise<readonly string[]>;
 }

@@ -73,6 +73,7 @@ export type {
 export {
   DEFAULT_SCRAM_ITERATIONS,
   deriveScramCredentials,
+  HashGate,
   SASL_MECHANISMS,
   ScramRounds,
 } from "./sasl/mod.ts";

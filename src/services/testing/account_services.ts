@@ -2,15 +2,18 @@ import { join } from "node:path";
 import { ManualClock } from "../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
 import { InternalStore } from "../../storage/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { IqService } from "../iq_service.ts";
-import type { ServiceModule } from "../mod.ts";
+import type { OwnClient, ServiceModule } from "../mod.ts";
 import { HostServices } from "../mod.ts";
 
-/** Addresses of a request. By default alice asks her own account. */
+/** Addresses of a request. By default alice's client at this node asks her own account. */
 interface Addresses {
   readonly from?: string;
   readonly to?: string;
+  /** Null for a request that another node or a component brought. */
+  readonly client?: OwnClient | null;
 }
 
 /** Options of a fixture. */
@@ -63,14 +66,16 @@ export class AccountServices implements AsyncDisposable {
   /** Sends a request, and returns the outcome that `HostServices.handle` gives at once. */
   send(type: "get" | "set", payload: string, addresses: Addresses = {}): string {
     const { from = "alice@example.com/desk", to = "alice@example.com" } = addresses;
+    const { client = { isConfidential: true } } = addresses;
     const text = `<iq type='${type}' id='i1' from='${from}' to='${to}'>${payload}</iq>`;
-    return this.services.handle({
+    const stanza: Stanza = {
       kind: "iq",
       type,
       from: parseJid(from),
       to: parseJid(to),
       bytes: new TextEncoder().encode(text),
-    });
+    };
+    return this.services.handle(stanza, client ?? undefined);
   }
 
   /** Waits for all answers, and returns those that have come since the last call. */

@@ -114,6 +114,15 @@ export class SqlUserStore implements UserStore {
     });
   }
 
+  async existing(localparts: readonly string[]): Promise<ReadonlySet<string>> {
+    if (localparts.length === 0) return new Set();
+    return await this.#database.run("read accounts from", async (queries) => {
+      const rows = await queries.selectFrom("users").select("localpart")
+        .where("account_key", "in", localparts.map((each) => this.#keyOf(each))).execute();
+      return new Set(rows.map((row) => textOf(row.localpart)));
+    });
+  }
+
   /**
    * Selects the account, or else the row with the next key. A row is thus found, read and converted
    * in the same steps whether or not the account exists: a stranger may measure the time. A row that

@@ -149,6 +149,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await users.credentials("alice"), conformanceCredentials(1));
   },
 
+  async "existing() returns those that have an account, of 500 at once"(fixture) {
+    const users = fixture.users("example.com");
+    assert.deepEqual(await users.existing([]), new Set());
+    for (const name of ["alice", "bob", "ä😀'--"]) await users.add(name, conformanceCredentials(1));
+    await fixture.users("other.example").add("dave", conformanceCredentials(1));
+    const asked = ["alice", "ä😀'--", "Alice", "dave", "a\0b", ""];
+    assert.deepEqual(await users.existing(asked), new Set(["alice", "ä😀'--"]));
+    const many = Array.from({ length: 499 }, (_, i) => `nobody${i}`);
+    assert.deepEqual(await users.existing([...many, "bob"]), new Set(["bob"]));
+  },
+
   async "list() orders names by their code points"(fixture) {
     const users = fixture.users("example.com");
     const names = ["a", "b", "z", "ä", "ﬀ", "😀", "-", "a-b", "ab"];

@@ -94,6 +94,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#stanzas.presence.state.last;
   }
 
+  get isConfidential(): boolean {
+    return this.transport.isEncrypted || this.transport.isLoopback;
+  }
+
   get isManaged(): boolean {
     return this.#management !== undefined;
   }

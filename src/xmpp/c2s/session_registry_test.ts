@@ -10,6 +10,7 @@ import { SessionRegistry } from "./session_registry.ts";
 class FakeSession implements LocalSession {
   readonly isHibernating = false;
   isManaged = false;
+  readonly isConfidential = true;
   /** Stanzas that the session kept when it lost its place. */
   givenBack: Stanza[] | undefined;
   readonly jid: FullJid;

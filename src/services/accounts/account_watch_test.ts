@@ -1,0 +1,132 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryLogger } from "../../observe/mod.ts";
+import { FullJid, parseJid } from "../../xmpp/mod.ts";
+import { AccountWatch } from "./account_watch.ts";
+
+/** Sessions and accounts of a node, with the watch over them. */
+class Setup {
+  readonly clock = new ManualClock();
+  readonly logger = new MemoryLogger();
+  readonly sessions = new Map<string, { readonly jid: FullJid; readonly isOpen: boolean }>();
+  /** Accounts that exist, by bare JID. */
+  readonly accounts = new Set<string>();
+  readonly asked: (readonly string[])[] = [];
+  readonly ended: string[] = [];
+  failure: Error | undefined;
+  readonly watch: AccountWatch;
+
+  constructor(checkIntervalMs: number) {
+    const { sessions } = this;
+    this.watch = new AccountWatch({
+      checkIntervalMs,
+      sessions: {
+        get count() {
+          return sessions.size;
+        },
+        sessions: () => sessions.values(),
+      },
+      existing: (host, localparts) => {
+        if (this.failure !== undefined) return Promise.reject(this.failure);
+        this.asked.push(localparts.map((localpart) => `${localpart}@${host}`));
+        return Promise.resolve(
+          new Set(localparts.filter((localpart) => this.accounts.has(`${localpart}@${host}`))),
+        );
+      },
+      end: (account) => {
+        this.ended.push(account.text);
+        for (const [key, { jid }] of sessions) {
+          if (jid.bare.text === account.text) sessions.delete(key);
+        }
+      },
+      clock: this.clock,
+      logger: this.logger,
+    });
+  }
+
+  /** Opens a session, of an account that exists unless told otherwise. */
+  login(text: string, { exists = true, isOpen = true } = {}): void {
+    const jid = parseJid(text) as FullJid;
+    if (exists) this.accounts.add(jid.bare.text);
+    this.sessions.set(text, { jid, isOpen });
+  }
+
+  /** Lets time pass, and everything that follows from it happen. */
+  async pass(forMs: number, stepMs = 10): Promise<void> {
+    for (let passed = 0; passed < forMs; passed += stepMs) {
+      this.clock.advance(stepMs);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  }
+}
+
+Deno.test("AccountWatch ends the sessions of accounts that are gone, and no others", async () => {
+  const setup = new Setup(1000);
+  for (const jid of ["alice@example.com/1", "alice@example.com/2", "bob@example.com/1"]) {
+    setup.login(jid);
+  }
+  setup.login("alice@dc1.example.com/1");
+  setup.watch.start();
+  await setup.pass(1000, 100);
+  deepStrictEqual(setup.asked.flat().toSorted(), [
+    "alice@dc1.example.com",
+    "alice@example.com",
+    "bob@example.com",
+  ]);
+  deepStrictEqual(setup.ended, []);
+  setup.accounts.delete("alice@example.com");
+  await setup.pass(1000, 100);
+  deepStrictEqual(setup.ended, ["alice@example.com"]);
+  deepStrictEqual(setup.logger.named("account.gone").map(({ fields }) => fields), [
+    { jid: "alice@example.com" },
+  ]);
+  await setup.pass(3000, 100);
+  deepStrictEqual(setup.ended, ["alice@example.com"]);
+  setup.watch.stop();
+});
+
+Deno.test("AccountWatch looks up many accounts in bounded queries, all within its interval", async () => {
+  const setup = new Setup(1000);
+  for (let i = 0; i < 2600; i++) setup.login(`user${i}@example.com/x`);
+  setup.login("gone@example.com/x", { exists: false });
+  setup.watch.start();
+  await setup.pass(1300);
+  ok(setup.asked.every((names) => names.length <= 500));
+  strictEqual(new Set(setup.asked.flat()).size, 2601);
+  deepStrictEqual(setup.ended, ["gone@example.com"]);
+  setup.watch.stop();
+});
+
+Deno.test("AccountWatch ends no session while the store does not answer, and tries again", async () => {
+  const setup = new Setup(1000);
+  setup.login("alice@example.com/1", { exists: false });
+  setup.failure = new Error("away");
+  setup.watch.start();
+  await setup.pass(3000, 100);
+  deepStrictEqual(setup.ended, []);
+  setup.failure = undefined;
+  await setup.pass(2000, 100);
+  deepStrictEqual(setup.ended, ["alice@example.com"]);
+  setup.watch.stop();
+});
+
+Deno.test("AccountWatch leaves out sessions that have ended, and asks nothing without sessions", async () => {
+  const setup = new Setup(1000);
+  setup.watch.start();
+  await setup.pass(2000, 100);
+  setup.login("alice@example.com/1", { exists: false, isOpen: false });
+  await setup.pass(2000, 100);
+  deepStrictEqual([setup.asked, setup.ended], [[], []]);
+  setup.watch.stop();
+});
+
+Deno.test("AccountWatch.stop() ends it, also in the middle of a query", async () => {
+  const setup = new Setup(1000);
+  setup.login("alice@example.com/1", { exists: false });
+  setup.watch.start();
+  setup.clock.advance(1000);
+  setup.watch.stop();
+  await setup.pass(3000, 100);
+  deepStrictEqual(setup.ended, []);
+  strictEqual(setup.asked.length, 1);
+});
