@@ -2,9 +2,10 @@
 
 It ends when its stdin does, so that it never outlives the harness.
 
-Commands ("do"): connect (first, once), xml, message, presence, disconnect; with stream management also
-drop and comeback.
-Events ("event"): online, failed, stanza, disconnected; with stream management also dropped and resumed.
+Commands ("do"): connect (first, once), xml, message, presence, task, disconnect; with stream management
+also drop and comeback.
+Events ("event"): online, failed, stanza, done, disconnected; with stream management also dropped and
+resumed.
 """
 
 import asyncio
@@ -12,7 +13,9 @@ import json
 import logging
 import sys
 
-from slixmpp import ClientXMPP
+from slixmpp import JID, ClientXMPP
+from slixmpp.exceptions import IqError
+from slixmpp.plugins.xep_0048.stanza import Bookmarks
 
 CLIENT_NAMESPACE = "jabber:client"
 STANZA_NAMES = ("message", "presence", "iq")
@@ -53,6 +56,56 @@ def tell_stanza(stanza):
     return stanza
 
 
+async def store_bookmark(xmpp, room, nick):
+    xmpp.register_plugin("xep_0048")
+    bookmarks = Bookmarks()
+    bookmarks.add_conference(room, nick, autojoin=True)
+    await xmpp["xep_0048"].set_bookmarks(bookmarks)
+
+
+async def read_bookmarks(xmpp):
+    xmpp.register_plugin("xep_0048")
+    answer = await xmpp["xep_0048"].get_bookmarks()
+    return [f"{each['jid']} {each['nick']}" for each in answer["private"]["bookmarks"]["conferences"]]
+
+
+async def publish_name(xmpp, name):
+    xmpp.register_plugin("xep_0054")
+    vcard = xmpp["xep_0054"].make_vcard()
+    vcard["FN"] = name
+    await xmpp["xep_0054"].publish_vcard(vcard)
+
+
+async def read_name(xmpp, of):
+    xmpp.register_plugin("xep_0054")
+    answer = await xmpp["xep_0054"].get_vcard(JID(of), local=False)
+    return answer["vcard_temp"]["FN"]
+
+
+async def publish_avatar(xmpp, text):
+    """Sets a picture as clients do: it is added to the vCard that is there, if any."""
+    xmpp.register_plugin("xep_0153")
+    await xmpp["xep_0153"].set_avatar(avatar=text.encode(), mtype="image/png")
+
+
+async def change_password(xmpp, password):
+    xmpp.register_plugin("xep_0077")
+    await xmpp["xep_0077"].change_password(password, jid=xmpp.boundjid.domain)
+
+
+TASKS = {
+    task.__name__: task
+    for task in (
+        store_bookmark,
+        read_bookmarks,
+        publish_name,
+        read_name,
+        publish_avatar,
+        change_password,
+    )
+}
+
+
 class LocalXMPP(ClientXMPP):
     """Goes where it is told to: the domain of an account has no entry in any DNS."""
 
@@ -80,6 +133,7 @@ class Driven:
         self.xmpp = None
         self.is_managed = False
         self.is_leaving = False
+        self.tasks = set()
         self.is_over = asyncio.get_running_loop().create_future()
 
     def end(self, event, reason):
@@ -143,6 +197,22 @@ class Driven:
 
     def do_presence(self, to=None, type=None, priority=None):
         self.xmpp.send_presence(pto=to, ptype=type, ppriority=priority)
+
+    def do_task(self, number, name, arguments):
+        async def work():
+            try:
+                tell("done", number=number, value=await TASKS[name](self.xmpp, **arguments))
+            except IqError as error:
+                tell("done", number=number, errorCondition=error.condition)
+
+        task = asyncio.ensure_future(work())
+        self.tasks.add(task)
+        task.add_done_callback(self.ended)
+
+    def ended(self, task):
+        self.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.end("failed", f"task: {task.exception()!r}")
 
     def do_drop(self):
         self.xmpp.abort()

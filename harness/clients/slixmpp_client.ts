@@ -26,6 +26,12 @@ type SlixmppEvent =
   | { readonly event: "failed" | "disconnected"; readonly reason: string }
   /** True for a client with stream management whose connection is gone while its session is not. */
   | { readonly event: "dropped" | "resumed" }
+  | {
+    readonly event: "done";
+    readonly number: number;
+    readonly value?: unknown;
+    readonly errorCondition?: string;
+  }
   | ({ readonly event: "stanza" } & NullableStanza);
 
 type NullableStanza = {
@@ -41,6 +47,8 @@ export class SlixmppClient extends ChatClient {
   readonly #online = Promise.withResolvers<string>();
   #dropped = Promise.withResolvers<void>();
   #resumed = Promise.withResolvers<void>();
+  readonly #tasks = new Map<number, PromiseWithResolvers<unknown>>();
+  #taskCount = 0;
   #jid = "";
   #stderr = "";
 
@@ -85,6 +93,23 @@ export class SlixmppClient extends ChatClient {
 
   override presence(options: PresenceOptions = {}): Promise<void> {
     return this.#do({ do: "presence", ...options });
+  }
+
+  /**
+   * Has one of the library's plugins do something: a function of our script, by its name.
+   *
+   * @returns what the plugin gives
+   * @throws Error whose message is the condition of a stanza error that came back
+   */
+  async task(name: string, args: Readonly<Record<string, string>> = {}): Promise<unknown> {
+    const number = ++this.#taskCount;
+    const done = Promise.withResolvers<unknown>();
+    this.#tasks.set(number, done);
+    await this.#do({ do: "task", number, name, arguments: args });
+    return await withDeadline(done.promise, {
+      what: `slixmpp to ${name} for ${this.#jid}`,
+      withinMs: EXPECT_WITHIN_MS,
+    });
   }
 
   override async disconnect(): Promise<void> {
@@ -188,6 +213,14 @@ export class SlixmppClient extends ChatClient {
         return this.#dropped.resolve();
       case "resumed":
         return this.#resumed.resolve();
+      case "done": {
+        const { number, value, errorCondition } = event;
+        const done = this.#tasks.get(number);
+        this.#tasks.delete(number);
+        if (errorCondition === undefined) done?.resolve(value);
+        else done?.reject(new Error(errorCondition));
+        return;
+      }
       case "failed":
       case "disconnected":
         return this.#end(`slixmpp has ${event.event}: ${event.reason}`);
@@ -201,6 +234,7 @@ export class SlixmppClient extends ChatClient {
     // Nobody waits for the login any more when it has been made.
     this.#online.promise.catch(() => {});
     this.#online.reject(error);
+    for (const done of this.#tasks.values()) done.reject(error);
     this.inbox.fail(error);
   }
 }

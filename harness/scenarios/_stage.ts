@@ -32,6 +32,8 @@ export interface Entrance {
   readonly domain?: string;
   /** Number of the node in its datacenter, counting from 0. @default 0 */
   readonly node?: number;
+  /** @default that of the cluster's account */
+  readonly password?: string;
   /** Milliseconds within which the client must be let in. @default that of the clients */
   readonly loginWithinMs?: number;
 }
@@ -66,6 +68,7 @@ export class Stage implements AsyncDisposable {
       port,
       domain,
       ...user,
+      ...(entrance.password === undefined ? {} : { password: entrance.password }),
       security,
       caFile: cluster.caFile,
       webSocket,

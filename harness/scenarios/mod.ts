@@ -1,4 +1,5 @@
 import type { Scenario } from "../scenario.ts";
+import { ACCOUNT_DATA } from "./account_data.ts";
 import { BEFORE_PRESENCE } from "./before_presence.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
 import { CLASSIC_METRICS } from "./classic_metrics.ts";
@@ -95,6 +96,7 @@ export const SCENARIOS: readonly Scenario[] = [
   LOCAL_PEOPLE,
   LOGIN_OFFERS,
   ...SHARED_ACCOUNTS,
+  ACCOUNT_DATA,
   SUBSCRIPTION_REQUESTS,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { RawClient } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { untilReady } from "./_readiness.ts";
+import { logIn } from "./_log_in.ts";
 import { runUsersCommand } from "./_users_command.ts";
 import { SmallTalk } from "./_small_talk.ts";
 
@@ -97,23 +97,4 @@ async function outliveTheDatabase(cluster: Cluster, say: (line: string) => void)
   }
   await talk.goesOn();
   say(`the database is back: logins work again; alice and bob talked ${await talk.stop()} rounds`);
-}
-
-/** Logs in and out again. Returns `in`, or the condition with which the login failed. */
-async function logIn(at: Datacenter, localpart: string, password: string): Promise<string> {
-  const domain = at.localHost.slice(at.localHost.indexOf(".") + 1);
-  try {
-    const client = await RawClient.login({
-      ...at.clientAddress("none"),
-      domain,
-      localpart,
-      password,
-    });
-    await client.logout();
-    return "in";
-  } catch (thrown) {
-    const condition = /<failure[^>]*><([a-z-]+)/.exec(String(thrown))?.[1];
-    if (condition === undefined) throw thrown;
-    return condition;
-  }
 }

@@ -72,6 +72,20 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
       await stores.users(host).add("alice", conformanceCredentials(1));
       await stores.privateStorage(host).change("alice", [change], bounds);
       await stores.vcards(host).write("alice", "<vCard/>");
+      await stores.rosters(host).write(`alice@${host}`, {
+        expected: 0,
+        contact: "bob@example.com",
+        item: {
+          jid: "bob@example.com",
+          name: "",
+          groups: [],
+          subscription: "both",
+          isAsking: false,
+          isApproved: false,
+          isListed: true,
+          request: undefined,
+        },
+      });
     }
     await using internal = await InternalStore.open({ path });
     assert.deepEqual(await internal.privateStorage("example.com").all("alice"), ["<x/>"]);
@@ -80,6 +94,10 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     assert.equal(await stores.users("example.com").exists("alice"), false);
     assert.equal(await stores.vcards("example.com").read("alice"), undefined);
     assert.equal(await stores.vcards("example.org").read("alice"), "<vCard/>");
+    const contacts = async (host: string) =>
+      (await stores.rosters(host).read(`alice@${host}`)).items.map(({ jid }) => jid);
+    assert.deepEqual(await contacts("example.com"), []);
+    assert.deepEqual(await contacts("example.org"), ["bob@example.com"]);
     assert.deepEqual(await internal.privateStorage("example.com").all("alice"), []);
     assert.deepEqual(await stores.privateStorage("example.org").all("alice"), ["<x/>"]);
     assert.equal(await stores.removeAccount("alice", "example.com"), false);

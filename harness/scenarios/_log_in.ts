@@ -1,0 +1,21 @@
+import { RawClient } from "../clients/mod.ts";
+import type { Datacenter } from "../cluster/mod.ts";
+
+/** Logs in and out again. Returns `in`, or the condition with which the login failed. */
+export async function logIn(at: Datacenter, localpart: string, password: string): Promise<string> {
+  const domain = at.localHost.slice(at.localHost.indexOf(".") + 1);
+  try {
+    const client = await RawClient.login({
+      ...at.clientAddress("none"),
+      domain,
+      localpart,
+      password,
+    });
+    await client.logout();
+    return "in";
+  } catch (thrown) {
+    const condition = /<failure[^>]*><([a-z-]+)/.exec(String(thrown))?.[1];
+    if (condition === undefined) throw thrown;
+    return condition;
+  }
+}

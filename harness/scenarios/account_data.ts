@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import type { ChatClient } from "../clients/mod.ts";
+import { SlixmppClient } from "../clients/mod.ts";
+import type { Datacenter } from "../cluster/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { logIn } from "./_log_in.ts";
+import { PING } from "./_ping.ts";
+import { bare, Stage } from "./_stage.ts";
+import { runUsersCommand } from "./_users_command.ts";
+
+const BOOKMARKS = "<query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query>";
+const REMOVE = "<query xmlns='jabber:iq:register'><remove/></query>";
+const VCARD = "<vCard xmlns='vcard-temp'/>";
+
+/** Data of accounts, and accounts in the hands of their owners, with the plugins of real clients. */
+export const ACCOUNT_DATA: Scenario = {
+  name: "account-data",
+  summary:
+    "bookmarks, vCards and passwords that people change at one datacenter are so at all of " +
+    "them, and an account that is deleted leaves nothing",
+  replications: ["builtin"],
+  options: {
+    configure: (configuration) => {
+      configuration["limits"] = { account_check_interval: 1 };
+    },
+  },
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const [dc1, dc2, dc3] = cluster.datacenters as [Datacenter, Datacenter, Datacenter];
+    const account = (who: string) => `${who}@${cluster.globalHost}`;
+    const alice = slixmpp(await stage.enter("alice", "dc1", { library: "slixmpp" }));
+    const laptop = await stage.enter("alice", "dc2");
+    const bob = slixmpp(await stage.enter("bob", "dc3", { library: "slixmpp" }));
+
+    await alice.task("store_bookmark", { room: "tea@rooms.example.com", nick: "Älice 😀" });
+    assert.deepEqual(await alice.task("read_bookmarks"), ["tea@rooms.example.com Älice 😀"]);
+    const bookmarks = await laptop.iq({ type: "get", payload: BOOKMARKS });
+    assert.match(bookmarks.xml, /jid=["']tea@rooms\.example\.com["']/);
+    assert.deepEqual(await bob.task("read_bookmarks"), []);
+    say("alice stores a bookmark at dc1, her client at dc2 reads it, and bob does not");
+
+    for (const who of ["alice", "nobody"]) {
+      await assert.rejects(bob.task("read_name", { of: account(who) }), /^Error: item-not-found$/);
+    }
+    await alice.task("publish_avatar", { text: "not really a picture" });
+    const pictured = await laptop.iq({ type: "get", payload: VCARD });
+    assert.match(pictured.xml, /<BINVAL>/);
+    await alice.task("publish_name", { name: "Alice <A> & Co." });
+    assert.equal(await bob.task("read_name", { of: account("alice") }), "Alice <A> & Co.");
+    for (const type of ["get", "set"] as const) {
+      const answer = await bob.iq({ type, to: account("alice"), payload: BOOKMARKS });
+      assert.equal(answer.errorCondition, "service-unavailable");
+    }
+    say("bob at dc3 reads the vCard that she wrote at dc1, and nothing of hers that is private");
+
+    await alice.task("change_password", { password: "new secret" });
+    for (const at of [dc1, dc2, dc3]) {
+      assert.equal(await logIn(at, "alice", "new secret"), "in");
+      assert.equal(await logIn(at, "alice", "secret"), "not-authorized");
+    }
+    for (const client of [alice, laptop]) await expectAnswer(client);
+    say("she changes her password at dc1: the old one is refused everywhere, her sessions stay");
+
+    const removed = await alice.iq({ type: "set", payload: REMOVE });
+    assert.equal(removed.type, "result");
+    for (const client of [alice, laptop]) {
+      await assert.rejects(client.expectMessage("anything"), /not-authorized|disconnected|closed/);
+    }
+    for (const at of [dc1, dc2, dc3]) {
+      assert.equal(await logIn(at, "alice", "new secret"), "not-authorized");
+    }
+    await assert.rejects(
+      bob.task("read_name", { of: account("alice") }),
+      /^Error: item-not-found$/,
+    );
+    say("she deletes her account at dc1: her sessions there and at dc2 end, and her vCard is gone");
+
+    await runUsersCommand(cluster, dc1, ["add", account("alice")], "third");
+    const heiress = await stage.enter("alice", "dc2", { password: "third" });
+    const left = await heiress.iq({ type: "get", payload: BOOKMARKS });
+    assert.doesNotMatch(left.xml, /conference/);
+    say("somebody else gets the name, and finds nothing of hers");
+
+    await runUsersCommand(cluster, dc1, ["remove", account("bob")]);
+    await assert.rejects(bob.expectMessage("anything"), /not-authorized|disconnected|closed/);
+    await expectAnswer(heiress);
+    say("an operator deletes bob's account with the command: his session at dc3 ends too");
+  },
+};
+
+function slixmpp(client: ChatClient): SlixmppClient {
+  assert.ok(client instanceof SlixmppClient);
+  return client;
+}
+
+async function expectAnswer(client: ChatClient): Promise<void> {
+  const answer = await client.iq({ type: "get", to: bare(client.jid), payload: PING });
+  assert.equal(answer.type, "result");
+}
