@@ -98,6 +98,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
   "storage": {
     common: [
       "storage_error.ts",
+      "last_store.ts",
       "private_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",

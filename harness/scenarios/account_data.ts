@@ -10,6 +10,7 @@ import { runUsersCommand } from "./_users_command.ts";
 
 const BOOKMARKS = "<query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query>";
 const REMOVE = "<query xmlns='jabber:iq:register'><remove/></query>";
+const LAST = "<query xmlns='jabber:iq:last'/>";
 const VCARD = "<vCard xmlns='vcard-temp'/>";
 
 /** Data of accounts, and accounts in the hands of their owners, with the plugins of real clients. */
@@ -52,6 +53,23 @@ export const ACCOUNT_DATA: Scenario = {
       assert.equal(answer.errorCondition, "service-unavailable");
     }
     say("bob at dc3 reads the vCard that she wrote at dc1, and nothing of hers that is private");
+
+    const phone = await stage.enterAvailable("alice", "dc1");
+    await phone.presence({ type: "unavailable" });
+    await cluster.until(
+      async () => {
+        const answer = await laptop.iq({ type: "get", to: account("alice"), payload: LAST });
+        return /<query [^>]*seconds=["']\d+["']/.test(answer.xml);
+      },
+      { what: "alice's last logout is noted" },
+    );
+    for (const who of ["alice", "nobody"]) {
+      const answer = await bob.iq({ type: "get", to: account(who), payload: LAST });
+      assert.equal(answer.errorCondition, "forbidden");
+    }
+    const uptime = await bob.iq({ type: "get", to: cluster.globalHost, payload: LAST });
+    assert.match(uptime.xml, /seconds=["']\d+["']/);
+    say("her client at dc2 reads when her phone left dc1; bob learns only how long the host is up");
 
     await alice.task("change_password", { password: "new secret" });
     for (const at of [dc1, dc2, dc3]) {

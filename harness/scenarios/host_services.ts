@@ -14,6 +14,7 @@ const ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
 const FEATURES = [
   "http://jabber.org/protocol/disco#info",
   "http://jabber.org/protocol/disco#items",
+  "jabber:iq:last",
   "jabber:iq:private",
   "jabber:iq:register",
   "jabber:iq:version",

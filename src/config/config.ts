@@ -132,6 +132,7 @@ export interface HostModulesConfig {
   readonly mod_ping: boolean;
   readonly mod_time: boolean;
   readonly mod_version: boolean;
+  readonly mod_last: boolean;
   readonly mod_private: false | PrivateBounds;
   readonly mod_register: false | { readonly allowRemoval: boolean };
   readonly mod_vcard: false | { readonly maxBytes: number };

@@ -49,7 +49,7 @@ Deno.test("parseConfig() fills in every default", () => {
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),
-      data: new Map([["private", new Map()], ["vcard", new Map()]]),
+      data: new Map([["last", new Map()], ["private", new Map()], ["vcard", new Map()]]),
     },
     log: { level: "info", format: "text" },
     globalDistrib: {
@@ -69,6 +69,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_ping: true,
       mod_time: true,
       mod_version: true,
+      mod_last: true,
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
       mod_register: { allowRemoval: true },
       mod_vcard: { maxBytes: 131_072 },
@@ -273,6 +274,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_ping: true,
     mod_time: true,
     mod_version: true,
+    mod_last: true,
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
     mod_register: { allowRemoval: true },
     mod_vcard: { maxBytes: 131_072 },

@@ -23,7 +23,11 @@ const URL_SCHEMES: ReadonlyMap<string, SqlDriver> = new Map([
 const DEFAULT_TAG = "default";
 
 /** Modules that keep data, with the kind of that data. */
-const STORING_MODULES = { mod_private: "private", mod_vcard: "vcard" } as const satisfies Record<
+const STORING_MODULES = {
+  mod_last: "last",
+  mod_private: "private",
+  mod_vcard: "vcard",
+} as const satisfies Record<
   string,
   DataKind
 >;

@@ -166,6 +166,7 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_ping: tables.mod_ping !== false,
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,
+      mod_last: tables.mod_last !== false,
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
       mod_register: tables.mod_register !== false && {
         allowRemoval: (tables.mod_register ?? MOD_REGISTER.parse({})).allow_removal,

@@ -304,6 +304,9 @@ export const MOD_VCARD = z.strictObject({
   ),
 });
 
+/** `mod_last`. */
+export const MOD_LAST = z.strictObject(DATA_PLACE);
+
 /** `mod_register`. */
 export const MOD_REGISTER = z.strictObject({
   allow_removal: z.boolean().default(true).describe(
@@ -327,6 +330,10 @@ function hostModules(byDefault: string) {
     mod_ping: service(z.strictObject({}), "ping (XEP-0199); no options"),
     mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
     mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),
+    mod_last: service(
+      MOD_LAST,
+      "time since the last logout of an account, and since the start of the server (XEP-0012)",
+    ),
     mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
     mod_register: service(
       MOD_REGISTER,

@@ -116,7 +116,7 @@ export class CausewayNode {
     this.#parts.accountWatch.stop();
     // A start may still be under way, so the links are read where they are used.
     const parts = this.#parts;
-    const { edge, router, services, requests, pressure, table, log, clock } = parts;
+    const { edge, router, services, requests, logouts, pressure, table, log, clock } = parts;
     const budget = new StopBudget(this.#config.limits.shutdownTimeoutMs, clock);
     const wait = async (what: string, step: Promise<unknown>, withinMs?: number) => {
       if (await budget.wait(step, withinMs) === "late") log.warn("node.stop-late", { what });
@@ -153,6 +153,7 @@ export class CausewayNode {
     await parts.cluster?.leave(budget.halfMs(), routed);
     await drainRouter();
     await wait("requests", requests.close());
+    await wait("logouts", logouts.close(), budget.halfMs(CLOSE_MS));
     await wait("table", table.close());
     // Connections that an unresponsive peer leaves half open end with the process.
     const ends = [parts.links?.close(), parts.cluster?.close(), parts.admin.close()];

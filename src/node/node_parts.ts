@@ -9,6 +9,7 @@ import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
+import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -29,7 +30,7 @@ import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeRouter } from "./node_router.ts";
-import { makeAccountWatch, makeRequests, makeServices } from "./node_services.ts";
+import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from "./node_services.ts";
 import { makeTable } from "./node_table.ts";
 import { Pressure } from "./pressure.ts";
 import type { NodeStores } from "./stores.ts";
@@ -66,6 +67,7 @@ export class NodeParts implements Surroundings {
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly domains: Domains;
   readonly table: SessionTable;
+  readonly logouts: LogoutNotes;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
   readonly services: HostServices;
@@ -105,6 +107,7 @@ export class NodeParts implements Surroundings {
       isOtherLocalHost: (domain) => this.links?.isOtherLocalHost(domain) ?? false,
     };
     this.table = makeTable(config, this, deps.superseded);
+    this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);
     this.services = makeServices(config, this);

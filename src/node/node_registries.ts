@@ -1,6 +1,7 @@
 import type { Config } from "../config/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { LogoutNotes } from "../services/last/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
 import type { Stanza } from "../xmpp/mod.ts";
@@ -18,6 +19,7 @@ export interface RegistryListeners {
   readonly pressure: Pressure;
   readonly router: Router;
   readonly requests: SubscriptionRequests;
+  readonly logouts: LogoutNotes;
   readonly local: LocalSide;
 }
 
@@ -31,7 +33,10 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
-      presence: (presence, priority) => tellOtherNodes(presence, priority, parts),
+      presence: (presence, priority) => {
+        tellOtherNodes(presence, priority, parts);
+        if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
+      },
       arrived: (jid, priority) => void parts.table.sessionPriority(jid, priority), // never rejects
       available: (jid) => {
         if (parts.table.hasNeighbours) parts.router.copy(accountProbe(jid));

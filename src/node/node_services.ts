@@ -4,6 +4,7 @@ import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { AccountWatch, ownAccount } from "../services/accounts/mod.ts";
+import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
@@ -22,6 +23,7 @@ export interface ServiceParts {
   /** Accounts by domain. */
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly sessions: SessionRegistry;
+  readonly logouts: LogoutNotes;
   readonly table: SessionTable;
   readonly local: LocalSide;
 }
@@ -53,7 +55,7 @@ const DERIVATIONS_AT_ONCE = 1;
 /** Makes the services for the data of accounts, and for accounts themselves. */
 function accountServices(
   { modules, auth }: Config,
-  { stores, accounts, sessions, log }: Surroundings & ServiceParts,
+  { stores, accounts, sessions, logouts, log, clock }: Surroundings & ServiceParts,
 ): readonly IqService[] {
   const gate = new HashGate(DERIVATIONS_AT_ONCE);
   return [
@@ -65,12 +67,18 @@ function accountServices(
         await stores.removeAccount(localpart, domainpart);
       },
       endSessions: (account) => endSessions(sessions, account),
-      cleanUp: (account) => cleanUp(account, { stores, accounts }),
+      cleanUp: (account) => cleanUp(account, { stores, accounts, logouts }),
       logger: log,
     }),
     ...privateStorage({
       storeOf: (host) => stores.privateStorage(host),
       boundsOf: (host) => moduleOf(modules.get(host)?.mod_private),
+    }),
+    new LastActivity({
+      storeOf: (host) => stores.lastLogouts(host),
+      isOnline: ({ text }) =>
+        sessions.ofAccount(text).some(({ priority }) => priority !== undefined),
+      clock,
     }),
     ...vcards({
       storeOf: (host) => stores.vcards(host),
@@ -93,13 +101,27 @@ export interface WatchParts {
   /** Accounts by domain. */
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly sessions: SessionRegistry;
+  readonly logouts: LogoutNotes;
   readonly services: HostServices;
+}
+
+/** Makes the notes of the last logouts. */
+export function makeLogoutNotes(
+  { modules }: Config,
+  { stores, metrics, log, clock }: Surroundings & Pick<ServiceParts, "stores">,
+): LogoutNotes {
+  return new LogoutNotes({
+    storeOf: (host) => modules.get(host)?.mod_last === true ? stores.lastLogouts(host) : undefined,
+    metrics,
+    logger: log,
+    clock,
+  });
 }
 
 /** Makes the watch that ends the sessions of accounts that were deleted elsewhere. */
 export function makeAccountWatch(
   config: Config,
-  { stores, accounts, sessions, services, log, clock }: Surroundings & WatchParts,
+  { stores, accounts, sessions, services, logouts, log, clock }: Surroundings & WatchParts,
 ): AccountWatch {
   return new AccountWatch({
     ...accountWatchOptions(config),
@@ -107,7 +129,7 @@ export function makeAccountWatch(
     existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
     end: (account) => {
       endSessions(sessions, account);
-      services.runInTurn(account.text, () => cleanUp(account, { stores, accounts }));
+      services.runInTurn(account.text, () => cleanUp(account, { stores, accounts, logouts }));
     },
     clock,
     logger: log,
@@ -122,9 +144,11 @@ function endSessions(sessions: SessionRegistry, account: BareJid): void {
 
 /** Deletes the data of an account that is gone. */
 async function cleanUp(
-  { localpart, domainpart }: BareJid,
-  { stores, accounts }: Pick<WatchParts, "stores" | "accounts">,
+  account: BareJid,
+  { stores, accounts, logouts }: Pick<WatchParts, "stores" | "accounts" | "logouts">,
 ): Promise<void> {
+  const { localpart, domainpart } = account;
+  await logouts.forget(account);
   if (await usersOf(accounts, domainpart).exists(localpart)) return;
   await stores.removeData(localpart, domainpart);
 }

@@ -42,6 +42,7 @@ export type IqAnswer =
 /** Modules of the configuration that a host may have turned off. */
 export type ServiceModule =
   | "mod_disco"
+  | "mod_last"
   | "mod_ping"
   | "mod_private"
   | "mod_register"

@@ -51,6 +51,7 @@ const COLUMNS = {
   roster_items: "details",
   private_storage: "content",
   vcards: "content",
+  last_activity: "status",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { InternalStore } from "./internal_store.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
+import { lastStoreConformance } from "./testing/last_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, userStoreConformance } from "./testing/user_store_conformance.ts";
@@ -19,6 +20,7 @@ async function open() {
     rosters: store.rosters.bind(store),
     privateStorage: store.privateStorage.bind(store),
     vcards: store.vcards.bind(store),
+    lastLogouts: store.lastLogouts.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -31,6 +33,7 @@ subscriptionRequestStoreConformance("InternalStore", open);
 rosterStoreConformance("InternalStore", open);
 privateStoreConformance("InternalStore", open);
 vcardStoreConformance("InternalStore", open);
+lastStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {

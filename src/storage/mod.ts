@@ -17,6 +17,7 @@ export {
 export type { ListPage, UserStore } from "./user_store.ts";
 export { DEFAULT_PAGE_LIMIT, listUsers } from "./user_store.ts";
 export type { PrivateBounds, PrivateChange, PrivateName, PrivateStore } from "./private_store.ts";
+export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
 export type { VcardStore } from "./vcard_store.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";

@@ -8,6 +8,7 @@ import type { PoolBounds } from "./sql/connection_pool.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
+import type { LastStore } from "./last_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { RosterStore } from "./roster_store.ts";
@@ -148,6 +149,11 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "vcard").vcards(domainpart);
   }
 
+  /** Returns the last logouts of the accounts of one domain. */
+  lastLogouts(domainpart: string): LastStore {
+    return this.#storesOf(domainpart, "last").lastLogouts(domainpart);
+  }
+
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
@@ -169,6 +175,7 @@ export class Stores implements AsyncDisposable {
     await this.rosters(domainpart).removeAll(`${localpart}@${domainpart}`);
     await this.privateStorage(domainpart).removeAll(localpart);
     await this.vcards(domainpart).remove(localpart);
+    await this.lastLogouts(domainpart).remove(localpart);
   }
 
   /** Returns the subscription requests that this node keeps. */

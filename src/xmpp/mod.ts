@@ -53,7 +53,13 @@ export {
 export { StreamFailure } from "./xml/scan_failure.ts";
 export { encodeAttribute, escapeText, escapeValue } from "./xml/escape.ts";
 export type { ChildElement, ElementSource } from "./xml/child_elements.ts";
-export { hasMoreElements, onlyChild, stanzaSource } from "./xml/child_elements.ts";
+export {
+  directText,
+  findChild,
+  hasMoreElements,
+  onlyChild,
+  stanzaSource,
+} from "./xml/child_elements.ts";
 export { parseElement } from "./xml/parse_element.ts";
 export { serialize } from "./xml/serialize.ts";
 export type { StampOptions } from "./xml/stamp.ts";

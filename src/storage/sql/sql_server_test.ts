@@ -1,4 +1,5 @@
 import { rosterStoreConformance } from "../testing/roster_store_conformance.ts";
+import { lastStoreConformance } from "../testing/last_store_conformance.ts";
 import { privateStoreConformance } from "../testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
@@ -19,6 +20,7 @@ for (const kind of SERVER_KINDS) {
       rosters: stores.rosters.bind(stores),
       privateStorage: stores.privateStorage.bind(stores),
       vcards: stores.vcards.bind(stores),
+      lastLogouts: stores.lastLogouts.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -27,4 +29,5 @@ for (const kind of SERVER_KINDS) {
   rosterStoreConformance(kind.name, open);
   privateStoreConformance(kind.name, open);
   vcardStoreConformance(kind.name, open);
+  lastStoreConformance(kind.name, open);
 }

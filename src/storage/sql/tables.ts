@@ -79,6 +79,15 @@ export interface VcardsTable {
   content: Uint8Array;
 }
 
+/** The last logout of an account. */
+export interface LastActivityTable {
+  account_key: Uint8Array;
+  /** Wall-clock milliseconds. Drivers may return it as text. */
+  logged_out_at: number;
+  /** Text in UTF-8. */
+  status: Uint8Array;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -88,4 +97,5 @@ export interface Tables {
   roster_items: RosterItemsTable;
   private_storage: PrivateStorageTable;
   vcards: VcardsTable;
+  last_activity: LastActivityTable;
 }

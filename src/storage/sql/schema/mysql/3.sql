@@ -14,3 +14,11 @@ CREATE TABLE IF NOT EXISTS vcards (
   account_key BINARY(32) NOT NULL PRIMARY KEY,
   content LONGBLOB NOT NULL
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
+
+-- The last logouts: milliseconds since 1970, and the status in UTF-8. account_key is the SHA-256 of
+-- the bare JID.
+CREATE TABLE IF NOT EXISTS last_activity (
+  account_key BINARY(32) NOT NULL PRIMARY KEY,
+  logged_out_at BIGINT NOT NULL,
+  status BLOB NOT NULL
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;

@@ -13,3 +13,11 @@ CREATE TABLE vcards (
   account_key BYTEA NOT NULL PRIMARY KEY,
   content BYTEA NOT NULL
 );
+
+-- The last logouts: milliseconds since 1970, and the status in UTF-8. account_key is the SHA-256 of
+-- the bare JID.
+CREATE TABLE last_activity (
+  account_key BYTEA NOT NULL PRIMARY KEY,
+  logged_out_at BIGINT NOT NULL,
+  status BYTEA NOT NULL
+);

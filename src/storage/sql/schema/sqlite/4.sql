@@ -13,3 +13,11 @@ CREATE TABLE vcards (
   account_key BLOB PRIMARY KEY NOT NULL,
   content BLOB NOT NULL
 ) STRICT;
+
+-- The last logouts: milliseconds since 1970, and the status in UTF-8. account_key is the SHA-256 of
+-- the bare JID.
+CREATE TABLE last_activity (
+  account_key BLOB PRIMARY KEY NOT NULL,
+  logged_out_at INTEGER NOT NULL,
+  status BLOB NOT NULL
+) STRICT;

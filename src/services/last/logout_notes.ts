@@ -1,0 +1,131 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Counter, Logger, Metrics } from "../../observe/mod.ts";
+import type { AccountLogout, LastStore } from "../../storage/mod.ts";
+import type { BareJid, Stanza } from "../../xmpp/mod.ts";
+import { CLIENT_NAMESPACE, directText, findChild, stanzaSource } from "../../xmpp/mod.ts";
+
+/** Logouts that wait to be noted. One more is dropped and counted. */
+const MAX_WAITING = 50_000;
+/** Logouts that one transaction notes. */
+const LOGOUTS_AT_ONCE = 100;
+/** Characters of a status that are kept. */
+const MAX_STATUS_CHARACTERS = 256;
+/** Milliseconds in which logouts gather before they are noted. */
+const GATHER_MS = 20;
+/** Milliseconds after a failure until the next attempt. */
+const RETRY_MS = 5_000;
+
+/** Objects behind the notes. */
+export interface LogoutNotesDeps {
+  /** Returns the last logouts of the accounts of a host; undefined where they are not kept. */
+  storeOf(host: string): LastStore | undefined;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * Notes when accounts log out. Nobody waits for it: logouts gather, the newest of each account, and
+ * are written behind each other. While the store fails they wait, within a bound.
+ */
+export class LogoutNotes {
+  readonly #deps: LogoutNotesDeps;
+  /** Logouts by bare JID, the one that waits longest first. */
+  readonly #waiting = new Map<string, AccountLogout & { readonly host: string }>();
+  readonly #dropped: Counter;
+  #writing: Promise<void> | undefined;
+  #cancel: CancelTimer | undefined;
+  #isClosed = false;
+
+  constructor(deps: LogoutNotesDeps) {
+    this.#deps = deps;
+    this.#dropped = deps.metrics.counter({
+      name: "causeway_last_activity_dropped_total",
+      help: "Logouts that were not noted, because too many waited for the store",
+    });
+  }
+
+  /** Logouts that wait to be noted. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Notes that a resource of an account has sent this unavailable presence. */
+  loggedOut({ localpart, domainpart, text }: BareJid, presence: Stanza): void {
+    if (this.#deps.storeOf(domainpart) === undefined) return;
+    if (!this.#waiting.delete(text) && this.#waiting.size >= MAX_WAITING) {
+      this.#dropped.inc();
+      return;
+    }
+    this.#waiting.set(text, {
+      host: domainpart,
+      localpart,
+      atMs: this.#deps.clock.wallMs(),
+      status: statusOf(presence),
+    });
+    if (this.#writing === undefined && this.#cancel === undefined) this.#later(GATHER_MS);
+  }
+
+  /** Forgets what waits for an account, and resolves when nothing of it is being written any more. */
+  async forget({ text }: BareJid): Promise<void> {
+    this.#waiting.delete(text);
+    await this.#writing;
+  }
+
+  /** Makes one last attempt to note what waits. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel?.();
+    await this.#writing;
+    await this.#write();
+  }
+
+  #later(delayMs: number): void {
+    if (this.#isClosed) return;
+    this.#cancel = this.#deps.clock.after(delayMs, () => {
+      this.#cancel = undefined;
+      this.#writing = this.#write().then((isDone) => {
+        this.#writing = undefined;
+        if (this.#waiting.size > 0) this.#later(isDone ? GATHER_MS : RETRY_MS);
+      });
+    });
+  }
+
+  /** Writes what waits. Resolves to false after a failure; what was not written waits on. */
+  async #write(): Promise<boolean> {
+    while (this.#waiting.size > 0) {
+      const batch = this.#nextBatch();
+      const { host } = batch[0]![1]; // something waits
+      try {
+        await this.#deps.storeOf(host)?.note(batch.map(([, logout]) => logout));
+      } catch (thrown) {
+        this.#deps.logger.debug("last-activity.unwritten", { error: describeError(thrown) });
+        return false;
+      }
+      for (const [jid, logout] of batch) {
+        // A newer logout may have come meanwhile.
+        if (this.#waiting.get(jid) === logout) this.#waiting.delete(jid);
+      }
+    }
+    return true;
+  }
+
+  /** Returns the logouts that wait longest, all of one host. */
+  #nextBatch(): [string, AccountLogout & { readonly host: string }][] {
+    const batch: [string, AccountLogout & { readonly host: string }][] = [];
+    for (const entry of this.#waiting) {
+      if (batch.length === LOGOUTS_AT_ONCE || (batch[0] ?? entry)[1].host !== entry[1].host) break;
+      batch.push(entry);
+    }
+    return batch;
+  }
+}
+
+function statusOf({ bytes }: Stanza): string {
+  const status = findChild(stanzaSource(bytes), "status", CLIENT_NAMESPACE);
+  if (status === undefined) return "";
+  // Cut between characters, not within one.
+  return [...directText(status).slice(0, 2 * MAX_STATUS_CHARACTERS)]
+    .slice(0, MAX_STATUS_CHARACTERS).join("");
+}
