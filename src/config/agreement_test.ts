@@ -26,6 +26,7 @@ import { DEFAULT_MAX_REQUEST_BYTES } from "../services/subscriptions/mod.ts";
 import { resolveRequestBounds } from "../storage/mod.ts";
 import {
   DEFAULT_MAX_DIRECTED_PRESENCE,
+  DEFAULT_MAX_HELD_PRESENCE,
   DEFAULT_MAX_SESSIONS_PER_ACCOUNT,
   resolveStreamLimits,
   resolveStreamManagement,
@@ -59,7 +60,10 @@ const RESOLVE: Readonly<Record<Part, (options: Options) => object>> = {
   },
   bounce: resolveBounceOptions,
   cache: (cache) => resolveTable({ ...TABLE, cache }).cache,
-  clients: () => ({ maxDirectedPresence: DEFAULT_MAX_DIRECTED_PRESENCE }),
+  clients: () => ({
+    maxDirectedPresence: DEFAULT_MAX_DIRECTED_PRESENCE,
+    maxHeldPresence: DEFAULT_MAX_HELD_PRESENCE,
+  }),
   datacenter: (datacenter) => resolveTable({ ...TABLE, datacenter }).datacenter,
   handover: resolveHandoverOptions,
   links: resolveLinksOptions,

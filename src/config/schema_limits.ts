@@ -74,6 +74,10 @@ export const LIMITS = z.strictObject({
       "entities to which a session has sent directed presence, and which get unavailable " +
         "presence when it ends",
     ),
+  max_held_presence: sets("clients.maxHeldPresence", integer(0, 10_000)).default(200).describe(
+    "presence stanzas that a session holds back while its client says that it is inactive " +
+      "(XEP-0352); one more, or 65 536 bytes, sends all; 0: clients cannot say so",
+  ),
   max_pending_requests: sets("services.maxPendingRequests", integer(1, 1_000_000))
     .default(1000).describe(
       "requests to the datacenter's own services that wait for their answer; one more is refused",

@@ -33,6 +33,7 @@ max_late_bytes = 3600
 max_connections_per_address = 37
 max_sessions_per_account = 38
 max_directed_presence = 39
+max_held_presence = 27
 max_pending_requests = 40
 max_pending_requests_per_account = 36
 account_check_interval = 9.5
@@ -343,7 +344,7 @@ Deno.test("streams get the times and bounds of the file", () => {
 
 Deno.test("clients, accounts, services and ports get the bounds of the file", () => {
   assert.deepEqual(CONFIG.admission, { maxUnauthenticated: 30, maxPerAddress: 37 });
-  assert.deepEqual(CONFIG.clients, { maxDirectedPresence: 39 });
+  assert.deepEqual(CONFIG.clients, { maxDirectedPresence: 39, maxHeldPresence: 27 });
   assert.deepEqual(sessionBounds(CONFIG), { maxSessionsPerAccount: 38 });
   assert.deepEqual(serviceBounds(CONFIG), {
     maxPendingRequests: 40,

@@ -12,7 +12,8 @@ import { fail, managementFailure, unexpected } from "./negotiation_step.ts";
 
 /** Returns the features of an authenticated stream without a resource. */
 export function bindingFeatures(terms: NegotiationTerms): OfferedFeatures {
-  return { ...NO_FEATURES, isBindable: true, isManageable: terms.isManageable };
+  const { isManageable, hasCsi } = terms;
+  return { ...NO_FEATURES, isBindable: true, isManageable, hasCsi };
 }
 
 /**
@@ -160,5 +161,6 @@ export function registering(
 
 /** Returns the features of a stream with a resource: the client may still enable stream management. */
 function boundFeatures({ bind }: PendingSuccess, terms: NegotiationTerms): OfferedFeatures {
-  return { ...NO_FEATURES, isManageable: terms.isManageable && bind?.enable === undefined };
+  const isManageable = terms.isManageable && bind?.enable === undefined;
+  return { ...NO_FEATURES, isManageable, hasCsi: terms.hasCsi };
 }

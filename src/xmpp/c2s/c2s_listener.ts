@@ -19,6 +19,7 @@ import { TcpTransport } from "../stream/tcp_transport.ts";
 import type { C2sStreamDeps } from "./c2s_stream_deps.ts";
 import type { C2sSession } from "./c2s_session.ts";
 import { C2sStream } from "./c2s_stream.ts";
+import { DEFAULT_MAX_HELD_PRESENCE } from "./held_presence.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
 import type { SessionRegistry } from "./session_registry.ts";
 
@@ -35,6 +36,11 @@ export interface C2sListenerOptions {
   readonly limits?: StreamLimits;
   /** Entities for which a session's directed presence is remembered; 1 to 100 000. @default 1000 */
   readonly maxDirectedPresence?: number;
+  /**
+   * Presence stanzas that a session holds back while its client says that it is inactive (XEP-0352);
+   * one more sends all. 0 to 10 000; 0: not offered. @default 200
+   */
+  readonly maxHeldPresence?: number;
 }
 
 /** Dependencies of a listener for clients, with its options. */
@@ -68,6 +74,11 @@ export class C2sListener {
   readonly #port: StreamPort;
 
   constructor(deps: C2sListenerDeps) {
+    const maxHeldPresence = integerIn(
+      "maxHeldPresence",
+      deps.maxHeldPresence ?? DEFAULT_MAX_HELD_PRESENCE,
+      { min: 0, max: 10_000 },
+    );
     const maxDirectedPresence = integerIn(
       "maxDirectedPresence",
       deps.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE,
@@ -88,6 +99,7 @@ export class C2sListener {
       ),
       limits: resolveStreamLimits(deps.limits),
       maxDirectedPresence,
+      maxHeldPresence,
       management: deps.management,
       rates: deps.rates ?? new EdgeRates({}, clock),
       clock,

@@ -25,6 +25,7 @@ import type { StreamTransport } from "../stream/stream_transport.ts";
 import type { ScannedElement } from "../xml/scanner_types.ts";
 import { ClientStanzas } from "./client_stanzas.ts";
 import { FrozenC2sSession } from "./frozen_c2s_session.ts";
+import { CSI_NAMESPACE, HeldPresence } from "./held_presence.ts";
 import type { LocalSession } from "./local_session.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
 import type { ManagedStreamSession } from "./session_management.ts";
@@ -59,6 +60,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
   #meter: StanzaMeter | undefined;
+  /** Set while the client says that it is inactive. */
+  #held: HeldPresence | undefined;
   /** The session's priority when it ended. Until it has lost its place, its queue takes stanzas for it. */
   #lastPriority: number | undefined;
   readonly #lang: string | undefined;
@@ -107,8 +110,30 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management?.isHibernating ?? false;
   }
 
-  /** Writes `stanza`; with stream management the session also keeps it, while there is room. */
+  /**
+   * Writes `stanza`; with stream management the session also keeps it, while there is room. Presence
+   * for an inactive client is held back until anything else is written, and its delivery is done.
+   */
   override send(stanza: Stanza, delivery?: Delivery): boolean {
+    if (this.#held !== undefined) {
+      if (this.#held.hold(stanza)) return true;
+      this.#releasePresence(this.#held);
+    }
+    return this.#sendNow(stanza, delivery);
+  }
+
+  #releasePresence(held: HeldPresence): void {
+    for (const presence of held.takeAll()) this.#sendNow(presence, undefined);
+  }
+
+  /** Ends the inactivity of the client, and writes what was held back. */
+  #becomeActive(): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined) this.#releasePresence(held);
+  }
+
+  #sendNow(stanza: Stanza, delivery: Delivery | undefined): boolean {
     const acks = this.#management?.acks;
     if (acks === undefined) return super.send(stanza, delivery);
     const isOwed = delivery?.isOwed ?? stanza.type === "error";
@@ -168,6 +193,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   hibernate(): boolean {
     const management = this.#management;
     if (!this.isOpen || management === undefined || !management.isResumable) return false;
+    this.#becomeActive(); // into the queue; a client that resumes is active (XEP-0352 §5)
     this.unplug();
     management.hibernate(() => this.#endWithoutStream());
     return true;
@@ -185,6 +211,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const { shared, acks } = management;
     const { deps, previd, h } = resumption;
     if (!acks.canResume(h)) return false;
+    this.#becomeActive();
     if (!management.isHibernating) this.#stream.moved();
     management.wake();
     this.#stream = deps;
@@ -200,6 +227,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   freeze(h: number, owner: FreezeOwner): FrozenSession | undefined {
     const management = this.#management!; // found by its id, so it has one
     if (!management.acks.canResume(h)) return undefined;
+    this.#becomeActive();
     if (!management.isHibernating) {
       this.#stream.moved();
       this.unplug();
@@ -314,6 +342,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const wasOpen = this.isOpen;
     super.close();
     if (!wasOpen) return;
+    this.#held = undefined;
     this.#management?.close();
     this.#lastPriority = this.#stanzas.presence.state.priority;
     this.#stanzas.presence.end();
@@ -326,6 +355,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
       if (element.namespace === SM_NAMESPACE && this.deps.management !== undefined) {
         return this.#acceptManagement(element, this.deps.management);
+      }
+      if (element.namespace === CSI_NAMESPACE && this.deps.maxHeldPresence > 0) {
+        return this.#acceptState(element);
       }
       if (isStreamError(element)) this.streamEnded(isRefusal(element));
       return this.end(
@@ -344,6 +376,13 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (stanza === undefined) return covered.settle(number);
     this.deps.sink.accept(stanza, this, covered, number);
     covered.passedOn();
+  }
+
+  /** Takes what the client says of its state (XEP-0352 §4). */
+  #acceptState({ name }: ScannedElement): void {
+    if (name === "active") this.#becomeActive();
+    else if (name === "inactive") this.#held ??= new HeldPresence(this.deps.maxHeldPresence);
+    else this.end("unsupported-stanza-type");
   }
 
   /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */

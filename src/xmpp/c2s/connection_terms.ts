@@ -43,6 +43,7 @@ export function termsOf(transport: StreamTransport, deps: C2sStreamDeps): Negoti
     channelBindings: binding === undefined ? [] : [binding.type],
     hasSasl2: deps.hasSasl2,
     isManageable: deps.management !== undefined,
+    hasCsi: deps.maxHeldPresence > 0,
     maxAuthFailures: deps.limits.maxAuthFailures,
     hosts: (domain) => deps.hosts.has(domain),
   };

@@ -95,6 +95,8 @@ export interface OfferedFeatures {
   readonly isBindable: boolean;
   /** True when stream management is offered. */
   readonly isManageable: boolean;
+  /** True when clients may say that they are inactive (XEP-0352). */
+  readonly hasCsi: boolean;
 }
 
 /** Features of a stream that offers nothing more. */
@@ -105,6 +107,7 @@ export const NO_FEATURES: OfferedFeatures = {
   sasl2: undefined,
   isBindable: false,
   isManageable: false,
+  hasCsi: false,
 };
 
 /** Actions of the shell, in order. */

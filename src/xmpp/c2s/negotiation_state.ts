@@ -132,6 +132,7 @@ function opened(
         sasl2: terms.hasSasl2 ? { isManageable: terms.isManageable } : undefined,
         isBindable: false,
         isManageable: false,
+        hasCsi: false,
       },
     }],
   };

@@ -28,6 +28,7 @@ const HEADER: StreamHeader = {
 
 const ENCRYPTED: NegotiationTerms = {
   isManageable: false,
+  hasCsi: false,
   startTls: "none",
   mechanisms: ["SCRAM-SHA-256", "PLAIN"],
   withheld: [],

@@ -55,6 +55,8 @@ export interface NegotiationTerms {
   readonly hasSasl2: boolean;
   /** True when clients may use stream management. */
   readonly isManageable: boolean;
+  /** True when clients may say that they are inactive (XEP-0352). */
+  readonly hasCsi: boolean;
   /** Number of failed attempts that ends the stream. */
   readonly maxAuthFailures: number;
   hosts(domain: string): boolean;

@@ -13,6 +13,7 @@ import {
   SESSION_NAMESPACE,
   TLS_NAMESPACE,
 } from "../stream/namespaces.ts";
+import { CSI_NAMESPACE } from "./held_presence.ts";
 import type { OfferedFeatures, PendingSuccess, SaslProfile } from "./negotiation_events.ts";
 
 /** Returns the content of `<stream:features/>` (RFC 6120 §4.3.2). */
@@ -40,6 +41,7 @@ export function featuresXml(features: OfferedFeatures): string {
       `<session xmlns='${SESSION_NAMESPACE}'><optional/></session>`;
   }
   if (features.isManageable) xml += SM_FEATURE_XML;
+  if (features.hasCsi) xml += `<csi xmlns='${CSI_NAMESPACE}'/>`;
   return xml;
 }
 

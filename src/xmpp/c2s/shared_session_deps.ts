@@ -6,6 +6,8 @@ import type { SessionRegistry } from "./session_registry.ts";
 export interface SharedSessionDeps extends StreamDeps {
   readonly registry: SessionRegistry;
   readonly maxDirectedPresence: number;
+  /** Presence that a session of an inactive client holds back; 0: clients cannot say that they are. */
+  readonly maxHeldPresence: number;
   /** Undefined when stream management is not offered. */
   readonly management: StreamManagement | undefined;
 }

@@ -119,6 +119,7 @@ export class C2sFixture implements AsyncDisposable {
       log: this.log,
       clock: this.clock,
       scramIterations: ITERATIONS,
+      maxHeldPresence: 0, // most tests name all features of a stream
       ...(this.management === undefined ? {} : { management: this.management }),
       ...listenerOptions,
     });
