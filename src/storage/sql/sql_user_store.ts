@@ -118,7 +118,7 @@ export class SqlUserStore implements UserStore {
     if (localparts.length === 0) return new Set();
     return await this.#database.run("read accounts from", async (queries) => {
       const rows = await queries.selectFrom("users").select("localpart")
-        .where("account_key", "in", localparts.map((each) => this.#keyOf(each))).execute();
+        .where("account_key", "in", padded(localparts.map((each) => this.#keyOf(each)))).execute();
       return new Set(rows.map((row) => textOf(row.localpart)));
     });
   }
@@ -223,4 +223,13 @@ function credentialsIn(row: Secrets): ScramCredentials {
       serverKey: bytesOf(row.sha256_server_key),
     },
   };
+}
+
+/** Lengths of lists in statements: each length is a statement of its own, which connections keep. */
+const LIST_LENGTHS = [1, 8, 64, 512];
+
+/** Returns the keys, with the first one repeated up to the next of `LIST_LENGTHS`. */
+function padded(keys: readonly Key[]): readonly Key[] {
+  const length = LIST_LENGTHS.find((each) => each >= keys.length) ?? keys.length;
+  return [...keys, ...Array.from({ length: length - keys.length }, () => keys[0]!)];
 }

@@ -156,6 +156,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await fixture.users("other.example").add("dave", conformanceCredentials(1));
     const asked = ["alice", "ä😀'--", "Alice", "dave", "a\0b", ""];
     assert.deepEqual(await users.existing(asked), new Set(["alice", "ä😀'--"]));
+    for (const length of [1, 2, 8, 9, 64, 65]) {
+      const some = ["bob", ...Array.from({ length: length - 1 }, (_, i) => `nobody${i}`)];
+      assert.deepEqual(await users.existing(some), new Set(["bob"]), `${length}`);
+    }
     const many = Array.from({ length: 499 }, (_, i) => `nobody${i}`);
     assert.deepEqual(await users.existing([...many, "bob"]), new Set(["bob"]));
   },
