@@ -1,10 +1,12 @@
 import { Argument, Command, Option } from "commander";
 import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
-import type { BackendRow, DataPlace } from "../storage/mod.ts";
+import type { BackendRow, CopiedKind, CopyReport, DataPlace } from "../storage/mod.ts";
 import {
   backendsOf,
   CATALOGUE,
+  COPIED_KIND_NAMES,
+  copyData,
   DATA_KINDS,
   describeKinds,
   SCHEMA_NAMES,
@@ -16,6 +18,15 @@ interface Options {
   readonly config: string;
   readonly json?: true;
 }
+
+interface CopyCommandOptions extends Options {
+  readonly from: string;
+  readonly to: string;
+  readonly replace?: true;
+}
+
+/** Units after which a copy tells of its progress again. */
+const PROGRESS_STEP = 10_000;
 
 /** One data kind that a configuration keeps in a backend. */
 interface Use {
@@ -99,7 +110,55 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
       else for (const { text } of files) io.out(text.trimEnd());
     });
 
+  backends.command("copy").description("copy data to another backend; safe to repeat")
+    .addArgument(
+      new Argument("<kinds...>", "kinds of data, such as users").choices(COPIED_KIND_NAMES),
+    )
+    .requiredOption("--from <BACKEND>", "internal, or rdbms. and the tag of a pool")
+    .requiredOption("--to <BACKEND>", "likewise")
+    .option("--replace", "replace data that differ there; otherwise they are kept and reported")
+    .addOption(config().makeOptionMandatory()).addOption(json())
+    // Every one of the kinds is one of the choices.
+    .action(async (kinds: readonly CopiedKind[], options: CopyCommandOptions) => {
+      const { storage } = loadConfig(options.config);
+      const { from, to, replace = false } = options;
+      const copied: unknown[] = [];
+      for (const kind of kinds) {
+        const steps = new Map<string, number>();
+        const reports = await copyData(storage, {
+          kind,
+          from,
+          to,
+          replaces: replace,
+          progress(table, done, total) {
+            const step = Math.floor(done / PROGRESS_STEP);
+            if (step === (steps.get(table) ?? 0)) return;
+            steps.set(table, step);
+            io.error(`causeway: ${table}: ${done} of ${total}`);
+          },
+        });
+        if (reports.some(({ kept }) => kept > 0)) done(1);
+        if (options.json) copied.push({ kind, from, to, tables: reports });
+        else for (const report of reports) sayCopied(report, { from, to, io });
+      }
+      if (options.json) print({ copied });
+    });
+
   return backends;
+}
+
+function sayCopied(
+  { table, added, same, replaced, kept, keptNames }: CopyReport,
+  { from, to, io }: { readonly from: string; readonly to: string; readonly io: CommandIo },
+): void {
+  io.out(
+    `${table}: ${added} copied from ${from} to ${to}, ${replaced} replaced, ${same} there already`,
+  );
+  if (kept === 0) return;
+  const names = keptNames.join(", ") + (kept > keptNames.length ? " …" : "");
+  io.error(
+    `causeway: ${table}: ${kept} not copied, because ${to} has others (see --replace): ${names}`,
+  );
 }
 
 /** Lists what a configuration keeps where, by backend. */

@@ -85,6 +85,37 @@ for (const kind of SERVER_KINDS) {
       "alice@example.com",
     ]);
 
+    await using elsewhereOnly = await CommandFixture.make(SOUND);
+    for (const name of ["alice", "bob"]) {
+      const add = ["users", "add", `${name}@example.com`, "--config", elsewhereOnly.config];
+      assert.equal((await run(...add)).code, 0);
+    }
+    await Deno.copyFile(
+      join(elsewhereOnly.directory, "causeway.sqlite"),
+      join(fixture.directory, "causeway.sqlite"),
+    );
+    const copy = ["backends", "copy", "users", "roster", "--to", "rdbms.default", ...config];
+    const copied = await run(...copy, "--from", "internal");
+    assert.deepEqual(copied, {
+      code: 1,
+      out: [
+        "users: 1 copied from internal to rdbms.default, 0 replaced, 0 there already",
+        "secrets: 0 copied from internal to rdbms.default, 0 replaced, 0 there already",
+        "rosters: 0 copied from internal to rdbms.default, 0 replaced, 0 there already",
+      ],
+      error: [
+        "causeway: users: 1 not copied, because rdbms.default has others (see --replace): " +
+        "alice@example.com",
+      ],
+    });
+    const replaced = await run(...copy, "--from", "internal", "--replace", "--json");
+    assert.equal(replaced.code, 0);
+    const [{ tables: [users] }] = JSON.parse(replaced.out.join("\n")).copied;
+    assert.deepEqual([users.added, users.same, users.replaced], [0, 1, 1]);
+    const nowhere = await run(...copy, "--from", "rdbms.other");
+    assert.equal(nowhere.code, 1);
+    assert.match(nowhere.error[0]!, /rdbms\.other: the configuration has internal, rdbms\.default/);
+
     if (driver === "pgsql") {
       await server.asRoot("ALTER TABLE users OWNER TO postgres", address.database);
       await server.asRoot(`GRANT SELECT ON users TO ${address.username}`, address.database);

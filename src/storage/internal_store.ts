@@ -41,29 +41,40 @@ export class InternalStore extends SqlStores {
    * @throws CausewayError with a code `storage/…` when the file cannot be opened or is not a
    * Causeway store
    */
-  static async open({ path, busyTimeoutMs = 2000 }: InternalStoreOptions): Promise<InternalStore> {
-    const place = `the built-in store ${path}`;
-    const database = new SqlDatabase({
-      dialect: SQLITE,
-      place,
-      connect: async () => {
-        const connection = openSqlite({ path, busyTimeoutMs }, place);
-        try {
-          await prepareSchema(SQLITE, connection, place);
-          return connection;
-        } catch (thrown) {
-          connection.destroy();
-          throw thrown;
-        }
-      },
-      bounds: {
-        workers: 1,
-        maxWaiting: MAX_WAITING,
-        connectTimeoutMs: LONG_MS,
-        statementTimeoutMs: Infinity,
-      },
-    });
-    await database.open();
-    return new InternalStore(path, database);
+  static async open(options: InternalStoreOptions): Promise<InternalStore> {
+    return new InternalStore(options.path, await openInternalDatabase(options));
   }
+}
+
+/**
+ * Opens the file as a database, and brings it to the present schema.
+ *
+ * @throws as `InternalStore.open`
+ */
+export async function openInternalDatabase(
+  { path, busyTimeoutMs = 2000 }: InternalStoreOptions,
+): Promise<SqlDatabase> {
+  const place = `the built-in store ${path}`;
+  const database = new SqlDatabase({
+    dialect: SQLITE,
+    place,
+    connect: async () => {
+      const connection = openSqlite({ path, busyTimeoutMs }, place);
+      try {
+        await prepareSchema(SQLITE, connection, place);
+        return connection;
+      } catch (thrown) {
+        connection.destroy();
+        throw thrown;
+      }
+    },
+    bounds: {
+      workers: 1,
+      maxWaiting: MAX_WAITING,
+      connectTimeoutMs: LONG_MS,
+      statementTimeoutMs: Infinity,
+    },
+  });
+  await database.open();
+  return database;
 }

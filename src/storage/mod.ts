@@ -50,3 +50,6 @@ export type {
   VersionedItem,
 } from "./roster_store.ts";
 export { isSeen, seesPresence, subscriptionOf } from "./roster_store.ts";
+export type { CopyOptions, CopyReport } from "./copy_data.ts";
+export { COPIED_KIND_NAMES, copyData } from "./copy_data.ts";
+export type { CopiedKind } from "./sql/copied_tables.ts";

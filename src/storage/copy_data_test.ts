@@ -1,0 +1,273 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { COPIED_KIND_NAMES, copyData } from "./copy_data.ts";
+import { InternalStore } from "./internal_store.ts";
+import { COLUMNS, COPIED_KINDS, TABLES_LEFT_OUT } from "./sql/copied_tables.ts";
+import { sqlServerDatabase } from "./sql/sql_server.ts";
+import { SqlStores } from "./sql/sql_stores.ts";
+import { preparedDatabase } from "./sql/testing/databases.ts";
+import type { ServerKind } from "./sql/testing/servers.ts";
+import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
+import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
+import { sqlServerOf } from "./stores.ts";
+import { conformanceItem } from "./testing/roster_store_conformance.ts";
+import { conformanceCredentials } from "./testing/user_store_conformance.ts";
+
+/** More accounts than one batch takes. */
+const ACCOUNTS = 230;
+const ODD_NAMES = ["😀'\"\\%_--", "ﬀ", "zz"];
+const ALICE = "alice@example.com";
+
+const servers = SERVER_KINDS.map((kind) => ({ kind, server: serverDuringTests(kind) }));
+
+/** Returns a pool whose database has the present schema and is otherwise empty. */
+async function pool(server: TestServer): Promise<SqlPoolOptions> {
+  const { address } = await preparedDatabase(server);
+  return { scope: "global", driver: server.kind.driver, address, bounds: {} };
+}
+
+/** The databases of one test: a file, and a pool for each tag. */
+class Databases implements AsyncDisposable {
+  readonly options: StoresOptions;
+  readonly #directory: string;
+  readonly #opened: SqlStores[] = [];
+
+  private constructor(directory: string, pools: ReadonlyMap<string, SqlPoolOptions>) {
+    this.#directory = directory;
+    const path = join(directory, "store.sqlite");
+    this.options = { internal: { path }, pools, users: new Map() };
+  }
+
+  static async make(pools: Readonly<Record<string, SqlPoolOptions>> = {}): Promise<Databases> {
+    const directory = await Deno.makeTempDir({ prefix: "causeway-copy-" });
+    return new Databases(directory, new Map(Object.entries(pools)));
+  }
+
+  async open(name: string): Promise<SqlStores> {
+    const tag = name.slice("rdbms.".length);
+    const stores = name === "internal"
+      ? await InternalStore.open(this.options.internal)
+      : new SqlStores(sqlServerDatabase(sqlServerOf(tag, this.options.pools.get(tag)!)));
+    this.#opened.push(stores);
+    return stores;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const stores of this.#opened) await stores.close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+}
+
+async function fill(stores: SqlStores): Promise<void> {
+  const users = stores.users("example.com");
+  for (let i = 0; i < ACCOUNTS; i++) await users.add(`user${i}`, conformanceCredentials(i % 200));
+  for (const [i, name] of ODD_NAMES.entries()) await users.add(name, conformanceCredentials(i));
+  await stores.users("example.org").add("user0", conformanceCredentials(7));
+  await stores.secret("fakes");
+  const content = "<x xmlns='urn:x'>😀 \\ ' \" &amp;</x>";
+  for (const name of ["user1", "nobody"]) {
+    const changes = ["a", "b"].map((each) => ({ namespace: "urn:x", name: each, xml: content }));
+    await stores.privateStorage("example.com").change(name, changes, BOUNDS);
+    await stores.vcards("example.com").write(name, content);
+    await stores.lastLogouts("example.com").note([{
+      localpart: name,
+      atMs: 1.7e12,
+      status: "ß😀",
+    }]);
+  }
+  const rosters = stores.rosters();
+  for (const owner of [ALICE, "bob@example.com"]) {
+    let expected = 0;
+    for (const contact of ["carol@example.com", "ﬀ@example.com"]) {
+      const item = conformanceItem(contact, {
+        name: "😀 O'Neill",
+        groups: ["\0", "'; --"],
+        subscription: "both",
+        request: new Uint8Array([0, 39, 92, 255]),
+      });
+      expected = (await rosters.write(owner, { expected, contact, item }))!;
+    }
+  }
+}
+
+/** Everything that `fill` has put in. */
+async function contentOf(stores: SqlStores): Promise<unknown> {
+  const users = stores.users("example.com");
+  const names = await users.list();
+  return {
+    names,
+    credentials: await Promise.all(names.map((name) => users.credentials(name))),
+    elsewhere: await stores.users("example.org").credentials("user0"),
+    rosters: await Promise.all(
+      [ALICE, "bob@example.com"].map((owner) => stores.rosters().read(owner)),
+    ),
+    kept: await Promise.all(["user1", "nobody"].map(async (name) => [
+      (await stores.privateStorage("example.com").all(name)).toSorted(),
+      await stores.vcards("example.com").read(name),
+      await stores.lastLogouts("example.com").read(name),
+    ])),
+    secret: await stores.secret("fakes"),
+  };
+}
+
+async function copyAll(
+  { options }: Databases,
+  [from, to]: readonly [string, string],
+  replaces = false,
+) {
+  const reports = [];
+  for (const kind of COPIED_KIND_NAMES) {
+    reports.push(...await copyData(options, { kind, from, to, replaces }));
+  }
+  return Object.fromEntries(
+    reports.map(({ table, added, same, replaced, kept, keptNames }) => [
+      table,
+      { added, same, replaced, kept, keptNames },
+    ]),
+  );
+}
+
+const BOUNDS = { maxElements: 10, maxBytes: 10_000 };
+const NONE = { added: 0, same: 0, replaced: 0, kept: 0, keptNames: [] };
+const ALL = ACCOUNTS + ODD_NAMES.length + 1;
+
+/** Copies to a second database, and from there to a third. */
+async function goAround(databases: Databases, way: readonly string[]): Promise<void> {
+  const [first, ...others] = way as [string, ...string[]];
+  const source = await databases.open(first);
+  await fill(source);
+  const content = await contentOf(source);
+  let from = first;
+  for (const to of others) {
+    const copied = await copyAll(databases, [from, to]);
+    assert.deepEqual(copied, {
+      users: { ...NONE, added: ALL },
+      secrets: { ...NONE, added: 1 },
+      rosters: { ...NONE, added: 2 },
+      private_storage: { ...NONE, added: 2 },
+      vcards: { ...NONE, added: 2 },
+      last_activity: { ...NONE, added: 2 },
+    });
+    const destination = await databases.open(to);
+    assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
+    assert.deepEqual(await copyAll(databases, [from, to]), {
+      users: { ...NONE, same: ALL },
+      secrets: { ...NONE, same: 1 },
+      rosters: { ...NONE, same: 2 },
+      private_storage: { ...NONE, same: 2 },
+      vcards: { ...NONE, same: 2 },
+      last_activity: { ...NONE, same: 2 },
+    });
+    from = to;
+  }
+}
+
+for (const { kind, server } of servers) {
+  Deno.test(`copyData() between the built-in store and ${kind.name}, and back`, async () => {
+    await using databases = await Databases.make({ here: await pool(server()) });
+    await using back = await Databases.make({ here: databases.options.pools.get("here")! });
+    await goAround(databases, ["internal", "rdbms.here"]);
+    await copyAll(back, ["rdbms.here", "internal"]);
+    assert.deepEqual(
+      await contentOf(await back.open("internal")),
+      await contentOf(await databases.open("internal")),
+    );
+  });
+
+  Deno.test(`copyData() keeps other data of ${kind.name} and names them, or replaces them`, async () => {
+    await using databases = await Databases.make({ here: await pool(server()) });
+    const way = ["internal", "rdbms.here"] as const;
+    const source = await databases.open("internal");
+    await fill(source);
+    await copyAll(databases, way);
+    const destination = await databases.open("rdbms.here");
+    await destination.users("example.com").setPassword("user5", conformanceCredentials(99));
+    const { version } = await destination.rosters().find(ALICE, "dave@example.com");
+    const item = conformanceItem("dave@example.com");
+    await destination.rosters().write(ALICE, { expected: version, contact: item.jid, item });
+    for (const name of ["user1", "nobody"]) {
+      await destination.vcards("example.com").write(name, "<other/>");
+    }
+    const changed = await contentOf(destination);
+
+    const kept = await copyAll(databases, way);
+    assert.deepEqual(kept["users"], {
+      ...NONE,
+      same: ALL - 1,
+      kept: 1,
+      keptNames: ["user5@example.com"],
+    });
+    assert.deepEqual(kept["rosters"], { ...NONE, same: 1, kept: 1, keptNames: [ALICE] });
+    const { keptNames, ...vcards } = kept["vcards"]!;
+    assert.deepEqual({ ...vcards, keptNames: [] }, { ...NONE, kept: 2 });
+    assert.deepEqual(keptNames.toSorted(), ["an account that is not there", "user1@example.com"]);
+    assert.deepEqual(await contentOf(destination), changed);
+
+    const replaced = await copyAll(databases, way, true);
+    assert.deepEqual(replaced["users"], { ...NONE, same: ALL - 1, replaced: 1 });
+    assert.deepEqual(replaced["rosters"], { ...NONE, same: 1, replaced: 1 });
+    assert.deepEqual(await contentOf(destination), await contentOf(source));
+  });
+
+  Deno.test(`copyData() to ${kind.name} is continued after the server was killed`, async () => {
+    await using own = await TestServer.start(kind);
+    await using databases = await Databases.make({ here: await pool(own) });
+    const source = await databases.open("internal");
+    await fill(source);
+    const batches: (readonly [number, number])[] = [];
+    const copy = { kind: "users", from: "internal", to: "rdbms.here" } as const;
+    await assert.rejects(
+      copyData(databases.options, {
+        ...copy,
+        async progress(_table, done, total) {
+          batches.push([done, total]);
+          await own.kill();
+        },
+      }),
+      { code: "storage/unreachable" },
+    );
+    assert.deepEqual(batches, [[200, ALL]]);
+    await own.launch();
+    const [users] = await copyData(databases.options, copy);
+    assert.deepEqual([users!.same, users!.added], [200, ALL - 200]);
+    for (const each of COPIED_KIND_NAMES) {
+      await copyData(databases.options, { ...copy, kind: each });
+    }
+    assert.deepEqual(
+      await contentOf(await databases.open("rdbms.here")),
+      await contentOf(source),
+    );
+  });
+}
+
+Deno.test("copyData() between the servers", async () => {
+  const pools = await Promise.all(servers.map(({ server }) => pool(server())));
+  const named = pools.map((each, i) => [tagOf(servers[i]!.kind), each] as const);
+  await using databases = await Databases.make(Object.fromEntries(named));
+  await goAround(databases, [...named.map(([tag]) => `rdbms.${tag}`), "internal"]);
+});
+
+function tagOf({ name }: ServerKind): string {
+  return name.toLowerCase();
+}
+
+Deno.test("copyData() refuses backends that are not there", async () => {
+  await using databases = await Databases.make();
+  const copy = (from: string, to: string) =>
+    copyData(databases.options, { kind: "users", from, to });
+  await assert.rejects(copy("internal", "internal"), { code: "storage/no-backend" });
+  await assert.rejects(copy("rdbms.nowhere", "internal"), {
+    code: "storage/no-backend",
+    message: "Cannot use the backend rdbms.nowhere: the configuration has internal",
+  });
+  await assert.rejects(copy("internal", "rdbms.nowhere"), { code: "storage/cannot-open" });
+  assert.throws(() => Deno.statSync(databases.options.internal.path), Deno.errors.NotFound);
+});
+
+Deno.test("every table belongs to a kind of data, or is left out for a reason", () => {
+  const copied = Object.values(COPIED_KINDS).flat().flatMap(({ tables }) => [...tables]);
+  assert.deepEqual(
+    [...copied, ...Object.keys(TABLES_LEFT_OUT)].toSorted(),
+    Object.keys(COLUMNS).toSorted(),
+  );
+});

@@ -1,0 +1,100 @@
+import type { DataKind } from "../catalogue/catalogue.ts";
+import type { Tables } from "./tables.ts";
+
+/** Content of a column, whatever type an engine gives it and its driver returns. */
+export type ColumnContent = "bytes" | "text" | "number";
+
+/** Columns of every table, with their content. */
+export const COLUMNS = {
+  users: {
+    account_key: "bytes",
+    domainpart: "text",
+    localpart: "text",
+    sha1_salt: "bytes",
+    sha1_iterations: "number",
+    sha1_stored_key: "bytes",
+    sha1_server_key: "bytes",
+    sha256_salt: "bytes",
+    sha256_iterations: "number",
+    sha256_stored_key: "bytes",
+    sha256_server_key: "bytes",
+  },
+  subscription_requests: {
+    id: "number",
+    pair_key: "bytes",
+    contact_key: "bytes",
+    sender_key: "bytes",
+    requester: "text",
+    contact: "text",
+    sender: "text",
+    stanza: "bytes",
+    origin: "text",
+    process: "number",
+    sequence: "number",
+  },
+  secrets: { name: "text", value: "bytes" },
+  rosters: { owner_key: "bytes", owner: "text", version: "number", removed_version: "number" },
+  roster_items: {
+    owner_key: "bytes",
+    contact_key: "bytes",
+    contact: "text",
+    state: "number",
+    version: "number",
+    details: "text",
+    request: "bytes",
+  },
+  private_storage: {
+    account_key: "bytes",
+    element_key: "bytes",
+    content: "bytes",
+    content_bytes: "number",
+  },
+  vcards: { account_key: "bytes", content: "bytes" },
+  last_activity: { account_key: "bytes", logged_out_at: "number", status: "bytes" },
+} as const satisfies {
+  readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
+};
+
+/** Name of a table. */
+export type TableName = keyof Tables;
+
+/**
+ * Tables whose rows belong together where they have the same key: a roster and its items. Such a
+ * unit is copied whole or not at all.
+ */
+export interface TableGroup {
+  /** Column with the key of the unit, the same in every table. */
+  readonly key: string;
+  /** The first table has a row for every unit. */
+  readonly tables: readonly [TableName, ...TableName[]];
+  /**
+   * Columns of the first table that name a unit in a report, joined by `@`. None: the key is that of
+   * an account, which has the name.
+   */
+  readonly names: readonly string[];
+  /** Units that are read and written at once: few where a unit may be large. */
+  readonly batch: number;
+}
+
+/** Tables of the kinds of data that `causeway backends copy` takes. */
+export const COPIED_KINDS = {
+  users: [
+    { key: "account_key", tables: ["users"], names: ["localpart", "domainpart"], batch: 200 },
+    // Strangers learn nothing of names without an account as long as these stay the same.
+    { key: "name", tables: ["secrets"], names: ["name"], batch: 200 },
+  ],
+  roster: [
+    { key: "owner_key", tables: ["rosters", "roster_items"], names: ["owner"], batch: 20 },
+  ],
+  private: [{ key: "account_key", tables: ["private_storage"], names: [], batch: 20 }],
+  vcard: [{ key: "account_key", tables: ["vcards"], names: [], batch: 20 }],
+  last: [{ key: "account_key", tables: ["last_activity"], names: [], batch: 200 }],
+} as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
+
+/** Kind of data that can be copied. */
+export type CopiedKind = keyof typeof COPIED_KINDS;
+
+/** Tables that no kind names, each with the reason. */
+export const TABLES_LEFT_OUT: Readonly<Partial<Record<TableName, string>>> = {
+  subscription_requests: "requests follow their contacts from node to node by themselves",
+};
