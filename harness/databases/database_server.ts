@@ -33,6 +33,8 @@ export class DatabaseServer implements AsyncDisposable {
   /** True once it has answered at its port, which is its own from then on. */
   #isSettled = false;
   #process: Deno.ChildProcess | undefined;
+  /** Set while it is suspended. */
+  #resume: (() => void) | undefined;
 
   private constructor(kind: ServerKind, directory: string, options: DatabaseServerOptions) {
     this.kind = kind;
@@ -105,6 +107,7 @@ export class DatabaseServer implements AsyncDisposable {
     const process = this.#process;
     if (process === undefined) return;
     this.#process = undefined;
+    this.#resume?.(); // a suspended process would end later
     try {
       process.kill(this.kind.killSignal);
     } catch {
@@ -112,6 +115,33 @@ export class DatabaseServer implements AsyncDisposable {
     }
     await process.status;
     this.#options.run?.unguard(process.pid);
+  }
+
+  /**
+   * Suspends it with its connections open, with the processes that PostgreSQL has for its sessions.
+   * Returns a function that resumes it.
+   */
+  suspend(): () => void {
+    const { pid } = this;
+    // The parent first, so that no session begins behind our back.
+    Deno.kill(pid, "SIGSTOP");
+    const pids = childrenOf(pid);
+    const signalAll = (signal: Deno.Signal) => {
+      for (const each of pids) {
+        try {
+          Deno.kill(each, signal);
+        } catch (thrown) {
+          if (!(thrown instanceof Deno.errors.NotFound)) throw thrown; // the session has ended
+        }
+      }
+    };
+    signalAll("SIGSTOP");
+    this.#resume = () => {
+      this.#resume = undefined;
+      signalAll("SIGCONT");
+      Deno.kill(pid, "SIGCONT");
+    };
+    return () => this.#resume?.();
   }
 
   /** Copies a certificate to where the server may read it, and nobody else. */
@@ -190,6 +220,16 @@ export class DatabaseServer implements AsyncDisposable {
       ...(isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}),
     }).spawn();
   }
+}
+
+/** Returns the processes that a process has started. Deno itself reads `/proc` for nobody. */
+function childrenOf(pid: number): readonly number[] {
+  const { stdout } = new Deno.Command("/bin/cat", {
+    args: [`/proc/${pid}/task/${pid}/children`],
+    stderr: "inherit",
+  }).outputSync();
+  return new TextDecoder().decode(stdout).split(" ").filter((each) => each.trim() !== "")
+    .map(Number);
 }
 
 function freePort(): number {

@@ -31,6 +31,8 @@ export interface SharedDatabase extends AsyncDisposable {
   sections(storePath: string): DatabaseSections;
   /** Ends it as a crash would. @throws for the built-in store, which is no process */
   kill(): Promise<void>;
+  /** Suspends it with its connections open. Returns a function that resumes it. @throws as `kill` */
+  suspend(): () => void;
   /** Starts it again, in the same place and with its data. @throws for the built-in store */
   restart(): Promise<void>;
 }
@@ -95,6 +97,10 @@ class SharedFile implements SharedDatabase {
     return Promise.reject(new TypeError("Cannot kill the built-in store: it is a file"));
   }
 
+  suspend(): () => void {
+    throw new TypeError("Cannot suspend the built-in store: it is a file");
+  }
+
   restart(): Promise<void> {
     return Promise.reject(new TypeError("Cannot start the built-in store: it is a file"));
   }
@@ -151,6 +157,10 @@ class SharedServer implements SharedDatabase {
 
   async kill(): Promise<void> {
     await this.#server.kill();
+  }
+
+  suspend(): () => void {
+    return this.#server.suspend();
   }
 
   async restart(): Promise<void> {

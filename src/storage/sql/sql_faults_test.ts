@@ -83,7 +83,7 @@ for (const kind of SERVER_KINDS) {
     await using stores = open(options);
     const users = stores.users("example.com");
     await users.add("alice", conformanceCredentials(1));
-    const resume = await server().suspend();
+    const resume = server().suspend();
     try {
       const outcomes = await Promise.all(Array.from({ length: 12 }, async () => {
         try {

@@ -103,22 +103,9 @@ export class TestServer implements AsyncDisposable {
     await this.#server.kill();
   }
 
-  /**
-   * Suspends it with its connections open, for PostgreSQL with the processes of its sessions.
-   * Returns a function that resumes it.
-   */
-  async suspend(): Promise<() => void> {
-    const sessions = this.kind.name === "PostgreSQL"
-      ? await this.asRoot(
-        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' " +
-          "AND pid <> pg_backend_pid()",
-      )
-      : [];
-    const pids = [this.#server.pid, ...sessions.map(({ pid }) => Number(pid))];
-    for (const pid of pids) Deno.kill(pid, "SIGSTOP");
-    return () => {
-      for (const pid of pids) Deno.kill(pid, "SIGCONT");
-    };
+  /** Suspends it with its connections open. Returns a function that resumes it. */
+  suspend(): () => void {
+    return this.#server.suspend();
   }
 
   /** Copies a certificate to where the server may read it, and nobody else. */

@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { conformanceItem } from "../testing/roster_store_conformance.ts";
+import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
+import { conformanceCredentials } from "../testing/user_store_conformance.ts";
+import type { PoolBounds } from "./connection_pool.ts";
+import { preparedDatabase, withConnection } from "./testing/databases.ts";
+import { SERVER_KINDS, serverDuringTests, TestServer } from "./testing/servers.ts";
+import { placeOf, sqlServerDatabase } from "./sql_server.ts";
+import { SqlStores } from "./sql_stores.ts";
+
+/** Something that a store does for those who use it. */
+interface Operation {
+  readonly name: string;
+  readonly isWrite: boolean;
+  run(stores: SqlStores): Promise<unknown>;
+}
+
+const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+const ELEMENT = { namespace: "urn:x", name: "x" };
+const own = (stores: SqlStores) => stores.privateStorage("example.com");
+const users = (stores: SqlStores) => stores.users("example.com");
+
+function reads(name: string, run: Operation["run"]): Operation {
+  return { name, isWrite: false, run };
+}
+
+function writes(name: string, run: Operation["run"]): Operation {
+  return { name, isWrite: true, run };
+}
+
+/** Every method of every store. A change that finds nothing to change is one, too. */
+const OPERATIONS: readonly Operation[] = [
+  reads("users.credentials", (stores) => users(stores).credentials("alice")),
+  reads("users.exists", (stores) => users(stores).exists("alice")),
+  reads("users.list", (stores) => users(stores).list()),
+  reads("users.scramRounds", (stores) => users(stores).scramRounds()),
+  writes("users.add", (stores) => users(stores).add("carol", conformanceCredentials(3))),
+  writes(
+    "users.setPassword",
+    (stores) => users(stores).setPassword("alice", conformanceCredentials(2)),
+  ),
+  writes("users.remove", (stores) => users(stores).remove("carol")),
+  reads("requests.ofContact", (stores) => stores.subscriptionRequests().ofContact(BOB)),
+  reads("requests.contacts", (stores) => stores.subscriptionRequests().contacts()),
+  reads("requests.count", (stores) => stores.subscriptionRequests().count()),
+  writes("requests.change", (stores) =>
+    stores.subscriptionRequests().change([
+      { kind: "keep", request: conformanceRequest(ALICE, BOB) },
+    ])),
+  reads("rosters.read", (stores) => stores.rosters().read(ALICE)),
+  reads("rosters.find", (stores) => stores.rosters().find(ALICE, BOB)),
+  reads("rosters.contacts", (stores) => stores.rosters().contacts(ALICE)),
+  writes(
+    "rosters.write",
+    (stores) =>
+      stores.rosters().write(ALICE, { expected: 0, contact: BOB, item: conformanceItem(BOB) }),
+  ),
+  writes("rosters.removeAll", (stores) => stores.rosters().removeAll(ALICE)),
+  reads("private.read", (stores) => own(stores).read("alice", ELEMENT)),
+  reads("private.all", (stores) => own(stores).all("alice")),
+  writes(
+    "private.change",
+    (stores) =>
+      own(stores).change("alice", [{ ...ELEMENT, xml: "<x xmlns='urn:x'/>" }], {
+        maxElements: 10,
+        maxBytes: 1_000,
+      }),
+  ),
+  writes("private.removeAll", (stores) => own(stores).removeAll("bob")),
+  reads("vcards.read", (stores) => stores.vcards("example.com").read("alice")),
+  writes("vcards.write", (stores) => stores.vcards("example.com").write("alice", "<vCard/>")),
+  writes("vcards.remove", (stores) => stores.vcards("example.com").remove("bob")),
+  reads("last.read", (stores) => stores.lastLogouts("example.com").read("alice")),
+  writes(
+    "last.note",
+    (stores) =>
+      stores.lastLogouts("example.com").note([{ localpart: "alice", atMs: 1, status: "" }]),
+  ),
+  writes("last.remove", (stores) => stores.lastLogouts("example.com").remove("bob")),
+  writes("secret", (stores) => stores.secret("fakes")),
+];
+
+/** Short times, so that a database that does not answer makes a short test. */
+const IMPATIENT: PoolBounds = {
+  workers: 2,
+  maxWaiting: 2 * OPERATIONS.length,
+  waitTimeoutMs: 800,
+  connectTimeoutMs: 800,
+  statementTimeoutMs: 800,
+};
+
+/** Long times, so that a slow machine is not taken for a database that does not answer. */
+const PATIENT: PoolBounds = {
+  waitTimeoutMs: 30_000,
+  connectTimeoutMs: 30_000,
+  statementTimeoutMs: 30_000,
+};
+
+/** Runs all operations at once. Returns the code of the error of each, or "done". */
+async function outcomes(stores: SqlStores): Promise<ReadonlyMap<string, string>> {
+  const settled = await Promise.all(OPERATIONS.map(async ({ name, run }) => {
+    try {
+      await run(stores);
+      return [name, "done"] as const;
+    } catch (thrown) {
+      return [name, String((thrown as { readonly code?: unknown }).code ?? thrown)] as const;
+    }
+  }));
+  return new Map(settled);
+}
+
+function expectAll(found: ReadonlyMap<string, string>, code: RegExp): void {
+  for (const [name, outcome] of found) assert.match(outcome, code, name);
+}
+
+/** Repeats all operations until each is done: a database comes back in its own time. */
+async function untilDone(stores: SqlStores): Promise<void> {
+  const endMs = performance.now() + 30_000;
+  for (;;) {
+    const found = await outcomes(stores);
+    const failed = [...found].filter(([, outcome]) => outcome !== "done");
+    if (failed.length === 0) return;
+    if (performance.now() > endMs) assert.fail(`Still failing: ${failed.join("; ")}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await users(stores).remove("carol").catch(() => {}); // a later `users.add` adds the account again
+  }
+}
+
+for (const kind of SERVER_KINDS) {
+  const isPostgres = kind.driver === "pgsql";
+  const server = serverDuringTests(kind);
+  const open = async (bounds: PoolBounds = PATIENT, at: TestServer = server()) => {
+    const options = await preparedDatabase(at, bounds);
+    const stores = new SqlStores(sqlServerDatabase(options));
+    await users(stores).add("alice", conformanceCredentials(1));
+    return { options, stores, [Symbol.asyncDispose]: () => stores.close() };
+  };
+  /** Ends the sessions of a database, and waits until the server has none of them any more. */
+  const endSessions = async (database: string) => {
+    const list = isPostgres
+      ? `SELECT pid AS id FROM pg_stat_activity WHERE datname = '${database}'`
+      : `SELECT id AS id FROM information_schema.processlist WHERE db = '${database}'`;
+    for (;;) {
+      const sessions = await server().asRoot(list);
+      if (sessions.length === 0) return;
+      for (const { id } of sessions) {
+        const end = isPostgres ? `SELECT pg_terminate_backend(${id})` : `KILL ${Number(id)}`;
+        await server().asRoot(end).catch(() => {}); // it has ended already
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+
+  Deno.test(`${kind.name}: every store names a database that is gone, and uses it again`, async () => {
+    await using own = await TestServer.start(kind);
+    await using fixture = await open(PATIENT, own);
+    await own.kill();
+    await assert.rejects(users(fixture.stores).exists("alice")); // notices that connections ended
+    expectAll(await outcomes(fixture.stores), /^storage\/unreachable$/);
+    await own.launch();
+    await untilDone(fixture.stores);
+  });
+
+  Deno.test(`${kind.name}: every store gives up on a database that stands still, and no other waits`, async () => {
+    await using other = await TestServer.start(kind);
+    await using elsewhere = await open(PATIENT, other);
+    await using fixture = await open(IMPATIENT);
+    const resume = server().suspend();
+    try {
+      const waiting = outcomes(fixture.stores);
+      expectAll(await outcomes(elsewhere.stores), /^done$/);
+      expectAll(await waiting, /^storage\/(timeout|unreachable)$/);
+    } finally {
+      resume();
+    }
+    await untilReached(fixture.stores);
+  });
+
+  Deno.test(`${kind.name}: every store names a full pool, and those who wait already are served`, async () => {
+    await using fixture = await open({ ...PATIENT, workers: 1, maxWaiting: 1 });
+    const blocker = await server().connect(fixture.options.address.database);
+    try {
+      // Whoever has the only connection waits for this lock.
+      await blocker.execute("START TRANSACTION");
+      await blocker.execute("UPDATE users SET sha1_iterations = 7 WHERE localpart = 'alice'");
+      const holder = users(fixture.stores).setPassword("alice", conformanceCredentials(2));
+      await turn();
+      const waiter = users(fixture.stores).exists("alice");
+      await turn();
+      expectAll(await outcomes(fixture.stores), /^storage\/pool-full$/);
+      await blocker.execute("ROLLBACK");
+      assert.deepEqual(await Promise.all([holder, waiter]), [true, true]);
+    } finally {
+      await blocker.close();
+    }
+    await using calm = await open();
+    await untilDone(calm.stores);
+  });
+
+  Deno.test(`${kind.name}: every store that writes names a read-only database, and the others read`, async () => {
+    await using fixture = await open();
+    const { database } = fixture.options.address;
+    const setReadOnly = async (isOn: boolean) => {
+      await server().asRoot(
+        isPostgres
+          ? `ALTER DATABASE ${database} SET default_transaction_read_only = ${isOn ? "on" : "off"}`
+          : `SET GLOBAL read_only = ${isOn ? "ON" : "OFF"}`,
+      );
+      await endSessions(database); // PostgreSQL's sessions keep what they began with
+    };
+    await fixture.stores.rosters().write(BOB, {
+      expected: 0,
+      contact: ALICE,
+      item: conformanceItem(ALICE),
+    });
+    const before = await fixture.stores.rosters().read(BOB);
+    await setReadOnly(true);
+    try {
+      await untilReached(fixture.stores);
+      const found = await outcomes(fixture.stores);
+      for (const { name, isWrite } of OPERATIONS) {
+        // A write that finds nothing to do need not fail.
+        const expected = isWrite ? /^storage\/read-only$/ : /^done$/;
+        assert.match(found.get(name)!, expected, name);
+      }
+      assert.deepEqual(await fixture.stores.rosters().read(BOB), before);
+    } finally {
+      await setReadOnly(false);
+    }
+    await untilReached(fixture.stores);
+    await untilDone(fixture.stores);
+  });
+
+  Deno.test(`${kind.name}: every store refuses a schema that became newer than the program`, async () => {
+    await using fixture = await open();
+    const { options, stores } = fixture;
+    await withConnection(
+      options,
+      (each) => each.execute("INSERT INTO causeway_schema VALUES (99, 'x', 1)"),
+    );
+    await endSessions(options.address.database);
+    await assert.rejects(users(stores).exists("alice")); // notices that its session has ended
+    expectAll(await outcomes(stores), /^storage\/schema-too-new$/);
+    await withConnection(
+      options,
+      (each) => each.execute("DELETE FROM causeway_schema WHERE version = 99"),
+    );
+    await untilDone(stores);
+  });
+
+  Deno.test(`${kind.name}: a server that accepts no more connections is named, and open ones serve on`, async () => {
+    await using own = await TestServer.start(kind);
+    await using served = await open({ ...PATIENT, workers: 1 }, own);
+    const held = [];
+    try {
+      for (;;) {
+        try {
+          const limits = { connectTimeoutMs: 30_000, statementTimeoutMs: 30_000 };
+          held.push(await kind.engine.connect(served.options.address, limits));
+        } catch {
+          break; // that was one too many
+        }
+      }
+      expectAll(await outcomes(served.stores), /^done$/);
+      const late = { stores: new SqlStores(sqlServerDatabase(served.options)) };
+      try {
+        await assert.rejects(users(late.stores).exists("alice"), {
+          code: "storage/too-many-connections",
+          retryable: true,
+          message: `Cannot connect to ${placeOf(served.options)}: it accepts no more connections`,
+        });
+      } finally {
+        await late.stores.close();
+      }
+    } finally {
+      await Promise.all(held.map((each) => each.close()));
+    }
+    await using again = new SqlStores(sqlServerDatabase(served.options));
+    await untilDone(again);
+  });
+
+  Deno.test(`${kind.name}: a roster whose item cannot be written keeps its version`, async () => {
+    await using fixture = await open();
+    const { options, stores } = fixture;
+    const { database } = options.address;
+    const rosters = stores.rosters();
+    const item = conformanceItem(BOB);
+    const version = await rosters.write(ALICE, { expected: 0, contact: BOB, item });
+    if (isPostgres) {
+      await server().asRoot(
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+          "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$",
+        database,
+      );
+    }
+    await server().asRoot(
+      "CREATE TRIGGER fail BEFORE INSERT ON roster_items FOR EACH ROW " +
+        (isPostgres
+          ? "EXECUTE FUNCTION fail()"
+          : "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'no room'"),
+      database,
+    );
+    const before = await rosters.read(ALICE);
+    await assert.rejects(
+      rosters.write(ALICE, {
+        expected: version!,
+        contact: BOB,
+        item: conformanceItem(BOB, { subscription: "both" }),
+      }),
+      { code: "storage/full", retryable: true },
+    );
+    assert.deepEqual(await rosters.read(ALICE), before);
+    await assert.rejects(
+      rosters.write(BOB, { expected: 0, contact: ALICE, item: conformanceItem(ALICE) }),
+      { code: "storage/full" },
+    );
+    assert.equal((await rosters.read(BOB)).version, 0, "no empty roster is left behind");
+  });
+}
+
+/** Resolves when what needs no answer from elsewhere has been done. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Waits until a session that was ended has been replaced. */
+async function untilReached(stores: SqlStores): Promise<void> {
+  const endMs = performance.now() + 30_000;
+  for (let good = 0; good < 3;) {
+    try {
+      await users(stores).exists("alice");
+      good++;
+    } catch (thrown) {
+      if (performance.now() > endMs) throw thrown;
+      good = 0;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
