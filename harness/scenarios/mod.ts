@@ -9,6 +9,7 @@ import { BAD_LINK_INPUT } from "./bad_link_input.ts";
 import { BAD_REDIS } from "./bad_redis.ts";
 import { COMPONENT, COMPONENT_LISTING, FOREIGN_COMPONENT, TWO_COMPONENTS } from "./components.ts";
 import { SENDING_PROGRAMS, TERMINAL_CLIENTS } from "./console_clients.ts";
+import { CONTACTS } from "./contacts.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { CROWDS_AT_EVERY_PORT } from "./crowds.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
@@ -16,6 +17,7 @@ import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
 import { FULL_LANES_SCENARIOS } from "./full_lanes.ts";
 import { FAIR_BOUNCE, WAITING_BUDGET } from "./fair_waiting.ts";
+import { GHOSTS } from "./ghosts.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
@@ -98,6 +100,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ...SHARED_ACCOUNTS,
   ACCOUNT_DATA,
   SUBSCRIPTION_REQUESTS,
+  CONTACTS,
+  GHOSTS,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,
   REFUSED_LINKS,

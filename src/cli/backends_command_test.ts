@@ -153,11 +153,13 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
     "  holds: users of dc1.example.com",
     "  holds: last of dc1.example.com",
     "  holds: private of dc1.example.com",
+    "  holds: roster of dc1.example.com",
     "  holds: vcard of dc1.example.com",
     "  holds: sessions",
     "  holds: users of example.com in the pool people",
     "  holds: last of example.com in the pool people",
     "  holds: private of example.com in the pool people",
+    "  holds: roster of example.com in the pool people",
     "  holds: vcard of example.com in the pool people",
   ]);
   const json = JSON.parse(
@@ -167,6 +169,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
     { kind: "users", host: "example.com", pool: "people" },
     { kind: "last", host: "example.com", pool: "people" },
     { kind: "private", host: "example.com", pool: "people" },
+    { kind: "roster", host: "example.com", pool: "people" },
     { kind: "vcard", host: "example.com", pool: "people" },
   ]);
 });

@@ -22,6 +22,7 @@ import {
   HostServices,
 } from "../services/mod.ts";
 import { DEFAULT_CHECK_INTERVAL_MS } from "../services/accounts/mod.ts";
+import { resolveRosterBounds } from "../services/roster/mod.ts";
 import { DEFAULT_MAX_REQUEST_BYTES } from "../services/subscriptions/mod.ts";
 import { resolveRequestBounds } from "../storage/mod.ts";
 import {
@@ -75,6 +76,7 @@ const RESOLVE: Readonly<Record<Part, (options: Options) => object>> = {
     maxBytes: DEFAULT_MAX_REQUEST_BYTES,
   }),
   resumption: () => ({ maxGivings: DEFAULT_MAX_GIVINGS }),
+  rosters: resolveRosterBounds,
   router: () => ({ ...ROUTER_QUEUE_DEFAULTS, messageTtl: 4 }),
   services: (options) => {
     new HostServices({

@@ -130,6 +130,7 @@ export interface GlobalDistribConfig {
 export interface HostModulesConfig {
   readonly mod_disco: false | { readonly usersCanSeeHiddenServices: boolean };
   readonly mod_ping: boolean;
+  readonly mod_roster: false | { readonly hasVersions: boolean };
   readonly mod_time: boolean;
   readonly mod_version: boolean;
   readonly mod_last: boolean;

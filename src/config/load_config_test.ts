@@ -49,7 +49,10 @@ Deno.test("parseConfig() fills in every default", () => {
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),
-      data: new Map([["last", new Map()], ["private", new Map()], ["vcard", new Map()]]),
+      data: new Map([["last", new Map()], ["private", new Map()], ["roster", new Map()], [
+        "vcard",
+        new Map(),
+      ]]),
     },
     log: { level: "info", format: "text" },
     globalDistrib: {
@@ -71,6 +74,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_version: true,
       mod_last: true,
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+      mod_roster: { hasVersions: true },
       mod_register: { allowRemoval: true },
       mod_vcard: { maxBytes: 131_072 },
     }])),
@@ -276,6 +280,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_version: true,
     mod_last: true,
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+    mod_roster: { hasVersions: true },
     mod_register: { allowRemoval: true },
     mod_vcard: { maxBytes: 131_072 },
   };
@@ -287,9 +292,9 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
   assert.deepEqual(both(""), [{ mod_disco: disco, ...on }, { mod_disco: disco, ...on }]);
   assert.deepEqual(
     both(
-      "[modules]\nmod_ping = false\nmod_disco = false\nmod_private = { max_bytes = 7 }\n" +
+      "[modules]\nmod_ping = false\nmod_disco = false\nmod_private = { max_bytes = 7 }\nmod_roster.versioning = false\n" +
         '[host_config."dc1.example.com".modules]\nmod_ping = {}\nmod_version = false\n' +
-        "mod_private = false\n",
+        "mod_private = false\nmod_roster = false\n",
     ),
     [
       {
@@ -297,8 +302,9 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
         ...on,
         mod_ping: false,
         mod_private: { maxElements: 200, maxBytes: 7 },
+        mod_roster: { hasVersions: false },
       },
-      { mod_disco: false, ...on, mod_version: false, mod_private: false },
+      { mod_disco: false, ...on, mod_version: false, mod_private: false, mod_roster: false },
     ],
   );
 });

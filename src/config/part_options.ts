@@ -11,6 +11,7 @@ import type { CacheOptions, RedisOptions, TableOptions } from "../distribution/t
 import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
 import type { AccountWatchOptions } from "../services/accounts/mod.ts";
 import type { HostServicesOptions } from "../services/mod.ts";
+import type { RosterBounds } from "../services/roster/mod.ts";
 import type { SubscriptionRequestsOptions } from "../services/subscriptions/mod.ts";
 import type { RequestBounds } from "../storage/mod.ts";
 import type {
@@ -60,6 +61,7 @@ export interface PartOptions {
     & Required<SubscriptionRequestsOptions>;
   readonly resumption: Partial<ResumptionOptions>;
   readonly router: Partial<RouterOptions>;
+  readonly rosters: Required<RosterBounds>;
   readonly services: HostServicesOptions;
   readonly sessions: SessionRegistryOptions;
   /** Undefined: stream management is not offered (`mod_stream_management = false`). */

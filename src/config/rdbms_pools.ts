@@ -26,6 +26,7 @@ const DEFAULT_TAG = "default";
 const STORING_MODULES = {
   mod_last: "last",
   mod_private: "private",
+  mod_roster: "roster",
   mod_vcard: "vcard",
 } as const satisfies Record<
   string,

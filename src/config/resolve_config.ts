@@ -168,6 +168,9 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_version: tables.mod_version !== false,
       mod_last: tables.mod_last !== false,
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
+      mod_roster: tables.mod_roster !== false && {
+        hasVersions: tables.mod_roster?.versioning ?? true,
+      },
       mod_register: tables.mod_register !== false && {
         allowRemoval: (tables.mod_register ?? MOD_REGISTER.parse({})).allow_removal,
       },

@@ -109,6 +109,19 @@ export const LIMITS = z.strictObject({
     "bytes of a subscription request that is kept whole; of a longer request only the " +
       "addresses are kept",
   ),
+  roster_max_items: sets("rosters.maxItems", integer(1, 1_000_000)).default(10_000).describe(
+    "contacts in a roster; one more is refused",
+  ),
+  roster_max_requests: sets("rosters.maxRequests", integer(1, 1_000_000)).default(1000).describe(
+    "subscription requests that wait for one account's answers; one more is ignored, and comes " +
+      "again at its sender's next login",
+  ),
+  roster_max_groups: sets("rosters.maxGroups", integer(1, 10_000)).default(100).describe(
+    "groups of a contact",
+  ),
+  roster_max_name_bytes: sets("rosters.maxNameBytes", integer(1, 65_536)).default(1023).describe(
+    "bytes of the name of a contact or a group",
+  ),
   max_iq_bytes: sets("services.maxIqBytes", integer(1, 16_777_216)).default(65_536).describe(
     "bytes of the payload of a request that the datacenter's own services answer",
   ),

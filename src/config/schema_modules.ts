@@ -296,6 +296,14 @@ export const MOD_PRIVATE = z.strictObject({
   ),
 });
 
+/** `mod_roster`. */
+export const MOD_ROSTER = z.strictObject({
+  ...DATA_PLACE,
+  versioning: z.boolean().default(true).describe(
+    "sends clients only what has changed since they were here last (RFC 6121 §2.6)",
+  ),
+});
+
 /** `mod_vcard`. */
 export const MOD_VCARD = z.strictObject({
   ...DATA_PLACE,
@@ -335,6 +343,10 @@ function hostModules(byDefault: string) {
       "time since the last logout of an account, and since the start of the server (XEP-0012)",
     ),
     mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
+    mod_roster: service(
+      MOD_ROSTER,
+      "contacts, subscriptions and the presence that contacts see (RFC 6121)",
+    ),
     mod_register: service(
       MOD_REGISTER,
       "change of the password, and deletion of the account, by its owner (XEP-0077)",

@@ -63,7 +63,7 @@ export class CausewayNode {
    */
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
-    const { edge, admin, table, budget, requests, accountWatch, log, clock } = this.#parts;
+    const { edge, admin, table, budget, requests, rosters, accountWatch, log, clock } = this.#parts;
     const { links, cluster } = await this.#parts.addLinks(config);
     // Open every port before writing to Redis. A copy of a running node, started by mistake, fails
     // here: it has neither taken that node's name nor withdrawn what that node published.
@@ -86,6 +86,7 @@ export class CausewayNode {
     });
     await requests.start();
     accountWatch.start();
+    rosters.start();
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -123,6 +124,7 @@ export class CausewayNode {
     };
     await wait("listeners", edge.closeListeners());
     pressure.freeze();
+    parts.rosters.close();
     const drainRouter = (withinMs?: number) => wait("routing", router.drain(), withinMs);
     await drainRouter();
     await wait("services", services.close());
@@ -142,6 +144,7 @@ export class CausewayNode {
     // Clients without stream management never resend what they had written by then, so it is read
     // here.
     await edge.hearOut(budget.halfMs(HEAR_OUT_MS));
+    await wait("presence", parts.rosters.settled(), budget.halfMs(CLOSE_MS));
     await wait("lookups", router.idle(), budget.halfMs(CLOSE_MS));
     // Other datacenters go on sending until they learn that we leave: so the links to the other
     // nodes, where their recipients are by now, stay open longer. A stanza that another node hands

@@ -23,6 +23,7 @@ import {
   XMPP_SUBPROTOCOL,
 } from "../xmpp/mod.ts";
 import type {
+  AccountFeature,
   C2sSession,
   ComponentRegistry,
   CredentialSource,
@@ -44,6 +45,8 @@ export interface EdgeDeps {
   readonly enumerationSecret: Uint8Array;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
+  /** Returns the features that a host's accounts have beside those of the stream. */
+  readonly accountFeatures: (domain: string) => readonly AccountFeature[];
   readonly sink: StanzaSink;
   readonly certificates: Certificates;
   /** Undefined when clients are not offered stream management. */
@@ -193,11 +196,12 @@ export class Edge {
       readonly allowPlaintext: boolean;
     },
   ): C2sListener {
-    const { accounts, enumerationSecret, sessions, sink, management, metrics, log, clock } =
-      this.#deps;
+    const { accounts, enumerationSecret, accountFeatures, sessions, sink, management } = this.#deps;
+    const { metrics, log, clock } = this.#deps;
     const port = new C2sListener({
       edge,
       hosts: accounts,
+      accountFeatures,
       registry: sessions,
       sink,
       metrics,

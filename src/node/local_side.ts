@@ -2,16 +2,16 @@ import type { Envelope, UserHosts } from "../distribution/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { OwnClient } from "../services/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
-import { FullJid, readdress } from "../xmpp/mod.ts";
-
+import { FullJid, isSubscription, readdress } from "../xmpp/mod.ts";
 import { isAccountProbe } from "./account_probe.ts";
 
 /** Dependencies of `LocalSide`. */
 export interface LocalSideDeps extends UserHosts {
   readonly sessions: {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
-    find(jid: FullJid): OwnClient | undefined;
+    find(jid: FullJid): (OwnClient & Pick<LocalSession, "priority" | "send">) | undefined;
     ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
   };
   readonly components: {
@@ -19,6 +19,8 @@ export interface LocalSideDeps extends UserHosts {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
   };
   readonly services: { handle(stanza: Stanza, client?: OwnClient): NodeOutcome };
+  /** Rosters and presence. */
+  readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Sends a service's answer. The answer takes over the duty of `request`. */
   answer(reply: Stanza, request: Envelope | undefined): void;
 }
@@ -110,14 +112,35 @@ export class LocalSide implements NodeSide {
     return "ignored";
   }
 
+  /** Handles the stanzas of the server itself for accounts with rosters; undefined for others. */
+  #handFromServer(envelope: Envelope): NodeOutcome | undefined {
+    const { rosters, sessions } = this.#deps;
+    const { stanza } = envelope;
+    const { kind, type, to } = stanza;
+    if (rosters === undefined || !rosters.serves(to.domainpart)) return undefined;
+    if (kind === "iq") return rosters.isUnwantedPush(stanza) ? "ignored" : undefined;
+    if (type === "probe") {
+      rosters.probed(stanza);
+      return "ignored"; // its answers are stanzas of their own
+    }
+    if (!isSubscription(stanza)) return rosters.saw(stanza, envelope) ? undefined : "ignored";
+    if (!(to instanceof FullJid)) return undefined;
+    const session = sessions.find(to);
+    // A request waits for the client's presence. It is brought then.
+    if (session === undefined) return "ignored";
+    if (type === "subscribe" && session.priority === undefined) return "ignored";
+    return session.send(stanza, envelope) ? "delivered" : "resource-constraint";
+  }
+
   #hand(envelope: Envelope): NodeOutcome {
     const { stanza } = envelope;
     const { sessions, components } = this.#deps;
     const { localpart, domainpart } = stanza.to;
     if (isUserHost(domainpart, this.#deps)) {
       if (localpart === "") return this.askServices(stanza);
+      if (stanza.kind === "message") return sessions.deliver(stanza, envelope);
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
-      return sessions.deliver(stanza, envelope);
+      return this.#handFromServer(envelope) ?? sessions.deliver(stanza, envelope);
     }
     return components.find(domainpart) === undefined
       ? "no-session"

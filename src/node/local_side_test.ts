@@ -25,8 +25,11 @@ class Fixture {
   readonly clients: (OwnClient | undefined)[] = [];
   readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
   sessions: readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[] = [];
-  client: OwnClient | undefined;
+  /** The session of a full JID. */
+  client: (OwnClient & Pick<LocalSession, "priority" | "send">) | undefined;
   session: NodeOutcome = "delivered";
+  /** True while accounts have rosters. */
+  hasRosters = false;
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
   service: NodeOutcome = "delivered";
@@ -58,6 +61,12 @@ class Fixture {
         this.whenAsked(stanza);
         return this.service;
       },
+    },
+    rosters: {
+      serves: () => this.hasRosters,
+      saw: () => true,
+      probed: (probe) => void this.handed.push(`probe of ${probe.from.text}`),
+      isUnwantedPush: ({ to }) => to.text.endsWith("/uninterested"),
     },
     answer: (reply, request) => void this.answers.push({ reply, request }),
   });
@@ -144,7 +153,7 @@ Deno.test("LocalSide lets a service's answer take over the duty of the request, 
 });
 
 Deno.test("LocalSide names the client of a request that entered here, and of no other", () => {
-  const client = { isConfidential: true };
+  const client = { isConfidential: true, priority: 0, send: () => true };
   for (const to of ["example.com", "a@example.com"]) {
     const fixture = new Fixture();
     fixture.client = client;
@@ -214,4 +223,61 @@ Deno.test("LocalSide shows the account's available resources to one on another n
     fixture.answers.map(({ reply, request }) => [reply.from.text, reply.to.text, request]),
     [["b@example.com/x", "b@example.com/new", undefined]],
   );
+});
+
+function presence(type: string, to: string): Stanza {
+  const from = parseJid("a@example.com");
+  return buildStanza(element("presence", { type }), { from, to: parseJid(to) });
+}
+
+function asEnvelope(stanza: Stanza): Envelope {
+  const id = { process: 1, sequence: 1, origin: "dc1.example.com", sentAtUs: 0 };
+  return new Envelope({ ...id, stanza, ttl: 1, bounces: 0, mayBeRepeat: false });
+}
+
+Deno.test("LocalSide has allowed probes answered where accounts have rosters, and drops others", () => {
+  const fixture = new Fixture();
+  const probe = presence("probe", "b@example.com");
+  fixture.local.deliver(asEnvelope(probe));
+  assert.deepEqual(fixture.handed, ["session"]);
+  fixture.hasRosters = true;
+  assert.equal(fixture.local.deliver(asEnvelope(probe)), "ignored");
+  assert.deepEqual(fixture.handed, ["session", "probe of a@example.com"]);
+});
+
+Deno.test("LocalSide gives a subscription stanza to the addressed client alone", () => {
+  const fixture = new Fixture();
+  fixture.hasRosters = true;
+  const sent: string[] = [];
+  const session = (priority: number | undefined) => ({
+    isConfidential: true,
+    priority,
+    send: ({ type }: Stanza) => sent.push(type) > 0,
+  });
+  const deliver = (type: string) =>
+    fixture.local.deliver(asEnvelope(presence(type, "b@example.com/x")));
+  assert.equal(deliver("subscribed"), "ignored", "the client is gone");
+  fixture.client = session(undefined);
+  assert.equal(deliver("subscribe"), "ignored", "it comes with the client's presence");
+  assert.equal(deliver("subscribed"), "delivered");
+  fixture.client = session(0);
+  assert.equal(deliver("subscribe"), "delivered");
+  assert.deepEqual(sent, ["subscribed", "subscribe"]);
+  assert.deepEqual(fixture.handed, [], "no other client gets it");
+});
+
+Deno.test("LocalSide drops roster pushes that the client does not want", () => {
+  const fixture = new Fixture();
+  fixture.hasRosters = true;
+  const push = (to: string) =>
+    asEnvelope(
+      buildStanza(element("iq", { type: "set", id: "1" }), {
+        from: parseJid("a@example.com"),
+        to: parseJid(to),
+      }),
+    );
+  assert.equal(fixture.local.deliver(push("a@example.com/uninterested")), "ignored");
+  assert.deepEqual(fixture.handed, []);
+  fixture.local.deliver(push("a@example.com/x"));
+  assert.deepEqual(fixture.handed, ["session", "service"]);
 });

@@ -1,5 +1,6 @@
 import type { StanzaEntry } from "../distribution/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
 import type {
   C2sSession,
@@ -10,6 +11,8 @@ import type {
   StreamManagement,
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
+import type { Config } from "../config/mod.ts";
+import { rosterFeatures } from "./node_rosters.ts";
 import { Edge } from "./edge.ts";
 import type { Pressure } from "./pressure.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -25,20 +28,25 @@ export interface EdgeParts {
   readonly certificates: Certificates;
   readonly pressure: Pressure;
   readonly router: Router;
+  readonly rosters: RosterServer;
 }
 
 /** Makes the ports for clients and components. They do not listen yet. */
-export function makeEdge(parts: Surroundings & EdgeParts): Edge {
+export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge {
   const { enumerationSecret, accounts, sessions, components, management, certificates } = parts;
-  const { pressure, router, metrics, log, clock } = parts;
+  const { pressure, router, rosters, metrics, log, clock } = parts;
   return new Edge({
     accounts,
     enumerationSecret,
     sessions,
     components,
+    accountFeatures: (domain) => rosterFeatures(config, domain),
     sink: {
       accept: (stanza, source, fate, number) => {
         pressure.saw(source);
+        if (stanza.kind === "presence" && rosters.handles(stanza)) {
+          return rosters.entered(stanza, source.jid, fate, number);
+        }
         router.accept(stanza, fate, number, entryOf(source, fate));
       },
     },

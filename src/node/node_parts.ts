@@ -11,6 +11,7 @@ import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type {
@@ -29,6 +30,7 @@ import type { NodeLinks } from "./node_links.ts";
 import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makeResumption } from "./node_resumption.ts";
+import { makeRosters } from "./node_rosters.ts";
 import { makeRouter } from "./node_router.ts";
 import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from "./node_services.ts";
 import { makeTable } from "./node_table.ts";
@@ -70,6 +72,7 @@ export class NodeParts implements Surroundings {
   readonly logouts: LogoutNotes;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
+  readonly rosters: RosterServer;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
@@ -110,6 +113,7 @@ export class NodeParts implements Surroundings {
     this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);
+    this.rosters = makeRosters(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
@@ -118,6 +122,7 @@ export class NodeParts implements Surroundings {
       sessions: this.sessions,
       components: this.components,
       services: this.services,
+      rosters: this.rosters,
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);
@@ -125,7 +130,7 @@ export class NodeParts implements Surroundings {
     this.management = makeManagement(config, this);
     this.resumption = makeResumption(config, this);
     this.certificates = new Certificates({ metrics, log, clock });
-    this.edge = makeEdge(this);
+    this.edge = makeEdge(config, this);
     this.admin = makeAdmin(config, this, health);
   }
 

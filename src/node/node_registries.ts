@@ -2,6 +2,7 @@ import type { Config } from "../config/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
 import type { Stanza } from "../xmpp/mod.ts";
@@ -20,6 +21,7 @@ export interface RegistryListeners {
   readonly router: Router;
   readonly requests: SubscriptionRequests;
   readonly logouts: LogoutNotes;
+  readonly rosters: RosterServer;
   readonly local: LocalSide;
 }
 
@@ -30,6 +32,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       opened: (jid) => parts.table.sessionOpened(jid),
       closed: (jid) => {
         parts.pressure.gone(jid.text);
+        parts.rosters.closed(jid);
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
@@ -37,7 +40,10 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         tellOtherNodes(presence, priority, parts);
         if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
       },
-      arrived: (jid, priority) => void parts.table.sessionPriority(jid, priority), // never rejects
+      arrived: (jid, priority) => {
+        void parts.table.sessionPriority(jid, priority); // never rejects
+        parts.rosters.arrived(jid, priority !== undefined);
+      },
       available: (jid) => {
         if (parts.table.hasNeighbours) parts.router.copy(accountProbe(jid));
         parts.requests.becameAvailable(jid);
@@ -62,13 +68,17 @@ export function makeComponents(
   });
 }
 
-/** Tells the account's resources on the other nodes of this datacenter about a presence. */
+/**
+ * Tells the account's resources on the other nodes of this datacenter about a presence, and its
+ * contacts everywhere.
+ */
 function tellOtherNodes(
   presence: Stanza,
   priority: number | undefined,
-  { table, router }: Pick<RegistryListeners, "table" | "router">,
+  { table, router, rosters }: Pick<RegistryListeners, "table" | "router" | "rosters">,
 ): void {
   const { from } = presence;
   if (from instanceof FullJid) void table.sessionPriority(from, priority); // never rejects
   if (table.hasNeighbours) router.copy(presence);
+  if (from instanceof FullJid) rosters.presenceChanged(from, presence);
 }

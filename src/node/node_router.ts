@@ -4,6 +4,7 @@ import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { LocalSide } from "./local_side.ts";
 import { handoverOptions, routerBounds } from "./options.ts";
@@ -16,6 +17,7 @@ export interface RouterParts {
   readonly table: SessionTable;
   readonly local: LocalSide;
   readonly requests: SubscriptionRequests;
+  readonly rosters: RosterServer;
   readonly pressure: Pressure;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
@@ -59,6 +61,10 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
       budget: places.handover,
     }, handoverOptions(config)),
     requests: parts.requests,
+    presence: {
+      serves: (domain) => parts.rosters.serves(domain),
+      take: (envelope) => parts.rosters.take(envelope),
+    },
     clock,
     metrics,
     log: parts.log,

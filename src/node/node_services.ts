@@ -8,11 +8,12 @@ import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { vcards } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { BareJid, SessionRegistry } from "../xmpp/mod.ts";
-import { deriveScramCredentials, HashGate } from "../xmpp/mod.ts";
+import { deriveScramCredentials, HashGate, parseJid } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
 import { accountWatchOptions, requestBounds, serviceBounds } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -26,6 +27,7 @@ export interface ServiceParts {
   readonly logouts: LogoutNotes;
   readonly table: SessionTable;
   readonly local: LocalSide;
+  readonly rosters: RosterServer;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -41,7 +43,7 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         : parts.table.publicDomains();
     },
     reply: (answer, request) => parts.local.answered(answer, request),
-    services: accountServices(config, parts),
+    services: [...accountServices(config, parts), ...parts.rosters.services],
     ...serviceBounds(config),
     metrics,
     logger: log,
@@ -161,6 +163,7 @@ function usersOf(accounts: ReadonlyMap<string, UserStore>, host: string): UserSt
 }
 
 /** Parts that the keeper of requests uses. The last three are read when it uses them. */
+/** Parts that the keeper of requests uses. The last four are read when it uses them. */
 export interface RequestParts {
   readonly stores: Stores;
   /** Accounts by domain. */
@@ -169,9 +172,13 @@ export interface RequestParts {
   readonly sessions: SessionRegistry;
   readonly table: SessionTable;
   readonly router: Router;
+  readonly rosters: RosterServer;
 }
 
-/** Makes the keeper of requests for subscriptions to this node's accounts (RFC 6121 §3.1.3). */
+/**
+ * Makes the keeper of requests for subscriptions to this node's accounts (RFC 6121 §3.1.3). Where
+ * accounts have rosters, those hold the requests: what an earlier version has kept goes there.
+ */
 export function makeRequests(
   config: Config,
   parts: Surroundings & RequestParts,
@@ -181,10 +188,13 @@ export function makeRequests(
   return new SubscriptionRequests({
     store: stores.subscriptionRequests(bounds),
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
-    isHere: (contact) => parts.sessions.ofAccount(contact).length > 0,
+    isHere: (contact) =>
+      !parts.rosters.serves(parseJid(contact).domainpart) &&
+      parts.sessions.ofAccount(contact).length > 0,
     locate: (contact) => parts.table.locate(contact),
     route: (request, kept, entry) => parts.router.acceptKept(request, kept, entry),
-    deliver: (to, request) => parts.sessions.find(to)?.send(request) ?? false,
+    deliver: (to, request) =>
+      !parts.rosters.serves(to.domainpart) && (parts.sessions.find(to)?.send(request) ?? false),
     senderOf: ({ text, domainpart }) =>
       isUserHost(domainpart, domains) || domains.isOtherLocalHost(domainpart) ? text : domainpart,
     maxBytes,

@@ -146,6 +146,11 @@ export function requestBounds({ requests }: Config): Config["requests"] {
   return requests;
 }
 
+/** Returns the bounds on rosters. */
+export function rosterBounds({ rosters }: Config): Config["rosters"] {
+  return rosters;
+}
+
 /** Returns the bounds on requests to the services of the datacenter. */
 export function serviceBounds({ services }: Config): Config["services"] {
   return services;

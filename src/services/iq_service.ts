@@ -46,6 +46,7 @@ export type ServiceModule =
   | "mod_ping"
   | "mod_private"
   | "mod_register"
+  | "mod_roster"
   | "mod_time"
   | "mod_vcard"
   | "mod_version";

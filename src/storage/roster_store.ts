@@ -86,7 +86,10 @@ export interface RosterStore {
   write(owner: string, write: RosterWrite): Promise<number | undefined>;
   /** Returns the contacts with a subscription or a request, in one query. */
   contacts(owner: string): Promise<readonly RosterContact[]>;
-  /** Removes the roster, with all requests to the account. */
+  /**
+   * Removes the roster, with all requests to the account, and ends what its contacts in this store
+   * share with it: another person may get the name later. Safe to repeat.
+   */
   removeAll(owner: string): Promise<void>;
 }
 

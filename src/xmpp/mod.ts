@@ -134,6 +134,7 @@ export {
   StreamManagement,
 } from "./sm/mod.ts";
 export type {
+  AccountFeature,
   C2sListenerOptions,
   C2sSession,
   LocalSession,

@@ -136,6 +136,7 @@ export class DatacenterSide implements LocalDelivery {
     const { stanza } = envelope;
     const placements = this.#living(stanza.to);
     if (placements.length === 0) return node.deliver(envelope);
+    if (stanza.type === "probe") return this.#probe(envelope, placements);
     const own = node.ownSessions(stanza.to);
     const { isHere, nodes } = spreadToUser(stanza, own, placements, envelope.isRerouted);
     const [first, ...others] = nodes;
@@ -143,6 +144,13 @@ export class DatacenterSide implements LocalDelivery {
     if (isHere) return this.#deliverHereFirst(envelope, nodes);
     this.#sendCopies(envelope, others);
     return this.#handOver(envelope, first);
+  }
+
+  /** Hands an allowed probe to all nodes with sessions of the account: each answers for its own. */
+  #probe(envelope: Envelope, placements: readonly Placement[]): LocalOutcome {
+    const nodes = [...new Set(placements.map(({ node }) => node))];
+    this.#sendCopies(envelope, nodes);
+    return this.#deps.node.deliver(envelope);
   }
 
   /**

@@ -22,7 +22,15 @@ import type { StopOrder } from "./stop_order.ts";
 export interface DispatcherDeps extends
   Pick<
     RouterDeps,
-    "process" | "outbound" | "locations" | "local" | "requests" | "clock" | "random" | "budget"
+    | "process"
+    | "outbound"
+    | "locations"
+    | "local"
+    | "requests"
+    | "presence"
+    | "clock"
+    | "random"
+    | "budget"
   > {
   readonly domains: Domains;
   readonly memory: DeliveryMemory;
@@ -67,11 +75,17 @@ export class Dispatcher {
     const { stop } = this.#deps;
     if (stop.isStopping && stop.follows(envelope)) return undefined;
     const decision = decide(from, to, this.#domains);
-    if (envelope.stanza.kind === "presence") {
-      const noted = this.#noteSubscription(envelope, decision);
-      if (noted !== undefined) return noted;
-    }
+    if (envelope.stanza.kind === "presence") return this.#routePresence(envelope, decision);
     return this.#routeBy(decision, envelope);
+  }
+
+  /**
+   * Sends presence of the server's own to an account at the datacenter `host`, wherever else the
+   * account may be.
+   */
+  routeTo(host: string, envelope: Envelope): void {
+    if (host !== this.#domains.localHost) return this.#forward(envelope, host);
+    void this.#dispatchLocal(envelope, "local-user")?.then((finish) => finish());
   }
 
   /** Notes that a stanza is refused while its `route` still waits. */
@@ -109,6 +123,28 @@ export class Dispatcher {
       random: random ?? MATH_RANDOM,
       ...(budget !== undefined && { budget: budget.bounce }),
     });
+  }
+
+  #routePresence(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const { presence } = this.#deps;
+    const { stanza, arrival } = envelope;
+    if (presence === undefined || !presence.serves(stanza.to.domainpart)) {
+      return this.#noteSubscription(envelope, decision) ?? this.#routeBy(decision, envelope);
+    }
+    const isForAccount = stanza.to === stanza.to.bare && !envelope.isCopy &&
+      arrival !== "handed-over" && (decision === "user" || decision === "local-user");
+    if (!isForAccount) return this.#routeBy(decision, envelope);
+    if (isSubscription(stanza)) {
+      presence.take(envelope);
+      return undefined;
+    }
+    // The datacenter where a stanza enters sends one to each datacenter of the account, and has
+    // seen that a probe is allowed. Rosters of a local host lie at its own datacenter.
+    const isSpread = arrival === "link" && decision === "user";
+    if (isSpread) return this.#dispatchLocal(envelope, decision);
+    if (stanza.type !== "probe") return this.#routeBy(decision, envelope);
+    presence.take(envelope);
+    return undefined;
   }
 
   /**
@@ -345,10 +381,17 @@ export class Dispatcher {
     return ruleForAccount(stanza) !== undefined && isUser(stanza.to, this.#domains);
   }
 
+  /** True for a subscription stanza that the roster has seen already, on its way to one client. */
+  #isForClient(stanza: Stanza): boolean {
+    return stanza.to !== stanza.to.bare && isSubscription(stanza) &&
+      this.#deps.presence?.serves(stanza.to.domainpart) === true;
+  }
+
   #noRoute(envelope: Envelope, decision: Decision, key: Jid): void {
     if (decision === "outside") {
       return this.#refusals.refuse(envelope, "remote-server-not-found", "no-route");
     }
+    if (this.#isForClient(envelope.stanza)) return this.#refusals.drop(envelope, "no-route");
     if (this.bounce !== undefined && isBounceable(envelope.stanza) && !envelope.hasKeeper) {
       return this.bounce.hold(envelope, key);
     }

@@ -16,6 +16,7 @@ export type {
   OwnSessions,
   Placement,
   Placements,
+  PresenceServer,
   RequestKeeper,
 } from "./ports.ts";
 export { DEFAULT_MAX_PAIRS } from "./repeat_filter.ts";

@@ -99,6 +99,14 @@ export interface RequestKeeper {
   note(stanza: Stanza, entryPoint: EntryPoint): Promise<Keeper | undefined> | undefined;
 }
 
+/** Handles presence for accounts on their behalf (RFC 6121 §3, §4.3). */
+export interface PresenceServer {
+  /** True for a host whose accounts have rosters at this datacenter. */
+  serves(domain: string): boolean;
+  /** Takes over a subscription stanza, or a probe, for an account, and settles the envelope. */
+  take(envelope: Envelope): void;
+}
+
 /** The place where a stanza entered the mesh, as its envelope says. */
 export type EntryPoint = Pick<EnvelopeFields, "origin" | "process" | "sequence">;
 

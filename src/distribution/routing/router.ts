@@ -141,6 +141,14 @@ export class Router {
   }
 
   /**
+   * Takes presence of the server's own for the sessions that an account has at the datacenter
+   * `host`. It does not wait for earlier stanzas of its sender.
+   */
+  sendTo(host: string, stanza: Stanza): void {
+    this.#dispatcher.routeTo(host, this.#envelop(stanza, "sent-once"));
+  }
+
+  /**
    * Takes a service's answer to `request`. The answer takes over the duty to settle the request.
    */
   answer(reply: Stanza, request: Envelope | undefined): void {

@@ -1,3 +1,4 @@
+export type { AccountSession } from "./lookup/account_sessions.ts";
 export type { EndpointAddress, PublicDomain } from "./mesh/directory.ts";
 export type { CacheOptions, RedisOptions, TableOptions } from "./options.ts";
 export { isReservedDomain } from "./redis/keys.ts";

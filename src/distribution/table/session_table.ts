@@ -2,6 +2,7 @@ import { CausewayError, describeError } from "../../base/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
 import type { OwnAccounts } from "./claims/own_accounts.ts";
+import type { AccountSession } from "./lookup/account_sessions.ts";
 import type { LocationCache } from "./lookup/location_cache.ts";
 import type { LocationLookup } from "./lookup/location_lookup.ts";
 import type { Placement, Placements } from "./lookup/placements.ts";
@@ -222,6 +223,24 @@ export class SessionTable {
   /** Has the next lookup of `jid` ask Redis; memory still answers while Redis is away. */
   expire(jid: Jid): void {
     this.#cache.expire(jid);
+  }
+
+  /**
+   * Returns the live sessions of each of `accounts`, bare JIDs, that has any, in all datacenters.
+   * It asks Redis once for all of them. Never rejects: while Redis is away, nobody is found.
+   */
+  sessionsOf(accounts: readonly string[]): Promise<Map<string, readonly AccountSession[]>> {
+    return this.#parts.sessions.find(accounts);
+  }
+
+  /**
+   * Returns the processes of each of `hosts` that hold a lease; undefined while Redis cannot tell.
+   * Never rejects.
+   */
+  liveProcesses(
+    hosts: readonly string[],
+  ): Promise<ReadonlyMap<string, ReadonlySet<number>> | undefined> {
+    return this.#parts.sessions.liveProcesses(hosts);
   }
 
   // ---- own sessions and components ---------------------------------------------------------

@@ -11,6 +11,7 @@ import { Reconciler } from "./claims/reconciler.ts";
 import { RefreshWheel } from "./claims/refresh_wheel.ts";
 import { LocationMemory } from "./location_memory.ts";
 import { LocationCache } from "./lookup/location_cache.ts";
+import { AccountSessions } from "./lookup/account_sessions.ts";
 import { LocationLookup } from "./lookup/location_lookup.ts";
 import { Placements } from "./lookup/placements.ts";
 import { ClusterBus } from "./mesh/cluster_bus.ts";
@@ -91,6 +92,8 @@ export interface TableParts {
   readonly metrics: TableMetrics;
   readonly cache: LocationCache;
   readonly placements: Placements;
+  /** Finds the sessions of accounts over all datacenters. */
+  readonly sessions: AccountSessions;
   readonly lookup: LocationLookup;
   readonly accounts: OwnAccounts;
   readonly entries: OwnEntries;
@@ -160,6 +163,11 @@ export function assembleTable(options: ResolvedTable, deps: TableDeps): TablePar
     incarnation,
     isOwn: (jid) => accounts.isOwn(jid),
     ...(isBuiltin ? { replicas } : {}),
+  });
+
+  const sessions = new AccountSessions({
+    ...common,
+    own: { host: localHost, process: incarnation },
   });
 
   const bus: ClusterBus = new ClusterBus({
@@ -300,6 +308,7 @@ export function assembleTable(options: ResolvedTable, deps: TableDeps): TablePar
     cache,
     placements,
     lookup,
+    sessions,
     accounts,
     entries,
     renewal,

@@ -161,10 +161,28 @@ export class SqlRosterStore implements RosterStore {
 
   async removeAll(owner: string): Promise<void> {
     const ownerKey = keyOf(owner);
+    for (const { jid } of await this.contacts(owner)) await this.#part(jid, owner);
     await this.#database.transact("remove a roster from", async (queries) => {
       await queries.deleteFrom("rosters").where("owner_key", "=", ownerKey).execute();
       await queries.deleteFrom("roster_items").where("owner_key", "=", ownerKey).execute();
     });
+  }
+
+  /** Ends all subscriptions that `owner` has with `contact`, however often others are faster. */
+  async #part(owner: string, contact: string): Promise<void> {
+    for (;;) {
+      const { version: expected, item: before } = await this.find(owner, contact);
+      if (before === undefined) return;
+      const parted: RosterItem = {
+        ...before,
+        subscription: "none",
+        isAsking: false,
+        isApproved: false,
+        request: undefined,
+      };
+      const item = before.isListed ? parted : undefined;
+      if (await this.write(owner, { expected, contact, item }) !== undefined) return;
+    }
   }
 
   /** Makes an empty roster; false when another node has made it meanwhile. */

@@ -191,6 +191,27 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.write(ALICE, write), undefined, "the change was for the old roster");
   },
 
+  async "removeAll() ends what contacts share with the account"(fixture) {
+    const store = fixture.rosters();
+    const both = { subscription: "both", isApproved: true } as const;
+    await put(store, ALICE, conformanceItem(BOB, both));
+    await put(store, BOB, conformanceItem(ALICE, { ...both, name: "Alice" }));
+    await put(store, BOB, conformanceItem(CAROL, both));
+    await put(store, ALICE, conformanceItem(CAROL, { isAsking: true }));
+    const request = new Uint8Array(1);
+    await put(store, CAROL, conformanceItem(ALICE, { isListed: false, request }));
+    for (let i = 0; i < 2; i++) {
+      await store.removeAll(ALICE);
+      assert.deepEqual((await store.read(ALICE)).items, []);
+      assert.deepEqual(
+        (await store.find(BOB, ALICE)).item,
+        conformanceItem(ALICE, { name: "Alice" }),
+      );
+      assert.equal((await store.find(BOB, CAROL)).item?.subscription, "both");
+      assert.equal((await store.find(CAROL, ALICE)).item, undefined);
+    }
+  },
+
   async "names that differ only in case or accent are different accounts"(fixture) {
     const store = fixture.rosters();
     const owners = ["a@example.com", "A@example.com", "á@example.com"];

@@ -11,9 +11,17 @@ import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./nego
 import { fail, managementFailure, unexpected } from "./negotiation_step.ts";
 
 /** Returns the features of an authenticated stream without a resource. */
-export function bindingFeatures(terms: NegotiationTerms): OfferedFeatures {
-  const { isManageable, hasCsi } = terms;
-  return { ...NO_FEATURES, isBindable: true, isManageable, hasCsi };
+export function bindingFeatures(
+  terms: NegotiationTerms,
+  { domainpart }: BareJid,
+): OfferedFeatures {
+  return {
+    ...NO_FEATURES,
+    isBindable: true,
+    isManageable: terms.isManageable,
+    hasCsi: terms.hasCsi,
+    ...(terms.accountFeatures && { account: terms.accountFeatures(domainpart) }),
+  };
 }
 
 /**
@@ -62,7 +70,7 @@ function unbound(
     state: { kind: "binding", account },
     actions: [
       { kind: "success2", jid: account, success },
-      { kind: "send-features", features: bindingFeatures(terms) },
+      { kind: "send-features", features: bindingFeatures(terms, account) },
       { kind: "release" },
     ],
   };

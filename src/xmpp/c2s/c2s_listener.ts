@@ -21,6 +21,7 @@ import type { C2sSession } from "./c2s_session.ts";
 import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_HELD_PRESENCE } from "./held_presence.ts";
 import { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
+import type { AccountFeature } from "./negotiation_events.ts";
 import type { SessionRegistry } from "./session_registry.ts";
 
 /** Options of a listener for clients. */
@@ -47,6 +48,8 @@ export interface C2sListenerOptions {
 export interface C2sListenerDeps extends C2sListenerOptions {
   /** Normalised domains that users log in to, each with the source of its accounts. */
   readonly hosts: ReadonlyMap<string, CredentialSource>;
+  /** Returns the features that a host's accounts have beside those of the stream. @default none */
+  readonly accountFeatures?: (domain: string) => readonly AccountFeature[];
   readonly registry: SessionRegistry;
   readonly sink: StanzaSink;
   readonly metrics: Metrics;
@@ -91,6 +94,7 @@ export class C2sListener {
       hasChannelBinding: deps.channelBinding ?? true,
       hasSasl2: deps.sasl2 ?? true,
       allowPlaintext: deps.allowPlaintext ?? false,
+      accountFeatures: deps.accountFeatures ?? (() => []),
       registry: deps.registry,
       sink: deps.sink,
       fake: new FakeCredentials(

@@ -1,6 +1,7 @@
 import type { ChosenMechanism, CredentialSource, FakeCredentials } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { C2sSession } from "./c2s_session.ts";
+import type { AccountFeature } from "./negotiation_events.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
 
 /** Data that all clients' streams of one listener share. */
@@ -14,6 +15,8 @@ export interface C2sStreamDeps extends SharedSessionDeps {
   /** True when clients may log in by XEP-0388 too. */
   readonly hasSasl2: boolean;
   readonly allowPlaintext: boolean;
+  /** Returns the features that a host's accounts have beside those of the stream. */
+  readonly accountFeatures: (domain: string) => readonly AccountFeature[];
   readonly fake: FakeCredentials;
   /** The sessions whose streams a client may resume; undefined when stream management is not offered. */
   readonly management: StreamManagement<C2sSession> | undefined;

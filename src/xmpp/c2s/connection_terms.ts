@@ -44,6 +44,7 @@ export function termsOf(transport: StreamTransport, deps: C2sStreamDeps): Negoti
     hasSasl2: deps.hasSasl2,
     isManageable: deps.management !== undefined,
     hasCsi: deps.maxHeldPresence > 0,
+    accountFeatures: deps.accountFeatures,
     maxAuthFailures: deps.limits.maxAuthFailures,
     hosts: (domain) => deps.hosts.has(domain),
   };

@@ -7,3 +7,4 @@ export type { LocalSession, SessionRegistryEvents } from "./local_session.ts";
 export { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
 export type { SessionRegistryOptions } from "./session_registry.ts";
 export { DEFAULT_MAX_SESSIONS_PER_ACCOUNT, SessionRegistry } from "./session_registry.ts";
+export type { AccountFeature } from "./negotiation_events.ts";

@@ -84,6 +84,9 @@ export type NegotiationEvent =
   /** The peer broke a rule, ran out of time, or the server ends the stream. */
   | { readonly kind: "fail"; readonly condition: StreamErrorCondition };
 
+/** Features of the accounts of a host (RFC 6121 §2.6.1, §3.4). */
+export type AccountFeature = "roster-versions" | "pre-approval";
+
 /** Features offered after a header (RFC 6120 §4.3.2). */
 export interface OfferedFeatures {
   readonly startTls: "required" | "optional" | "none";
@@ -97,6 +100,8 @@ export interface OfferedFeatures {
   readonly isManageable: boolean;
   /** True when clients may say that they are inactive (XEP-0352). */
   readonly hasCsi: boolean;
+  /** Features of the account's host. @default none */
+  readonly account?: readonly AccountFeature[];
 }
 
 /** Features of a stream that offers nothing more. */

@@ -114,7 +114,7 @@ function opened(
       state: { kind: "binding", account },
       actions: [sendHeader, {
         kind: "send-features",
-        features: bindingFeatures(terms),
+        features: bindingFeatures(terms, account),
       }],
     };
   }

@@ -3,6 +3,7 @@ import type { SaslMechanism } from "../sasl/mod.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type {
+  AccountFeature,
   InlineRequests,
   NegotiationAction,
   NegotiationEvent,
@@ -57,6 +58,8 @@ export interface NegotiationTerms {
   readonly isManageable: boolean;
   /** True when clients may say that they are inactive (XEP-0352). */
   readonly hasCsi: boolean;
+  /** Returns the features of a host's accounts. @default none */
+  accountFeatures?(domain: string): readonly AccountFeature[];
   /** Number of failed attempts that ends the stream. */
   readonly maxAuthFailures: number;
   hosts(domain: string): boolean;

@@ -14,7 +14,18 @@ import {
   TLS_NAMESPACE,
 } from "../stream/namespaces.ts";
 import { CSI_NAMESPACE } from "./held_presence.ts";
-import type { OfferedFeatures, PendingSuccess, SaslProfile } from "./negotiation_events.ts";
+import type {
+  AccountFeature,
+  OfferedFeatures,
+  PendingSuccess,
+  SaslProfile,
+} from "./negotiation_events.ts";
+
+/** Features by their elements, which have no content. */
+const ACCOUNT_FEATURES: Readonly<Record<AccountFeature, string>> = {
+  "roster-versions": "<ver xmlns='urn:xmpp:features:rosterver'/>",
+  "pre-approval": "<sub xmlns='urn:xmpp:features:pre-approval'/>",
+};
 
 /** Returns the content of `<stream:features/>` (RFC 6120 §4.3.2). */
 export function featuresXml(features: OfferedFeatures): string {
@@ -42,6 +53,7 @@ export function featuresXml(features: OfferedFeatures): string {
   }
   if (features.isManageable) xml += SM_FEATURE_XML;
   if (features.hasCsi) xml += `<csi xmlns='${CSI_NAMESPACE}'/>`;
+  for (const feature of features.account ?? []) xml += ACCOUNT_FEATURES[feature];
   return xml;
 }
 

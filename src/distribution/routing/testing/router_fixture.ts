@@ -3,7 +3,7 @@ import { MetricsRegistry } from "../../../observe/mod.ts";
 import { parseJid } from "../../../xmpp/mod.ts";
 import type { Fate, Jid, Stanza, StanzaKind, StanzaType } from "../../../xmpp/mod.ts";
 import { Envelope } from "../../envelope.ts";
-import type { LocalOutcome, RequestKeeper } from "../ports.ts";
+import type { LocalOutcome, PresenceServer, RequestKeeper } from "../ports.ts";
 import { Router } from "../router.ts";
 import type { RouterDeps, RouterOptions } from "../router_options.ts";
 
@@ -41,6 +41,8 @@ export class RouterFixture {
   isUnplaced = false;
   /** Keeper of requests for subscriptions; undefined while there is none. */
   requests: RequestKeeper | undefined;
+  /** Server of presence; undefined while no host has rosters. */
+  presence: PresenceServer | undefined;
   /** While set, lookups wait for it. */
   gate: Promise<void> | undefined;
   readonly router: Router;
@@ -57,6 +59,10 @@ export class RouterFixture {
     }, {
       process: OWN_PROCESS,
       requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
+      presence: {
+        serves: (domain) => this.presence?.serves(domain) ?? false,
+        take: (envelope) => this.presence?.take(envelope),
+      },
       clock: this.clock,
       metrics: this.metrics,
       ...(budget !== undefined && { budget }),

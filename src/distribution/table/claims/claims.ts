@@ -60,6 +60,16 @@ export function tryParseClaim(id: string, value: string): Claim | undefined {
   return { id, epoch, host, node, resourcepart, renewal: renewal as number, priority };
 }
 
+/** Reads the claims of a hash: id, text, id, text. Anything else in it is left out. */
+export function claimsIn(hash: readonly string[]): readonly Claim[] {
+  const claims: Claim[] = [];
+  for (let i = 0; i + 1 < hash.length; i += 2) {
+    const claim = tryParseClaim(hash[i]!, hash[i + 1]!);
+    if (claim !== undefined) claims.push(claim);
+  }
+  return claims;
+}
+
 /**
  * True for a claim in our form with an impossible epoch: no node can read it or draw a newer one.
  * It is removed; its owner writes it anew at its next renewal.

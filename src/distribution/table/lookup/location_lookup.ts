@@ -1,7 +1,7 @@
 import type { Clock } from "../../../base/mod.ts";
 import type { FullJid, Jid } from "../../../xmpp/mod.ts";
 import type { Claim } from "../claims/claims.ts";
-import { incarnationOf, isHost, newestClaim, tryParseClaim } from "../claims/claims.ts";
+import { claimsIn as readClaims, incarnationOf, isHost, newestClaim } from "../claims/claims.ts";
 import type { LocationCache } from "./location_cache.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
 import { LocationReads } from "./location_reads.ts";
@@ -412,11 +412,5 @@ function readLocation(question: Question, isShared: boolean, into: LocationReads
 
 /** Returns the claims; none where Redis has refused to tell. */
 function claimsIn(hash: ReadHash): readonly Claim[] {
-  if (hash instanceof RedisErrorReply) return [];
-  const claims: Claim[] = [];
-  for (let i = 0; i + 1 < hash.length; i += 2) {
-    const claim = tryParseClaim(hash[i]!, hash[i + 1]!);
-    if (claim !== undefined) claims.push(claim);
-  }
-  return claims;
+  return hash instanceof RedisErrorReply ? [] : readClaims(hash);
 }

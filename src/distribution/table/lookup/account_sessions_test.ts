@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../../base/mod.ts";
+import { MemoryRedis } from "../redis/testing/memory_redis.ts";
+import { fullJid, TestTable } from "../testing/table.ts";
+
+/** Tables of dc1 and dc2 whose Redis is one, as an external replicator makes it look. */
+class Pair {
+  readonly clock = new ManualClock();
+  readonly redis = new MemoryRedis(this.clock);
+  readonly one = this.#node("dc1.example.com", 1);
+  readonly other = this.#node("dc2.example.com", 2);
+
+  static async start(): Promise<Pair> {
+    const pair = new Pair();
+    for (const { table } of [pair.one, pair.other]) await table.start();
+    return pair;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { table } of [this.one, this.other]) await table.close();
+  }
+
+  #node(host: string, incarnation: number): TestTable {
+    const options = { host, node: `node1@${host}`, incarnation };
+    return new TestTable(options, this.clock, this.redis);
+  }
+}
+
+Deno.test("SessionTable.sessionsOf() finds the sessions of accounts in all datacenters", async () => {
+  await using pair = await Pair.start();
+  const { one, other } = pair;
+  await one.table.sessionOpened(fullJid("bob", "phone"));
+  await other.table.sessionOpened(fullJid("bob", "desk"));
+  await other.table.sessionOpened(fullJid("carol", "x"));
+  const accounts = ["alice", "bob", "carol"].map((name) => `${name}@example.com`);
+  for (const { table } of [one, other]) {
+    const found = await table.sessionsOf(accounts);
+    assert.deepEqual([...found.keys()], accounts.slice(1));
+    assert.deepEqual(
+      found.get(accounts[1]!)!.toSorted((a, b) => a.process - b.process)
+        .map(({ host, process, resourcepart }) => ({ host, process, resourcepart })),
+      [
+        { host: "dc1.example.com", process: 1, resourcepart: "phone" },
+        { host: "dc2.example.com", process: 2, resourcepart: "desk" },
+      ],
+    );
+  }
+  await other.table.sessionClosed(fullJid("bob", "desk"));
+  assert.equal((await one.table.sessionsOf(accounts)).get(accounts[1]!)?.length, 1);
+  assert.deepEqual(await one.table.sessionsOf([]), new Map());
+});
+
+Deno.test("SessionTable.liveProcesses() tells who holds a lease", async () => {
+  await using pair = await Pair.start();
+  const { one, other } = pair;
+  const [dc1, dc2, dc3] = ["dc1", "dc2", "dc3"].map((name) => `${name}.example.com`);
+  assert.deepEqual(
+    await one.table.liveProcesses([dc2!, dc3!]),
+    new Map([[dc1, new Set([1])], [dc2, new Set([2])], [dc3, new Set()]]),
+  );
+  await other.table.close();
+  assert.deepEqual((await one.table.liveProcesses([dc2!]))?.get(dc2!), new Set());
+});

@@ -1,0 +1,64 @@
+import type { Config } from "../config/mod.ts";
+import type { Domains, Router } from "../distribution/routing/mod.ts";
+import type { SessionTable } from "../distribution/table/mod.ts";
+import { RosterServer } from "../services/roster/mod.ts";
+import type { RosterStore, Stores, UserStore } from "../storage/mod.ts";
+import type { AccountFeature, SessionRegistry } from "../xmpp/mod.ts";
+import { requestBounds, rosterBounds } from "./options.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** Parts that rosters use. The last three are read when a stanza comes. */
+export interface RosterParts {
+  readonly stores: Stores;
+  /** Accounts by domain. */
+  readonly accounts: ReadonlyMap<string, UserStore>;
+  readonly domains: Domains;
+  readonly sessions: SessionRegistry;
+  readonly table: SessionTable;
+  readonly router: Router;
+}
+
+/** Makes the rosters of this node's hosts, with their subscriptions and presence. */
+export function makeRosters(config: Config, parts: Surroundings & RosterParts): RosterServer {
+  const { stores, accounts, domains, metrics, log, clock } = parts;
+  const { globalHost, localHost } = domains;
+  const rosters = new Map<string, RosterStore>();
+  for (const [host, { mod_roster: module }] of config.modules) {
+    if (module !== false) rosters.set(host, stores.rosters(host));
+  }
+  return new RosterServer({
+    process: parts.process,
+    hosts: {
+      globalHost,
+      localHost,
+      store: (domain) => rosters.get(domain),
+      isShared: (one, other) => stores.shareRosters(one, other),
+      hasVersions: (domain) => rosterFeatures(config, domain).includes("roster-versions"),
+    },
+    sessions: {
+      here: (account) => parts.sessions.ofAccount(account),
+      all: () => parts.sessions.sessions(),
+      hosts: () => parts.table.hosts(),
+      liveProcesses: (hosts) => parts.table.liveProcesses(hosts),
+      everywhere: (all) => parts.table.sessionsOf(all),
+    },
+    routes: {
+      route: (stanza) => parts.router.accept(stanza),
+      sendTo: (host, stanza) => parts.router.sendTo(host, stanza),
+      deliver: (to, stanza) => parts.sessions.find(to)?.send(stanza) ?? false,
+    },
+    exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+    bounds: rosterBounds(config),
+    maxRequestBytes: requestBounds(config).maxBytes,
+    metrics,
+    log,
+    clock,
+  });
+}
+
+/** Returns the features of a host's rosters (RFC 6121 §2.6.1, §3.4). */
+export function rosterFeatures(config: Config, host: string): readonly AccountFeature[] {
+  const module = config.modules.get(host)?.mod_roster;
+  if (module === undefined || module === false) return [];
+  return module.hasVersions ? ["roster-versions", "pre-approval"] : ["pre-approval"];
+}

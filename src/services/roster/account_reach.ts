@@ -1,0 +1,90 @@
+import type { Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
+import type { RosterDeps } from "./roster_ports.ts";
+
+/** Datacenters with sessions of accounts, by bare JID. An account without an entry is offline. */
+export type AccountHosts = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Sends the server's own stanzas to all sessions of accounts, in every datacenter. */
+export class AccountReach {
+  readonly #deps: Pick<RosterDeps, "hosts" | "sessions" | "routes" | "process">;
+  #pushes = 0;
+
+  constructor(deps: Pick<RosterDeps, "hosts" | "sessions" | "routes" | "process">) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Sends a request in the name of the account to each of its sessions. The node of a session drops
+   * a roster push for a client that has not asked for the roster.
+   */
+  async push(owner: Jid, payload: XmlElement): Promise<void> {
+    for (const to of await this.#sessionsOf(owner)) this.pushTo(to, owner, payload);
+  }
+
+  /** Sends a request in the name of the account to one of its sessions. */
+  pushTo(to: Jid, owner: Jid, payload: XmlElement): void {
+    const id = `push-${this.#deps.process.toString(36)}-${(++this.#pushes).toString(36)}`;
+    const iq = element("iq", { type: "set", id }, payload);
+    this.#deps.routes.route(buildStanza(iq, { from: owner, to }));
+  }
+
+  /** Sends a stanza to each session of the account. */
+  async toEachSession(owner: Jid, stanza: Stanza): Promise<void> {
+    for (const to of await this.#sessionsOf(owner)) {
+      this.#deps.routes.route(readdress(stanza, to));
+    }
+  }
+
+  /** Returns the datacenters where each of `accounts` has sessions. */
+  async hostsOf(accounts: readonly Jid[]): Promise<AccountHosts> {
+    const { hosts, sessions } = this.#deps;
+    const found = new Map<string, Set<string>>();
+    const isGlobal = ({ domainpart }: Jid) => domainpart === hosts.globalHost;
+    const asked = accounts.filter(isGlobal).map(({ text }) => text);
+    for (const [account, places] of await sessions.everywhere(asked)) {
+      found.set(account, new Set(places.map(({ host }) => host)));
+    }
+    for (const account of accounts) {
+      if (hosts.store(account.domainpart) === undefined) continue;
+      if (isGlobal(account) && sessions.here(account.text).length === 0) continue;
+      // Sessions of this node are known while Redis is away, too.
+      const known = found.get(account.text);
+      if (known === undefined) found.set(account.text, new Set([hosts.localHost]));
+      else known.add(hosts.localHost);
+    }
+    return found;
+  }
+
+  /**
+   * Sends presence, made by `make` for each account, to wherever the account has sessions. Accounts
+   * of other hosts get theirs by ordinary routing.
+   */
+  async spread(accounts: readonly Jid[], make: (to: Jid) => Stanza): Promise<void> {
+    const hosts = await this.hostsOf(accounts);
+    for (const to of accounts) this.send(make(to), hosts);
+  }
+
+  /** Sends presence for an account to the datacenters that `hostsOf` has found for it. */
+  send(stanza: Stanza, hosts: AccountHosts): void {
+    const { routes, hosts: { store } } = this.#deps;
+    if (store(stanza.to.domainpart) === undefined) return routes.route(stanza);
+    // Without an entry the account is offline.
+    for (const host of hosts.get(stanza.to.text) ?? []) routes.sendTo(host, stanza);
+  }
+
+  async #sessionsOf(owner: Jid): Promise<readonly Jid[]> {
+    const { hosts, sessions } = this.#deps;
+    const resources = new Set(sessions.here(owner.text).map(({ jid }) => jid.resourcepart));
+    for (
+      const { host, resourcepart } of (await sessions.everywhere([owner.text])).get(owner.text) ??
+        []
+    ) {
+      // Accounts of other hosts have sessions at this datacenter alone.
+      if (owner.domainpart === hosts.globalHost || host === hosts.localHost) {
+        resources.add(resourcepart);
+      }
+    }
+    return [...resources].map((resourcepart) => parseJid(`${owner.text}/${resourcepart}`));
+  }
+}

@@ -1,0 +1,233 @@
+import { describeError } from "../../base/mod.ts";
+import type { RosterContact } from "../../storage/mod.ts";
+import { isSeen, seesPresence } from "../../storage/mod.ts";
+import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
+import type { AccountHosts, AccountReach } from "./account_reach.ts";
+import type { AccountTurns } from "./account_turns.ts";
+import type { RosterMetrics } from "./roster_metrics.ts";
+import type { RosterDeps } from "./roster_ports.ts";
+
+/** Collaborators of `ContactPresence`. */
+export interface ContactPresenceDeps
+  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "log"> {
+  readonly reach: AccountReach;
+  readonly turns: AccountTurns;
+  readonly metrics: RosterMetrics;
+}
+
+/**
+ * Presence between an account and its contacts (RFC 6121 §4): it is broadcast to those who may see
+ * it, and asked for where the account may see it.
+ *
+ * A probe is allowed or refused by the first node that has the contact's roster. From there it goes
+ * to each datacenter where the contact has sessions, and each node there answers for its own.
+ */
+export class ContactPresence {
+  readonly #deps: ContactPresenceDeps;
+  /** Contacts that were sent the presence of an available session here, by full JID. */
+  readonly #told = new Map<string, readonly Jid[]>();
+
+  constructor(deps: ContactPresenceDeps) {
+    this.#deps = deps;
+  }
+
+  /** Broadcasts what a session of this node has told the account's resources here. */
+  changed(jid: FullJid, presence: Stanza): void {
+    if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
+    const step = presence.type === "unavailable"
+      ? () => this.#withdraw(jid, presence)
+      : () => this.#broadcast(jid, presence);
+    // The end of a presence is never left out: nobody else would tell of it.
+    if (!this.#deps.turns.run(jid.text, step)) this.#deps.metrics.failures.inc();
+  }
+
+  /** Takes over an available session that comes from another node: its contacts know of it. */
+  arrived(jid: FullJid): void {
+    this.#told.set(jid.text, []);
+  }
+
+  /** Forgets a session that has ended, or has moved to another node. */
+  left(jid: FullJid): void {
+    if (!this.#told.has(jid.text)) return;
+    const isQueued = this.#deps.turns.run(jid.text, () => {
+      this.#told.delete(jid.text);
+      return Promise.resolve();
+    });
+    if (!isQueued) this.#told.delete(jid.text);
+  }
+
+  /**
+   * Sends the presence of all sessions of this node to their contacts at one datacenter, which did
+   * not know of them while it was cut off. One after another: there may be very many.
+   */
+  async announceAll(host: string): Promise<void> {
+    const { sessions, reach, hosts } = this.#deps;
+    for (const { jid, lastPresence } of [...sessions.all()]) {
+      if (lastPresence === undefined || hosts.store(jid.domainpart) === undefined) continue;
+      const contacts = await this.#contactsOf(jid);
+      if (contacts === undefined) continue;
+      const told = [...subscribersIn(contacts), jid.bare];
+      const found = await reach.hostsOf(told);
+      const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
+      if (current?.lastPresence !== lastPresence) continue; // it has been told since
+      for (const to of told) {
+        if (found.get(to.text)?.has(host) !== true) continue;
+        this.#deps.routes.sendTo(host, readdress(lastPresence, to));
+      }
+    }
+  }
+
+  /** Sends the presence of all sessions of `owner` to `contact`, who may see it from now on. */
+  async announce(owner: Jid, contact: Jid): Promise<void> {
+    const { reach, routes, hosts } = this.#deps;
+    const { globalHost, localHost } = hosts;
+    if (contact.domainpart === globalHost || hosts.store(contact.domainpart) === undefined) {
+      return await reach.spread([owner], (to) => probe(contact, to));
+    }
+    // Other datacenters take nothing from us in the name of people of a local host.
+    routes.sendTo(localHost, probe(contact, owner));
+  }
+
+  /** Sends `contact` the end of the presence of all sessions of `owner`. */
+  async hide(owner: Jid, contact: Jid): Promise<void> {
+    const { sessions, reach } = this.#deps;
+    const found = (await sessions.everywhere([owner.text])).get(owner.text) ?? [];
+    const resources = new Set([
+      ...found.map(({ resourcepart }) => resourcepart),
+      ...sessions.here(owner.text).map(({ jid }) => jid.resourcepart),
+    ]);
+    for (const resourcepart of resources) {
+      const from = parseJid(`${owner.text}/${resourcepart}`);
+      await reach.spread([contact], (to) => unavailable(from, to));
+    }
+  }
+
+  /** Answers a probe with the presence of the account's sessions at this node. */
+  answer(asker: Jid, account: Jid): void {
+    const { sessions, routes, reach } = this.#deps;
+    const presences = sessions.here(account.text).flatMap(({ lastPresence }) =>
+      lastPresence === undefined ? [] : [lastPresence]
+    );
+    for (const presence of presences) {
+      if (asker !== asker.bare) routes.route(readdress(presence, asker));
+      else this.#spawn(reach.spread([asker], (to) => readdress(presence, to)));
+    }
+  }
+
+  /** Sends an allowed probe to all sessions of the account. */
+  async forward(asker: Jid, account: Jid): Promise<void> {
+    await this.#deps.reach.spread([account], (to) => probe(asker, to));
+  }
+
+  async #broadcast(jid: FullJid, presence: Stanza): Promise<void> {
+    const isInitial = !this.#told.has(jid.text);
+    const contacts = await this.#contactsOf(jid);
+    if (contacts === undefined) return;
+    const told = subscribersIn(contacts);
+    this.#told.set(jid.text, told);
+    const probed = isInitial ? this.#probedBy(jid.bare, contacts) : [];
+    const { reach } = this.#deps;
+    // One lookup serves both ways.
+    const hosts = await reach.hostsOf([...told, ...probed, jid.bare]);
+    this.#tell(jid, presence, { contacts: told, hosts });
+    if (!isInitial) return;
+    for (const contact of probed) reach.send(probe(jid, contact), hosts);
+    this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
+    this.#bringRequests(jid, contacts);
+  }
+
+  async #withdraw(jid: FullJid, presence: Stanza): Promise<void> {
+    const told = this.#told.get(jid.text) ?? [];
+    this.#told.delete(jid.text);
+    // Without the database, those are told who were told of the presence.
+    const found = await this.#contactsOf(jid);
+    const contacts = found === undefined ? told : subscribersIn(found);
+    const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
+    this.#tell(jid, presence, { contacts, hosts });
+  }
+
+  /** Sends to contacts, and to the account's own resources in other datacenters. */
+  #tell(jid: FullJid, presence: Stanza, { contacts, hosts }: {
+    readonly contacts: readonly Jid[];
+    readonly hosts: AccountHosts;
+  }): void {
+    for (const to of contacts) this.#deps.reach.send(readdress(presence, to), hosts);
+    this.#toOwnElsewhere(jid, presence, hosts);
+  }
+
+  #toOwnElsewhere({ bare }: FullJid, presence: Stanza, hosts: AccountHosts): void {
+    const { routes, hosts: { localHost } } = this.#deps;
+    for (const host of hosts.get(bare.text) ?? []) {
+      if (host !== localHost) routes.sendTo(host, presence);
+    }
+  }
+
+  /**
+   * Returns the contacts whose rosters let the owner see their presence, as the same query has
+   * found. Contacts whose rosters lie elsewhere get a probe that is decided on there.
+   */
+  #probedBy(owner: Jid, contacts: readonly RosterContact[]): readonly Jid[] {
+    const { hosts, routes } = this.#deps;
+    const probed: Jid[] = [];
+    for (const { jid, subscription, reverse } of contacts) {
+      if (!isSeen(subscription)) continue;
+      const contact = parseJid(jid);
+      const { domainpart } = contact;
+      const isHere = hosts.store(domainpart) !== undefined &&
+        hosts.isShared(owner.domainpart, domainpart);
+      if (!isHere) routes.route(probe(owner, contact));
+      else if (seesPresence(reverse)) probed.push(contact);
+    }
+    return probed;
+  }
+
+  /** Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). */
+  #bringRequests(jid: FullJid, contacts: readonly RosterContact[]): void {
+    const { routes } = this.#deps;
+    for (const { jid: contact, isAsking, request } of contacts) {
+      if (request !== undefined) {
+        routes.deliver(jid, requestOf(parseJid(contact), jid.bare, request));
+      }
+      if (isAsking) routes.route(subscribe(jid.bare, parseJid(contact)));
+    }
+  }
+
+  async #contactsOf(jid: FullJid): Promise<readonly RosterContact[] | undefined> {
+    const { hosts, log, metrics } = this.#deps;
+    try {
+      return await hosts.store(jid.domainpart)!.contacts(jid.bare.text); // asked before
+    } catch (thrown) {
+      metrics.failures.inc();
+      log.warn("roster.presence-failed", { error: describeError(thrown) });
+      return undefined;
+    }
+  }
+
+  #spawn(work: Promise<void>): void {
+    work.catch((thrown) => {
+      this.#deps.log.error("roster.bug", { error: describeError(thrown) });
+    });
+  }
+}
+
+function subscribersIn(contacts: readonly RosterContact[]): readonly Jid[] {
+  return contacts.filter(({ subscription }) => seesPresence(subscription))
+    .map(({ jid }) => parseJid(jid));
+}
+
+function probe(from: Jid, to: Jid): Stanza {
+  return buildStanza(element("presence", { type: "probe" }), { from, to });
+}
+
+function subscribe(from: Jid, to: Jid): Stanza {
+  return buildStanza(element("presence", { type: "subscribe" }), { from, to });
+}
+
+function unavailable(from: Jid, to: Jid): Stanza {
+  return buildStanza(element("presence", { type: "unavailable" }), { from, to });
+}
+
+function requestOf(from: Jid, to: Jid, bytes: Uint8Array): Stanza {
+  return { kind: "presence", type: "subscribe", from, to, bytes };
+}

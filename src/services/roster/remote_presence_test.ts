@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import type { FullJid, Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
+import { RemotePresence } from "./remote_presence.ts";
+import { fullJid, lines } from "./testing/roster_fixture.ts";
+
+const [ALICE, PHONE, BOB] = ["alice@example.com", "alice@example.com/phone", "bob@example.com/x"];
+const [DC2, DC3] = ["dc2.example.com", "dc3.example.com"];
+
+/** Presences of others at a node where alice has a phone. Process 2 is at dc2, process 3 at dc3. */
+class Fixture {
+  readonly live = new Map<string, Set<number>>([[DC2, new Set([2])], [DC3, new Set([3])]]);
+  /** Processes of sessions, by full JID. */
+  readonly claims = new Map<string, number>();
+  readonly delivered: Stanza[] = [];
+  readonly steps: string[] = [];
+  isRedisUp = true;
+  sessions: { readonly jid: FullJid; readonly priority: number | undefined }[] = [
+    { jid: fullJid(PHONE), priority: 0 },
+  ];
+  readonly presence = new RemotePresence({
+    process: 1,
+    hosts: () => Promise.resolve([...this.live.keys()]),
+    liveProcesses: (hosts) =>
+      Promise.resolve(
+        this.isRedisUp
+          ? new Map(hosts.map((host) => [host, this.live.get(host) ?? new Set()]))
+          : undefined,
+      ),
+    processesOf: () => Promise.resolve(this.claims),
+    here: (account) => this.sessions.filter(({ jid }) => jid.bare.text === account),
+    deliver: (to, stanza) => {
+      assert.equal(to.text, stanza.to.text);
+      return this.delivered.push(stanza) > 0;
+    },
+    probe: (asker, account) => void this.steps.push(`probe ${asker.text} → ${account.text}`),
+    announce: (host) => void this.steps.push(`announce ${host}`),
+    clock: new ManualClock(),
+    metrics: new MetricsRegistry(new ManualClock()),
+    log: SILENT_LOGGER,
+  });
+
+  saw(
+    type: "available" | "unavailable",
+    { from = BOB, to = ALICE, process = 2, sentAtUs = 1, status = "" } = {},
+  ): boolean {
+    const attributes = type === "available" ? {} : { type };
+    const stanza = buildStanza(
+      element("presence", attributes, element("status", {}, status)),
+      { from: parseJid(from), to: parseJid(to) },
+    );
+    const origin = process === 3 ? DC3 : DC2;
+    return this.presence.saw(stanza, { origin, process, sentAtUs });
+  }
+
+  /** Looks until a process that is missing counts as gone. */
+  async look(): Promise<void> {
+    for (let i = 0; i < 2; i++) await this.presence.look();
+  }
+
+  /** The process is gone, and with it its datacenter's lease. */
+  async lose(host: string): Promise<void> {
+    this.live.delete(host);
+    await this.look();
+  }
+}
+
+Deno.test("a resource whose process is gone is withdrawn once, and asked for when it is back", async () => {
+  const fixture = new Fixture();
+  assert.equal(fixture.saw("available"), true);
+  await fixture.look();
+  assert.deepEqual(fixture.delivered, []);
+  await fixture.lose(DC2);
+  await fixture.look();
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+  fixture.live.set(DC2, new Set([2]));
+  await fixture.look();
+  assert.deepEqual(fixture.steps, [`probe ${ALICE} → bob@example.com`, `announce ${DC2}`]);
+  assert.equal(fixture.saw("available"), true, "the answer is news again");
+  await fixture.look();
+  assert.equal(fixture.delivered.length, 1);
+});
+
+Deno.test("a process that is missing for one look alone withdraws nothing", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.live.set(DC2, new Set());
+  await fixture.presence.look();
+  fixture.live.set(DC2, new Set([2]));
+  await fixture.presence.look();
+  fixture.live.set(DC2, new Set());
+  await fixture.presence.look();
+  assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("nothing is withdrawn while the session table cannot tell who lives", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.isRedisUp = false;
+  await fixture.lose(DC2);
+  assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("the presence of a newer login outlives the process of an older one", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { sentAtUs: 1 });
+  assert.equal(fixture.saw("available", { process: 3, sentAtUs: 5 }), true);
+  assert.equal(fixture.saw("unavailable", { sentAtUs: 4 }), false, "a late withdrawal");
+  assert.equal(fixture.saw("available", { sentAtUs: 3 }), false, "a late presence");
+  await fixture.lose(DC2);
+  assert.deepEqual(fixture.delivered, []);
+  assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: 6 }), true);
+  await fixture.lose(DC3);
+  assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("a session that has moved to a living process is not withdrawn", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.claims.set(BOB, 3);
+  await fixture.lose(DC2);
+  assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("a resource that has ended, or is at this node now, is not withdrawn", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.saw("unavailable");
+  fixture.saw("available", { from: "carol@example.com/x" });
+  fixture.saw("available", { from: "carol@example.com/x", process: 1, sentAtUs: 2 });
+  await fixture.lose(DC2);
+  assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("directed presence to a client that is not available is withdrawn too", async () => {
+  const fixture = new Fixture();
+  fixture.sessions = [
+    { jid: fullJid(PHONE), priority: undefined },
+    { jid: fullJid(`${ALICE}/tablet`), priority: undefined },
+  ];
+  fixture.saw("available", { to: PHONE });
+  await fixture.lose(DC2);
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+});
+
+Deno.test("the same presence twice reaches an account once, and another one anew", () => {
+  const fixture = new Fixture();
+  assert.equal(fixture.saw("available", { status: "here" }), true);
+  assert.equal(fixture.saw("available", { status: "here" }), false);
+  assert.equal(fixture.saw("available", { status: "away" }), true);
+  assert.equal(fixture.saw("available", { status: "here" }), true);
+  assert.equal(
+    fixture.saw("available", { status: "here", to: PHONE }),
+    true,
+    "the answer to a probe",
+  );
+});
+
+Deno.test("an unavailable that follows a withdrawal is dropped", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  await fixture.lose(DC2);
+  assert.equal(fixture.saw("unavailable"), false);
+  fixture.live.set(DC2, new Set([2]));
+  await fixture.look();
+  assert.deepEqual(fixture.steps, [`announce ${DC2}`], "there is nobody to ask for");
+});
+
+Deno.test("an account whose last session has ended is told nothing", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.saw("available", { to: PHONE });
+  fixture.presence.left(ALICE);
+  await fixture.lose(DC2);
+  assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("a datacenter that comes back is told of the sessions here, and once more later", async () => {
+  const fixture = new Fixture();
+  await fixture.presence.look();
+  await fixture.lose(DC3);
+  fixture.live.set(DC3, new Set([9]));
+  for (let i = 0; i < 10; i++) await fixture.presence.look();
+  assert.deepEqual(fixture.steps, [`announce ${DC3}`, `announce ${DC3}`]);
+});
+
+Deno.test("the end of a newer login is told although an older one was withdrawn", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  await fixture.lose(DC2);
+  assert.equal(fixture.saw("available", { process: 3, sentAtUs: 5 }), true);
+  assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: 6 }), true);
+});

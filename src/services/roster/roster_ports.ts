@@ -1,0 +1,69 @@
+import type { Clock } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { RosterStore } from "../../storage/mod.ts";
+import type { FullJid, Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
+import type { LiveProcesses } from "./remote_presence.ts";
+import type { RosterBounds } from "./roster_query.ts";
+
+/** A session of an account in one of the datacenters. */
+export interface SessionPlace {
+  readonly host: string;
+  readonly resourcepart: string;
+  /** Incarnation of the process that has the session. */
+  readonly process: number;
+}
+
+/** The sessions of accounts, at this node and elsewhere. */
+export interface AccountSessions {
+  /** Sessions at this node. */
+  here(account: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
+  /** All sessions at this node. */
+  all(): Iterable<Pick<LocalSession, "jid" | "lastPresence">>;
+  /** Local hosts of all datacenters that can be reached. Never rejects. */
+  hosts(): Promise<readonly string[]>;
+  /** Live processes of datacenters; undefined while the session table cannot tell. Never rejects. */
+  liveProcesses(hosts: readonly string[]): Promise<LiveProcesses | undefined>;
+  /**
+   * Returns the sessions of each of `accounts` that has any, in all datacenters. It asks the
+   * session table once. Never rejects.
+   */
+  everywhere(accounts: readonly string[]): Promise<ReadonlyMap<string, readonly SessionPlace[]>>;
+}
+
+/** The ways that the server's own stanzas take. */
+export interface ServerRoutes {
+  /** Routes a stanza by its recipient. */
+  route(stanza: Stanza): void;
+  /** Sends presence to the sessions that the account `to` has at one datacenter. */
+  sendTo(host: string, stanza: Stanza): void;
+  /** Writes to a session of this node. False when the session does not take it. */
+  deliver(to: FullJid, stanza: Stanza): boolean;
+}
+
+/** The domains that rosters depend on. */
+export interface RosterHosts {
+  readonly localHost: string;
+  /** The host whose accounts may have sessions in every datacenter. */
+  readonly globalHost: string;
+  /** Returns the rosters of a host's accounts; undefined: its accounts have none here. */
+  store(domain: string): RosterStore | undefined;
+  /** True when the rosters of both hosts lie in one database. */
+  isShared(one: string, other: string): boolean;
+  /** True when rosters of this host have versions (RFC 6121 §2.6). */
+  hasVersions(domain: string): boolean;
+}
+
+/** The parts that rosters, subscriptions and presence work with. */
+export interface RosterDeps {
+  /** Incarnation of this process: ids of pushes from different nodes differ by it. */
+  readonly process: number;
+  readonly hosts: RosterHosts;
+  readonly sessions: AccountSessions;
+  readonly routes: ServerRoutes;
+  readonly bounds: Required<RosterBounds>;
+  /** True when the account exists. */
+  exists(account: Jid): Promise<boolean>;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}

@@ -1,0 +1,253 @@
+import { describeError } from "../../base/mod.ts";
+import type { Fate, FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  errorReply,
+  findChild,
+  isSubscription,
+  readdress,
+  stanzaSource,
+} from "../../xmpp/mod.ts";
+import type { IqService } from "../iq_service.ts";
+import { AccountReach } from "./account_reach.ts";
+import { AccountTurns } from "./account_turns.ts";
+import { ContactPresence } from "./contact_presence.ts";
+import type { PresenceOrigin } from "./remote_presence.ts";
+import { RemotePresence } from "./remote_presence.ts";
+import { RosterMetrics } from "./roster_metrics.ts";
+import type { RosterDeps } from "./roster_ports.ts";
+import { ROSTER_NAMESPACE } from "./roster_query.ts";
+import { RosterChangeService, RosterGet } from "./roster_services.ts";
+import { Rosters } from "./rosters.ts";
+import { SubscriptionServer } from "./subscription_server.ts";
+
+/** Steps that may wait for the database or the session table at once. */
+const MAX_WAITING = 100_000;
+
+/** Dependencies of `RosterServer`. */
+export interface RosterServerDeps extends RosterDeps {
+  /** Bytes of a request that is kept whole. */
+  readonly maxRequestBytes: number;
+}
+
+/** Holder of the duty for a stanza, as far as rosters need it. */
+export interface Taken {
+  readonly stanza: Stanza;
+  settle(): void;
+}
+
+/**
+ * Rosters, subscriptions and presence of the accounts of this datacenter's hosts.
+ *
+ * The node where a subscription stanza enters applies it to the sender's roster, and then, as the
+ * database is shared, to the recipient's. The recipient's clients get it wherever they are.
+ */
+export class RosterServer {
+  /** Services for the roster requests of clients. */
+  readonly services: readonly IqService[];
+  readonly #deps: RosterServerDeps;
+  readonly #turns = new AccountTurns(MAX_WAITING);
+  readonly #metrics: RosterMetrics;
+  readonly #presence: ContactPresence;
+  readonly #subscriptions: SubscriptionServer;
+  readonly #remote: RemotePresence;
+  /** Full JIDs of the clients here that get roster pushes. */
+  readonly #interested = new Set<string>();
+
+  constructor(deps: RosterServerDeps) {
+    this.#deps = deps;
+    const turns = this.#turns;
+    const metrics = this.#metrics = new RosterMetrics(deps.metrics, () => turns.waiting);
+    const common = { ...deps, metrics, turns, reach: new AccountReach(deps) };
+    const presence = this.#presence = new ContactPresence(common);
+    const rosters = new Rosters({
+      ...common,
+      parted: (owner, contact, end) => this.#subscriptions.part(owner, contact, end),
+    });
+    this.#subscriptions = new SubscriptionServer({ ...common, rosters, presence });
+    const { sessions, routes } = deps;
+    this.#remote = new RemotePresence({
+      ...common,
+      metrics: deps.metrics,
+      hosts: () => sessions.hosts(),
+      here: (account) => sessions.here(account),
+      liveProcesses: (hosts) => sessions.liveProcesses(hosts),
+      processesOf: async (accounts) => {
+        const found = new Map<string, number>();
+        for (const [account, places] of await sessions.everywhere(accounts)) {
+          for (const { resourcepart, process } of places) {
+            found.set(`${account}/${resourcepart}`, process);
+          }
+        }
+        return found;
+      },
+      deliver: (to, stanza) => routes.deliver(to, stanza),
+      probe: (asker, account) => {
+        const stanza = buildStanza(element("presence", { type: "probe" }), {
+          from: asker,
+          to: account,
+        });
+        // Presence of the account's own resources needs no leave.
+        if (asker.text === account.text) void presence.forward(asker, account);
+        else routes.route(stanza);
+      },
+      announce: (host) => {
+        const isTaken = turns.run(`announce ${host}`, () => presence.announceAll(host));
+        if (!isTaken) metrics.failures.inc();
+      },
+    });
+    this.services = [
+      new RosterGet(rosters, (client) => void this.#interested.add(client.text)),
+      new RosterChangeService(rosters, deps.bounds),
+    ];
+  }
+
+  /** True for a host whose accounts have rosters here. */
+  serves(domain: string): boolean {
+    return this.#deps.hosts.store(domain) !== undefined;
+  }
+
+  /** True for presence of a client or component that `entered` takes. */
+  handles(stanza: Stanza): boolean {
+    if (stanza.kind !== "presence") return false;
+    return (isSubscription(stanza) || stanza.type === "probe") &&
+      (this.serves(stanza.from.domainpart) || this.serves(stanza.to.domainpart));
+  }
+
+  /**
+   * Takes a subscription stanza or a probe of a client or component, before it is routed. Its
+   * addresses may be full JIDs.
+   *
+   * @param answer full JID of the client, which gets the error if there is one
+   * @param fate told once the sender may forget the stanza: as soon as its own roster is written,
+   * so that the time says nothing of the recipient
+   */
+  entered(stanza: Stanza, answer: Jid, fate?: Fate, number = 0): void {
+    const between = betweenAccounts(stanza);
+    const { from, to } = between;
+    let isSettled = false;
+    const settle = () => {
+      if (!isSettled) fate?.settle(number);
+      isSettled = true;
+    };
+    if (!isSubscription(stanza) || !this.serves(from.domainpart) || from.text === to.text) {
+      settle();
+      if (from.text !== to.text) this.#deps.routes.route(between);
+      return;
+    }
+    const fail = (condition: "resource-constraint" | "internal-server-error") => {
+      const error = errorReply(between, condition);
+      if (error !== undefined) this.#deps.routes.route(readdress(error, answer));
+    };
+    const isTaken = this.#turns.run(from.text, async () => {
+      const error = await this.#subscriptions.outbound(between, settle);
+      settle();
+      if (error !== undefined) fail(error);
+    });
+    if (isTaken) return;
+    settle();
+    fail("resource-constraint");
+  }
+
+  /** Takes a subscription stanza or a probe to an account of one of our hosts, and settles it. */
+  take(taken: Taken): void {
+    const { stanza } = taken;
+    const { from, to } = stanza;
+    const step = stanza.type === "probe" ? () => this.#probe(from, to) : async () => {
+      await this.#subscriptions.inbound(stanza);
+    };
+    const isTaken = this.#turns.run(to.text, async () => {
+      await step().catch((thrown) => {
+        this.#deps.log.error("roster.bug", { error: describeError(thrown) });
+      });
+      taken.settle();
+    });
+    if (isTaken) return;
+    this.#metrics.failures.inc();
+    taken.settle();
+  }
+
+  /** Answers an allowed probe for the account's sessions at this node. */
+  probed(probe: Stanza): void {
+    this.#presence.answer(probe.from, probe.to.bare);
+  }
+
+  /** Begins to watch the processes whose presence sessions here know of. */
+  start(): void {
+    this.#remote.start();
+  }
+
+  close(): void {
+    this.#remote.close();
+  }
+
+  /** Notes presence before it is delivered here; false when it is outdated, and dropped. */
+  saw(stanza: Stanza, origin: PresenceOrigin): boolean {
+    return this.#remote.saw(stanza, origin);
+  }
+
+  /** True for a roster push to a client that has not asked for the roster. */
+  isUnwantedPush({ kind, type, from, to, bytes }: Stanza): boolean {
+    if (kind !== "iq" || type !== "set" || from !== from.bare || from.text !== to.bare.text) {
+      return false;
+    }
+    if (to === to.bare || this.#interested.has(to.text)) return false;
+    return findChild(stanzaSource(bytes), "query", ROSTER_NAMESPACE) !== undefined;
+  }
+
+  /** Broadcasts what a session of this node has told the account's resources here. */
+  presenceChanged(jid: FullJid, presence: Stanza): void {
+    this.#presence.changed(jid, presence);
+  }
+
+  /** A session came from another node: whether its client has asked for the roster is not known. */
+  arrived(jid: FullJid, isAvailable: boolean): void {
+    this.#interested.add(jid.text);
+    if (isAvailable) this.#presence.arrived(jid);
+  }
+
+  /** A session has ended, or has moved away. */
+  closed(jid: FullJid): void {
+    this.#interested.delete(jid.text);
+    this.#presence.left(jid);
+    const account = jid.bare.text;
+    const isLast = this.#deps.sessions.here(account).every((each) => each.jid.text === jid.text);
+    if (isLast) this.#remote.left(account);
+  }
+
+  /** Waits until all that was taken has had its effect. */
+  settled(): Promise<void> {
+    return this.#turns.settled();
+  }
+
+  async #probe(asker: Jid, account: Jid): Promise<void> {
+    const { hosts, log } = this.#deps;
+    const store = hosts.store(account.domainpart);
+    // A probe of a session was allowed before. It came back from a node that is gone.
+    if (store === undefined || asker !== asker.bare) return;
+    try {
+      if (!await this.#subscriptions.allows(asker, account, store)) {
+        return this.#metrics.probes.refused.inc();
+      }
+    } catch (thrown) {
+      this.#metrics.failures.inc();
+      log.warn("roster.probe-failed", { error: describeError(thrown) });
+      return;
+    }
+    this.#metrics.probes.answered.inc();
+    await this.#presence.forward(asker, account);
+  }
+}
+
+/** Returns the stanza as one between bare JIDs (RFC 6121 §3, §4.3). */
+function betweenAccounts(stanza: Stanza): Stanza {
+  const { from, to, type } = stanza;
+  if (stanza.type === "probe") {
+    return buildStanza(element("presence", { type: "probe" }), { from: from.bare, to: to.bare });
+  }
+  if (from === from.bare && to === to.bare) return stanza;
+  return from === from.bare
+    ? readdress(stanza, to.bare)
+    : buildStanza(element("presence", { type }), { from: from.bare, to: to.bare });
+}

@@ -1,0 +1,310 @@
+import assert from "node:assert/strict";
+import { CausewayError } from "../../base/mod.ts";
+import { buildStanza, element, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import { ROSTER_NAMESPACE } from "./roster_query.ts";
+import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
+
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+const PHONE = `${ALICE}/phone`;
+const DC2 = "dc2.example.com";
+const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
+
+function query(...items: readonly Record<string, string>[]) {
+  return element(
+    "query",
+    { xmlns: ROSTER_NAMESPACE },
+    ...items.map((each) => element("item", each)),
+  );
+}
+
+/** alice has a phone here and a laptop at dc2. */
+function withAlice(fixture = new RosterFixture()): RosterFixture {
+  fixture.here.set(PHONE, undefined);
+  fixture.elsewhere.set(ALICE, [{ host: DC2, resourcepart: "laptop", process: 2 }]);
+  return fixture;
+}
+
+Deno.test("a roster set is pushed to all sessions of the account, in every datacenter", async () => {
+  const fixture = withAlice();
+  assert.equal(await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" })), "empty");
+  assert.deepEqual(lines(fixture.routed).toSorted(), [
+    `push ${BOB} none: ${ALICE} → ${ALICE}/laptop`,
+    `push ${BOB} none: ${ALICE} → ${PHONE}`,
+  ]);
+  const pushes = fixture.routed.map((stanza) => stanzaElement(stanza));
+  assert.equal(new Set(pushes.map((push) => push.attribute("id"))).size, 2);
+  assert.equal(fixture.store.item(ALICE, BOB)?.name, "Bob");
+});
+
+Deno.test("a push reaches only clients that have asked for the roster", async () => {
+  const fixture = withAlice();
+  await fixture.ask(PHONE, "set", query({ jid: BOB }));
+  const push = fixture.routed.find(({ to }) => to.text === PHONE)!;
+  assert.equal(fixture.server.isUnwantedPush(push), true);
+  await fixture.ask(PHONE, "get", query());
+  assert.equal(fixture.server.isUnwantedPush(push), false);
+  fixture.server.closed(fullJid(PHONE));
+  assert.equal(fixture.server.isUnwantedPush(push), true);
+  const other = buildStanza(
+    element("iq", { type: "set", id: "1" }, element("block", { xmlns: "urn:xmpp:blocking" })),
+    { from: parseJid(ALICE), to: parseJid(PHONE) },
+  );
+  assert.equal(fixture.server.isUnwantedPush(other), false);
+});
+
+Deno.test("a roster at its bound takes no further contact, and changes of those in it", async () => {
+  const fixture = withAlice(new RosterFixture({ maxItems: 1 }));
+  await fixture.ask(PHONE, "set", query({ jid: BOB }));
+  assert.deepEqual(await fixture.ask(PHONE, "set", query({ jid: CAROL })), {
+    error: "resource-constraint",
+  });
+  assert.equal(await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" })), "empty");
+  fixture.routed.length = 0;
+  await fixture.enter(PHONE, "subscribe", CAROL);
+  assert.deepEqual(lines(fixture.routed), [`error: ${CAROL} → ${PHONE}`]);
+  assert.equal(fixture.store.item(ALICE, CAROL), undefined);
+});
+
+Deno.test("a client that knows a version gets what has changed since, after an empty answer", async () => {
+  const fixture = withAlice();
+  for (const jid of [BOB, CAROL]) fixture.store.put(ALICE, item(jid));
+  const get = (ver: string) =>
+    fixture.ask(PHONE, "get", element("query", { xmlns: ROSTER_NAMESPACE, ver }));
+  assert.equal(await get("2"), "empty");
+  assert.equal(await get("1"), "empty");
+  assert.deepEqual(fixture.routed, [], "the result goes first");
+  fixture.clock.advance(1);
+  assert.deepEqual(lines(fixture.routed), [`push ${CAROL} none: ${ALICE} → ${PHONE}`]);
+  const whole = await get("7");
+  assert.ok(typeof whole === "object" && "payload" in whole);
+  assert.equal(whole.payload.attribute("ver"), "2");
+  assert.equal(whole.payload.elements.length, 2);
+});
+
+Deno.test("an item that was never there cannot be removed", async () => {
+  const fixture = withAlice();
+  const remove = query({ jid: BOB, subscription: "remove" });
+  assert.deepEqual(await fixture.ask(PHONE, "set", remove), { error: "item-not-found" });
+  fixture.store.put(ALICE, item(BOB, { isListed: false, request: new Uint8Array(1) }));
+  assert.deepEqual(await fixture.ask(PHONE, "set", remove), { error: "item-not-found" });
+});
+
+Deno.test("a removed contact stops seeing the account, and hears of the end", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.ask(PHONE, "set", query({ jid: BOB, subscription: "remove" }));
+  assert.deepEqual(
+    fixture.sent.map(({ host, stanza }) => `${host} ${lines([stanza])[0]}`).toSorted(),
+    [
+      `${DC2} unavailable: ${ALICE}/laptop → ${BOB}`,
+      `${DC2} unavailable: ${PHONE} → ${BOB}`,
+    ],
+  );
+  assert.deepEqual(lines(fixture.routed).slice(2), [
+    `unsubscribed: ${ALICE} → ${BOB}`,
+    `unsubscribe: ${ALICE} → ${BOB}`,
+  ]);
+});
+
+Deno.test("a change is applied to what another node has written meanwhile", async () => {
+  const fixture = withAlice();
+  let races = 3;
+  fixture.store.beforeWrite = () => {
+    if (races-- > 0) fixture.store.put(ALICE, item(CAROL, { name: `${races}` }));
+  };
+  const asked = fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" }));
+  for (let i = 0; i < 50; i++) {
+    await Promise.resolve();
+    fixture.clock.advance(100);
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  assert.equal(await asked, "empty");
+  assert.equal(fixture.store.item(ALICE, BOB)?.name, "Bob");
+  assert.equal(fixture.store.item(ALICE, CAROL)?.name, "0");
+});
+
+Deno.test("a request is written before its sender may forget it, and routed then", async () => {
+  const fixture = withAlice();
+  const steps = await fixture.enter(PHONE, "subscribe", `${BOB}/x`);
+  assert.equal(steps.length, 1);
+  assert.deepEqual(lines(fixture.routed).toSorted(), [
+    `push ${BOB} none: ${ALICE} → ${ALICE}/laptop`,
+    `push ${BOB} none: ${ALICE} → ${PHONE}`,
+    `subscribe: ${ALICE} → ${BOB}`,
+  ]);
+  // The pushes were there, and the request was not: its way says something of the contact.
+  assert.deepEqual(steps, ["settled, 2 routed"]);
+  assert.equal(fixture.store.item(ALICE, BOB)?.isAsking, true);
+});
+
+Deno.test("a database failure is told to the client, and the stanza goes nowhere", async () => {
+  const fixture = withAlice();
+  fixture.store.failure = DOWN;
+  const steps = await fixture.enter(PHONE, "subscribe", BOB);
+  assert.equal(steps.length, 1);
+  assert.deepEqual(lines(fixture.routed), [`error: ${BOB} → ${PHONE}`]);
+  assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="failed"} 1'));
+});
+
+Deno.test("a request to an account that does not exist is ignored and counted", async () => {
+  const fixture = withAlice();
+  await fixture.take(ALICE, "subscribe", "nobody@example.com");
+  assert.deepEqual([fixture.routed, fixture.sent], [[], []]);
+  assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="ignored"} 1'));
+  assert.equal(fixture.store.calls.includes("write"), false);
+});
+
+Deno.test("a request goes to all sessions of the contact, is kept, and comes at the next login", async () => {
+  const fixture = withAlice();
+  await fixture.take(BOB, "subscribe", ALICE);
+  assert.deepEqual(lines(fixture.routed).toSorted(), [
+    `subscribe: ${BOB} → ${ALICE}/laptop`,
+    `subscribe: ${BOB} → ${PHONE}`,
+  ]);
+  await fixture.take(BOB, "subscribe", ALICE);
+  assert.equal(fixture.routed.length, 2, "a second request says nothing new");
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(lines(fixture.delivered.map(({ stanza }) => stanza)), [
+    `subscribe: ${BOB} → ${ALICE}`,
+  ]);
+  await fixture.changePresence(PHONE);
+  assert.equal(fixture.delivered.length, 1, "a later presence is no login");
+});
+
+Deno.test("requests beyond the bound are counted, and change nothing", async () => {
+  const fixture = withAlice(new RosterFixture({ maxRequests: 1 }));
+  await fixture.take(BOB, "subscribe", ALICE);
+  await fixture.take(CAROL, "subscribe", ALICE);
+  assert.equal(fixture.store.item(ALICE, CAROL), undefined);
+  assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="full"} 1'));
+});
+
+Deno.test("who sees the presence already gets the answer from the server", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  await fixture.take(BOB, "subscribe", ALICE);
+  assert.deepEqual(lines(fixture.routed), [`subscribed: ${ALICE} → ${BOB}`]);
+});
+
+Deno.test("an accepted contact is sent the presence of all sessions", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { request: new Uint8Array(1) }));
+  await fixture.enter(PHONE, "subscribed", BOB);
+  assert.equal(lines(fixture.routed).at(-1), `subscribed: ${ALICE} → ${BOB}`);
+  assert.deepEqual(
+    fixture.sent.map(({ host, stanza }) => `${host} ${lines([stanza])[0]}`).toSorted(),
+    [`dc1.example.com probe: ${BOB} → ${ALICE}`, `${DC2} probe: ${BOB} → ${ALICE}`],
+  );
+});
+
+Deno.test("a probe of a stranger is refused in silence, and one of a subscriber is sent on", async () => {
+  const fixture = withAlice();
+  await fixture.take(CAROL, "probe", ALICE);
+  await fixture.take(CAROL, "probe", "nobody@example.com");
+  assert.deepEqual([fixture.routed, fixture.sent], [[], []]);
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  await fixture.take(BOB, "probe", ALICE);
+  assert.deepEqual(fixture.sent.map(({ host }) => host).toSorted(), ["dc1.example.com", DC2]);
+  assert.ok(await fixture.counts('causeway_probes_total{outcome="refused"} 2'));
+  assert.ok(await fixture.counts('causeway_probes_total{outcome="answered"} 1'));
+});
+
+Deno.test("a probe is answered with the presence of the available sessions here", async () => {
+  const fixture = withAlice();
+  await fixture.changePresence(PHONE);
+  fixture.here.set(`${ALICE}/silent`, undefined);
+  fixture.sent.length = 0;
+  const probe = (from: string) =>
+    buildStanza(element("presence", { type: "probe" }), {
+      from: parseJid(from),
+      to: parseJid(ALICE),
+    });
+  fixture.server.probed(probe(`${BOB}/x`));
+  assert.deepEqual(lines(fixture.routed), [`available: ${PHONE} → ${BOB}/x`]);
+});
+
+Deno.test("a login with very many contacts asks the database once and the session table once", async () => {
+  const fixture = withAlice();
+  const friends = Array.from({ length: 500 }, (_, i) => `friend${i}@example.com`);
+  for (const [i, friend] of friends.entries()) {
+    fixture.store.put(ALICE, item(friend, { subscription: "both" }));
+    fixture.store.put(friend, item(ALICE, { subscription: "both" }));
+    if (i < 50) fixture.elsewhere.set(friend, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(fixture.store.calls, ["contacts"]);
+  assert.equal(fixture.lookups.length, 1);
+  const to = (type: string) =>
+    fixture.sent.filter(({ stanza }) => stanza.type === type && stanza.to.text !== ALICE);
+  assert.equal(to("available").length, 50);
+  assert.equal(to("probe").length, 50);
+  assert.ok(fixture.sent.every(({ host }) => host === DC2), "only where somebody is online");
+});
+
+Deno.test("presence goes to those who may see it, and probes to those who let the account see them", async () => {
+  const fixture = withAlice();
+  for (
+    const [name, own, theirs] of [
+      ["from", "from", "to"],
+      ["to", "to", "from"],
+      ["none", "none", "none"],
+      ["revoked", "to", "none"],
+    ] as const
+  ) {
+    const friend = `${name}@example.com`;
+    fixture.store.put(ALICE, item(friend, { subscription: own }));
+    fixture.store.put(friend, item(ALICE, { subscription: theirs }));
+    fixture.elsewhere.set(friend, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)).toSorted(), [
+    `available: ${PHONE} → ${ALICE}`,
+    `available: ${PHONE} → from@example.com`,
+    `probe: ${PHONE} → ${ALICE}`,
+    `probe: ${PHONE} → to@example.com`,
+  ]);
+});
+
+Deno.test("the end of a presence is told without the database to those who were told of it", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  fixture.store.failure = DOWN;
+  await fixture.changePresence(PHONE, "unavailable");
+  assert.ok(
+    lines(fixture.sent.map(({ stanza }) => stanza)).includes(`unavailable: ${PHONE} → ${BOB}`),
+  );
+});
+
+Deno.test("the end of a presence is not told to a contact who may no longer see it", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  fixture.store.put(ALICE, item(BOB));
+  await fixture.changePresence(PHONE, "unavailable");
+  assert.deepEqual(fixture.sent.filter(({ stanza }) => stanza.to.text === BOB), []);
+});
+
+Deno.test("a session that came from another node tells of its end, and asks nobody anew", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.server.arrived(fullJid(PHONE), true);
+  await fixture.changePresence(PHONE);
+  await fixture.changePresence(PHONE, "unavailable");
+  const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+  assert.deepEqual(toBob.map(({ stanza }) => stanza.type), ["available", "unavailable"]);
+});
+
+Deno.test("a request without an answer is repeated at each login", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { isAsking: true }));
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(lines(fixture.routed), [`subscribe: ${ALICE} → ${BOB}`]);
+});

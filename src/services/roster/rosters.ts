@@ -1,0 +1,132 @@
+import { describeError } from "../../base/mod.ts";
+import type { RosterItem, RosterStore } from "../../storage/mod.ts";
+import { seesPresence } from "../../storage/mod.ts";
+import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { IqAnswer } from "../iq_service.ts";
+import type { AccountReach } from "./account_reach.ts";
+import type { RosterChange } from "./change_roster.ts";
+import { changeRoster } from "./change_roster.ts";
+import { changesSince } from "./roster_changes.ts";
+import type { RosterMetrics } from "./roster_metrics.ts";
+import type { RosterDeps } from "./roster_ports.ts";
+import type { RosterSet } from "./roster_query.ts";
+import { itemElement, removedElement, rosterQuery } from "./roster_query.ts";
+import type { SubscriptionVerb } from "./subscription_state.ts";
+import { isVisibleChange, unlistedItem } from "./subscription_state.ts";
+
+/** Collaborators of `Rosters`. */
+export interface RostersDeps extends Pick<RosterDeps, "hosts" | "bounds" | "clock" | "log"> {
+  readonly reach: AccountReach;
+  readonly metrics: RosterMetrics;
+  /** Ends what the owner and a former contact see of each other: sends these stanzas, in order. */
+  parted(owner: Jid, contact: Jid, end: {
+    readonly hadFrom: boolean;
+    readonly verbs: readonly SubscriptionVerb[];
+  }): Promise<void>;
+}
+
+/** Rosters as clients read and change them (RFC 6121 §2). */
+export class Rosters {
+  readonly #deps: RostersDeps;
+
+  constructor(deps: RostersDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Answers a roster get.
+   *
+   * @param known the version that the client has; undefined: it does not ask for versions
+   */
+  async get(owner: Jid, client: FullJid, known: string | undefined): Promise<IqAnswer> {
+    const { hosts, clock, reach } = this.#deps;
+    const roster = await this.#store(owner).read(owner.text);
+    const hasVersions = known !== undefined && hosts.hasVersions(owner.domainpart);
+    const changes = hasVersions ? changesSince(roster, known) : undefined;
+    if (changes === undefined) {
+      const items = roster.items.filter(({ isListed }) => isListed).map(itemElement);
+      return { payload: rosterQuery(items, hasVersions ? roster.version : undefined) };
+    }
+    if (changes.length > 0) {
+      // The pushes follow the result, which goes out before the next turn of the event loop.
+      clock.after(0, () => {
+        for (const item of changes) {
+          reach.pushTo(client, owner, rosterQuery([itemElement(item)], item.version));
+        }
+      });
+    }
+    return "empty";
+  }
+
+  /** Applies a roster set. */
+  async set(owner: Jid, set: RosterSet): Promise<IqAnswer> {
+    const { bounds } = this.#deps;
+    if (set.kind === "remove") return await this.#remove(owner, set.contact);
+    const { contact, name, groups } = set;
+    const { result } = await this.change<"ok" | "full">(owner, contact, ({ item, ...entry }) => {
+      const isNew = item?.isListed !== true;
+      if (isNew && entry.items - entry.requests >= bounds.maxItems) return { item, result: "full" };
+      const listed = { ...item ?? unlistedItem(contact), name, groups, isListed: true };
+      return { item: listed, result: "ok" };
+    });
+    return result === "full" ? { error: "resource-constraint" } : "empty";
+  }
+
+  /**
+   * Changes one item of a roster, and tells the owner's clients of what they can see of it.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async change<T>(
+    owner: Jid,
+    contact: string,
+    decide: Parameters<typeof changeRoster<T>>[2],
+  ): Promise<RosterChange<T>> {
+    const { clock, hosts, reach, metrics, log } = this.#deps;
+    const change = await changeRoster(
+      this.#store(owner),
+      { owner: owner.text, contact, clock },
+      decide,
+    );
+    const { before, item, version } = change;
+    if (item === before) return change;
+    metrics.changes.inc();
+    if (!isVisibleChange(before, item)) return change;
+    const told = item?.isListed === true ? itemElement(item) : removedElement(contact);
+    const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
+    try {
+      await reach.push(owner, rosterQuery([told], ver));
+    } catch (thrown) {
+      log.error("roster.push-failed", { error: describeError(thrown) }); // a bug: nothing rejects
+    }
+    return change;
+  }
+
+  async #remove(owner: Jid, contact: string): Promise<IqAnswer> {
+    const { before, item } = await this.change(owner, contact, ({ item }) => ({
+      item: item?.isListed === true ? undefined : item,
+      result: undefined,
+    }));
+    if (before === undefined || item !== undefined) return { error: "item-not-found" };
+    const hadFrom = seesPresence(before.subscription);
+    const verbs = endOf(before);
+    if (verbs.length > 0) await this.#deps.parted(owner, parseJid(contact), { hadFrom, verbs });
+    return "empty";
+  }
+
+  #store({ domainpart }: Jid): RosterStore {
+    const store = this.#deps.hosts.store(domainpart);
+    if (store === undefined) {
+      throw new TypeError(`Cannot use rosters of ${domainpart}: it has none`);
+    }
+    return store;
+  }
+}
+
+/** Returns the stanzas that end all that an item stood for (RFC 6121 §2.5.2). */
+function endOf({ subscription, isAsking, request }: RosterItem): SubscriptionVerb[] {
+  const hasTo = subscription === "to" || subscription === "both" || isAsking;
+  const hasFrom = seesPresence(subscription) || request !== undefined;
+  return [...hasFrom ? ["unsubscribed" as const] : [], ...hasTo ? ["unsubscribe" as const] : []];
+}

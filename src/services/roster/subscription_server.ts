@@ -1,0 +1,142 @@
+import { describeError } from "../../base/mod.ts";
+import type { RosterItem, RosterStore } from "../../storage/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, element } from "../../xmpp/mod.ts";
+import type { AccountReach } from "./account_reach.ts";
+import type { ContactPresence } from "./contact_presence.ts";
+import type { RosterMetrics, SubscriptionOutcome } from "./roster_metrics.ts";
+import type { RosterDeps } from "./roster_ports.ts";
+import type { Rosters } from "./rosters.ts";
+import type { SubscriptionStep, SubscriptionVerb } from "./subscription_state.ts";
+import { stepInbound, stepOutbound } from "./subscription_state.ts";
+
+/** Collaborators of `SubscriptionServer`. */
+export interface SubscriptionServerDeps
+  extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "exists" | "log"> {
+  readonly rosters: Rosters;
+  readonly presence: ContactPresence;
+  readonly reach: AccountReach;
+  readonly metrics: RosterMetrics;
+  /** Bytes of a request that is kept whole. Of a longer one only the addresses are kept. */
+  readonly maxRequestBytes: number;
+}
+
+/** Result of a stanza for one roster: the condition of the error, if there is one. */
+export type SubscriptionError = "resource-constraint" | "internal-server-error" | undefined;
+
+/** Subscriptions between accounts (RFC 6121 §3), for the sender's roster and the recipient's. */
+export class SubscriptionServer {
+  readonly #deps: SubscriptionServerDeps;
+
+  constructor(deps: SubscriptionServerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Applies a stanza between bare JIDs to its sender's roster, and sends it on. Never rejects.
+   *
+   * @param written called once the change is on the disk, or was not needed
+   */
+  async outbound(stanza: Stanza, written: () => void): Promise<SubscriptionError> {
+    const { from: owner, to: contact } = stanza;
+    const { rosters, bounds, routes, presence } = this.#deps;
+    const verb = stanza.type as SubscriptionVerb; // the caller passes subscriptions only
+    return await this.#guard(async () => {
+      const change = await rosters.change<SubscriptionStep | "full">(
+        owner,
+        contact.text,
+        ({ item, items, requests }) => {
+          const step = stepOutbound(item, verb, contact.text);
+          const isListed = item?.isListed !== true && step.item?.isListed === true;
+          if (isListed && items - requests >= bounds.maxItems) return { item, result: "full" };
+          return { item: step.item, result: step };
+        },
+      );
+      written();
+      if (change.result === "full") return this.#count("full", "resource-constraint");
+      const step = change.result;
+      this.#count(outcomeOf(change.before, step));
+      if (step.presence === "withdraw") await presence.hide(owner, contact);
+      if (step.isPassedOn) routes.route(stanza);
+      if (step.presence === "announce") await presence.announce(owner, contact);
+      return undefined;
+    });
+  }
+
+  /**
+   * Applies a stanza between bare JIDs to its recipient's roster, and gives it to the recipient's
+   * clients. Nobody is told whether the recipient exists. Never rejects.
+   */
+  async inbound(stanza: Stanza): Promise<SubscriptionError> {
+    const { from: contact, to: owner } = stanza;
+    const { rosters, bounds, presence, reach, exists } = this.#deps;
+    const verb = stanza.type as SubscriptionVerb; // the caller passes subscriptions only
+    return await this.#guard(async () => {
+      if (verb === "subscribe" && !await exists(owner)) return this.#count("ignored");
+      const kept = { contact: contact.text, stanza: this.#kept(stanza) };
+      const change = await rosters.change<SubscriptionStep | "full">(
+        owner,
+        contact.text,
+        ({ item, requests }) => {
+          const step = stepInbound(item, verb, kept);
+          const isKept = item?.request === undefined && step.item?.request !== undefined;
+          if (isKept && requests >= bounds.maxRequests) return { item, result: "full" };
+          return { item: step.item, result: step };
+        },
+      );
+      if (change.result === "full") return this.#count("full");
+      const step = change.result;
+      this.#count(outcomeOf(change.before, step));
+      if (step.isPassedOn) await reach.toEachSession(owner, stanza);
+      if (step.presence === "withdraw") await presence.hide(owner, contact);
+      if (step.reply !== undefined) this.#send(owner, contact, step.reply);
+      if (step.presence === "announce") await presence.announce(owner, contact);
+      return undefined;
+    });
+  }
+
+  /** Ends what the owner and a contact, who is no longer in the roster, see of each other. */
+  async part(owner: Jid, contact: Jid, { hadFrom, verbs }: {
+    readonly hadFrom: boolean;
+    readonly verbs: readonly SubscriptionVerb[];
+  }): Promise<void> {
+    if (hadFrom) await this.#deps.presence.hide(owner, contact);
+    for (const verb of verbs) this.#send(owner, contact, verb);
+  }
+
+  /** True when the contact's roster lets `asker` see its presence. */
+  async allows(asker: Jid, contact: Jid, store: RosterStore): Promise<boolean> {
+    const { item } = await store.find(contact.text, asker.bare.text);
+    return item?.subscription === "from" || item?.subscription === "both";
+  }
+
+  #send(from: Jid, to: Jid, type: SubscriptionVerb): void {
+    this.#deps.routes.route(buildStanza(element("presence", { type }), { from, to }));
+  }
+
+  #kept({ bytes, from, to }: Stanza): Uint8Array {
+    if (bytes.length <= this.#deps.maxRequestBytes) return bytes.slice();
+    return buildStanza(element("presence", { type: "subscribe" }), { from, to }).bytes;
+  }
+
+  async #guard(work: () => Promise<SubscriptionError>): Promise<SubscriptionError> {
+    try {
+      return await work();
+    } catch (thrown) {
+      this.#deps.log.warn("roster.subscription-failed", { error: describeError(thrown) });
+      return this.#count("failed", "internal-server-error");
+    }
+  }
+
+  #count(outcome: SubscriptionOutcome, error?: SubscriptionError): SubscriptionError {
+    this.#deps.metrics.counted(outcome);
+    return error;
+  }
+}
+
+function outcomeOf(
+  before: RosterItem | undefined,
+  { item }: SubscriptionStep,
+): SubscriptionOutcome {
+  return item === before ? "unchanged" : "applied";
+}

@@ -1,0 +1,164 @@
+import { ManualClock } from "../../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
+import type { RosterItem } from "../../../storage/mod.ts";
+import type { FullJid, Jid, Stanza, XmlElement } from "../../../xmpp/mod.ts";
+import { buildStanza, element, parseJid, stanzaElement } from "../../../xmpp/mod.ts";
+import type { IqAnswer } from "../../iq_service.ts";
+import { resolveRosterBounds } from "../roster_query.ts";
+import type { SessionPlace } from "../roster_ports.ts";
+import { RosterServer } from "../roster_server.ts";
+import { unlistedItem } from "../subscription_state.ts";
+import { MemoryRosterStore } from "./memory_roster_store.ts";
+
+/** The roster server of dc1, with sessions at dc1 and dc2 that are data alone. */
+export class RosterFixture {
+  readonly clock = new ManualClock();
+  readonly metrics = new MetricsRegistry(new ManualClock());
+  readonly store = new MemoryRosterStore();
+  readonly accounts = new Set(["alice", "bob", "carol"].map((name) => `${name}@example.com`));
+  /** Sessions of dc1's node, by full JID, with their last presence. */
+  readonly here = new Map<string, Stanza | undefined>();
+  /** Sessions at other nodes and datacenters, by account. */
+  readonly elsewhere = new Map<string, SessionPlace[]>();
+  /** Accounts of each lookup in the session table. */
+  /** Live processes by datacenter. */
+  readonly live = new Map<string, Set<number>>();
+  readonly lookups: (readonly string[])[] = [];
+  readonly routed: Stanza[] = [];
+  readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
+  /** What sessions of this node were given directly. */
+  readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
+  readonly server: RosterServer;
+
+  constructor({ maxItems = 3, maxRequests = 2 } = {}) {
+    this.server = new RosterServer({
+      process: 1,
+      hosts: {
+        localHost: "dc1.example.com",
+        globalHost: "example.com",
+        store: (domain) => domain === "example.com" ? this.store : undefined,
+        isShared: () => true,
+        hasVersions: () => true,
+      },
+      sessions: {
+        here: (account) =>
+          [...this.here].filter(([jid]) => jid.startsWith(`${account}/`)).map((
+            [jid, lastPresence],
+          ) => this.#session(jid, lastPresence)),
+        all: () => [...this.here].map(([jid, last]) => this.#session(jid, last)),
+        hosts: () => Promise.resolve([...this.live.keys()]),
+        liveProcesses: (hosts) =>
+          Promise.resolve(new Map(hosts.map((host) => [host, this.live.get(host) ?? new Set()]))),
+        everywhere: (accounts) => {
+          this.lookups.push(accounts);
+          const found = accounts.map((each) => [each, this.#places(each)] as const);
+          return Promise.resolve(new Map(found.filter(([, places]) => places.length > 0)));
+        },
+      },
+      routes: {
+        route: (stanza) => void this.routed.push(stanza),
+        sendTo: (host, stanza) => void this.sent.push({ host, stanza }),
+        deliver: (to, stanza) => {
+          this.delivered.push({ to: to.text, stanza });
+          return true;
+        },
+      },
+      bounds: resolveRosterBounds({ maxItems, maxRequests }),
+      exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
+      maxRequestBytes: 4096,
+      clock: this.clock,
+      metrics: this.metrics,
+      log: SILENT_LOGGER,
+    });
+  }
+
+  /** Asks a service as the client `from` would. */
+  async ask(from: string, type: "get" | "set", query: XmlElement): Promise<IqAnswer> {
+    const client = parseJid(from);
+    const iq = element("iq", { type, id: "1" }, query);
+    const stanza = buildStanza(iq, { from: client, to: client.bare });
+    const service = this.server.services.find((each) => each.type === type)!;
+    return await service.answer({
+      stanza,
+      id: "1",
+      target: "account",
+      payload: query,
+      client: undefined,
+    });
+  }
+
+  /** A session of this node sends presence. */
+  async changePresence(jid: string, type?: "unavailable"): Promise<void> {
+    const from = fullJid(jid);
+    const presence = buildStanza(element("presence", { type }), { from, to: from.bare });
+    this.here.set(jid, type === undefined ? presence : undefined);
+    this.server.presenceChanged(from, presence);
+    await this.server.settled();
+  }
+
+  /** A client of this node sends a subscription stanza or a probe; returns when it was settled. */
+  async enter(from: string, type: string, to: string): Promise<readonly string[]> {
+    const steps: string[] = [];
+    const [client, contact] = [parseJid(from), parseJid(to)];
+    const stanza = buildStanza(element("presence", { type }), { from: client.bare, to: contact });
+    const fate = { settle: () => void steps.push(`settled, ${this.routed.length} routed`) };
+    this.server.entered(stanza, client, fate, 1);
+    await this.server.settled();
+    return steps;
+  }
+
+  /** Such a stanza arrives at its recipient's account. */
+  async take(from: string, type: string, to: string): Promise<void> {
+    const [sender, account] = [parseJid(from), parseJid(to)];
+    let isSettled = false;
+    this.server.take({
+      stanza: buildStanza(element("presence", { type }), { from: sender, to: account }),
+      settle: () => void (isSettled = true),
+    });
+    await this.server.settled();
+    if (!isSettled) throw new Error("The stanza was not settled");
+  }
+
+  /** True when the metrics have this line. */
+  async counts(line: string): Promise<boolean> {
+    return (await this.metrics.prometheus()).split("\n").includes(line);
+  }
+
+  #session(text: string, lastPresence: Stanza | undefined) {
+    const priority = lastPresence === undefined ? undefined : 0;
+    return { jid: fullJid(text), lastPresence, priority };
+  }
+
+  #places(account: string): SessionPlace[] {
+    const own = [...this.here.keys()].filter((jid) => jid.startsWith(`${account}/`))
+      .map((jid) => ({
+        host: "dc1.example.com",
+        resourcepart: fullJid(jid).resourcepart,
+        process: 1,
+      }));
+    return [...own, ...this.elsewhere.get(account) ?? []];
+  }
+}
+
+/** Makes an item that clients see. */
+export function item(jid: string, fields: Partial<RosterItem> = {}): RosterItem {
+  return { ...unlistedItem(jid), isListed: true, ...fields };
+}
+
+/** Describes stanzas in one line each: type, sender and recipient. */
+export function lines(stanzas: readonly Stanza[]): string[] {
+  return stanzas.map((stanza) => {
+    const push = stanza.kind === "iq" ? stanzaElement(stanza).elements[0]?.elements[0] : undefined;
+    const what = push === undefined
+      ? stanza.type
+      : `push ${push.attribute("jid")} ${push.attribute("subscription")}`;
+    return `${what}: ${stanza.from.text} → ${stanza.to.text}`;
+  });
+}
+
+/** Parses a full JID. */
+export function fullJid(text: string): FullJid {
+  const jid: Jid = parseJid(text);
+  if (jid === jid.bare) throw new TypeError(`${text} has no resourcepart`);
+  return jid as FullJid; // only a bare JID is its own `bare`
+}
