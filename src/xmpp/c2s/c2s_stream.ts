@@ -241,7 +241,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
 
   #respond(text: string | undefined): void {
     const exchange = this.#exchange!; // `authenticate` came before `respond`
-    exchange.respond(text).then((reply) => this.#replied(exchange, reply), (thrown) => {
+    // Covers what follows a success too: binding and resuming may begin with it.
+    exchange.respond(text).then((reply) => this.#replied(exchange, reply)).catch((thrown) => {
       this.broke("auth", thrown);
       this.fail("internal-server-error");
     });
@@ -333,7 +334,11 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     if (found.kind === "failed") return this.#resumeFailed(found.h);
     if (found.kind === "elsewhere") {
       this.#fetching = found.fetching;
-      return void found.fetching.arrival.then((arrival) => this.#arrived(arrival, action));
+      found.fetching.arrival.then((arrival) => this.#arrived(arrival, action)).catch((thrown) => {
+        this.broke("open", thrown);
+        this.fail("internal-server-error");
+      });
+      return;
     }
     const { session } = found;
     const deps = this.#sessionDeps(session.jid, () => {}, success);

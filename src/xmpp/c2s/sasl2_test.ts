@@ -177,6 +177,19 @@ Deno.test("a client that has bound by SASL2 may enable stream management later",
   await alice.exchange(`<enable xmlns='${SM}'/>`, `<enabled xmlns='${SM}'/>`);
 });
 
+Deno.test("a failure of ours behind the password ends the stream alone", async () => {
+  const failing = () => {
+    throw new Error("a bug");
+  };
+  await using fixture = new C2sFixture({ accountFeatures: failing });
+  const alice = await offered(fixture);
+  alice.send(authenticateXml("alice"));
+  await expectEnd(alice, "<internal-server-error ");
+  assert.equal(fixture.log.named("c2s.auth.broken").length, 1);
+  const bob = await offered(fixture);
+  await enter(bob, "bob");
+});
+
 /** Logs in with stream management; returns the id to resume by. */
 async function managed(fixture: C2sFixture, user = "alice") {
   const peer = await offered(fixture);
