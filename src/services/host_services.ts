@@ -203,6 +203,7 @@ export class HostServices {
     if (!this.#isOn(service, stanza.to.domainpart)) return this.#refuse();
     const maxBytes = service.maxBytes?.(stanza.to.domainpart) ?? this.#maxIqBytes;
     if (this.#isTooLarge(found, maxBytes)) return this.#count("policy-violation");
+    if (!this.#hasRoomFor(stanza)) return this.#count("resource-constraint");
     const payload = this.#tryParse(found);
     if (payload === undefined) return this.#count("bad-request");
     const id = stanzaId(stanza);
@@ -211,7 +212,6 @@ export class HostServices {
     const request = { stanza, id, target, payload, client };
     const ask = isStranger ? service.answerStranger?.bind(service) : service.answer.bind(service);
     if (ask === undefined) return this.#refuse();
-    if (!this.#hasRoomFor(stanza)) return this.#count("resource-constraint");
     this.#ask(service, request, ask);
     return "delivered";
   }

@@ -319,6 +319,20 @@ Deno.test("HostServices.handle() holds maxPendingPerAccount of one requester, an
   strictEqual(setup.replies.length, 5);
 });
 
+Deno.test("HostServices.handle() makes no tree of a request that finds no room", async () => {
+  const domains = Promise.withResolvers<readonly { domain: string; host: string }[]>();
+  const setup = new Setup({ publicDomains: () => domains.promise, maxPendingPerAccount: 1 });
+  strictEqual(setup.handle("iq", "get", ITEMS), "delivered");
+  // What only a tree shows: the prefix is declared nowhere.
+  const unreadable = ITEMS.replace("/>", "><p:x/></query>");
+  strictEqual(setup.handle("iq", "get", unreadable), "resource-constraint");
+  strictEqual(setup.logger.named("services.unreadable").length, 0);
+  domains.resolve([]);
+  await setup.services.close();
+  strictEqual(setup.handle("iq", "get", unreadable), "bad-request");
+  strictEqual(setup.logger.named("services.unreadable").length, 1);
+});
+
 Deno.test("HostServices.handle() runs requests to an ordered service one after another for each account", async () => {
   const steps: string[] = [];
   const gates = new Map<string, PromiseWithResolvers<void>>();
