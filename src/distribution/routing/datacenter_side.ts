@@ -125,8 +125,9 @@ export class DatacenterSide implements LocalDelivery {
   }
 
   #deliverHandedOver(envelope: Envelope): LocalOutcome {
-    envelope.arrived("here"); // if it is routed again, this node decides anew
     const outcome = this.#deps.node.deliver(envelope);
+    // If it is routed again, this node decides anew. A session may have given it back already.
+    if (envelope.arrival === "handed-over") envelope.arrived("here");
     // The original stanza answers for the copy.
     return envelope.isCopy && outcome !== "delivered" ? "ignored" : outcome;
   }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
+import type { Arrival } from "../envelope.ts";
 import { Envelope } from "../envelope.ts";
 import { fromLink, stanza } from "./testing/router_fixture.ts";
 import { DatacenterSide } from "./datacenter_side.ts";
@@ -22,6 +23,9 @@ class Side {
   readonly givenUp = new Set<string>();
   readonly placed = new Map<string, readonly Placement[]>();
   readonly delivered: Envelope[] = [];
+  /** How this node was told that each of them came. */
+  readonly arrivals: Arrival[] = [];
+  whenDelivered: (envelope: Envelope) => void = () => {};
   readonly sent: { readonly node: string; readonly envelope: Envelope }[] = [];
   readonly located: string[] = [];
   readonly reconsidered: string[] = [];
@@ -42,6 +46,8 @@ class Side {
         ownSessions: () => this.own,
         deliver: (envelope) => {
           this.delivered.push(envelope);
+          this.arrivals.push(envelope.arrival);
+          this.whenDelivered(envelope);
           if (this.outcome === "delivered") envelope.settle();
           return this.outcome;
         },
@@ -261,6 +267,26 @@ Deno.test("DatacenterSide delivers a handed-over stanza here or not at all, and 
     "handed-over",
     "after a new lookup it may be handed over",
   );
+});
+
+Deno.test("DatacenterSide tells this node's sessions and services that a stanza was handed over", () => {
+  const test = new Side();
+  for (const outcome of ["delivered", "no-session"] as const) {
+    test.outcome = outcome;
+    const envelope = chat("example.com");
+    envelope.arrived("handed-over");
+    test.side.deliver(envelope);
+  }
+  assert.deepEqual(test.arrivals, ["handed-over", "handed-over"]);
+});
+
+Deno.test("DatacenterSide leaves it at that when a session gives a handed-over stanza back at once", () => {
+  const test = new Side();
+  const envelope = chat(BOB);
+  envelope.arrived("handed-over");
+  test.whenDelivered = (each) => each.arrived("taken-back");
+  test.side.deliver(envelope);
+  assert.equal(envelope.arrival, "taken-back");
 });
 
 Deno.test("DatacenterSide drops a copy that finds no session", () => {
