@@ -64,13 +64,11 @@ export async function copyUnits(
   const counts = { added: 0, same: 0, replaced: 0, kept: 0, keptNames: [] as string[] };
   let done = 0;
   for (let after: Content = null;;) {
-    const units = await from.run(
-      "read the rows of",
-      async (queries) =>
-        await readUnits(queries, from.dialect, group, await nextKeys(queries, from, group, after)),
-    );
-    if (units.size === 0) return counts;
-    const last: Content = [...units.values()].at(-1)!.get(group.tables[0])![0]![group.key]!;
+    const { units, last } = await from.run("read the rows of", async (queries) => {
+      const keys = await nextKeys(queries, from, group, after);
+      return { units: await readUnits(queries, from.dialect, group, keys), last: keys.at(-1) };
+    });
+    if (last === undefined) return counts;
     const batch = await to.transact(
       "copy rows to",
       (queries) => putUnits(queries, to.dialect, group, units, options.replaces),
@@ -83,7 +81,8 @@ export async function copyUnits(
     if (named.length > 0) counts.keptNames.push(...await namesOf(from, group, named));
     done += units.size;
     await options.progress?.(done, Math.max(done, total));
-    after = last;
+    // Not the last unit: all units of a batch may have been removed before they were read.
+    after = contentIn(last, contentsOf(group.tables[0])[group.key]!);
   }
 }
 

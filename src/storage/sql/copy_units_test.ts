@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { openInternalDatabase } from "../internal_store.ts";
+import { conformanceCredentials } from "../testing/user_store_conformance.ts";
+import { COPIED_KINDS } from "./copied_tables.ts";
+import { copyUnits } from "./copy_units.ts";
+import type { Queries, SqlDatabase } from "./sql_database.ts";
+import { SqlUserStore } from "./sql_user_store.ts";
+
+const [USERS] = COPIED_KINDS.users;
+
+/** The same database, in which `hook` runs behind the statement number `at`. */
+function interrupted(database: SqlDatabase, at: number, hook: () => Promise<void>): SqlDatabase {
+  let statements = 0;
+  const watched = (queries: Queries) =>
+    new Proxy(queries, {
+      get(target, name) {
+        if (name === "executeQuery") {
+          return async (query: Parameters<Queries["executeQuery"]>[0]) => {
+            const result = await target.executeQuery(query);
+            if (++statements === at) await hook();
+            return result;
+          };
+        }
+        const value = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  return new Proxy(database, {
+    get(target, name) {
+      if (name === "run") {
+        return (action: string, work: (queries: Queries) => Promise<unknown>) =>
+          target.run(action, (queries) => work(watched(queries)));
+      }
+      const value = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+Deno.test("copyUnits() goes on behind a batch whose units were all removed before they were read", async () => {
+  const directory = await Deno.makeTempDir({ prefix: "causeway-copy-" });
+  const openAt = (name: string) => openInternalDatabase({ path: join(directory, name) });
+  const [from, other, to] = [await openAt("a"), await openAt("a"), await openAt("b")];
+  try {
+    const users = new SqlUserStore(from, "example.com");
+    const credentials = conformanceCredentials(1);
+    for (let i = 0; i < 5; i++) await users.add(`user${i}`, credentials);
+    const group = { ...USERS, batch: 2 };
+    const removeFirst = async () => {
+      await other.run("remove rows of", async (queries) => {
+        const first = queries.selectFrom("users").select("account_key").orderBy("account_key");
+        await queries.deleteFrom("users").where("account_key", "in", first.limit(2)).execute();
+      });
+    };
+    // The first statement counts, the second finds the keys of the first batch.
+    const counts = await copyUnits(interrupted(from, 2, removeFirst), to, group, {
+      replaces: false,
+    });
+    assert.equal(counts.added, 3);
+    assert.deepEqual(
+      await new SqlUserStore(to, "example.com").list(),
+      await users.list(),
+    );
+  } finally {
+    for (const database of [from, other, to]) await database.close();
+    await Deno.remove(directory, { recursive: true });
+  }
+});
