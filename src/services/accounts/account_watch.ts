@@ -68,23 +68,33 @@ export class AccountWatch {
     const steps = Math.max(1, this.#deps.sessions.count / ACCOUNTS_AT_ONCE);
     const pauseMs = Math.max(LEAST_PAUSE_MS, this.#intervalMs / steps);
     this.#cancel = this.#deps.clock.after(pauseMs, () => {
-      this.#step().catch((thrown) => {
-        this.#deps.logger.debug("accounts.unchecked", { error: describeError(thrown) });
-      }).finally(() => this.#later());
+      void this.#step().finally(() => this.#later()); // never rejects
     });
   }
 
+  /** Looks up the next accounts of the round, each host's by themselves. */
   async #step(): Promise<void> {
     const accounts = this.#next();
     const byHost = Map.groupBy(accounts.values(), ({ domainpart }) => domainpart);
     for (const [host, jids] of byHost) {
-      const existing = await this.#deps.existing(host, jids.map(({ localpart }) => localpart));
       if (this.#isStopped) return;
-      for (const jid of jids) {
-        if (existing.has(jid.localpart)) continue;
-        this.#deps.logger.info("account.gone", { jid: jid.text });
-        this.#deps.end(jid);
+      try {
+        await this.#check(host, jids);
+      } catch (thrown) {
+        // The other hosts may have a database of their own.
+        this.#deps.logger.debug("accounts.unchecked", { host, error: describeError(thrown) });
       }
+    }
+  }
+
+  /** Looks up accounts of one host. */
+  async #check(host: string, jids: readonly BareJid[]): Promise<void> {
+    const existing = await this.#deps.existing(host, jids.map(({ localpart }) => localpart));
+    if (this.#isStopped) return;
+    for (const jid of jids) {
+      if (existing.has(jid.localpart)) continue;
+      this.#deps.logger.info("account.gone", { jid: jid.text });
+      this.#deps.end(jid);
     }
   }
 

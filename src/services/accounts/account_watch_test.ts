@@ -14,6 +14,8 @@ class Setup {
   readonly asked: (readonly string[])[] = [];
   readonly ended: string[] = [];
   failure: Error | undefined;
+  /** Host whose store alone fails. */
+  failingHost: string | undefined;
   readonly watch: AccountWatch;
 
   constructor(checkIntervalMs: number) {
@@ -28,6 +30,7 @@ class Setup {
       },
       existing: (host, localparts) => {
         if (this.failure !== undefined) return Promise.reject(this.failure);
+        if (host === this.failingHost) return Promise.reject(new Error("away"));
         this.asked.push(localparts.map((localpart) => `${localpart}@${host}`));
         return Promise.resolve(
           new Set(localparts.filter((localpart) => this.accounts.has(`${localpart}@${host}`))),
@@ -107,6 +110,17 @@ Deno.test("AccountWatch ends no session while the store does not answer, and tri
   setup.failure = undefined;
   await setup.pass(2000, 100);
   deepStrictEqual(setup.ended, ["alice@example.com"]);
+  setup.watch.stop();
+});
+
+Deno.test("AccountWatch looks accounts up while the store of another host does not answer", async () => {
+  const setup = new Setup(1000);
+  setup.failingHost = "example.com";
+  setup.login("alice@example.com/1", { exists: false });
+  setup.login("bob@dc1.example.com/1", { exists: false });
+  setup.watch.start();
+  await setup.pass(1000, 100);
+  deepStrictEqual(setup.ended, ["bob@dc1.example.com"]);
   setup.watch.stop();
 });
 

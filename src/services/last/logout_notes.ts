@@ -25,6 +25,9 @@ export interface LogoutNotesDeps {
   readonly clock: Clock;
 }
 
+/** A logout that waits to be noted. */
+type WaitingLogout = AccountLogout & { readonly host: string };
+
 /**
  * Notes when accounts log out. Nobody waits for it: logouts gather, the newest of each account, and
  * are written behind each other. While the store fails they wait, within a bound.
@@ -32,7 +35,7 @@ export interface LogoutNotesDeps {
 export class LogoutNotes {
   readonly #deps: LogoutNotesDeps;
   /** Logouts by bare JID, the one that waits longest first. */
-  readonly #waiting = new Map<string, AccountLogout & { readonly host: string }>();
+  readonly #waiting = new Map<string, WaitingLogout>();
   readonly #dropped: Counter;
   #writing: Promise<void> | undefined;
   #cancel: CancelTimer | undefined;
@@ -92,30 +95,38 @@ export class LogoutNotes {
     });
   }
 
-  /** Writes what waits. Resolves to false after a failure; what was not written waits on. */
+  /**
+   * Writes what waits. Resolves to false after a failure; what was not written waits on. A host whose
+   * store fails keeps no other host waiting.
+   */
   async #write(): Promise<boolean> {
-    while (this.#waiting.size > 0) {
-      const batch = this.#nextBatch();
-      const { host } = batch[0]![1]; // something waits
+    const failed = new Set<string>();
+    for (;;) {
+      const batch = this.#nextBatch(failed);
+      const [first] = batch;
+      if (first === undefined) return failed.size === 0;
+      const [, { host }] = first;
       try {
         await this.#deps.storeOf(host)?.note(batch.map(([, logout]) => logout));
       } catch (thrown) {
-        this.#deps.logger.debug("last-activity.unwritten", { error: describeError(thrown) });
-        return false;
+        this.#deps.logger.debug("last-activity.unwritten", { host, error: describeError(thrown) });
+        failed.add(host);
+        continue;
       }
       for (const [jid, logout] of batch) {
         // A newer logout may have come meanwhile.
         if (this.#waiting.get(jid) === logout) this.#waiting.delete(jid);
       }
     }
-    return true;
   }
 
-  /** Returns the logouts that wait longest, all of one host. */
-  #nextBatch(): [string, AccountLogout & { readonly host: string }][] {
-    const batch: [string, AccountLogout & { readonly host: string }][] = [];
+  /** Returns the logouts that wait longest, all of one host that is not among `without`. */
+  #nextBatch(without: ReadonlySet<string>): [string, WaitingLogout][] {
+    const batch: [string, WaitingLogout][] = [];
     for (const entry of this.#waiting) {
-      if (batch.length === LOGOUTS_AT_ONCE || (batch[0] ?? entry)[1].host !== entry[1].host) break;
+      const [, { host }] = entry;
+      if (without.has(host)) continue;
+      if (batch.length === LOGOUTS_AT_ONCE || (batch[0] ?? entry)[1].host !== host) break;
       batch.push(entry);
     }
     return batch;

@@ -14,6 +14,8 @@ class Setup {
   /** What was written, one array for each transaction. */
   readonly written: (readonly AccountLogout[])[] = [];
   failure: Error | undefined;
+  /** Host whose store alone fails. */
+  failingHost: string | undefined;
   /** Set to make the store wait. */
   gate: Promise<void> | undefined;
   readonly notes = new LogoutNotes({
@@ -22,6 +24,7 @@ class Setup {
         note: async (logouts) => {
           await this.gate;
           if (this.failure !== undefined) throw this.failure;
+          if (host === this.failingHost) throw new Error("away");
           this.written.push(logouts);
         },
         read: () => Promise.reject(new Error("not read here")),
@@ -113,6 +116,20 @@ Deno.test("LogoutNotes waits while the store fails, and writes the newest when i
   await setup.pass(5000);
   assert.deepEqual(setup.written.flat().map(({ status }) => status), ["two", ""]);
   assert.deepEqual(setup.logger.entries.filter(({ level }) => level !== "debug"), []);
+});
+
+Deno.test("LogoutNotes writes the logouts of a host while the store of another one fails", async () => {
+  const setup = new Setup();
+  setup.failingHost = "example.com";
+  setup.logOut("alice@example.com/1");
+  setup.logOut("bob@dc1.example.com/1");
+  setup.logOut("carol@example.com/1");
+  setup.logOut("dave@dc1.example.com/1");
+  await setup.pass(20);
+  assert.deepEqual([setup.names, setup.notes.waiting], [["bob", "dave"], 2]);
+  setup.failingHost = undefined;
+  await setup.pass(5000);
+  assert.deepEqual(setup.names, ["bob", "dave", "alice", "carol"]);
 });
 
 Deno.test("LogoutNotes keeps a logout that comes while an older one is written", async () => {
