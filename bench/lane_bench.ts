@@ -45,6 +45,7 @@ const lane = new Lane(1, {
   laneMaxItems: 65_536,
   laneHighWater: 0.5,
   laneLowWater: 0.25,
+  maxFrameBytes: 524_288,
 }, { budget, events: { laneHasWork() {}, laneLevelChanged() {} } });
 lane.resume(1, 0);
 const BINDING = new SenderBindings({ maxBindings: 1, idleTicks: 1, budget })

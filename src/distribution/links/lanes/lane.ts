@@ -19,6 +19,8 @@ export interface LaneOptions {
   readonly laneMaxItems: number;
   readonly laneHighWater: number;
   readonly laneLowWater: number;
+  /** Bytes of the longest frame that the peer takes. */
+  readonly maxFrameBytes: number;
 }
 
 /** The parts that a lane works with. */
@@ -152,10 +154,12 @@ export class Lane implements BoundLane {
 
   /**
    * Takes `envelope` and its duty over. False when the lane, the budget or its sender's share of
-   * the budget is too full. An error that answers a stanza needs room in the lane alone.
+   * the budget is too full. An error that answers a stanza needs room in the lane alone. False also
+   * for a stanza whose frame the peer would not take: it would end the link each time it is sent.
    */
   append(envelope: Envelope, binding: SenderBinding): boolean {
     const room = maxStanzaFrameBytes(envelope);
+    if (room > this.#options.maxFrameBytes) return false;
     if (!envelope.isOwed && !(this.#budget.mayGrow(room) && binding.tab.mayAdd(room))) return false;
     const isAll = envelope.isOwed || this.#entries.size === 0;
     if (this.#entries.size >= (isAll ? this.#options.laneMaxItems : this.#ordinaryItems)) {

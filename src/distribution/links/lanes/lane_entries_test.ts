@@ -7,7 +7,13 @@ import { SenderBindings } from "./sender_bindings.ts";
 
 const BINDING = new SenderBindings({ maxBindings: 1, idleTicks: 1 }).bind(
   "alice@example.com/phone",
-  new Lane(1, { laneMaxBytes: 1, laneMaxItems: 1, laneHighWater: 1, laneLowWater: 1 }, {
+  new Lane(1, {
+    laneMaxBytes: 1,
+    laneMaxItems: 1,
+    laneHighWater: 1,
+    laneLowWater: 1,
+    maxFrameBytes: 1,
+  }, {
     events: { laneHasWork() {}, laneLevelChanged() {} },
   }),
 );

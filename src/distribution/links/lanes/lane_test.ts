@@ -15,6 +15,7 @@ const LIMITS: LaneOptions = {
   laneMaxItems: 1000,
   laneHighWater: 0.5,
   laneLowWater: 0.25,
+  maxFrameBytes: 1 << 20,
 };
 const PEER = 9;
 const NO_EVENTS = { laneHasWork() {}, laneLevelChanged() {} };
@@ -57,6 +58,27 @@ function ack(received: number, settled: number, ranges: [number, number][] = [])
     ranges: ranges.map(([first, count]) => ({ first, count })),
   };
 }
+
+Deno.test("Lane.append() refuses a stanza whose frame the peer would not take, and goes on", () => {
+  const maxFrameBytes = 20_000;
+  const lane = newLane({ maxFrameBytes, laneMaxBytes: 1 << 23 });
+  const binding = bindingOf(lane);
+  lane.resume(PEER, 0);
+  assert.equal(lane.append(testEnvelope(1, { padding: maxFrameBytes }), binding), false);
+  // At both ends of the room that a frame takes besides its stanza.
+  for (let padding = maxFrameBytes - 1000; padding < maxFrameBytes; padding += 10) {
+    lane.append(testEnvelope(2, { padding }), binding);
+  }
+  const frames: number[] = [];
+  const decoder = new FrameDecoder({ maxFrameBytes }, {
+    frame: (type) => void frames.push(type),
+  });
+  decoder.push(HELLO);
+  lane.flush(Infinity, (bytes) => decoder.push(bytes.slice()));
+  assert.ok(frames.length > 10);
+  assert.equal(frames.length - 1, lane.items);
+  assert.ok(lane.append(testEnvelope(3), binding));
+});
 
 Deno.test("Lane.flush() writes each numbered frame once, as far as the credit allows", () => {
   const lane = newLane();

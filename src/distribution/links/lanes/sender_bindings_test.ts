@@ -3,7 +3,13 @@ import { FairShares } from "../../../base/mod.ts";
 import { Lane } from "./lane.ts";
 import { SenderBindings } from "./sender_bindings.ts";
 
-const LIMITS = { laneMaxBytes: 1 << 20, laneMaxItems: 10, laneHighWater: 0.5, laneLowWater: 0.25 };
+const LIMITS = {
+  laneMaxBytes: 1 << 20,
+  laneMaxItems: 10,
+  laneHighWater: 0.5,
+  laneLowWater: 0.25,
+  maxFrameBytes: 1 << 20,
+};
 
 function newLane(id: number): Lane {
   return new Lane(id, LIMITS, { events: { laneHasWork() {}, laneLevelChanged() {} } });
