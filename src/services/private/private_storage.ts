@@ -5,6 +5,12 @@ import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
 const NAMESPACE = "jabber:iq:private";
 
+/**
+ * Longest stored form of one element in bytes: twice what a request may hold by default. An answer
+ * with it stays well below `max_stanza_bytes`, which is what other nodes must take.
+ */
+const MAX_ELEMENT_BYTES = 131_072;
+
 /** Objects behind private storage. */
 export interface PrivateStorageDeps {
   /** Returns the private storage of the accounts of a host. */
@@ -60,11 +66,15 @@ class PrivateSet extends PrivateService implements IqService {
     if (elements.length === 0) return { error: "bad-request" };
     if (!elements.every(hasOwnNamespace)) return { error: "not-acceptable" };
     const { localpart, domainpart } = stanza.to;
-    const changes = elements.map((each) => ({
-      namespace: each.namespace,
-      name: each.name,
-      xml: isEmpty(each) ? undefined : serialize(each),
-    }));
+    const changes = [];
+    for (const each of elements) {
+      const xml = isEmpty(each) ? undefined : serialize(each);
+      // Namespaces that a prefix declares once may be written often.
+      if (xml !== undefined && new TextEncoder().encode(xml).length > MAX_ELEMENT_BYTES) {
+        return { error: "policy-violation" };
+      }
+      changes.push({ namespace: each.namespace, name: each.name, xml });
+    }
     const bounds = this.deps.boundsOf(domainpart);
     const isDone = await this.deps.storeOf(domainpart).change(localpart, changes, bounds);
     return isDone ? "empty" : { error: "resource-constraint" };

@@ -66,6 +66,17 @@ Deno.test("privateStorage() refuses what is above the bytes of an account, and k
   strictEqual(length, 40);
 });
 
+Deno.test("privateStorage() refuses an element that would be too long for an answer", async () => {
+  await using setup = await open({ maxBytes: 1_048_576 });
+  await setup.ask("set", query("<a xmlns='urn:x'>1</a>"));
+  // Each of the elements takes its namespace of 1000 characters from one declaration.
+  const prefixed = (count: number) =>
+    `<a xmlns='urn:x' xmlns:p='${"u".repeat(1000)}'>${"<p:b/>".repeat(count)}</a>`;
+  match(await setup.ask("set", query(prefixed(130))), /<policy-violation /);
+  match(await setup.ask("get", query("<a xmlns='urn:x'/>")), />1</);
+  match(await setup.ask("set", query(prefixed(120))), /type='result'/);
+});
+
 Deno.test("privateStorage() refuses queries that XEP-0049 does not allow", async () => {
   await using setup = await open();
   for (
