@@ -1,15 +1,31 @@
+/** Bounds of `AccountTurns`, and the one that hears of failures. */
+export interface AccountTurnsOptions {
+  /** Steps that may run or wait at once, without those that are always taken. */
+  readonly maxWaiting: number;
+  /** Steps that may run at once. Others need the database too, such as logins. */
+  readonly maxRunning: number;
+  /** Called with what a step has thrown. Later steps run all the same. */
+  failed(thrown: unknown): void;
+}
+
+type Step = () => Promise<void>;
+
 /**
  * Queues of asynchronous steps, one for each key. Steps with one key run one after another; those
- * of different keys run side by side. A key without steps costs nothing.
+ * of different keys run side by side, up to a bound. A key without steps costs nothing.
  */
 export class AccountTurns {
-  readonly #last = new Map<string, Promise<void>>();
-  readonly #maxWaiting: number;
+  readonly #options: AccountTurnsOptions;
+  /** Steps of each key, the running one included. */
+  readonly #queues = new Map<string, Step[]>();
+  /** Keys whose first step waits until fewer steps run. */
+  readonly #ready = new Set<string>();
+  #running = 0;
   #waiting = 0;
+  #idle: PromiseWithResolvers<void> | undefined;
 
-  /** @param maxWaiting steps that may run or wait at once */
-  constructor(maxWaiting: number) {
-    this.#maxWaiting = maxWaiting;
+  constructor(options: AccountTurnsOptions) {
+    this.#options = options;
   }
 
   /** Steps that run or wait. */
@@ -19,23 +35,58 @@ export class AccountTurns {
 
   /**
    * Runs `step` after the earlier ones of `key`.
-   * @param step must not reject
    * @returns false, and nothing has happened, when too many steps wait
    */
-  run(key: string, step: () => Promise<void>): boolean {
-    if (this.#waiting >= this.#maxWaiting) return false;
-    this.#waiting++;
-    const before = this.#last.get(key);
-    const mine = (before === undefined ? step() : before.then(step)).then(() => {
-      this.#waiting--;
-      if (this.#last.get(key) === mine) this.#last.delete(key);
-    });
-    this.#last.set(key, mine);
+  run(key: string, step: Step): boolean {
+    if (this.#waiting >= this.#options.maxWaiting) return false;
+    this.runAlways(key, step);
     return true;
   }
 
+  /** Runs `step` after the earlier ones of `key`. The caller bounds how many there are. */
+  runAlways(key: string, step: Step): void {
+    this.#waiting++;
+    const queue = this.#queues.get(key);
+    if (queue !== undefined) {
+      queue.push(step);
+      return;
+    }
+    this.#queues.set(key, [step]);
+    this.#ready.add(key);
+    this.#next();
+  }
+
   /** Waits until no step is left, including steps that begin meanwhile. */
-  async settled(): Promise<void> {
-    while (this.#last.size > 0) await Promise.all(this.#last.values());
+  settled(): Promise<void> {
+    if (this.#waiting === 0) return Promise.resolve();
+    return (this.#idle ??= Promise.withResolvers()).promise;
+  }
+
+  #next(): void {
+    for (const key of this.#ready) {
+      if (this.#running >= this.#options.maxRunning) return;
+      this.#ready.delete(key);
+      this.#running++;
+      void this.#runFirst(key);
+    }
+  }
+
+  /** Never rejects. */
+  async #runFirst(key: string): Promise<void> {
+    const queue = this.#queues.get(key)!; // a ready key has one
+    try {
+      await queue[0]!();
+    } catch (thrown) {
+      this.#options.failed(thrown);
+    }
+    queue.shift();
+    this.#waiting--;
+    this.#running--;
+    if (queue.length > 0) this.#ready.add(key);
+    else this.#queues.delete(key);
+    this.#next();
+    if (this.#waiting > 0) return;
+    this.#idle?.resolve();
+    this.#idle = undefined;
   }
 }

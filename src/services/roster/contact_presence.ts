@@ -1,4 +1,5 @@
-import { describeError } from "../../base/mod.ts";
+import type { BackoffOptions, CancelTimer } from "../../base/mod.ts";
+import { backoffMs, describeError } from "../../base/mod.ts";
 import type { RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
@@ -10,10 +11,25 @@ import type { RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `ContactPresence`. */
 export interface ContactPresenceDeps
-  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "log"> {
+  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "clock" | "log"> {
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
+}
+
+/** Attempts to tell of the end of a presence while the database fails: its session is gone. */
+const MAX_ATTEMPTS = 10;
+/** Pauses between them. Their length is random: sessions that failed together do not return so. */
+const PAUSES: BackoffOptions = { firstMs: 1_000, maxMs: 30_000, jitter: 0.5 };
+
+/** A presence to tell of, or the news that the session is no longer here. */
+type Change = Stanza | "left";
+
+/** A presence that the database kept from being told. */
+interface Failed {
+  readonly presence: Stanza;
+  readonly attempts: number;
+  readonly cancel: CancelTimer;
 }
 
 /**
@@ -27,6 +43,10 @@ export class ContactPresence {
   readonly #deps: ContactPresenceDeps;
   /** Contacts that were sent the presence of an available session here, by full JID. */
   readonly #told = new Map<string, readonly Jid[]>();
+  /** What is still to be told of sessions, by full JID. A session has an entry while it is told. */
+  readonly #changes = new Map<string, Change[]>();
+  readonly #failed = new Map<string, Failed>();
+  #isClosed = false;
 
   constructor(deps: ContactPresenceDeps) {
     this.#deps = deps;
@@ -35,11 +55,8 @@ export class ContactPresence {
   /** Broadcasts what a session of this node has told the account's resources here. */
   changed(jid: FullJid, presence: Stanza): void {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
-    const step = presence.type === "unavailable"
-      ? () => this.#withdraw(jid, presence)
-      : () => this.#broadcast(jid, presence);
-    // The end of a presence is never left out: nobody else would tell of it.
-    if (!this.#deps.turns.run(jid.text, step)) this.#deps.metrics.failures.inc();
+    this.#giveUp(jid);
+    this.#add(jid, presence);
   }
 
   /** Takes over an available session that comes from another node: its contacts know of it. */
@@ -49,12 +66,15 @@ export class ContactPresence {
 
   /** Forgets a session that has ended, or has moved to another node. */
   left(jid: FullJid): void {
-    if (!this.#told.has(jid.text)) return;
-    const isQueued = this.#deps.turns.run(jid.text, () => {
-      this.#told.delete(jid.text);
-      return Promise.resolve();
-    });
-    if (!isQueued) this.#told.delete(jid.text);
+    if (this.#failed.get(jid.text)?.presence.type !== "unavailable") this.#giveUp(jid);
+    if (this.#told.has(jid.text) || this.#changes.has(jid.text)) this.#add(jid, "left");
+  }
+
+  /** Tries nothing again from now on. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { cancel } of this.#failed.values()) cancel();
+    this.#failed.clear();
   }
 
   /**
@@ -120,10 +140,59 @@ export class ContactPresence {
     await this.#deps.reach.spread([account], (to) => probe(asker, to));
   }
 
+  /**
+   * Adds a change to what is to be told of a session. It replaces what would be told before it and
+   * says nothing any more, so that a session has two presences waiting at most, however slow the
+   * database is. None is left out: nobody else would tell of it.
+   */
+  #add(jid: FullJid, change: Change): void {
+    const { turns } = this.#deps;
+    const changes = this.#changes.get(jid.text);
+    if (changes === undefined) {
+      this.#changes.set(jid.text, [change]);
+      return turns.runAlways(jid.text, () => this.#tellAll(jid));
+    }
+    while (change !== "left" && isReplacedBy(changes.at(-1), change)) changes.pop();
+    changes.push(change);
+  }
+
+  async #tellAll(jid: FullJid): Promise<void> {
+    const changes = this.#changes.get(jid.text)!; // it stays until all is told
+    try {
+      for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
+        if (next === "left") this.#told.delete(jid.text);
+        else if (next.type === "unavailable") await this.#withdraw(jid, next);
+        else await this.#broadcast(jid, next);
+      }
+    } finally {
+      this.#changes.delete(jid.text);
+    }
+  }
+
+  /** Tells of a presence later, as the database failed. A newer one makes that needless. */
+  #tryLater(jid: FullJid, presence: Stanza): void {
+    const last = this.#failed.get(jid.text);
+    const attempts = last?.presence === presence ? last.attempts + 1 : 1;
+    this.#giveUp(jid);
+    if (this.#isClosed || this.#changes.get(jid.text)?.length !== 0) return; // newer ones follow
+    if (presence.type === "unavailable" && attempts >= MAX_ATTEMPTS) return;
+    const cancel = this.#deps.clock.after(
+      backoffMs(attempts, PAUSES),
+      () => this.#add(jid, presence),
+    );
+    this.#failed.set(jid.text, { presence, attempts, cancel });
+  }
+
+  #giveUp(jid: FullJid): void {
+    this.#failed.get(jid.text)?.cancel();
+    this.#failed.delete(jid.text);
+  }
+
   async #broadcast(jid: FullJid, presence: Stanza): Promise<void> {
     const isInitial = !this.#told.has(jid.text);
     const contacts = await this.#contactsOf(jid);
-    if (contacts === undefined) return;
+    if (contacts === undefined) return this.#tryLater(jid, presence);
+    this.#giveUp(jid);
     const told = subscribersIn(contacts);
     this.#told.set(jid.text, told);
     const probed = isInitial ? this.#probedBy(jid.bare, contacts) : [];
@@ -143,6 +212,8 @@ export class ContactPresence {
     // Without the database, those are told who were told of the presence.
     const found = await this.#contactsOf(jid);
     const contacts = found === undefined ? told : subscribersIn(found);
+    if (found === undefined) this.#tryLater(jid, presence);
+    else this.#giveUp(jid);
     const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
     this.#tell(jid, presence, { contacts, hosts });
   }
@@ -209,6 +280,12 @@ export class ContactPresence {
       this.#deps.log.error("roster.bug", { error: describeError(thrown) });
     });
   }
+}
+
+/** True when nobody needs to be told of `earlier` any more, as `later` follows it. */
+function isReplacedBy(earlier: Change | undefined, later: Stanza): boolean {
+  if (earlier === undefined || earlier === "left") return false;
+  return later.type === "unavailable" || earlier.type !== "unavailable";
 }
 
 function subscribersIn(contacts: readonly RosterContact[]): readonly Jid[] {

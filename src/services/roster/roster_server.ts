@@ -24,6 +24,8 @@ import { SubscriptionServer } from "./subscription_server.ts";
 
 /** Steps that may wait for the database or the session table at once. */
 const MAX_WAITING = 100_000;
+/** Steps that may run at once: a small part of what may wait for a pool's connections. */
+const MAX_RUNNING = 200;
 
 /** Dependencies of `RosterServer`. */
 export interface RosterServerDeps extends RosterDeps {
@@ -47,7 +49,11 @@ export class RosterServer {
   /** Services for the roster requests of clients. */
   readonly services: readonly IqService[];
   readonly #deps: RosterServerDeps;
-  readonly #turns = new AccountTurns(MAX_WAITING);
+  readonly #turns = new AccountTurns({
+    maxWaiting: MAX_WAITING,
+    maxRunning: MAX_RUNNING,
+    failed: (thrown) => this.#failed(thrown),
+  });
   readonly #metrics: RosterMetrics;
   readonly #presence: ContactPresence;
   readonly #subscriptions: SubscriptionServer;
@@ -158,9 +164,7 @@ export class RosterServer {
       await this.#subscriptions.inbound(stanza);
     };
     const isTaken = this.#turns.run(to.text, async () => {
-      await step().catch((thrown) => {
-        this.#deps.log.error("roster.bug", { error: describeError(thrown) });
-      });
+      await step().catch((thrown) => this.#failed(thrown));
       taken.settle();
     });
     if (isTaken) return;
@@ -180,6 +184,7 @@ export class RosterServer {
 
   close(): void {
     this.#remote.close();
+    this.#presence.close();
   }
 
   /** Notes presence before it is delivered here; false when it is outdated, and dropped. */
@@ -219,6 +224,10 @@ export class RosterServer {
   /** Waits until all that was taken has had its effect. */
   settled(): Promise<void> {
     return this.#turns.settled();
+  }
+
+  #failed(thrown: unknown): void {
+    this.#deps.log.error("roster.bug", { error: describeError(thrown) });
   }
 
   async #probe(asker: Jid, account: Jid): Promise<void> {

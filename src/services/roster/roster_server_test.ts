@@ -308,3 +308,76 @@ Deno.test("a request without an answer is repeated at each login", async () => {
   await fixture.changePresence(PHONE);
   assert.deepEqual(lines(fixture.routed), [`subscribe: ${ALICE} → ${BOB}`]);
 });
+
+Deno.test("presences that wait for the database replace one another, and the last one counts", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.store.answersAfter = promise;
+  for (let i = 0; i < 50; i++) {
+    fixture.sendPresence(PHONE, undefined, `${i}`);
+    if (i % 7 === 0) fixture.sendPresence(PHONE, "unavailable");
+  }
+  fixture.sendPresence(PHONE, undefined, "last");
+  resolve();
+  await fixture.server.settled();
+  assert.equal(fixture.store.calls.length, 3, "the first, the last end, and the last presence");
+  const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+  assert.deepEqual(toBob.map(({ stanza }) => stanza.type), [
+    "available",
+    "unavailable",
+    "available",
+  ]);
+  assert.match(new TextDecoder().decode(toBob.at(-1)!.stanza.bytes), /last/);
+});
+
+Deno.test("very many logins at once leave the database room for others, and all are told", async () => {
+  const fixture = new RosterFixture();
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.store.answersAfter = promise;
+  for (let i = 0; i < 2000; i++) {
+    fixture.store.put(`user${i}@example.com`, item(BOB, { subscription: "from" }));
+    fixture.sendPresence(`user${i}@example.com/x`);
+  }
+  assert.ok(fixture.store.calls.length <= 200, `${fixture.store.calls.length} queries at once`);
+  resolve();
+  await fixture.server.settled();
+  assert.equal(fixture.sent.filter(({ stanza }) => stanza.to.text === BOB).length, 2000);
+});
+
+Deno.test("a presence that the database kept from being told is told when it is back", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.store.failure = DOWN;
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(fixture.sent, []);
+  const later = async () => {
+    fixture.clock.advance(60_000);
+    await fixture.server.settled();
+  };
+  for (let i = 0; i < 20; i++) await later();
+  fixture.store.failure = undefined;
+  for (let i = 0; i < 2; i++) await later();
+  const toBob = () =>
+    lines(fixture.sent.map(({ stanza }) => stanza)).filter((each) => each.endsWith(BOB));
+  assert.deepEqual(toBob(), [`available: ${PHONE} → ${BOB}`], "once");
+});
+
+Deno.test("the end of a session that came from another node is told when the database is back", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.server.arrived(fullJid(PHONE), true);
+  fixture.store.failure = DOWN;
+  await fixture.changePresence(PHONE, "unavailable");
+  fixture.server.closed(fullJid(PHONE));
+  await fixture.server.settled();
+  fixture.store.failure = undefined;
+  fixture.clock.advance(60_000);
+  await fixture.server.settled();
+  const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+  assert.deepEqual(toBob.map(({ stanza }) => stanza.type), ["unavailable"]);
+});

@@ -14,6 +14,8 @@ export class MemoryRosterStore implements RosterStore {
   readonly calls: string[] = [];
   /** While set, every method rejects with it. */
   failure: Error | undefined;
+  /** While set, every method waits for it. */
+  answersAfter: Promise<void> | undefined;
   /** Called before each write is compared: another writer may be faster. */
   beforeWrite: () => void = () => {};
   readonly #rosters = new Map<string, { roster: Roster }>();
@@ -84,8 +86,10 @@ export class MemoryRosterStore implements RosterStore {
     return this.#rosters.get(owner)?.roster ?? { version: 0, removedVersion: 0, items: [] };
   }
 
-  #called<T>(name: string, work: () => T): Promise<T> {
+  async #called<T>(name: string, work: () => T): Promise<T> {
     this.calls.push(name);
-    return this.failure === undefined ? Promise.resolve().then(work) : Promise.reject(this.failure);
+    await this.answersAfter;
+    if (this.failure !== undefined) throw this.failure;
+    return work();
   }
 }

@@ -87,13 +87,21 @@ export class RosterFixture {
     });
   }
 
-  /** A session of this node sends presence. */
+  /** A session of this node sends presence; resolves once that has had its effect. */
   async changePresence(jid: string, type?: "unavailable"): Promise<void> {
+    this.sendPresence(jid, type);
+    await this.server.settled();
+  }
+
+  /** A session of this node sends presence. */
+  sendPresence(jid: string, type?: "unavailable", status = ""): void {
     const from = fullJid(jid);
-    const presence = buildStanza(element("presence", { type }), { from, to: from.bare });
+    const presence = buildStanza(
+      element("presence", { type }, element("status", {}, status)),
+      { from, to: from.bare },
+    );
     this.here.set(jid, type === undefined ? presence : undefined);
     this.server.presenceChanged(from, presence);
-    await this.server.settled();
   }
 
   /** A client of this node sends a subscription stanza or a probe; returns when it was settled. */

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { AccountTurns } from "./account_turns.ts";
+
+Deno.test("steps of one key run in order, and no more steps at once than the bound", async () => {
+  const turns = new AccountTurns({ maxWaiting: 100, maxRunning: 3, failed: assert.fail });
+  const order = new Map<string, number[]>();
+  let running = 0;
+  let most = 0;
+  for (let i = 0; i < 30; i++) {
+    const key = `key ${i % 10}`;
+    const isTaken = turns.run(key, async () => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setTimeout(resolve));
+      order.set(key, [...order.get(key) ?? [], i]);
+      running--;
+    });
+    assert.equal(isTaken, true);
+  }
+  assert.equal(turns.waiting, 30);
+  await turns.settled();
+  assert.equal(most, 3);
+  assert.equal(turns.waiting, 0);
+  for (const numbers of order.values()) {
+    assert.equal(numbers.length, 3);
+    assert.deepEqual(numbers, numbers.toSorted((one, other) => one - other));
+  }
+});
+
+Deno.test("a step beyond the bound is refused, unless it is always taken", async () => {
+  const turns = new AccountTurns({ maxWaiting: 1, maxRunning: 1, failed: assert.fail });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const ran: string[] = [];
+  turns.run("a", () => promise);
+  assert.equal(turns.run("b", () => Promise.resolve()), false);
+  turns.runAlways("b", () => Promise.resolve(void ran.push("b")));
+  resolve();
+  await turns.settled();
+  assert.deepEqual(ran, ["b"]);
+});
+
+Deno.test("a step that fails ends neither the process nor its key", async () => {
+  const failures: unknown[] = [];
+  const ran: string[] = [];
+  const turns = new AccountTurns({
+    maxWaiting: 10,
+    maxRunning: 10,
+    failed: (thrown) => void failures.push(thrown),
+  });
+  turns.run("a", () => Promise.reject(new Error("rejected")));
+  turns.run("a", () => {
+    throw new Error("thrown");
+  });
+  turns.run("a", () => Promise.resolve(void ran.push("later")));
+  await turns.settled();
+  assert.deepEqual(failures.map(String), ["Error: rejected", "Error: thrown"]);
+  assert.deepEqual([ran, turns.waiting], [["later"], 0]);
+});
