@@ -50,7 +50,10 @@ const MISSES = 2;
 const SECOND_ANNOUNCEMENT = 5;
 /** Processes that are gone and may come back; those of nodes that were restarted never do. */
 const MAX_LOST = 64;
-/** Pairs of a resource and a recipient here that are remembered. */
+/**
+ * Pairs of a resource and a recipient here that are remembered, and as many withdrawn pairs of a
+ * resource and an account.
+ */
 const MAX_PAIRS = 1_000_000;
 
 /** A resource elsewhere that recipients here take for available. */
@@ -58,11 +61,11 @@ interface Known {
   host: string;
   process: number;
   sentAtUs: number;
-  /** Recipients, bare or full JIDs, with a hash of what they were told. */
-  readonly told: Map<string, number>;
+  /** By account: its recipients, bare or full JIDs, with a hash of what they were told. */
+  readonly told: Map<string, Map<string, number>>;
 }
 
-/** A process that is gone: the resources whose presence was withdrawn, with their recipients. */
+/** A process that is gone: the resources whose presence was withdrawn, by the accounts told. */
 interface Lost {
   readonly host: string;
   readonly withdrawn: Map<string, Set<string>>;
@@ -88,6 +91,7 @@ export class RemotePresence {
   /** Datacenters that have come back, with the looks until they are told once more. */
   readonly #returned = new Map<string, number>();
   #pairs = 0;
+  #withdrawnPairs = 0;
   #cancel: CancelTimer = () => {};
   #isClosed = false;
   readonly #withdrawn;
@@ -126,7 +130,11 @@ export class RemotePresence {
   saw(stanza: Stanza, origin: PresenceOrigin): boolean {
     const { type, from, to } = stanza;
     if (from === from.bare || (type !== "available" && type !== "unavailable")) return true;
-    if (this.#deps.here(to.bare.text).length === 0) return true; // nobody is told
+    const here = this.#deps.here(to.bare.text);
+    // Nobody is told, of whatever resources the sender may think.
+    if (to === to.bare ? here.length === 0 : here.every(({ jid }) => jid.text !== to.text)) {
+      return true;
+    }
     const known = this.#known.get(from.text);
     if (origin.process === this.#deps.process) {
       if (known !== undefined) this.#forget(from.text); // the resource is here now
@@ -137,20 +145,29 @@ export class RemotePresence {
     ) {
       return this.#drop();
     }
-    return type === "available"
-      ? this.#available(stanza, origin, known)
-      : this.#unavailable(stanza, origin, known);
+    if (type === "unavailable") return this.#unavailable(stanza, origin, known);
+    // A clock that is ahead must not make the presence of later logins look old.
+    const sentAtUs = Math.min(origin.sentAtUs, this.#deps.clock.wallUs());
+    return this.#available(stanza, { ...origin, sentAtUs }, known);
+  }
+
+  /** Forgets what a session here, which has ended, was told directly. */
+  closed({ bare, text }: FullJid): void {
+    for (const from of [...this.#byAccount.get(bare.text) ?? []]) {
+      const known = this.#known.get(from);
+      if (known !== undefined) this.#untellOne(from, known, { account: bare.text, to: text });
+    }
   }
 
   /** Forgets what an account knew whose last session here has ended. */
   left(account: string): void {
-    for (const from of this.#byAccount.get(account) ?? []) {
+    for (const from of [...this.#byAccount.get(account) ?? []]) {
       const known = this.#known.get(from);
       if (known !== undefined) this.#untell(from, known, account);
     }
-    this.#byAccount.delete(account);
     for (const { withdrawn } of this.#lost.values()) {
-      for (const accounts of withdrawn.values()) accounts.delete(account);
+      this.#withdrawnPairs -= withdrawn.get(account)?.size ?? 0;
+      withdrawn.delete(account);
     }
   }
 
@@ -182,62 +199,80 @@ export class RemotePresence {
   ): boolean {
     const { from, to } = stanza;
     const hash = hashOf(stanza.bytes);
-    for (const { withdrawn } of this.#lost.values()) {
-      withdrawn.get(from.text)?.delete(to.bare.text);
-    }
+    const account = to.bare.text;
+    for (const lost of this.#lost.values()) this.#takeWithdrawn(lost, account, from.text);
     let entry = known;
     if (entry === undefined) {
       entry = { host: origin, process, sentAtUs, told: new Map() };
       this.#known.set(from.text, entry);
-    } else if (entry.process === process && to === to.bare && entry.told.get(to.text) === hash) {
+    } else if (isTold(entry, { process, to, hash })) {
       return this.#drop();
     } else {
       Object.assign(entry, { host: origin, process, sentAtUs });
     }
-    if (!entry.told.has(to.text)) {
+    const recipients = entry.told.get(account) ?? new Map<string, number>();
+    if (!recipients.has(to.text)) {
       if (this.#pairs >= MAX_PAIRS) {
         if (entry.told.size === 0) this.#known.delete(from.text);
         return true;
       }
       this.#pairs++;
     }
-    entry.told.set(to.text, hash);
-    const account = this.#byAccount.get(to.bare.text);
-    if (account === undefined) this.#byAccount.set(to.bare.text, new Set([from.text]));
-    else account.add(from.text);
+    recipients.set(to.text, hash);
+    entry.told.set(account, recipients);
+    const resources = this.#byAccount.get(account);
+    if (resources === undefined) this.#byAccount.set(account, new Set([from.text]));
+    else resources.add(from.text);
     return true;
   }
 
   #unavailable({ from, to }: Stanza, { process }: PresenceOrigin, known?: Known): boolean {
     // It was told already. A later probe would find nobody.
-    const withdrawn = this.#lost.get(process)?.withdrawn.get(from.text);
-    if (withdrawn?.delete(to.bare.text) === true) return this.#drop();
+    const lost = this.#lost.get(process);
+    const account = to.bare.text;
+    if (lost !== undefined && this.#takeWithdrawn(lost, account, from.text)) return this.#drop();
     if (known === undefined) return true;
-    if (to === to.bare) this.#untell(from.text, known, to.text);
-    else if (known.told.delete(to.text)) this.#pairs--;
-    if (known.told.size === 0) this.#known.delete(from.text);
+    if (to === to.bare) this.#untell(from.text, known, account);
+    else this.#untellOne(from.text, known, { account, to: to.text });
     return true;
   }
 
   /** Forgets that an account, or any of its sessions here, was told of a resource. */
   #untell(from: string, known: Known, account: string): void {
-    for (const to of [...known.told.keys()]) {
-      if (to !== account && !to.startsWith(`${account}/`)) continue;
-      known.told.delete(to);
-      this.#pairs--;
-    }
+    this.#pairs -= known.told.get(account)?.size ?? 0;
+    known.told.delete(account);
     if (known.told.size === 0) this.#known.delete(from);
-    this.#byAccount.get(account)?.delete(from);
+    const resources = this.#byAccount.get(account);
+    resources?.delete(from);
+    if (resources?.size === 0) this.#byAccount.delete(account);
+  }
+
+  /** Forgets that one recipient of an account was told of a resource. */
+  #untellOne(
+    from: string,
+    known: Known,
+    { account, to }: { readonly account: string; readonly to: string },
+  ): void {
+    const recipients = known.told.get(account);
+    if (recipients?.delete(to) !== true) return;
+    this.#pairs--;
+    if (recipients.size === 0) this.#untell(from, known, account);
   }
 
   #forget(from: string): void {
     const known = this.#known.get(from);
     if (known === undefined) return;
-    this.#pairs -= known.told.size;
+    for (const account of [...known.told.keys()]) this.#untell(from, known, account);
     this.#known.delete(from);
-    for (const to of known.told.keys()) {
-      this.#byAccount.get(parseJid(to).bare.text)?.delete(from);
-    }
+  }
+
+  /** Forgets that the presence of a resource was withdrawn; false when it was not. */
+  #takeWithdrawn({ withdrawn }: Lost, account: string, from: string): boolean {
+    const resources = withdrawn.get(account);
+    if (resources?.delete(from) !== true) return false;
+    this.#withdrawnPairs--;
+    if (resources.size === 0) withdrawn.delete(account);
+    return true;
   }
 
   #drop(): false {
@@ -248,7 +283,7 @@ export class RemotePresence {
   #lookForReturned(live: LiveProcesses): void {
     for (const [process, { host, withdrawn }] of [...this.#lost]) {
       if (live.get(host)?.has(process) !== true) continue;
-      this.#lost.delete(process);
+      this.#loseSight(process);
       this.#askAgain(withdrawn);
     }
     this.#lookForDatacenters(live);
@@ -279,16 +314,18 @@ export class RemotePresence {
   }
 
   #askAgain(withdrawn: Lost["withdrawn"]): void {
-    const asked = new Set<string>();
-    for (const [from, accounts] of withdrawn) {
-      const contact = parseJid(from).bare;
-      for (const account of accounts) {
-        const pair = `${account} ${contact.text}`; // no bare JID has a space in it
-        if (asked.has(pair)) continue;
-        asked.add(pair);
-        this.#deps.probe(parseJid(account), contact);
-      }
+    for (const [account, resources] of withdrawn) {
+      const contacts = new Set([...resources].map((from) => parseJid(from).bare.text));
+      for (const contact of contacts) this.#deps.probe(parseJid(account), parseJid(contact));
     }
+  }
+
+  /** Forgets a process that is gone. */
+  #loseSight(process: number): void {
+    for (const resources of this.#lost.get(process)?.withdrawn.values() ?? []) {
+      this.#withdrawnPairs -= resources.size;
+    }
+    this.#lost.delete(process);
   }
 
   /** Returns the processes that have been missing for long enough. */
@@ -334,22 +371,38 @@ export class RemotePresence {
     let lost = this.#lost.get(known.process);
     if (lost === undefined) {
       this.#lost.set(known.process, lost = { host: known.host, withdrawn: new Map() });
-      const [oldest] = this.#lost.keys();
-      if (this.#lost.size > MAX_LOST) this.#lost.delete(oldest!); // there is one more
     }
-    const accounts = new Set<string>();
-    const told = new Set(known.told.keys());
-    for (const to of told) accounts.add(parseJid(to).bare.text);
-    lost.withdrawn.set(from, accounts);
+    const { told } = known;
+    const recipients = new Map([...told].map(([account, each]) => [account, new Set(each.keys())]));
+    for (const account of told.keys()) {
+      const resources = lost.withdrawn.get(account) ?? new Set<string>();
+      lost.withdrawn.set(account, resources);
+      if (!resources.has(from)) this.#withdrawnPairs++;
+      resources.add(from);
+    }
     this.#forget(from);
-    for (const account of accounts) {
+    while (this.#lost.size > MAX_LOST || this.#withdrawnPairs > MAX_PAIRS) {
+      const [oldest] = this.#lost.keys();
+      this.#loseSight(oldest!); // there is one: the pairs are its
+    }
+    for (const [account, direct] of recipients) {
       for (const { jid: to, priority } of this.#deps.here(account)) {
-        if (priority === undefined && !told.has(to.text)) continue;
+        if (priority === undefined && !direct.has(to.text)) continue;
         const unavailable = element("presence", { type: "unavailable" });
         this.#deps.deliver(to, buildStanza(unavailable, { from: jid, to }));
       }
     }
   }
+}
+
+/** True when the account has been told the same of this process before. */
+function isTold(known: Known, { process, to, hash }: {
+  readonly process: number;
+  readonly to: Jid;
+  readonly hash: number;
+}): boolean {
+  if (known.process !== process || to !== to.bare) return false;
+  return known.told.get(to.text)?.get(to.text) === hash;
 }
 
 /** Returns a hash of bytes (FNV-1a, 32 bits). */

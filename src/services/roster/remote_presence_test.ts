@@ -17,6 +17,8 @@ class Fixture {
   readonly delivered: Stanza[] = [];
   readonly steps: string[] = [];
   isRedisUp = true;
+  readonly clock = new ManualClock();
+  readonly metrics = new MetricsRegistry(new ManualClock());
   sessions: { readonly jid: FullJid; readonly priority: number | undefined }[] = [
     { jid: fullJid(PHONE), priority: 0 },
   ];
@@ -37,8 +39,8 @@ class Fixture {
     },
     probe: (asker, account) => void this.steps.push(`probe ${asker.text} → ${account.text}`),
     announce: (host) => void this.steps.push(`announce ${host}`),
-    clock: new ManualClock(),
-    metrics: new MetricsRegistry(new ManualClock()),
+    clock: this.clock,
+    metrics: this.metrics,
     log: SILENT_LOGGER,
   });
 
@@ -53,6 +55,12 @@ class Fixture {
     );
     const origin = process === 3 ? DC3 : DC2;
     return this.presence.saw(stanza, { origin, process, sentAtUs });
+  }
+
+  /** Returns how many pairs of a resource and a recipient are remembered. */
+  async pairs(): Promise<string | undefined> {
+    const lines = (await this.metrics.prometheus()).split("\n");
+    return lines.find((line) => line.startsWith("causeway_presence_known_pairs "))?.split(" ")[1];
   }
 
   /** Looks until a process that is missing counts as gone. */
@@ -192,4 +200,33 @@ Deno.test("the end of a newer login is told although an older one was withdrawn"
   await fixture.lose(DC2);
   assert.equal(fixture.saw("available", { process: 3, sentAtUs: 5 }), true);
   assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: 6 }), true);
+});
+
+Deno.test("presence to a resource that is not here takes none of the room for others", async () => {
+  const fixture = new Fixture();
+  for (let i = 0; i < 100; i++) fixture.saw("available", { to: `${ALICE}/made-up-${i}` });
+  assert.equal(await fixture.pairs(), "0");
+  fixture.saw("available", { to: PHONE });
+  assert.equal(await fixture.pairs(), "1");
+});
+
+Deno.test("what a session was told directly is forgotten with it, and the rest is not", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.saw("available", { to: PHONE });
+  fixture.saw("available", { from: "carol@example.com/x", to: PHONE });
+  assert.equal(await fixture.pairs(), "3");
+  fixture.presence.closed(fullJid(PHONE));
+  assert.equal(await fixture.pairs(), "1");
+  fixture.presence.left(ALICE);
+  assert.equal(await fixture.pairs(), "0");
+});
+
+Deno.test("a datacenter whose clock is ahead does not hide a later login elsewhere", () => {
+  const fixture = new Fixture();
+  const nowUs = fixture.clock.wallUs();
+  fixture.saw("available", { sentAtUs: nowUs + 3_600_000_000 });
+  fixture.clock.advance(1_000);
+  assert.equal(fixture.saw("available", { process: 3, sentAtUs: nowUs + 900_000 }), true);
+  assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: nowUs + 950_000 }), true);
 });

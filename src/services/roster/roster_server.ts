@@ -216,6 +216,7 @@ export class RosterServer {
   closed(jid: FullJid): void {
     this.#interested.delete(jid.text);
     this.#presence.left(jid);
+    this.#remote.closed(jid);
     const account = jid.bare.text;
     const isLast = this.#deps.sessions.here(account).every((each) => each.jid.text === jid.text);
     if (isLast) this.#remote.left(account);
