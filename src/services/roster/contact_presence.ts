@@ -17,6 +17,8 @@ export interface ContactPresenceDeps
   readonly metrics: RosterMetrics;
 }
 
+/** Requests of one account that a login repeats: each costs the database several statements. */
+const MAX_REPEATED = 50;
 /** Attempts to tell of the end of a presence while the database fails: its session is gone. */
 const MAX_ATTEMPTS = 10;
 /** Pauses between them. Their length is random: sessions that failed together do not return so. */
@@ -46,6 +48,8 @@ export class ContactPresence {
   /** What is still to be told of sessions, by full JID. A session has an entry while it is told. */
   readonly #changes = new Map<string, Change[]>();
   readonly #failed = new Map<string, Failed>();
+  /** Requests that were repeated so far: each login goes on with the next ones. */
+  #repeated = 0;
   #isClosed = false;
 
   constructor(deps: ContactPresenceDeps) {
@@ -102,10 +106,13 @@ export class ContactPresence {
   async announce(owner: Jid, contact: Jid): Promise<void> {
     const { reach, routes, hosts } = this.#deps;
     const { globalHost, localHost } = hosts;
-    if (contact.domainpart === globalHost || hosts.store(contact.domainpart) === undefined) {
+    const { domainpart } = contact;
+    const isOurs = domainpart !== globalHost && domainpart !== localHost &&
+      hosts.store(domainpart) !== undefined;
+    if (!isOurs) {
       return await reach.spread([owner], (to) => probe(contact, to));
     }
-    // Other datacenters take nothing from us in the name of people of a local host.
+    // Other datacenters take nothing from us in the name of people of our further hosts.
     routes.sendTo(localHost, probe(contact, owner));
   }
 
@@ -256,12 +263,18 @@ export class ContactPresence {
   /** Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). */
   #bringRequests(jid: FullJid, contacts: readonly RosterContact[]): void {
     const { routes } = this.#deps;
-    for (const { jid: contact, isAsking, request } of contacts) {
+    for (const { jid: contact, request } of contacts) {
       if (request !== undefined) {
         routes.deliver(jid, requestOf(parseJid(contact), jid.bare, request));
       }
-      if (isAsking) routes.route(subscribe(jid.bare, parseJid(contact)));
     }
+    const asked = contacts.filter(({ isAsking }) => isAsking);
+    const count = Math.min(asked.length, MAX_REPEATED);
+    for (let i = 0; i < count; i++) {
+      const { jid: contact } = asked[(this.#repeated + i) % asked.length]!;
+      routes.route(subscribe(jid.bare, parseJid(contact)));
+    }
+    this.#repeated += count;
   }
 
   async #contactsOf(jid: FullJid): Promise<readonly RosterContact[] | undefined> {

@@ -104,7 +104,7 @@ export class RosterServer {
       },
     });
     this.services = [
-      new RosterGet(rosters, (client) => void this.#interested.add(client.text)),
+      new RosterGet(rosters, (client) => this.#asked(client)),
       new RosterChangeService(rosters, deps.bounds),
     ];
   }
@@ -225,6 +225,12 @@ export class RosterServer {
   /** Waits until all that was taken has had its effect. */
   settled(): Promise<void> {
     return this.#turns.settled();
+  }
+
+  /** Notes that a client gets pushes, unless it is gone or only a peer speaks of it. */
+  #asked({ bare, text }: FullJid): void {
+    const here = this.#deps.sessions.here(bare.text);
+    if (here.some(({ jid }) => jid.text === text)) this.#interested.add(text);
   }
 
   #failed(thrown: unknown): void {

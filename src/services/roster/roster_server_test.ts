@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { CausewayError } from "../../base/mod.ts";
+import { CausewayError, ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
 import { buildStanza, element, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import { HostServices } from "../mod.ts";
 import { ROSTER_NAMESPACE } from "./roster_query.ts";
 import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
@@ -380,4 +382,73 @@ Deno.test("the end of a session that came from another node is told when the dat
   await fixture.server.settled();
   const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
   assert.deepEqual(toBob.map(({ stanza }) => stanza.type), ["unavailable"]);
+});
+
+Deno.test("a login repeats a bounded number of requests, and the next one goes on from there", async () => {
+  const fixture = withAlice();
+  for (let i = 0; i < 175; i++) {
+    fixture.store.put(ALICE, item(`friend${i}@example.com`, { isAsking: true }));
+  }
+  const asked = new Set<string>();
+  for (let login = 0; login < 4; login++) {
+    fixture.routed.length = 0;
+    await fixture.changePresence(PHONE);
+    assert.equal(fixture.routed.length, 50);
+    for (const { to } of fixture.routed) asked.add(to.text);
+    await fixture.changePresence(PHONE, "unavailable");
+  }
+  assert.equal(asked.size, 175);
+});
+
+Deno.test("nothing is remembered of a client that asks for the roster and is not here", async () => {
+  const fixture = withAlice();
+  await fixture.ask(`${ALICE}/elsewhere`, "get", query());
+  await fixture.ask(PHONE, "get", query());
+  const push = (to: string) =>
+    buildStanza(element("iq", { type: "set", id: "1" }, query()), {
+      from: parseJid(ALICE),
+      to: parseJid(to),
+    });
+  assert.equal(fixture.server.isUnwantedPush(push(PHONE)), false);
+  assert.equal(fixture.server.isUnwantedPush(push(`${ALICE}/elsewhere`)), true);
+});
+
+Deno.test("the changes of one client are made in their order, however slow the first one is", async () => {
+  const fixture = withAlice();
+  const services = new HostServices({
+    software: { name: "test", version: "1" },
+    publicDomains: () => Promise.resolve([]),
+    reply: () => {},
+    metrics: new MetricsRegistry(new ManualClock()),
+    services: fixture.server.services,
+  });
+  const client = parseJid(PHONE);
+  const set = (name: string) => {
+    const iq = element("iq", { type: "set", id: name }, query({ jid: BOB, name }));
+    assert.equal(services.handle(buildStanza(iq, { from: client, to: client.bare })), "delivered");
+  };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.store.answersAfter = promise;
+  set("first");
+  fixture.store.answersAfter = undefined;
+  set("second");
+  await new Promise((done) => setTimeout(done));
+  resolve();
+  await services.close();
+  assert.equal(fixture.store.item(ALICE, BOB)?.name, "second");
+});
+
+Deno.test("a contact of the local host is sent the presence of all sessions, wherever they are", async () => {
+  const fixture = withAlice();
+  for (const host of ["dc1.example.com", "other.example"]) {
+    const [contact, asked] = [`dora@${host}`, fixture.sent.length];
+    fixture.hosts.add(host);
+    fixture.store.put(ALICE, item(contact, { request: new Uint8Array(1) }));
+    await fixture.enter(PHONE, "subscribed", contact);
+    // Another datacenter refuses what we send in the name of people of our further hosts.
+    assert.deepEqual(
+      fixture.sent.slice(asked).map(({ host }) => host).toSorted(),
+      host === "other.example" ? ["dc1.example.com"] : ["dc1.example.com", DC2],
+    );
+  }
 });

@@ -9,6 +9,7 @@ export class RosterGet implements IqService {
   readonly namespace = ROSTER_NAMESPACE;
   readonly name = "query";
   readonly type = "get";
+  readonly isOrdered = true;
   readonly module = "mod_roster";
   readonly targets = ["account"] as const;
   readonly features = [];
@@ -34,6 +35,7 @@ export class RosterChangeService implements IqService {
   readonly namespace = ROSTER_NAMESPACE;
   readonly name = "query";
   readonly type = "set";
+  readonly isOrdered = true;
   readonly module = "mod_roster";
   readonly targets = ["account"] as const;
   readonly features = [];

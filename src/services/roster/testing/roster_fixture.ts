@@ -15,6 +15,8 @@ export class RosterFixture {
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
   readonly store = new MemoryRosterStore();
+  /** Hosts whose accounts have rosters. */
+  readonly hosts = new Set(["example.com"]);
   readonly accounts = new Set(["alice", "bob", "carol"].map((name) => `${name}@example.com`));
   /** Sessions of dc1's node, by full JID, with their last presence. */
   readonly here = new Map<string, Stanza | undefined>();
@@ -36,7 +38,7 @@ export class RosterFixture {
       hosts: {
         localHost: "dc1.example.com",
         globalHost: "example.com",
-        store: (domain) => domain === "example.com" ? this.store : undefined,
+        store: (domain) => this.hosts.has(domain) ? this.store : undefined,
         isShared: () => true,
         hasVersions: () => true,
       },
