@@ -1,7 +1,11 @@
+import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+
 /** Bounds of `AccountTurns`, and the one that hears of failures. */
 export interface AccountTurnsOptions {
   /** Steps that may run or wait at once, without those that are always taken. */
   readonly maxWaiting: number;
+  /** Bytes of the stanzas of those steps. */
+  readonly maxBytes: number;
   /** Steps that may run at once. Others need the database too, such as logins. */
   readonly maxRunning: number;
   /** Called with what a step has thrown. Later steps run all the same. */
@@ -9,6 +13,12 @@ export interface AccountTurnsOptions {
 }
 
 type Step = () => Promise<void>;
+
+/** The one whose share of the bounds a step takes, and the bytes that it holds. */
+export interface StepCost {
+  readonly payer: string;
+  readonly bytes: number;
+}
 
 /**
  * Queues of asynchronous steps, one for each key. Steps with one key run one after another; those
@@ -20,12 +30,14 @@ export class AccountTurns {
   readonly #queues = new Map<string, Step[]>();
   /** Keys whose first step waits until fewer steps run. */
   readonly #ready = new Set<string>();
+  readonly #shares: FairShares;
   #running = 0;
   #waiting = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
   constructor(options: AccountTurnsOptions) {
     this.#options = options;
+    this.#shares = new FairShares({ maxItems: options.maxWaiting, maxBytes: options.maxBytes });
   }
 
   /** Steps that run or wait. */
@@ -35,11 +47,20 @@ export class AccountTurns {
 
   /**
    * Runs `step` after the earlier ones of `key`.
-   * @returns false, and nothing has happened, when too many steps wait
+   * @returns false, and nothing has happened, when too many steps wait, or the payer has too many
    */
-  run(key: string, step: Step): boolean {
-    if (this.#waiting >= this.#options.maxWaiting) return false;
-    this.runAlways(key, step);
+  run(key: string, step: Step, { payer, bytes }: StepCost): boolean {
+    const holders = { singles: [payer], crowds: [] };
+    const held = bytes + RETAINED_OVERHEAD_BYTES;
+    if (!this.#shares.mayHold(holders, held)) return false;
+    this.#shares.hold(holders, held);
+    this.runAlways(key, async () => {
+      try {
+        await step();
+      } finally {
+        this.#shares.release(holders, held);
+      }
+    });
     return true;
   }
 

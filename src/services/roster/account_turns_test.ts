@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { AccountTurns } from "./account_turns.ts";
 
+const COST = { payer: "alice", bytes: 100 };
+
 Deno.test("steps of one key run in order, and no more steps at once than the bound", async () => {
-  const turns = new AccountTurns({ maxWaiting: 100, maxRunning: 3, failed: assert.fail });
+  const turns = new AccountTurns({
+    maxWaiting: 1_000,
+    maxBytes: 1e7,
+    maxRunning: 3,
+    failed: assert.fail,
+  });
   const order = new Map<string, number[]>();
   let running = 0;
   let most = 0;
@@ -13,7 +20,7 @@ Deno.test("steps of one key run in order, and no more steps at once than the bou
       await new Promise((resolve) => setTimeout(resolve));
       order.set(key, [...order.get(key) ?? [], i]);
       running--;
-    });
+    }, COST);
     assert.equal(isTaken, true);
   }
   assert.equal(turns.waiting, 30);
@@ -27,11 +34,16 @@ Deno.test("steps of one key run in order, and no more steps at once than the bou
 });
 
 Deno.test("a step beyond the bound is refused, unless it is always taken", async () => {
-  const turns = new AccountTurns({ maxWaiting: 1, maxRunning: 1, failed: assert.fail });
+  const turns = new AccountTurns({
+    maxWaiting: 1,
+    maxBytes: 1e7,
+    maxRunning: 1,
+    failed: assert.fail,
+  });
   const { promise, resolve } = Promise.withResolvers<void>();
   const ran: string[] = [];
-  turns.run("a", () => promise);
-  assert.equal(turns.run("b", () => Promise.resolve()), false);
+  turns.run("a", () => promise, COST);
+  assert.equal(turns.run("b", () => Promise.resolve(), COST), false);
   turns.runAlways("b", () => Promise.resolve(void ran.push("b")));
   resolve();
   await turns.settled();
@@ -42,16 +54,40 @@ Deno.test("a step that fails ends neither the process nor its key", async () => 
   const failures: unknown[] = [];
   const ran: string[] = [];
   const turns = new AccountTurns({
-    maxWaiting: 10,
+    maxWaiting: 100,
+    maxBytes: 1e7,
     maxRunning: 10,
     failed: (thrown) => void failures.push(thrown),
   });
-  turns.run("a", () => Promise.reject(new Error("rejected")));
+  turns.run("a", () => Promise.reject(new Error("rejected")), COST);
   turns.run("a", () => {
     throw new Error("thrown");
-  });
-  turns.run("a", () => Promise.resolve(void ran.push("later")));
+  }, COST);
+  turns.run("a", () => Promise.resolve(void ran.push("later")), COST);
   await turns.settled();
   assert.deepEqual(failures.map(String), ["Error: rejected", "Error: thrown"]);
   assert.deepEqual([ran, turns.waiting], [["later"], 0]);
+});
+
+Deno.test("one payer finds no more room long before others do, and finds it again later", async () => {
+  const turns = new AccountTurns({
+    maxWaiting: 1_000,
+    maxBytes: 1e7,
+    maxRunning: 10,
+    failed: assert.fail,
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const fill = (payer: string, bytes: number) => {
+    let taken = 0;
+    while (turns.run(`key of ${payer}`, () => promise, { payer, bytes })) taken++;
+    return taken;
+  };
+  assert.equal(fill("alice", 0), 200, "a fifth of the steps");
+  const large = fill("bob", 20_000);
+  assert.ok(large > 0 && large < 100, `${large} large ones`);
+  assert.equal(turns.run("key of carol", () => promise, { payer: "carol", bytes: 100 }), true);
+  resolve();
+  await turns.settled();
+  assert.equal(fill("alice", 0), 200);
+  await turns.settled();
 });

@@ -24,6 +24,8 @@ import { SubscriptionServer } from "./subscription_server.ts";
 
 /** Steps that may wait for the database or the session table at once. */
 const MAX_WAITING = 100_000;
+/** Bytes of their stanzas. Each account that sends them has a share of both. */
+const MAX_WAITING_BYTES = 64 * 1_048_576;
 /** Steps that may run at once: a small part of what may wait for a pool's connections. */
 const MAX_RUNNING = 200;
 
@@ -51,6 +53,7 @@ export class RosterServer {
   readonly #deps: RosterServerDeps;
   readonly #turns = new AccountTurns({
     maxWaiting: MAX_WAITING,
+    maxBytes: MAX_WAITING_BYTES,
     maxRunning: MAX_RUNNING,
     failed: (thrown) => this.#failed(thrown),
   });
@@ -99,8 +102,8 @@ export class RosterServer {
         else routes.route(stanza);
       },
       announce: (host) => {
-        const isTaken = turns.run(`announce ${host}`, () => presence.announceAll(host));
-        if (!isTaken) metrics.failures.inc();
+        const cost = { payer: `announce ${host}`, bytes: 0 };
+        if (!turns.run(cost.payer, () => presence.announceAll(host), cost)) metrics.failures.inc();
       },
     });
     this.services = [
@@ -150,7 +153,7 @@ export class RosterServer {
       const error = await this.#subscriptions.outbound(between, settle);
       settle();
       if (error !== undefined) fail(error);
-    });
+    }, { payer: from.text, bytes: between.bytes.length });
     if (isTaken) return;
     settle();
     fail("resource-constraint");
@@ -166,7 +169,7 @@ export class RosterServer {
     const isTaken = this.#turns.run(to.text, async () => {
       await step().catch((thrown) => this.#failed(thrown));
       taken.settle();
-    });
+    }, { payer: from.bare.text, bytes: stanza.bytes.length });
     if (isTaken) return;
     this.#metrics.failures.inc();
     taken.settle();
