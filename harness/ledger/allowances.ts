@@ -39,7 +39,8 @@ export const CACHE_LIFETIME_MS = 5_000;
  * True when stanza `seq` may arrive behind the later ones that have arrived before it.
  *
  * Only a recipient who moves between datacenters may see another order, for as long as nodes may not
- * know of it; and a sender's logins at two nodes are two streams, each of which keeps its own. Presence
+ * know of it, and one whose session at a node ended with stanzas to the bare JID that it had not taken
+ * (docs/promises.md, "Order"); and a sender's logins at two nodes are two streams, each of which keeps its own. Presence
  * for somebody whom a node cannot find at that moment is dropped, and nobody is told: what its client
  * sends again, as it does not know better when its node is killed, comes behind what followed it.
  */
@@ -56,7 +57,7 @@ export function mayBeLate(
   const hasRecipientMoved = flow.recipientMoves.some(({ fromMs, toMs }) =>
     sentAtMs < toMs + CACHE_LIFETIME_MS && arrived.atMs >= fromMs
   );
-  if (hasRecipientMoved) return true;
+  if (hasRecipientMoved || hasOutlivedSession(flow, sentAtMs, arrived.atMs)) return true;
   const next = flow.senderMoves.find(({ toMs }) => toMs > sentAtMs);
   if (next === undefined) return false;
   for (let later = seq + 1; later < flow.sent && flow.sentAtMs(later) < next.toMs; later++) {
@@ -64,4 +65,15 @@ export function mayBeLate(
     if (flow.arrivals(later) > 0 && flow.arrivalsBefore(later) < arrived.before) return false;
   }
   return true;
+}
+
+/**
+ * True when a stanza to the bare JID was sent before its recipient had logged in at another node, and
+ * came to it there: the session before had not taken it, and the new one may have had later ones.
+ */
+function hasOutlivedSession(flow: Flow, sentAtMs: number, arrivedAtMs: number): boolean {
+  if (flow.to === flow.recipient) return false; // to the full JID
+  return flow.recipientChanges.some(({ fromMs, toMs }) =>
+    sentAtMs <= toMs && arrivedAtMs >= fromMs
+  );
 }

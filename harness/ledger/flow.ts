@@ -38,6 +38,7 @@ export class Flow {
   #recipientAnewAtOtherNodeMs = -Infinity;
   readonly #senderMoves: Span[] = [];
   readonly #recipientMoves: Span[] = [];
+  readonly #recipientChanges: Span[] = [];
   #sentAtMs = new Float64Array(FIRST_CAPACITY);
   #arrivedAtMs = new Float64Array(FIRST_CAPACITY);
   #answeredAtMs = new Float64Array(FIRST_CAPACITY);
@@ -100,6 +101,11 @@ export class Flow {
   /** The recipient's logins at another datacenter than before. */
   get recipientMoves(): readonly Span[] {
     return this.#recipientMoves;
+  }
+
+  /** The recipient's logins at another node than before, where the old session did not move along. */
+  get recipientChanges(): readonly Span[] {
+    return this.#recipientChanges;
   }
 
   /** Times of stanzas that were due and never sent. */
@@ -175,9 +181,11 @@ export class Flow {
   }
 
   /** The recipient has logged in at another node than before; a resumed session takes along what it had. */
-  recipientChangedNode({ fromMs }: Span, isResumed: boolean): void {
-    this.#recipientAtOtherNodeMs = fromMs;
-    if (!isResumed) this.#recipientAnewAtOtherNodeMs = fromMs;
+  recipientChangedNode(login: Span, isResumed: boolean): void {
+    this.#recipientAtOtherNodeMs = login.fromMs;
+    if (isResumed) return;
+    this.#recipientAnewAtOtherNodeMs = login.fromMs;
+    this.#recipientChanges.push(login);
   }
 
   mark(seq: number, mark: number): void {

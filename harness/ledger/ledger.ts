@@ -178,7 +178,9 @@ export class Ledger {
     for (const flow of this.#flows) {
       if (flow.recipient === client) {
         if (fromMs !== undefined) {
-          flow.unnoticed({ fromMs, toMs: Math.min(fromMs + UNNOTICED_MS, login.toMs) });
+          // A login at the same node ends the session of the broken connection. Another node does not.
+          const toMs = fromMs + UNNOTICED_MS;
+          flow.unnoticed({ fromMs, toMs: isOtherNode ? toMs : Math.min(toMs, login.toMs) });
         }
         if (isOtherNode) flow.recipientChangedNode(login, isResumed);
         if (isOtherDatacenter) flow.recipientMoved(login);
