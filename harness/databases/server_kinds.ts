@@ -21,7 +21,7 @@ export interface ServerKind {
   /** Commands that make its data, below `directory`. */
   prepare(directory: string): readonly CommandLine[];
   run(directory: string, port: number): CommandLine;
-  /** What it writes once it answers. */
+  /** Text in its output that says that it answers. */
   readonly readyText: string;
   /** Signal that ends it as a crash would. */
   readonly killSignal: "SIGKILL" | "SIGQUIT";

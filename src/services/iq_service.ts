@@ -21,7 +21,7 @@ export interface IqRequest {
   readonly client: OwnClient | undefined;
 }
 
-/** What happens behind the last result of an account that has been deleted. */
+/** Steps that follow the last result of an account that has been deleted. */
 export interface Farewell {
   /** Ends the account's sessions. Called once the result is on its way. */
   endSessions(): void;

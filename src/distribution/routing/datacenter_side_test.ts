@@ -23,7 +23,7 @@ class Side {
   readonly givenUp = new Set<string>();
   readonly placed = new Map<string, readonly Placement[]>();
   readonly delivered: Envelope[] = [];
-  /** How this node was told that each of them came. */
+  /** The way in which this node was told that each of them came. */
   readonly arrivals: Arrival[] = [];
   whenDelivered: (envelope: Envelope) => void = () => {};
   readonly sent: { readonly node: string; readonly envelope: Envelope }[] = [];

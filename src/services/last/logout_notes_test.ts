@@ -11,7 +11,7 @@ class Setup {
   readonly clock = new ManualClock();
   readonly logger = new MemoryLogger();
   readonly metrics = new MetricsRegistry(this.clock);
-  /** What was written, one array for each transaction. */
+  /** Rows that were written, one array for each transaction. */
   readonly written: (readonly AccountLogout[])[] = [];
   failure: Error | undefined;
   /** Host whose store alone fails. */

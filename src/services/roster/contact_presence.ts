@@ -45,7 +45,7 @@ export class ContactPresence {
   readonly #deps: ContactPresenceDeps;
   /** Contacts that were sent the presence of an available session here, by full JID. */
   readonly #told = new Map<string, readonly Jid[]>();
-  /** What is still to be told of sessions, by full JID. A session has an entry while it is told. */
+  /** Changes of sessions that are still to be told, by full JID. A session has an entry while it is told. */
   readonly #changes = new Map<string, Change[]>();
   readonly #failed = new Map<string, Failed>();
   /** Requests that were repeated so far: each login goes on with the next ones. */

@@ -23,7 +23,7 @@ export function resolveRosterBounds(bounds: RosterBounds = {}): Required<RosterB
   return Object.freeze({ maxItems, maxRequests, maxGroups, maxNameBytes });
 }
 
-/** What a client wants its roster to say of a contact. */
+/** The state of a contact that a client wants its roster to have. */
 export type RosterSet =
   | { readonly kind: "remove"; readonly contact: string }
   | {

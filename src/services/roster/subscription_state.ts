@@ -4,7 +4,7 @@ import { isSeen, seesPresence, subscriptionOf } from "../../storage/mod.ts";
 /** Presence that manages a subscription (RFC 6121 §3). */
 export type SubscriptionVerb = "subscribe" | "subscribed" | "unsubscribe" | "unsubscribed";
 
-/** What follows from a subscription stanza for one of the two rosters. */
+/** Consequences of a subscription stanza for one of the two rosters. */
 export interface SubscriptionStep {
   /** The new item; undefined: no item is left. The same object when nothing has changed. */
   readonly item: RosterItem | undefined;

@@ -16,7 +16,7 @@ class Placeholder {
 /** Returns the place of the value `name`, to be used as if it were that value. */
 export type PlaceOf<Values> = <Name extends keyof Values>(name: Name) => Values[Name];
 
-/** What `Statement` makes its text of. */
+/** The query that `Statement` makes its text of. */
 interface Written<Row> {
   compile(): CompiledQuery<Row>;
 }

@@ -28,7 +28,7 @@ export class RosterFixture {
   readonly lookups: (readonly string[])[] = [];
   readonly routed: Stanza[] = [];
   readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
-  /** What sessions of this node were given directly. */
+  /** Presences that sessions of this node were given directly. */
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
   readonly server: RosterServer;
 
