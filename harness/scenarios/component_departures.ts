@@ -91,7 +91,10 @@ export const COMPONENT_UNREGISTERS: Scenario = {
     await stage.untilGone(echo.jid);
     await untilNoTrace(cluster, echo);
     for (const user of users) {
-      assert.deepEqual(await discoItems(user, cluster.globalHost), []);
+      await cluster.until(
+        async () => (await discoItems(user, cluster.globalHost)).length === 0,
+        { what: `disco lists nothing to ${user.jid}` },
+      );
     }
     await Promise.all(users.map((user) => expectGone(user, echo.jid)));
     say(

@@ -51,6 +51,9 @@ export const SENDING_PROGRAMS: Scenario = {
 export const TERMINAL_CLIENTS: Scenario = {
   name: "terminal-clients",
   summary: "profanity at dc1, mcabber at dc3 and bob at dc2 talk",
+  // Of its own: a client may quit before it has acknowledged the last message, which then goes to
+  // whoever logs in next with that account.
+  options: {},
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const bob = await stage.enterAvailable("bob", "dc2");

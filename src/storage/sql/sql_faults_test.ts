@@ -172,11 +172,13 @@ for (const kind of SERVER_KINDS) {
       await holder.execute(
         `SELECT id FROM subscription_requests WHERE id = ${Number(row!["id"])} FOR UPDATE`,
       );
-      const changing = requests.change(changes);
-      const refused = assert.rejects(changing, { code: "storage/unreachable", retryable: true });
+      const changing = requests.change(changes).then(() => undefined, (thrown) => thrown);
       await until(async () => assert.ok(await isBlocked(database), "it has come to that row"));
       await endSessions(database);
-      await refused;
+      const thrown = await changing;
+      // A server may tell of the interrupted wait before the connection ends.
+      assert.match(`${thrown?.code}`, /^storage\/(unreachable|busy)$/);
+      assert.equal(thrown.retryable, true);
     } finally {
       await holder.execute("ROLLBACK");
       await holder.close();
@@ -186,6 +188,8 @@ for (const kind of SERVER_KINDS) {
 
   /** Returns whether a session waits for a row that another one has locked. */
   const isBlocked = async (database: string): Promise<boolean> => {
+    // InnoDB renews this table only when nobody has read it for a tenth of a second.
+    if (!isPostgres) await new Promise((resolve) => setTimeout(resolve, 300));
     const blocked = await server().asRoot(
       isPostgres
         ? `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' AND wait_event_type = 'Lock'`
