@@ -7,6 +7,7 @@ import type { Target } from "../faults/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { helloOf, LinkPeer } from "../peers/mod.ts";
+import { untilAllLinked } from "./_linked.ts";
 import { expectSameMemory } from "./_memory.ts";
 import { expectMoved, type Moves } from "./_moved.ts";
 import { SmallTalk } from "./_small_talk.ts";
@@ -61,6 +62,7 @@ interface Attack {
 async function attackAll(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
   const certificate = await cluster.authority.issue({ names: [HOST] });
+  await untilAllLinked(cluster);
   await using talk = await SmallTalk.start(cluster);
   await talk.goesOn();
   const beginning = await Figures.read(dc1);
@@ -96,6 +98,7 @@ async function attackAll(cluster: Cluster, say: (line: string) => void): Promise
 async function flood(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const dc1 = cluster.datacenter("dc1");
   const certificate = await cluster.authority.issue({ names: [HOST] });
+  await untilAllLinked(cluster);
   await using talk = await SmallTalk.start(cluster);
   await talk.goesOn();
   const beginning = await Figures.read(dc1);

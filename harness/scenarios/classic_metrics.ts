@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
-import type { CausewayConfiguration, Cluster } from "../cluster/mod.ts";
+import type { CausewayConfiguration } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { CLASSIC_NAMES, ClassicMetrics } from "./_classic_metrics.ts";
 import { Letters } from "./_letters.ts";
+import { untilAllLinked } from "./_linked.ts";
 import { Stage } from "./_stage.ts";
 
 /** Long enough to count messages that bounce before they are looked up again. */
@@ -32,7 +33,7 @@ export const CLASSIC_METRICS: Scenario = {
     for (const [who, at] of [[alice, "dc1"], [bob, "dc2"], [carol, "dc3"]] as const) {
       await stage.untilTableSaysOfSession(who, at);
     }
-    await untilLinked(cluster);
+    await untilAllLinked(cluster);
     // These messages fill the caches with both users' locations.
     await oneByOne(alice, bob, 1);
     await oneByOne(carol, alice, 1);
@@ -174,25 +175,6 @@ export const CLASSIC_METRICS: Scenario = {
 async function oneByOne(from: ChatClient, to: ChatClient, count: number): Promise<void> {
   const letters = new Letters(to);
   for (let number = 0; number < count; number++) await letters.expectOf(from);
-}
-
-/** Waits until every datacenter has its link to every other one. */
-async function untilLinked(cluster: Cluster): Promise<void> {
-  for (
-    const { name, adminUrl } of cluster.datacenters.map((each) => ({
-      name: each.name,
-      adminUrl: each.adminUrl("/api/links"),
-    }))
-  ) {
-    await cluster.until(async () => {
-      const { hosts, incoming } = await (await fetch(adminUrl)).json() as {
-        readonly hosts: readonly { readonly openLinks: number }[];
-        readonly incoming: readonly { readonly host?: string }[];
-      };
-      return hosts.every(({ openLinks }) => openLinks === 1) &&
-        incoming.filter(({ host }) => host !== undefined).length === cluster.datacenters.length - 1;
-    }, { what: `${name} is linked to all others, and they to it` });
-  }
 }
 
 /** Checks the figures of the histograms besides their counts. */

@@ -3,6 +3,7 @@ import type { Cluster } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { helloOf, LinkPeer, type LinkPeerOptions } from "../peers/mod.ts";
+import { untilAllLinked } from "./_linked.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { expectMoved } from "./_moved.ts";
 
@@ -26,6 +27,7 @@ export const REFUSED_LINKS: Scenario = {
   async run(cluster, say) {
     const dc1 = cluster.datacenter("dc1");
     const [target] = dc1.node.ready.links;
+    await untilAllLinked(cluster);
     await using talk = await SmallTalk.start(cluster);
     const beginning = await Figures.read(dc1);
     for (const stranger of await strangers(cluster)) {
