@@ -89,6 +89,11 @@ export abstract class ChatClient implements AsyncDisposable {
     return this.sendXml(`<presence to='${escapeXml(occupant)}'>${x}</presence>`);
   }
 
+  /** Sends a stanza that is written out. */
+  sendStanza(xml: string): Promise<void> {
+    return this.sendXml(xml);
+  }
+
   /** Sends a request and gives its answer, a result or an error. */
   async iq(options: IqOptions): Promise<ReceivedStanza> {
     const id = newId("iq");

@@ -459,6 +459,7 @@ function transferFrames(
       process: visit.boundary(),
     }),
     sessionFrame({
+      hasCarbons: false,
       transfer,
       jid: `${account}/x`,
       received: 0xffff_ffff,

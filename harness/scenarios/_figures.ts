@@ -63,16 +63,21 @@ async function get(url: URL): Promise<Response> {
   throw new Error(`${url} answers ${response.status}`);
 }
 
+/** Metrics of what the lanes hold, to other datacenters and to other nodes. */
+const LANE_ITEMS = ["mod_global_distrib_lane_items", "causeway_cluster_lane_items"];
+
 /**
- * Waits until no lane of any datacenter holds a stanza. Until then a node may not know that a
+ * Waits until no lane of any running node holds a stanza. Until then a node may not know that a
  * stanza was delivered, and would send it again.
  */
 export async function untilNothingIsHeld(cluster: Cluster): Promise<void> {
   for (const datacenter of cluster.datacenters) {
-    await cluster.until(
-      async () => (await Figures.read(datacenter)).sum("mod_global_distrib_lane_items") === 0,
-      { what: `${datacenter.name} holds nothing any more` },
-    );
+    for (const node of datacenter.nodes.filter(({ state }) => state !== "stopped")) {
+      await cluster.until(async () => {
+        const figures = await Figures.read(datacenter, node);
+        return LANE_ITEMS.every((name) => figures.sum(name) === 0);
+      }, { what: `${datacenter.name} holds nothing any more` });
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import type { Scenario } from "../scenario.ts";
 import { ACCOUNT_DATA } from "./account_data.ts";
 import { BEFORE_PRESENCE } from "./before_presence.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
+import { CARBONS } from "./carbons.ts";
 import { CLASSIC_METRICS } from "./classic_metrics.ts";
 import { COMPONENT_DISCONNECTS, COMPONENT_UNREGISTERS } from "./component_departures.ts";
 import { BAD_CLIENT_INPUT } from "./bad_client_input.ts";
@@ -12,6 +13,7 @@ import { SENDING_PROGRAMS, TERMINAL_CLIENTS } from "./console_clients.ts";
 import { CONTACTS } from "./contacts.ts";
 import { CONVERSATIONS } from "./conversations.ts";
 import { CROWDS_AT_EVERY_PORT } from "./crowds.ts";
+import { DEVICES } from "./devices.ts";
 import { ENDPOINT_ADDRESSES } from "./endpoint_addresses.ts";
 import { ENDPOINT_LIFECYCLE } from "./endpoint_lifecycle.ts";
 import { FAILING_STARTS } from "./failing_starts.ts";
@@ -101,6 +103,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ACCOUNT_DATA,
   SUBSCRIPTION_REQUESTS,
   CONTACTS,
+  DEVICES,
+  CARBONS,
   GHOSTS,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,

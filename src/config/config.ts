@@ -129,6 +129,7 @@ export interface GlobalDistribConfig {
  */
 export interface HostModulesConfig {
   readonly mod_disco: false | { readonly usersCanSeeHiddenServices: boolean };
+  readonly mod_carboncopy: boolean;
   readonly mod_ping: boolean;
   readonly mod_roster: false | { readonly hasVersions: boolean };
   readonly mod_time: boolean;

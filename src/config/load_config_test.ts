@@ -69,6 +69,7 @@ Deno.test("parseConfig() fills in every default", () => {
     },
     modules: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
       mod_disco: { usersCanSeeHiddenServices: false },
+      mod_carboncopy: true,
       mod_ping: true,
       mod_time: true,
       mod_version: true,
@@ -275,6 +276,7 @@ users_can_see_hidden_services = true
 
 Deno.test("parseConfig() turns every service on unless it is false", () => {
   const on = {
+    mod_carboncopy: true,
     mod_ping: true,
     mod_time: true,
     mod_version: true,
@@ -300,6 +302,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
       {
         mod_disco: false,
         ...on,
+        mod_carboncopy: true,
         mod_ping: false,
         mod_private: { maxElements: 200, maxBytes: 7 },
         mod_roster: { hasVersions: false },

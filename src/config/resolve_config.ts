@@ -163,6 +163,7 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_disco: disco !== false && {
         usersCanSeeHiddenServices: disco?.users_can_see_hidden_services ?? false,
       },
+      mod_carboncopy: tables.mod_carboncopy !== false,
       mod_ping: tables.mod_ping !== false,
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,

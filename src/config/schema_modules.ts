@@ -335,6 +335,10 @@ function hostModules(byDefault: string) {
   };
   return {
     mod_disco: service(MOD_DISCO, "service discovery (XEP-0030)"),
+    mod_carboncopy: service(
+      z.strictObject({}),
+      "copies of messages for the other devices of their sender and recipient (XEP-0280); no options",
+    ),
     mod_ping: service(z.strictObject({}), "ping (XEP-0199); no options"),
     mod_time: service(z.strictObject({}), "entity time (XEP-0202); no options"),
     mod_version: service(z.strictObject({}), "software version (XEP-0092); no options"),

@@ -49,8 +49,9 @@ export interface EnvelopeFields {
   /** @default "ordinary" */
   readonly entry?: StanzaEntry;
   /**
-   * True for a copy that a node hands to another of its datacenter, besides the stanza that is
-   * answered for. It is delivered to sessions there, and otherwise dropped. @default false
+   * True for a copy that a node hands to another of its datacenter, or sends to another datacenter,
+   * besides the stanza that is answered for. It is delivered to sessions there, and otherwise
+   * dropped. @default false
    */
   readonly isCopy?: boolean;
   /**
@@ -58,6 +59,16 @@ export interface EnvelopeFields {
    * kind for a person may then go to the account's other resources. @default false
    */
   isRerouted?: boolean;
+  /**
+   * True once it was sent to all datacenters where its recipient has sessions, as a stanza or as
+   * copies of it: each delivers to its own. @default false
+   */
+  isSpread?: boolean;
+  /**
+   * True for a copy that no session gets as it is: those with message carbons (XEP-0280) are told of
+   * it. @default false
+   */
+  isCarbon?: boolean;
 }
 
 /**
@@ -77,6 +88,10 @@ export class Envelope extends Duty implements EnvelopeFields {
   readonly entry: StanzaEntry;
   readonly isCopy: boolean;
   isRerouted: boolean;
+  isSpread: boolean;
+  isCarbon: boolean;
+  /** Local host of the datacenter that a copy made here is for. */
+  copyFor: string | undefined;
   #arrival: Arrival = "here";
   #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
@@ -99,6 +114,8 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.entry = fields.entry ?? "ordinary";
     this.isCopy = fields.isCopy ?? false;
     this.isRerouted = fields.isRerouted ?? false;
+    this.isSpread = fields.isSpread ?? false;
+    this.isCarbon = fields.isCarbon ?? false;
   }
 
   /** Way in which it came to this node. */

@@ -2,6 +2,7 @@ import type { Envelope, UserHosts } from "../distribution/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { OwnClient } from "../services/mod.ts";
+import type { Carbons } from "../services/carbons/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
 import { FullJid, isSubscription, readdress } from "../xmpp/mod.ts";
@@ -19,6 +20,8 @@ export interface LocalSideDeps extends UserHosts {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
   };
   readonly services: { handle(stanza: Stanza, client?: OwnClient): NodeOutcome };
+  /** Copies for a person's other devices. */
+  readonly carbons?: Pick<Carbons, "received" | "told">;
   /** Rosters and presence. */
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Sends a service's answer. The answer takes over the duty of `request`. */
@@ -132,13 +135,23 @@ export class LocalSide implements NodeSide {
     return session.send(stanza, envelope) ? "delivered" : "resource-constraint";
   }
 
+  /** Delivers a message, and tells the account's other sessions here of it (XEP-0280). */
+  #handMessage(envelope: Envelope): NodeOutcome {
+    const { sessions, carbons } = this.#deps;
+    const { stanza } = envelope;
+    if (envelope.isCarbon) return carbons?.told(stanza) === true ? "delivered" : "ignored";
+    const outcome = sessions.deliver(stanza, envelope);
+    if (outcome !== "delivered" && !envelope.isCopy) return outcome;
+    return carbons?.received(stanza) === true ? "delivered" : outcome;
+  }
+
   #hand(envelope: Envelope): NodeOutcome {
     const { stanza } = envelope;
     const { sessions, components } = this.#deps;
     const { localpart, domainpart } = stanza.to;
     if (isUserHost(domainpart, this.#deps)) {
       if (localpart === "") return this.askServices(stanza);
-      if (stanza.kind === "message") return sessions.deliver(stanza, envelope);
+      if (stanza.kind === "message") return this.#handMessage(envelope);
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
       return this.#handFromServer(envelope) ?? sessions.deliver(stanza, envelope);
     }

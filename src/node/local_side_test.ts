@@ -153,7 +153,7 @@ Deno.test("LocalSide lets a service's answer take over the duty of the request, 
 });
 
 Deno.test("LocalSide names the client of a request that entered here, and of no other", () => {
-  const client = { isConfidential: true, priority: 0, send: () => true };
+  const client = { isConfidential: true, hasCarbons: false, priority: 0, send: () => true };
   for (const to of ["example.com", "a@example.com"]) {
     const fixture = new Fixture();
     fixture.client = client;
@@ -251,6 +251,7 @@ Deno.test("LocalSide gives a subscription stanza to the addressed client alone",
   const sent: string[] = [];
   const session = (priority: number | undefined) => ({
     isConfidential: true,
+    hasCarbons: false,
     priority,
     send: ({ type }: Stanza) => sent.push(type) > 0,
   });

@@ -1,5 +1,6 @@
 import type { StanzaEntry } from "../distribution/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
+import type { Carbons } from "../services/carbons/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
 import type {
@@ -29,12 +30,13 @@ export interface EdgeParts {
   readonly pressure: Pressure;
   readonly router: Router;
   readonly rosters: RosterServer;
+  readonly carbons: Carbons;
 }
 
 /** Makes the ports for clients and components. They do not listen yet. */
 export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge {
   const { enumerationSecret, accounts, sessions, components, management, certificates } = parts;
-  const { pressure, router, rosters, metrics, log, clock } = parts;
+  const { pressure, router, rosters, carbons, metrics, log, clock } = parts;
   return new Edge({
     accounts,
     enumerationSecret,
@@ -48,6 +50,7 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
           return rosters.entered(stanza, source.jid, fate, number);
         }
         router.accept(stanza, fate, number, entryOf(source, fate));
+        if (stanza.kind === "message") carbons.sent(stanza);
       },
     },
     management,

@@ -11,6 +11,7 @@ import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
+import type { Carbons } from "../services/carbons/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -30,6 +31,7 @@ import type { NodeLinks } from "./node_links.ts";
 import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makeResumption } from "./node_resumption.ts";
+import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
 import { makeRouter } from "./node_router.ts";
 import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from "./node_services.ts";
@@ -73,6 +75,7 @@ export class NodeParts implements Surroundings {
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
   readonly rosters: RosterServer;
+  readonly carbons: Carbons;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
@@ -114,6 +117,7 @@ export class NodeParts implements Surroundings {
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);
     this.rosters = makeRosters(config, this);
+    this.carbons = makeCarbons(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
@@ -123,6 +127,7 @@ export class NodeParts implements Surroundings {
       components: this.components,
       services: this.services,
       rosters: this.rosters,
+      carbons: this.carbons,
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);

@@ -4,6 +4,7 @@ import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Carbons } from "../services/carbons/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { LocalSide } from "./local_side.ts";
@@ -18,6 +19,7 @@ export interface RouterParts {
   readonly local: LocalSide;
   readonly requests: SubscriptionRequests;
   readonly rosters: RosterServer;
+  readonly carbons: Carbons;
   readonly pressure: Pressure;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
@@ -43,6 +45,7 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
       locate: (jid) => table.locate(jid),
       locateAgain: (jids) => table.locateAgain(jids),
       learn: (jid, host) => table.learn(jid, host),
+      spread: (jid) => table.spread(jid),
       forget: (jid) => table.forget(jid),
       expire: (jid) => table.expire(jid),
     },
@@ -57,9 +60,11 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
         reconsider: (node) => made(parts.cluster).reconsider(node),
       },
       returned: (envelope, reason) => parts.router.returned(envelope, reason),
+      carbons: parts.carbons,
       metrics,
       budget: places.handover,
     }, handoverOptions(config)),
+    carbons: parts.carbons,
     requests: parts.requests,
     presence: {
       serves: (domain) => parts.rosters.serves(domain),

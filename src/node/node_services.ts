@@ -4,6 +4,7 @@ import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { AccountWatch, ownAccount } from "../services/accounts/mod.ts";
+import type { Carbons } from "../services/carbons/mod.ts";
 import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
@@ -28,6 +29,7 @@ export interface ServiceParts {
   readonly table: SessionTable;
   readonly local: LocalSide;
   readonly rosters: RosterServer;
+  readonly carbons: Carbons;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -43,7 +45,11 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         : parts.table.publicDomains();
     },
     reply: (answer, request) => parts.local.answered(answer, request),
-    services: [...accountServices(config, parts), ...parts.rosters.services],
+    services: [
+      ...accountServices(config, parts),
+      ...parts.rosters.services,
+      ...parts.carbons.services,
+    ],
     ...serviceBounds(config),
     metrics,
     logger: log,

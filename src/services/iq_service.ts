@@ -7,6 +7,8 @@ export type IqTarget = "host" | "account";
 export interface OwnClient {
   /** True when nobody on the way can read what the client writes: over TLS, or on loopback. */
   readonly isConfidential: boolean;
+  /** True while the client gets copies of its account's other messages (XEP-0280). */
+  hasCarbons: boolean;
 }
 
 /** One `<iq type='get'/>` or `set` for a service, with its payload parsed. */
@@ -41,6 +43,7 @@ export type IqAnswer =
 
 /** Modules of the configuration that a host may have turned off. */
 export type ServiceModule =
+  | "mod_carboncopy"
   | "mod_disco"
   | "mod_last"
   | "mod_ping"

@@ -56,6 +56,7 @@ export type { ChildElement, ElementSource } from "./xml/child_elements.ts";
 export {
   directText,
   findChild,
+  hasChild,
   hasMoreElements,
   onlyChild,
   stanzaSource,

@@ -246,6 +246,7 @@ export class Giving implements FreezeOwner {
       lang: state.lang ?? "",
       priority: state.priority,
       presence: state.presence?.bytes ?? new Uint8Array(0),
+      hasCarbons: state.hasCarbons,
     }));
     const details: SessionDetail[] = state.directed.map(({ text }) => ({
       kind: "directed",

@@ -425,5 +425,6 @@ function readState(fields: SessionFields, account: string): SessionState | undef
     priority,
     presence,
     directed: [],
+    hasCarbons: fields.hasCarbons,
   };
 }

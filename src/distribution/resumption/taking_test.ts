@@ -35,6 +35,7 @@ const SESSION: SessionFields = {
   lang: "",
   priority: undefined,
   presence: new Uint8Array(0),
+  hasCarbons: true,
 };
 
 const END: EndFields = {
@@ -394,6 +395,7 @@ Deno.test("Taking passes on SESSION and DETAILS, on bytes of its own", async () 
     resendingMs: 7,
     lang: "de",
     priority: -3,
+    hasCarbons: true,
   });
   assert.equal(new TextDecoder().decode(queue[0]!.stanza.bytes), "...");
 });

@@ -9,11 +9,14 @@ import type { Domains } from "./decision.ts";
 import { HandoverOrder } from "./handover_order.ts";
 import type { HandoverOrderOptions, ReturnWaiting } from "./handover_order.ts";
 import { spreadToUser } from "./spread_to_user.ts";
+import type { Spread } from "./spread_to_user.ts";
 import type {
+  CarbonCopies,
   Handover,
   LocalDelivery,
   LocalOutcome,
   NodeSide,
+  OwnSessions,
   Placement,
   Placements,
 } from "./ports.ts";
@@ -27,6 +30,8 @@ export interface DatacenterSideDeps {
   readonly handover: Handover;
   /** Routes stanzas that `keepBehind` and `takeBack` took over. */
   readonly returned: ReturnWaiting;
+  /** @default no session is told of messages for another */
+  readonly carbons?: CarbonCopies;
   readonly metrics: Metrics;
   /** A wider bound that all waiting stanzas count for too. @default no bound */
   readonly budget?: FairShares;
@@ -62,6 +67,20 @@ export class DatacenterSide implements LocalDelivery {
 
   servesDomain(domain: string): boolean {
     return this.#deps.node.servesDomain(domain);
+  }
+
+  sessionsOf(to: Jid): OwnSessions {
+    const { node, placements } = this.#deps;
+    const own = node.ownSessions(to);
+    if (!placements.hasNeighbours) return own;
+    let { isHere, isResourceHere, priority } = own;
+    for (const placed of this.#living(to)) {
+      isHere = true;
+      if (to instanceof FullJid && placed.resourcepart === to.resourcepart) isResourceHere = true;
+      if (placed.priority === undefined) continue;
+      if (priority === undefined || placed.priority > priority) priority = placed.priority;
+    }
+    return { isHere, isResourceHere, priority };
   }
 
   prepare(
@@ -138,8 +157,11 @@ export class DatacenterSide implements LocalDelivery {
     const placements = this.#living(stanza.to);
     if (placements.length === 0) return node.deliver(envelope);
     if (stanza.type === "probe") return this.#probe(envelope, placements);
+    if (envelope.isCarbon) return this.#tellAll(envelope, placements);
     const own = node.ownSessions(stanza.to);
-    const { isHere, nodes } = spreadToUser(stanza, own, placements, envelope.isRerouted);
+    const spread = spreadToUser(stanza, own, placements, envelope.isRerouted);
+    const { isHere, nodes } = spread;
+    if (spread.isTaken) this.#tellOthers(envelope, placements, { spread, own });
     const [first, ...others] = nodes;
     if (first === undefined) return node.deliver(envelope);
     if (isHere) return this.#deliverHereFirst(envelope, nodes);
@@ -152,6 +174,34 @@ export class DatacenterSide implements LocalDelivery {
     const nodes = [...new Set(placements.map(({ node }) => node))];
     this.#sendCopies(envelope, nodes);
     return this.#deps.node.deliver(envelope);
+  }
+
+  /** Has all nodes with sessions of the account give them their carbons. */
+  #tellAll(envelope: Envelope, placements: readonly Placement[]): LocalOutcome {
+    this.#sendCopies(envelope, [...new Set(placements.map(({ node }) => node))]);
+    return this.#deps.node.deliver(envelope);
+  }
+
+  /** Has the nodes that do not get a message give their sessions of the account their carbons. */
+  #tellOthers(
+    envelope: Envelope,
+    placements: readonly Placement[],
+    { spread, own }: { readonly spread: Spread; readonly own: OwnSessions },
+  ): void {
+    const { carbons, node, handover } = this.#deps;
+    const { stanza } = envelope;
+    if (carbons === undefined || stanza.kind !== "message") return;
+    const nodes = new Set(placements.map((placed) => placed.node));
+    for (const taken of spread.nodes) nodes.delete(taken);
+    const tellsHere = !spread.isHere && own.isHere;
+    if ((nodes.size === 0 && !tellsHere) || !carbons.copies(stanza)) return;
+    const copies = [...copyEnvelope(envelope, nodes.size + (tellsHere ? 1 : 0))];
+    for (const copy of copies) copy.isCarbon = true;
+    if (tellsHere) {
+      const copy = copies.pop()!;
+      if (node.deliver(copy) !== "delivered") copy.settle();
+    }
+    for (const [i, other] of [...nodes].entries()) handover.send(other, copies[i]!);
   }
 
   /**

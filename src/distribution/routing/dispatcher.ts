@@ -12,10 +12,13 @@ import type { DeliveryMemory } from "./delivery_memory.ts";
 import { holdersOf } from "./holders_of.ts";
 import type { LookupRates } from "./lookup_rates.ts";
 import type { Lookups } from "./lookups.ts";
+import type { SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 import type { Finish } from "./sender_workers.ts";
+import { copyEnvelope } from "./copy_envelope.ts";
+import { spreadOverDatacenters } from "./spread_over_datacenters.ts";
 import type { StopOrder } from "./stop_order.ts";
 
 /** The parts that `Dispatcher` works with. */
@@ -26,6 +29,7 @@ export interface DispatcherDeps extends
     | "outbound"
     | "locations"
     | "local"
+    | "carbons"
     | "requests"
     | "presence"
     | "clock"
@@ -177,14 +181,16 @@ export class Dispatcher {
       this.#deliverHandedOver(envelope, decision);
       return undefined;
     }
-    if (envelope.isCopy) return this.#deliverElsewhere(envelope);
+    if (envelope.isCopy) return this.#routeCopy(envelope);
     if (this.#isAnsweredHere(envelope.stanza)) {
       this.#deliverFinally(envelope);
       return undefined;
     }
     switch (decision) {
       case "local":
-        return this.#deliverLocal(envelope);
+        return this.#isForOwnDevices(envelope)
+          ? this.#deliverToOwnDevices(envelope)
+          : this.#deliverLocal(envelope);
       case "local-user":
         return this.#dispatchLocal(envelope, decision);
       case "other-datacenter":
@@ -204,6 +210,10 @@ export class Dispatcher {
         decision satisfies never;
     }
     const key = this.#lookups.keyOf(to);
+    if (this.#isSpreadHere(envelope)) {
+      this.#dispatch(envelope, decision, key, this.#domains.localHost);
+      return undefined;
+    }
     const host = this.#lookups.cached(envelope, key);
     if (host !== undefined) {
       this.#dispatch(envelope, decision, key, host);
@@ -211,6 +221,106 @@ export class Dispatcher {
     }
     return this.#lookups.find(envelope, key)
       .then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
+  }
+
+  /** True for a message to the sender's own account, whose sessions may be anywhere. */
+  #isForOwnDevices({ arrival, stanza: { kind, to } }: Envelope): boolean {
+    return kind === "message" && arrival !== "link" && to.localpart !== "" &&
+      to.domainpart === this.#domains.globalHost;
+  }
+
+  /** Delivers a message to the sender's own account: here, and wherever else it has sessions. */
+  #deliverToOwnDevices(envelope: Envelope): Promise<Finish> | undefined {
+    const { locations } = this.#deps;
+    const key = this.#lookups.keyOf(envelope.stanza.to);
+    const deliver = () => {
+      if (locations.spread(key).length === 0) this.#deliverFinally(envelope);
+      else this.#dispatch(envelope, "user", key, this.#domains.localHost);
+    };
+    if (this.#lookups.cached(envelope, key) === undefined) {
+      return this.#lookups.find(envelope, key).then(() => deliver);
+    }
+    deliver();
+    return undefined;
+  }
+
+  /** True for a message that other datacenters have too, and that a session here can get. */
+  #isSpreadHere({ isSpread, arrival, stanza: { to } }: Envelope): boolean {
+    if (!isSpread || arrival !== "link" || to !== to.bare) return false;
+    if (!isUser(to, this.#domains)) return false;
+    const { priority } = this.#deps.local.sessionsOf(to);
+    return priority !== undefined && priority >= 0;
+  }
+
+  /** Routes a copy: to the sessions here, to the datacenter that it is for, or to other nodes. */
+  #routeCopy(envelope: Envelope): Promise<Finish> | undefined {
+    const { copyFor } = envelope;
+    const { local, locations } = this.#deps;
+    if (copyFor !== undefined) {
+      const key = this.#lookups.keyOf(envelope.stanza.to);
+      const sendAgain = (host: string | null | undefined) => {
+        const isThere = host === copyFor ||
+          locations.spread(key).some((session) => session.host === copyFor);
+        if (isThere) this.#forward(envelope, copyFor);
+        else this.#refusals.drop(envelope, "returned");
+      };
+      const host = this.#lookups.cached(envelope, key);
+      if (host !== undefined) return void sendAgain(host);
+      return this.#lookups.find(envelope, key).then((found) => () => sendAgain(found));
+    }
+    if (envelope.arrival !== "link") {
+      return envelope.isCarbon ? this.#tellElsewhere(envelope) : this.#deliverElsewhere(envelope);
+    }
+    const waiting = local.prepare?.(envelope, this.#lookups.turn);
+    if (waiting !== undefined) return waiting.then(() => () => this.#deliverCopy(envelope));
+    this.#deliverCopy(envelope);
+    return undefined;
+  }
+
+  /** Sends a carbon to the account's other nodes, in this datacenter and in others. */
+  #tellElsewhere(envelope: Envelope): Promise<Finish> | undefined {
+    const { locations, local } = this.#deps;
+    const { to } = envelope.stanza;
+    if (isLocalUser(to, this.#domains)) return this.#deliverElsewhere(envelope);
+    const tell = () => {
+      this.#sendCarbons(envelope, locations.spread(to), this.#domains.localHost);
+      if (local.deliverElsewhere === undefined) envelope.settle();
+      else local.deliverElsewhere(envelope);
+    };
+    if (this.#lookups.cached(envelope, to) === undefined) {
+      return this.#lookups.find(envelope, to).then(() => tell);
+    }
+    tell();
+    return undefined;
+  }
+
+  /** Sends a carbon copy to each datacenter in `spread` but one. */
+  #sendCarbons(envelope: Envelope, spread: readonly SessionHost[], but: string): void {
+    const hosts = new Set(spread.map(({ host }) => host));
+    hosts.delete(but);
+    if (hosts.size === 0) return;
+    const copies = copyEnvelope(envelope, hosts.size);
+    for (const [i, host] of [...hosts].entries()) {
+      const copy = copies[i]!;
+      copy.isCarbon = true;
+      copy.isSpread = true;
+      this.#sendCopy(copy, host);
+    }
+  }
+
+  #sendCopy(copy: Envelope, host: string): void {
+    if (host === this.#domains.localHost) return this.#deliverCopy(copy);
+    copy.copyFor = host;
+    this.#forward(copy, host);
+  }
+
+  /** Delivers a copy to the sessions of this datacenter. The original answers for it. */
+  #deliverCopy(envelope: Envelope): void {
+    if (this.#isKeptBehind(envelope)) return;
+    const { localHost } = this.#domains;
+    const key = this.#lookups.keyOf(envelope.stanza.to);
+    if (this.bounce?.holds(key) === true) this.bounce.flush(key, localHost);
+    if (!this.#deliverHere(envelope, true)) this.#refusals.drop(envelope, "no-route");
   }
 
   #deliverElsewhere(envelope: Envelope): Promise<Finish> | undefined {
@@ -297,13 +407,64 @@ export class Dispatcher {
    * to the address.
    */
   #deliverOrForward(envelope: Envelope, key: Jid, host: string): boolean {
-    if (host !== this.#domains.localHost) {
+    const spread = this.#spreadOf(envelope, key);
+    const hosts = spread.length === 0 ? undefined : this.#datacentersOf(envelope, spread, host);
+    if (hosts === undefined) this.#copyToDevices(envelope, spread, host);
+    if (hosts !== undefined) {
+      if (this.#deliverToAll(envelope, hosts)) return true;
+    } else if (host !== this.#domains.localHost) {
       this.#forward(envelope, host);
       return true;
-    }
-    if (this.#deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
+    } else if (this.#deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
     this.#deps.locations.forget(key);
     return false;
+  }
+
+  /** Sessions of a message's recipient that are in several datacenters; none for other stanzas. */
+  #spreadOf({ stanza: { kind }, isCopy }: Envelope, key: Jid): readonly SessionHost[] {
+    if (kind !== "message" || isCopy) return NO_SPREAD;
+    const spread = this.#deps.locations.spread(key);
+    if (spread.length === 0) return spread;
+    return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) ? spread : NO_SPREAD;
+  }
+
+  /** Datacenters of a message for an account with sessions in several; else undefined. */
+  #datacentersOf(
+    envelope: Envelope,
+    spread: readonly SessionHost[],
+    host: string,
+  ): readonly string[] | undefined {
+    const { localHost } = this.#domains;
+    const own = this.#deps.local.sessionsOf(envelope.stanza.to);
+    return spreadOverDatacenters(envelope, { localHost, host, spread, own });
+  }
+
+  /** Has the account's sessions in other datacenters than `host` get carbons of a message. */
+  #copyToDevices(envelope: Envelope, spread: readonly SessionHost[], host: string): void {
+    if (spread.length === 0 || envelope.isSpread) return;
+    if (this.#deps.carbons?.copies(envelope.stanza) !== true) return;
+    envelope.isSpread = true;
+    this.#sendCarbons(envelope, spread, host);
+  }
+
+  /**
+   * Delivers or sends a message to several datacenters. The first of `hosts` answers for it, or the
+   * second if the first is ours and nobody here gets it after all.
+   * @returns false when the only one is ours and nobody here gets it
+   */
+  #deliverToAll(envelope: Envelope, hosts: readonly string[]): boolean {
+    const { localHost } = this.#domains;
+    const [first, ...others] = hosts;
+    if (others.length === 0 && first === localHost) return this.#deliverHere(envelope, true, true);
+    if (others.length > 0) envelope.isSpread = true;
+    const copies = others.length === 0 ? [] : [...copyEnvelope(envelope, others.length)];
+    if (first !== localHost) this.#forward(envelope, first!);
+    else if (!this.#deliverHere(envelope, true, true)) {
+      copies.shift()!.settle(); // the envelope itself goes there
+      this.#forward(envelope, others.shift()!);
+    }
+    for (const [i, copy] of copies.entries()) this.#sendCopy(copy, others[i]!);
+    return true;
   }
 
   #forward(envelope: Envelope, host: string): void {
@@ -318,6 +479,7 @@ export class Dispatcher {
       return;
     }
     this.#deps.metrics.stopTtlZero.inc();
+    if (envelope.isCopy) return this.#refusals.drop(envelope, "ttl");
     if (!this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "ttl");
     }
@@ -332,11 +494,14 @@ export class Dispatcher {
   /**
    * Delivers here. False when nothing here answers to the address; otherwise the envelope is dealt
    * with.
+   * @param isSpread true when other datacenters get it too: what fails here is then no error
    */
-  #deliverHere(envelope: Envelope, isRouted: boolean): boolean {
+  #deliverHere(envelope: Envelope, isRouted: boolean, isSpread = false): boolean {
     // A stanza that entered here can come to this place only once, unless it went to another node
-    // and came back. The first node, or the lane that led to it, may have kept a copy.
-    const mayComeTwice = envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
+    // and came back. The first node, or the lane that led to it, may have kept a copy. So may
+    // another datacenter that got it too.
+    const mayComeTwice = isSpread || envelope.process !== this.#deps.process ||
+      envelope.mayBeRepeat ||
       envelope.arrival === "handed-over" || envelope.isHeldBefore;
     if (this.#memory.hasDelivered(envelope, mayComeTwice)) {
       this.#refusals.drop(envelope, "repeat");
@@ -360,6 +525,7 @@ export class Dispatcher {
         this.#refusals.drop(envelope, "ignored");
         return true;
       default:
+        if (isSpread || envelope.isCopy) return false;
         this.#refusals.refuse(envelope, outcome, "ignored");
         return true;
     }
@@ -398,6 +564,8 @@ export class Dispatcher {
     this.#refusals.refuse(envelope, "service-unavailable", "no-route");
   }
 }
+
+const NO_SPREAD: readonly SessionHost[] = [];
 
 /** The rest of the work when there is none: the stanza was dealt with meanwhile. */
 const DONE: Finish = () => {};

@@ -4,6 +4,7 @@ export type { Domains } from "./decision.ts";
 export type { DatacenterSideDeps } from "./datacenter_side.ts";
 export { DatacenterSide } from "./datacenter_side.ts";
 export type {
+  CarbonCopies,
   EntryPoint,
   Handover,
   Keeper,
@@ -18,6 +19,7 @@ export type {
   Placements,
   PresenceServer,
   RequestKeeper,
+  SessionHost,
 } from "./ports.ts";
 export { DEFAULT_MAX_PAIRS } from "./repeat_filter.ts";
 export { DEFAULT_MAX_STANZAS } from "./resend_filter.ts";

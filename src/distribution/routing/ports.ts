@@ -32,10 +32,22 @@ export interface Locations {
    * @returns false when that was known already
    */
   learn(jid: Jid, host: string): boolean;
+  /**
+   * Sessions in all datacenters of an account that has some in several, as `cached` or `locate`
+   * have just found them; none for other accounts. Each resource is at its newest login.
+   */
+  spread(jid: Jid): readonly SessionHost[];
   /** Drops what memory holds on `jid`, so that the next lookup asks Redis. */
   forget(jid: Jid): void;
   /** Like `forget`, except that the entry still counts while Redis cannot be asked. */
   expire(jid: Jid): void;
+}
+
+/** A session of an account that has sessions in several datacenters. */
+export interface SessionHost {
+  /** Local host of its datacenter. */
+  readonly host: string;
+  readonly resourcepart: string;
 }
 
 /** A session, or a component's connection, on another node of this datacenter. */
@@ -107,6 +119,12 @@ export interface PresenceServer {
   take(envelope: Envelope): void;
 }
 
+/** Decides which messages a person's other sessions are told of (XEP-0280). */
+export interface CarbonCopies {
+  /** True for a message of which other sessions of its recipient get carbons. */
+  copies(stanza: Stanza): boolean;
+}
+
 /** The place where a stanza entered the mesh, as its envelope says. */
 export type EntryPoint = Pick<EnvelopeFields, "origin" | "process" | "sequence">;
 
@@ -118,6 +136,8 @@ export interface LocalDelivery {
   /** True for the domain of a component that is connected to this datacenter. */
   servesDomain(domain: string): boolean;
   deliver(envelope: Envelope): LocalOutcome;
+  /** Returns the sessions of `to`'s account at this datacenter. */
+  sessionsOf(to: Jid): OwnSessions;
   /**
    * Prepares `deliver` to an address that was not looked up. Returns a promise, which never
    * rejects, when there is something to wait for.
@@ -153,7 +173,7 @@ export interface LocalDelivery {
   deliverElsewhere?(envelope: Envelope): void;
 }
 
-/** Sessions of one account on this node, as far as RFC 6121 §8.5 needs them. */
+/** Sessions of one account in one place, as far as RFC 6121 §8.5 needs them. */
 export interface OwnSessions {
   /** True when the account has any session here. */
   readonly isHere: boolean;

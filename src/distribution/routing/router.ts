@@ -124,6 +124,15 @@ export class Router {
   }
 
   /**
+   * Takes a carbon of an account's own message, from and to its bare JID, for its sessions at other
+   * nodes of all datacenters (XEP-0280 §6). Carbons keep their order.
+   */
+  carbon(stanza: Stanza): void {
+    const envelope = this.#envelop(stanza, "sent-once");
+    this.#submit(new Envelope({ ...envelope, isCopy: true, isCarbon: true }), -1);
+  }
+
+  /**
    * Takes a request for a subscription that `keeper` has kept from before, to bring it to its
    * contact.
    * @param entryPoint the one that the keeper got with the request
@@ -182,8 +191,7 @@ export class Router {
       case "waited":
         return this.#submitReturned(envelope);
     }
-    // Only the original stanza is answered or routed again, never a copy.
-    if (envelope.isCopy) return this.#refusals.drop(envelope, "returned");
+    if (envelope.isCopy) return this.#returnedCopy(envelope, reason);
     if (this.#deps.local.takeBack?.(envelope, reason === "node-gone") === true) return;
     switch (reason) {
       case "peer-restarted":
@@ -212,6 +220,20 @@ export class Router {
       default:
         reason satisfies never;
     }
+  }
+
+  /**
+   * Only the original stanza is answered or looks for another way. A copy for a datacenter that is
+   * reached otherwise goes there again.
+   */
+  #returnedCopy(envelope: Envelope, reason: ReturnReason): void {
+    const isUnsent = reason === "peer-restarted" || reason === "peer-gone";
+    if (envelope.copyFor === undefined || !isUnsent) {
+      return this.#refusals.drop(envelope, "returned");
+    }
+    envelope.ttl++; // the hop was not made
+    if (reason === "peer-gone") this.#lookups.forget(envelope.stanza.to);
+    this.#submit(envelope, -1, true);
   }
 
   /** Looks `to` up anew; returns its local host, or undefined when it is not in the table. */

@@ -4,7 +4,14 @@ import type { BounceOptions } from "./bounce_options.ts";
 import type { Domains } from "./decision.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
 import type { LookupRateOptions } from "./lookup_rates.ts";
-import type { LocalDelivery, Locations, Outbound, PresenceServer, RequestKeeper } from "./ports.ts";
+import type {
+  CarbonCopies,
+  LocalDelivery,
+  Locations,
+  Outbound,
+  PresenceServer,
+  RequestKeeper,
+} from "./ports.ts";
 
 /** Options of the router; docs/promises.md, "Routing". */
 export interface RouterOptions {
@@ -40,6 +47,8 @@ export interface RouterDeps {
   readonly local: LocalDelivery;
   /** @default requests for subscriptions are routed like messages */
   readonly requests?: RequestKeeper;
+  /** @default no session is told of messages for another */
+  readonly carbons?: CarbonCopies;
   /** @default presence is routed like messages */
   readonly presence?: PresenceServer;
   readonly clock: Clock;

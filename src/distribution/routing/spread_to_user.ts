@@ -8,9 +8,12 @@ export interface Spread {
   readonly isHere: boolean;
   /** The others, each once. */
   readonly nodes: readonly string[];
+  /** True when a session on one of them gets it. */
+  readonly isTaken: boolean;
 }
 
-const HERE: Spread = { isHere: true, nodes: [] };
+const HERE: Spread = { isHere: true, nodes: [], isTaken: false };
+const TAKEN_HERE: Spread = { ...HERE, isTaken: true };
 
 /**
  * Returns the nodes of this datacenter that get a stanza for an account whose sessions are spread
@@ -32,7 +35,10 @@ export function spreadToUser(
   const placed = own.isResourceHere ? undefined : placementOf(stanza.to, placements);
   const isConnected = own.isResourceHere || placed !== undefined;
   const rule = deliveryRule(stanza, isConnected, isRerouted);
-  if (rule === "resource" && placed !== undefined) return { isHere: false, nodes: [placed.node] };
+  if (rule === "resource" && placed !== undefined) {
+    return { isHere: false, nodes: [placed.node], isTaken: true };
+  }
+  if (rule === "resource") return TAKEN_HERE;
   // A stanza that no resource gets ends on this node.
   if (rule !== "account") return HERE;
   const least = leastPriority(stanza, placements, own.priority);
@@ -41,8 +47,8 @@ export function spreadToUser(
     if (priority !== undefined && priority >= least) nodes.add(node);
   }
   const isHere = own.priority !== undefined && own.priority >= least;
-  if (isHere || nodes.size > 0) return { isHere, nodes: [...nodes] };
-  return own.isHere ? HERE : { isHere: false, nodes: [placements[0]!.node] };
+  if (isHere || nodes.size > 0) return { isHere, nodes: [...nodes], isTaken: true };
+  return own.isHere ? HERE : { isHere: false, nodes: [placements[0]!.node], isTaken: false };
 }
 
 function placementOf(to: Jid, placements: readonly Placement[]): Placement | undefined {

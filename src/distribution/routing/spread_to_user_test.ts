@@ -19,14 +19,15 @@ function spread(
   shape: { kind?: StanzaKind; type?: StanzaType; isRerouted?: boolean },
   own: Partial<OwnSessions>,
   placements: readonly Placement[],
-): Spread {
+): Omit<Spread, "isTaken"> {
   const { kind = "message", type = "chat" } = shape;
-  return spreadToUser(
+  const { isHere, nodes } = spreadToUser(
     stanza("alice@example.com/a", to, { kind, type }),
     { ...NOBODY, ...own },
     placements,
     shape.isRerouted,
   );
+  return { isHere, nodes };
 }
 
 const HERE = { isHere: true, nodes: [] };
@@ -149,4 +150,14 @@ Deno.test("spreadToUser() reaches the same resources as one node that had them a
 
 Deno.test("spreadToUser() keeps every stanza here while other nodes have no session of the account", () => {
   assert.deepEqual(spread(BARE, {}, {}, []), HERE);
+});
+
+Deno.test("spreadToUser() says whether a session gets the stanza", () => {
+  const isTaken = (to: string, own: Partial<OwnSessions>, placements: readonly Placement[]) =>
+    spreadToUser(stanza("alice@example.com/a", to), { ...NOBODY, ...own }, placements).isTaken;
+  assert.equal(isTaken(BARE, {}, [at("n2", "a", 0)]), true);
+  assert.equal(isTaken(BARE, { isHere: true, priority: 0 }, [at("n2", "a", -1)]), true);
+  assert.equal(isTaken(BARE, { isHere: true }, [at("n2", "a", -1)]), false);
+  assert.equal(isTaken(FULL, {}, [at("n2", "phone")]), true);
+  assert.equal(isTaken(FULL, { isHere: true, isResourceHere: true }, [at("n2", "a", 0)]), true);
 });

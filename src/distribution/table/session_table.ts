@@ -5,7 +5,7 @@ import type { OwnAccounts } from "./claims/own_accounts.ts";
 import type { AccountSession } from "./lookup/account_sessions.ts";
 import type { LocationCache } from "./lookup/location_cache.ts";
 import type { LocationLookup } from "./lookup/location_lookup.ts";
-import type { Placement, Placements } from "./lookup/placements.ts";
+import type { Placement, Placements, SessionHost } from "./lookup/placements.ts";
 import type { ClusterBus } from "./mesh/cluster_bus.ts";
 import type { EndpointAddress, PublicDomain } from "./mesh/directory.ts";
 import type { Heartbeat } from "./mesh/heartbeat.ts";
@@ -189,7 +189,7 @@ export class SessionTable {
     return this.#placements.isShared;
   }
 
-  /** True when `jid` has to be located before `placements` can answer for it. */
+  /** True when `jid` has to be located before `placements`, or `spread`, can answer for it. */
   isUnplaced(jid: Jid): boolean {
     return this.#placements.isStale(jid) && this.status === "up";
   }
@@ -200,6 +200,14 @@ export class SessionTable {
    */
   placements(jid: Jid): readonly Placement[] {
     return this.#placements.of(jid);
+  }
+
+  /**
+   * Sessions in all datacenters of an account that has some in several, as `cached` or `locate`
+   * have just found them; none for other accounts.
+   */
+  spread(jid: Jid): readonly SessionHost[] {
+    return this.#placements.spread(jid);
   }
 
   /**

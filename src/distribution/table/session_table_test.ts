@@ -7,6 +7,7 @@ import { advance, bareJid, domainJid, fullJid, TestTable } from "./testing/table
 const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";
 const PHONE = fullJid("bob", "phone");
+const BOB = bareJid("bob");
 const LAPTOP = fullJid("bob", "laptop");
 
 Deno.test("SessionTable.start() publishes node, host, lease and datacenter id", async () => {
@@ -287,7 +288,7 @@ Deno.test("SessionTable.locate() asks Redis once for many concurrent lookups", a
     Array.from({ length: 100 }, () => test.table.locate(fullJid("eve", "x"))),
   );
   assert.deepEqual(new Set(answers), new Set([THERE]));
-  assert.equal(test.redis.commands - before, 2);
+  assert.equal(test.redis.commands - before, 3);
   assert.equal(test.metrics.value("mod_global_distrib_mapping_cache_misses_total"), 1);
   assert.equal(test.metrics.value("mod_global_distrib_mapping_fetches_total"), 1);
   await test.table.locate(fullJid("eve", "x"));
@@ -740,4 +741,33 @@ Deno.test("SessionTable leaves a key that names a host without a claim at the fi
   assert.equal(passes, 2);
   assert.equal(test.redis.dump()["bob@example.com"], HERE);
   await test.table.close();
+});
+
+Deno.test("SessionTable tells in which datacenters an account is, while it is in several", async () => {
+  for (const replication of ["external", "builtin"] as const) {
+    const clock = new ManualClock();
+    const redis = new MemoryRedis(clock);
+    const ours = new TestTable({ replication, incarnation: 1 }, clock, redis);
+    const theirs = new TestTable(
+      { replication, incarnation: 2, host: THERE, node: `node1@${THERE}` },
+      clock,
+      redis,
+    );
+    await ours.table.start();
+    await theirs.table.start();
+    const hosts = async () => {
+      await ours.table.locate(BOB);
+      return ours.table.spread(BOB).map(({ host, resourcepart }) => `${host} ${resourcepart}`);
+    };
+    await ours.table.sessionOpened(PHONE);
+    assert.deepEqual(await hosts(), []);
+    await theirs.table.sessionOpened(fullJid("bob", "desk"));
+    ours.table.forget(BOB);
+    assert.deepEqual((await hosts()).toSorted(), [`${HERE} phone`, `${THERE} desk`]);
+    await theirs.table.sessionClosed(fullJid("bob", "desk"));
+    ours.table.forget(BOB);
+    assert.deepEqual(await hosts(), []);
+    await theirs.table.close();
+    await ours.table.close();
+  }
 });

@@ -53,6 +53,8 @@ function envelope(bytes: Uint8Array): EnvelopeFields {
     isCopy: false,
     entry: "ordinary",
     isRerouted: false,
+    isSpread: false,
+    isCarbon: false,
   };
 }
 

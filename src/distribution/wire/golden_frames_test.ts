@@ -291,6 +291,8 @@ const ENVELOPE = fc.record({
   isCopy: fc.boolean(),
   entry: fc.constantFrom<StanzaEntry>("ordinary", "resent", "sent-once", "owed"),
   isRerouted: fc.boolean(),
+  isSpread: fc.boolean(),
+  isCarbon: fc.boolean(),
 }).map(({ code, from, to, bytes, ...rest }): EnvelopeFields => ({
   ...rest,
   stanza: { ...decodeStanzaClass(code)!, from: parseJid(from), to: parseJid(to), bytes },
@@ -407,6 +409,7 @@ const FRAME = fc.oneof(
     lang: fc.oneof(TEXT, fc.constant("")),
     priority: fc.integer({ min: -128, max: 127 }),
     presence: fc.uint8Array({ maxLength: 400 }),
+    hasCarbons: fc.boolean(),
   }).map((fields) =>
     sessionFrame({
       ...fields,

@@ -55,6 +55,8 @@ export interface SessionFields {
   readonly priority: number | undefined;
   /** The last broadcast presence; empty while it is not available. */
   readonly presence: Uint8Array;
+  /** True while its client has message carbons turned on (XEP-0280). */
+  readonly hasCarbons: boolean;
 }
 
 /** One record that a session's node keeps for it. */
@@ -164,7 +166,7 @@ export function sessionFrame(fields: SessionFields): Uint8Array {
   }
   frame.u32(fields.resumeTimeoutMs);
   frame.u32(fields.resendingMs);
-  frame.u8(priority === undefined ? 0 : 1);
+  frame.u8((priority === undefined ? 0 : 1) | (fields.hasCarbons ? 2 : 0));
   frame.u8((priority ?? 0) + 128);
   frame.text(fields.jid, MAX_JID_BYTES);
   frame.text(fields.lang, MAX_TEXT_BYTES);
@@ -181,7 +183,8 @@ export function decodeSession(buffer: Uint8Array, start: number, end: number): S
   const acknowledged = frame.u32();
   const resumeTimeoutMs = frame.u32();
   const resendingMs = frame.u32();
-  const isAvailable = (frame.u8() & 1) !== 0;
+  const flags = frame.u8();
+  const isAvailable = (flags & 1) !== 0;
   const priority = frame.u8() - 128;
   const jid = frame.text(MAX_JID_BYTES, 1);
   const lang = frame.text(MAX_TEXT_BYTES);
@@ -198,6 +201,7 @@ export function decodeSession(buffer: Uint8Array, start: number, end: number): S
     lang,
     priority: isAvailable ? priority : undefined,
     presence,
+    hasCarbons: (flags & 2) !== 0,
   };
 }
 

@@ -28,6 +28,8 @@ const RESENT = 0x04;
 const SENT_ONCE = 0x08;
 const OWED = 0x10;
 const REROUTED = 0x20;
+const SPREAD = 0x40;
+const CARBON = 0x80;
 const MAX_TTL = 0xffff;
 const MAX_BOUNCES = 0xff;
 
@@ -66,7 +68,8 @@ export function encodeStanzaFrame(
   writeU53(target, at + SENT_AT, Math.max(0, fields.sentAtUs));
   target[at + BOUNCES_AT] = Math.min(fields.bounces, MAX_BOUNCES);
   target[at + FLAGS_AT] = (fields.mayBeRepeat ? MAY_BE_REPEAT : 0) | (fields.isCopy ? COPY : 0) |
-    entryFlag(fields.entry) | (fields.isRerouted ? REROUTED : 0);
+    entryFlag(fields.entry) | (fields.isRerouted ? REROUTED : 0) | (fields.isSpread ? SPREAD : 0) |
+    (fields.isCarbon ? CARBON : 0);
   const originAt = at + STANZA_HEADER_BYTES;
   const origin = originUtf8(fields.origin);
   target.set(origin, originAt);
@@ -163,6 +166,8 @@ export function decodeStanza(
     entry: entryOf(flags),
     isCopy: (flags & COPY) !== 0,
     isRerouted: (flags & REROUTED) !== 0,
+    isSpread: (flags & SPREAD) !== 0,
+    isCarbon: (flags & CARBON) !== 0,
   };
 }
 

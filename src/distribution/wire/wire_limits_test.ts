@@ -148,6 +148,8 @@ Deno.test("stanzaFrame() counts 255 bounces, and no more", () => {
       isCopy: false,
       entry: "ordinary",
       isRerouted: false,
+      isSpread: false,
+      isCarbon: false,
     }, 1);
     assert.equal(decodeStanza(frame, 0, frame.length).bounces, counted);
   }

@@ -126,7 +126,10 @@ Deno.test("ownAccount() refuses what would change another account, or comes from
     ["forbidden", REMOVE, { ...HOST, from: "example.com", client: null }],
     ["service-unavailable", change("bob", "x"), { to: "bob@example.com" }],
     ["service-unavailable", REMOVE, { to: "bob@example.com" }],
-    ["not-authorized", change("alice", "x"), { ...HOST, client: { isConfidential: false } }],
+    ["not-authorized", change("alice", "x"), {
+      ...HOST,
+      client: { isConfidential: false, hasCarbons: false },
+    }],
     ["bad-request", query(""), HOST],
     ["bad-request", query("<username>alice</username>"), HOST],
     ["bad-request", query("<password>x</password>"), HOST],

@@ -56,6 +56,7 @@ export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
 export class C2sSession extends StreamSession<SharedSessionDeps>
   implements LocalSession, ManagedStreamSession, FollowedSession {
   override readonly jid: FullJid;
+  hasCarbons = false;
   readonly #stanzas: ClientStanzas;
   #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
@@ -250,6 +251,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   adopt({ state, queue }: ArrivedSession, id: string): void {
     const shared = this.deps.management!; // asked for it
     this.#stanzas.presence.state.restore(state);
+    this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {
       this.#resendingUntilMs = this.deps.clock.monotonicMs() + state.resendingMs;
     }

@@ -58,6 +58,7 @@ export class FrozenC2sSession implements FrozenSession {
       priority: presence.priority,
       presence: presence.last,
       directed: presence.directed,
+      hasCarbons: this.#session.hasCarbons,
     };
   }
 

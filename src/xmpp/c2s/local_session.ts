@@ -12,6 +12,8 @@ export interface LocalSession {
    * The last broadcast presence, with `to` set to the account's bare JID; undefined while not available.
    */
   readonly lastPresence: Stanza | undefined;
+  /** True while its client gets copies of the account's other messages (XEP-0280). */
+  hasCarbons: boolean;
   /** True when nobody on the way can read what its client writes: over TLS, or on loopback. */
   readonly isConfidential: boolean;
   /** False once the stream has ended. */

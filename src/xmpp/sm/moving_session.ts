@@ -21,6 +21,8 @@ export interface SessionState {
   readonly presence: Stanza | undefined;
   /** Recipients of its directed presence. */
   readonly directed: readonly Jid[];
+  /** True while its client has message carbons turned on (XEP-0280). */
+  readonly hasCarbons: boolean;
 }
 
 // ---- at the node that has the session ----------------------------------------------------------

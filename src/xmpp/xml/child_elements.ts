@@ -73,6 +73,16 @@ export function findChild(
   return undefined;
 }
 
+/** True when a direct child is what `isIt` looks for. Looks at each byte once and builds no tree. */
+export function hasChild(
+  source: ElementSource,
+  isIt: (name: string, namespace: string) => boolean,
+): boolean {
+  const walk = new ChildWalk(source);
+  while (walk.next()) if (isIt(walk.name, walk.namespace)) return true;
+  return false;
+}
+
 /** Returns the only child element; undefined without children or with several. */
 export function onlyChild(source: ElementSource): ChildElement | undefined {
   const walk = new ChildWalk(source);
@@ -179,6 +189,11 @@ class ChildWalk {
     return isText(this.#bytes, colon === -1 ? nameStart : colon + 1, nameEnd, name);
   }
 
+  get name(): string {
+    const { colon, nameStart, nameEnd } = CHILD;
+    return textOf(this.#bytes, colon === -1 ? nameStart : colon + 1, nameEnd);
+  }
+
   get namespace(): string {
     const bytes = this.#bytes;
     const { colon, nameStart } = CHILD;
@@ -191,12 +206,11 @@ class ChildWalk {
   }
 
   child(): ChildElement {
-    const { colon, nameStart, nameEnd } = CHILD;
     return {
       bytes: this.#bytes,
       start: this.start,
       end: this.position,
-      name: textOf(this.#bytes, colon === -1 ? nameStart : colon + 1, nameEnd),
+      name: this.name,
       namespace: this.namespace,
       defaultNamespace: this.#defaultNamespace,
       prefixes: this.#prefixes,

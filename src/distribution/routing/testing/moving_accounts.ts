@@ -1,6 +1,6 @@
 import { FullJid, parseJid } from "../../../xmpp/mod.ts";
 import type { Jid } from "../../../xmpp/mod.ts";
-import type { Locations, OwnSessions, Placement } from "../ports.ts";
+import type { Locations, OwnSessions, Placement, SessionHost } from "../ports.ts";
 
 /** Our datacenter. */
 export const DC1 = "dc1.example.com";
@@ -107,6 +107,11 @@ export class MovingAccounts implements Locations {
 
   placements(jid: Jid): readonly Placement[] {
     return this.#view.get(jid.text)?.placed ?? [];
+  }
+
+  /** No account has sessions in several datacenters. */
+  spread(): readonly SessionHost[] {
+    return [];
   }
 
   isUnplaced(jid: Jid): boolean {

@@ -3,7 +3,13 @@ import { MetricsRegistry } from "../../../observe/mod.ts";
 import { parseJid } from "../../../xmpp/mod.ts";
 import type { Fate, Jid, Stanza, StanzaKind, StanzaType } from "../../../xmpp/mod.ts";
 import { Envelope } from "../../envelope.ts";
-import type { LocalOutcome, PresenceServer, RequestKeeper } from "../ports.ts";
+import type {
+  LocalOutcome,
+  OwnSessions,
+  PresenceServer,
+  RequestKeeper,
+  SessionHost,
+} from "../ports.ts";
 import { Router } from "../router.ts";
 import type { RouterDeps, RouterOptions } from "../router_options.ts";
 
@@ -20,6 +26,12 @@ export class RouterFixture {
   readonly table = new Map<string, string>();
   /** Local hosts by address in memory. */
   readonly cache = new Map<string, string | null>();
+  /** Sessions of accounts that have some in several datacenters, by bare JID. */
+  readonly spread = new Map<string, readonly SessionHost[]>();
+  /** Sessions of accounts at this datacenter, by bare JID; none if not listed. */
+  readonly sessions = new Map<string, OwnSessions>();
+  /** True when messages for a person are copied to their other devices. */
+  copiesToDevices = false;
   readonly delivered: Stanza[] = [];
   readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
   readonly lookups: string[] = [];
@@ -59,6 +71,7 @@ export class RouterFixture {
     }, {
       process: OWN_PROCESS,
       requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
+      carbons: { copies: () => this.copiesToDevices },
       presence: {
         serves: (domain) => this.presence?.serves(domain) ?? false,
         take: (envelope) => this.presence?.take(envelope),
@@ -93,6 +106,7 @@ export class RouterFixture {
           this.cache.set(jid.text, host);
           return true;
         },
+        spread: (jid) => this.spread.get(jid.bare.text) ?? [],
         forget: (jid) => {
           this.forgotten.push(jid.text);
           this.cache.delete(jid.text);
@@ -106,6 +120,9 @@ export class RouterFixture {
           const look = () => void this.lookups.push(envelope.stanza.to.text);
           return (turn(envelope) ?? Promise.resolve()).then(look);
         },
+        sessionsOf: (to) =>
+          this.sessions.get(to.bare.text) ??
+            { isHere: false, isResourceHere: false, priority: undefined },
         keepBehind: ({ stanza }) => this.kept.get(stanza.to.text) ?? false,
         giveUpWaiting: () => this.waiting.splice(0),
         handOn: (envelope) => {

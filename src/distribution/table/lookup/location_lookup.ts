@@ -169,7 +169,7 @@ export class LocationLookup {
     const reads = new LocationReads();
     for (const question of questions) {
       question.asked = asked;
-      readLocation(question, this.#deps.placements.isShared, reads);
+      readLocation(question, reads);
     }
     metrics.fetches.inc(questions.length);
     metrics.misses.inc(questions.length);
@@ -185,23 +185,17 @@ export class LocationLookup {
       cancelPatience();
       measure();
       isMeasured = true;
-      const missing: Question[] = [];
-      /** Places in the pipeline of claims whose placements are stored. */
-      const placed = new Set<number>();
+      const accounts = await this.#readAccounts(questions, reads);
       for (const question of questions) {
         const { jid, nameAt, claimsAt } = question;
         if (jid.localpart === "") {
           await this.#answerDomain(question, reads.value(nameAt), reads.claims(claimsAt));
           continue;
         }
-        // With several nodes in this datacenter the claims were read too.
-        if (claimsAt !== -1 && this.#deps.placements.isShared && !placed.has(claimsAt)) {
-          await this.#place(question, reads.claims(claimsAt));
-          placed.add(claimsAt);
+        if (question.asksClaims || !this.#answerJid(question, reads)) {
+          this.#answerFromClaims(question, reads, accounts.get(claimsAt)!); // all were read
         }
-        if (question.asksClaims || !this.#answerJid(question, reads)) missing.push(question);
       }
-      if (missing.length > 0) await this.#answerFromClaims(missing, reads);
     } catch (thrown) {
       cancelPatience();
       if (!isMeasured) measure();
@@ -210,6 +204,33 @@ export class LocationLookup {
     } finally {
       this.#overtaken.end(asked);
     }
+  }
+
+  /** Stores where the questions' accounts are; returns their live claims by place in `reads`. */
+  async #readAccounts(
+    questions: readonly Question[],
+    reads: LocationReads,
+  ): Promise<ReadonlyMap<number, readonly Claim[]>> {
+    const { leases, placements, localHost, incarnation } = this.#deps;
+    const claims = new Map<number, { readonly all: readonly Claim[]; readonly of: Question }>();
+    for (const question of questions) {
+      const { jid, claimsAt } = question;
+      if (jid.localpart === "" || claims.has(claimsAt)) continue;
+      claims.set(claimsAt, { all: claimsIn(reads.claims(claimsAt)), of: question });
+    }
+    const isOurs = ({ id }: Claim) => incarnationOf(id) === incarnation;
+    await leases.read(
+      [...claims.values()].flatMap(({ all }) => all.filter((each) => !isOurs(each))),
+    );
+    const accounts = new Map<number, readonly Claim[]>();
+    for (const [at, { all, of }] of claims) {
+      const live = all.filter((claim) => isOurs(claim) || leases.isLive(claim));
+      accounts.set(at, live);
+      const neighbours = live.filter((claim) => claim.host === localHost && !isOurs(claim));
+      placements.put(of.jid, neighbours, { isOld: this.#isOvertaken(of) });
+      placements.putSpread(of.jid, live);
+    }
+    return accounts;
   }
 
   /** Answers from the keys; false when they are absent and the claims may answer. */
@@ -234,59 +255,27 @@ export class LocationLookup {
     return true;
   }
 
-  /** Answers from the claims, for keys that are absent, name a dead host, or were not read. */
-  async #answerFromClaims(questions: readonly Question[], reads: LocationReads): Promise<void> {
-    const { leases, replicas } = this.#deps;
-    const hashes = await this.#readClaims(questions, reads);
-    const claims = new Map<string, readonly Claim[]>();
-    for (const [name, hash] of hashes) claims.set(name, claimsIn(hash));
-    await leases.read([...claims.values()].flat());
-    for (const [name, all] of claims) {
-      claims.set(name, all.filter((claim) => leases.isLive(claim)));
+  /** Answers from the live claims, for a key that is absent or names a dead host, or was not read. */
+  #answerFromClaims(question: Question, reads: LocationReads, live: readonly Claim[]): void {
+    const { replicas } = this.#deps;
+    const { jid, asksClaims } = question;
+    const hash = reads.claims(question.claimsAt);
+    if (hash instanceof RedisErrorReply && asksClaims) {
+      this.#deps.failed(hash.message);
+      this.#answerWithout(question);
+      return;
     }
-    for (const question of questions) {
-      const { jid } = question;
-      const hash = hashes.get(jid.bare.text);
-      if (hash instanceof RedisErrorReply && question.asksClaims) {
-        this.#deps.failed(hash.message);
-        this.#answerWithout(question);
-        continue;
-      }
-      const live = claims.get(jid.bare.text) ?? [];
-      // only a bare JID is its own `bare`
-      const resourcepart = jid === jid.bare ? "" : (jid as FullJid).resourcepart;
-      const host = newestClaim(live.filter((claim) => claim.resourcepart === resourcepart))?.host ??
-        newestClaim(live)?.host;
-      if (host === undefined) {
-        this.#answerUnknown(question);
-        continue;
-      }
-      this.#keep(question, jid, host);
-      if (!question.asksClaims) replicas?.found(jid.bare.text, resourcepart);
-      question.resolve(host);
+    // only a bare JID is its own `bare`
+    const resourcepart = jid === jid.bare ? "" : (jid as FullJid).resourcepart;
+    const host = newestClaim(live.filter((claim) => claim.resourcepart === resourcepart))?.host ??
+      newestClaim(live)?.host;
+    if (host === undefined) {
+      this.#answerUnknown(question);
+      return;
     }
-  }
-
-  /**
-   * Returns the claims of the questions' accounts by bare JID, from `reads` if they were read
-   * there.
-   */
-  async #readClaims(
-    questions: readonly Question[],
-    reads: LocationReads,
-  ): Promise<Map<string, ReadHash>> {
-    const hashes = new Map<string, ReadHash>();
-    const more = new LocationReads();
-    const unread = new Map<string, number>();
-    for (const { jid, claimsAt } of questions) {
-      const name = jid.bare.text;
-      if (claimsAt === -1) unread.set(name, more.addClaims(name));
-      else hashes.set(name, reads.claims(claimsAt));
-    }
-    if (unread.size === 0) return hashes;
-    await more.run(this.#deps.redis);
-    for (const [name, at] of unread) hashes.set(name, more.claims(at));
-    return hashes;
+    this.#keep(question, jid, host);
+    if (!asksClaims) replicas?.found(jid.bare.text, resourcepart);
+    question.resolve(host);
   }
 
   /**
@@ -318,7 +307,7 @@ export class LocationLookup {
     return newestClaim(claims.filter((claim) => leases.isLive(claim)))?.host ?? null;
   }
 
-  /** Stores from the claims `hash` where in this datacenter the JID is; returns its live claims. */
+  /** Stores from the claims `hash` where in this datacenter the domain is; returns its live claims. */
   async #place(question: Question, hash: ReadHash): Promise<readonly Claim[]> {
     const { leases, localHost, incarnation, placements } = this.#deps;
     const claimed = claimsIn(hash).filter((claim) => claim.host === localHost);
@@ -395,11 +384,8 @@ export class LocationLookup {
   }
 }
 
-/**
- * Reads the keys of the question's JID, then its claims: always for a domain, else only if
- * `isShared`. Or reads the claims alone.
- */
-function readLocation(question: Question, isShared: boolean, into: LocationReads): void {
+/** Reads the keys of the question's JID, then its claims; or the claims alone. */
+function readLocation(question: Question, into: LocationReads): void {
   const { jid, asksClaims } = question;
   const isDomain = jid.localpart === "";
   const name = isDomain ? jid.domainpart : jid.bare.text;
@@ -407,7 +393,7 @@ function readLocation(question: Question, isShared: boolean, into: LocationReads
     if (!isDomain && jid !== jid.bare) question.fullAt = into.addKey(jid.text);
     question.nameAt = into.addKey(name);
   }
-  if (isDomain || isShared || asksClaims) question.claimsAt = into.addClaims(name);
+  question.claimsAt = into.addClaims(name);
 }
 
 /** Returns the claims; none where Redis has refused to tell. */

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../base/mod.ts";
 import type { Jid } from "../../../xmpp/mod.ts";
 import type { Claim } from "../claims/claims.ts";
+import { isNewer } from "../claims/claims.ts";
 import type { CacheOptions } from "../options.ts";
 
 /** A session, or a component's connection, on another node of this datacenter. */
@@ -13,20 +14,30 @@ export interface Placement {
   readonly priority: number | undefined;
 }
 
+/** A session of an account that has sessions in several datacenters. */
+export interface SessionHost {
+  /** Local host of its datacenter. */
+  readonly host: string;
+  readonly resourcepart: string;
+}
+
 interface Entry {
   placements: readonly Placement[];
   untilMs: number;
 }
 
 const NOWHERE: readonly Placement[] = [];
+const NO_SPREAD: readonly SessionHost[] = [];
 
 /**
- * Places of an account's sessions and a domain's connections on the other nodes of this datacenter.
- * They are read from claims together with the location, and kept as long. While this is the
- * datacenter's only node nothing is read or kept.
+ * Places of an account's sessions and a domain's connections, besides the one that the location
+ * names: on the other nodes of this datacenter, and for accounts in other datacenters too. They are
+ * read from claims together with the location, and kept as long.
  */
 export class Placements {
   readonly #entries: LRUCache<string, Entry>;
+  /** Accounts with sessions in several datacenters. Most have none, and cost nothing here. */
+  readonly #spread: LRUCache<string, readonly SessionHost[]>;
   readonly #clock: Clock;
   readonly #options: Required<CacheOptions>;
   /** True while this datacenter has other nodes. */
@@ -36,6 +47,7 @@ export class Placements {
     this.#clock = clock;
     this.#options = options;
     this.#entries = new LRUCache({ max: options.maxJids });
+    this.#spread = new LRUCache({ max: options.maxJids });
   }
 
   /**
@@ -47,11 +59,33 @@ export class Placements {
     return this.#entries.get(keyOf(jid))?.placements ?? NOWHERE;
   }
 
-  /** True when the account or domain needs a lookup before `of` can answer for it. */
+  /**
+   * Returns the sessions of an account in all datacenters, each resource at the place of its newest
+   * login, as last read; none while they are all in one datacenter.
+   */
+  spread(jid: Jid): readonly SessionHost[] {
+    if (this.#spread.size === 0) return NO_SPREAD;
+    return this.#spread.get(keyOf(jid)) ?? NO_SPREAD;
+  }
+
+  /**
+   * True when the account or domain needs a lookup before `of` can answer for it, or before
+   * `spread` can answer for a bare JID. What is for one resource needs no more than its location.
+   */
   isStale(jid: Jid): boolean {
-    if (!this.isShared) return false;
+    if (!this.isShared && (jid.localpart === "" || jid !== jid.bare)) return false;
     const entry = this.#entries.get(keyOf(jid));
     return entry === undefined || this.#clock.monotonicMs() >= entry.untilMs;
+  }
+
+  /**
+   * Keeps what the live claims on an account say about where it is.
+   * @param claims in all datacenters, with those of this node
+   */
+  putSpread(jid: Jid, claims: readonly Claim[]): void {
+    const spread = spreadOf(claims);
+    if (spread.length > 0) this.#spread.set(keyOf(jid), spread);
+    else if (this.#spread.size > 0) this.#spread.delete(keyOf(jid));
   }
 
   /**
@@ -60,7 +94,6 @@ export class Placements {
    * false
    */
   put(jid: Jid, claims: readonly Claim[], options: { readonly isOld?: boolean } = {}): void {
-    if (!this.isShared) return;
     const placements = claims.length === 0
       ? NOWHERE
       : claims.map(({ node, resourcepart, priority }) => ({ node, resourcepart, priority }));
@@ -78,6 +111,7 @@ export class Placements {
   /** Drops the account or domain that `key` of the session table belongs to. */
   forgetKey(key: string): void {
     if (this.#entries.size > 0) this.#entries.delete(nameOf(key));
+    if (this.#spread.size > 0) this.#spread.delete(nameOf(key));
   }
 
   /**
@@ -92,7 +126,21 @@ export class Placements {
 
   clear(): void {
     this.#entries.clear();
+    this.#spread.clear();
   }
+}
+
+/** Returns the newest claim of each resource; none if all are in one datacenter. */
+function spreadOf(claims: readonly Claim[]): readonly SessionHost[] {
+  const first = claims[0]?.host;
+  if (claims.every(({ host }) => host === first)) return NO_SPREAD;
+  const newest = new Map<string, Claim>();
+  for (const claim of claims) {
+    const known = newest.get(claim.resourcepart);
+    if (known === undefined || isNewer(claim, known)) newest.set(claim.resourcepart, claim);
+  }
+  const spread = [...newest.values()].map(({ host, resourcepart }) => ({ host, resourcepart }));
+  return spread.every(({ host }) => host === spread[0]!.host) ? NO_SPREAD : spread;
 }
 
 function nameOf(key: string): string {

@@ -1,0 +1,230 @@
+import assert from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import type { StanzaShape } from "./testing/router_fixture.ts";
+import {
+  conditionOf,
+  FakeLink,
+  fromLink,
+  idOf,
+  RouterFixture,
+  stanza,
+} from "./testing/router_fixture.ts";
+
+const ALICE = "alice@example.com/x";
+const BOB = "bob@example.com";
+const [DC1, DC2, DC3] = ["dc1.example.com", "dc2.example.com", "dc3.example.com"] as const;
+
+/** A router at dc1. Bob has sessions at `hosts`, the newest at the last. */
+function bobAt(...hosts: readonly string[]): RouterFixture {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, hosts.at(-1)!);
+  fixture.spread.set(BOB, hosts.map((host) => ({ host, resourcepart: host.slice(0, 3) })));
+  return fixture;
+}
+
+/** Has bob's session at dc1 be available with `priority`, or not be available. */
+function bobHere(fixture: RouterFixture, priority: number | undefined): void {
+  fixture.sessions.set(BOB, { isHere: true, isResourceHere: false, priority });
+  const isReachable = priority !== undefined && priority >= 0;
+  fixture.local.set(BOB, isReachable ? "delivered" : "no-session");
+}
+
+function toBob(shape: StanzaShape = {}, to = BOB) {
+  return stanza(ALICE, to, shape);
+}
+
+/** What was sent on: its host, and whether it was a copy. */
+function sent({ sent }: RouterFixture): string[] {
+  return sent.map(({ host, envelope }) => `${host}${envelope.isCopy ? " copy" : ""}`);
+}
+
+Deno.test("Router sends a message for a person to all datacenters where they are", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  bobHere(fixture, 0);
+  fixture.router.accept(toBob());
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"], "the one here answers for it");
+  assert.deepEqual(sent(fixture), [`${DC3} copy`, `${DC2} copy`]);
+  assert.ok(fixture.sent.every(({ envelope }) => envelope.isSpread));
+});
+
+Deno.test("Router asks the datacenter of the newest login to answer, when nobody here can get it", () => {
+  for (const priority of [-1, undefined]) {
+    const fixture = bobAt(DC3, DC1, DC2);
+    bobHere(fixture, priority);
+    fixture.router.accept(toBob());
+    assert.deepEqual(sent(fixture), [DC2, `${DC3} copy`]);
+    assert.equal(fixture.router.bouncing, 0);
+  }
+});
+
+Deno.test("Router settles a message for several datacenters once all have settled theirs", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  bobHere(fixture, 0);
+  const client = new FakeLink();
+  fixture.router.accept(toBob(), client, 7);
+  assert.deepEqual(client.settled, []);
+  fixture.sent[0]!.envelope.settle();
+  assert.deepEqual(client.settled, []);
+  fixture.sent[1]!.envelope.settle();
+  assert.deepEqual(client.settled, [7]);
+});
+
+Deno.test("Router sends what is for one resource to that one alone", () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, 0);
+  fixture.cache.set(`${BOB}/dc2`, DC2);
+  for (const type of ["chat", "normal", "headline"] as const) {
+    fixture.router.accept(toBob({ type }, `${BOB}/dc2`));
+  }
+  assert.deepEqual(sent(fixture), [DC2, DC2, DC2]);
+});
+
+Deno.test("Router sends chat for a resource that is gone to all datacenters of the account", () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, 0);
+  fixture.cache.set(`${BOB}/gone`, DC2);
+  fixture.router.accept(toBob({ type: "chat" }, `${BOB}/gone`));
+  assert.equal(fixture.delivered.length, 1);
+  assert.deepEqual(sent(fixture), [`${DC2} copy`]);
+});
+
+Deno.test("Router keeps a message that was spread where it arrives, without a lookup", async () => {
+  const fixture = new RouterFixture();
+  bobHere(fixture, 0);
+  const message = new Envelope({ ...fromLink(toBob()), isSpread: true });
+  fixture.received(message, DC2);
+  await fixture.settled();
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+  assert.deepEqual(fixture.lookups, []);
+  assert.deepEqual(sent(fixture), []);
+});
+
+Deno.test("Router spreads a message whose last datacenter knew of one place only", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  bobHere(fixture, 0);
+  fixture.received(fromLink(toBob()), DC2);
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+  assert.deepEqual(sent(fixture), [`${DC3} copy`]);
+});
+
+Deno.test("Router passes on what was spread and finds nobody here, not back to where it came from", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  bobHere(fixture, -1);
+  const message = new Envelope({ ...fromLink(toBob()), isSpread: true });
+  fixture.received(message, DC2);
+  assert.deepEqual(sent(fixture), [DC3]);
+});
+
+Deno.test("Router delivers a copy from a link, and drops one that nobody here gets", () => {
+  const fixture = new RouterFixture();
+  const copy = (sequence: number) =>
+    new Envelope({ ...fromLink(toBob(), { sequence }), isCopy: true, isSpread: true });
+  const link = new FakeLink();
+  fixture.received(new Envelope(copy(1), link, 1), DC2);
+  assert.deepEqual([fixture.delivered.length, link.settled, sent(fixture)], [0, [1], []]);
+  assert.equal(fixture.router.bouncing, 0);
+  bobHere(fixture, 0);
+  fixture.received(new Envelope(copy(2), link, 2), DC2);
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+});
+
+Deno.test("Router delivers a message once when its copy came before", () => {
+  const fixture = new RouterFixture();
+  bobHere(fixture, 0);
+  const fields = { ...fromLink(toBob()), isSpread: true };
+  fixture.received(new Envelope({ ...fields, isCopy: true }), DC2);
+  // The datacenter that was to answer for it has found nobody.
+  fixture.received(new Envelope({ ...fields, mayBeRepeat: false }), DC3);
+  assert.equal(fixture.delivered.length, 1);
+  assert.equal(fixture.router.bouncing, 0);
+});
+
+Deno.test("Router gives no error for what a session here refuses, while others have it", () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, 0);
+  fixture.local.set(BOB, "resource-constraint");
+  fixture.cache.set(ALICE, DC1);
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(toBob());
+  assert.deepEqual(sent(fixture), [DC2], "dc2 answers for it now");
+  assert.deepEqual(fixture.delivered.map(conditionOf), []);
+});
+
+Deno.test("Router sends a copy again that did not leave, while the account is still there", async () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, 0);
+  fixture.router.accept(toBob());
+  const { envelope } = fixture.sent.splice(0)[0]!;
+  fixture.router.returned(envelope, "peer-restarted");
+  assert.deepEqual(sent(fixture), [`${DC2} copy`]);
+  fixture.spread.clear();
+  fixture.table.set(BOB, DC1);
+  fixture.sent.splice(0);
+  fixture.router.returned(envelope, "peer-gone");
+  await fixture.settled();
+  assert.deepEqual(sent(fixture), []);
+});
+
+Deno.test("Router spreads what bounces as soon as it knows where the account is", async () => {
+  const fixture = new RouterFixture();
+  fixture.router.accept(toBob());
+  await fixture.settled();
+  assert.equal(fixture.router.bouncing, 1);
+  fixture.cache.set(BOB, DC2);
+  fixture.spread.set(BOB, [DC2, DC3].map((host) => ({ host, resourcepart: host })));
+  fixture.router.revealed(parseJid(BOB));
+  assert.deepEqual(sent(fixture), [DC2, `${DC3} copy`]);
+});
+
+Deno.test("Router sends a note to oneself to one's devices in all datacenters", () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, 0);
+  fixture.router.accept(stanza(`${BOB}/dc1`, BOB));
+  assert.equal(fixture.delivered.length, 1);
+  assert.deepEqual(sent(fixture), [`${DC2} copy`]);
+});
+
+/** Messages that were sent on as carbons: their hosts. */
+function carbonHosts({ sent }: RouterFixture): string[] {
+  return sent.filter(({ envelope }) => envelope.isCarbon).map(({ host }) => host);
+}
+
+Deno.test("Router tells a person's other datacenters of a message for one resource, once", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  fixture.copiesToDevices = true;
+  fixture.cache.set(`${BOB}/dc3`, DC3);
+  fixture.sessions.set(BOB, { isHere: true, isResourceHere: false, priority: 0 });
+  fixture.local.set(`${BOB}/dc3`, "delivered"); // the carbon for the session here
+  fixture.router.accept(toBob({}, `${BOB}/dc3`));
+  assert.deepEqual(fixture.delivered.length, 1);
+  assert.deepEqual(carbonHosts(fixture), [DC2]);
+  const original = fixture.sent.find(({ envelope }) => !envelope.isCopy)!;
+  assert.equal(original.host, DC3);
+  assert.equal(original.envelope.isSpread, true, "dc3 tells nobody else");
+});
+
+Deno.test("Router passes on no carbons for what was spread before, or is not to be copied", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  fixture.local.set(`${BOB}/dc1`, "delivered");
+  fixture.cache.set(`${BOB}/dc1`, DC1);
+  fixture.router.accept(toBob({}, `${BOB}/dc1`));
+  assert.deepEqual(sent(fixture), []);
+  fixture.copiesToDevices = true;
+  fixture.received(new Envelope({ ...fromLink(toBob({}, `${BOB}/dc1`)), isSpread: true }), DC2);
+  assert.deepEqual(sent(fixture), []);
+  fixture.received(fromLink(toBob({}, `${BOB}/dc1`), { sequence: 2 }), DC2);
+  assert.deepEqual(carbonHosts(fixture), [DC3, DC2].toSorted());
+});
+
+Deno.test("Router sends carbons of what a person has sent to their other datacenters, in order", async () => {
+  const fixture = new RouterFixture();
+  fixture.table.set(BOB, DC1);
+  fixture.spread.set(BOB, [DC1, DC2].map((host) => ({ host, resourcepart: host })));
+  for (const id of ["1", "2"]) fixture.router.carbon(stanza(BOB, BOB, { id }));
+  assert.deepEqual(sent(fixture), []);
+  await fixture.settled();
+  fixture.router.carbon(stanza(BOB, BOB, { id: "3" }));
+  assert.deepEqual(fixture.sentTo(DC2), ["1", "2", "3"]);
+  assert.deepEqual(carbonHosts(fixture), [DC2, DC2, DC2]);
+});

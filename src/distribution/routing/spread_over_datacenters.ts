@@ -1,0 +1,48 @@
+import { deliveryRule, FullJid } from "../../xmpp/mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
+import type { Envelope } from "../envelope.ts";
+import type { OwnSessions, SessionHost } from "./ports.ts";
+
+/** What is known of the account that a message is for. */
+export interface AccountPlaces {
+  readonly localHost: string;
+  /** Datacenter that the session table names for the recipient: the one of its newest login. */
+  readonly host: string;
+  /** Sessions in all datacenters: in two at least. */
+  readonly spread: readonly SessionHost[];
+  /** Sessions at this datacenter, which it knows better than the table does. */
+  readonly own: OwnSessions;
+}
+
+/**
+ * Returns the datacenters that get a message for an account with sessions in several: all of them
+ * (RFC 6121 §8.5.2.1). The first answers for it; the others get copies. Each delivers to its own
+ * sessions by the rules of §8.5. Undefined for a message that goes to one place alone.
+ *
+ * A message that was spread before stays here, if a session here can get it. Otherwise it goes on
+ * to the others, which drop it if they have delivered their copies. Pure.
+ */
+export function spreadOverDatacenters(
+  envelope: Envelope,
+  { localHost, host, spread, own }: AccountPlaces,
+): readonly string[] | undefined {
+  const { stanza, isRerouted, isSpread, arrival, cameFrom } = envelope;
+  const isConnected = own.isResourceHere || isPlaced(stanza.to, spread);
+  if (deliveryRule(stanza, isConnected, isRerouted) !== "account") return undefined;
+  const isReachable = own.priority !== undefined && own.priority >= 0;
+  const isFromLink = arrival === "link";
+  if (isFromLink && isSpread && isReachable) return [localHost];
+  const hosts = new Set<string>();
+  if (isReachable) hosts.add(localHost);
+  if (host !== localHost) hosts.add(host);
+  for (const each of spread) if (each.host !== localHost) hosts.add(each.host);
+  // What came from there found nobody there.
+  if (isFromLink && cameFrom !== undefined) hosts.delete(cameFrom);
+  if (own.isHere) hosts.add(localHost);
+  return hosts.size > 0 ? [...hosts] : undefined;
+}
+
+function isPlaced(to: Jid, spread: readonly SessionHost[]): boolean {
+  return to instanceof FullJid &&
+    spread.some(({ resourcepart }) => resourcepart === to.resourcepart);
+}

@@ -1,0 +1,36 @@
+import type { Config } from "../config/mod.ts";
+import type { Domains, Router } from "../distribution/routing/mod.ts";
+import type { SessionTable } from "../distribution/table/mod.ts";
+import { Carbons } from "../services/carbons/mod.ts";
+import type { Jid, SessionRegistry } from "../xmpp/mod.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** Parts that carbons work with. The router is read when it is used. */
+export interface CarbonParts {
+  readonly domains: Domains;
+  readonly sessions: SessionRegistry;
+  readonly table: SessionTable;
+  readonly router: Router;
+}
+
+/** Makes the carbons of a node's accounts (XEP-0280). */
+export function makeCarbons({ modules }: Config, parts: Surroundings & CarbonParts): Carbons {
+  const { domains, sessions, table, metrics } = parts;
+  return new Carbons({
+    isOn: (host) => modules.get(host)?.mod_carboncopy === true,
+    ofAccount: (account) => sessions.ofAccount(account),
+    mayBeElsewhere: (account) => mayBeElsewhere(account, { domains, table }),
+    sendElsewhere: (carbon) => parts.router.carbon(carbon),
+    metrics,
+  });
+}
+
+/** False when memory says that an account has no sessions at other nodes. */
+function mayBeElsewhere(
+  account: Jid,
+  { domains, table }: Pick<CarbonParts, "domains" | "table">,
+): boolean {
+  if (table.hasNeighbours && table.placements(account).length > 0) return true;
+  if (account.domainpart !== domains.globalHost) return table.isUnplaced(account);
+  return table.isUnplaced(account) || table.spread(account).length > 0;
+}

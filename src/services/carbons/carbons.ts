@@ -1,0 +1,138 @@
+import type { Counter, Metrics } from "../../observe/mod.ts";
+import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
+import { FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
+import { carbonOf, CARBONS_NAMESPACE, isEligible } from "./carbon.ts";
+import type { CarbonDirection } from "./carbon.ts";
+import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
+
+/** A session that may get carbons. */
+export type CarbonSession = Pick<LocalSession, "jid" | "priority" | "send" | "hasCarbons">;
+
+/** Objects behind carbons. */
+export interface CarbonsDeps {
+  /** True when the accounts of a host have carbons. */
+  isOn(host: string): boolean;
+  /** Sessions of an account at this node. */
+  ofAccount(account: string): readonly CarbonSession[];
+  /** False when the account is known to have no sessions at other nodes. */
+  mayBeElsewhere(account: Jid): boolean;
+  /** Sends a carbon to all other nodes, in all datacenters, that have sessions of its account. */
+  sendElsewhere(carbon: Stanza): void;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Message carbons (XEP-0280): a message that one session of an account sends or receives goes to
+ * its other sessions too, if they have asked for it. Each node gives its own sessions what they are
+ * due. What an account receives is copied to its nodes by routing, what it sends by this class.
+ */
+export class Carbons {
+  readonly #deps: CarbonsDeps;
+  readonly #given: Readonly<Record<CarbonDirection, Counter>>;
+
+  constructor(deps: CarbonsDeps) {
+    this.#deps = deps;
+    const given = (direction: CarbonDirection) =>
+      deps.metrics.counter({
+        name: "causeway_carbons_total",
+        help: "Carbons given to sessions of this node, of messages their account sent or received",
+        labels: { direction },
+      });
+    this.#given = { sent: given("sent"), received: given("received") };
+  }
+
+  /** The services with which a client turns carbons on and off (XEP-0280 §4). */
+  get services(): readonly IqService[] {
+    return [new CarbonSwitch("enable"), new CarbonSwitch("disable")];
+  }
+
+  /** True for a message of which other sessions of its recipient get carbons. */
+  copies(stanza: Stanza): boolean {
+    const { from, to } = stanza;
+    return this.#deps.isOn(to.domainpart) && from.bare.text !== to.bare.text &&
+      isEligible(stanza, "received");
+  }
+
+  /** Gives carbons of a message that a session of this node has sent. */
+  sent(stanza: Stanza): void {
+    const { from, to } = stanza;
+    const account = from.bare;
+    if (stanza.kind !== "message" || !this.#deps.isOn(account.domainpart)) return;
+    const here = this.#deps.ofAccount(account.text);
+    const isElsewhere = this.#deps.mayBeElsewhere(account);
+    if (here.length < 2 && !isElsewhere) return;
+    // A note to the account itself comes to its other sessions as it is.
+    if (to.text === account.text) return;
+    const takers = here.filter((session) =>
+      session.hasCarbons && session.jid.text !== from.text && session.jid.text !== to.text
+    );
+    if ((takers.length === 0 && !isElsewhere) || !isEligible(stanza, "sent")) return;
+    const carbon = carbonOf("sent", stanza, account);
+    if (carbon === undefined) return;
+    this.#give(carbon, takers, "sent");
+    if (isElsewhere) this.#deps.sendElsewhere(carbon);
+  }
+
+  /**
+   * Gives carbons of a message that this node has delivered to those sessions of the account here
+   * that did not get it themselves.
+   * @returns true when there was one
+   */
+  received(stanza: Stanza): boolean {
+    const { to } = stanza;
+    const sessions = this.#deps.ofAccount(to.bare.text);
+    if (sessions.length < 2 && sessions[0]?.jid.text === to.text) return false;
+    if (!sessions.some(({ hasCarbons }) => hasCarbons) || !this.copies(stanza)) return false;
+    const isHere = to instanceof FullJid && sessions.some(({ jid }) => jid.text === to.text);
+    const least = isHere ? Infinity : leastPriority(stanza, sessions);
+    const takers = sessions.filter(({ hasCarbons, jid, priority }) =>
+      hasCarbons && jid.text !== to.text && (priority === undefined || priority < least)
+    );
+    return this.#wrapAndGive(stanza, takers);
+  }
+
+  /**
+   * Gives the carbon that another node has sent, or a carbon of the message that it has delivered,
+   * to the account's sessions here.
+   * @returns true when there was one
+   */
+  told(stanza: Stanza): boolean {
+    const { from, to } = stanza;
+    const takers = this.#deps.ofAccount(to.bare.text).filter(({ hasCarbons }) => hasCarbons);
+    if (from.text !== to.text) return this.#wrapAndGive(stanza, takers);
+    this.#give(stanza, takers, "sent");
+    return takers.length > 0;
+  }
+
+  #wrapAndGive(stanza: Stanza, takers: readonly CarbonSession[]): boolean {
+    const carbon = takers.length === 0 ? undefined : carbonOf("received", stanza, stanza.to.bare);
+    if (carbon === undefined) return false;
+    this.#give(carbon, takers, "received");
+    return true;
+  }
+
+  #give(carbon: Stanza, takers: readonly CarbonSession[], direction: CarbonDirection): void {
+    for (const session of takers) session.send(readdress(carbon, session.jid));
+    if (takers.length > 0) this.#given[direction].inc(takers.length);
+  }
+}
+
+/** Turns carbons on or off for the client that asks. */
+class CarbonSwitch implements IqService {
+  readonly namespace = CARBONS_NAMESPACE;
+  readonly type = "set";
+  readonly module = "mod_carboncopy";
+  readonly targets = ["account", "host"] as const;
+  readonly features = [CARBONS_NAMESPACE];
+  readonly name: "enable" | "disable";
+
+  constructor(name: "enable" | "disable") {
+    this.name = name;
+  }
+
+  answer({ client }: IqRequest): IqAnswer {
+    if (client === undefined) return { error: "not-allowed" };
+    client.hasCarbons = this.name === "enable";
+    return "empty";
+  }
+}

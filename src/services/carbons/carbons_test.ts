@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import { FullJid, isAsItSays, parseElement, parseJid } from "../../xmpp/mod.ts";
+import type { Stanza, StanzaType } from "../../xmpp/mod.ts";
+import { carbonOf, isEligible } from "./carbon.ts";
+import { Carbons } from "./carbons.ts";
+import type { CarbonSession } from "./carbons.ts";
+
+const ALICE = "alice@example.com";
+const BOB = "bob@example.com";
+const BODY = "<body>hi</body>";
+
+function message(
+  { from = `${ALICE}/phone`, to = BOB, type = "chat" as StanzaType, content = BODY } = {},
+): Stanza {
+  const text = `<message from='${from}' to='${to}' type='${type}'>${content}</message>`;
+  const bytes = new TextEncoder().encode(text);
+  return { kind: "message", type, from: parseJid(from), to: parseJid(to), bytes };
+}
+
+/** Sessions of accounts at one node, with what each was sent: `direction id`. */
+class World {
+  readonly got: string[] = [];
+  readonly elsewhere: Stanza[] = [];
+  isElsewhere = false;
+  readonly #sessions: CarbonSession[] = [];
+  readonly #metrics = new MetricsRegistry(new ManualClock());
+  readonly carbons = new Carbons({
+    isOn: (host) => host === "example.com",
+    ofAccount: (account) => this.#sessions.filter(({ jid }) => jid.bare.text === account),
+    mayBeElsewhere: () => this.isElsewhere,
+    sendElsewhere: (carbon) => void this.elsewhere.push(carbon),
+    metrics: this.#metrics,
+  });
+
+  logIn(text: string, hasCarbons: boolean, priority: number | undefined = 0): void {
+    const jid = parseJid(text);
+    assert.ok(jid instanceof FullJid);
+    const send = (stanza: Stanza) => {
+      assert.ok(isAsItSays(stanza));
+      const [wrapper] = parseElement(stanza.bytes, "jabber:client").elements;
+      assert.equal(stanza.from.text, jid.bare.text);
+      assert.equal(stanza.to.text, text);
+      this.got.push(`${jid.resourcepart} ${wrapper!.name}`);
+      return true;
+    };
+    this.#sessions.push({ jid, priority, hasCarbons, send });
+  }
+
+  [Symbol.dispose](): void {
+    this.#metrics.close();
+  }
+}
+
+Deno.test("isEligible() copies conversations, and nothing that says otherwise", () => {
+  const rows: readonly [StanzaType, string, boolean][] = [
+    ["chat", BODY, true],
+    ["chat", "<active xmlns='http://jabber.org/protocol/chatstates'/>", true],
+    ["normal", BODY, true],
+    ["normal", "<received xmlns='urn:xmpp:receipts' id='1'/>", true],
+    ["normal", "<x xmlns='jabber:x:data' type='form'/>", false],
+    ["headline", BODY, false],
+    ["groupchat", BODY, false],
+    ["error", BODY, false],
+    ["chat", `${BODY}<private xmlns='urn:xmpp:carbons:2'/>`, false],
+    ["chat", `${BODY}<no-copy xmlns='urn:xmpp:hints'/>`, false],
+    ["chat", `${BODY}<no-store xmlns='urn:xmpp:hints'/>`, true],
+    ["chat", "<received xmlns='urn:xmpp:carbons:2'/>", false],
+    ["chat", "<c:private xmlns:c='urn:xmpp:carbons:2'/>", false],
+    ["chat", `<private xmlns='other'/>${BODY}`, true],
+  ];
+  for (const [type, content, expected] of rows) {
+    for (const direction of ["sent", "received"] as const) {
+      assert.equal(isEligible(message({ type, content }), direction), expected, content);
+    }
+  }
+  const fromRoom = message({ content: `${BODY}<x xmlns='http://jabber.org/protocol/muc#user'/>` });
+  assert.equal(isEligible(fromRoom, "received"), false);
+  assert.equal(isEligible(fromRoom, "sent"), true);
+});
+
+Deno.test("carbonOf() wraps the very message, in its namespace", () => {
+  const inner = message({ content: "<body>&lt;é</body><x xmlns='jabber:x:oob'/>" });
+  const carbon = carbonOf("received", inner, parseJid(BOB))!;
+  assert.ok(isAsItSays(carbon));
+  const [received] = parseElement(carbon.bytes, "jabber:client").elements;
+  assert.deepEqual([received!.name, received!.namespace], ["received", "urn:xmpp:carbons:2"]);
+  const [forwarded] = received!.elements;
+  assert.deepEqual([forwarded!.name, forwarded!.namespace], ["forwarded", "urn:xmpp:forward:0"]);
+  const [copied] = forwarded!.elements;
+  assert.deepEqual(
+    copied,
+    parseElement(
+      new TextEncoder().encode(
+        new TextDecoder().decode(inner.bytes).replace("<message", "<message xmlns='jabber:client'"),
+      ),
+    ),
+  );
+});
+
+Deno.test("carbonOf() gives nothing for a message nested too deeply to be wrapped", () => {
+  const deep = (levels: number) =>
+    message({ content: "<a>".repeat(levels) + "</a>".repeat(levels) });
+  assert.ok(carbonOf("sent", deep(200), parseJid(ALICE)) !== undefined);
+  assert.equal(carbonOf("sent", deep(248), parseJid(ALICE)), undefined);
+});
+
+Deno.test("Carbons of a sent message go to the sender's other sessions that want them", () => {
+  using world = new World();
+  world.logIn(`${ALICE}/phone`, true);
+  world.logIn(`${ALICE}/laptop`, true);
+  world.logIn(`${ALICE}/tablet`, false);
+  world.carbons.sent(message());
+  assert.deepEqual(world.got, ["laptop sent"]);
+  assert.equal(world.elsewhere.length, 0);
+  world.isElsewhere = true;
+  world.carbons.sent(message());
+  assert.deepEqual(world.elsewhere.map(({ from, to }) => [from.text, to.text]), [[ALICE, ALICE]]);
+});
+
+Deno.test("Carbons of a sent message leave out those who get it themselves", () => {
+  using world = new World();
+  world.logIn(`${ALICE}/phone`, true);
+  world.logIn(`${ALICE}/laptop`, true);
+  world.logIn(`${ALICE}/tablet`, true);
+  world.carbons.sent(message({ to: `${ALICE}/laptop` }));
+  assert.deepEqual(world.got, ["tablet sent"]);
+  world.carbons.sent(message({ to: ALICE }));
+  assert.deepEqual(world.got, ["tablet sent"]);
+});
+
+Deno.test("Carbons of a received message go to those who did not get it", () => {
+  using world = new World();
+  world.logIn(`${BOB}/phone`, true, 5);
+  world.logIn(`${BOB}/laptop`, true, 1);
+  world.logIn(`${BOB}/watch`, true, -1);
+  world.logIn(`${BOB}/web`, true, undefined);
+  world.logIn(`${BOB}/old`, false, 1);
+  world.carbons.received(message({ to: BOB }));
+  assert.deepEqual(world.got.splice(0), ["laptop received", "watch received", "web received"]);
+  world.carbons.received(message({ to: `${BOB}/laptop` }));
+  assert.deepEqual(world.got.splice(0), ["phone received", "watch received", "web received"]);
+  // From the account itself: its session here was given it as sent.
+  world.carbons.received(message({ from: `${BOB}/phone`, to: `${BOB}/laptop` }));
+  assert.deepEqual(world.got, []);
+});
+
+Deno.test("Carbons from other nodes go to every session that wants them", () => {
+  using world = new World();
+  world.logIn(`${BOB}/phone`, true);
+  world.logIn(`${BOB}/old`, false);
+  assert.equal(world.carbons.told(message({ to: `${BOB}/elsewhere` })), true);
+  assert.equal(
+    world.carbons.told(carbonOf("sent", message({ from: `${BOB}/x` }), parseJid(BOB))!),
+    true,
+  );
+  assert.deepEqual(world.got, ["phone received", "phone sent"]);
+  assert.equal(world.carbons.told(message({ to: `${ALICE}/x` })), false);
+});

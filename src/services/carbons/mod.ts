@@ -1,0 +1,3 @@
+export { CARBONS_NAMESPACE } from "./carbon.ts";
+export type { CarbonsDeps, CarbonSession } from "./carbons.ts";
+export { Carbons } from "./carbons.ts";
