@@ -15,12 +15,14 @@ export interface CarbonParts {
 
 /** Makes the carbons of a node's accounts (XEP-0280). */
 export function makeCarbons({ modules }: Config, parts: Surroundings & CarbonParts): Carbons {
-  const { domains, sessions, table, metrics } = parts;
+  const { domains, sessions, table, metrics, clock } = parts;
   return new Carbons({
     isOn: (host) => modules.get(host)?.mod_carboncopy === true,
+    isUsedHere: () => sessions.usesCarbons,
     ofAccount: (account) => sessions.ofAccount(account),
     mayBeElsewhere: (account) => mayBeElsewhere(account, { domains, table }),
     sendElsewhere: (carbon) => parts.router.carbon(carbon),
+    clock,
     metrics,
   });
 }

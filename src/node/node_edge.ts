@@ -50,7 +50,7 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
           return rosters.entered(stanza, source.jid, fate, number);
         }
         router.accept(stanza, fate, number, entryOf(source, fate));
-        if (stanza.kind === "message") carbons.sent(stanza);
+        if (stanza.kind === "message") carbons.sent(stanza, source);
       },
     },
     management,

@@ -63,9 +63,12 @@ export async function claimHosts(
 /** Lets stanzas continue that wait for `keys`, which the session table has just updated. */
 function letGoOn(
   keys: readonly string[],
-  { requests, router }: Pick<TableListeners, "requests" | "router">,
+  { sessions, requests, router }: Pick<TableListeners, "sessions" | "requests" | "router">,
 ): void {
-  for (const key of keys) requests.revealed(key);
+  for (const key of keys) {
+    requests.revealed(key);
+    sessions.accountChanged(bareOf(key));
+  }
   if (router.bouncing === 0) return;
   const jids = keys.map((key) => parseJid(key));
   // A full JID reveals its account too. A login names both JIDs, so the account is handled once.
@@ -73,4 +76,10 @@ function letGoOn(
     jids.filter((jid) => jid instanceof FullJid).map(({ bare }) => bare.text),
   );
   for (const jid of jids) if (!accounts.has(jid.text)) router.revealed(jid);
+}
+
+/** Returns the bare JID in a key of the table. */
+function bareOf(key: string): string {
+  const slash = key.indexOf("/");
+  return slash === -1 ? key : key.slice(0, slash);
 }

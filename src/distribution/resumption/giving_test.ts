@@ -75,6 +75,7 @@ class TestSession implements FrozenSession {
       lang: undefined,
       priority: undefined,
       presence: undefined,
+      hasCarbons: true,
       directed: Array.from({ length: this.directed }, (_, i) => parseJid(`carol@example.com/${i}`)),
     };
   }

@@ -733,6 +733,7 @@ const SESSION = {
   lang: "",
   priority: undefined,
   presence: new Uint8Array(0),
+  hasCarbons: false,
 };
 
 function queueOf(number: number, to = HOME): Uint8Array {

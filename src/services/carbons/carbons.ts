@@ -1,3 +1,4 @@
+import type { Clock } from "../../base/mod.ts";
 import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
 import { FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
@@ -12,14 +13,23 @@ export type CarbonSession = Pick<LocalSession, "jid" | "priority" | "send" | "ha
 export interface CarbonsDeps {
   /** True when the accounts of a host have carbons. */
   isOn(host: string): boolean;
+  /** False while no session of this node has turned carbons on. */
+  isUsedHere(): boolean;
   /** Sessions of an account at this node. */
   ofAccount(account: string): readonly CarbonSession[];
   /** False when the account is known to have no sessions at other nodes. */
   mayBeElsewhere(account: Jid): boolean;
   /** Sends a carbon to all other nodes, in all datacenters, that have sessions of its account. */
   sendElsewhere(carbon: Stanza): void;
+  readonly clock: Clock;
   readonly metrics: Metrics;
 }
+
+/**
+ * Milliseconds for which a sender is taken to be its account's only session. A second session at a
+ * node that tells of it is known at once; only external replication does not tell.
+ */
+const LONE_MS = 5_000;
 
 /**
  * Message carbons (XEP-0280): a message that one session of an account sends or receives goes to
@@ -53,14 +63,22 @@ export class Carbons {
       isEligible(stanza, "received");
   }
 
-  /** Gives carbons of a message that a session of this node has sent. */
-  sent(stanza: Stanza): void {
+  /**
+   * Gives carbons of a message that a session of this node has sent.
+   * @param sender remembers that its account has no other session
+   */
+  sent(stanza: Stanza, sender: { loneUntilMs?: number }): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (sender.loneUntilMs !== undefined && nowMs < sender.loneUntilMs) return;
     const { from, to } = stanza;
     const account = from.bare;
-    if (stanza.kind !== "message" || !this.#deps.isOn(account.domainpart)) return;
+    if (!this.#deps.isOn(account.domainpart)) return;
     const here = this.#deps.ofAccount(account.text);
     const isElsewhere = this.#deps.mayBeElsewhere(account);
-    if (here.length < 2 && !isElsewhere) return;
+    if (here.length < 2 && !isElsewhere) {
+      sender.loneUntilMs = nowMs + LONE_MS;
+      return;
+    }
     // A note to the account itself comes to its other sessions as it is.
     if (to.text === account.text) return;
     const takers = here.filter((session) =>
@@ -79,6 +97,7 @@ export class Carbons {
    * @returns true when there was one
    */
   received(stanza: Stanza): boolean {
+    if (!this.#deps.isUsedHere()) return false;
     const { to } = stanza;
     const sessions = this.#deps.ofAccount(to.bare.text);
     if (sessions.length < 2 && sessions[0]?.jid.text === to.text) return false;

@@ -25,12 +25,15 @@ class World {
   readonly elsewhere: Stanza[] = [];
   isElsewhere = false;
   readonly #sessions: CarbonSession[] = [];
-  readonly #metrics = new MetricsRegistry(new ManualClock());
+  readonly clock = new ManualClock();
+  readonly #metrics = new MetricsRegistry(this.clock);
   readonly carbons = new Carbons({
     isOn: (host) => host === "example.com",
+    isUsedHere: () => this.#sessions.some(({ hasCarbons }) => hasCarbons),
     ofAccount: (account) => this.#sessions.filter(({ jid }) => jid.bare.text === account),
     mayBeElsewhere: () => this.isElsewhere,
     sendElsewhere: (carbon) => void this.elsewhere.push(carbon),
+    clock: this.clock,
     metrics: this.#metrics,
   });
 
@@ -111,11 +114,11 @@ Deno.test("Carbons of a sent message go to the sender's other sessions that want
   world.logIn(`${ALICE}/phone`, true);
   world.logIn(`${ALICE}/laptop`, true);
   world.logIn(`${ALICE}/tablet`, false);
-  world.carbons.sent(message());
+  world.carbons.sent(message(), {});
   assert.deepEqual(world.got, ["laptop sent"]);
   assert.equal(world.elsewhere.length, 0);
   world.isElsewhere = true;
-  world.carbons.sent(message());
+  world.carbons.sent(message(), {});
   assert.deepEqual(world.elsewhere.map(({ from, to }) => [from.text, to.text]), [[ALICE, ALICE]]);
 });
 
@@ -124,9 +127,9 @@ Deno.test("Carbons of a sent message leave out those who get it themselves", () 
   world.logIn(`${ALICE}/phone`, true);
   world.logIn(`${ALICE}/laptop`, true);
   world.logIn(`${ALICE}/tablet`, true);
-  world.carbons.sent(message({ to: `${ALICE}/laptop` }));
+  world.carbons.sent(message({ to: `${ALICE}/laptop` }), {});
   assert.deepEqual(world.got, ["tablet sent"]);
-  world.carbons.sent(message({ to: ALICE }));
+  world.carbons.sent(message({ to: ALICE }), {});
   assert.deepEqual(world.got, ["tablet sent"]);
 });
 
@@ -157,4 +160,17 @@ Deno.test("Carbons from other nodes go to every session that wants them", () => 
   );
   assert.deepEqual(world.got, ["phone received", "phone sent"]);
   assert.equal(world.carbons.told(message({ to: `${ALICE}/x` })), false);
+});
+
+Deno.test("Carbons remember a lone sender, until another session is known", () => {
+  using world = new World();
+  world.logIn(`${ALICE}/phone`, true);
+  const sender: { loneUntilMs?: number } = {};
+  world.carbons.sent(message(), sender);
+  assert.ok(sender.loneUntilMs! > world.clock.monotonicMs());
+  world.logIn(`${ALICE}/laptop`, true);
+  sender.loneUntilMs = 0; // as the registry does
+  world.carbons.sent(message(), sender);
+  assert.deepEqual(world.got, ["laptop sent"]);
+  assert.equal(sender.loneUntilMs, 0);
 });

@@ -56,7 +56,7 @@ export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
 export class C2sSession extends StreamSession<SharedSessionDeps>
   implements LocalSession, ManagedStreamSession, FollowedSession {
   override readonly jid: FullJid;
-  hasCarbons = false;
+  loneUntilMs = 0;
   readonly #stanzas: ClientStanzas;
   #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
@@ -72,6 +72,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
    * them.
    */
   #isSettling = false;
+  #hasCarbons = false;
 
   constructor(jid: FullJid, transport: StreamTransport, deps: C2sSessionDeps) {
     super(transport, deps);
@@ -83,6 +84,15 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       : 0;
     this.#meter = deps.shared.rates.stanzaMeter(transport, jid.bare.text);
     this.#stanzas = new ClientStanzas(this, deps.shared, deps.lang);
+  }
+
+  get hasCarbons(): boolean {
+    return this.#hasCarbons;
+  }
+
+  set hasCarbons(hasThem: boolean) {
+    this.#hasCarbons = hasThem;
+    if (hasThem) this.deps.registry.usesCarbons = true;
   }
 
   get isResending(): boolean {

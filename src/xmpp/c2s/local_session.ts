@@ -14,6 +14,8 @@ export interface LocalSession {
   readonly lastPresence: Stanza | undefined;
   /** True while its client gets copies of the account's other messages (XEP-0280). */
   hasCarbons: boolean;
+  /** Monotonic milliseconds until which the account is known to have no other session; else 0. */
+  loneUntilMs: number;
   /** True when nobody on the way can read what its client writes: over TLS, or on loopback. */
   readonly isConfidential: boolean;
   /** False once the stream has ended. */

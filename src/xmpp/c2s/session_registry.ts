@@ -51,6 +51,9 @@ export class SessionRegistry {
     this.#maxPerAccount = integerIn("maxSessionsPerAccount", max, { min: 1, max: 10_000 });
   }
 
+  /** True once a session here has turned message carbons on (XEP-0280). */
+  usesCarbons = false;
+
   /** Sessions connected here. */
   get count(): number {
     return this.#byFullJid.size;
@@ -102,6 +105,11 @@ export class SessionRegistry {
       if (older !== undefined) this.#takePlace(older);
       return session.isOpen ? "resource-constraint" : "gone";
     });
+  }
+
+  /** Notes that an account may have sessions elsewhere that it had not before. */
+  accountChanged(bareJid: string): void {
+    for (const session of this.ofAccount(bareJid)) session.loneUntilMs = 0;
   }
 
   /** Reports that `session` has sent its presence to the account's resources here. */
@@ -211,7 +219,10 @@ export class SessionRegistry {
     this.#byFullJid.set(session.jid.text, session);
     const account = this.#byBareJid.get(session.jid.bare.text);
     if (account === undefined) this.#byBareJid.set(session.jid.bare.text, [session]);
-    else account.push(session);
+    else {
+      account.push(session);
+      this.accountChanged(session.jid.bare.text);
+    }
   }
 
   #remove(session: LocalSession): boolean {

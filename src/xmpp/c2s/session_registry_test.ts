@@ -11,6 +11,8 @@ class FakeSession implements LocalSession {
   readonly isHibernating = false;
   isManaged = false;
   readonly isConfidential = true;
+  hasCarbons = false;
+  loneUntilMs = 0;
   /** Stanzas that the session kept when it lost its place. */
   givenBack: Stanza[] | undefined;
   readonly jid: FullJid;
@@ -390,4 +392,14 @@ Deno.test("SessionRegistry.open() does not count ended sessions against the acco
   await registry.open(older);
   older.end("conflict");
   assert.equal(await registry.open(new FakeSession(`${BARE}/new`)), "opened");
+});
+
+Deno.test("SessionRegistry tells an account's sessions that they are no longer alone", async () => {
+  const { registry } = registryWith();
+  const phone = new FakeSession("bob@example.com/phone");
+  const laptop = new FakeSession("bob@example.com/laptop");
+  await registry.open(phone);
+  phone.loneUntilMs = 5_000;
+  await registry.open(laptop);
+  assert.deepEqual([phone.loneUntilMs, laptop.loneUntilMs], [0, 0]);
 });

@@ -4,6 +4,8 @@ import type { Stanza } from "../stanza/stanza.ts";
 
 /** The stream that a stanza came from, as the router sees it. */
 export interface StanzaSource {
+  /** As in `LocalSession`, of a client. */
+  loneUntilMs?: number;
   /** Full JID of a client, or domain of a component. */
   readonly jid: Jid;
   /** True while its stanzas may repeat those of a stream that could not be resumed. */
