@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ClusterOptions } from "../cluster/mod.ts";
+import type { ClusterOptions, Datacenter } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import {
   accountOf,
@@ -9,7 +9,9 @@ import {
   logInFully,
   presencesFrom,
 } from "./_contacts.ts";
+import { Figures } from "./_figures.ts";
 import { Stage } from "./_stage.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 const THREE: ClusterOptions = {
   datacenters: 3,
@@ -25,7 +27,7 @@ export const GHOSTS: Scenario = {
   name: "ghosts",
   summary:
     "people at a datacenter that is killed or cut off go offline for their contacts, once, " +
-    "and come back with it",
+    "and come back with it; a login elsewhere with the same resource stays",
   options: THREE,
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -65,5 +67,25 @@ export const GHOSTS: Scenario = {
     await expectPresence(again, alice.jid);
     assert.equal(accountOf(again), accountOf(carol));
     say("dc3 is killed, and carol goes; she comes back with it");
+
+    const [, resource] = again.jid.split("/");
+    const newer = await logInFully(await stage.enter("carol", "dc1", { resource: resource! }));
+    assert.equal(newer.jid, again.jid);
+    await expectPresence(alice, newer.jid);
+    const before = presencesFrom(alice, newer.jid).length;
+    const dropped = await outdatedAt(cluster.datacenter("dc1"));
+    await again.kill();
+    await cluster.until(
+      async () => await outdatedAt(cluster.datacenter("dc1")) > dropped,
+      { what: "dc1 drops the end of carol's older session", withinMs: PATIENCE_MS },
+    );
+    await expectMark(alice, newer);
+    assert.deepEqual(presencesFrom(alice, newer.jid).slice(before), []);
+    say("carol logs in at dc1 as the same resource: the end of her session at dc3 removes nothing");
   },
 };
+
+/** Returns how many outdated presences a datacenter's node has dropped. */
+async function outdatedAt(datacenter: Datacenter): Promise<number> {
+  return (await Figures.read(datacenter)).sum("causeway_presence_outdated_total");
+}

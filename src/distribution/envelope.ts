@@ -35,7 +35,7 @@ export interface EnvelopeFields {
   readonly sequence: number;
   /** Local host of the datacenter where it entered. */
   readonly origin: string;
-  /** Wall-clock microseconds when it was accepted there. */
+  /** Wall-clock microseconds when it was accepted there; for some presence, `Stanza.sinceUs`. */
   readonly sentAtUs: number;
   /** Datacenter hops it may still take. */
   ttl: number;

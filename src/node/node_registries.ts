@@ -40,6 +40,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         tellOtherNodes(presence, priority, parts);
         if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
       },
+      isNews: (presence) => parts.rosters.isNews(presence),
       arrived: (jid, priority) => {
         void parts.table.sessionPriority(jid, priority); // never rejects
         parts.rosters.arrived(jid, priority !== undefined);

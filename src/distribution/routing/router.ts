@@ -275,7 +275,7 @@ export class Router {
         process: this.#deps.process,
         sequence: ++this.#sequence,
         origin: this.#domains.localHost,
-        sentAtUs: this.#deps.clock.wallUs(),
+        sentAtUs: stanza.sinceUs ?? this.#deps.clock.wallUs(),
         ttl: this.#messageTtl,
         bounces: 0,
         mayBeRepeat: false,

@@ -997,3 +997,13 @@ Deno.test("Router delivers stanzas held for an address once another node hands o
   assert.deepEqual([fixture.lookups, fixture.relocated], [[], []]);
   fixture.close();
 });
+
+Deno.test("Router gives presence the time at which it began, and other stanzas the present", () => {
+  const fixture = new RouterFixture();
+  const presence = stanza(ALICE, BOB, { kind: "presence" });
+  fixture.router.sendTo("dc2.example.com", { ...presence, sinceUs: 5 });
+  fixture.router.sendTo("dc2.example.com", presence);
+  const [since, now] = fixture.sent.map(({ envelope }) => envelope.sentAtUs);
+  assert.equal(since, 5);
+  assert.notEqual(now, 5);
+});

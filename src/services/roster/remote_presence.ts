@@ -9,12 +9,15 @@ export interface PresenceOrigin {
   /** Local host of its datacenter, and incarnation of its process. */
   readonly origin: string;
   readonly process: number;
-  /** Wall-clock microseconds when it entered. */
+  /** Wall-clock microseconds when it entered, or when the presence began that it repeats or ends. */
   readonly sentAtUs: number;
 }
 
 /** Live processes by local host, as the session table knows them. */
 export type LiveProcesses = ReadonlyMap<string, ReadonlySet<number>>;
+
+/** A session of this node, as far as others' presence depends on it. */
+export type PresentSession = Pick<LocalSession, "jid" | "priority" | "lastPresence" | "isOpen">;
 
 /** Collaborators of `RemotePresence`. */
 export interface RemotePresenceDeps {
@@ -30,7 +33,7 @@ export interface RemotePresenceDeps {
   /** Returns, by full JID, the processes that have sessions of these accounts. Never rejects. */
   processesOf(accounts: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Returns the sessions of an account at this node. */
-  here(account: string): readonly Pick<LocalSession, "jid" | "priority">[];
+  here(account: string): readonly PresentSession[];
   /** Writes to a session of this node. */
   deliver(to: FullJid, stanza: Stanza): boolean;
   /** Asks for the presence of `account` in the name of `asker`, who may no longer be allowed to. */
@@ -55,14 +58,29 @@ const MAX_LOST = 64;
  * resource and an account.
  */
 const MAX_PAIRS = 1_000_000;
+/** Presences of which it is remembered that another process has told of the same resource since. */
+const MAX_SUPERSEDED = 10_000;
+/** Resources of which it is remembered that two processes disagreed. */
+const MAX_CONTESTED = 1_000;
 
-/** A resource elsewhere that recipients here take for available. */
+/** A resource elsewhere that recipients here take for available, as one process has told them. */
 interface Known {
-  host: string;
+  readonly host: string;
   process: number;
+  /** Time of its last presence, by the clock of that process. */
   sentAtUs: number;
+  /** The same by the clock of this process, if that one's is ahead. */
+  heardUs: number;
   /** By account: its recipients, bare or full JIDs, with a hash of what they were told. */
   readonly told: Map<string, Map<string, number>>;
+}
+
+/** The other processes that a recipient may believe about a resource. */
+interface Tellers {
+  /** Presence that the recipient has from elsewhere. */
+  readonly told: Known | undefined;
+  /** The session of this node that has the full JID; undefined also for its own presence. */
+  readonly own: PresentSession | undefined;
 }
 
 /** A process that is gone: the resources whose presence was withdrawn, by the accounts told. */
@@ -76,12 +94,20 @@ interface Lost {
  * no longer holds its lease, because its node or datacenter died or is cut off, the presence is
  * withdrawn here, once. When the process is back, the recipients ask for it again.
  *
- * A withdrawal that comes late never ends the presence of a newer login: of two processes, the one
- * with the later stanza counts.
+ * Two processes speak of one full JID when a login at one of them replaces a session at the other.
+ * A recipient believes the one with the later presence. The end of a presence carries the time at
+ * which that presence began, so it never removes what a newer login has told, whatever the clocks of
+ * the two processes show. If the older one was believed nevertheless, its end makes the recipient ask
+ * for the account's presence anew.
  */
 export class RemotePresence {
   readonly #deps: RemotePresenceDeps;
-  readonly #known = new Map<string, Known>();
+  /** By full JID: usually one process has told of it. */
+  readonly #known = new Map<string, Known[]>();
+  /** Times of presences after which another process was believed, by `partKey`. */
+  readonly #superseded = new Map<string, number>();
+  /** Full JIDs of which a process was believed although another may have newer presence. */
+  readonly #contested = new Set<string>();
   /** Resources by the account here that was told of them. */
   readonly #byAccount = new Map<string, Set<string>>();
   readonly #lost = new Map<number, Lost>();
@@ -135,35 +161,32 @@ export class RemotePresence {
     if (to === to.bare ? here.length === 0 : here.every(({ jid }) => jid.text !== to.text)) {
       return true;
     }
-    const known = this.#known.get(from.text);
-    if (origin.process === this.#deps.process) {
-      if (known !== undefined) this.#forget(from.text); // the resource is here now
-      return true;
-    }
-    if (
-      known !== undefined && known.process !== origin.process && origin.sentAtUs < known.sentAtUs
-    ) {
+    const account = to.bare.text;
+    const told = this.#known.get(from.text)?.find((each) => each.told.get(account)?.has(to.text));
+    const own = origin.process === this.#deps.process ? undefined : this.#ownSession(from);
+    if (this.#isOutdated(from, origin, { told, own })) {
+      if (type === "available") this.#contest(from.text);
       return this.#drop();
     }
-    if (type === "unavailable") return this.#unavailable(stanza, origin, known);
-    // A clock that is ahead must not make the presence of later logins look old.
-    const sentAtUs = Math.min(origin.sentAtUs, this.#deps.clock.wallUs());
-    return this.#available(stanza, { ...origin, sentAtUs }, known);
+    if (type === "unavailable") return this.#unavailable(stanza, origin, told);
+    if (told?.process !== origin.process) this.#supersede(stanza, origin, { told, own });
+    if (origin.process === this.#deps.process) return true;
+    return this.#available(stanza, origin, told?.process === origin.process ? told : undefined);
   }
 
   /** Forgets what a session here, which has ended, was told directly. */
   closed({ bare, text }: FullJid): void {
     for (const from of [...this.#byAccount.get(bare.text) ?? []]) {
-      const known = this.#known.get(from);
-      if (known !== undefined) this.#untellOne(from, known, { account: bare.text, to: text });
+      for (const known of [...this.#known.get(from) ?? []]) {
+        this.#untellOne(from, known, { account: bare.text, to: text });
+      }
     }
   }
 
   /** Forgets what an account knew whose last session here has ended. */
   left(account: string): void {
     for (const from of [...this.#byAccount.get(account) ?? []]) {
-      const known = this.#known.get(from);
-      if (known !== undefined) this.#untell(from, known, account);
+      for (const known of [...this.#known.get(from) ?? []]) this.#untell(from, known, account);
     }
     for (const { withdrawn } of this.#lost.values()) {
       this.#withdrawnPairs -= withdrawn.get(account)?.size ?? 0;
@@ -174,7 +197,7 @@ export class RemotePresence {
   /** Looks once at who lives. Never rejects. */
   async look(): Promise<void> {
     const hosts = new Set(await this.#deps.hosts());
-    for (const { host } of this.#known.values()) hosts.add(host);
+    for (const all of this.#known.values()) for (const { host } of all) hosts.add(host);
     for (const { host } of this.#lost.values()) hosts.add(host);
     const live = await this.#deps.liveProcesses([...hosts]);
     if (live === undefined || this.#isClosed) return;
@@ -192,33 +215,82 @@ export class RemotePresence {
     });
   }
 
+  /** Returns the available session of this node that has the full JID. */
+  #ownSession(from: Jid): PresentSession | undefined {
+    return this.#deps.here(from.bare.text).find(({ jid, isOpen, lastPresence }) =>
+      isOpen && lastPresence !== undefined && jid.text === from.text
+    );
+  }
+
+  /** True when the recipient has newer presence of the same resource from another process. */
+  #isOutdated(from: Jid, { process, sentAtUs }: PresenceOrigin, { told, own }: Tellers): boolean {
+    if (told?.process === process || (told === undefined && own === undefined)) return false;
+    const superseded = this.#superseded.get(partKey(from.text, process));
+    if (superseded !== undefined && sentAtUs <= superseded) return true;
+    return sentAtUs < (told?.heardUs ?? own?.lastPresence?.sinceUs ?? 0);
+  }
+
+  /** Notes that the recipient believes another process than before. */
+  #supersede({ from, to }: Stanza, { process }: PresenceOrigin, { told, own }: Tellers): void {
+    // It was believed before, then not, and is now again: the other one may have more to say.
+    if (this.#superseded.size > 0 && this.#superseded.delete(partKey(from.text, process))) {
+      this.#contest(from.text);
+    }
+    if (told !== undefined) {
+      this.#believedUntil(partKey(from.text, told.process), told.sentAtUs);
+      this.#untellOne(from.text, told, { account: to.bare.text, to: to.text });
+    } else if (own !== undefined) {
+      const { sinceUs = 0 } = own.lastPresence!; // available
+      this.#believedUntil(partKey(from.text, this.#deps.process), sinceUs);
+    }
+  }
+
+  #contest(from: string): void {
+    this.#contested.add(from);
+    if (this.#contested.size <= MAX_CONTESTED) return;
+    const [oldest] = this.#contested;
+    this.#contested.delete(oldest!); // there are several
+  }
+
+  /** Notes until when a process was believed about a resource. */
+  #believedUntil(key: string, sentAtUs: number): void {
+    const before = this.#superseded.get(key) ?? 0;
+    this.#superseded.delete(key); // the newest come last
+    this.#superseded.set(key, Math.max(before, sentAtUs));
+    if (this.#superseded.size <= MAX_SUPERSEDED) return;
+    const [oldest] = this.#superseded.keys();
+    this.#superseded.delete(oldest!); // there are several
+  }
+
+  /** @param told what the same process has told the recipient before */
   #available(
     stanza: Stanza,
     { origin, process, sentAtUs }: PresenceOrigin,
-    known?: Known,
+    told: Known | undefined,
   ): boolean {
     const { from, to } = stanza;
     const hash = hashOf(stanza.bytes);
     const account = to.bare.text;
     for (const lost of this.#lost.values()) this.#takeWithdrawn(lost, account, from.text);
-    let entry = known;
-    if (entry === undefined) {
-      entry = { host: origin, process, sentAtUs, told: new Map() };
-      this.#known.set(from.text, entry);
-    } else if (isTold(entry, { process, to, hash })) {
+    if (told !== undefined && to === to.bare && told.told.get(account)?.get(to.text) === hash) {
       return this.#drop();
-    } else {
-      Object.assign(entry, { host: origin, process, sentAtUs });
     }
-    const recipients = entry.told.get(account) ?? new Map<string, number>();
+    // A clock that is ahead must not make the presence of later logins look old.
+    const heardUs = Math.min(sentAtUs, this.#deps.clock.wallUs());
+    const all = this.#known.get(from.text);
+    let entry = told ?? all?.find((each) => each.process === process);
+    const recipients = entry?.told.get(account) ?? new Map<string, number>();
     if (!recipients.has(to.text)) {
-      if (this.#pairs >= MAX_PAIRS) {
-        if (entry.told.size === 0) this.#known.delete(from.text);
-        return true;
-      }
+      if (this.#pairs >= MAX_PAIRS) return true;
       this.#pairs++;
     }
     recipients.set(to.text, hash);
+    if (entry === undefined) {
+      entry = { host: origin, process, sentAtUs, heardUs, told: new Map() };
+      if (all === undefined) this.#known.set(from.text, [entry]);
+      else all.push(entry);
+    }
+    if (sentAtUs > entry.sentAtUs) Object.assign(entry, { sentAtUs, heardUs });
     entry.told.set(account, recipients);
     const resources = this.#byAccount.get(account);
     if (resources === undefined) this.#byAccount.set(account, new Set([from.text]));
@@ -226,22 +298,29 @@ export class RemotePresence {
     return true;
   }
 
-  #unavailable({ from, to }: Stanza, { process }: PresenceOrigin, known?: Known): boolean {
+  #unavailable({ from, to }: Stanza, { process }: PresenceOrigin, told?: Known): boolean {
     // It was told already. A later probe would find nobody.
     const lost = this.#lost.get(process);
     const account = to.bare.text;
     if (lost !== undefined && this.#takeWithdrawn(lost, account, from.text)) return this.#drop();
-    if (known === undefined) return true;
-    if (to === to.bare) this.#untell(from.text, known, account);
-    else this.#untellOne(from.text, known, { account, to: to.text });
+    if (this.#contested.has(from.text)) this.#deps.probe(to.bare, from.bare);
+    if (to === to.bare) {
+      for (const each of [...this.#known.get(from.text) ?? []]) {
+        this.#untell(from.text, each, account);
+      }
+    } else if (told !== undefined) this.#untellOne(from.text, told, { account, to: to.text });
     return true;
   }
 
   /** Forgets that an account, or any of its sessions here, was told of a resource. */
   #untell(from: string, known: Known, account: string): void {
-    this.#pairs -= known.told.get(account)?.size ?? 0;
+    const recipients = known.told.get(account);
+    if (recipients === undefined) return;
+    this.#pairs -= recipients.size;
     known.told.delete(account);
-    if (known.told.size === 0) this.#known.delete(from);
+    if (known.told.size === 0) this.#remove(from, known);
+    const all = this.#known.get(from);
+    if (all?.some(({ told }) => told.has(account)) === true) return;
     const resources = this.#byAccount.get(account);
     resources?.delete(from);
     if (resources?.size === 0) this.#byAccount.delete(account);
@@ -259,11 +338,10 @@ export class RemotePresence {
     if (recipients.size === 0) this.#untell(from, known, account);
   }
 
-  #forget(from: string): void {
-    const known = this.#known.get(from);
-    if (known === undefined) return;
-    for (const account of [...known.told.keys()]) this.#untell(from, known, account);
-    this.#known.delete(from);
+  #remove(from: string, known: Known): void {
+    const left = (this.#known.get(from) ?? []).filter((each) => each !== known);
+    if (left.length === 0) this.#known.delete(from);
+    else this.#known.set(from, left);
   }
 
   /** Forgets that the presence of a resource was withdrawn; false when it was not. */
@@ -332,7 +410,7 @@ export class RemotePresence {
   #goneFrom(live: LiveProcesses): ReadonlySet<number> {
     const gone = new Set<number>();
     const missing = new Set<number>();
-    for (const { host, process } of this.#known.values()) {
+    for (const { host, process } of [...this.#known.values()].flat()) {
       if (missing.has(process) || live.get(host)?.has(process) === true) continue;
       missing.add(process);
       const misses = (this.#misses.get(process) ?? 0) + 1;
@@ -346,14 +424,16 @@ export class RemotePresence {
   }
 
   async #withdraw(gone: ReadonlySet<number>): Promise<void> {
-    const lost = [...this.#known].filter(([, { process }]) => gone.has(process));
+    const lost = [...this.#known].flatMap(([from, all]) =>
+      all.filter(({ process }) => gone.has(process)).map((known) => [from, known] as const)
+    );
     const accounts = new Set(lost.map(([from]) => parseJid(from).bare.text));
     // A session may have moved to a node that lives.
     const moved = await this.#deps.processesOf([...accounts]);
     if (this.#isClosed) return;
     let count = 0;
     for (const [from, known] of lost) {
-      if (this.#known.get(from) !== known || !gone.has(known.process)) continue; // news meanwhile
+      if (this.#known.get(from)?.includes(known) !== true) continue; // news meanwhile
       const process = moved.get(from);
       if (process !== undefined && !gone.has(process)) {
         known.process = process;
@@ -380,14 +460,16 @@ export class RemotePresence {
       if (!resources.has(from)) this.#withdrawnPairs++;
       resources.add(from);
     }
-    this.#forget(from);
+    for (const account of recipients.keys()) this.#untell(from, known, account);
     while (this.#lost.size > MAX_LOST || this.#withdrawnPairs > MAX_PAIRS) {
       const [oldest] = this.#lost.keys();
       this.#loseSight(oldest!); // there is one: the pairs are its
     }
+    const left = this.#known.get(from) ?? [];
     for (const [account, direct] of recipients) {
+      const isToldElse = left.some((each) => each.told.has(account));
       for (const { jid: to, priority } of this.#deps.here(account)) {
-        if (priority === undefined && !direct.has(to.text)) continue;
+        if ((priority === undefined || isToldElse) && !direct.has(to.text)) continue;
         const unavailable = element("presence", { type: "unavailable" });
         this.#deps.deliver(to, buildStanza(unavailable, { from: jid, to }));
       }
@@ -395,14 +477,8 @@ export class RemotePresence {
   }
 }
 
-/** True when the account has been told the same of this process before. */
-function isTold(known: Known, { process, to, hash }: {
-  readonly process: number;
-  readonly to: Jid;
-  readonly hash: number;
-}): boolean {
-  if (known.process !== process || to !== to.bare) return false;
-  return known.told.get(to.text)?.get(to.text) === hash;
+function partKey(from: string, process: number): string {
+  return `${process} ${from}`;
 }
 
 /** Returns a hash of bytes (FNV-1a, 32 bits). */

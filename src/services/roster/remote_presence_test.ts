@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
-import type { FullJid, Stanza } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
+import type { PresentSession } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { fullJid, lines } from "./testing/roster_fixture.ts";
 
@@ -19,9 +20,7 @@ class Fixture {
   isRedisUp = true;
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
-  sessions: { readonly jid: FullJid; readonly priority: number | undefined }[] = [
-    { jid: fullJid(PHONE), priority: 0 },
-  ];
+  sessions: PresentSession[] = [session(PHONE, 0)];
   readonly presence = new RemotePresence({
     process: 1,
     hosts: () => Promise.resolve([...this.live.keys()]),
@@ -73,6 +72,14 @@ class Fixture {
     this.live.delete(host);
     await this.look();
   }
+}
+
+/** A session of this node; available ones since `sinceUs`. */
+function session(text: string, priority: number | undefined, sinceUs = 1): PresentSession {
+  const jid = fullJid(text);
+  const presence = buildStanza(element("presence", {}), { from: jid, to: jid.bare });
+  const lastPresence = priority === undefined ? undefined : { ...presence, sinceUs };
+  return { jid, priority, lastPresence, isOpen: true };
 }
 
 Deno.test("a resource whose process is gone is withdrawn once, and asked for when it is back", async () => {
@@ -145,8 +152,8 @@ Deno.test("a resource that has ended, or is at this node now, is not withdrawn",
 Deno.test("directed presence to a client that is not available is withdrawn too", async () => {
   const fixture = new Fixture();
   fixture.sessions = [
-    { jid: fullJid(PHONE), priority: undefined },
-    { jid: fullJid(`${ALICE}/tablet`), priority: undefined },
+    session(PHONE, undefined),
+    session(`${ALICE}/tablet`, undefined),
   ];
   fixture.saw("available", { to: PHONE });
   await fixture.lose(DC2);
@@ -229,4 +236,84 @@ Deno.test("a datacenter whose clock is ahead does not hide a later login elsewhe
   fixture.clock.advance(1_000);
   assert.equal(fixture.saw("available", { process: 3, sentAtUs: nowUs + 900_000 }), true);
   assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: nowUs + 950_000 }), true);
+});
+
+/**
+ * bob logs in with one resource at dc2 and then at dc3. The end of the session at dc2 carries the
+ * time of its presence.
+ */
+for (
+  const { title, older, newer } of [
+    { title: "in order", older: 1_000, newer: 2_000 },
+    { title: "with a clock ahead at dc2", older: 3_600_000_000, newer: 2_000 },
+  ]
+) {
+  Deno.test(`the end of a session that a newer login has replaced removes nothing, ${title}`, () => {
+    const fixture = new Fixture();
+    const epochUs = fixture.clock.wallUs();
+    const at = (us: number) => ({ sentAtUs: epochUs + us });
+    fixture.saw("available", at(older));
+    fixture.clock.advance(5);
+    assert.equal(fixture.saw("available", { process: 3, ...at(newer) }), true);
+    assert.equal(fixture.saw("unavailable", at(older)), false);
+    assert.equal(fixture.saw("unavailable", { process: 3, ...at(newer) }), true);
+  });
+}
+
+Deno.test("the end of a replaced session is told to those whom only that session has told", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { to: PHONE, sentAtUs: 1 }); // directed
+  fixture.saw("available", { from: BOB, process: 3, sentAtUs: 2 });
+  assert.equal(await fixture.pairs(), "2");
+  assert.equal(fixture.saw("unavailable", { to: PHONE, sentAtUs: 1 }), true);
+  assert.equal(fixture.saw("unavailable", { sentAtUs: 1 }), false);
+  assert.equal(await fixture.pairs(), "1");
+});
+
+Deno.test("the end of a replaced session removes nothing of the newer one at this node", () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { sentAtUs: 1 });
+  fixture.sessions.push(session(BOB, 0, 2));
+  assert.equal(fixture.saw("available", { process: 1, sentAtUs: 2 }), true);
+  assert.equal(fixture.saw("unavailable", { sentAtUs: 1 }), false);
+  assert.equal(fixture.saw("available", { sentAtUs: 1 }), false, "nor does its late presence");
+  fixture.sessions.pop();
+  assert.equal(fixture.saw("unavailable", { process: 1, sentAtUs: 2 }), true);
+});
+
+Deno.test("the end of a replaced session of this node removes nothing of the newer one", () => {
+  const fixture = new Fixture();
+  fixture.sessions.push(session(BOB, 0, 1));
+  fixture.saw("available", { process: 1, sentAtUs: 1 });
+  assert.equal(fixture.saw("available", { process: 3, sentAtUs: 2 }), true);
+  fixture.sessions.pop();
+  assert.equal(fixture.saw("unavailable", { process: 1, sentAtUs: 1 }), false);
+  assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: 2 }), true);
+});
+
+Deno.test("who has believed a session that was replaced asks anew when it ends", () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { sentAtUs: 5 });
+  // The clock of dc3 is behind.
+  assert.equal(fixture.saw("available", { process: 3, sentAtUs: 2 }), false);
+  assert.equal(fixture.saw("unavailable", { sentAtUs: 5 }), true);
+  assert.deepEqual(fixture.steps, [`probe ${ALICE} → bob@example.com`]);
+  assert.equal(fixture.saw("available", { process: 3, sentAtUs: 2 }), true, "the answer");
+});
+
+Deno.test("a session that tells of itself once more before it is replaced makes contacts ask anew", () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { sentAtUs: 1 });
+  fixture.saw("available", { process: 3, sentAtUs: 2 });
+  assert.equal(fixture.saw("available", { sentAtUs: 3, status: "away" }), true);
+  assert.equal(fixture.saw("unavailable", { sentAtUs: 3 }), true);
+  assert.deepEqual(fixture.steps, [`probe ${ALICE} → bob@example.com`]);
+});
+
+Deno.test("the end of a session that has moved is told, and nobody asks anew", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { sentAtUs: 1 });
+  assert.equal(fixture.saw("unavailable", { process: 3, sentAtUs: 2 }), true);
+  assert.deepEqual(fixture.steps, []);
+  assert.equal(await fixture.pairs(), "0");
 });

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RosterStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
-import type { LiveProcesses } from "./remote_presence.ts";
+import type { LiveProcesses, PresentSession } from "./remote_presence.ts";
 import type { RosterBounds } from "./roster_query.ts";
 
 /** A session of an account in one of the datacenters. */
@@ -16,7 +16,7 @@ export interface SessionPlace {
 /** The sessions of accounts, at this node and elsewhere. */
 export interface AccountSessions {
   /** Sessions at this node. */
-  here(account: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
+  here(account: string): readonly PresentSession[];
   /** All sessions at this node. */
   all(): Iterable<Pick<LocalSession, "jid" | "lastPresence">>;
   /** Local hosts of all datacenters that can be reached. Never rejects. */

@@ -195,6 +195,14 @@ export class RosterServer {
     return this.#remote.saw(stanza, origin);
   }
 
+  /** The same for presence of a session here, for the account's own resources here. */
+  isNews(presence: Stanza): boolean {
+    const { process, clock, hosts } = this.#deps;
+    if (!this.serves(presence.from.domainpart)) return true;
+    const sentAtUs = presence.sinceUs ?? clock.wallUs();
+    return this.saw(presence, { origin: hosts.localHost, process, sentAtUs });
+  }
+
   /** True for a roster push to a client that has not asked for the roster. */
   isUnwantedPush({ kind, type, from, to, bytes }: Stanza): boolean {
     if (kind !== "iq" || type !== "set" || from !== from.bare || from.text !== to.bare.text) {

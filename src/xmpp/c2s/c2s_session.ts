@@ -260,7 +260,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt({ state, queue }: ArrivedSession, id: string): void {
     const shared = this.deps.management!; // asked for it
-    this.#stanzas.presence.state.restore(state);
+    this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {
       this.#resendingUntilMs = this.deps.clock.monotonicMs() + state.resendingMs;

@@ -55,6 +55,8 @@ export interface SessionRegistryEvents {
    * @param priority undefined when the session is no longer available
    */
   presence?(presence: Stanza, priority: number | undefined): void;
+  /** Returns false when the account's resources here know newer presence of the same full JID. */
+  isNews?(presence: Stanza): boolean;
   /** The session came from another node, where it had this priority; nobody else needs to hear of it. */
   arrived?(jid: FullJid, priority: number | undefined): void;
   /**

@@ -11,6 +11,7 @@ export const DEFAULT_MAX_DIRECTED_PRESENCE = 1_000;
 export class PresenceState {
   #last: Stanza | undefined;
   #priority: number | undefined;
+  #toldAtUs = 0;
   readonly #directed = new Map<string, Jid>();
   readonly #maxDirected: number;
 
@@ -27,26 +28,34 @@ export class PresenceState {
     return this.#last;
   }
 
+  /** Wall-clock microseconds of the last presence that anybody was told, broadcast or directed. */
+  get toldAtUs(): number {
+    return this.#toldAtUs;
+  }
+
   /** Recipients of directed presence that have not been sent its end. */
   get directed(): Jid[] {
     return [...this.#directed.values()];
   }
 
-  /** Continues from the presence that the session sent at another node. */
+  /** Continues from the presence that the session sent at another node, as of `nowUs`. */
   restore(
     { presence, priority, directed }: {
       readonly presence: Stanza | undefined;
       readonly priority: number | undefined;
       readonly directed: readonly Jid[];
     },
+    nowUs: number,
   ): void {
-    this.#last = presence;
+    this.#toldAtUs = nowUs;
+    this.#last = presence === undefined ? undefined : { ...presence, sinceUs: nowUs };
     this.#priority = priority;
     for (const jid of directed) this.#directed.set(jid.text, jid);
   }
 
   becomeAvailable(presence: Stanza, priority: number): void {
     this.#last = presence;
+    this.#toldAtUs = presence.sinceUs ?? 0;
     this.#priority = priority;
   }
 
@@ -59,8 +68,11 @@ export class PresenceState {
     return told;
   }
 
-  /** Remembers the recipient of a directed presence (RFC 6121 §4.6); false when there is no more room. */
-  direct(presence: Stanza): boolean {
+  /**
+   * Remembers the recipient of a directed presence (RFC 6121 §4.6), and the time.
+   * @returns false when there is no more room
+   */
+  direct(presence: Stanza, nowUs: number): boolean {
     const to = presence.to.text;
     if (presence.type === "unavailable") {
       this.#directed.delete(to);
@@ -68,6 +80,7 @@ export class PresenceState {
     }
     if (this.#directed.size >= this.#maxDirected && !this.#directed.has(to)) return false;
     this.#directed.set(to, presence.to);
+    this.#toldAtUs = nowUs;
     return true;
   }
 }

@@ -46,20 +46,26 @@ export class SessionPresence {
       // RFC 6121 §3: a subscription goes from account to account, whatever the client wrote.
       return this.#betweenAccounts(presence, stanza);
     }
-    if (stanza.type !== "error" && !this.state.direct(stanza)) {
+    if (stanza.type !== "error" && !this.state.direct(stanza, this.#deps.clock.wallUs())) {
       this.#deps.metrics.limitHit("directed-presence");
       return "resource-constraint";
     }
     return stanza;
   }
 
-  /** Sends the end of the session's presence to all who knew of it (§4.5.2, §4.6.3). */
+  /**
+   * Sends the end of the session's presence to all who knew of it (§4.5.2, §4.6.3). It carries the
+   * time of that presence: a login elsewhere may have taken the full JID since, and its presence
+   * does not end.
+   */
   end(): void {
     this.#isOver = true;
-    const wasAvailable = this.state.last !== undefined;
+    const { last, toldAtUs } = this.state;
     const told = this.state.becomeUnavailable();
-    if (wasAvailable) this.#broadcast(this.#unavailableTo(this.#session.jid.bare));
-    for (const to of told) this.#deps.sink.accept(this.#unavailableTo(to), this.#session);
+    if (last !== undefined) {
+      this.#broadcast(this.#unavailableTo(this.#session.jid.bare, last.sinceUs));
+    }
+    for (const to of told) this.#deps.sink.accept(this.#unavailableTo(to, toldAtUs), this.#session);
   }
 
   #acceptBroadcast(stanza: Stanza): StanzaErrorCondition | undefined {
@@ -67,8 +73,7 @@ export class SessionPresence {
       case "available":
         return this.#becomeAvailable(stanza);
       case "unavailable":
-        if (this.state.last !== undefined) this.#broadcast(stanza);
-        return this.#tellDirected(stanza);
+        return this.#becomeUnavailable(stanza);
       case "error":
         return undefined;
       default:
@@ -82,8 +87,9 @@ export class SessionPresence {
     const session = this.#session;
     const { registry } = this.#deps;
     const isInitial = this.state.last === undefined;
-    this.state.becomeAvailable(stanza, priority);
-    this.#broadcast(stanza);
+    const presence = { ...stanza, sinceUs: this.#deps.clock.wallUs() };
+    this.state.becomeAvailable(presence, priority);
+    this.#broadcast(presence);
     if (!isInitial) return undefined;
     for (const other of registry.ofAccount(session.jid.bare.text)) {
       if (other !== session && other.lastPresence !== undefined) session.send(other.lastPresence);
@@ -95,16 +101,22 @@ export class SessionPresence {
   /** Sends to all available resources of the account that are here, including its own (§4.2.2, §4.4.2). */
   #broadcast(stanza: Stanza): void {
     const { registry } = this.#deps;
-    for (const session of registry.ofAccount(this.#session.jid.bare.text)) {
-      if (session.priority !== undefined && session.isOpen) session.send(stanza);
+    if (registry.isNews(stanza)) {
+      for (const session of registry.ofAccount(this.#session.jid.bare.text)) {
+        if (session.priority !== undefined && session.isOpen) session.send(stanza);
+      }
     }
     registry.toldPresence(this.#session, stanza);
   }
 
-  #tellDirected(stanza: Stanza): undefined {
+  #becomeUnavailable(stanza: Stanza): undefined {
+    const { last, toldAtUs } = this.state;
+    if (last !== undefined) this.#broadcast(endOf(stanza, last.sinceUs));
+    const end = endOf(stanza, toldAtUs);
     for (const to of this.state.becomeUnavailable()) {
-      this.#deps.sink.accept(readdress(stanza, to), this.#session);
+      this.#deps.sink.accept(readdress(end, to), this.#session);
     }
+    return undefined;
   }
 
   #betweenAccounts(presence: ScannedElement, stanza: Stanza): Stanza {
@@ -120,10 +132,15 @@ export class SessionPresence {
   }
 
   /** Builds the unavailable presence for a client that vanished. */
-  #unavailableTo(to: Jid): Stanza {
+  #unavailableTo(to: Jid, sinceUs: number | undefined): Stanza {
     const unavailable = element("presence", { type: "unavailable" });
-    return buildStanza(unavailable, { from: this.#session.jid, to });
+    return endOf(buildStanza(unavailable, { from: this.#session.jid, to }), sinceUs);
   }
+}
+
+/** Returns the unavailable presence as the end of one that began at that time. */
+function endOf(unavailable: Stanza, sinceUs: number | undefined): Stanza {
+  return sinceUs === undefined ? unavailable : { ...unavailable, sinceUs };
 }
 
 /** True for presence of a resource, false for presence of its account. */

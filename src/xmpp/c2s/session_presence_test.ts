@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import type { Stanza } from "../stanza/stanza.ts";
 import { C2sFixture, expectOnly } from "./testing/c2s_fixture.ts";
+import { until } from "./testing/stream_management_fixture.ts";
 
 Deno.test("SessionPresence shares presence among the account's resources", async () => {
   await using fixture = new C2sFixture();
@@ -97,4 +99,47 @@ Deno.test("SessionPresence sends subscriptions from account to account", async (
   );
   const [stanza] = fixture.accepted;
   assert.deepEqual([stanza?.from.text, stanza?.to.text], ["alice@example.com", "bob@example.com"]);
+});
+
+Deno.test("SessionPresence sends the end of a presence with the time of its beginning", async () => {
+  const told: Stanza[] = [];
+  const events = {
+    opened: () => Promise.resolve(),
+    closed: () => Promise.resolve(),
+    presence: (presence: Stanza) => void told.push(presence),
+  };
+  await using fixture = new C2sFixture({ events });
+  for (const end of ["cut", "unavailable"]) {
+    told.length = fixture.accepted.length = 0;
+    const beganUs = fixture.clock.wallUs();
+    const alice = await fixture.login("alice", "home");
+    await alice.exchange("<presence/>", /<presence [^>]*\/>/);
+    fixture.clock.advance!(1_000);
+    alice.send("<presence to='room@example.com/x'/>");
+    await until(() => fixture.accepted.length > 0);
+    const directedUs = fixture.clock.wallUs();
+    fixture.clock.advance!(1_000);
+    if (end === "cut") alice.cut();
+    else alice.send("<presence type='unavailable'/>");
+    await until(() => told.length === 2 && fixture.accepted.length > 1);
+    assert.deepEqual(told.map(({ sinceUs }) => sinceUs), [beganUs, beganUs]);
+    assert.equal(fixture.accepted.at(-1)!.sinceUs, directedUs);
+  }
+});
+
+Deno.test("SessionPresence tells the account's resources nothing that is outdated", async () => {
+  const events = {
+    opened: () => Promise.resolve(),
+    closed: () => Promise.resolve(),
+    isNews: ({ from, type }: Stanza) => !(from.text.endsWith("/home") && type === "unavailable"),
+  };
+  await using fixture = new C2sFixture({ events });
+  const home = await fixture.login("alice", "home");
+  const work = await fixture.login("alice", "work");
+  await work.exchange("<presence/>", /<presence [^>]*\/>/);
+  await home.exchange("<presence/>", /<presence [^>]*\/>/);
+  await work.expectNext(/<presence [^>]*home[^>]*\/>/);
+  home.cut();
+  await until(() => fixture.registry.count === 1);
+  await expectOnly(work, "alice@example.com/work");
 });

@@ -112,6 +112,11 @@ export class SessionRegistry {
     for (const session of this.ofAccount(bareJid)) session.loneUntilMs = 0;
   }
 
+  /** True unless the account's resources here have newer presence, of a login elsewhere. */
+  isNews(presence: Stanza): boolean {
+    return this.#events.isNews?.(presence) ?? true;
+  }
+
   /** Reports that `session` has sent its presence to the account's resources here. */
   toldPresence(session: LocalSession, presence: Stanza): void {
     const isOver = presence.type === "unavailable";

@@ -35,6 +35,11 @@ export interface Stanza {
   readonly from: Jid;
   readonly to: Jid;
   readonly bytes: Uint8Array;
+  /**
+   * Wall-clock microseconds when the presence began that this one repeats, passes on or ends. It
+   * takes the place of the time at which the stanza enters the mesh. Absent from all other stanzas.
+   */
+  readonly sinceUs?: number;
 }
 
 /** True for stanzas that are answers themselves, and therefore are never answered with an error. */
