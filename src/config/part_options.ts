@@ -51,7 +51,7 @@ export interface PartOptions {
   };
   readonly links:
     & LinksOptions
-    & Pick<Required<LinksOptions>, "inboundMemoryMs" | "silenceTimeoutMs">;
+    & Pick<Required<LinksOptions>, "inboundMemoryMs" | "maxFrameBytes" | "silenceTimeoutMs">;
   readonly lookupRates: NonNullable<RouterOptions["lookupRates"]>;
   readonly memory: NonNullable<RouterOptions["memory"]>;
   readonly ports: ListenerLimits & Pick<Required<ListenerLimits>, "handshakeTimeoutMs">;

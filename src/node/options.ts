@@ -76,7 +76,7 @@ export function managementOptions(
  * Returns the options for moving sessions between nodes, or undefined when sessions cannot move.
  */
 export function resumptionOptions(
-  { resumption, streamManagement, streams, redis }: Config,
+  { resumption, streamManagement, streams, redis, links }: Config,
 ): ResumptionOptions | undefined {
   if (streamManagement === undefined) return undefined;
   const { resumeElsewhereTimeoutMs, maxItems, maxBytes } = streamManagement;
@@ -86,6 +86,7 @@ export function resumptionOptions(
     maxItems,
     maxBytes,
     maxOwedBytes: streams.maxOwedBytes,
+    maxFrameBytes: links.maxFrameBytes,
     expireAfterMs: redis.expireAfterMs,
   };
 }

@@ -413,6 +413,7 @@ Deno.test("resumptionOptions() gives sessions that move the times and bounds of 
     maxItems: 61,
     maxBytes: 62_000,
     maxOwedBytes: 3000,
+    maxFrameBytes: 400037,
     maxGivings: 19,
     expireAfterMs: 14_000,
   });

@@ -81,6 +81,11 @@ export class Giving implements FreezeOwner {
       transfer,
       process: deps.process,
       localHost: deps.localHost,
+      maxFrameBytes: deps.options.maxFrameBytes,
+      tooLarge: ({ to, bytes }) => {
+        deps.metrics.tooLarge.inc();
+        deps.log.warn("resume.stanza-too-large", { jid: to.text, bytes: bytes.length });
+      },
       isLinked: () => this.#link !== undefined && this.#state.kind !== "over",
       waiting: () => this.#session?.unrelayed ?? 0,
       send: (frame) => this.#link?.send(frame),

@@ -167,6 +167,7 @@ class World {
         maxItems: 100,
         maxBytes: 1e6,
         maxOwedBytes: 1e6,
+        maxFrameBytes: 524_288,
         expireAfterMs: 120_000,
       },
       process: OLD,

@@ -1,8 +1,9 @@
-import type { Delivery, Relay } from "../../xmpp/mod.ts";
+import type { Delivery, Relay, Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, element, errorReply, stanzaId } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
 import type { QueuedStanza } from "../wire/mod.ts";
-import { queueFrame } from "../wire/mod.ts";
+import { maxStanzaFrameBytes, queueFrame } from "../wire/mod.ts";
 import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
 
 /** Dependencies of one queue: its transfer, and callbacks for its state and its link. */
@@ -11,6 +12,10 @@ export interface QueueSenderDeps {
   /** This process's incarnation. */
   readonly process: number;
   readonly localHost: string;
+  /** Bytes of a STANZA frame that a link carries. */
+  readonly maxFrameBytes: number;
+  /** Called with a stanza that is too large for a frame: the client gets an error instead. */
+  tooLarge(stanza: Stanza): void;
   /** False while there is no link to the taker. */
   isLinked(): boolean;
   /** Number of stanzas that wait to be written here. */
@@ -23,6 +28,9 @@ export interface QueueSenderDeps {
 /**
  * Sends the stanzas that a session keeps to the node that takes it: all of one event-loop turn in
  * QUEUE frames, as far ahead of the taker's confirmations as the window allows.
+ *
+ * No stanza of a client is too large for a frame: the configuration sees to that. An answer of the
+ * server may be, such as a long roster. An error takes its place: the client can ask again.
  */
 export class QueueSender implements Relay {
   readonly #deps: QueueSenderDeps;
@@ -44,11 +52,13 @@ export class QueueSender implements Relay {
 
   write(delivery: Delivery, number: number): boolean {
     if (!this.#deps.isLinked()) return false;
-    const bytes = delivery.stanza.bytes.length;
+    const fields = this.#fittingFields(delivery);
+    const bytes = fields.stanza.bytes.length;
     const underWay = this.#unconfirmedBytes + this.#batchBytes;
     if (underWay > 0 && underWay + bytes > WINDOW_BYTES) return false;
     if (this.#batchBytes > 0 && this.#batchBytes + bytes > QUEUE_BYTES) this.#sendBatch(false);
-    this.#batch.push({ number, fields: this.#fieldsOf(delivery) });
+    if (fields.stanza !== delivery.stanza) this.#deps.tooLarge(delivery.stanza);
+    this.#batch.push({ number, fields });
     this.#batchBytes += bytes;
     this.flushSoon();
     return true;
@@ -107,11 +117,20 @@ export class QueueSender implements Relay {
     this.#deps.send(queueFrame({ transfer, isEnd, isCaughtUp, stanzas }));
   }
 
+  #fittingFields(delivery: Delivery): EnvelopeFields {
+    const fields = this.#fieldsOf(delivery);
+    if (maxStanzaFrameBytes(fields) <= this.#deps.maxFrameBytes) return fields;
+    return this.#ownFields(delivery, errorInstead(delivery.stanza));
+  }
+
   #fieldsOf(delivery: Delivery): EnvelopeFields {
-    if (delivery instanceof Envelope) return delivery;
+    return delivery instanceof Envelope ? delivery : this.#ownFields(delivery, delivery.stanza);
+  }
+
+  #ownFields(delivery: Delivery, stanza: Stanza): EnvelopeFields {
     const { process, localHost } = this.#deps;
     return {
-      stanza: delivery.stanza,
+      stanza,
       process,
       sequence: 0, // a stanza of the session itself
       origin: localHost,
@@ -122,4 +141,12 @@ export class QueueSender implements Relay {
       entry: delivery.isOwed ? "owed" : "ordinary",
     };
   }
+}
+
+/** Returns an error with the addresses and the id of an answer that is too large to move. */
+function errorInstead(answer: Stanza): Stanza {
+  const { kind, from, to } = answer;
+  const id = stanzaId(answer);
+  const request = buildStanza(element(kind, { type: "get", id }), { from: to, to: from });
+  return errorReply({ ...request, type: "get" }, "resource-constraint")!; // a request has one
 }

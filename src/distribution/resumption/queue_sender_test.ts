@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { OwnDelivery } from "../../xmpp/mod.ts";
-import type { Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, element, OwnDelivery, parseJid, stanzaId } from "../../xmpp/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import type { EnvelopeFields } from "../mod.ts";
 import { decodeQueue, FRAME_TYPE } from "../wire/mod.ts";
@@ -11,6 +11,7 @@ import { QUEUE_BYTES, WINDOW_BYTES } from "./resumption_options.ts";
 
 const TRANSFER = 7;
 const PROCESS = 1;
+const MAX_FRAME_BYTES = 524_288;
 
 /** A queue on its way to a taker, with everything around it faked. */
 class World {
@@ -28,6 +29,8 @@ class World {
       transfer: TRANSFER,
       process: PROCESS,
       localHost: "dc1.example.com",
+      maxFrameBytes: MAX_FRAME_BYTES,
+      tooLarge: (stanza) => this.#done.push(`too large ${stanza.bytes.length}`),
       isLinked: () => this.isLinked,
       waiting: () => this.waiting,
       send: (frame) => {
@@ -227,6 +230,30 @@ Deno.test("QueueSender sends a stanza of the session itself as this process's, w
     assert.equal(fields.entry, isOwed ? "owed" : "ordinary");
     assert.equal(text(fields.stanza), text(message("m")));
   }
+});
+
+Deno.test("QueueSender sends an error in place of an answer that is larger than a frame", async () => {
+  const world = new World();
+  const [to, from] = ["bob@example.com/x", "bob@example.com"].map(parseJid) as [Jid, Jid];
+  const roster = (bytes: number) =>
+    buildStanza(element("iq", { type: "result", id: "r<1" }, "x".repeat(bytes)), { from, to });
+  const least = roster(0).bytes.length;
+  const [fits, large] = [roster(MAX_FRAME_BYTES - least - 1000), roster(MAX_FRAME_BYTES - least)];
+  for (const [i, answer] of [message("m"), large, fits].entries()) {
+    world.sender.confirmed(i);
+    assert.ok(world.sender.write(new OwnDelivery(answer), i + 1));
+    await Promise.resolve();
+  }
+  const turn = await world.turn();
+  assert.ok(turn.includes(`too large ${large.bytes.length}`), turn.join());
+  const sent = world.frames.flatMap(({ stanzas }) => stanzas);
+  assert.deepEqual(sent.map(({ number }) => number), [1, 2, 3]);
+  assert.equal(sent[2]!.fields.stanza.bytes.length, fits.bytes.length);
+  const { stanza } = sent[1]!.fields;
+  assert.deepEqual([stanza.kind, stanza.type], ["iq", "error"]);
+  assert.deepEqual([stanza.from.text, stanza.to.text], [from.text, to.text]);
+  assert.equal(stanzaId(stanza), "r<1");
+  assert.match(text(stanza), /<error type='wait'><resource-constraint /);
 });
 
 function text(stanza: Stanza): string {

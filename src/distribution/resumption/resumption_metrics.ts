@@ -9,6 +9,7 @@ export class ResumptionMetrics {
   readonly resumed: Counter;
   readonly stanzas: Counter;
   readonly refused: Counter;
+  readonly tooLarge: Counter;
   readonly #metrics: Metrics;
 
   constructor(metrics: Metrics, levels: { givings(): number; takings(): number }) {
@@ -24,6 +25,10 @@ export class ResumptionMetrics {
     this.refused = metrics.counter({
       name: "causeway_resumed_elsewhere_refused_total",
       help: "Stanzas that came with sessions, from senders that the other node must not speak for",
+    });
+    this.tooLarge = metrics.counter({
+      name: "causeway_resumed_elsewhere_too_large_total",
+      help: "Answers too large to follow a session to another node: its client gets errors instead",
     });
     const help = "Sessions on their way between nodes, or not yet settled there, by direction";
     metrics.gauge(

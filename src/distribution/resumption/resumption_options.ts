@@ -11,6 +11,8 @@ export interface ResumptionOptions {
   readonly maxBytes: number;
   /** Bytes that owed errors may cost besides. */
   readonly maxOwedBytes: number;
+  /** Bytes of a frame that carries one stanza. */
+  readonly maxFrameBytes: number;
   /** Time after which an unreachable node is taken for gone. */
   readonly expireAfterMs: number;
   /** Sessions that may be on their way from here at once. @default 10000 */

@@ -71,6 +71,7 @@ class World implements Disposable {
         maxItems: 100,
         maxBytes: 1e6,
         maxOwedBytes: 1e6,
+        maxFrameBytes: 524_288,
         expireAfterMs: 120_000,
         ...options,
       },

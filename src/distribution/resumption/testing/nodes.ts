@@ -112,6 +112,7 @@ export class TestNode {
       maxItems: options.maxItems ?? 5_000,
       maxBytes: 8_388_608,
       maxOwedBytes: 67_108_864,
+      maxFrameBytes: 524_288,
       expireAfterMs: 120_000,
       ...(options.maxGivings === undefined ? {} : { maxGivings: options.maxGivings }),
       ...(options.maxTakings === undefined ? {} : { maxTakings: options.maxTakings }),
