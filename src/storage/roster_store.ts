@@ -84,8 +84,16 @@ export interface RosterStore {
    * @returns the new version; undefined when the roster has another version than the expected one
    */
   write(owner: string, write: RosterWrite): Promise<number | undefined>;
-  /** Returns the contacts with a subscription or a request, in one query. */
-  contacts(owner: string): Promise<readonly RosterContact[]>;
+  /** Returns the subscription of one item; undefined when there is no such item. */
+  subscription(owner: string, contact: string): Promise<Subscription | undefined>;
+  /**
+   * Returns the contacts with a subscription or a request of the owner's, in one query.
+   * @param options `withRequests`: also the requests that wait for the owner. They may be long
+   */
+  contacts(
+    owner: string,
+    options?: { readonly withRequests?: boolean },
+  ): Promise<readonly RosterContact[]>;
   /**
    * Removes the roster, with all requests to the account, and ends what its contacts in this store
    * share with it: another person may get the name later. Safe to repeat.

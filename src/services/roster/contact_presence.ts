@@ -86,18 +86,37 @@ export class ContactPresence {
    * not know of them while it was cut off. One after another: there may be very many.
    */
   async announceAll(host: string): Promise<void> {
-    const { sessions, reach, hosts } = this.#deps;
-    for (const { jid, lastPresence } of [...sessions.all()]) {
+    const { sessions, hosts } = this.#deps;
+    const accounts = new Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>();
+    for (const { jid, lastPresence } of sessions.all()) {
       if (lastPresence === undefined || hosts.store(jid.domainpart) === undefined) continue;
-      const contacts = await this.#contactsOf(jid);
-      if (contacts === undefined) continue;
-      const told = [...subscribersIn(contacts), jid.bare];
-      const found = await reach.hostsOf(told);
-      const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
-      if (current?.lastPresence !== lastPresence) continue; // it has been told since
+      const account = accounts.get(jid.bare.text);
+      if (account === undefined) {
+        accounts.set(jid.bare.text, { jid, presences: new Set([lastPresence]) });
+      } else account.presences.add(lastPresence);
+    }
+    for (const { jid, presences } of accounts.values()) {
+      await this.#announceAccount(jid, presences, host);
+    }
+  }
+
+  /** Sends those of an account's presences to one datacenter that still hold after the lookups. */
+  async #announceAccount(
+    jid: FullJid,
+    presences: ReadonlySet<Stanza>,
+    host: string,
+  ): Promise<void> {
+    const { sessions, reach, routes } = this.#deps;
+    const contacts = await this.#contactsOf(jid);
+    if (contacts === undefined) return;
+    const told = [...subscribersIn(contacts), jid.bare];
+    const found = await reach.hostsOf(told);
+    for (const { lastPresence } of sessions.here(jid.bare.text)) {
+      // Another one has been told since.
+      if (lastPresence === undefined || !presences.has(lastPresence)) continue;
       for (const to of told) {
         if (found.get(to.text)?.has(host) !== true) continue;
-        this.#deps.routes.sendTo(host, readdress(lastPresence, to));
+        routes.sendTo(host, readdress(lastPresence, to));
       }
     }
   }
@@ -197,7 +216,7 @@ export class ContactPresence {
 
   async #broadcast(jid: FullJid, presence: Stanza): Promise<void> {
     const isInitial = !this.#told.has(jid.text);
-    const contacts = await this.#contactsOf(jid);
+    const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
     if (contacts === undefined) return this.#tryLater(jid, presence);
     this.#giveUp(jid);
     const told = subscribersIn(contacts);
@@ -277,10 +296,13 @@ export class ContactPresence {
     this.#repeated += count;
   }
 
-  async #contactsOf(jid: FullJid): Promise<readonly RosterContact[] | undefined> {
+  async #contactsOf(
+    jid: FullJid,
+    options = { withRequests: false },
+  ): Promise<readonly RosterContact[] | undefined> {
     const { hosts, log, metrics } = this.#deps;
     try {
-      return await hosts.store(jid.domainpart)!.contacts(jid.bare.text); // asked before
+      return await hosts.store(jid.domainpart)!.contacts(jid.bare.text, options); // asked before
     } catch (thrown) {
       metrics.failures.inc();
       log.warn("roster.presence-failed", { error: describeError(thrown) });

@@ -13,6 +13,7 @@ import type { IqService } from "../iq_service.ts";
 import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
+import { InboundRetries } from "./inbound_retries.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { RosterMetrics } from "./roster_metrics.ts";
@@ -61,6 +62,7 @@ export class RosterServer {
   readonly #presence: ContactPresence;
   readonly #subscriptions: SubscriptionServer;
   readonly #remote: RemotePresence;
+  readonly #retries: InboundRetries;
   /** Full JIDs of the clients here that get roster pushes. */
   readonly #interested = new Set<string>();
 
@@ -75,6 +77,12 @@ export class RosterServer {
       parted: (owner, contact, end) => this.#subscriptions.part(owner, contact, end),
     });
     this.#subscriptions = new SubscriptionServer({ ...common, rosters, presence });
+    this.#retries = new InboundRetries({
+      clock: deps.clock,
+      apply: (stanza) => this.#subscriptions.inbound(stanza),
+      run: (account, step) => turns.runAlways(account, step),
+      gaveUp: () => metrics.counted("failed"),
+    });
     const { sessions, routes } = deps;
     this.#remote = new RemotePresence({
       ...common,
@@ -163,16 +171,30 @@ export class RosterServer {
   take(taken: Taken): void {
     const { stanza } = taken;
     const { from, to } = stanza;
-    const step = stanza.type === "probe" ? () => this.#probe(from, to) : async () => {
-      await this.#subscriptions.inbound(stanza);
-    };
+    const step = stanza.type === "probe"
+      ? () => this.#probe(from, to).then(() => true)
+      : () => this.#inbound(taken);
     const isTaken = this.#turns.run(to.text, async () => {
-      await step().catch((thrown) => this.#failed(thrown));
-      taken.settle();
+      const isOver = await step().catch((thrown) => {
+        this.#failed(thrown);
+        return true;
+      });
+      if (isOver) taken.settle();
     }, { payer: from.bare.text, bytes: stanza.bytes.length });
     if (isTaken) return;
     this.#metrics.failures.inc();
     taken.settle();
+  }
+
+  /** Applies a subscription stanza; false when it waits for the database, and is settled later. */
+  async #inbound(taken: Taken): Promise<boolean> {
+    const { stanza } = taken;
+    if (!this.#retries.holdsBack(stanza) && await this.#subscriptions.inbound(stanza)) return true;
+    if (this.#retries.add(this.#subscriptions.shortened(stanza), () => taken.settle())) {
+      return false;
+    }
+    this.#metrics.counted("failed");
+    return true;
   }
 
   /** Answers an allowed probe for the account's sessions at this node. */
@@ -188,6 +210,7 @@ export class RosterServer {
   close(): void {
     this.#remote.close();
     this.#presence.close();
+    this.#retries.close();
   }
 
   /** Notes presence before it is delivered here; false when it is outdated, and dropped. */

@@ -235,7 +235,7 @@ Deno.test("a login with very many contacts asks the database once and the sessio
     if (i < 50) fixture.elsewhere.set(friend, [{ host: DC2, resourcepart: "x", process: 2 }]);
   }
   await fixture.changePresence(PHONE);
-  assert.deepEqual(fixture.store.calls, ["contacts"]);
+  assert.deepEqual(fixture.store.calls, ["contacts with requests"]);
   assert.equal(fixture.lookups.length, 1);
   const to = (type: string) =>
     fixture.sent.filter(({ stanza }) => stanza.type === type && stanza.to.text !== ALICE);
@@ -451,4 +451,81 @@ Deno.test("a contact of the local host is sent the presence of all sessions, whe
       host === "other.example" ? ["dc1.example.com"] : ["dc1.example.com", DC2],
     );
   }
+});
+
+Deno.test("the end of a subscription that the database kept from a roster is applied later, in order", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.failure = DOWN;
+  const settled: string[] = [];
+  const take = async (type: string, from = BOB) => {
+    const stanza = buildStanza(element("presence", { type }), {
+      from: parseJid(from),
+      to: parseJid(ALICE),
+    });
+    fixture.server.take({ stanza, settle: () => void settled.push(type) });
+    await fixture.server.settled();
+  };
+  await take("unsubscribe");
+  fixture.clock.advance(60_000);
+  await fixture.server.settled();
+  fixture.store.failure = undefined;
+  await take("unsubscribed");
+  await take("subscribe", "carol@example.com");
+  assert.deepEqual(settled, ["subscribe"], "others do not wait");
+  assert.equal(fixture.store.item(ALICE, BOB)?.subscription, "both");
+  fixture.clock.advance(60_000);
+  await fixture.server.settled();
+  assert.deepEqual(settled, ["subscribe", "unsubscribe", "unsubscribed"]);
+  assert.equal(fixture.store.item(ALICE, BOB)?.subscription, "none");
+  assert.ok(!await fixture.counts('causeway_subscriptions_total{outcome="failed"} 1'));
+});
+
+Deno.test("a subscription stanza that the database keeps refusing is given up and counted", async () => {
+  const fixture = withAlice();
+  fixture.store.failure = DOWN;
+  let isSettled = false;
+  const stanza = buildStanza(element("presence", { type: "unsubscribe" }), {
+    from: parseJid(BOB),
+    to: parseJid(ALICE),
+  });
+  fixture.server.take({ stanza, settle: () => void (isSettled = true) });
+  await fixture.server.settled();
+  for (let i = 0; i < 20; i++) {
+    assert.equal(isSettled, i > 8, `after ${i} pauses`);
+    fixture.clock.advance(60_000);
+    await fixture.server.settled();
+  }
+  assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="failed"} 1'));
+});
+
+Deno.test("a later presence reads no kept requests, and a probe one item alone", async () => {
+  const fixture = withAlice();
+  await fixture.changePresence(PHONE);
+  fixture.store.calls.length = 0;
+  await fixture.changePresence(PHONE);
+  await fixture.take(BOB, "probe", ALICE);
+  assert.deepEqual(fixture.store.calls, ["contacts", "subscription"]);
+});
+
+Deno.test("a datacenter that is back costs one query for each account, and hears of all sessions", async () => {
+  const fixture = withAlice();
+  const clients = Array.from({ length: 5 }, (_, i) => `${ALICE}/${i}`);
+  for (const client of [...clients, `${BOB}/x`]) await fixture.changePresence(client);
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "y", process: 2 }]);
+  fixture.server.start();
+  const look = async () => {
+    fixture.clock.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve));
+    await fixture.server.settled();
+  };
+  await look();
+  fixture.sent.length = fixture.store.calls.length = 0;
+  fixture.live.set(DC2, new Set([2]));
+  await look();
+  fixture.server.close();
+  const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+  assert.deepEqual(toBob.map(({ stanza }) => stanza.from.text), [...clients, `${BOB}/x`]);
+  assert.deepEqual(fixture.store.calls, ["contacts", "contacts"]);
 });

@@ -1,5 +1,6 @@
 import { describeError } from "../../base/mod.ts";
 import type { RosterItem, RosterStore } from "../../storage/mod.ts";
+import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
@@ -66,13 +67,15 @@ export class SubscriptionServer {
   /**
    * Applies a stanza between bare JIDs to its recipient's roster, and gives it to the recipient's
    * clients. Nobody is told whether the recipient exists. Never rejects.
+   *
+   * @returns false, and nothing has happened, when the database failed
    */
-  async inbound(stanza: Stanza): Promise<SubscriptionError> {
+  async inbound(stanza: Stanza): Promise<boolean> {
     const { from: contact, to: owner } = stanza;
     const { rosters, bounds, presence, reach, exists } = this.#deps;
     const verb = stanza.type as SubscriptionVerb; // the caller passes subscriptions only
-    return await this.#guard(async () => {
-      if (verb === "subscribe" && !await exists(owner)) return this.#count("ignored");
+    return await this.#isDone(async () => {
+      if (verb === "subscribe" && !await exists(owner)) return void this.#count("ignored");
       const kept = { contact: contact.text, stanza: this.#kept(stanza) };
       const change = await rosters.change<SubscriptionStep | "full">(
         owner,
@@ -84,14 +87,13 @@ export class SubscriptionServer {
           return { item: step.item, result: step };
         },
       );
-      if (change.result === "full") return this.#count("full");
+      if (change.result === "full") return void this.#count("full");
       const step = change.result;
       this.#count(outcomeOf(change.before, step));
       if (step.isPassedOn) await reach.toEachSession(owner, stanza);
       if (step.presence === "withdraw") await presence.hide(owner, contact);
       if (step.reply !== undefined) this.#send(owner, contact, step.reply);
       if (step.presence === "announce") await presence.announce(owner, contact);
-      return undefined;
     });
   }
 
@@ -106,25 +108,38 @@ export class SubscriptionServer {
 
   /** True when the contact's roster lets `asker` see its presence. */
   async allows(asker: Jid, contact: Jid, store: RosterStore): Promise<boolean> {
-    const { item } = await store.find(contact.text, asker.bare.text);
-    return item?.subscription === "from" || item?.subscription === "both";
+    return seesPresence(await store.subscription(contact.text, asker.bare.text));
+  }
+
+  /** Returns the stanza, or one with its addresses alone if it is too long to be kept. */
+  shortened(stanza: Stanza): Stanza {
+    const { bytes, type, from, to } = stanza;
+    if (bytes.length <= this.#deps.maxRequestBytes) return stanza;
+    return buildStanza(element("presence", { type }), { from, to });
   }
 
   #send(from: Jid, to: Jid, type: SubscriptionVerb): void {
     this.#deps.routes.route(buildStanza(element("presence", { type }), { from, to }));
   }
 
-  #kept({ bytes, from, to }: Stanza): Uint8Array {
-    if (bytes.length <= this.#deps.maxRequestBytes) return bytes.slice();
-    return buildStanza(element("presence", { type: "subscribe" }), { from, to }).bytes;
+  #kept(stanza: Stanza): Uint8Array {
+    return this.shortened(stanza).bytes.slice();
   }
 
   async #guard(work: () => Promise<SubscriptionError>): Promise<SubscriptionError> {
+    let error: SubscriptionError;
+    const isDone = await this.#isDone(async () => void (error = await work()));
+    return isDone ? error : this.#count("failed", "internal-server-error");
+  }
+
+  /** Returns false when the database failed. */
+  async #isDone(work: () => Promise<void>): Promise<boolean> {
     try {
-      return await work();
+      await work();
+      return true;
     } catch (thrown) {
       this.#deps.log.warn("roster.subscription-failed", { error: describeError(thrown) });
-      return this.#count("failed", "internal-server-error");
+      return false;
     }
   }
 

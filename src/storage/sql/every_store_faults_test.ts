@@ -50,6 +50,7 @@ const OPERATIONS: readonly Operation[] = [
   reads("rosters.read", (stores) => stores.rosters().read(ALICE)),
   reads("rosters.find", (stores) => stores.rosters().find(ALICE, BOB)),
   reads("rosters.contacts", (stores) => stores.rosters().contacts(ALICE)),
+  reads("rosters.subscription", (stores) => stores.rosters().subscription(ALICE, BOB)),
   writes(
     "rosters.write",
     (stores) =>

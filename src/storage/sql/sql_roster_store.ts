@@ -129,7 +129,19 @@ export class SqlRosterStore implements RosterStore {
     });
   }
 
-  async contacts(owner: string): Promise<readonly RosterContact[]> {
+  async subscription(owner: string, contact: string): Promise<Subscription | undefined> {
+    return await this.#read(async (queries) => {
+      const row = await queries.selectFrom("roster_items").select("state")
+        .where("owner_key", "=", keyOf(owner)).where("contact_key", "=", keyOf(contact))
+        .executeTakeFirst();
+      return row === undefined ? undefined : subscriptionIn(row.state);
+    });
+  }
+
+  async contacts(
+    owner: string,
+    { withRequests = false }: { readonly withRequests?: boolean } = {},
+  ): Promise<readonly RosterContact[]> {
     return await this.#read(async (queries) => {
       const rows = await queries.selectFrom("roster_items as own")
         .leftJoin(
@@ -141,19 +153,21 @@ export class SqlRosterStore implements RosterStore {
         .select([
           "own.contact",
           "own.state",
-          "own.request",
           "other.state as other_state",
         ])
+        .$if(withRequests, (query) => query.select("own.request"))
         .where("own.owner_key", "=", keyOf(owner))
-        .where((each) =>
-          each.or([each("own.state", "not in", UNRELATED), each("own.request", "is not", null)])
-        )
+        .where((each) => {
+          const isRelated = each("own.state", "not in", UNRELATED);
+          if (!withRequests) return isRelated;
+          return each.or([isRelated, each("own.request", "is not", null)]);
+        })
         .execute();
       return rows.map((row) => ({
         jid: textOf(row.contact),
         subscription: subscriptionIn(row.state),
         isAsking: (row.state & ASKING) !== 0,
-        request: row.request === null ? undefined : bytesOf(row.request),
+        request: row.request ? bytesOf(row.request) : undefined,
         reverse: row.other_state === null ? undefined : subscriptionIn(row.other_state),
       }));
     });
@@ -161,7 +175,9 @@ export class SqlRosterStore implements RosterStore {
 
   async removeAll(owner: string): Promise<void> {
     const ownerKey = keyOf(owner);
-    for (const { jid } of await this.contacts(owner)) await this.#part(jid, owner);
+    for (const { jid } of await this.contacts(owner, { withRequests: true })) {
+      await this.#part(jid, owner);
+    }
     await this.#database.transact("remove a roster from", async (queries) => {
       await queries.deleteFrom("rosters").where("owner_key", "=", ownerKey).execute();
       await queries.deleteFrom("roster_items").where("owner_key", "=", ownerKey).execute();

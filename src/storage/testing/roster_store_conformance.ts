@@ -165,7 +165,12 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await put(store, ALICE, conformanceItem(strangers[1]!, { isApproved: true }));
     await put(store, ALICE, conformanceItem("z@example.com", { isListed: false, request }));
     await put(store, "other@example.com", conformanceItem(ALICE, { subscription: "both" }));
-    const contacts = await store.contacts(ALICE);
+    assert.deepEqual(
+      (await store.contacts(ALICE)).map(({ jid, request }) => [jid, request]).toSorted(),
+      [BOB, CAROL, "dave@example.com"].map((jid) => [jid, undefined]),
+      "no request is read unless it is asked for",
+    );
+    const contacts = await store.contacts(ALICE, { withRequests: true });
     assert.deepEqual(contacts.toSorted((one, two) => one.jid < two.jid ? -1 : 1), [
       { jid: BOB, subscription: "both", isAsking: false, request: undefined, reverse: "from" },
       { jid: CAROL, subscription: "to", isAsking: false, request, reverse: undefined },
@@ -178,6 +183,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
       },
       { jid: "z@example.com", subscription: "none", isAsking: false, request, reverse: undefined },
     ]);
+  },
+
+  async "subscription() returns what one item says"(fixture) {
+    const store = fixture.rosters();
+    assert.equal(await store.subscription(ALICE, BOB), undefined);
+    for (const subscription of ["both", "from", "to", "none"] as const) {
+      await put(store, ALICE, conformanceItem(BOB, { subscription, isAsking: true }));
+      assert.equal(await store.subscription(ALICE, BOB), subscription);
+    }
+    assert.equal(await store.subscription(BOB, ALICE), undefined);
+    assert.equal(await store.subscription(ALICE, CAROL), undefined);
   },
 
   async "removeAll() removes one roster and leaves the others"(fixture) {

@@ -5,6 +5,7 @@ import type {
   RosterItem,
   RosterStore,
   RosterWrite,
+  Subscription,
   VersionedItem,
 } from "../../../storage/mod.ts";
 
@@ -52,19 +53,29 @@ export class MemoryRosterStore implements RosterStore {
     });
   }
 
-  contacts(owner: string): Promise<readonly RosterContact[]> {
-    return this.#called("contacts", () =>
-      this.#of(owner).items
-        .filter(({ subscription, isAsking, request }) =>
-          subscription !== "none" || isAsking || request !== undefined
-        )
-        .map(({ jid, subscription, isAsking, request }) => ({
-          jid,
-          subscription,
-          isAsking,
-          request,
-          reverse: this.item(jid, owner)?.subscription,
-        })));
+  subscription(owner: string, contact: string): Promise<Subscription | undefined> {
+    return this.#called("subscription", () => this.item(owner, contact)?.subscription);
+  }
+
+  contacts(
+    owner: string,
+    { withRequests = false }: { readonly withRequests?: boolean } = {},
+  ): Promise<readonly RosterContact[]> {
+    return this.#called(
+      withRequests ? "contacts with requests" : "contacts",
+      () =>
+        this.#of(owner).items
+          .filter(({ subscription, isAsking, request }) =>
+            subscription !== "none" || isAsking || (withRequests && request !== undefined)
+          )
+          .map(({ jid, subscription, isAsking, request }) => ({
+            jid,
+            subscription,
+            isAsking,
+            request: withRequests ? request : undefined,
+            reverse: this.item(jid, owner)?.subscription,
+          })),
+    );
   }
 
   removeAll(owner: string): Promise<void> {
