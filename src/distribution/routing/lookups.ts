@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
-import { parseJid } from "../../xmpp/mod.ts";
+import { FullJid, parseJid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, lookupKey } from "./addresses.ts";
 import type { Domains } from "./decision.ts";
@@ -109,8 +109,9 @@ export class Lookups {
     if (!domains.isOtherLocalHost(origin)) return false;
     if (type === "error" || type === "unavailable") return false;
     const domain = from.domainpart;
+    // In the name of an account, a server speaks too, wherever the account's clients are.
     if (domain === domains.globalHost) {
-      return from.localpart !== "" && locations.learn(from, origin);
+      return from instanceof FullJid && locations.learn(from, origin);
     }
     if (domains.hosts.has(domain) || domains.isOtherLocalHost(domain)) return false;
     return locations.learn(parseJid(domain), origin);
