@@ -133,6 +133,9 @@ export class Dispatcher {
     const { presence } = this.#deps;
     const { stanza, arrival } = envelope;
     if (presence === undefined || !presence.serves(stanza.to.domainpart)) {
+      if (stanza.type === "probe" && decision === "user" && arrival === "here") {
+        if (!envelope.isCopy) return this.#dropUnchecked(envelope);
+      }
       return this.#noteSubscription(envelope, decision) ?? this.#routeBy(decision, envelope);
     }
     const isForAccount = stanza.to === stanza.to.bare && !envelope.isCopy &&
@@ -149,6 +152,14 @@ export class Dispatcher {
     if (stanza.type !== "probe") return this.#routeBy(decision, envelope);
     presence.take(envelope);
     return undefined;
+  }
+
+  /**
+   * Drops a probe that enters where the account's host has no rosters. No client gets a probe, and a
+   * datacenter whose configuration has rosters would take this one for allowed.
+   */
+  #dropUnchecked(probe: Envelope): undefined {
+    this.#refusals.drop(probe, "no-route");
   }
 
   /**

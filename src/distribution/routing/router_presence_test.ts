@@ -88,6 +88,23 @@ Deno.test("Router routes presence of hosts without rosters as it always did", ()
   fixture.requests = undefined;
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.received(fromLink(presence("available", BOB, `${ALICE}/x`)));
-  fixture.router.accept(presence("probe"));
+  fixture.router.accept(presence("unavailable"));
   assert.deepEqual(fixture.sent.map(({ host }) => host), ["dc2.example.com", "dc2.example.com"]);
+});
+
+Deno.test("Router lets no probe out of a datacenter whose configuration has no rosters", () => {
+  const fixture = new Fixture();
+  fixture.presence = undefined;
+  fixture.requests = undefined;
+  for (const to of [BOB, `${BOB}/x`]) {
+    fixture.cache.set(to, "dc2.example.com");
+    let isSettled = false;
+    fixture.router.accept(presence("probe", to), { settle: () => void (isSettled = true) });
+    assert.ok(isSettled);
+    // The nodes of this datacenter ask each other for the presence of an account's own resources.
+    fixture.router.copy(presence("probe", to, `${BOB}/y`));
+  }
+  assert.deepEqual([fixture.sent, fixture.lookups], [[], []]);
+  fixture.router.accept(presence("probe", "bob@dc2.example.com"));
+  assert.equal(fixture.sent.length, 1, "dc2 has the rosters of its own host, and looks there");
 });
