@@ -63,7 +63,7 @@ const DERIVATIONS_AT_ONCE = 1;
 /** Makes the services for the data of accounts, and for accounts themselves. */
 function accountServices(
   { modules, auth }: Config,
-  { stores, accounts, sessions, logouts, log, clock }: Surroundings & ServiceParts,
+  { stores, accounts, sessions, logouts, rosters, log, clock }: Surroundings & ServiceParts,
 ): readonly IqService[] {
   const gate = new HashGate(DERIVATIONS_AT_ONCE);
   return [
@@ -71,8 +71,9 @@ function accountServices(
       usersOf: (host) => usersOf(accounts, host),
       derive: (password) => gate.run(() => deriveScramCredentials(password, auth.scramIterations)),
       mayRemove: (host) => moduleOf(modules.get(host)?.mod_register).allowRemoval,
-      remove: async ({ localpart, domainpart }) => {
-        await stores.removeAccount(localpart, domainpart);
+      remove: async (account) => {
+        await rosters.leave(account);
+        await stores.removeAccount(account.localpart, account.domainpart);
       },
       endSessions: (account) => endSessions(sessions, account),
       cleanUp: (account) => cleanUp(account, { stores, accounts, logouts }),
@@ -111,6 +112,7 @@ export interface WatchParts {
   readonly sessions: SessionRegistry;
   readonly logouts: LogoutNotes;
   readonly services: HostServices;
+  readonly rosters: RosterServer;
 }
 
 /** Makes the notes of the last logouts. */
@@ -129,13 +131,16 @@ export function makeLogoutNotes(
 /** Makes the watch that ends the sessions of accounts that were deleted elsewhere. */
 export function makeAccountWatch(
   config: Config,
-  { stores, accounts, sessions, services, logouts, log, clock }: Surroundings & WatchParts,
+  { stores, accounts, sessions, services, logouts, rosters, log, clock }:
+    & Surroundings
+    & WatchParts,
 ): AccountWatch {
   return new AccountWatch({
     ...accountWatchOptions(config),
     sessions,
     existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
     end: (account) => {
+      rosters.gone(account);
       endSessions(sessions, account);
       services.runInTurn(account.text, () => cleanUp(account, { stores, accounts, logouts }));
     },

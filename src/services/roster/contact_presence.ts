@@ -48,6 +48,8 @@ export class ContactPresence {
   /** Changes of sessions that are still to be told, by full JID. A session has an entry while it is told. */
   readonly #changes = new Map<string, Change[]>();
   readonly #failed = new Map<string, Failed>();
+  /** Full JIDs of told sessions whose account is gone, with its roster. */
+  readonly #orphans = new Set<string>();
   /** Requests that were repeated so far: each login goes on with the next ones. */
   #repeated = 0;
   #isClosed = false;
@@ -71,7 +73,14 @@ export class ContactPresence {
   /** Forgets a session that has ended, or has moved to another node. */
   left(jid: FullJid): void {
     if (this.#failed.get(jid.text)?.presence.type !== "unavailable") this.#giveUp(jid);
-    if (this.#told.has(jid.text) || this.#changes.has(jid.text)) this.#add(jid, "left");
+    const isKnown = this.#told.has(jid.text) || this.#orphans.has(jid.text);
+    if (isKnown || this.#changes.has(jid.text)) this.#add(jid, "left");
+  }
+
+  /** Notes that the rosters no longer say who knows of an account's sessions here. */
+  gone({ text }: Jid): void {
+    const sessions = this.#deps.sessions.here(text);
+    for (const { jid } of sessions) if (this.#told.has(jid.text)) this.#orphans.add(jid.text);
   }
 
   /** Tries nothing again from now on. */
@@ -186,13 +195,18 @@ export class ContactPresence {
     const changes = this.#changes.get(jid.text)!; // it stays until all is told
     try {
       for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
-        if (next === "left") this.#told.delete(jid.text);
+        if (next === "left") this.#forget(jid);
         else if (next.type === "unavailable") await this.#withdraw(jid, next);
         else await this.#broadcast(jid, next);
       }
     } finally {
       this.#changes.delete(jid.text);
     }
+  }
+
+  #forget({ text }: FullJid): void {
+    this.#told.delete(text);
+    this.#orphans.delete(text);
   }
 
   /** Tells of a presence later, as the database failed. A newer one makes that needless. */
@@ -237,7 +251,8 @@ export class ContactPresence {
     this.#told.delete(jid.text);
     // Without the database, those are told who were told of the presence.
     const found = await this.#contactsOf(jid);
-    const contacts = found === undefined ? told : subscribersIn(found);
+    const isOrphan = this.#orphans.has(jid.text);
+    const contacts = found === undefined || isOrphan ? told : subscribersIn(found);
     if (found === undefined) this.#tryLater(jid, presence);
     else this.#giveUp(jid);
     const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);

@@ -256,6 +256,25 @@ export class RosterServer {
     if (isLast) this.#remote.left(account);
   }
 
+  /**
+   * Ends all that an account, which is about to be deleted, shares with its contacts, and tells them
+   * (XEP-0077 §3.2). Safe to repeat.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async leave(account: Jid): Promise<void> {
+    const store = this.#deps.hosts.store(account.domainpart);
+    if (store !== undefined) await this.#subscriptions.leave(account, store);
+  }
+
+  /**
+   * Notes that an account was deleted elsewhere, and its roster with it: the end of its sessions
+   * here is told to those who were told of their presence.
+   */
+  gone(account: Jid): void {
+    this.#presence.gone(account);
+  }
+
   /** Waits until all that was taken has had its effect. */
   settled(): Promise<void> {
     return this.#turns.settled();

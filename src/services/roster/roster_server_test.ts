@@ -529,3 +529,56 @@ Deno.test("a datacenter that is back costs one query for each account, and hears
   assert.deepEqual(toBob.map(({ stanza }) => stanza.from.text), [...clients, `${BOB}/x`]);
   assert.deepEqual(fixture.store.calls, ["contacts", "contacts"]);
 });
+
+Deno.test("an account that is deleted leaves its contacts, who are told of it first", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+  fixture.store.put(ALICE, item(CAROL, { isAsking: true }));
+  fixture.store.put(CAROL, item(ALICE, { request: new Uint8Array(1), isListed: false }));
+  fixture.store.put(ALICE, item("dave@elsewhere.example", { subscription: "to" }));
+  fixture.here.set(`${BOB}/x`, undefined);
+  await fixture.changePresence(PHONE);
+  fixture.routed.length = fixture.sent.length = 0;
+  await fixture.server.leave(parseJid(ALICE));
+  await fixture.server.settled();
+  const { subscription, isAsking } = fixture.store.item(BOB, ALICE)!;
+  assert.deepEqual([subscription, isAsking], ["none", false]);
+  assert.equal(fixture.store.item(CAROL, ALICE)?.request, undefined, "her request is taken back");
+  const told = lines(fixture.routed);
+  for (
+    const line of [
+      `push ${ALICE} from: ${BOB} → ${BOB}/x`,
+      `unsubscribed: ${ALICE} → ${BOB}/x`,
+      `push ${ALICE} none: ${BOB} → ${BOB}/x`,
+      `unsubscribe: ${ALICE} → ${BOB}/x`,
+      `unsubscribe: ${ALICE} → dave@elsewhere.example`,
+    ]
+  ) assert.ok(told.includes(line), `${line} of\n${told.join("\n")}`);
+  const presences = lines(fixture.sent.map(({ stanza }) => stanza));
+  assert.ok(presences.includes(`unavailable: ${PHONE} → ${BOB}`), presences.join());
+});
+
+Deno.test("an account is not left while the database fails", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.failure = DOWN;
+  await assert.rejects(fixture.server.leave(parseJid(ALICE)), { code: "storage/unreachable" });
+});
+
+Deno.test("the end of a session whose account is gone is told to those who knew of it", async () => {
+  for (const isGone of [false, true]) {
+    const fixture = withAlice();
+    fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    await fixture.changePresence(PHONE);
+    await fixture.store.removeAll(ALICE);
+    fixture.sent.length = 0;
+    if (isGone) fixture.server.gone(parseJid(ALICE));
+    fixture.sendPresence(PHONE, "unavailable");
+    fixture.server.closed(fullJid(PHONE));
+    await fixture.server.settled();
+    const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+    assert.deepEqual(toBob.map(({ stanza }) => stanza.type), isGone ? ["unavailable"] : []);
+  }
+});

@@ -1,5 +1,5 @@
 import { describeError } from "../../base/mod.ts";
-import type { RosterItem, RosterStore } from "../../storage/mod.ts";
+import type { RosterStore } from "../../storage/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
@@ -13,7 +13,7 @@ import type { RosterDeps } from "./roster_ports.ts";
 import type { RosterSet } from "./roster_query.ts";
 import { itemElement, removedElement, rosterQuery } from "./roster_query.ts";
 import type { SubscriptionVerb } from "./subscription_state.ts";
-import { isVisibleChange, unlistedItem } from "./subscription_state.ts";
+import { endOf, isVisibleChange, unlistedItem } from "./subscription_state.ts";
 
 /** Collaborators of `Rosters`. */
 export interface RostersDeps extends Pick<RosterDeps, "hosts" | "bounds" | "clock" | "log"> {
@@ -122,11 +122,4 @@ export class Rosters {
     }
     return store;
   }
-}
-
-/** Returns the stanzas that end all that an item stood for (RFC 6121 §2.5.2). */
-function endOf({ subscription, isAsking, request }: RosterItem): SubscriptionVerb[] {
-  const hasTo = subscription === "to" || subscription === "both" || isAsking;
-  const hasFrom = seesPresence(subscription) || request !== undefined;
-  return [...hasFrom ? ["unsubscribed" as const] : [], ...hasTo ? ["unsubscribe" as const] : []];
 }

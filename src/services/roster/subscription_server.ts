@@ -1,15 +1,18 @@
 import { describeError } from "../../base/mod.ts";
-import type { RosterItem, RosterStore } from "../../storage/mod.ts";
+import type { RosterContact, RosterItem, RosterStore } from "../../storage/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { buildStanza, element } from "../../xmpp/mod.ts";
+import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
 import type { ContactPresence } from "./contact_presence.ts";
 import type { RosterMetrics, SubscriptionOutcome } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 import type { Rosters } from "./rosters.ts";
 import type { SubscriptionStep, SubscriptionVerb } from "./subscription_state.ts";
-import { stepInbound, stepOutbound } from "./subscription_state.ts";
+import { endOf, stepInbound, stepOutbound } from "./subscription_state.ts";
+
+/** Contacts that an account which is deleted leaves at once. Others need the database too. */
+const PARTED_AT_ONCE = 20;
 
 /** Collaborators of `SubscriptionServer`. */
 export interface SubscriptionServerDeps
@@ -71,30 +74,60 @@ export class SubscriptionServer {
    * @returns false, and nothing has happened, when the database failed
    */
   async inbound(stanza: Stanza): Promise<boolean> {
+    return await this.#isDone(() => this.#apply(stanza));
+  }
+
+  /**
+   * Ends all that an account, which is about to be deleted, shares with its contacts, and tells them
+   * (XEP-0077 §3.2). Safe to repeat.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async leave(owner: Jid, store: RosterStore): Promise<void> {
+    const contacts = await store.contacts(owner.text, { withRequests: true });
+    for (let i = 0; i < contacts.length; i += PARTED_AT_ONCE) {
+      const some = contacts.slice(i, i + PARTED_AT_ONCE);
+      await Promise.all(some.map((contact) => this.#leaveOne(owner, contact)));
+    }
+  }
+
+  async #leaveOne(owner: Jid, { jid, ...item }: RosterContact): Promise<void> {
+    const { hosts, presence } = this.#deps;
+    const contact = parseJid(jid);
+    if (seesPresence(item.subscription)) await presence.hide(owner, contact);
+    const isHere = hosts.store(contact.domainpart) !== undefined &&
+      hosts.isShared(owner.domainpart, contact.domainpart);
+    for (const verb of endOf(item)) {
+      if (!isHere) this.#send(owner, contact, verb);
+      // Before the roster goes, which would end it for the contact without a word.
+      else await this.#apply(subscription(owner, contact, verb));
+    }
+  }
+
+  /** @throws CausewayError with a code `storage/…`; then nothing has happened */
+  async #apply(stanza: Stanza): Promise<void> {
     const { from: contact, to: owner } = stanza;
     const { rosters, bounds, presence, reach, exists } = this.#deps;
-    const verb = stanza.type as SubscriptionVerb; // the caller passes subscriptions only
-    return await this.#isDone(async () => {
-      if (verb === "subscribe" && !await exists(owner)) return void this.#count("ignored");
-      const kept = { contact: contact.text, stanza: this.#kept(stanza) };
-      const change = await rosters.change<SubscriptionStep | "full">(
-        owner,
-        contact.text,
-        ({ item, requests }) => {
-          const step = stepInbound(item, verb, kept);
-          const isKept = item?.request === undefined && step.item?.request !== undefined;
-          if (isKept && requests >= bounds.maxRequests) return { item, result: "full" };
-          return { item: step.item, result: step };
-        },
-      );
-      if (change.result === "full") return void this.#count("full");
-      const step = change.result;
-      this.#count(outcomeOf(change.before, step));
-      if (step.isPassedOn) await reach.toEachSession(owner, stanza);
-      if (step.presence === "withdraw") await presence.hide(owner, contact);
-      if (step.reply !== undefined) this.#send(owner, contact, step.reply);
-      if (step.presence === "announce") await presence.announce(owner, contact);
-    });
+    const verb = stanza.type as SubscriptionVerb; // the callers pass subscriptions only
+    if (verb === "subscribe" && !await exists(owner)) return void this.#count("ignored");
+    const kept = { contact: contact.text, stanza: this.#kept(stanza) };
+    const change = await rosters.change<SubscriptionStep | "full">(
+      owner,
+      contact.text,
+      ({ item, requests }) => {
+        const step = stepInbound(item, verb, kept);
+        const isKept = item?.request === undefined && step.item?.request !== undefined;
+        if (isKept && requests >= bounds.maxRequests) return { item, result: "full" };
+        return { item: step.item, result: step };
+      },
+    );
+    if (change.result === "full") return void this.#count("full");
+    const step = change.result;
+    this.#count(outcomeOf(change.before, step));
+    if (step.isPassedOn) await reach.toEachSession(owner, stanza);
+    if (step.presence === "withdraw") await presence.hide(owner, contact);
+    if (step.reply !== undefined) this.#send(owner, contact, step.reply);
+    if (step.presence === "announce") await presence.announce(owner, contact);
   }
 
   /** Ends what the owner and a contact, who is no longer in the roster, see of each other. */
@@ -119,7 +152,7 @@ export class SubscriptionServer {
   }
 
   #send(from: Jid, to: Jid, type: SubscriptionVerb): void {
-    this.#deps.routes.route(buildStanza(element("presence", { type }), { from, to }));
+    this.#deps.routes.route(subscription(from, to, type));
   }
 
   #kept(stanza: Stanza): Uint8Array {
@@ -147,6 +180,10 @@ export class SubscriptionServer {
     this.#deps.metrics.counted(outcome);
     return error;
   }
+}
+
+function subscription(from: Jid, to: Jid, type: SubscriptionVerb): Stanza {
+  return buildStanza(element("presence", { type }), { from, to });
 }
 
 function outcomeOf(

@@ -121,6 +121,15 @@ export function stepInbound(
   }
 }
 
+/** Returns the stanzas that end all that an item stood for (RFC 6121 §2.5.2). Pure. */
+export function endOf(
+  { subscription, isAsking, request }: Pick<RosterItem, "subscription" | "isAsking" | "request">,
+): SubscriptionVerb[] {
+  const hasTo = isSeen(subscription) || isAsking;
+  const hasFrom = seesPresence(subscription) || request !== undefined;
+  return [...hasFrom ? ["unsubscribed" as const] : [], ...hasTo ? ["unsubscribe" as const] : []];
+}
+
 /** True when clients see a difference between the two items. */
 export function isVisibleChange(
   before: RosterItem | undefined,
