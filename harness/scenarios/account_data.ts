@@ -69,7 +69,16 @@ export const ACCOUNT_DATA: Scenario = {
     }
     const uptime = await bob.iq({ type: "get", to: cluster.globalHost, payload: LAST });
     assert.match(uptime.xml, /seconds=["']\d+["']/);
-    say("her client at dc2 reads when her phone left dc1; bob learns only how long the host is up");
+    await bob.presence({ to: account("alice"), type: "subscribe" });
+    await alice.presence({ to: account("bob"), type: "subscribed" });
+    await cluster.until(
+      async () => {
+        const answer = await bob.iq({ type: "get", to: account("alice"), payload: LAST });
+        return /<query [^>]*seconds=["']0["']/.test(answer.xml);
+      },
+      { what: "bob reads that alice is online" },
+    );
+    say("her client at dc2 reads when her phone left dc1; bob may, once he sees her presence");
 
     await alice.task("change_password", { password: "new secret" });
     for (const at of [dc1, dc2, dc3]) {

@@ -63,8 +63,9 @@ const DERIVATIONS_AT_ONCE = 1;
 /** Makes the services for the data of accounts, and for accounts themselves. */
 function accountServices(
   { modules, auth }: Config,
-  { stores, accounts, sessions, logouts, rosters, log, clock }: Surroundings & ServiceParts,
+  parts: Surroundings & ServiceParts,
 ): readonly IqService[] {
+  const { stores, accounts, sessions, logouts, rosters, log, clock } = parts;
   const gate = new HashGate(DERIVATIONS_AT_ONCE);
   return [
     ...ownAccount({
@@ -85,8 +86,8 @@ function accountServices(
     }),
     new LastActivity({
       storeOf: (host) => stores.lastLogouts(host),
-      isOnline: ({ text }) =>
-        sessions.ofAccount(text).some(({ priority }) => priority !== undefined),
+      isOnline: (account) => isOnline(account, parts),
+      maySee: (asker, account) => rosters.maySee(asker, account),
       clock,
     }),
     ...vcards({
@@ -94,6 +95,23 @@ function accountServices(
       maxBytesOf: (host) => moduleOf(modules.get(host)?.mod_vcard).maxBytes,
     }),
   ];
+}
+
+/**
+ * True while a resource of the account is available here, or the account has a session elsewhere. The
+ * session table does not say whether that one is available.
+ */
+export async function isOnline(
+  { text }: BareJid,
+  { sessions, table, process }: {
+    readonly sessions: Pick<SessionRegistry, "ofAccount">;
+    readonly table: Pick<SessionTable, "sessionsOf">;
+    readonly process: number;
+  },
+): Promise<boolean> {
+  if (sessions.ofAccount(text).some(({ priority }) => priority !== undefined)) return true;
+  const found = (await table.sessionsOf([text])).get(text) ?? [];
+  return found.some((session) => session.process !== process);
 }
 
 /** Returns the options of a module that is on: nobody asks a service that is off. */

@@ -10,8 +10,8 @@ const NAMESPACE = "jabber:iq:last";
 export interface LastActivityDeps {
   /** Returns the last logouts of the accounts of a host. */
   storeOf(host: string): LastStore;
-  /** True while a resource of the account is available, as far as this node knows. */
-  isOnline(account: BareJid): boolean;
+  /** True while the account is online, here or anywhere else. */
+  isOnline(account: BareJid): boolean | Promise<boolean>;
   /**
    * True for those who may see the presence of an account, and with it its last logout. It must not
    * reveal by its time whether the account exists. @default nobody but the owner
@@ -53,7 +53,7 @@ export class LastActivity implements IqService {
 
   async #lastLogout(account: BareJid): Promise<IqAnswer> {
     const { storeOf, isOnline, clock } = this.#deps;
-    if (isOnline(account)) return secondsAgo(0);
+    if (await isOnline(account)) return secondsAgo(0);
     const last = await storeOf(account.domainpart).read(account.localpart);
     if (last === undefined) return { error: "item-not-found" }; // it was never online
     return secondsAgo(clock.wallMs() - last.atMs, last.status);

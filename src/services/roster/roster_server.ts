@@ -197,6 +197,17 @@ export class RosterServer {
     return true;
   }
 
+  /**
+   * True for those whom the account's roster lets see its presence. It takes the same query whether
+   * or not the account exists.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async maySee(asker: Jid, account: Jid): Promise<boolean> {
+    const store = this.#deps.hosts.store(account.domainpart);
+    return store !== undefined && await this.#subscriptions.allows(asker, account.bare, store);
+  }
+
   /** Answers an allowed probe for the account's sessions at this node. */
   probed(probe: Stanza): void {
     this.#presence.answer(probe.from, probe.to.bare);
