@@ -3,10 +3,13 @@ import type { Jid } from "../../../xmpp/mod.ts";
 import { Duty, Envelope } from "../../mod.ts";
 import { decodeStanza } from "../../wire/mod.ts";
 import type { FrameSlab } from "./frame_slabs.ts";
+import type { RetiredLanes } from "./retired_lanes.ts";
 
 /** A lane as the senders bound to it see it. */
 export interface BoundLane {
   readonly id: number;
+  /** Lanes whose stanzas have moved to it. */
+  readonly retired: Pick<RetiredLanes, "forget" | "isEmpty">;
   /** Senders bound to it. */
   senders: number;
   /** True while its link is up. */

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { FairShares, ShareTab } from "../../../base/mod.ts";
 import type { BoundLane, SenderBinding } from "./lane_entry.ts";
 import { LanePressure } from "./lane_pressure.ts";
+import { RetiredLanes } from "./retired_lanes.ts";
 
 class TestLane implements BoundLane {
   readonly id = 1;
+  readonly retired = new RetiredLanes();
   senders = 0;
   isLive = true;
   readonly isEnabled = true;

@@ -4,6 +4,11 @@ export class RetiredLanes {
   readonly #before = new Map<number, number>();
   #untold: number[] = [];
 
+  /** True when the peer has heard of all that it must learn. */
+  get isEmpty(): boolean {
+    return this.#before.size === 0;
+  }
+
   /** Notes that the peer must learn that `lane` ends, before it gets stanza `before`. */
   add(lane: number, before: number): void {
     this.#before.set(lane, before);

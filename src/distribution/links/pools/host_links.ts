@@ -33,6 +33,10 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   /** False while no lane can hold a stanza and no link is open. */
   #mayHold = false;
   #isGivenUp = false;
+  /** Lanes that have taken stanzas of other lanes, until the peer has heard that those end. */
+  readonly #heirs = new Set<BoundLane>();
+  /** True when stanzas may wait in lanes that are down for good, as no lane was better. */
+  #mayBeHomeless = false;
   /** Number of times that stanzas have moved from lane to lane. */
   #moves = 0;
   /**
@@ -224,6 +228,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   }
 
   reachChanged(link: OutgoingLink): void {
+    if (link.lane.isGone) this.#mayBeHomeless = true;
     this.#endpoints.reachChanged(link);
   }
 
@@ -234,8 +239,13 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     this.#reroutes.reset();
     this.#lookups.reset();
     this.#pressure.update(link.lane);
-    for (const lane of this.#lanes()) lane.retired.forget(link.lane.id);
-    this.#rehomeHomeless();
+    // Few lanes have taken stanzas of others. Looking at all of them for each link of a datacenter
+    // that comes back would take quadratic time.
+    for (const lane of this.#heirs) {
+      lane.retired.forget(link.lane.id);
+      if (lane.retired.isEmpty) this.#heirs.delete(lane);
+    }
+    if (this.#mayBeHomeless || this.#parked.items > 0) this.#rehomeHomeless();
   }
 
   /**
@@ -281,10 +291,17 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     this.#rehomeHomeless();
   }
 
-  /** Moves stanzas from those of `lanes` that are down for good to a better lane, if there is one. */
-  #rehomeHomeless(lanes: Iterable<Lane> = this.#lanes()): void {
-    if (!this.#endpoints.hasUsable) return;
-    for (const lane of lanes) if (isHomeless(lane)) this.#rehome(lane);
+  /**
+   * Moves stanzas from those of `lanes` that are down for good to a better lane, if there is one.
+   * @param lanes default: all
+   */
+  #rehomeHomeless(lanes?: Iterable<Lane>): void {
+    if (!this.#endpoints.hasUsable) {
+      this.#mayBeHomeless = true;
+      return;
+    }
+    if (lanes === undefined) this.#mayBeHomeless = false;
+    for (const lane of lanes ?? this.#lanes()) if (isHomeless(lane)) this.#rehome(lane);
   }
 
   /**
@@ -361,6 +378,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
       if (id === target.id || targets.has(target)) return;
       told.set(id, targets.add(target));
       target.noteRetired(id);
+      this.#heirs.add(target);
     };
     for (const { entry, wasSent } of taken) {
       const { binding } = entry;

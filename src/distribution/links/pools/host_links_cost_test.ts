@@ -60,3 +60,14 @@ Deno.test("HostLinks.closed() takes linear time for endpoints with stanzas that 
   });
   assert.ok(ratio < MAX_COST_RATIO, `${ratio.toFixed(1)} times the cost of fewer endpoints`);
 });
+
+Deno.test("HostLinks.opened() takes linear time for all endpoints of a datacenter that comes back", async () => {
+  using large = await worldOf(LARGE);
+  using small = await worldOf(SMALL);
+  const ratio = ratioOf([large, small], ({ hosts }) => {
+    for (let times = 0; times < 4; times++) {
+      for (const { links } of hosts.pools) for (const link of links) hosts.opened(link);
+    }
+  });
+  assert.ok(ratio < MAX_COST_RATIO, `${ratio.toFixed(1)} times the cost of fewer endpoints`);
+});
