@@ -1,6 +1,8 @@
 import type { Cluster } from "../cluster/mod.ts";
 import { runTrial, type Trial, type TrialResult, type TrialStage } from "../trials/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import { commotion } from "./commotion.ts";
+import { Progress } from "./progress.ts";
 import { leaks, rssByThird, type Sample } from "./samples.ts";
 import { sampleNode } from "./watch.ts";
 
@@ -46,11 +48,22 @@ async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]
   const sampleAll = () =>
     Promise.all(watched.map(({ datacenter, node }) => sampleNode(datacenter, node)));
   const calm = await sampleAll();
-  const rows: Sample[][] = [];
+  const rows: (readonly Sample[])[] = [];
+  const { ledger } = stage.load;
+  const progress = new Progress({
+    minutes: stage.faultMs / 60_000,
+    nowMs: liveMs(),
+    say: stage.say,
+  });
   const watching = new AbortController();
   const watch = (async () => {
     while (!watching.signal.aborted) {
-      rows.push(await sampleAll());
+      const samples = await sampleAll();
+      rows.push(samples);
+      progress.look(
+        liveMs(),
+        () => ({ sent: ledger.sent, unsettled: ledger.unsettled(), samples }),
+      );
       await stage.pass(SAMPLE_MS);
     }
   })();
