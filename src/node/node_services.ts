@@ -30,6 +30,7 @@ export interface ServiceParts {
   readonly local: LocalSide;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
+  readonly requests: SubscriptionRequests;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -77,7 +78,10 @@ function accountServices(
         await stores.removeAccount(account.localpart, account.domainpart);
       },
       endSessions: (account) => endSessions(sessions, account),
-      cleanUp: (account) => cleanUp(account, { stores, accounts, logouts }),
+      cleanUp: async (account) => {
+        parts.requests.forget(account.text);
+        await cleanUp(account, { stores, accounts, logouts });
+      },
       logger: log,
     }),
     ...privateStorage({
@@ -131,6 +135,7 @@ export interface WatchParts {
   readonly logouts: LogoutNotes;
   readonly services: HostServices;
   readonly rosters: RosterServer;
+  readonly requests: SubscriptionRequests;
 }
 
 /** Makes the notes of the last logouts. */
@@ -149,16 +154,16 @@ export function makeLogoutNotes(
 /** Makes the watch that ends the sessions of accounts that were deleted elsewhere. */
 export function makeAccountWatch(
   config: Config,
-  { stores, accounts, sessions, services, logouts, rosters, log, clock }:
-    & Surroundings
-    & WatchParts,
+  parts: Surroundings & WatchParts,
 ): AccountWatch {
+  const { stores, accounts, sessions, services, logouts, rosters, log, clock } = parts;
   return new AccountWatch({
     ...accountWatchOptions(config),
     sessions,
     existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
     end: (account) => {
       rosters.gone(account);
+      parts.requests.forget(account.text);
       endSessions(sessions, account);
       services.runInTurn(account.text, () => cleanUp(account, { stores, accounts, logouts }));
     },

@@ -26,7 +26,9 @@ export type RequestChange =
   /** Forgets the request of the pair, if there is one. */
   | { readonly kind: "remove"; readonly pair: RequestPair }
   /** Forgets exactly this request. A newer request of the pair, with another stanza, stays. */
-  | { readonly kind: "remove-same"; readonly request: SubscriptionRequest };
+  | { readonly kind: "remove-same"; readonly request: SubscriptionRequest }
+  /** Forgets all requests of an account, and all for it. */
+  | { readonly kind: "remove-account"; readonly account: string };
 
 /** Limits on the kept requests. */
 export interface RequestBounds {

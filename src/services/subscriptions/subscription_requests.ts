@@ -55,6 +55,8 @@ const GATHER_MS = 20;
 const MAX_WRITE = 64;
 /** Milliseconds between two sweeps of the kept requests. */
 const SWEEP_MS = 10_000;
+/** Sweeps after which contacts are looked up among the accounts again: one may have been deleted. */
+const SWEEPS_TO_CHECK = 6;
 /** Contacts that one sweep looks up in the session table. */
 const SWEEP_CONTACTS = 200;
 
@@ -100,6 +102,7 @@ export class SubscriptionRequests {
   #edition = 0;
   #cancelWrite: CancelTimer | undefined;
   #cancelSweep: CancelTimer | undefined;
+  #sweeps = 0;
   #isClosed = false;
 
   constructor(deps: SubscriptionRequestsDeps) {
@@ -156,6 +159,12 @@ export class SubscriptionRequests {
   /** Delivers kept requests to a client of the account that has sent its initial presence here. */
   becameAvailable(jid: FullJid): void {
     if (this.#contacts.has(jid.bare.text)) this.#spawn(this.#deliver(jid));
+  }
+
+  /** Forgets the requests of an account that was deleted, and those for it. */
+  forget(account: string): void {
+    if (this.#contacts.size === 0 && this.#waiting.length === 0) return;
+    this.#change({ change: { kind: "remove-account", account } });
   }
 
   /** Tries to route the requests kept for an account of which the session table has news. */
@@ -306,6 +315,7 @@ export class SubscriptionRequests {
 
   async #sweep(): Promise<void> {
     await this.#dropStrangers();
+    const isCheck = ++this.#sweeps % SWEEPS_TO_CHECK === 0;
     const contacts: string[] = [];
     for (const contact of this.#contacts) {
       if (contacts.length >= SWEEP_CONTACTS) break;
@@ -315,6 +325,7 @@ export class SubscriptionRequests {
       // Contacts just looked up go to the end of the queue.
       this.#contacts.delete(contact);
       this.#contacts.add(contact);
+      if (isCheck) this.#unproven.add(contact);
       if (this.#deps.isHere(contact)) return;
       if (await this.#deps.locate(parseJid(contact)) !== undefined) await this.#sendOn(contact);
       else await this.#requestsFor(contact); // forgets a contact without requests

@@ -307,3 +307,23 @@ Deno.test("SubscriptionRequests.close() writes the gathered changes", async () =
   (await noted)!.stays();
   assert.equal(await node.store.count(), 1);
 });
+
+Deno.test("requests of an account that was deleted are forgotten, and those for it", async () => {
+  await using node = await Node.start();
+  await node.keep();
+  await node.keep(presence("subscribe", BOB, CAROL));
+  await node.keep(presence("subscribe", CAROL, ALICE));
+  node.requests.forget(BOB);
+  await node.pass(GATHER_MS);
+  assert.deepEqual(await node.store.contacts(), [ALICE]);
+});
+
+Deno.test("requests for an account that is deleted at another node are forgotten after some sweeps", async () => {
+  await using node = await Node.start();
+  await node.keep();
+  for (let i = 0; i < 3; i++) await node.pass(SWEEP_MS);
+  assert.deepEqual(await node.store.contacts(), [BOB]);
+  node.accounts.delete(BOB);
+  for (let i = 0; i < 10; i++) await node.pass(SWEEP_MS);
+  assert.deepEqual(await node.store.contacts(), []);
+});

@@ -74,6 +74,13 @@ export class SqlSubscriptionRequestStore implements SubscriptionRequestStore {
           .where("pair_key", "=", pairKeyOf(change.request))
           .where("stanza", "=", change.request.stanza).execute();
         return 0;
+      case "remove-account": {
+        const key = keyOf(change.account);
+        await queries.deleteFrom("subscription_requests")
+          .where((each) => each.or([each("contact_key", "=", key), each("sender_key", "=", key)]))
+          .execute();
+        return 0;
+      }
       default:
         return change satisfies never;
     }

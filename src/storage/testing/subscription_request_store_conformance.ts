@@ -120,6 +120,21 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.count(), 3);
   },
 
+  async "change() removes all requests of an account, and all for it"(fixture) {
+    const store = fixture.requests();
+    await store.change(
+      keep(
+        conformanceRequest(ALICE, BOB),
+        conformanceRequest(CAROL, BOB),
+        conformanceRequest(BOB, ALICE),
+        conformanceRequest(CAROL, ALICE),
+      ),
+    );
+    await store.change([{ kind: "remove-account", account: ALICE }]);
+    assert.deepEqual(await requesters(store, ALICE), []);
+    assert.deepEqual(await requesters(store, BOB), [CAROL]);
+  },
+
   async "change() removes pairs, and ignores pairs without a request"(fixture) {
     const store = fixture.requests();
     await store.change(keep(conformanceRequest(ALICE, BOB), conformanceRequest(CAROL, BOB)));
