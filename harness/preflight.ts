@@ -44,6 +44,9 @@ export const TEST_NEEDS: readonly Need[] = [
   pythonModule("lxml", "python3-lxml"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),
+  // Other servers, from which accounts are moved and to which they can go.
+  program("ejabberdctl", "ejabberd"),
+  program("prosody-migrator", "prosody"),
   // The MySQL of `mysql_download.ts` needs these.
   library("libaio.so.1", "libaio1"),
   library("libnuma.so.1", "libnuma1"),

@@ -134,7 +134,7 @@ Deno.test("causeway users adds, lists, changes and removes accounts", async () =
 
   assert.deepEqual(await run(["add", "Alice@Example.com"], "secret\n"), silent);
   const first = await credentials("example.com");
-  assert.equal(first?.sha256.iterations, 10_000);
+  assert.equal(first?.sha256?.iterations, 10_000);
   assert.deepEqual(await run(["add", "alice@example.com"], "other\n"), {
     code: 1,
     said: "causeway: Cannot add alice@example.com: the account exists\n",

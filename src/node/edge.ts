@@ -13,10 +13,10 @@ import type { Logger, Metrics } from "../observe/mod.ts";
 import {
   C2sListener,
   ComponentListener,
+  CredentialShapes,
   discoveryPage,
   EdgeRates,
   resolveStreamLimits,
-  ScramRounds,
   StreamAdmission,
   WEBSOCKET_PATH,
   WebSocketTransport,
@@ -25,7 +25,9 @@ import {
 import type {
   AccountFeature,
   C2sSession,
+  ChosenMechanism,
   ComponentRegistry,
+  CountedShape,
   CredentialSource,
   SessionRegistry,
   StanzaSink,
@@ -58,14 +60,15 @@ export interface EdgeDeps {
 
 /** Source of accounts and their credentials. */
 export interface Accounts extends CredentialSource {
-  /** Returns the number of accounts for each count of PBKDF2 rounds. */
-  scramRounds(): Promise<ReadonlyMap<number, number>>;
+  /** Counts the accounts by the shape of their keys. */
+  credentialShapes(): Promise<readonly CountedShape[]>;
 }
 
-/**
- * Milliseconds between refreshes of the round counts: an account's count changes with its password.
- */
-const ROUNDS_REFRESH_MS = 600_000;
+/** Milliseconds between refreshes of the shapes: an account's shape changes with its password. */
+const SHAPES_REFRESH_MS = 600_000;
+
+/** Keys of an account that each mechanism needs. */
+const KEY_OF = { "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1" } as const;
 
 /** Application protocol of clients that begin with TLS (XEP-0368 §4). */
 const XMPP_CLIENT_ALPN = "xmpp-client";
@@ -84,7 +87,9 @@ export class Edge {
   readonly #deps: EdgeDeps;
   readonly #listeners: { readonly kind: EdgeKind; readonly listener: Listener }[] = [];
   readonly #ports: StreamPort[] = [];
-  #cancelRounds: CancelTimer | undefined;
+  #cancelShapes: CancelTimer | undefined;
+  /** What was last said about accounts that cannot use a mechanism. */
+  #missingKeys = "[]";
   #isClosed = false;
 
   constructor(deps: EdgeDeps) {
@@ -105,10 +110,10 @@ export class Edge {
   async open(config: Config): Promise<void> {
     for (const kind of ["c2s", "websocket", "component"] as const) this.#showConnections(kind);
     const admission = new StreamAdmission(config.admission, this.#deps.clock);
-    const rounds = new ScramRounds(config.auth.scramIterations);
-    await this.#learnRounds(rounds);
+    const shapes = new CredentialShapes(config.auth.scramIterations);
+    await this.#learnShapes(shapes, config.auth.mechanisms);
     const rates = new EdgeRates(config.edgeRates, this.#deps.clock);
-    const shared = { config, admission, rates, rounds };
+    const shared = { config, admission, rates, shapes };
     for (const each of config.listen.c2s) await this.#openC2s(each, shared);
     for (const each of config.listen.websocket) await this.#openWebSocket(each, shared);
     for (const each of config.listen.component) await this.#openComponent(each, shared);
@@ -117,7 +122,7 @@ export class Edge {
   /** Stops accepting connections. Streams go on. */
   async closeListeners(): Promise<void> {
     this.#isClosed = true;
-    this.#cancelRounds?.();
+    this.#cancelShapes?.();
     await Promise.all(this.#listeners.map(({ listener }) => listener.close()));
   }
 
@@ -136,24 +141,41 @@ export class Edge {
     if (hungUpOn > 0) this.#deps.log.info("edge.hung-up", { streams: hungUpOn, afterMs: withinMs });
   }
 
-  /** Learns the round counts of the accounts, now and every `ROUNDS_REFRESH_MS`. */
-  async #learnRounds(rounds: ScramRounds): Promise<void> {
+  /** Learns the shapes of the accounts' keys, now and every `SHAPES_REFRESH_MS`. */
+  async #learnShapes(
+    shapes: CredentialShapes,
+    mechanisms: readonly ChosenMechanism[],
+  ): Promise<void> {
     const { accounts, clock, log } = this.#deps;
     try {
-      const counts = new Map<number, number>();
-      for (const each of accounts.values()) {
-        for (const [count, users] of await each.scramRounds()) {
-          counts.set(count, (counts.get(count) ?? 0) + users);
-        }
-      }
-      rounds.learn(counts);
+      const counted: CountedShape[] = [];
+      for (const each of accounts.values()) counted.push(...await each.credentialShapes());
+      shapes.learn(counted);
+      this.#warnOfMissingKeys(counted, mechanisms);
     } catch (error) {
-      log.warn("accounts.rounds-unknown", { error: describeError(error) }); // the last counts stay in use
+      log.warn("accounts.keys-unknown", { error: describeError(error) }); // the last shapes stay in use
     }
     if (this.#isClosed) return;
-    this.#cancelRounds = clock.after(ROUNDS_REFRESH_MS, () => {
-      void this.#learnRounds(rounds); // never rejects
+    this.#cancelShapes = clock.after(SHAPES_REFRESH_MS, () => {
+      void this.#learnShapes(shapes, mechanisms); // never rejects
     });
+  }
+
+  /** Tells the operator of accounts that cannot use a mechanism on offer, whenever that changes. */
+  #warnOfMissingKeys(
+    counted: readonly CountedShape[],
+    mechanisms: readonly ChosenMechanism[],
+  ): void {
+    const missing = mechanisms.flatMap((mechanism) => {
+      const hash = mechanism === "PLAIN" ? undefined : KEY_OF[mechanism];
+      const without = counted.filter(({ shape }) => hash && shape[hash] === undefined);
+      const accounts = without.reduce((sum, { accounts }) => sum + accounts, 0);
+      return accounts === 0 ? [] : [{ mechanism, accounts }];
+    });
+    const said = JSON.stringify(missing);
+    if (said === this.#missingKeys) return;
+    this.#missingKeys = said;
+    for (const each of missing) this.#deps.log.warn("accounts.keys-missing", each);
   }
 
   async #openC2s(listenConfig: C2sListenConfig, shared: SharedByPorts): Promise<void> {
@@ -192,7 +214,7 @@ export class Edge {
   /** Turns the connections of one port into client streams. */
   #clients(
     edge: "c2s" | "websocket",
-    { allowPlaintext, config, admission, rates, rounds }: SharedByPorts & {
+    { allowPlaintext, config, admission, rates, shapes }: SharedByPorts & {
       readonly allowPlaintext: boolean;
     },
   ): C2sListener {
@@ -211,7 +233,7 @@ export class Edge {
       sasl2: config.auth.sasl2,
       channelBinding: config.auth.channelBinding,
       allowPlaintext,
-      scramIterations: rounds,
+      scramIterations: shapes,
       enumerationSecret,
       limits: config.streams,
       ...config.clients,
@@ -318,7 +340,7 @@ interface SharedByPorts {
   readonly config: Config;
   readonly admission: StreamAdmission;
   readonly rates: EdgeRates;
-  readonly rounds: ScramRounds;
+  readonly shapes: CredentialShapes;
 }
 
 /** Address of a port, and its TLS settings. */

@@ -1,4 +1,9 @@
-import type { CredentialSource, ScramCredentials } from "../xmpp/sasl/mod.ts";
+import type {
+  CompleteCredentials,
+  CountedShape,
+  CredentialSource,
+  ScramCredentials,
+} from "../xmpp/sasl/mod.ts";
 
 /** One page of a list. */
 export interface ListPage {
@@ -24,11 +29,10 @@ export interface UserStore extends CredentialSource {
   remove(localpart: string): Promise<boolean>;
   /** Replaces the credentials; false when there is no such account. */
   setPassword(localpart: string, credentials: ScramCredentials): Promise<boolean>;
-  /**
-   * Returns the number of accounts for each count of PBKDF2 rounds. A large store may sample its
-   * accounts.
-   */
-  scramRounds(): Promise<ReadonlyMap<number, number>>;
+  /** Adds the secret that an account lacks; see `CredentialSource`. */
+  complete(localpart: string, credentials: CompleteCredentials): Promise<void>;
+  /** Counts the accounts by the shape of their keys. A large store may sample its accounts. */
+  credentialShapes(): Promise<readonly CountedShape[]>;
   exists(localpart: string): Promise<boolean>;
   /** Returns those of at most 500 localparts that have an account. */
   existing(localparts: readonly string[]): Promise<ReadonlySet<string>>;

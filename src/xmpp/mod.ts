@@ -70,6 +70,10 @@ export { element, XmlElement } from "./xml/xml_element.ts";
 export { resolveScannerLimits } from "./xml/scanner_limits.ts";
 export { StreamScanner } from "./xml/stream_scanner.ts";
 export type {
+  ChosenMechanism,
+  CompleteCredentials,
+  CountedShape,
+  CredentialShape,
   CredentialSource,
   SaslCondition,
   SaslMechanism,
@@ -78,11 +82,11 @@ export type {
   ScramSecret,
 } from "./sasl/mod.ts";
 export {
+  CredentialShapes,
   DEFAULT_SCRAM_ITERATIONS,
   deriveScramCredentials,
   HashGate,
   SASL_MECHANISMS,
-  ScramRounds,
 } from "./sasl/mod.ts";
 export type {
   AdmissionLimits,

@@ -70,7 +70,7 @@ class Setup implements AsyncDisposable {
   async hasPassword(localpart: string, password: string): Promise<boolean> {
     const found = await this.account.store.users("example.com").credentials(localpart);
     const { pbkdf2Sync, createHash, createHmac } = await import("node:crypto");
-    const { salt, iterations, storedKey } = found!.sha256;
+    const { salt, iterations, storedKey } = found!.sha256!;
     const salted = pbkdf2Sync(password, salt, iterations, 32, "sha256");
     const clientKey = createHmac("sha256", salted).update("Client Key").digest();
     return createHash("sha256").update(clientKey).digest().equals(storedKey);

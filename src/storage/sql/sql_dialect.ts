@@ -41,6 +41,8 @@ export interface SqlDialect {
   compiler(): QueryCompiler;
   /** Limits a query to its first `count` rows. */
   limit<Q>(query: Limited<Q>, count: number): Q;
+  /** Function that returns the number of bytes in a column of bytes. */
+  readonly byteLength: string;
   /** Returns the value to store in a column of text. */
   text(value: string): string | Uint8Array;
   /**

@@ -1,6 +1,12 @@
 import type { Selectable } from "kysely";
 import { CausewayError } from "../../base/mod.ts";
-import type { ScramCredentials } from "../../xmpp/sasl/mod.ts";
+import type {
+  CompleteCredentials,
+  CountedShape,
+  ScramCredentials,
+  ScramSecret,
+  SecretShape,
+} from "../../xmpp/sasl/mod.ts";
 import type { ListPage, UserStore } from "../user_store.ts";
 import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
 import type { Key } from "./keys.ts";
@@ -58,7 +64,7 @@ const CREDENTIALS = new Statement((tables, place: PlaceOf<KeyValue>, dialect) =>
   )
 );
 
-/** Accounts that are sampled for their round counts. Reading them takes a few milliseconds. */
+/** Accounts that are sampled for the shapes of their keys. Reading them takes a few milliseconds. */
 const SAMPLE_ACCOUNTS = 10_000;
 
 /** The accounts of one domain in an SQL database. */
@@ -144,15 +150,50 @@ export class SqlUserStore implements UserStore {
     });
   }
 
-  async scramRounds(): Promise<ReadonlyMap<number, number>> {
+  async complete(localpart: string, { sha1, sha256 }: CompleteCredentials): Promise<void> {
+    await this.#database.run("change an account in", async (queries) => {
+      const account = () =>
+        queries.updateTable("users")
+          .where("account_key", "=", this.#keyOf(localpart));
+      // The key that is there proves that the account still has the password.
+      await account().set(sha1ColumnsOf(sha1)).where("sha1_stored_key", "is", null)
+        .where("sha256_stored_key", "=", sha256.storedKey).execute();
+      await account().set(sha256ColumnsOf(sha256)).where("sha256_stored_key", "is", null)
+        .where("sha1_stored_key", "=", sha1.storedKey).execute();
+    });
+  }
+
+  async credentialShapes(): Promise<readonly CountedShape[]> {
     const { dialect } = this.#database;
     return await this.#database.run("read the accounts in", async (queries) => {
-      const sample = queries.selectFrom("users").select("sha256_iterations as rounds")
+      const sample = queries.selectFrom("users")
+        .select((each) => [
+          "sha1_iterations",
+          "sha256_iterations",
+          each.fn<number>(dialect.byteLength, ["sha1_salt"]).as("sha1_salt_bytes"),
+          each.fn<number>(dialect.byteLength, ["sha256_salt"]).as("sha256_salt_bytes"),
+          each.case().whenRef("sha1_salt", "=", "sha256_salt").then(1).else(0).end()
+            .as("shares_salt"),
+        ])
         .where("domainpart", "=", dialect.text(this.#domainpart));
+      const columns = [
+        "sha1_iterations",
+        "sha256_iterations",
+        "sha1_salt_bytes",
+        "sha256_salt_bytes",
+        "shares_salt",
+      ] as const;
       const rows = await queries.selectFrom(dialect.limit(sample, SAMPLE_ACCOUNTS).as("sample"))
-        .select(["rounds", (each) => each.fn.countAll<number | string>().as("accounts")])
-        .groupBy("rounds").execute();
-      return new Map(rows.map(({ rounds, accounts }) => [Number(rounds), Number(accounts)]));
+        .select([...columns, (each) => each.fn.countAll<number | string>().as("accounts")])
+        .groupBy(columns).execute();
+      return rows.map((row) => ({
+        shape: {
+          sha1: secretShapeOf(row.sha1_iterations, row.sha1_salt_bytes),
+          sha256: secretShapeOf(row.sha256_iterations, row.sha256_salt_bytes),
+          sharesSalt: Number(row.shares_salt) === 1,
+        },
+        accounts: Number(row.accounts),
+      }));
     });
   }
 
@@ -196,33 +237,67 @@ function hasChanged({ numAffectedRows = 0n }: { readonly numAffectedRows?: bigin
 }
 
 function secretsOf({ sha1, sha256 }: ScramCredentials): Secrets {
+  return { ...sha1ColumnsOf(sha1), ...sha256ColumnsOf(sha256) };
+}
+
+function sha1ColumnsOf(secret: ScramSecret | undefined) {
   return {
-    sha1_salt: sha1.salt,
-    sha1_iterations: sha1.iterations,
-    sha1_stored_key: sha1.storedKey,
-    sha1_server_key: sha1.serverKey,
-    sha256_salt: sha256.salt,
-    sha256_iterations: sha256.iterations,
-    sha256_stored_key: sha256.storedKey,
-    sha256_server_key: sha256.serverKey,
+    sha1_salt: secret?.salt ?? null,
+    sha1_iterations: secret?.iterations ?? null,
+    sha1_stored_key: secret?.storedKey ?? null,
+    sha1_server_key: secret?.serverKey ?? null,
   };
 }
 
-function credentialsIn(row: Secrets): ScramCredentials {
+function sha256ColumnsOf(secret: ScramSecret | undefined) {
   return {
-    sha1: {
-      salt: bytesOf(row.sha1_salt),
-      iterations: Number(row.sha1_iterations),
-      storedKey: bytesOf(row.sha1_stored_key),
-      serverKey: bytesOf(row.sha1_server_key),
-    },
-    sha256: {
-      salt: bytesOf(row.sha256_salt),
-      iterations: Number(row.sha256_iterations),
-      storedKey: bytesOf(row.sha256_stored_key),
-      serverKey: bytesOf(row.sha256_server_key),
-    },
+    sha256_salt: secret?.salt ?? null,
+    sha256_iterations: secret?.iterations ?? null,
+    sha256_stored_key: secret?.storedKey ?? null,
+    sha256_server_key: secret?.serverKey ?? null,
   };
+}
+
+/** Undefined for a row without any key, which nobody of ours writes. */
+function credentialsIn(row: Secrets): ScramCredentials | undefined {
+  const sha1 = secretIn({
+    salt: row.sha1_salt,
+    iterations: row.sha1_iterations,
+    storedKey: row.sha1_stored_key,
+    serverKey: row.sha1_server_key,
+  });
+  const sha256 = secretIn({
+    salt: row.sha256_salt,
+    iterations: row.sha256_iterations,
+    storedKey: row.sha256_stored_key,
+    serverKey: row.sha256_server_key,
+  });
+  if (sha1 !== undefined) return sha256 === undefined ? { sha1, sha256 } : { sha1, sha256 };
+  return sha256 === undefined ? undefined : { sha1, sha256 };
+}
+
+function secretIn(
+  { salt, iterations, storedKey, serverKey }: {
+    readonly [Part in keyof ScramSecret]: ScramSecret[Part] | null;
+  },
+): ScramSecret | undefined {
+  if (salt === null || iterations === null || storedKey === null || serverKey === null) {
+    return undefined;
+  }
+  return {
+    salt: bytesOf(salt),
+    iterations: Number(iterations),
+    storedKey: bytesOf(storedKey),
+    serverKey: bytesOf(serverKey),
+  };
+}
+
+function secretShapeOf(
+  iterations: number | null,
+  saltBytes: number | null,
+): SecretShape | undefined {
+  if (iterations === null || saltBytes === null) return undefined;
+  return { iterations: Number(iterations), saltBytes: Number(saltBytes) };
 }
 
 /** Lengths of lists in statements: each length is a statement of its own, which connections keep. */

@@ -8,14 +8,15 @@ export interface UsersTable {
   account_key: Uint8Array;
   domainpart: TextColumn;
   localpart: TextColumn;
-  sha1_salt: Uint8Array;
-  sha1_iterations: number;
-  sha1_stored_key: Uint8Array;
-  sha1_server_key: Uint8Array;
-  sha256_salt: Uint8Array;
-  sha256_iterations: number;
-  sha256_stored_key: Uint8Array;
-  sha256_server_key: Uint8Array;
+  /** All columns of a hash function are null for an account without a key for it. */
+  sha1_salt: Uint8Array | null;
+  sha1_iterations: number | null;
+  sha1_stored_key: Uint8Array | null;
+  sha1_server_key: Uint8Array | null;
+  sha256_salt: Uint8Array | null;
+  sha256_iterations: number | null;
+  sha256_stored_key: Uint8Array | null;
+  sha256_server_key: Uint8Array | null;
 }
 
 /** A subscription request. Two requests of one pair share `pair_key`, the SHA-256 of both JIDs. */

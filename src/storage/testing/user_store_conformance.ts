@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ScramCredentials } from "../../xmpp/sasl/mod.ts";
+import type { CompleteCredentials, ScramCredentials } from "../../xmpp/sasl/mod.ts";
 import type { UserStore } from "../user_store.ts";
 import { listUsers } from "../user_store.ts";
 
@@ -10,7 +10,7 @@ export interface UserStoreFixture extends AsyncDisposable {
 }
 
 /** Credentials whose every part differs from those of another seed below 200. */
-export function conformanceCredentials(seed: number): ScramCredentials {
+export function conformanceCredentials(seed: number): CompleteCredentials {
   const bytes = (length: number, offset: number) => new Uint8Array(length).fill(seed + offset);
   return {
     sha1: {
@@ -39,15 +39,71 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await users.credentials("bob"), conformanceCredentials(2));
   },
 
-  async "scramRounds() counts the accounts of this domain by their rounds"(fixture) {
+  async "add() keeps an account with one of the two keys, and setPassword() gives it both"(
+    fixture,
+  ) {
     const users = fixture.users("example.com");
-    assert.deepEqual([...await users.scramRounds()], []);
+    const { sha1, sha256 } = conformanceCredentials(1);
+    const [alice, bob]: ScramCredentials[] = [
+      { sha1, sha256: undefined },
+      { sha1: undefined, sha256 },
+    ];
+    await users.add("alice", alice!);
+    await users.add("bob", bob!);
+    assert.deepEqual(await users.credentials("alice"), alice);
+    assert.deepEqual(await users.credentials("bob"), bob);
+    assert.equal(await users.setPassword("alice", conformanceCredentials(2)), true);
+    assert.deepEqual(await users.credentials("alice"), conformanceCredentials(2));
+    assert.equal(await users.setPassword("alice", bob!), true);
+    assert.deepEqual(await users.credentials("alice"), bob, "takes the other key away");
+  },
+
+  async "complete() adds the key that an account lacks while it has the same password"(fixture) {
+    const users = fixture.users("example.com");
+    const whole = conformanceCredentials(1);
+    await users.add("alice", { ...whole, sha256: undefined });
+    await users.add("bob", { ...whole, sha1: undefined });
+    await users.add("carol", { ...conformanceCredentials(2), sha256: undefined });
+    await users.add("dave", conformanceCredentials(2));
+    for (const name of ["alice", "bob", "carol", "dave", "nobody"]) {
+      await users.complete(name, whole);
+    }
+    assert.deepEqual(await users.credentials("alice"), whole);
+    assert.deepEqual(await users.credentials("bob"), whole);
+    assert.deepEqual(await users.credentials("carol"), {
+      ...conformanceCredentials(2),
+      sha256: undefined,
+    });
+    assert.deepEqual(await users.credentials("dave"), conformanceCredentials(2));
+    assert.equal(await users.exists("nobody"), false);
+  },
+
+  async "credentialShapes() counts the accounts of this domain by the shape of their keys"(
+    fixture,
+  ) {
+    const users = fixture.users("example.com");
+    assert.deepEqual(await users.credentialShapes(), []);
+    const { sha1, sha256 } = conformanceCredentials(2);
     await users.add("alice", conformanceCredentials(1));
     await users.add("bob", conformanceCredentials(1));
-    await users.add("carol", conformanceCredentials(2));
-    await fixture.users("other.example").add("dave", conformanceCredentials(3));
-    const counts = [...await users.scramRounds()].sort(([one], [other]) => one - other);
-    assert.deepEqual(counts, [[20_001, 2], [20_002, 1]]);
+    await users.add("carol", { sha1, sha256: undefined });
+    await users.add("dave", { sha1: undefined, sha256 });
+    await users.add("erin", { sha1, sha256: { ...sha256, salt: sha1.salt } });
+    await fixture.users("other.example").add("frank", conformanceCredentials(3));
+    const counted = (await users.credentialShapes()).map(({ shape, accounts }) => {
+      const of = (secret: typeof shape.sha1) => secret && [secret.iterations, secret.saltBytes];
+      return [of(shape.sha1), of(shape.sha256), shape.sharesSalt, accounts];
+    });
+    const inOrder = (rows: unknown[][]) => rows.map((row) => JSON.stringify(row)).sort();
+    assert.deepEqual(
+      inOrder(counted),
+      inOrder([
+        [[10_001, 16], [20_001, 24], false, 2],
+        [[10_002, 16], undefined, false, 1],
+        [undefined, [20_002, 24], false, 1],
+        [[10_002, 16], [20_002, 16], true, 1],
+      ]),
+    );
   },
 
   async "an account that was never added is absent everywhere"(fixture) {

@@ -3,7 +3,7 @@ import { integerIn, SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import type { ChosenMechanism, CredentialSource, ScramRounds } from "../sasl/mod.ts";
+import type { ChosenMechanism, CredentialShapes, CredentialSource } from "../sasl/mod.ts";
 import { DEFAULT_SCRAM_ITERATIONS, FakeCredentials, SASL_MECHANISMS } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
@@ -58,7 +58,7 @@ export interface C2sListenerDeps extends C2sListenerOptions {
   /** @default the machine's */
   readonly clock?: Clock;
   /** PBKDF2 rounds of the accounts, also shown for accounts that do not exist. @default 10000 */
-  readonly scramIterations?: number | ScramRounds;
+  readonly scramIterations?: number | CredentialShapes;
   /** Stream management, shared by the listeners of a process. @default not offered */
   readonly management?: StreamManagement<C2sSession>;
   /** Edge that the metrics name. @default "c2s" */

@@ -12,10 +12,20 @@ export interface ScramSecret {
 }
 
 /** Data that a server stores about an account's password: one secret for each hash function. */
-export interface ScramCredentials {
+export interface CompleteCredentials {
   readonly sha1: ScramSecret;
   readonly sha256: ScramSecret;
 }
+
+/**
+ * Data about the password of an account as a store has it. At least one secret is there. Accounts that
+ * were moved from another server have those that it had, because nobody can compute the other one
+ * without the password.
+ */
+export type ScramCredentials =
+  | CompleteCredentials
+  | { readonly sha1: ScramSecret; readonly sha256: undefined }
+  | { readonly sha1: undefined; readonly sha256: ScramSecret };
 
 /** Source of the accounts of one host; the user store implements it. */
 export interface CredentialSource {
@@ -26,9 +36,16 @@ export interface CredentialSource {
    * @throws when the store cannot be asked; the login then fails with `temporary-auth-failure`
    */
   credentials(localpart: string): Promise<ScramCredentials | undefined>;
+  /**
+   * Adds the secret that an account lacks. Does nothing when the account has another password by now,
+   * or has both secrets.
+   * @param credentials the secret that the account has, and the new one
+   * @default the account stays as it is
+   */
+  complete?(localpart: string, credentials: CompleteCredentials): Promise<void>;
 }
 
 /** Returns the secret for one hash function. */
-export function secretFor(credentials: ScramCredentials, hash: ScramHash): ScramSecret {
+export function secretFor(credentials: CompleteCredentials, hash: ScramHash): ScramSecret {
   return hash === "SHA-1" ? credentials.sha1 : credentials.sha256;
 }

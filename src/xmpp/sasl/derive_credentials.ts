@@ -1,6 +1,6 @@
 import { createHash, createHmac, pbkdf2, randomBytes } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
-import type { ScramCredentials, ScramHash, ScramSecret } from "./credentials.ts";
+import type { CompleteCredentials, ScramHash, ScramSecret } from "./credentials.ts";
 import { tryPreparePassword } from "./prepare_password.ts";
 
 /** Default number of PBKDF2 rounds for new passwords. */
@@ -23,7 +23,7 @@ export const HASH_BYTES: Readonly<Record<ScramHash, number>> = { "SHA-1": 20, "S
 export async function deriveScramCredentials(
   password: string,
   iterations: number = DEFAULT_SCRAM_ITERATIONS,
-): Promise<ScramCredentials> {
+): Promise<CompleteCredentials> {
   const prepared = tryPreparePassword(password);
   if (prepared === undefined) {
     throw new CausewayError(

@@ -1,8 +1,15 @@
-export type { CredentialSource, ScramCredentials, ScramHash, ScramSecret } from "./credentials.ts";
+export type {
+  CompleteCredentials,
+  CredentialSource,
+  ScramCredentials,
+  ScramHash,
+  ScramSecret,
+} from "./credentials.ts";
 export { DEFAULT_SCRAM_ITERATIONS, deriveScramCredentials } from "./derive_credentials.ts";
 export { FakeCredentials } from "./fake_credentials.ts";
 export { HashGate } from "./hash_gate.ts";
-export { ScramRounds } from "./scram_rounds.ts";
+export type { CountedShape, CredentialShape, SecretShape } from "./credential_shapes.ts";
+export { CredentialShapes } from "./credential_shapes.ts";
 export type { ChosenMechanism, SaslMechanism } from "./mechanism.ts";
 export { bindingMechanismsOf, bindsChannel, SASL_MECHANISMS } from "./mechanism.ts";
 export type { SaslCondition } from "./sasl_condition.ts";

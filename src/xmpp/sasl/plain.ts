@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import type { ScramSecret } from "./credentials.ts";
+import type { ScramHash, ScramSecret } from "./credentials.ts";
 import { deriveSecret } from "./derive_credentials.ts";
 import { HashGate } from "./hash_gate.ts";
 
@@ -26,11 +26,22 @@ export function tryParsePlain(message: string): PlainMessage | undefined {
   return { authzid: authzid === "" ? undefined : authzid, username, password };
 }
 
-/** True when a prepared password belongs to a SHA-256 secret; hashes off the event loop. */
-export async function verifyPassword(secret: ScramSecret, password: string): Promise<boolean> {
-  const derived = await GATE.run(() =>
-    deriveSecret("SHA-256", password, secret.salt, secret.iterations)
-  );
+/** Derives the secret of a prepared password with a salt and rounds that are given. */
+export async function deriveLike(
+  { salt, iterations }: Pick<ScramSecret, "salt" | "iterations">,
+  password: string,
+  hash: ScramHash,
+): Promise<ScramSecret> {
+  return await GATE.run(() => deriveSecret(hash, password, salt, iterations));
+}
+
+/** True when a prepared password belongs to a secret for `hash`; hashes off the event loop. */
+export async function verifyPassword(
+  secret: ScramSecret,
+  password: string,
+  hash: ScramHash,
+): Promise<boolean> {
+  const derived = await deriveLike(secret, password, hash);
   return derived.storedKey.length === secret.storedKey.length &&
     timingSafeEqual(derived.storedKey, secret.storedKey);
 }

@@ -7,10 +7,10 @@ import {
 } from "../jid/jid_parser.ts";
 import type { CredentialSource, ScramCredentials, ScramHash } from "./credentials.ts";
 import { secretFor } from "./credentials.ts";
-import type { FakeCredentials } from "./fake_credentials.ts";
+import type { FakeCredentials, LoginSecrets } from "./fake_credentials.ts";
 import type { SaslMechanism } from "./mechanism.ts";
 import { bindsChannel, scramHashOf } from "./mechanism.ts";
-import { tryParsePlain, verifyPassword } from "./plain.ts";
+import { deriveLike, tryParsePlain, verifyPassword } from "./plain.ts";
 import { tryPreparePassword } from "./prepare_password.ts";
 import type { SaslCondition } from "./sasl_condition.ts";
 import { encodeSaslText, tryDecodeSaslText } from "./sasl_text.ts";
@@ -60,9 +60,12 @@ type Expecting =
 
 /** Account that a user name stands for. */
 interface Found {
-  /** False when there is no such account; `credentials` are fake then. */
+  /** False when there is no such account; `secrets` are fake then. */
   readonly isAccount: boolean;
-  readonly credentials: ScramCredentials;
+  readonly secrets: LoginSecrets;
+  /** Credentials of the account as its store has them; undefined without an account. */
+  readonly stored: ScramCredentials | undefined;
+  readonly localpart: string;
   /** Key by which its attempts are counted: the bare JID of the account, if there can be one. */
   readonly name: string;
 }
@@ -126,9 +129,11 @@ export class SaslExchange {
     if (found === undefined) return failure("temporary-auth-failure");
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
     const verify = this.#deps.verify ?? verifyPassword;
-    const isRight = await verify(found.credentials.sha256, password);
+    const { plainHash } = found.secrets;
+    const isRight = await verify(secretFor(found.secrets, plainHash), password, plainHash);
     if (!isRight || !found.isAccount) return failure("not-authorized");
     this.#deps.attempts?.succeeded(found.name);
+    await this.#complete(found, password);
     return this.#authorize(found.name, plain.authzid, undefined);
   }
 
@@ -142,7 +147,7 @@ export class SaslExchange {
     if (found === undefined) return failure("temporary-auth-failure");
     const challenge = challengeScram(first.value, {
       hash,
-      secret: secretFor(found.credentials, hash),
+      secret: secretFor(found.secrets, hash),
       serverNonce: this.#deps.nonce(),
     });
     this.#expecting = { kind: "final", challenge, found };
@@ -157,6 +162,24 @@ export class SaslExchange {
     if (!found.isAccount) return failure("not-authorized");
     this.#deps.attempts?.succeeded(found.name);
     return this.#authorize(found.name, challenge.first.authzid, encodeSaslText(verified.value));
+  }
+
+  /**
+   * Adds the key that an account lacks, now that its password is known. It gets the salt and the rounds
+   * that strangers have been shown for it, so that they see no change.
+   */
+  async #complete({ stored, secrets, localpart }: Found, password: string): Promise<void> {
+    const { source } = this.#deps;
+    const lacked = lackOf(stored);
+    if (lacked === undefined || source.complete === undefined) return;
+    const secret = await deriveLike(secretFor(secrets, lacked), password, lacked);
+    const { sha1, sha256 } = secrets;
+    const added = lacked === "SHA-1" ? { sha1: secret, sha256 } : { sha1, sha256: secret };
+    try {
+      await source.complete(localpart, added);
+    } catch {
+      // The store logs its own failures. The password is right, and the next login tries again.
+    }
   }
 
   #mayGuess(found: Found): boolean {
@@ -183,20 +206,29 @@ export class SaslExchange {
   async #lookUp(username: string): Promise<Found | undefined> {
     const prepared = tryPreparePassword(username) ?? username.slice(0, MAX_JID_PART_BYTES);
     const localpart = tryPrepareLocalpart(prepared);
-    // Fake credentials are made for existing accounts too, so that both cases take the same time.
-    const fake = this.#deps.fake.credentialsOf(localpart ?? prepared, this.#deps.domain);
     try {
       // Look up names that no account can have too, so that they take the same time.
-      const credentials = await this.#deps.source.credentials(localpart ?? "");
+      const stored = await this.#deps.source.credentials(localpart ?? "");
+      // Fake credentials are made for existing accounts too, so that both cases take the same time.
+      const { domain, fake } = this.#deps;
       return {
-        isAccount: credentials !== undefined && localpart !== undefined,
-        credentials: credentials ?? fake,
+        isAccount: stored !== undefined && localpart !== undefined,
+        secrets: fake.secretsOf(localpart ?? prepared, domain, stored),
+        stored,
+        localpart: localpart ?? "",
         name: localpart === undefined ? prepared : `${localpart}@${this.#deps.domain}`,
       };
     } catch {
       return undefined; // the store logs its own failures; the client may try again
     }
   }
+}
+
+/** Returns the hash function for which an account has no key. */
+function lackOf(stored: ScramCredentials | undefined): ScramHash | undefined {
+  if (stored === undefined) return undefined;
+  if (stored.sha1 === undefined) return "SHA-1";
+  return stored.sha256 === undefined ? "SHA-256" : undefined;
 }
 
 function failure(condition: SaslCondition): SaslReply {

@@ -1,7 +1,12 @@
 import { Buffer } from "node:buffer";
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import type { CredentialSource, ScramHash } from "./credentials.ts";
+import type {
+  CompleteCredentials,
+  CredentialSource,
+  ScramCredentials,
+  ScramHash,
+} from "./credentials.ts";
 import { deriveScramCredentials, digest, HASH_BYTES, hmac } from "./derive_credentials.ts";
 import { FakeCredentials } from "./fake_credentials.ts";
 import type { SaslMechanism } from "./mechanism.ts";
@@ -203,9 +208,9 @@ for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"] as const) {
     const stepsFor = async (user: string): Promise<string[]> => {
       const steps: string[] = [];
       class Noting extends FakeCredentials {
-        override credentialsOf(name: string, domainpart: string) {
+        override secretsOf(...args: Parameters<FakeCredentials["secretsOf"]>) {
           steps.push("make fake credentials");
-          return super.credentialsOf(name, domainpart);
+          return super.secretsOf(...args);
         }
       }
       const exchange = new SaslExchange(mechanism, {
@@ -293,4 +298,77 @@ Deno.test("SaslExchange hashes a PLAIN password once, with the same rounds for e
     assert.deepEqual(reply, { kind: "failure", condition: "not-authorized" }, user);
   }
   assert.deepEqual(hashed, users.map(() => ({ iterations: ITERATIONS, password: "guess" })));
+});
+
+/** A source with one account, alice, that lacks a key. */
+class Lacking implements CredentialSource {
+  readonly completed: unknown[] = [];
+  stored: ScramCredentials;
+
+  constructor(stored: ScramCredentials) {
+    this.stored = stored;
+  }
+
+  credentials(localpart: string) {
+    return Promise.resolve(localpart === "alice" ? this.stored : undefined);
+  }
+
+  complete(localpart: string, credentials: CompleteCredentials): Promise<void> {
+    this.completed.push(localpart);
+    this.stored = credentials;
+    return Promise.resolve();
+  }
+}
+
+const WHOLE = await deriveScramCredentials("wonder land", ITERATIONS);
+const LACKING = [
+  {
+    own: "SCRAM-SHA-1",
+    other: "SCRAM-SHA-256",
+    stored: { sha1: WHOLE.sha1, sha256: undefined },
+  },
+  {
+    own: "SCRAM-SHA-256",
+    other: "SCRAM-SHA-1",
+    stored: { sha1: undefined, sha256: WHOLE.sha256 },
+  },
+] as const;
+
+for (const { own, other, stored } of LACKING) {
+  Deno.test(`SaslExchange refuses ${other} like a wrong password without its key`, async () => {
+    const source = new Lacking(stored);
+    assert.equal((await scram(own, "alice", "wonder land", "n,,", source)).kind, "success");
+    const refused = await scram(other, "alice", "wonder land", "n,,", source);
+    assert(refused.kind === "failure");
+    assert.equal(refused.condition, "not-authorized");
+    const nobody = await scram(other, "nobody", "wonder land", "n,,", source);
+    assert.equal(refused.serverFirst!.length, nobody.serverFirst!.length);
+    const again = await scram(other, "alice", "wonder land", "n,,", source);
+    assert.equal(again.serverFirst, refused.serverFirst, "the salt stays the same");
+    assert.deepEqual(source.completed, []);
+  });
+
+  Deno.test(`SaslExchange adds the key for ${other} at a login with PLAIN`, async () => {
+    const source = new Lacking(stored);
+    const before = await scram(other, "alice", "wonder land", "n,,", source);
+    const wrong = await begin("PLAIN", source).respond(base64("\0alice\0wrong"));
+    assert.deepEqual(wrong, { kind: "failure", condition: "not-authorized" });
+    assert.deepEqual(source.completed, [], "nothing is added for a wrong password");
+    const reply = await begin("PLAIN", source).respond(base64("\0alice\0wonder land"));
+    assert.equal(reply.kind, "success");
+    assert.deepEqual(source.completed, ["alice"]);
+    const after = await scram(other, "alice", "wonder land", "n,,", source);
+    assert.equal(after.kind, "success");
+    assert.equal(after.serverFirst, before.serverFirst, "strangers see no change");
+    assert.equal((await scram(own, "alice", "wonder land", "n,,", source)).kind, "success");
+    await begin("PLAIN", source).respond(base64("\0alice\0wonder land"));
+    assert.deepEqual(source.completed, ["alice"], "nothing is missing any more");
+  });
+}
+
+Deno.test("SaslExchange lets an account in whose missing key cannot be stored", async () => {
+  const source = new Lacking(LACKING[0].stored);
+  source.complete = () => Promise.reject(new Error("disk is full"));
+  const reply = await begin("PLAIN", source).respond(base64("\0alice\0wonder land"));
+  assert.equal(reply.kind, "success");
 });

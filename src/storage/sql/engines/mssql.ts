@@ -6,6 +6,7 @@ import schema0 from "../schema/mssql/0.sql" with { type: "text" };
 import schema1 from "../schema/mssql/1.sql" with { type: "text" };
 import schema2 from "../schema/mssql/2.sql" with { type: "text" };
 import schema3 from "../schema/mssql/3.sql" with { type: "text" };
+import schema4 from "../schema/mssql/4.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -37,6 +38,7 @@ export const MSSQL: SqlDialect = {
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
+    { version: 4, text: schema4 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",
@@ -44,6 +46,7 @@ export const MSSQL: SqlDialect = {
   rollback: "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", // a severe error has ended it already
   compiler: () => new MssqlQueryCompiler(),
   limit: (query, count) => query.top(count),
+  byteLength: "datalength",
   text: (value) => new TextEncoder().encode(value),
 
   failureOf(thrown) {

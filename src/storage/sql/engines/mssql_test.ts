@@ -47,20 +47,35 @@ Deno.test("the accounts' statements for SQL Server", async () => {
   await users.add("alice", conformanceCredentials(1));
   await users.remove("alice");
   await users.exists("alice");
-  connection.answers = [[{ rounds: 1, accounts: 2 }]];
-  assert.deepEqual([...await users.scramRounds()], [[1, 2]]);
+  connection.answers = [[{
+    sha1_iterations: 1,
+    sha1_salt_bytes: 16,
+    sha256_iterations: null,
+    sha256_salt_bytes: null,
+    shares_salt: 0,
+    accounts: 2,
+  }]];
+  assert.deepEqual(await users.credentialShapes(), [{
+    shape: { sha1: { iterations: 1, saltBytes: 16 }, sha256: undefined, sharesSalt: false },
+    accounts: 2,
+  }]);
   connection.answers = [[{ localpart: new TextEncoder().encode("ä") }]];
   assert.deepEqual(await users.list({ limit: 5 }), ["ä"]);
   const secrets = ["sha1", "sha256"].flatMap((hash) =>
     ["salt", "iterations", "stored_key", "server_key"].map((part) => `"${hash}_${part}"`)
   ).join(", ");
+  const shape = '"sha1_iterations", "sha256_iterations", "sha1_salt_bytes", "sha256_salt_bytes", ' +
+    '"shares_salt"';
   assert.deepEqual(connection.statements, [
     `insert into "users" ("account_key", "domainpart", "localpart", ${secrets}) ` +
     `values (${Array.from({ length: 11 }, (_, i) => `@${i + 1}`).join(", ")})`,
     'delete from "users" where "account_key" = @1',
     'select "account_key" from "users" where "account_key" = @1',
-    'select "rounds", count(*) as "accounts" from (select top(10000) "sha256_iterations" as ' +
-    '"rounds" from "users" where "domainpart" = @1) as "sample" group by "rounds"',
+    `select ${shape}, count(*) as "accounts" from (select top(10000) "sha1_iterations", ` +
+    '"sha256_iterations", datalength("sha1_salt") as "sha1_salt_bytes", ' +
+    'datalength("sha256_salt") as "sha256_salt_bytes", case when "sha1_salt" = "sha256_salt" ' +
+    'then 1 else 0 end as "shares_salt" from "users" where "domainpart" = @1) as "sample" ' +
+    `group by ${shape}`,
     'select top(5) "localpart" from "users" where "domainpart" = @1 and "localpart" > @2 ' +
     'order by "localpart"',
   ]);

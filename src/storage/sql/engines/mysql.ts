@@ -13,6 +13,7 @@ import schema0 from "../schema/mysql/0.sql" with { type: "text" };
 import schema1 from "../schema/mysql/1.sql" with { type: "text" };
 import schema2 from "../schema/mysql/2.sql" with { type: "text" };
 import schema3 from "../schema/mysql/3.sql" with { type: "text" };
+import schema4 from "../schema/mysql/4.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -69,6 +70,7 @@ const DIALECT: SqlDialect = {
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
+    { version: 4, text: schema4 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",
@@ -77,6 +79,7 @@ const DIALECT: SqlDialect = {
   compiler: () => new MysqlQueryCompiler(),
   // Servers refuse a LIMIT parameter that is not an integer, as which the driver sends no number.
   limit: (query, count) => query.limit(raw.lit(Math.trunc(count))),
+  byteLength: "length",
   text: (value) => value,
 
   failureOf(thrown) {

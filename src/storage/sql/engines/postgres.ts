@@ -12,6 +12,7 @@ import schema0 from "../schema/pgsql/0.sql" with { type: "text" };
 import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
 import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
 import schema3 from "../schema/pgsql/3.sql" with { type: "text" };
+import schema4 from "../schema/pgsql/4.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -50,6 +51,7 @@ const DIALECT: SqlDialect = {
     { version: 1, text: schema1 },
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
+    { version: 4, text: schema4 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",
@@ -57,6 +59,7 @@ const DIALECT: SqlDialect = {
   rollback: "ROLLBACK",
   compiler: () => new PostgresQueryCompiler(),
   limit: (query, count) => query.limit(count),
+  byteLength: "length",
   text: (value) => value,
 
   failureOf(thrown) {

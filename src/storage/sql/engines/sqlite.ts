@@ -12,6 +12,7 @@ import schema1 from "../schema/sqlite/1.sql" with { type: "text" };
 import schema2 from "../schema/sqlite/2.sql" with { type: "text" };
 import schema3 from "../schema/sqlite/3.sql" with { type: "text" };
 import schema4 from "../schema/sqlite/4.sql" with { type: "text" };
+import schema5 from "../schema/sqlite/5.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -35,6 +36,7 @@ export const SQLITE: SqlDialect = {
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
+    { version: 5, text: schema5 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",
@@ -43,6 +45,7 @@ export const SQLITE: SqlDialect = {
   compiler: () => new SqliteQueryCompiler(),
   // To read one row by its key takes twice as long when the limit is a parameter.
   limit: (query, count) => query.limit(count === 1 ? sql.lit(1) : count),
+  byteLength: "length",
   text: (value) => value,
 
   failureOf(thrown) {
