@@ -33,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "distribution/routing": ["base", "observe", "xmpp", "distribution"],
   "distribution/resumption": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
   "services": ["base", "observe", "xmpp", "storage"],
+  "migration": ["base", "xmpp", "storage"],
   "admin": [
     "base",
     "observe",
@@ -73,7 +74,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "admin",
     "config",
   ],
-  "cli": ["config", "node", "base", "storage", "xmpp"],
+  "cli": ["config", "node", "base", "storage", "xmpp", "migration"],
 };
 
 /**

@@ -11,6 +11,8 @@ import {
 import { backendsCommand } from "./backends_command.ts";
 import type { CommandIo } from "./command_io.ts";
 import { PROCESS_IO } from "./command_io.ts";
+import { exportCommand } from "./export_command.ts";
+import { importCommand } from "./import_command.ts";
 import { usersCommand } from "./users_command.ts";
 
 /** Exit codes of the commands. */
@@ -70,6 +72,8 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
 
   program.addCommand(inheritSettings(usersCommand(io, done), program));
   program.addCommand(inheritSettings(backendsCommand(io, done), program));
+  program.addCommand(inheritSettings(importCommand(io), program));
+  program.addCommand(inheritSettings(exportCommand(io), program));
   return program;
 }
 

@@ -1,5 +1,12 @@
 import { isIP } from "node:net";
-import type { BackendId, DataKind, DataPlace, SqlDriver, SqlPoolOptions } from "../storage/mod.ts";
+import type {
+  BackendId,
+  DataKind,
+  DataPlace,
+  SqlAddress,
+  SqlDriver,
+  SqlPoolOptions,
+} from "../storage/mod.ts";
 import { kindProblem } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -275,6 +282,33 @@ function placeOfUrl(text: string): Place | undefined {
   } catch {
     return undefined; // a % that is no escape
   }
+}
+
+/**
+ * Returns driver and address that a URL names, as `outgoing_pools.rdbms.TAG.connection.url` does;
+ * undefined for another text.
+ */
+export function sqlAddressOf(
+  url: string,
+  { password, cafile }: {
+    /** Password that the URL does not show. */
+    readonly password?: string | undefined;
+    /** Authorities of the server's certificate. @default those that the runtime trusts */
+    readonly cafile?: string | undefined;
+  } = {},
+): { readonly driver: SqlDriver; readonly address: SqlAddress } | undefined {
+  const place = placeOfUrl(url);
+  if (place === undefined) return undefined;
+  const { driver, password: own, ...address } = place;
+  const isEncrypted = cafile !== undefined || isTlsDefault(address.host);
+  return {
+    driver,
+    address: {
+      ...address,
+      password: new Secret(password ?? own ?? ""),
+      tls: isEncrypted ? { cafile } : undefined,
+    },
+  };
 }
 
 /** True for servers to which connections are encrypted unless the file says otherwise. */

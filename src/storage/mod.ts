@@ -18,6 +18,7 @@ export type { ListPage, UserStore } from "./user_store.ts";
 export { DEFAULT_PAGE_LIMIT, listUsers } from "./user_store.ts";
 export type { PrivateBounds, PrivateChange, PrivateName, PrivateStore } from "./private_store.ts";
 export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
+export type { SqlAddress } from "./sql/sql_server.ts";
 export type { VcardStore } from "./vcard_store.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";
@@ -37,6 +38,7 @@ export type {
   StoresOptions,
 } from "./stores.ts";
 export { Stores } from "./stores.ts";
+export { ForeignDatabase } from "./foreign_database.ts";
 export type { Backend, BackendReport } from "./backends.ts";
 export { backendsOf, SCHEMA_NAMES, schemaFiles } from "./backends.ts";
 export type {

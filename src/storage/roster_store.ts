@@ -84,6 +84,13 @@ export interface RosterStore {
    * @returns the new version; undefined when the roster has another version than the expected one
    */
   write(owner: string, write: RosterWrite): Promise<number | undefined>;
+  /**
+   * Adds the items whose contacts the roster does not have, all of them at once, and changes no other
+   * item. Safe to repeat. For data from elsewhere: nobody is told of it.
+   * @param items at most 20000, each contact once
+   * @returns the contacts that were in the roster already
+   */
+  fill(owner: string, items: readonly RosterItem[]): Promise<ReadonlySet<string>>;
   /** Returns the subscription of one item; undefined when there is no such item. */
   subscription(owner: string, contact: string): Promise<Subscription | undefined>;
   /**

@@ -57,6 +57,11 @@ export interface StoreFailure {
   readonly error: CausewayError;
 }
 
+/** Returns the engine behind a driver. */
+export function sqlEngineOf(driver: SqlDriver): SqlEngine {
+  return ENGINES[driver];
+}
+
 /** Returns the server behind a pool. */
 export function sqlServerOf(tag: string, pool: SqlPoolOptions): SqlServerOptions {
   const { driver, address, bounds } = pool;

@@ -62,6 +62,13 @@ export {
   stanzaSource,
 } from "./xml/child_elements.ts";
 export { parseElement } from "./xml/parse_element.ts";
+export type {
+  DocumentEvents,
+  DocumentLimits,
+  DocumentStep,
+  DocumentTag,
+} from "./xml/document_reader.ts";
+export { DocumentReader } from "./xml/document_reader.ts";
 export { serialize } from "./xml/serialize.ts";
 export type { StampOptions } from "./xml/stamp.ts";
 export { frameStanza, stampStanza } from "./xml/stamp.ts";
@@ -84,6 +91,7 @@ export type {
 export {
   CredentialShapes,
   DEFAULT_SCRAM_ITERATIONS,
+  derivePasswordLike,
   deriveScramCredentials,
   HashGate,
   SASL_MECHANISMS,

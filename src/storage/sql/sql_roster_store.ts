@@ -23,6 +23,9 @@ const ASKING = 4;
 const APPROVED = 8;
 const LISTED = 16;
 
+/** Rows of one insertion. */
+const FILL_ROWS = 100;
+
 /** States of contacts without a subscription that the owner has not asked for one. */
 const UNRELATED: readonly number[] = [0, APPROVED, LISTED, LISTED | APPROVED];
 
@@ -129,6 +132,16 @@ export class SqlRosterStore implements RosterStore {
     });
   }
 
+  async fill(owner: string, items: readonly RosterItem[]): Promise<ReadonlySet<string>> {
+    for (;;) {
+      const kept = await this.#database.transact(
+        "change a roster in",
+        (queries) => this.#fill(queries, owner, items),
+      );
+      if (kept !== undefined) return kept;
+    }
+  }
+
   async subscription(owner: string, contact: string): Promise<Subscription | undefined> {
     return await this.#read(async (queries) => {
       const row = await queries.selectFrom("roster_items").select("state")
@@ -184,6 +197,39 @@ export class SqlRosterStore implements RosterStore {
     });
   }
 
+  /** Returns undefined when another node has changed the roster meanwhile. */
+  async #fill(
+    queries: Queries,
+    owner: string,
+    items: readonly RosterItem[],
+  ): Promise<ReadonlySet<string> | undefined> {
+    const ownerKey = keyOf(owner);
+    const roster = await queries.selectFrom("rosters").select("version")
+      .where("owner_key", "=", ownerKey).executeTakeFirst();
+    const found = await queries.selectFrom("roster_items").select("contact")
+      .where("owner_key", "=", ownerKey).execute();
+    const contacts = new Set(found.map(({ contact }) => textOf(contact)));
+    const added = items.filter(({ jid }) => !contacts.has(jid));
+    const kept = new Set(items.map(({ jid }) => jid).filter((jid) => contacts.has(jid)));
+    if (added.length === 0) return kept;
+    const expected = roster && Number(roster.version);
+    const version = expected === undefined ? this.#clock.wallMs() : expected + 1;
+    if (expected === undefined) {
+      if (!await this.#create(queries, owner, version)) return undefined;
+    } else {
+      const { numUpdatedRows } = await queries.updateTable("rosters").set({ version })
+        .where("owner_key", "=", ownerKey).where("version", "=", expected)
+        .executeTakeFirstOrThrow();
+      if (numUpdatedRows === 0n) return undefined;
+    }
+    for (let at = 0; at < added.length; at += FILL_ROWS) {
+      const rows = added.slice(at, at + FILL_ROWS)
+        .map((item) => this.#rowOf(ownerKey, { contact: item.jid, item, version }));
+      await queries.insertInto("roster_items").values(rows).execute();
+    }
+    return kept;
+  }
+
   /** Ends all subscriptions that `owner` has with `contact`, however often others are faster. */
   async #part(owner: string, contact: string): Promise<void> {
     for (;;) {
@@ -226,8 +272,22 @@ export class SqlRosterStore implements RosterStore {
       readonly version: number;
     },
   ): Promise<void> {
+    // The roster's own row is locked, so nobody else changes its items.
+    await deleteItem(queries, ownerKey, contact);
+    const row = this.#rowOf(ownerKey, { contact, item, version });
+    await queries.insertInto("roster_items").values(row).execute();
+  }
+
+  #rowOf(
+    ownerKey: Uint8Array,
+    { contact, item, version }: {
+      readonly contact: string;
+      readonly item: RosterItem;
+      readonly version: number;
+    },
+  ) {
     const { text } = this.#database.dialect;
-    const row = {
+    return {
       owner_key: ownerKey,
       contact_key: keyOf(contact),
       contact: text(contact),
@@ -236,9 +296,6 @@ export class SqlRosterStore implements RosterStore {
       details: text(JSON.stringify([item.name, ...item.groups])),
       request: item.request ?? null,
     };
-    // The roster's own row is locked, so nobody else changes its items.
-    await deleteItem(queries, ownerKey, contact);
-    await queries.insertInto("roster_items").values(row).execute();
   }
 
   #itemIn({ contact, state, details, request }: JoinedItem): RosterItem | undefined {

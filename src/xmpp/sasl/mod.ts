@@ -6,6 +6,7 @@ export type {
   ScramSecret,
 } from "./credentials.ts";
 export { DEFAULT_SCRAM_ITERATIONS, deriveScramCredentials } from "./derive_credentials.ts";
+export { derivePasswordLike } from "./plain.ts";
 export { FakeCredentials } from "./fake_credentials.ts";
 export { HashGate } from "./hash_gate.ts";
 export type { CountedShape, CredentialShape, SecretShape } from "./credential_shapes.ts";

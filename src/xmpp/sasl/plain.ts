@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { ScramHash, ScramSecret } from "./credentials.ts";
 import { deriveSecret } from "./derive_credentials.ts";
 import { HashGate } from "./hash_gate.ts";
+import { tryPreparePassword } from "./prepare_password.ts";
 
 /**
  * Gate for the passwords that the process hashes at once. The limits on connections bound the number
@@ -24,6 +25,19 @@ export function tryParsePlain(message: string): PlainMessage | undefined {
   const [authzid, username, password] = parts as [string, string, string];
   if (username === "" || password === "") return undefined;
   return { authzid: authzid === "" ? undefined : authzid, username, password };
+}
+
+/**
+ * Derives the secret of a password with the salt and the rounds of another one, to compare the two.
+ * Undefined for a password that nobody can have.
+ */
+export async function derivePasswordLike(
+  secret: Pick<ScramSecret, "salt" | "iterations">,
+  password: string,
+  hash: ScramHash,
+): Promise<ScramSecret | undefined> {
+  const prepared = tryPreparePassword(password);
+  return prepared === undefined ? undefined : await deriveLike(secret, prepared, hash);
 }
 
 /** Derives the secret of a prepared password with a salt and rounds that are given. */

@@ -58,7 +58,8 @@ function fail(what: string): never {
   throw new CausewayError("xmpp/xml-malformed", `Cannot parse an element: ${what}`);
 }
 
-function attributesOf(tag: SaxesTagNS): Record<string, string> {
+/** Returns the attributes of a tag, under the names of `XmlAttributes`. */
+export function attributesOf(tag: SaxesTagNS): Record<string, string> {
   const entries: [string, string][] = [];
   for (const attribute of Object.values(tag.attributes)) {
     if (attribute.uri === XMLNS_NAMESPACE) continue;
@@ -71,7 +72,7 @@ function attributesOf(tag: SaxesTagNS): Record<string, string> {
 }
 
 /** Joins texts that a reference or CDATA section had cut in two. */
-function joinText(nodes: readonly XmlNode[]): XmlNode[] {
+export function joinText(nodes: readonly XmlNode[]): XmlNode[] {
   const joined: XmlNode[] = [];
   for (const node of nodes) {
     const last = joined.at(-1);

@@ -53,6 +53,14 @@ export class MemoryRosterStore implements RosterStore {
     });
   }
 
+  fill(owner: string, items: readonly RosterItem[]): Promise<ReadonlySet<string>> {
+    return this.#called("fill", () => {
+      const kept = items.filter(({ jid }) => this.item(owner, jid) !== undefined);
+      for (const item of items) if (!kept.includes(item)) this.#apply(owner, item.jid, item);
+      return new Set(kept.map(({ jid }) => jid));
+    });
+  }
+
   subscription(owner: string, contact: string): Promise<Subscription | undefined> {
     return this.#called("subscription", () => this.item(owner, contact)?.subscription);
   }

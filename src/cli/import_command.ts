@@ -1,0 +1,130 @@
+import { Command, Option } from "commander";
+import { timingSafeEqual } from "node:crypto";
+import { CausewayError } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import { loadConfig, sqlAddressOf } from "../config/mod.ts";
+import type { AccountSource, ImportCounts } from "../migration/mod.ts";
+import { importAccounts, MongooseimSql, PieFiles, StateFile } from "../migration/mod.ts";
+import type { TakingDeps } from "../migration/mod.ts";
+import { ForeignDatabase, Stores } from "../storage/mod.ts";
+import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
+import type { CommandIo } from "./command_io.ts";
+import { firstLine, readNamedFile } from "./command_io.ts";
+
+interface Options {
+  readonly config: string;
+  readonly mongooseimSql?: string;
+  readonly passwordFile?: string;
+  readonly cafile?: string;
+  readonly state: string;
+  readonly report: string;
+  readonly json?: true;
+}
+
+/** Milliseconds between two lines about the progress. */
+const PROGRESS_MS = 2000;
+
+/** Limits on private storage where the module that serves it is off. */
+const PRIVATE_BOUNDS = { maxElements: 200, maxBytes: 1_048_576 };
+
+/** Makes the command `causeway import`, which takes accounts of other servers. */
+export function importCommand(io: CommandIo): Command {
+  return new Command("import")
+    .description("take accounts with their data from other servers; safe to repeat")
+    .argument("[paths...]", "files of XEP-0227, or folders of such files")
+    .addOption(new Option("--config <FILE>", "configuration file").makeOptionMandatory())
+    .option("--mongooseim-sql <URL>", "read MongooseIM's tables: postgresql://… or mysql://…")
+    .option("--password-file <FILE>", "file with the password for that database")
+    .option("--cafile <FILE>", "authorities that may issue that database's certificate")
+    .option("--state <FILE>", "keeps how far an import has come", "causeway-import.state")
+    .option("--report <FILE>", "gets a line for all that was not taken", "causeway-import.report")
+    .option("--json", "print JSON")
+    .action(async (paths: readonly string[], options: Options) => {
+      const config = loadConfig(options.config);
+      await using opened = await openSource(paths, options);
+      await using stores = await Stores.open(config.storage);
+      const startedMs = Date.now();
+      let saidMs = startedMs;
+      const counts = await importAccounts({
+        source: opened.source,
+        taking: takingDeps(config, stores),
+        state: new StateFile(options.state),
+        reportPath: options.report,
+        progress(counts) {
+          if (Date.now() - saidMs < PROGRESS_MS) return;
+          saidMs = Date.now();
+          io.error(`causeway: ${counts.added + counts.there + counts.refused} accounts done`);
+        },
+      });
+      if (options.json) io.out(JSON.stringify({ ...counts, report: options.report }, null, 2));
+      else say(counts, options.report, io);
+    });
+}
+
+interface OpenSource extends AsyncDisposable {
+  readonly source: AccountSource;
+}
+
+async function openSource(paths: readonly string[], options: Options): Promise<OpenSource> {
+  const { mongooseimSql: url } = options;
+  if ((url === undefined) === (paths.length === 0)) {
+    const problem = "name either files of XEP-0227 or a database with --mongooseim-sql";
+    throw new CausewayError("cli/import-source", `Cannot import: ${problem}`);
+  }
+  if (url === undefined) {
+    const source = await PieFiles.open(paths);
+    return { source, [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+  const password = options.passwordFile === undefined
+    ? undefined
+    : firstLine(readNamedFile(options.passwordFile));
+  const found = sqlAddressOf(url, { password, cafile: options.cafile });
+  if (found === undefined) {
+    // The URL may hold a password, so it is not shown.
+    throw new CausewayError(
+      "cli/import-source",
+      "Cannot import: --mongooseim-sql expects postgresql://USER:PASSWORD@HOST:PORT/DATABASE or " +
+        "mysql://… without further parameters",
+    );
+  }
+  const database = await ForeignDatabase.open(found.driver, found.address);
+  try {
+    const source = await MongooseimSql.open(database);
+    return { source, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
+  } catch (thrown) {
+    await database[Symbol.asyncDispose]();
+    throw thrown;
+  }
+}
+
+function takingDeps(config: Config, stores: Stores): TakingDeps {
+  return {
+    stores,
+    hosts: config.hosts,
+    privateBoundsOf: (host) => config.modules.get(host)?.mod_private || PRIVATE_BOUNDS,
+    derive: (password) => deriveScramCredentials(password, config.auth.scramIterations),
+    async verify(credentials, password) {
+      const hash = credentials.sha256 === undefined ? "SHA-1" : "SHA-256";
+      const secret = credentials.sha256 ?? credentials.sha1;
+      const derived = await derivePasswordLike(secret, password, hash);
+      return derived !== undefined && timingSafeEqual(derived.storedKey, secret.storedKey);
+    },
+  };
+}
+
+function say(counts: ImportCounts, report: string, io: CommandIo): void {
+  io.out(`accounts added: ${counts.added}`);
+  io.out(`accounts that existed already: ${counts.there}`);
+  io.out(`accounts not taken: ${counts.refused}`);
+  if (counts.findings > 0) {
+    io.out(`not taken, or not as it stood: ${counts.findings}, see ${report}`);
+  }
+  const only = [["SHA-1", counts.onlySha1], ["SHA-256", counts.onlySha256]] as const;
+  for (const [hash, accounts] of only) {
+    if (accounts === 0) continue;
+    io.out(
+      `accounts with a key for ${hash} only: ${accounts}; see "Accounts with one key" in ` +
+        "docs/operations.md",
+    );
+  }
+}

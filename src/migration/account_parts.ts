@@ -1,0 +1,259 @@
+import type { LastLogout, PrivateChange, RosterItem, Subscription } from "../storage/mod.ts";
+import type { BareJid, ScramHash, ScramSecret } from "../xmpp/mod.ts";
+import { buildStanza, element, serialize, tryParseJid, XmlElement } from "../xmpp/mod.ts";
+import type { MovedAccount, MovedKind, MovedLogin, MoveFinding } from "./moved_account.ts";
+
+/** Items of a roster, those included that only hold a request. */
+const MAX_ROSTER_ITEMS = 11_000;
+const MAX_GROUPS = 100;
+const MAX_NAME_BYTES = 1023;
+/** Bytes of an element in private storage, as clients may store them. */
+const MAX_PRIVATE_BYTES = 131_072;
+const MAX_VCARD_BYTES = 1_048_576;
+const MAX_SALT_BYTES = 255;
+/** PBKDF2 rounds beyond which a login would take seconds. */
+const MAX_ITERATIONS = 10_000_000;
+/** Texts of others in findings are cut here. */
+const SHOWN_CHARACTERS = 100;
+
+const KEY_BYTES: Readonly<Record<ScramHash, number>> = { "SHA-1": 20, "SHA-256": 32 };
+
+/** A key as another server writes it: in base64, rounds in digits. */
+export interface WrittenSecret {
+  readonly salt: string;
+  readonly iterations: string;
+  readonly storedKey: string;
+  readonly serverKey: string;
+}
+
+/** An item as another server writes it. */
+export interface WrittenItem {
+  readonly jid: string;
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly subscription: string;
+  readonly isAsking: boolean;
+  readonly isApproved: boolean;
+}
+
+/** Collects the parts of one account, with a finding for each that cannot be taken. */
+export class AccountParts {
+  readonly jid: BareJid;
+  readonly #findings: MoveFinding[] = [];
+  readonly #items = new Map<string, RosterItem>();
+  readonly #private = new Map<string, PrivateChange>();
+  #password: string | undefined;
+  #sha1: ScramSecret | undefined;
+  #sha256: ScramSecret | undefined;
+  #vcard: string | undefined;
+  #last: LastLogout | undefined;
+
+  constructor(jid: BareJid) {
+    this.jid = jid;
+  }
+
+  get findings(): readonly MoveFinding[] {
+    return this.#findings;
+  }
+
+  /** Notes something that was not taken. */
+  note(kind: MovedKind, reason: string): void {
+    this.#findings.push({ account: this.jid.text, kind, reason });
+  }
+
+  /** Takes a password in plain text. An empty one stands for none. */
+  password(password: string): void {
+    if (password !== "") this.#password = password;
+  }
+
+  /** Takes a SCRAM key. */
+  secret(hash: ScramHash, written: WrittenSecret): void {
+    const secret = secretOf(written, KEY_BYTES[hash]);
+    if (secret === undefined) this.note("password", `the key for ${hash} is malformed`);
+    else if (hash === "SHA-1") this.#sha1 = secret;
+    else this.#sha256 = secret;
+  }
+
+  /** Takes a contact. */
+  item(written: WrittenItem): void {
+    const contact = this.#contactOf(written.jid);
+    if (contact === undefined) return;
+    const { subscription, isAsking, isApproved } = written;
+    if (!isSubscription(subscription)) {
+      const reason = `contact ${shown(written.jid)}: unknown subscription ${shown(subscription)}`;
+      return this.note("roster", reason);
+    }
+    if (!this.#hasRoomFor(contact)) return;
+    let { name } = written;
+    if (bytesOf(name) > MAX_NAME_BYTES) {
+      this.note("roster", `contact ${contact}: its name is longer than ${MAX_NAME_BYTES} bytes`);
+      name = "";
+    }
+    const fitting = written.groups.filter((each) => each !== "" && bytesOf(each) <= MAX_NAME_BYTES);
+    const groups = [...new Set(fitting)].slice(0, MAX_GROUPS);
+    const left = new Set(written.groups.filter((each) => each !== "")).size - groups.length;
+    if (left > 0) {
+      this.note("roster", `contact ${contact}: ${left} groups, too many or with too long names`);
+    }
+    const request = this.#items.get(contact)?.request;
+    this.#items.set(contact, {
+      jid: contact,
+      name,
+      groups,
+      subscription,
+      isAsking: isAsking && (subscription === "none" || subscription === "from"),
+      isApproved,
+      isListed: true,
+      request: sees(subscription) ? undefined : request,
+    });
+  }
+
+  /** Takes a request for a subscription that waits for the account's answer. */
+  request(from: string, status: string): void {
+    const contact = this.#contactOf(from);
+    if (contact === undefined) return;
+    if (!this.#hasRoomFor(contact)) return;
+    const before = this.#items.get(contact);
+    if (before !== undefined && sees(before.subscription)) return; // it was answered
+    const text = bytesOf(status) <= MAX_NAME_BYTES ? status : "";
+    const presence = element(
+      "presence",
+      { from: contact, to: this.jid.text, type: "subscribe" },
+      text === "" ? undefined : element("status", {}, text),
+    );
+    this.#items.set(contact, {
+      jid: contact,
+      name: "",
+      groups: [],
+      subscription: "none",
+      isAsking: false,
+      isApproved: false,
+      isListed: false,
+      ...before,
+      request: buildStanza(presence).bytes,
+    });
+  }
+
+  /** Takes a vCard. */
+  vcard(card: XmlElement): void {
+    const xml = serialize(card);
+    if (bytesOf(xml) > MAX_VCARD_BYTES) {
+      return this.note("vcard", `it has more than ${MAX_VCARD_BYTES} bytes`);
+    }
+    if (card.elements.length > 0) this.#vcard = xml;
+  }
+
+  /** Takes an element of private storage. */
+  privateElement(stored: XmlElement): void {
+    const { name, namespace } = stored;
+    if (namespace === "" || namespace === "jabber:iq:private") {
+      return this.note("private", `element ${shown(name)}: it has no namespace of its own`);
+    }
+    const xml = serialize(stored);
+    if (bytesOf(xml) > MAX_PRIVATE_BYTES) {
+      const reason = `element ${shown(name)} of ${shown(namespace)}: it has more than ` +
+        `${MAX_PRIVATE_BYTES} bytes`;
+      return this.note("private", reason);
+    }
+    this.#private.set(`${name} ${namespace}`, { name, namespace, xml });
+  }
+
+  /** Takes the time of the last logout, in milliseconds since 1970. */
+  lastLogout(atMs: number, status: string): void {
+    if (!Number.isSafeInteger(atMs) || atMs < 0) return this.note("last", "its time is malformed");
+    this.#last = { atMs, status: bytesOf(status) <= MAX_NAME_BYTES ? status : "" };
+  }
+
+  /** Returns the account with all parts that were taken. */
+  account(): MovedAccount {
+    const login = this.#login();
+    if (login === undefined) this.note("password", "there is no password or key that can be used");
+    return {
+      jid: this.jid,
+      login,
+      roster: [...this.#items.values()],
+      vcard: this.#vcard,
+      privateElements: [...this.#private.values()],
+      last: this.#last,
+    };
+  }
+
+  #login(): MovedLogin | undefined {
+    const [sha1, sha256] = [this.#sha1, this.#sha256];
+    if (sha1 !== undefined) {
+      return {
+        kind: "keys",
+        credentials: sha256 === undefined ? { sha1, sha256 } : { sha1, sha256 },
+      };
+    }
+    if (sha256 !== undefined) return { kind: "keys", credentials: { sha1, sha256 } };
+    return this.#password === undefined
+      ? undefined
+      : { kind: "password", password: this.#password };
+  }
+
+  #contactOf(text: string): string | undefined {
+    const contact = tryParseJid(text)?.bare.text;
+    if (contact === undefined) {
+      this.note("roster", `contact ${shown(text)}: the address is malformed`);
+    } else if (contact === this.jid.text) {
+      this.note("roster", "the account is a contact of itself");
+    } else return contact;
+    return undefined;
+  }
+
+  #hasRoomFor(contact: string): boolean {
+    if (this.#items.has(contact) || this.#items.size < MAX_ROSTER_ITEMS) return true;
+    this.note("roster", `contact ${contact}: there are more than ${MAX_ROSTER_ITEMS} contacts`);
+    return false;
+  }
+}
+
+/** Returns a text of others for a message: quoted, and cut when it is long. */
+export function shown(text: string): string {
+  return JSON.stringify(
+    text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text,
+  );
+}
+
+function sees(subscription: Subscription): boolean {
+  return subscription === "from" || subscription === "both";
+}
+
+function isSubscription(text: string): text is Subscription {
+  return text === "none" || text === "to" || text === "from" || text === "both";
+}
+
+/**
+ * Reads a key. ejabberd 23.01 writes the base64 of the base64, which the length of the keys gives away.
+ */
+function secretOf(written: WrittenSecret, keyBytes: number): ScramSecret | undefined {
+  const iterations = /^\s*\d{1,8}\s*$/.test(written.iterations) ? Number(written.iterations) : 0;
+  if (iterations < 1 || iterations > MAX_ITERATIONS) return undefined;
+  const parts = [written.salt, written.storedKey, written.serverKey].map(decode);
+  const isOnce = parts[1]?.length === keyBytes;
+  const [salt, storedKey, serverKey] = isOnce
+    ? parts
+    : parts.map((part) => part && decode(latin(part)));
+  if (storedKey?.length !== keyBytes || serverKey?.length !== keyBytes) return undefined;
+  if (salt === undefined || salt.length < 1 || salt.length > MAX_SALT_BYTES) return undefined;
+  return { salt, iterations, storedKey, serverKey };
+}
+
+function decode(base64: string): Uint8Array | undefined {
+  const text = base64.trim();
+  if (text.length > 2048 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
+  try {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  } catch {
+    return undefined; // a length that no base64 has
+  }
+}
+
+function latin(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes);
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

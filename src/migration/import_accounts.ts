@@ -1,0 +1,121 @@
+import type { AccountSource, PlacedItem } from "./account_source.ts";
+import type { ImportCounts, StateFile } from "./import_state.ts";
+import type { MoveFinding } from "./moved_account.ts";
+import type { TakingDeps } from "./take_account.ts";
+import { takeAccount } from "./take_account.ts";
+
+/** Accounts that are taken at once. */
+const BATCH = 16;
+
+/** Options of an import. */
+export interface ImportOptions {
+  readonly source: AccountSource;
+  readonly taking: TakingDeps;
+  readonly state: StateFile;
+  /** File that gets a line for everything that was not taken. */
+  readonly reportPath: string;
+  /** Called after each batch. */
+  progress?(counts: ImportCounts): void;
+}
+
+const NOTHING: ImportCounts = {
+  added: 0,
+  there: 0,
+  refused: 0,
+  onlySha1: 0,
+  onlySha256: 0,
+  findings: 0,
+};
+
+/**
+ * Takes all accounts of a source. Continues an import of the same source that was interrupted,
+ * however that happened. An account that was taken just before is taken again, which changes nothing.
+ *
+ * @throws CausewayError `migration/…` when the source or a file cannot be used, `storage/…`; to
+ * repeat the call continues
+ */
+export async function importAccounts(options: ImportOptions): Promise<ImportCounts> {
+  const { source, state } = options;
+  const before = await state.read(source.id);
+  let counts = before?.counts ?? NOTHING;
+  using report = await Deno.open(options.reportPath, { write: true, create: true, mode: 0o600 });
+  let reportBytes = before?.reportBytes ?? 0;
+  await report.truncate(reportBytes);
+  await report.seek(reportBytes, Deno.SeekMode.Start);
+  let batch: PlacedItem[] = [];
+  const take = async () => {
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    const result = await takeBatch(batch, options.taking);
+    batch = [];
+    counts = sumOf(counts, result.counts);
+    const lines = new TextEncoder().encode(result.findings.map(lineOf).join(""));
+    for (let at = 0; at < lines.length;) at += await report.write(lines.subarray(at));
+    reportBytes += lines.length;
+    await report.sync();
+    await state.write({ source: source.id, position: last.position, counts, reportBytes });
+    options.progress?.(counts);
+  };
+  try {
+    for await (const placed of source.items(before?.position)) {
+      batch.push(placed);
+      if (batch.length === BATCH) await take();
+    }
+  } catch (thrown) {
+    await take(); // what came before the failure
+    throw thrown;
+  }
+  await take();
+  await state.remove();
+  return counts;
+}
+
+/** Returns a line of a report: address, kind and reason, between tabs. */
+function lineOf({ account, kind, reason }: MoveFinding): string {
+  // Addresses that are malformed may hold anything.
+  const fields = [account === "" ? "-" : account, kind, reason];
+  return `${fields.map((field) => field.replaceAll(/\p{Cc}/gu, " ")).join("\t")}\n`;
+}
+
+async function takeBatch(batch: readonly PlacedItem[], deps: TakingDeps) {
+  const findings: MoveFinding[] = [];
+  let counts = NOTHING;
+  const outcomes = await Promise.allSettled(batch.map(async ({ item }) => {
+    if (item.kind === "finding") return { findings: [item.finding], taken: undefined };
+    const taken = await takeAccount(item.account, deps);
+    const account = item.account.jid.text;
+    const own = taken.findings.map((finding) => ({ account, ...finding }));
+    return { findings: [...item.findings, ...own], taken };
+  }));
+  for (const outcome of outcomes) {
+    if (outcome.status === "rejected") throw outcome.reason;
+    const { taken } = outcome.value;
+    findings.push(...outcome.value.findings);
+    counts = sumOf(counts, {
+      ...NOTHING,
+      // An account whose address cannot be used is a finding of its source.
+      added: Number(taken?.outcome === "added"),
+      there: Number(taken?.outcome === "there"),
+      refused: Number(
+        taken === undefined
+          ? outcome.value.findings.some(({ kind, account }) => kind === "account" && account !== "")
+          : taken.outcome === "refused",
+      ),
+      onlySha1: Number(taken?.onlyKey === "SHA-1"),
+      onlySha256: Number(taken?.onlyKey === "SHA-256"),
+      findings: outcome.value.findings.length,
+    });
+  }
+  return { counts, findings };
+}
+
+function sumOf(one: ImportCounts, other: ImportCounts): ImportCounts {
+  return {
+    added: one.added + other.added,
+    there: one.there + other.there,
+    refused: one.refused + other.refused,
+    onlySha1: one.onlySha1 + other.onlySha1,
+    onlySha256: one.onlySha256 + other.onlySha256,
+    findings: one.findings + other.findings,
+  };
+}

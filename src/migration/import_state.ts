@@ -1,0 +1,94 @@
+import { CausewayError, describeError } from "../base/mod.ts";
+
+/** Counts of an import. */
+export interface ImportCounts {
+  /** Accounts that were added. */
+  readonly added: number;
+  /** Accounts that existed already. Their data were taken as far as they had none. */
+  readonly there: number;
+  /** Accounts of which nothing was taken. */
+  readonly refused: number;
+  /** Accounts that were added with one key only, by the hash function of that key. */
+  readonly onlySha1: number;
+  readonly onlySha256: number;
+  /** Lines of the report. */
+  readonly findings: number;
+}
+
+/** How far an import has come. */
+export interface ImportState {
+  /** Of the source; see `AccountSource`. */
+  readonly source: string;
+  /** Position behind which it continues. */
+  readonly position: string;
+  readonly counts: ImportCounts;
+  /** Length of the report in bytes. What stands behind it is of accounts that are taken again. */
+  readonly reportBytes: number;
+}
+
+/**
+ * The state of an import in a file. Each new state replaces the file at once: whenever the process is
+ * killed, the file has one state or the other.
+ */
+export class StateFile {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Returns the state of an interrupted import of this source; undefined when there is none.
+   *
+   * @throws CausewayError `migration/state` for another file, or the state of another source
+   */
+  async read(source: string): Promise<ImportState | undefined> {
+    let text: string;
+    try {
+      text = await Deno.readTextFile(this.path);
+    } catch (thrown) {
+      if (thrown instanceof Deno.errors.NotFound) return undefined;
+      throw this.#failure(describeError(thrown), thrown);
+    }
+    const state = tryState(text);
+    if (state === undefined) throw this.#failure("it is not the state of an import");
+    if (state.source === source) return state;
+    throw this.#failure(
+      "it belongs to an import of another source, or the source has changed; remove it to begin " +
+        "anew, which is safe, or name another file with --state",
+    );
+  }
+
+  async write(state: ImportState): Promise<void> {
+    const next = `${this.path}.new`;
+    using file = await Deno.open(next, { write: true, create: true, truncate: true, mode: 0o600 });
+    const bytes = new TextEncoder().encode(JSON.stringify(state));
+    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+    await file.sync();
+    await Deno.rename(next, this.path);
+  }
+
+  /** Removes the state: the import has ended. */
+  async remove(): Promise<void> {
+    try {
+      await Deno.remove(this.path);
+    } catch (thrown) {
+      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown; // it was over in one go
+    }
+  }
+
+  #failure(problem: string, cause?: unknown): CausewayError {
+    return new CausewayError("migration/state", `Cannot use ${this.path}: ${problem}`, { cause });
+  }
+}
+
+function tryState(text: string): ImportState | undefined {
+  try {
+    const value = JSON.parse(text);
+    const isState = typeof value?.source === "string" && typeof value.position === "string" &&
+      typeof value.reportBytes === "number" && typeof value.counts?.added === "number";
+    return isState ? value : undefined;
+  } catch {
+    return undefined; // not ours: the caller says so
+  }
+}

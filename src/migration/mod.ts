@@ -1,0 +1,11 @@
+export type { AccountSource, PlacedItem } from "./account_source.ts";
+export type { ImportOptions } from "./import_accounts.ts";
+export { importAccounts } from "./import_accounts.ts";
+export type { ImportCounts } from "./import_state.ts";
+export { StateFile } from "./import_state.ts";
+export type { MongooseimDatabase } from "./mongooseim_sql.ts";
+export { MongooseimSql } from "./mongooseim_sql.ts";
+export { PieFiles } from "./pie_files.ts";
+export type { TakingDeps } from "./take_account.ts";
+export type { ExportedAccount, ExportOptions } from "./write_pie.ts";
+export { exportedAccounts, PIE_HOST_TAIL, PIE_TAIL, pieHead, pieHostHead } from "./write_pie.ts";

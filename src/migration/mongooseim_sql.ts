@@ -1,0 +1,273 @@
+import { CausewayError } from "../base/mod.ts";
+import type { XmlElement } from "../xmpp/mod.ts";
+import { BareJid, DocumentReader, tryMakeJid } from "../xmpp/mod.ts";
+import { AccountParts, shown } from "./account_parts.ts";
+import type { AccountSource, PlacedItem } from "./account_source.ts";
+import type { SourceItem } from "./moved_account.ts";
+
+/** A database with MongooseIM's tables. */
+export interface MongooseimDatabase {
+  readonly driver: "pgsql" | "mysql";
+  /** Name for messages, without secrets. */
+  readonly place: string;
+  /** Runs a statement that reads; `?` stands for each value. */
+  query(
+    sql: string,
+    values?: readonly (string | number)[],
+  ): Promise<readonly Readonly<Record<string, unknown>>[]>;
+}
+
+/** Accounts that are read at once. */
+const PAGE = 100;
+/** Rows of one account; more are not read. */
+const MAX_CONTACTS = 11_000;
+const MAX_GROUP_ROWS = 100_000;
+const MAX_PRIVATE_ROWS = 1000;
+/** Bytes of a vCard, or of an element of private storage, that are read. */
+const MAX_XML_BYTES = 2_097_152;
+
+/** Tables that are read, with the columns that must be there. All but `users` may be missing. */
+const TABLES: Readonly<Record<string, readonly string[]>> = {
+  users: ["server", "username", "password", "pass_details"],
+  rosterusers: ["server", "username", "jid", "nick", "subscription", "ask", "askmessage"],
+  rostergroups: ["server", "username", "jid", "grp"],
+  vcard: ["server", "username", "vcard"],
+  private_storage: ["server", "username", "namespace", "data"],
+  last: ["server", "username", "seconds", "state"],
+  offline_message: ["server", "username"],
+};
+
+const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
+  B: "both",
+  T: "to",
+  F: "from",
+  N: "none",
+};
+
+/** The accounts in the SQL tables of MongooseIM 4.0 or newer. */
+export class MongooseimSql implements AccountSource {
+  readonly id: string;
+  readonly #database: MongooseimDatabase;
+  readonly #tables: ReadonlySet<string>;
+
+  private constructor(database: MongooseimDatabase, tables: ReadonlySet<string>) {
+    this.id = `mongooseim ${database.place}`;
+    this.#database = database;
+    this.#tables = tables;
+  }
+
+  /**
+   * Looks for the tables.
+   *
+   * @throws CausewayError `migration/no-tables` when they are not those of MongooseIM; `storage/…`
+   */
+  static async open(database: MongooseimDatabase): Promise<MongooseimSql> {
+    const schema = database.driver === "pgsql" ? "current_schema()" : "DATABASE()";
+    const rows = await database.query(
+      "SELECT lower(table_name) AS t, lower(column_name) AS c FROM information_schema.columns " +
+        `WHERE table_schema = ${schema}`,
+    );
+    const columns = new Map<string, Set<string>>();
+    for (const { t, c } of rows) {
+      const table = columns.get(textOf(t)) ?? new Set();
+      columns.set(textOf(t), table.add(textOf(c)));
+    }
+    for (const [table, needed] of Object.entries(TABLES)) {
+      const found = columns.get(table);
+      if (found === undefined && table !== "users") continue;
+      const missing = needed.filter((column) => found?.has(column) !== true);
+      if (missing.length === 0) continue;
+      throw new CausewayError(
+        "migration/no-tables",
+        `Cannot read ${database.place}: ` +
+          (found === undefined
+            ? `it has no table ${table}`
+            : `its table ${table} has no column ${
+              missing.join(", ")
+            }, as MongooseIM has it since 4.0`),
+      );
+    }
+    const tables = Object.keys(TABLES).filter((table) => columns.has(table));
+    return new MongooseimSql(database, new Set(tables));
+  }
+
+  async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
+    let [server, username]: readonly string[] = after === undefined ? ["", ""] : JSON.parse(after);
+    for (;;) {
+      const rows = await this.#database.query(
+        "SELECT server, username, password, pass_details FROM users WHERE server > ? OR " +
+          `(server = ? AND username > ?) ORDER BY server, username LIMIT ${PAGE}`,
+        [server!, server!, username!],
+      );
+      for (const row of rows) {
+        server = textOf(row["server"]);
+        username = textOf(row["username"]);
+        const item = await this.#itemOf(server, username, row);
+        yield { position: JSON.stringify([server, username]), item };
+      }
+      if (rows.length < PAGE) return;
+    }
+  }
+
+  async #itemOf(
+    server: string,
+    username: string,
+    row: Readonly<Record<string, unknown>>,
+  ): Promise<SourceItem> {
+    const jid = username === "" ? undefined : tryMakeJid(username, server);
+    if (!(jid instanceof BareJid)) {
+      const account = `${username}@${server}`;
+      const reason = "the address is malformed";
+      return { kind: "finding", finding: { account, kind: "account", reason } };
+    }
+    const parts = new AccountParts(jid);
+    const details = textOf(row["pass_details"]);
+    if (details !== "") takeDetails(parts, details);
+    else parts.password(textOf(row["password"]));
+    const key = [server, username] as const;
+    await this.#roster(parts, key);
+    await this.#vcard(parts, key);
+    await this.#private(parts, key);
+    await this.#last(parts, key);
+    await this.#offline(parts, key);
+    return { kind: "account", account: parts.account(), findings: parts.findings };
+  }
+
+  async #roster(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const groups = new Map<string, string[]>();
+    for (const row of await this.#rows("rostergroups", "jid, grp", key, MAX_GROUP_ROWS)) {
+      const jid = textOf(row["jid"]);
+      groups.set(jid, [...groups.get(jid) ?? [], textOf(row["grp"])]);
+    }
+    const columns = "jid, nick, subscription, ask, askmessage";
+    const rows = await this.#rows("rosterusers", columns, key, MAX_CONTACTS);
+    if (rows.length === MAX_CONTACTS) {
+      parts.note("roster", `contacts after the first ${MAX_CONTACTS} are not read`);
+    }
+    for (const row of rows) {
+      const jid = textOf(row["jid"]);
+      const written = textOf(row["subscription"]).trim();
+      const subscription = SUBSCRIPTIONS[written] ?? written;
+      const ask = textOf(row["ask"]).trim();
+      const isAsked = ask === "I" || ask === "B";
+      // A contact that has only sent a request is not part of what clients see.
+      if (!(ask === "I" && subscription === "none")) {
+        parts.item({
+          jid,
+          name: textOf(row["nick"]),
+          groups: groups.get(jid) ?? [],
+          subscription,
+          isAsking: ask === "O" || ask === "B" || ask === "S",
+          isApproved: false,
+        });
+      }
+      if (isAsked) parts.request(jid, textOf(row["askmessage"]));
+    }
+  }
+
+  async #vcard(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const [size] = await this.#rows("vcard", "octet_length(vcard) AS bytes", key, 1);
+    if (size === undefined) return;
+    if (Number(size["bytes"]) > MAX_XML_BYTES) {
+      return parts.note("vcard", `it has more than ${MAX_XML_BYTES} bytes`);
+    }
+    const [row] = await this.#rows("vcard", "vcard", key, 1);
+    const text = textOf(row?.["vcard"]);
+    if (text === "") return;
+    const card = tryRead(text);
+    if (card?.name === "vCard" && card.namespace === "vcard-temp") parts.vcard(card);
+    else parts.note("vcard", "it is not a vCard");
+  }
+
+  async #private(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const columns = "namespace, octet_length(data) AS bytes";
+    const rows = await this.#rows("private_storage", columns, key, MAX_PRIVATE_ROWS);
+    for (const row of rows) {
+      const namespace = textOf(row["namespace"]);
+      if (Number(row["bytes"]) > MAX_XML_BYTES) {
+        parts.note("private", `${shown(namespace)} has more than ${MAX_XML_BYTES} bytes`);
+        continue;
+      }
+      const [found] = await this.#database.query(
+        "SELECT data FROM private_storage WHERE server = ? AND username = ? AND namespace = ?",
+        [...key, namespace],
+      );
+      const stored = tryRead(textOf(found?.["data"]));
+      if (stored === undefined) parts.note("private", `${shown(namespace)} is not an element`);
+      else parts.privateElement(stored);
+    }
+    if (rows.length === MAX_PRIVATE_ROWS) {
+      parts.note("private", `elements after the first ${MAX_PRIVATE_ROWS} are not read`);
+    }
+  }
+
+  async #last(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const [row] = await this.#rows("last", "seconds, state", key, 1);
+    if (row !== undefined) parts.lastLogout(Number(row["seconds"]) * 1000, textOf(row["state"]));
+  }
+
+  async #offline(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const [row] = await this.#rows("offline_message", "count(*) AS messages", key, 1);
+    const messages = Number(row?.["messages"] ?? 0);
+    if (messages === 0) return;
+    parts.note("offline", `${messages} messages: this server has no store for them`);
+  }
+
+  /** Reads at most `limit` rows of an account; none where the table is missing. */
+  async #rows(
+    table: string,
+    columns: string,
+    key: readonly [string, string],
+    limit: number,
+  ): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    if (!this.#tables.has(table)) return [];
+    return await this.#database.query(
+      `SELECT ${columns} FROM ${table} WHERE server = ? AND username = ? LIMIT ${limit}`,
+      key,
+    );
+  }
+}
+
+/** Takes keys as MongooseIM serializes them: for several hash functions, or in the older form. */
+function takeDetails(parts: AccountParts, details: string): void {
+  const [form, ...fields] = details.split(",");
+  if (form === "==SCRAM==") {
+    const [storedKey = "", serverKey = "", salt = "", iterations = ""] = fields;
+    return parts.secret("SHA-1", { salt, iterations, storedKey, serverKey });
+  }
+  if (form !== "==MULTI_SCRAM==") {
+    return parts.note("password", "the form of its keys is not known");
+  }
+  const [salt = "", iterations = "", ...keys] = fields;
+  for (const key of keys) {
+    const match = /^={2,3}SHA(1|256)={2,3}([^|]*)\|([^|]*)$/.exec(key);
+    if (match === null) continue; // for a hash function that no mechanism of ours uses
+    const [, hash, storedKey = "", serverKey = ""] = match;
+    parts.secret(hash === "1" ? "SHA-1" : "SHA-256", { salt, iterations, storedKey, serverKey });
+  }
+}
+
+/** Reads one element; undefined for another text. */
+function tryRead(text: string): XmlElement | undefined {
+  let root: XmlElement | undefined;
+  const ignored = () => {};
+  const reader = new DocumentReader({
+    opened: () => "build",
+    built: (element) => root = element,
+    tooLarge: ignored,
+    closed: ignored,
+  });
+  try {
+    reader.push(new TextEncoder().encode(text));
+    reader.end();
+  } catch (thrown) {
+    if (thrown instanceof CausewayError) return undefined;
+    throw thrown;
+  }
+  return root;
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  return value instanceof Uint8Array ? new TextDecoder().decode(value) : String(value);
+}

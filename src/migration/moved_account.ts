@@ -1,0 +1,51 @@
+import type { LastLogout, PrivateChange, RosterItem } from "../storage/mod.ts";
+import type { BareJid, ScramCredentials } from "../xmpp/mod.ts";
+
+/** Kinds of data of an account, as a report names them. */
+export type MovedKind =
+  | "account"
+  | "password"
+  | "roster"
+  | "vcard"
+  | "private"
+  | "last"
+  | "offline"
+  | "other";
+
+/** Something that was not taken, or not as it stood. */
+export interface MoveFinding {
+  /** Address of the account as its source wrote it; empty for the source as a whole. */
+  readonly account: string;
+  readonly kind: MovedKind;
+  /** What happened to what, without any content: `contact "a b": the address is malformed`. */
+  readonly reason: string;
+}
+
+/** The login of an account as its source has it. */
+export type MovedLogin =
+  | { readonly kind: "keys"; readonly credentials: ScramCredentials }
+  /** The keys are derived when the account is taken. */
+  | { readonly kind: "password"; readonly password: string };
+
+/** An account of another server with all that is taken of it. */
+export interface MovedAccount {
+  readonly jid: BareJid;
+  /** Undefined: the source has no login that can be used. */
+  readonly login: MovedLogin | undefined;
+  /** Each contact once. */
+  readonly roster: readonly RosterItem[];
+  readonly vcard: string | undefined;
+  readonly privateElements: readonly PrivateChange[];
+  readonly last: LastLogout | undefined;
+}
+
+/** The next thing that a source says. */
+export type SourceItem =
+  | {
+    readonly kind: "account";
+    readonly account: MovedAccount;
+    /** What could not be taken of this account. */
+    readonly findings: readonly MoveFinding[];
+  }
+  /** An account that cannot be taken at all, or something else about the source. */
+  | { readonly kind: "finding"; readonly finding: MoveFinding };

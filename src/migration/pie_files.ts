@@ -1,0 +1,156 @@
+import { dirname, isAbsolute, join, relative } from "node:path";
+import { CausewayError, describeError } from "../base/mod.ts";
+import type { AccountSource, PlacedItem } from "./account_source.ts";
+import { shown } from "./account_parts.ts";
+import type { SourceItem } from "./moved_account.ts";
+import type { PieContext } from "./pie_document.ts";
+import { PieDocument } from "./pie_document.ts";
+
+/** Files that may include each other: the whole, a host, an account, and one to spare. */
+const MAX_INCLUSIONS = 4;
+/** Bytes that are read at once. */
+const CHUNK_BYTES = 65_536;
+
+/** Files of XEP-0227: each is a document, and may have parts in other files of its folder. */
+export class PieFiles implements AccountSource {
+  readonly id: string;
+  readonly #paths: readonly string[];
+
+  private constructor(id: string, paths: readonly string[]) {
+    this.id = id;
+    this.#paths = paths;
+  }
+
+  /**
+   * Finds the files. A folder stands for all its files whose names end in `.xml`.
+   *
+   * @throws CausewayError `migration/unreadable`
+   */
+  static async open(paths: readonly string[]): Promise<PieFiles> {
+    const found: string[] = [];
+    for (const path of paths) {
+      try {
+        const real = await Deno.realPath(path);
+        const { isDirectory } = await Deno.stat(real);
+        if (!isDirectory) found.push(real);
+        else found.push(...await documentsIn(real));
+      } catch (thrown) {
+        throw unreadable(path, thrown);
+      }
+    }
+    const facts: unknown[] = [];
+    for (const path of found) {
+      const { size, mtime } = await Deno.stat(path);
+      facts.push([path, size, mtime?.getTime()]);
+    }
+    return new PieFiles(JSON.stringify(facts), found);
+  }
+
+  async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
+    const from = after === undefined ? 0 : Number(after);
+    const seen = new Set<string>();
+    let count = 0;
+    for (const path of this.#paths) {
+      const whole = { path, folder: dirname(path), context: { host: undefined }, depth: 0 };
+      for await (const item of read(whole, seen)) {
+        if (++count > from) yield { position: String(count), item };
+      }
+    }
+  }
+}
+
+/** A document that is to be read. */
+interface Opened {
+  readonly path: string;
+  /** Folder that no file may lie outside of. */
+  readonly folder: string;
+  readonly context: PieContext;
+  /** Documents around it. */
+  readonly depth: number;
+}
+
+async function* read(document: Opened, seen: Set<string>): AsyncGenerator<SourceItem, void> {
+  const { path, folder, context, depth } = document;
+  if (seen.has(path)) return;
+  seen.add(path);
+  const pie = new PieDocument(context);
+  for await (const chunk of chunksOf(path)) {
+    try {
+      if (chunk === undefined) pie.end();
+      else pie.push(chunk);
+    } catch (thrown) {
+      // What stands before the mistake is taken.
+      yield* accountsIn(pie);
+      throw new CausewayError("migration/malformed", `${path}: ${describeError(thrown)}`, {
+        cause: thrown,
+      });
+    }
+    const items = pie.items;
+    pie.items = [];
+    for (const item of items) {
+      if (item.kind !== "include") {
+        yield item;
+        continue;
+      }
+      const included = await includedPath(item.href, path, folder);
+      if (included === undefined || depth + 1 >= MAX_INCLUSIONS) {
+        const reason = `the file ${shown(item.href)} is not read: it is not below ${folder}, ` +
+          "or too many files include each other";
+        yield { kind: "finding", finding: { account: "", kind: "other", reason } };
+        continue;
+      }
+      yield* read({ path: included, folder, context: item.within, depth: depth + 1 }, seen);
+    }
+  }
+}
+
+function* accountsIn(pie: PieDocument): Generator<SourceItem> {
+  for (const item of pie.items) if (item.kind !== "include") yield item;
+}
+
+/** Yields the bytes of a file in pieces, and undefined at its end. */
+async function* chunksOf(path: string): AsyncGenerator<Uint8Array | undefined, void> {
+  try {
+    using file = await Deno.open(path);
+    for (;;) {
+      const chunk = new Uint8Array(CHUNK_BYTES);
+      const length = await file.read(chunk);
+      if (length === null) break;
+      yield chunk.subarray(0, length);
+    }
+  } catch (thrown) {
+    throw thrown instanceof CausewayError ? thrown : unreadable(path, thrown);
+  }
+  yield undefined;
+}
+
+/** Returns the path of an included file, undefined when it may not be read. */
+async function includedPath(
+  href: string,
+  from: string,
+  folder: string,
+): Promise<string | undefined> {
+  if (href === "" || href.includes("\0") || isAbsolute(href) || URL.canParse(href)) {
+    return undefined;
+  }
+  try {
+    const real = await Deno.realPath(join(dirname(from), decodeURIComponent(href)));
+    const inside = relative(folder, real);
+    return inside.startsWith("..") || isAbsolute(inside) ? undefined : real;
+  } catch {
+    return undefined; // no such file, or no name of one
+  }
+}
+
+async function documentsIn(folder: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for await (const { name, isFile } of Deno.readDir(folder)) {
+    if (isFile && name.endsWith(".xml")) found.push(join(folder, name));
+  }
+  return found.sort();
+}
+
+function unreadable(path: string, thrown: unknown): CausewayError {
+  const message = `Cannot read ${path}: ${describeError(thrown)}`;
+  return new CausewayError("migration/unreadable", message, { cause: thrown });
+}

@@ -1,0 +1,213 @@
+import { timingSafeEqual } from "node:crypto";
+import { CausewayError } from "../base/mod.ts";
+import type { PrivateBounds, PrivateChange, RosterItem, Stores } from "../storage/mod.ts";
+import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
+import { parseElement } from "../xmpp/mod.ts";
+import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
+
+/** Where accounts are taken to, and by which rules. */
+export interface TakingDeps {
+  readonly stores: Pick<
+    Stores,
+    "users" | "rosters" | "vcards" | "privateStorage" | "lastLogouts"
+  >;
+  /** Hosts whose accounts are taken. */
+  readonly hosts: readonly string[];
+  /** Returns the limits on the private storage of an account of a host. */
+  privateBoundsOf(host: string): PrivateBounds;
+  /** Derives the keys of a new password. Rejects with `sasl/password-unusable` for a bad one. */
+  derive(password: string): Promise<CompleteCredentials>;
+  /** Returns true when a password belongs to these keys. */
+  verify(credentials: ScramCredentials, password: string): Promise<boolean>;
+}
+
+/** Result of taking one account. */
+export interface Taken {
+  /** `there`: it existed already. `refused`: nothing of it was taken. */
+  readonly outcome: "added" | "there" | "refused";
+  /** Keys of an account that was added and has one only. */
+  readonly onlyKey?: "SHA-1" | "SHA-256";
+  readonly findings: readonly { readonly kind: MovedKind; readonly reason: string }[];
+}
+
+/**
+ * Takes an account with its data. What is here already stays as it is, so that to repeat it is safe.
+ * The account itself comes last: as soon as people can log in, their data are there.
+ *
+ * @throws CausewayError with a code `storage/…`; then the account may be taken again
+ */
+export async function takeAccount(account: MovedAccount, deps: TakingDeps): Promise<Taken> {
+  const { localpart, domainpart } = account.jid;
+  if (!deps.hosts.includes(domainpart)) {
+    return refused("account", `${domainpart} is not one of hosts`);
+  }
+  const users = deps.stores.users(domainpart);
+  const existing = await users.credentials(localpart);
+  const taking = new Taking(account, deps);
+  if (existing === undefined) {
+    if (account.login === undefined) return refused("account", "nobody could log in to it");
+    const credentials = await taking.credentials(account.login);
+    if (credentials === undefined) return refused("account", "its password cannot be used");
+    await taking.data();
+    try {
+      await users.add(localpart, credentials);
+    } catch (thrown) {
+      if (!(thrown instanceof CausewayError) || thrown.code !== "storage/user-exists") throw thrown;
+      taking.note("password", "the account was made meanwhile, and keeps its password");
+      return { outcome: "there", findings: taking.findings };
+    }
+    return { outcome: "added", ...onlyKeyOf(credentials), findings: taking.findings };
+  }
+  await taking.data();
+  if (account.login !== undefined) await taking.compareLogin(account.login, existing);
+  return { outcome: "there", findings: taking.findings };
+}
+
+function refused(kind: MovedKind, reason: string): Taken {
+  return { outcome: "refused", findings: [{ kind, reason }] };
+}
+
+class Taking {
+  readonly findings: { readonly kind: MovedKind; readonly reason: string }[] = [];
+  readonly #account: MovedAccount;
+  readonly #deps: TakingDeps;
+
+  constructor(account: MovedAccount, deps: TakingDeps) {
+    this.#account = account;
+    this.#deps = deps;
+  }
+
+  note(kind: MovedKind, reason: string): void {
+    this.findings.push({ kind, reason });
+  }
+
+  /** Returns the keys of a login, undefined for a password that cannot be used. */
+  async credentials(login: MovedLogin): Promise<ScramCredentials | undefined> {
+    if (login.kind === "keys") return login.credentials;
+    try {
+      return await this.#deps.derive(login.password);
+    } catch (thrown) {
+      if (thrown instanceof CausewayError && thrown.code === "sasl/password-unusable") {
+        return undefined;
+      }
+      throw thrown;
+    }
+  }
+
+  async data(): Promise<void> {
+    await this.#roster();
+    await this.#vcard();
+    await this.#private();
+    const { jid: { localpart, domainpart }, last } = this.#account;
+    if (last !== undefined) {
+      await this.#deps.stores.lastLogouts(domainpart).note([{ localpart, ...last }]);
+    }
+  }
+
+  /** Adds a key that an account lacks, or reports that it has another password. */
+  async compareLogin(login: MovedLogin, existing: ScramCredentials): Promise<void> {
+    const { localpart, domainpart } = this.#account.jid;
+    if (login.kind === "password") {
+      if (await this.#deps.verify(existing, login.password)) return;
+    } else {
+      const { credentials } = login;
+      if (areSame(existing, credentials)) {
+        const sha1 = existing.sha1 ?? credentials.sha1;
+        const sha256 = existing.sha256 ?? credentials.sha256;
+        if (sha1 === undefined || sha256 === undefined) return;
+        if (existing.sha1 !== undefined && existing.sha256 !== undefined) return;
+        await this.#deps.stores.users(domainpart).complete(localpart, { sha1, sha256 });
+        return;
+      }
+    }
+    this.note("password", "the account exists with another password, which it keeps");
+  }
+
+  async #roster(): Promise<void> {
+    const { jid, roster } = this.#account;
+    if (roster.length === 0) return;
+    const store = this.#deps.stores.rosters(jid.domainpart);
+    const kept = await store.fill(jid.text, roster);
+    if (kept.size === 0) return;
+    const items = new Map((await store.read(jid.text)).items.map((item) => [item.jid, item]));
+    for (const item of roster) {
+      if (!kept.has(item.jid) || areEqual(item, items.get(item.jid))) continue;
+      this.note("roster", `contact ${item.jid}: it is in the roster already, and differs`);
+    }
+  }
+
+  async #vcard(): Promise<void> {
+    const { jid: { localpart, domainpart }, vcard } = this.#account;
+    if (vcard === undefined) return;
+    const store = this.#deps.stores.vcards(domainpart);
+    const existing = await store.read(localpart);
+    if (existing === undefined) await store.write(localpart, vcard);
+    else if (existing !== vcard) this.note("vcard", "there is another one already");
+  }
+
+  async #private(): Promise<void> {
+    const { jid: { localpart, domainpart }, privateElements } = this.#account;
+    if (privateElements.length === 0) return;
+    const store = this.#deps.stores.privateStorage(domainpart);
+    const existing = new Map<string, string>();
+    for (const xml of await store.all(localpart)) {
+      const { name, namespace } = parseElement(new TextEncoder().encode(xml));
+      existing.set(`${name} ${namespace}`, xml);
+    }
+    const missing: PrivateChange[] = [];
+    for (const change of privateElements) {
+      const found = existing.get(`${change.name} ${change.namespace}`);
+      if (found === undefined) missing.push(change);
+      else if (found !== change.xml) {
+        this.note("private", `element ${nameOf(change)}: there is another one already`);
+      }
+    }
+    if (missing.length === 0) return;
+    const bounds = this.#deps.privateBoundsOf(domainpart);
+    if (await store.change(localpart, missing, bounds)) return;
+    for (const change of missing) {
+      if (await store.change(localpart, [change], bounds)) continue;
+      this.note("private", `element ${nameOf(change)}: the account has no room for it`);
+    }
+  }
+}
+
+function nameOf({ name, namespace }: PrivateChange): string {
+  return `${name} of ${namespace}`;
+}
+
+function onlyKeyOf({ sha1, sha256 }: ScramCredentials): Pick<Taken, "onlyKey"> {
+  if (sha256 === undefined) return { onlyKey: "SHA-1" };
+  return sha1 === undefined ? { onlyKey: "SHA-256" } : {};
+}
+
+/** True when both have a key for one hash function at least, and no keys that differ. */
+function areSame(one: ScramCredentials, other: ScramCredentials): boolean {
+  const pairs = [[one.sha1, other.sha1], [one.sha256, other.sha256]] as const;
+  const shared = pairs.filter(([mine, theirs]) => mine !== undefined && theirs !== undefined);
+  return shared.length > 0 &&
+    shared.every(([mine, theirs]) => isSameKey(mine as ScramSecret, theirs as ScramSecret));
+}
+
+function isSameKey(one: ScramSecret, other: ScramSecret): boolean {
+  return one.iterations === other.iterations && one.salt.length === other.salt.length &&
+    timingSafeEqual(one.salt, other.salt) && timingSafeEqual(one.storedKey, other.storedKey);
+}
+
+function areEqual(one: RosterItem, other: RosterItem | undefined): boolean {
+  return other !== undefined && factsOf(one) === factsOf(other);
+}
+
+function factsOf(item: RosterItem): string {
+  const { name, groups, subscription, isAsking, isApproved, isListed, request } = item;
+  const hasRequest = request !== undefined;
+  return JSON.stringify([
+    name,
+    groups.toSorted(),
+    subscription,
+    isAsking,
+    isApproved,
+    isListed,
+    hasRequest,
+  ]);
+}

@@ -1,0 +1,52 @@
+import type { SqlAddress } from "./sql/sql_server.ts";
+import { sqlError } from "./sql/sql_database.ts";
+import type { SqlConnection, SqlRow } from "./sql/sql_connection.ts";
+import type { SqlDriver } from "./stores.ts";
+import { sqlEngineOf } from "./stores.ts";
+
+const LIMITS = { connectTimeoutMs: 10_000, statementTimeoutMs: 120_000 };
+
+/** A database whose tables are another program's. It is only read. */
+export class ForeignDatabase implements AsyncDisposable {
+  readonly driver: SqlDriver;
+  /** Name for messages, without secrets. */
+  readonly place: string;
+  readonly #connection: SqlConnection;
+
+  private constructor(driver: SqlDriver, place: string, connection: SqlConnection) {
+    this.driver = driver;
+    this.place = place;
+    this.#connection = connection;
+  }
+
+  /** @throws CausewayError with a code `storage/…` */
+  static async open(driver: SqlDriver, address: SqlAddress): Promise<ForeignDatabase> {
+    const { name, connect, dialect } = sqlEngineOf(driver);
+    const place = `the database ${name} ${address.database} at ${address.host}:${address.port}`;
+    try {
+      return new ForeignDatabase(driver, place, await connect(address, LIMITS));
+    } catch (thrown) {
+      throw sqlError(dialect, thrown, { action: "connect to", place });
+    }
+  }
+
+  /**
+   * Runs a statement that reads. `?` stands for each value.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async query(sql: string, values: readonly (string | number)[] = []): Promise<readonly SqlRow[]> {
+    let count = 0;
+    const written = this.driver === "pgsql" ? sql.replaceAll("?", () => `$${++count}`) : sql;
+    try {
+      return (await this.#connection.execute(written, values)).rows;
+    } catch (thrown) {
+      const { dialect } = sqlEngineOf(this.driver);
+      throw sqlError(dialect, thrown, { action: "read", place: this.place });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection.close();
+  }
+}
