@@ -51,12 +51,14 @@ export function exportCommand(io: CommandIo): Command {
         using file = await create(output!);
         await write(file, pieHead());
         for (const host of config.hosts) {
-          await write(file, pieHostHead(host));
+          let hasAccounts = false;
           for await (const { xml } of accountsOf(host)) {
-            await write(file, xml);
+            // Other servers refuse a host that they do not have, even without accounts.
+            await write(file, hasAccounts ? xml : pieHostHead(host) + xml);
+            hasAccounts = true;
             count++;
           }
-          await write(file, PIE_HOST_TAIL);
+          if (hasAccounts) await write(file, PIE_HOST_TAIL);
         }
         await write(file, PIE_TAIL);
         await file.sync();

@@ -1,0 +1,361 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { timingSafeEqual } from "node:crypto";
+import { InternalStore } from "../storage/mod.ts";
+import type { ScramCredentials } from "../xmpp/mod.ts";
+import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
+import type { AccountSource, PlacedItem } from "./account_source.ts";
+import { importAccounts } from "./import_accounts.ts";
+import { StateFile } from "./import_state.ts";
+import { PieFiles } from "./pie_files.ts";
+import type { TakingDeps } from "./take_account.ts";
+import { exportedAccounts, PIE_HOST_TAIL, PIE_TAIL, pieHead, pieHostHead } from "./write_pie.ts";
+
+const FIXTURES = fileURLToPath(new URL("../../fixtures/migration/", import.meta.url));
+const HOST = "example.com";
+
+async function verify(credentials: ScramCredentials, password: string): Promise<boolean> {
+  const hash = credentials.sha256 === undefined ? "SHA-1" : "SHA-256";
+  const secret = credentials.sha256 ?? credentials.sha1;
+  const derived = await derivePasswordLike(secret, password, hash);
+  return derived !== undefined && timingSafeEqual(derived.storedKey, secret.storedKey);
+}
+
+/** A store to which accounts are taken, and a folder for the files of an import. */
+class Destination implements AsyncDisposable {
+  readonly directory: string;
+  readonly store: InternalStore;
+  readonly taking: TakingDeps;
+
+  private constructor(directory: string, store: InternalStore) {
+    this.directory = directory;
+    this.store = store;
+    this.taking = {
+      stores: store,
+      hosts: [HOST],
+      privateBoundsOf: () => ({ maxElements: 200, maxBytes: 1_048_576 }),
+      derive: (password) => deriveScramCredentials(password, 16),
+      verify,
+    };
+  }
+
+  static async open(): Promise<Destination> {
+    const directory = await Deno.makeTempDir({ prefix: "causeway-import-" });
+    return new Destination(directory, await InternalStore.open({ path: join(directory, "store") }));
+  }
+
+  path(name: string): string {
+    return join(this.directory, name);
+  }
+
+  /** Writes a document and returns its path. */
+  async write(text: string | Uint8Array, name = "in.xml"): Promise<string> {
+    const path = this.path(name);
+    await Deno.writeFile(path, typeof text === "string" ? new TextEncoder().encode(text) : text);
+    return path;
+  }
+
+  async import(source: AccountSource, taking = this.taking) {
+    const state = new StateFile(this.path("state"));
+    return await importAccounts({ source, taking, state, reportPath: this.path("report") });
+  }
+
+  async importFiles(...paths: readonly string[]) {
+    return await this.import(await PieFiles.open(paths));
+  }
+
+  report(): readonly string[] {
+    const lines = Deno.readTextFileSync(this.path("report")).split("\n");
+    return lines.slice(0, -1).map((line) => line.replaceAll("\t", " | "));
+  }
+
+  async export(reader?: "ejabberd"): Promise<string> {
+    const accounts = exportedAccounts({ stores: this.store, host: HOST, reader });
+    const texts = (await Array.fromAsync(accounts)).map(({ xml }) => xml);
+    return pieHead() + pieHostHead(HOST) + texts.join("") + PIE_HOST_TAIL + PIE_TAIL;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.store.close();
+    await Deno.remove(this.directory, { recursive: true });
+  }
+}
+
+function document(...users: readonly string[]): string {
+  return `<server-data xmlns='urn:xmpp:pie:0'><host jid='${HOST}'>${users.join("")}</host>` +
+    "</server-data>";
+}
+
+const NOTHING = { added: 0, there: 0, refused: 0, onlySha1: 0, onlySha256: 0, findings: 0 };
+
+for (const server of ["ejabberd", "prosody"]) {
+  Deno.test(`importAccounts() takes what ${server} has exported`, async () => {
+    await using destination = await Destination.open();
+    const { store } = destination;
+    const counts = await destination.importFiles(join(FIXTURES, server));
+    const isEjabberd = server === "ejabberd";
+    assert.deepEqual(counts, { ...NOTHING, added: 2, onlySha1: 2, findings: isEjabberd ? 2 : 0 });
+    if (isEjabberd) {
+      assert.deepEqual(
+        destination.report(),
+        [
+          "alice@example.com | other | privacy lists are not taken",
+          "alice@example.com | offline | 1 messages: this server has no store for them",
+        ],
+      );
+    }
+    for (const [name, password] of [["alice", "wonder land"], ["bob", "sesame"]] as const) {
+      const credentials = (await store.users(HOST).credentials(name))!;
+      assert.equal(credentials.sha256, undefined);
+      assert.ok(await verify(credentials, password), name);
+      assert.ok(!await verify(credentials, "wrong"), name);
+    }
+    const { items } = await store.rosters().read("alice@example.com");
+    const facts = items.map(({ jid, name, groups, subscription, isListed, request }) => [
+      ...[jid, name, groups.toSorted(), subscription, isListed],
+      request === undefined ? "" : new TextDecoder().decode(request),
+    ]);
+    assert.deepEqual(facts, [
+      ["bob@example.com", "Bob & co", ["Friends", "Tea party"], "both", true, ""],
+      ["carol@example.net", "", [], "none", true, ""],
+      [
+        ...["dave@example.net", "", [], "none", false],
+        "<presence from='dave@example.net' to='alice@example.com' type='subscribe'/>",
+      ],
+    ]);
+    const card = await store.vcards(HOST).read("alice");
+    assert.match(card!, /^<vCard xmlns='vcard-temp'><FN>Alice Liddell<\/FN>/);
+    const bookmarks = { namespace: "storage:bookmarks", name: "storage" };
+    assert.match((await store.privateStorage(HOST).read("alice", bookmarks))!, /tea@rooms/);
+
+    const again = await destination.importFiles(join(FIXTURES, server));
+    assert.deepEqual(again, { ...NOTHING, there: 2, findings: isEjabberd ? 2 : 0 });
+  });
+}
+
+for (const reader of [undefined, "ejabberd"] as const) {
+  Deno.test(`importAccounts() takes what was exported for ${reader ?? "everybody"}`, async () => {
+    await using first = await Destination.open();
+    await first.importFiles(join(FIXTURES, "prosody"));
+    await first.store.users(HOST).add("carol", await deriveScramCredentials("tea", 16));
+    await using second = await Destination.open();
+    const path = await second.write(await first.export(reader));
+    const counts = await second.importFiles(path);
+    const onlySha1 = reader === "ejabberd" ? 3 : 2;
+    assert.deepEqual(counts, { ...NOTHING, added: 3, onlySha1 });
+    assert.equal(
+      await second.export(),
+      (await first.export()).replaceAll(
+        reader === "ejabberd" ? /<scram-credentials [^>]*SHA-256.*?<\/scram-credentials>/g : /^$/g,
+        "",
+      ),
+    );
+  });
+}
+
+/** A source of many accounts that can break, and knows what it was asked for. */
+class Numbered implements AccountSource {
+  readonly id = "numbered";
+  readonly asked: (string | undefined)[] = [];
+  breaksAt = Infinity;
+
+  async *items(after: string | undefined): AsyncGenerator<PlacedItem> {
+    this.asked.push(after);
+    await using files = await Destination.open();
+    const users = Array.from(
+      { length: 40 },
+      (_, i) =>
+        `<user name='user${i}' password='x'><query xmlns='jabber:iq:roster'>` +
+        "<item jid='a@b@c@d'/><item jid='friend@example.net'/></query></user>",
+    );
+    const path = await files.write(document(...users));
+    for await (const placed of (await PieFiles.open([path])).items(after)) {
+      if (Number(placed.position) > this.breaksAt) throw new Error("the machine is off");
+      yield placed;
+    }
+  }
+}
+
+Deno.test("importAccounts() continues where it was interrupted, and doubles nothing", async () => {
+  await using destination = await Destination.open();
+  const source = new Numbered();
+  source.breaksAt = 20;
+  await assert.rejects(destination.import(source), { message: "the machine is off" });
+  assert.equal((await destination.store.users(HOST).list()).length, 20);
+  // As if the process had been killed after it took the last accounts, and before it noted them.
+  const path = destination.path("state");
+  const state = JSON.parse(await Deno.readTextFile(path));
+  const lengths = destination.report().slice(0, 16).map((line) => line.length - 4 + 1);
+  await Deno.writeTextFile(
+    path,
+    JSON.stringify({
+      ...state,
+      position: "16",
+      counts: { ...state.counts, added: 16, findings: 16 },
+      reportBytes: lengths.reduce((sum, length) => sum + length, 0),
+    }),
+  );
+  source.breaksAt = Infinity;
+  const counts = await destination.import(source);
+  assert.deepEqual(source.asked, [undefined, "16"]);
+  assert.deepEqual(counts, { ...NOTHING, added: 36, there: 4, findings: 40 });
+  assert.equal(destination.report().length, 40, "no line twice, none missing");
+  assert.equal(new Set(destination.report()).size, 40);
+  const { items } = await destination.store.rosters().read("user17@example.com");
+  assert.deepEqual(items.map(({ jid }) => jid), ["friend@example.net"]);
+  await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
+});
+
+Deno.test("importAccounts() refuses to continue with another source", async () => {
+  await using destination = await Destination.open();
+  const source = new Numbered();
+  source.breaksAt = 20;
+  await assert.rejects(destination.import(source));
+  const path = await destination.write(document("<user name='alice' password='x'/>"));
+  await assert.rejects(destination.importFiles(path), { code: "migration/state" });
+});
+
+Deno.test("importAccounts() leaves what is here as it is, and says so", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const roster = "<query xmlns='jabber:iq:roster'><item jid='bob@example.com' name='B'/></query>";
+  const card = "<vCard xmlns='vcard-temp'><FN>Old</FN></vCard>";
+  const own = "<query xmlns='jabber:iq:private'><a xmlns='urn:a'>1</a></query>";
+  await destination.importFiles(
+    await destination.write(
+      document(`<user name='alice' password='one'>${roster}${card}${own}</user>`),
+    ),
+  );
+  const changed = [
+    roster.replace("'B'", "'Bob'"),
+    card.replace("Old", "New"),
+    own.replace("1", "2"),
+  ];
+  const path = await destination.write(
+    document(
+      `<user name='alice' password='two'>${changed.join("")}` +
+        "<presence xmlns='jabber:client' type='subscribe' from='carol@example.com'/></user>",
+    ),
+  );
+  assert.deepEqual(await destination.importFiles(path), { ...NOTHING, there: 1, findings: 4 });
+  assert.deepEqual(destination.report(), [
+    "alice@example.com | roster | contact bob@example.com: it is in the roster already, and differs",
+    "alice@example.com | vcard | there is another one already",
+    "alice@example.com | private | element a of urn:a: there is another one already",
+    "alice@example.com | password | the account exists with another password, which it keeps",
+  ]);
+  assert.ok(await verify((await store.users(HOST).credentials("alice"))!, "one"));
+  const { items } = await store.rosters().read("alice@example.com");
+  assert.deepEqual(items.map(({ name, isListed }) => [name, isListed]), [["B", true], ["", false]]);
+});
+
+Deno.test("importAccounts() adds the key that an account lacks, of the same password", async () => {
+  await using destination = await Destination.open();
+  const users = destination.store.users(HOST);
+  const whole = await deriveScramCredentials("x", 16);
+  await users.add("alice", whole);
+  const path = await destination.write(await destination.export());
+  await users.setPassword("alice", { sha1: whole.sha1, sha256: undefined });
+  assert.deepEqual(await destination.importFiles(path), { ...NOTHING, there: 1 });
+  assert.deepEqual(await users.credentials("alice"), whole);
+});
+
+/** Parts of accounts that cannot be taken, with the line of the report for each. */
+const NOT_TAKEN: readonly [what: string, users: string, lines: readonly string[]][] = [
+  ["no name", "<user password='x'/>", ["@example.com | account | the address is malformed"]],
+  ["a malformed name", "<user name='a@b'/>", [
+    "a@b@example.com | account | the address is malformed",
+  ]],
+  ["no login", "<user name='alice'/>", [
+    "alice@example.com | password | there is no password or key that can be used",
+    "alice@example.com | account | nobody could log in to it",
+  ]],
+  [
+    "an unknown part and an unknown key",
+    "<user name='alice'><new xmlns='urn:new'/><scram-credentials xmlns='urn:xmpp:pie:0#scram' " +
+    "mechanism='SCRAM-SHA-512'/><scram-credentials xmlns='urn:xmpp:pie:0#scram' " +
+    "mechanism='SCRAM-SHA-1'><iter-count>1e9</iter-count></scram-credentials></user>",
+    [
+      'alice@example.com | other | "new" of "urn:new" is not known',
+      'alice@example.com | password | a key for "SCRAM-SHA-512" cannot be used',
+      "alice@example.com | password | the key for SHA-1 is malformed",
+      "alice@example.com | password | there is no password or key that can be used",
+      "alice@example.com | account | nobody could log in to it",
+    ],
+  ],
+  [
+    "a file that lies elsewhere",
+    "<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' href='../../etc/passwd'/>",
+    [],
+  ],
+];
+
+for (const [what, users, lines] of NOT_TAKEN) {
+  Deno.test(`importAccounts() reports ${what}`, async () => {
+    await using destination = await Destination.open();
+    await destination.importFiles(await destination.write(document(users)));
+    const report = destination.report();
+    if (lines.length > 0) assert.deepEqual(report, lines);
+    else assert.match(report.join(), /^- \| other \| the file "..\/..\/etc\/passwd" is not read/);
+    assert.deepEqual(await destination.store.users(HOST).list(), []);
+  });
+}
+
+Deno.test("importAccounts() leaves a part out that is too large, and takes the rest", async () => {
+  await using destination = await Destination.open();
+  const large = `<query xmlns='jabber:iq:private'><a xmlns='urn:a'>${
+    "<b/>".repeat(200_000)
+  }</a></query>`;
+  const path = await destination.write(
+    document(
+      `<user name='alice' password='x'>${large}</user>`,
+      "<user name='bob' password='x'><vCard xmlns='vcard-temp'><FN>Bob</FN></vCard></user>",
+    ),
+  );
+  assert.deepEqual(await destination.importFiles(path), { ...NOTHING, added: 2, findings: 1 });
+  assert.match(destination.report().join(), /alice@example.com \| private \| .* too large/);
+  assert.ok(await destination.store.vcards(HOST).read("bob"));
+});
+
+/** Documents that are refused, with the reason. The account before the mistake is taken. */
+const REFUSED: readonly [what: string, text: string | Uint8Array, reason: RegExp][] = [
+  ["entities", `<!DOCTYPE a [<!ENTITY b "c">]>${document()}`, /document type declaration/],
+  ["an unknown entity", document("<user name='&b;'/>"), /undefined entity/],
+  ["nesting", document("<user name='bob'>" + "<a>".repeat(200)), /nested deeper than 100/],
+  [
+    "a long text",
+    document(`<user name='bob'>${"x".repeat(5_000_000)}</user>`),
+    /more than 4194304/,
+  ],
+  ["an endless tag", `<server-data ${"x".repeat(5_000_000)}`, /more than 4194304/],
+  [
+    "many attributes",
+    document(`<user ${Array.from({ length: 1001 }, (_, i) => `a${i}=''`).join(" ")}/>`),
+    /more than 1000 attributes/,
+  ],
+  ["an early end", document().slice(0, -3), /unclosed tag|unexpected end/],
+  ["bytes that are not UTF-8", Uint8Array.of(0x3c, 0xff), /not UTF-8/],
+  ["another encoding", "<?xml version='1.0' encoding='latin1'?><a/>", /encoding latin1/],
+  ["nothing", "", /no element|document must contain a root element/],
+];
+
+for (const [what, text, reason] of REFUSED) {
+  Deno.test(`importAccounts() refuses a document with ${what}`, async () => {
+    await using destination = await Destination.open();
+    const path = await destination.write(text);
+    await assert.rejects(destination.importFiles(path), {
+      code: "migration/malformed",
+      message: reason,
+    });
+  });
+}
+
+Deno.test("importAccounts() takes the accounts before a mistake", async () => {
+  await using destination = await Destination.open();
+  const text = document("<user name='alice' password='x'/>", "<user name='bob'></host>");
+  await assert.rejects(destination.importFiles(await destination.write(text)), {
+    code: "migration/malformed",
+  });
+  assert.deepEqual(await destination.store.users(HOST).list(), ["alice"]);
+});

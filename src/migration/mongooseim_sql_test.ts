@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { ForeignDatabase, InternalStore } from "../storage/mod.ts";
+import type { TestServer } from "../storage/sql/testing/servers.ts";
+import { SERVER_KINDS, TestServer as Server } from "../storage/sql/testing/servers.ts";
+import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
+import { importAccounts } from "./import_accounts.ts";
+import { StateFile } from "./import_state.ts";
+import { MongooseimSql } from "./mongooseim_sql.ts";
+
+/** The columns that are read, of types that both engines have. */
+const TABLES: Readonly<Record<string, string>> = {
+  users: "server varchar(250), username varchar(250), password text, pass_details text",
+  rosterusers: "server varchar(250), username varchar(250), jid text, nick text, " +
+    "subscription char(1), ask char(1), askmessage text",
+  rostergroups: "server varchar(250), username varchar(250), jid text, grp text",
+  vcard: "server varchar(250), username varchar(150), vcard text",
+  private_storage: "server varchar(250), username varchar(250), namespace varchar(250), data text",
+  last: "server varchar(250), username varchar(250), seconds integer, state text",
+  offline_message: "id integer, server varchar(250), username varchar(250), packet text",
+};
+
+/** Keys of the passwords `padthai` and `misio`, from MongooseIM's documentation of their form. */
+const BOTH_KEYS =
+  "==MULTI_SCRAM==,glF/hUXiCWD6TaJLpgVaaw==,4096,===SHA1===Hxfegcj54A6p/ZzWkw7BjJsLZpM=|" +
+  "ztvci4eBktO3NLviLhwN3ktF15Q=,==SHA256==S4XiSkYI81m688nMuCgFGUBIGbW6oG1a9rlTKktzS/A=|" +
+  "0Tm46vWQyO/XWpAtcDCUH++7ImWVDe0VDx274zMzMXQ=,==SHA512==abc|def";
+const OLD_KEYS = "==SCRAM==,tmi5IE+9pceRV/jkPLFHEaVY33c=,MiWNa8T3dniVDwmh77ufJ41fpAQ=," +
+  "inKXODlSY5y5SCsLxibi0w==,4096";
+
+const OF_ALICE = "'example.com', 'alice'";
+
+const STATEMENTS: readonly string[] = [
+  ...Object.entries(TABLES).map(([name, columns]) => `CREATE TABLE ${name} (${columns})`),
+  `INSERT INTO users VALUES (${OF_ALICE}, '', '${BOTH_KEYS}')`,
+  `INSERT INTO users VALUES ('example.com', 'bob', '', '${OLD_KEYS}')`,
+  "INSERT INTO users VALUES ('example.com', 'carol', 'plain', NULL)",
+  "INSERT INTO users VALUES ('example.com', 'dave', '', 'other')",
+  "INSERT INTO users VALUES ('elsewhere.example', 'erin', 'plain', NULL)",
+  ...[
+    "'bob@example.com', 'Bob ü', 'B', 'N', ''",
+    "'to@example.net', '', 'T', 'O', ''",
+    "'asks@example.net', '', 'N', 'I', 'let me in'",
+    "'both@example.net', '', 'N', 'B', ''",
+    "'not a jid@@', '', 'N', 'N', ''",
+    "'odd@example.net', '', 'X', 'N', ''",
+  ].map((values) => `INSERT INTO rosterusers VALUES (${OF_ALICE}, ${values})`),
+  `INSERT INTO rostergroups VALUES (${OF_ALICE}, 'bob@example.com', 'Friends')`,
+  `INSERT INTO rostergroups VALUES (${OF_ALICE}, 'bob@example.com', 'Tea')`,
+  `INSERT INTO vcard VALUES (${OF_ALICE}, '<vCard xmlns="vcard-temp"><FN>Alice</FN></vCard>')`,
+  "INSERT INTO vcard VALUES ('example.com', 'bob', '<html/>')",
+  `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:a', '<a xmlns="urn:a"><b/></a>')`,
+  `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:b', '<a')`,
+  `INSERT INTO last VALUES (${OF_ALICE}, 1600000000, 'gone')`,
+  `INSERT INTO offline_message VALUES (1, ${OF_ALICE}, '<message/>')`,
+];
+
+/** Opens a database with `statements` carried out. */
+async function foreign(server: TestServer, statements: readonly string[]) {
+  const address = await server.database();
+  for (const statement of statements) await server.asRoot(statement, address.database);
+  if (server.kind.driver === "pgsql") {
+    await server.asRoot(
+      "GRANT SELECT ON ALL TABLES IN SCHEMA public TO causeway",
+      address.database,
+    );
+  }
+  return await ForeignDatabase.open(server.kind.driver, address);
+}
+
+for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
+  Deno.test(`MongooseimSql reads accounts from ${kind.name}`, async () => {
+    await using server = await Server.start(kind);
+    await using database = await foreign(server, STATEMENTS);
+    const directory = await Deno.makeTempDir({ prefix: "causeway-import-" });
+    await using store = await InternalStore.open({ path: join(directory, "store") });
+    const take = async () =>
+      await importAccounts({
+        source: await MongooseimSql.open(database),
+        taking: {
+          stores: store,
+          hosts: ["example.com"],
+          privateBoundsOf: () => ({ maxElements: 10, maxBytes: 10_000 }),
+          derive: (password) => deriveScramCredentials(password, 16),
+          verify: () => Promise.resolve(true),
+        },
+        state: new StateFile(join(directory, "state")),
+        reportPath: join(directory, "report"),
+      });
+    const { findings, ...counts } = await take();
+    assert.deepEqual(counts, { added: 3, there: 0, refused: 2, onlySha1: 1, onlySha256: 0 });
+    const report = (await Deno.readTextFile(join(directory, "report"))).trimEnd().split("\n")
+      .map((line) => line.replaceAll("\t", " | "));
+    assert.equal(report.length, findings);
+    assert.deepEqual(
+      report.toSorted(),
+      [
+        'alice@example.com | private | "urn:b" is not an element',
+        'alice@example.com | roster | contact "not a jid@@": the address is malformed',
+        'alice@example.com | roster | contact "odd@example.net": unknown subscription "X"',
+        "alice@example.com | offline | 1 messages: this server has no store for them",
+        "bob@example.com | vcard | it is not a vCard",
+        "dave@example.com | account | nobody could log in to it",
+        "dave@example.com | password | the form of its keys is not known",
+        "dave@example.com | password | there is no password or key that can be used",
+        "erin@elsewhere.example | account | elsewhere.example is not one of hosts",
+      ].toSorted(),
+    );
+
+    const users = store.users("example.com");
+    const alice = (await users.credentials("alice"))!;
+    for (const [hash, key] of [["SHA-1", alice.sha1!], ["SHA-256", alice.sha256!]] as const) {
+      const derived = await derivePasswordLike(key, "padthai", hash);
+      assert.deepEqual(derived, key, hash);
+    }
+    const bob = (await users.credentials("bob"))!;
+    assert.deepEqual(await derivePasswordLike(bob.sha1!, "misio", "SHA-1"), bob.sha1);
+    assert.ok((await users.credentials("carol"))?.sha256, "keys of a plain password are derived");
+
+    const { items } = await store.rosters().read("alice@example.com");
+    assert.deepEqual(
+      items.map((item) => [
+        ...[item.jid, item.name, item.groups.toSorted(), item.subscription],
+        ...[item.isAsking, item.isListed, item.request !== undefined],
+      ]),
+      [
+        ["asks@example.net", "", [], "none", false, false, true],
+        ["bob@example.com", "Bob ü", ["Friends", "Tea"], "both", false, true, false],
+        ["both@example.net", "", [], "none", true, true, true],
+        ["to@example.net", "", [], "to", false, true, false],
+      ],
+    );
+    assert.match(new TextDecoder().decode(items[0]!.request), /<status>let me in<\/status>/);
+    assert.equal(
+      await store.vcards("example.com").read("alice"),
+      "<vCard xmlns='vcard-temp'><FN>Alice</FN></vCard>",
+    );
+    const element = { namespace: "urn:a", name: "a" };
+    const own = await store.privateStorage("example.com").read("alice", element);
+    assert.equal(own, "<a xmlns='urn:a'><b/></a>");
+    assert.deepEqual(await store.lastLogouts("example.com").read("alice"), {
+      atMs: 1_600_000_000_000,
+      status: "gone",
+    });
+    const again = await take();
+    assert.deepEqual([again.added, again.there, again.refused], [0, 3, 2]);
+
+    await using old = await foreign(server, ["CREATE TABLE users (username text, password text)"]);
+    await assert.rejects(MongooseimSql.open(old), {
+      code: "migration/no-tables",
+      message: /its table users has no column server, pass_details/,
+    });
+    await Deno.remove(directory, { recursive: true });
+  });
+}
