@@ -1,0 +1,2 @@
+export { Ejabberd } from "./ejabberd.ts";
+export { Prosody } from "./prosody.ts";

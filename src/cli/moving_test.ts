@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Ejabberd, Prosody } from "../../harness/other_servers/mod.ts";
+import { CommandFixture } from "./testing/command.ts";
+
+const FIXTURES = fileURLToPath(new URL("../../fixtures/migration/", import.meta.url));
+
+/** Copies a file that another server has written into the fixture's folder. */
+async function given(fixture: CommandFixture, name: string): Promise<string> {
+  const path = join(fixture.directory, name);
+  await Deno.mkdir(path);
+  for await (const { name: file } of Deno.readDir(join(FIXTURES, name))) {
+    await Deno.copyFile(join(FIXTURES, name, file), join(path, file));
+  }
+  return path;
+}
+
+/** Returns what a document says, in an order of its own: other servers order it as they like. */
+function factsIn(xml: string): readonly string[] {
+  const facts = [
+    ...xml.matchAll(
+      /<(?:item|presence)[^>]*>|<(group|salt|FN|stored-key)>[^<]*|<conference[^>]*>/g,
+    ),
+  ];
+  return facts.map(([tag]) => tag.replace(/\/?>$/, "").split(" ").sort().join(" "))
+    .map((tag) => tag.replace(/ (to|xmlns)='[^']*'/g, "")).sort();
+}
+
+Deno.test("accounts go to ejabberd and come back, with their passwords", async () => {
+  await using fixture = await CommandFixture.make();
+  await using ejabberd = await Ejabberd.make();
+  const config = ["--config", fixture.config];
+  const first = await fixture.run(["import", await given(fixture, "prosody"), ...config]);
+  assert.deepEqual([first.code, first.error], [0, ""]);
+  const path = join(fixture.directory, "out.xml");
+  const written = await fixture.run(
+    ["export", "--output", path, "--for", "ejabberd", ...config],
+  );
+  assert.deepEqual([written.code, written.error, written.out], [0, "", "accounts written: 2\n"]);
+  await ejabberd.import(await Deno.readTextFile(path));
+  assert.ok(await ejabberd.accepts("alice", "wonder land"));
+  const folder = await ejabberd.export();
+
+  await using other = await CommandFixture.make();
+  const copied = join(other.directory, "back");
+  await Deno.mkdir(copied);
+  for await (const { name } of Deno.readDir(folder)) {
+    await Deno.copyFile(join(folder, name), join(copied, name));
+  }
+  const back = await other.run(["import", copied, "--config", other.config, "--json"]);
+  assert.deepEqual([back.code, back.error], [0, ""]);
+  assert.equal(JSON.parse(back.out).added, 2);
+  const facts = async (of: CommandFixture) => {
+    const file = join(of.directory, "all.xml");
+    await of.run(["export", "--output", file, "--config", of.config]);
+    return factsIn(await Deno.readTextFile(file));
+  };
+  const before = await facts(fixture);
+  assert.equal(before.length, 11);
+  assert.deepEqual(await facts(other), before);
+});
+
+Deno.test("accounts go to Prosody and come back, with their passwords", async () => {
+  await using fixture = await CommandFixture.make();
+  await using prosody = await Prosody.make();
+  const config = ["--config", fixture.config];
+  await fixture.run(["import", await given(fixture, "ejabberd"), ...config]);
+  const split = join(fixture.directory, "split");
+  const written = await fixture.run(["export", "--split", split, ...config]);
+  assert.deepEqual([written.code, written.error, written.out], [0, "", "accounts written: 2\n"]);
+  const names: string[] = [];
+  for await (const { name } of Deno.readDir(split)) {
+    names.push(name);
+    await Deno.copyFile(join(split, name), join(prosody.folder, name));
+  }
+  assert.deepEqual(names.sort(), ["alice@example.com.xml", "bob@example.com.xml"]);
+  const facts = async (folder: string) => {
+    const texts = names.map((name) => Deno.readTextFile(join(folder, name)));
+    return factsIn((await Promise.all(texts)).join(""));
+  };
+  const before = await facts(prosody.folder);
+  assert.equal(before.length, 11);
+  await prosody.read();
+  await prosody.write();
+  assert.deepEqual(await facts(prosody.folder), before);
+});
+
+Deno.test("causeway import asks for one source", async () => {
+  await using fixture = await CommandFixture.make();
+  const config = ["--config", fixture.config];
+  const neither = await fixture.run(["import", ...config]);
+  assert.equal(neither.code, 1);
+  assert.match(neither.error, /^causeway: Cannot import: name either files of XEP-0227 or/);
+  const badUrl = await fixture.run(["import", "--mongooseim-sql", "pg://a:secret@b/c", ...config]);
+  assert.equal(badUrl.code, 1);
+  assert.match(badUrl.error, /--mongooseim-sql expects postgresql:/);
+  assert.ok(!badUrl.error.includes("secret"));
+  const missing = await fixture.run(["import", join(fixture.directory, "no.xml"), ...config]);
+  assert.match(missing.error, /^causeway: Cannot read .*no\.xml: /);
+  const out = await fixture.run(["export", "--output", fixture.config, ...config]);
+  assert.match(out.error, /^causeway: Cannot write /, "it replaces no file");
+});
