@@ -145,6 +145,17 @@ for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
     const again = await take();
     assert.deepEqual([again.added, again.there, again.refused], [0, 3, 2]);
 
+    const many = Array.from({ length: 250 }, (_, i) => `('many.example', 'user${i}', 'x', NULL)`);
+    await using paged = await foreign(server, [
+      `CREATE TABLE users (${TABLES["users"]})`,
+      `INSERT INTO users VALUES ${many.join(", ")}`,
+    ]);
+    const source = await MongooseimSql.open(paged);
+    const positions = (await Array.fromAsync(source.items(undefined))).map((each) => each.position);
+    assert.equal(new Set(positions).size, 250);
+    const rest = (await Array.fromAsync(source.items(positions[119]))).map((each) => each.position);
+    assert.deepEqual(rest, positions.slice(120), "continues behind a position");
+
     await using old = await foreign(server, ["CREATE TABLE users (username text, password text)"]);
     await assert.rejects(MongooseimSql.open(old), {
       code: "migration/no-tables",

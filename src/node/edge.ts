@@ -11,6 +11,7 @@ import { listen, listenWebSocket } from "../net/mod.ts";
 import type { Connection, Listener, ListenerEvents, ListenOptions } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import {
+  accountsWithoutKey,
   C2sListener,
   ComponentListener,
   CredentialShapes,
@@ -66,9 +67,6 @@ export interface Accounts extends CredentialSource {
 
 /** Milliseconds between refreshes of the shapes: an account's shape changes with its password. */
 const SHAPES_REFRESH_MS = 600_000;
-
-/** Keys of an account that each mechanism needs. */
-const KEY_OF = { "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1" } as const;
 
 /** Application protocol of clients that begin with TLS (XEP-0368 §4). */
 const XMPP_CLIENT_ALPN = "xmpp-client";
@@ -166,12 +164,7 @@ export class Edge {
     counted: readonly CountedShape[],
     mechanisms: readonly ChosenMechanism[],
   ): void {
-    const missing = mechanisms.flatMap((mechanism) => {
-      const hash = mechanism === "PLAIN" ? undefined : KEY_OF[mechanism];
-      const without = counted.filter(({ shape }) => hash && shape[hash] === undefined);
-      const accounts = without.reduce((sum, { accounts }) => sum + accounts, 0);
-      return accounts === 0 ? [] : [{ mechanism, accounts }];
-    });
+    const missing = accountsWithoutKey(counted, mechanisms);
     const said = JSON.stringify(missing);
     if (said === this.#missingKeys) return;
     this.#missingKeys = said;

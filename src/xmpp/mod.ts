@@ -89,6 +89,7 @@ export type {
   ScramSecret,
 } from "./sasl/mod.ts";
 export {
+  accountsWithoutKey,
   CredentialShapes,
   DEFAULT_SCRAM_ITERATIONS,
   derivePasswordLike,

@@ -57,6 +57,10 @@ const OPERATIONS: readonly Operation[] = [
     (stores) =>
       stores.rosters().write(ALICE, { expected: 0, contact: BOB, item: conformanceItem(BOB) }),
   ),
+  writes(
+    "rosters.fill",
+    (stores) => stores.rosters().fill(ALICE, [conformanceItem("carol@example.com")]),
+  ),
   writes("rosters.removeAll", (stores) => stores.rosters().removeAll(ALICE)),
   reads("private.read", (stores) => own(stores).read("alice", ELEMENT)),
   reads("private.all", (stores) => own(stores).all("alice")),

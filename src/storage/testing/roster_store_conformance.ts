@@ -153,6 +153,39 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
   },
 
+  async "fill() adds what the roster does not have, and changes nothing else"(fixture) {
+    const store = fixture.rosters();
+    assert.deepEqual(await store.fill(ALICE, []), new Set());
+    assert.equal((await store.read(ALICE)).version, 0, "nothing was written");
+    const before = conformanceItem(BOB, { name: "Bob", subscription: "both" });
+    const asking = { isListed: false, request: new TextEncoder().encode("<presence/>") };
+    const items = [conformanceItem(BOB, { name: "Robert" }), conformanceItem(CAROL, asking)];
+    const first = await put(store, ALICE, before);
+    assert.deepEqual(await store.fill(ALICE, items), new Set([BOB]));
+    const filled = await store.read(ALICE);
+    assert.ok(filled.version > first);
+    assert.deepEqual(
+      filled.items.map(({ version: _, ...item }) => item),
+      [before, conformanceItem(CAROL, asking)],
+    );
+    assert.deepEqual(await store.fill(ALICE, items), new Set([BOB, CAROL]));
+    assert.deepEqual(await store.read(ALICE), filled, "to repeat it changes nothing");
+    assert.deepEqual((await store.read(BOB)).items, []);
+  },
+
+  async "fill() makes a roster of very many items while others change it"(fixture) {
+    const store = fixture.rosters();
+    const items = Array.from({ length: 250 }, (_, i) => conformanceItem(`friend${i}@example.net`));
+    const [kept] = await Promise.all([
+      fixture.rosters().fill(ALICE, items),
+      put(fixture.rosters(), ALICE, conformanceItem(BOB)),
+      fixture.rosters().fill(ALICE, items.slice(100)),
+    ]);
+    assert.ok(kept.size === 0 || kept.size === 150, `${kept.size}`);
+    const found = (await store.read(ALICE)).items.map(({ jid }) => jid);
+    assert.deepEqual(found, [BOB, ...items.map(({ jid }) => jid)].sort());
+  },
+
   async "contacts() returns subscriptions of both sides, and requests"(fixture) {
     const store = fixture.rosters();
     const request = new TextEncoder().encode("<presence type='subscribe'/>");

@@ -1,5 +1,7 @@
 import type { ScramCredentials, ScramSecret } from "./credentials.ts";
 import { SCRAM_SALT_BYTES } from "./derive_credentials.ts";
+import type { ChosenMechanism } from "./mechanism.ts";
+import { scramHashOf } from "./mechanism.ts";
 
 /** Everything about one key that a login attempt shows to strangers. */
 export interface SecretShape {
@@ -72,6 +74,20 @@ export class CredentialShapes {
   at(position: number): CredentialShape {
     return this.#shares.find(({ upTo }) => position < upTo)?.shape ?? this.#byDefault;
   }
+}
+
+/** Returns the mechanisms that some accounts have no key for, with the number of these accounts. */
+export function accountsWithoutKey(
+  counted: readonly CountedShape[],
+  mechanisms: readonly ChosenMechanism[],
+): readonly { readonly mechanism: ChosenMechanism; readonly accounts: number }[] {
+  return mechanisms.flatMap((mechanism) => {
+    const hash = scramHashOf(mechanism);
+    const accounts = counted
+      .filter(({ shape }) => hash && shape[hash === "SHA-1" ? "sha1" : "sha256"] === undefined)
+      .reduce((sum, { accounts }) => sum + accounts, 0);
+    return accounts === 0 ? [] : [{ mechanism, accounts }];
+  });
 }
 
 /** Returns a text that is the same for equal shapes, and greater for more rounds. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { CountedShape } from "./credential_shapes.ts";
-import { CredentialShapes } from "./credential_shapes.ts";
+import { accountsWithoutKey, CredentialShapes } from "./credential_shapes.ts";
 import { FakeCredentials } from "./fake_credentials.ts";
 
 /** Accounts with a salt of 16 bytes and as many rounds for both keys. */
@@ -80,4 +80,19 @@ Deno.test("FakeCredentials gives an account a missing key that no password has",
   assert.equal(secrets.sha256.storedKey.length, 32);
   const again = fake.secretsOf("alice", "example.com", { sha1, sha256: undefined });
   assert.deepEqual(again, secrets, "always the same");
+});
+
+Deno.test("accountsWithoutKey() counts accounts by the mechanisms that they cannot use", () => {
+  const secret = { iterations: 4096, saltBytes: 16 };
+  const counted: CountedShape[] = [
+    made(10_000, 5),
+    { shape: { sha1: secret, sha256: undefined, sharesSalt: false }, accounts: 2 },
+    { shape: { ...made(1, 1).shape, sha256: undefined }, accounts: 1 },
+    { shape: { sha1: undefined, sha256: secret, sharesSalt: false }, accounts: 4 },
+  ];
+  assert.deepEqual(accountsWithoutKey(counted, ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]), [
+    { mechanism: "SCRAM-SHA-256", accounts: 3 },
+    { mechanism: "SCRAM-SHA-1", accounts: 4 },
+  ]);
+  assert.deepEqual(accountsWithoutKey(counted, ["PLAIN"]), []);
 });

@@ -10,7 +10,7 @@ export { derivePasswordLike } from "./plain.ts";
 export { FakeCredentials } from "./fake_credentials.ts";
 export { HashGate } from "./hash_gate.ts";
 export type { CountedShape, CredentialShape, SecretShape } from "./credential_shapes.ts";
-export { CredentialShapes } from "./credential_shapes.ts";
+export { accountsWithoutKey, CredentialShapes } from "./credential_shapes.ts";
 export type { ChosenMechanism, SaslMechanism } from "./mechanism.ts";
 export { bindingMechanismsOf, bindsChannel, SASL_MECHANISMS } from "./mechanism.ts";
 export type { SaslCondition } from "./sasl_condition.ts";

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { DocumentReader } from "./document_reader.ts";
+import { serialize } from "./serialize.ts";
+
+/** Reads a document in pieces of `length` bytes, and tells what happened. */
+function read(text: string, length: number, budget = 10_000): readonly string[] {
+  const events: string[] = [];
+  const reader = new DocumentReader({
+    opened({ name, namespace, attribute }) {
+      events.push(`open ${name} ${namespace} ${attribute("id") ?? "-"}`);
+      if (name === "new") reader.renewBudget();
+      return name === "tree" ? "build" : name === "left" ? "skip" : "enter";
+    },
+    built: (element) => events.push(`built ${serialize(element, "")}`),
+    tooLarge: ({ name }) => events.push(`too large ${name}`),
+    closed: () => events.push("close"),
+  }, { budget });
+  const bytes = new TextEncoder().encode(text);
+  for (let at = 0; at < bytes.length; at += length) reader.push(bytes.subarray(at, at + length));
+  reader.end();
+  return events;
+}
+
+const DOCUMENT =
+  "<?xml version='1.0'?><!-- by hand --><a xmlns='urn:a' id='1'> text <left><b/>x</left>" +
+  "<tree id='ü'>é<![CDATA[<&]]>&lt;<x:b xmlns:x='urn:x' x:c='1'/></tree><?pi?><tree/></a>";
+
+Deno.test("DocumentReader enters, builds and leaves out, wherever the bytes are cut", () => {
+  const expected = [
+    "open a urn:a 1",
+    "open left urn:a -",
+    "open tree urn:a ü",
+    "built <tree xmlns='urn:a' id='ü'>é&lt;&amp;&lt;<b xmlns='urn:x' xmlns:ns0='urn:x' ns0:c='1'/></tree>",
+    "open tree urn:a -",
+    "built <tree xmlns='urn:a'/>",
+    "close",
+  ];
+  for (const length of [1, 2, 3, 7, 1000]) assert.deepEqual(read(DOCUMENT, length), expected);
+});
+
+Deno.test("DocumentReader leaves an element out that exceeds the budget, and goes on", () => {
+  const large = `<tree>${"<b/>".repeat(20)}<c>${"x".repeat(100)}</c></tree>`;
+  const text = `<a><tree/>${large}<tree/><new>${"<tree/>"}</new></a>`;
+  const events = read(text, 5, 500).filter((event) => !event.startsWith("open"));
+  assert.deepEqual(events, [
+    "built <tree/>",
+    "too large tree",
+    "too large tree",
+    "built <tree/>",
+    "close",
+    "close",
+  ]);
+});
+
+Deno.test("DocumentReader counts comments and tags that do not end as pieces", () => {
+  for (const start of ["<a><!--", "<a><![CDATA[", "<a b='", "<a>", "<a><?pi "]) {
+    const reader = new DocumentReader(
+      { opened: () => "build", built() {}, tooLarge() {}, closed() {} },
+      { maxPieceLength: 1000 },
+    );
+    const more = new TextEncoder().encode("x".repeat(100));
+    reader.push(new TextEncoder().encode(start));
+    assert.throws(
+      () => {
+        for (let i = 0; i < 20; i++) reader.push(more);
+      },
+      { code: "xmpp/document-refused", message: /more than 1000 characters/ },
+      start,
+    );
+  }
+});
