@@ -8,7 +8,7 @@ export interface PlacedItem {
 
 /** Accounts of another server, in an order that stays the same. */
 export interface AccountSource {
-  /** Text that is the same as long as the source is: file, size and time, or database. No secrets. */
+  /** Text that is the same as long as the source is: files, sizes and times, or database. No secrets. */
   readonly id: string;
   /**
    * Reads the items behind a position; all of them without one. Memory is bounded by the largest

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { CausewayError, describeError } from "../base/mod.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
@@ -38,12 +39,13 @@ export class PieFiles implements AccountSource {
         throw unreadable(path, thrown);
       }
     }
-    const facts: unknown[] = [];
+    // A folder may have a file for each of very many accounts, and the state is written often.
+    const hash = createHash("sha256");
     for (const path of found) {
       const { size, mtime } = await Deno.stat(path);
-      facts.push([path, size, mtime?.getTime()]);
+      hash.update(JSON.stringify([path, size, mtime?.getTime()]));
     }
-    return new PieFiles(JSON.stringify(facts), found);
+    return new PieFiles(`files ${hash.digest("hex")}`, found);
   }
 
   async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
