@@ -52,6 +52,8 @@ const COLUMNS = {
   private_storage: "content",
   vcards: "content",
   last_activity: "status",
+  privacy: "default_list",
+  privacy_lists: "content",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

@@ -74,6 +74,11 @@ async function fill(stores: SqlStores): Promise<void> {
       atMs: 1.7e12,
       status: "ß😀",
     }]);
+    await stores.privacyLists("example.com").write(name, {
+      expected: 0,
+      defaultName: "'; -- 😀",
+      list: { name: "'; -- 😀", xml: content },
+    });
   }
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
@@ -105,6 +110,7 @@ async function contentOf(stores: SqlStores): Promise<unknown> {
       (await stores.privateStorage("example.com").all(name)).toSorted(),
       await stores.vcards("example.com").read(name),
       await stores.lastLogouts("example.com").read(name),
+      await stores.privacyLists("example.com").read(name),
     ])),
     secret: await stores.secret("fakes"),
   };
@@ -147,6 +153,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       private_storage: { ...NONE, added: 2 },
       vcards: { ...NONE, added: 2 },
       last_activity: { ...NONE, added: 2 },
+      privacy: { ...NONE, added: 2 },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -157,6 +164,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       private_storage: { ...NONE, same: 2 },
       vcards: { ...NONE, same: 2 },
       last_activity: { ...NONE, same: 2 },
+      privacy: { ...NONE, same: 2 },
     });
     from = to;
   }

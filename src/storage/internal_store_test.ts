@@ -5,6 +5,7 @@ import { InternalStore } from "./internal_store.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "./testing/last_store_conformance.ts";
+import { privacyStoreConformance } from "./testing/privacy_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, userStoreConformance } from "./testing/user_store_conformance.ts";
@@ -21,6 +22,7 @@ async function open() {
     privateStorage: store.privateStorage.bind(store),
     vcards: store.vcards.bind(store),
     lastLogouts: store.lastLogouts.bind(store),
+    privacyLists: store.privacyLists.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -34,6 +36,7 @@ rosterStoreConformance("InternalStore", open);
 privateStoreConformance("InternalStore", open);
 vcardStoreConformance("InternalStore", open);
 lastStoreConformance("InternalStore", open);
+privacyStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
@@ -157,7 +160,7 @@ Deno.test("InternalStore refuses the schema of a newer version", () =>
     await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
       message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
-        "program knows versions up to 5",
+        "program knows versions up to 6",
     });
   }));
 

@@ -17,6 +17,12 @@ export {
 export type { ListPage, UserStore } from "./user_store.ts";
 export { DEFAULT_PAGE_LIMIT, listUsers } from "./user_store.ts";
 export type { PrivateBounds, PrivateChange, PrivateName, PrivateStore } from "./private_store.ts";
+export type {
+  PrivacyStore,
+  PrivacyWrite,
+  StoredPrivacy,
+  StoredPrivacyList,
+} from "./privacy_store.ts";
 export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
 export type { VcardStore } from "./vcard_store.ts";

@@ -9,6 +9,7 @@ import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { LastStore } from "./last_store.ts";
+import type { PrivacyStore } from "./privacy_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { RosterStore } from "./roster_store.ts";
@@ -159,6 +160,11 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "last").lastLogouts(domainpart);
   }
 
+  /** Returns the privacy lists of the accounts of one domain. */
+  privacyLists(domainpart: string): PrivacyStore {
+    return this.#storesOf(domainpart, "privacy").privacyLists(domainpart);
+  }
+
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
@@ -181,6 +187,7 @@ export class Stores implements AsyncDisposable {
     await this.privateStorage(domainpart).removeAll(localpart);
     await this.vcards(domainpart).remove(localpart);
     await this.lastLogouts(domainpart).remove(localpart);
+    await this.privacyLists(domainpart).removeAll(localpart);
   }
 
   /** Returns the subscription requests that this node keeps. */

@@ -72,6 +72,7 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
       await stores.users(host).add("alice", conformanceCredentials(1));
       await stores.privateStorage(host).change("alice", [change], bounds);
       await stores.vcards(host).write("alice", "<vCard/>");
+      await stores.privacyLists(host).write("alice", { expected: 0, defaultName: "a" });
       await stores.rosters(host).write(`alice@${host}`, {
         expected: 0,
         contact: "bob@example.com",
@@ -94,6 +95,8 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     assert.equal(await stores.users("example.com").exists("alice"), false);
     assert.equal(await stores.vcards("example.com").read("alice"), undefined);
     assert.equal(await stores.vcards("example.org").read("alice"), "<vCard/>");
+    assert.equal((await stores.privacyLists("example.com").read("alice")).version, 0);
+    assert.equal((await stores.privacyLists("example.org").read("alice")).defaultName, "a");
     const contacts = async (host: string) =>
       (await stores.rosters(host).read(`alice@${host}`)).items.map(({ jid }) => jid);
     assert.deepEqual(await contacts("example.com"), []);

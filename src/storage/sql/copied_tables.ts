@@ -51,6 +51,8 @@ export const COLUMNS = {
   },
   vcards: { account_key: "bytes", content: "bytes" },
   last_activity: { account_key: "bytes", logged_out_at: "number", status: "bytes" },
+  privacy: { account_key: "bytes", version: "number", default_list: "bytes" },
+  privacy_lists: { account_key: "bytes", list_key: "bytes", name: "bytes", content: "bytes" },
 } as const satisfies {
   readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
 };
@@ -89,6 +91,9 @@ export const COPIED_KINDS = {
   private: [{ key: "account_key", tables: ["private_storage"], names: [], batch: 20 }],
   vcard: [{ key: "account_key", tables: ["vcards"], names: [], batch: 20 }],
   last: [{ key: "account_key", tables: ["last_activity"], names: [], batch: 200 }],
+  privacy: [
+    { key: "account_key", tables: ["privacy", "privacy_lists"], names: [], batch: 20 },
+  ],
 } as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
 
 /** Kind of data that can be copied. */

@@ -83,6 +83,14 @@ const OPERATIONS: readonly Operation[] = [
       stores.lastLogouts("example.com").note([{ localpart: "alice", atMs: 1, status: "" }]),
   ),
   writes("last.remove", (stores) => stores.lastLogouts("example.com").remove("bob")),
+  reads("privacy.read", (stores) => stores.privacyLists("example.com").read("alice")),
+  reads("privacy.versions", (stores) => stores.privacyLists("example.com").versions(["alice"])),
+  writes(
+    "privacy.write",
+    (stores) =>
+      stores.privacyLists("example.com").write("alice", { expected: 0, defaultName: undefined }),
+  ),
+  writes("privacy.removeAll", (stores) => stores.privacyLists("example.com").removeAll("alice")),
   writes("secret", (stores) => stores.secret("fakes")),
 ];
 

@@ -1,5 +1,6 @@
 import { rosterStoreConformance } from "../testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "../testing/last_store_conformance.ts";
+import { privacyStoreConformance } from "../testing/privacy_store_conformance.ts";
 import { privateStoreConformance } from "../testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
@@ -21,6 +22,7 @@ for (const kind of SERVER_KINDS) {
       privateStorage: stores.privateStorage.bind(stores),
       vcards: stores.vcards.bind(stores),
       lastLogouts: stores.lastLogouts.bind(stores),
+      privacyLists: stores.privacyLists.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -30,4 +32,5 @@ for (const kind of SERVER_KINDS) {
   privateStoreConformance(kind.name, open);
   vcardStoreConformance(kind.name, open);
   lastStoreConformance(kind.name, open);
+  privacyStoreConformance(kind.name, open);
 }

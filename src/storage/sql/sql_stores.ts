@@ -2,11 +2,13 @@ import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "../subscription_request_store.ts";
 import type { RosterStore } from "../roster_store.ts";
 import type { LastStore } from "../last_store.ts";
+import type { PrivacyStore } from "../privacy_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import { SqlLastStore } from "./sql_last_store.ts";
+import { SqlPrivacyStore } from "./sql_privacy_store.ts";
 import { SqlPrivateStore } from "./sql_private_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
@@ -64,6 +66,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the last logouts of the accounts of one domain. */
   lastLogouts(domainpart: string): LastStore {
     return new SqlLastStore(this.#database, domainpart);
+  }
+
+  /** Returns the privacy lists of the accounts of one domain. */
+  privacyLists(domainpart: string): PrivacyStore {
+    return new SqlPrivacyStore(this.#database, domainpart);
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

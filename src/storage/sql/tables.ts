@@ -89,6 +89,26 @@ export interface LastActivityTable {
   status: Uint8Array;
 }
 
+/** The privacy lists of an account. */
+export interface PrivacyTable {
+  account_key: Uint8Array;
+  /** Drivers may return it as text. */
+  version: number;
+  /** Name of the default list, in UTF-8. */
+  default_list: Uint8Array | null;
+}
+
+/** One privacy list of an account. */
+export interface PrivacyListsTable {
+  account_key: Uint8Array;
+  /** The SHA-256 of its name. */
+  list_key: Uint8Array;
+  /** Text in UTF-8. */
+  name: Uint8Array;
+  /** The items in UTF-8. */
+  content: Uint8Array;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -99,4 +119,6 @@ export interface Tables {
   private_storage: PrivateStorageTable;
   vcards: VcardsTable;
   last_activity: LastActivityTable;
+  privacy: PrivacyTable;
+  privacy_lists: PrivacyListsTable;
 }

@@ -7,6 +7,7 @@ import schema1 from "../schema/mssql/1.sql" with { type: "text" };
 import schema2 from "../schema/mssql/2.sql" with { type: "text" };
 import schema3 from "../schema/mssql/3.sql" with { type: "text" };
 import schema4 from "../schema/mssql/4.sql" with { type: "text" };
+import schema5 from "../schema/mssql/5.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -39,6 +40,7 @@ export const MSSQL: SqlDialect = {
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
+    { version: 5, text: schema5 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

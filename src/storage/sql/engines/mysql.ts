@@ -14,6 +14,7 @@ import schema1 from "../schema/mysql/1.sql" with { type: "text" };
 import schema2 from "../schema/mysql/2.sql" with { type: "text" };
 import schema3 from "../schema/mysql/3.sql" with { type: "text" };
 import schema4 from "../schema/mysql/4.sql" with { type: "text" };
+import schema5 from "../schema/mysql/5.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -71,6 +72,7 @@ const DIALECT: SqlDialect = {
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
+    { version: 5, text: schema5 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

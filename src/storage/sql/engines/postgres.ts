@@ -13,6 +13,7 @@ import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
 import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
 import schema3 from "../schema/pgsql/3.sql" with { type: "text" };
 import schema4 from "../schema/pgsql/4.sql" with { type: "text" };
+import schema5 from "../schema/pgsql/5.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -52,6 +53,7 @@ const DIALECT: SqlDialect = {
     { version: 2, text: schema2 },
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
+    { version: 5, text: schema5 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

@@ -13,6 +13,7 @@ import schema2 from "../schema/sqlite/2.sql" with { type: "text" };
 import schema3 from "../schema/sqlite/3.sql" with { type: "text" };
 import schema4 from "../schema/sqlite/4.sql" with { type: "text" };
 import schema5 from "../schema/sqlite/5.sql" with { type: "text" };
+import schema6 from "../schema/sqlite/6.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -37,6 +38,7 @@ export const SQLITE: SqlDialect = {
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
     { version: 5, text: schema5 },
+    { version: 6, text: schema6 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",
