@@ -100,6 +100,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
     common: [
       "storage_error.ts",
       "last_store.ts",
+      "privacy_store.ts",
       "private_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",

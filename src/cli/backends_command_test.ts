@@ -152,12 +152,14 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
   assert.deepEqual(used.out.filter((line) => line.startsWith("  holds:")), [
     "  holds: users of dc1.example.com",
     "  holds: last of dc1.example.com",
+    "  holds: privacy of dc1.example.com",
     "  holds: private of dc1.example.com",
     "  holds: roster of dc1.example.com",
     "  holds: vcard of dc1.example.com",
     "  holds: sessions",
     "  holds: users of example.com in the pool people",
     "  holds: last of example.com in the pool people",
+    "  holds: privacy of example.com in the pool people",
     "  holds: private of example.com in the pool people",
     "  holds: roster of example.com in the pool people",
     "  holds: vcard of example.com in the pool people",
@@ -168,6 +170,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
   assert.deepEqual(json.backends[2].uses, [
     { kind: "users", host: "example.com", pool: "people" },
     { kind: "last", host: "example.com", pool: "people" },
+    { kind: "privacy", host: "example.com", pool: "people" },
     { kind: "private", host: "example.com", pool: "people" },
     { kind: "roster", host: "example.com", pool: "people" },
     { kind: "vcard", host: "example.com", pool: "people" },

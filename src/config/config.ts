@@ -1,3 +1,4 @@
+import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { PrivateBounds, StoresOptions } from "../storage/mod.ts";
 import type { PartOptions } from "./part_options.ts";
 import type { Secret } from "./secret.ts";
@@ -135,6 +136,8 @@ export interface HostModulesConfig {
   readonly mod_time: boolean;
   readonly mod_version: boolean;
   readonly mod_last: boolean;
+  readonly mod_blocking: boolean;
+  readonly mod_privacy: false | PrivacyBounds;
   readonly mod_private: false | PrivateBounds;
   readonly mod_register: false | { readonly allowRemoval: boolean };
   readonly mod_vcard: false | { readonly maxBytes: number };

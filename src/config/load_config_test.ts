@@ -49,7 +49,10 @@ Deno.test("parseConfig() fills in every default", () => {
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),
-      data: new Map([["last", new Map()], ["private", new Map()], ["roster", new Map()], [
+      data: new Map([["last", new Map()], ["privacy", new Map()], ["private", new Map()], [
+        "roster",
+        new Map(),
+      ], [
         "vcard",
         new Map(),
       ]]),
@@ -74,6 +77,8 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_time: true,
       mod_version: true,
       mod_last: true,
+      mod_blocking: true,
+      mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
       mod_roster: { hasVersions: true },
       mod_register: { allowRemoval: true },
@@ -281,6 +286,8 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_time: true,
     mod_version: true,
     mod_last: true,
+    mod_blocking: true,
+    mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
     mod_roster: { hasVersions: true },
     mod_register: { allowRemoval: true },

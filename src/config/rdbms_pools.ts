@@ -32,6 +32,7 @@ const DEFAULT_TAG = "default";
 /** Modules that keep data, with the kind of that data. */
 const STORING_MODULES = {
   mod_last: "last",
+  mod_privacy: "privacy",
   mod_private: "private",
   mod_roster: "roster",
   mod_vcard: "vcard",

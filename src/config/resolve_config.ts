@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { DataPlace, PrivateBounds } from "../storage/mod.ts";
 import type {
   CertificateFiles,
@@ -15,7 +16,7 @@ import { FILE_SCHEMA } from "./file_schema.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
-import { MOD_PRIVATE, MOD_REGISTER, MOD_VCARD } from "./schema_modules.ts";
+import { MOD_PRIVACY, MOD_PRIVATE, MOD_REGISTER, MOD_VCARD } from "./schema_modules.ts";
 import type { SecretInput } from "./schema_words.ts";
 import { Secret } from "./secret.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -168,6 +169,8 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,
       mod_last: tables.mod_last !== false,
+      mod_blocking: tables.mod_blocking !== false,
+      mod_privacy: tables.mod_privacy !== false && privacyBounds(tables.mod_privacy),
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
       mod_roster: tables.mod_roster !== false && {
         hasVersions: tables.mod_roster?.versioning ?? true,
@@ -180,6 +183,10 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       },
     }];
   }));
+}
+
+function privacyBounds(table: z.output<typeof MOD_PRIVACY> = MOD_PRIVACY.parse({})): PrivacyBounds {
+  return { maxLists: table.max_lists, maxItems: table.max_items, maxBytes: table.max_bytes };
 }
 
 function privateBounds(table: z.output<typeof MOD_PRIVATE> = MOD_PRIVATE.parse({})): PrivateBounds {

@@ -296,6 +296,20 @@ export const MOD_PRIVATE = z.strictObject({
   ),
 });
 
+/** `mod_privacy`. */
+export const MOD_PRIVACY = z.strictObject({
+  ...DATA_PLACE,
+  max_lists: integer(1, 1_000).default(50).describe(
+    "privacy lists that one account may have; one more is refused",
+  ),
+  max_items: integer(1, 10_000).default(1_000).describe(
+    "items of one list, and so of the block list; one more is refused",
+  ),
+  max_bytes: integer(1024, 1_048_576).default(131_072).describe(
+    "bytes of all lists of one account; more is refused",
+  ),
+});
+
 /** `mod_roster`. */
 export const MOD_ROSTER = z.strictObject({
   ...DATA_PLACE,
@@ -346,6 +360,12 @@ function hostModules(byDefault: string) {
       MOD_LAST,
       "time since the last logout of an account, and since the start of the server (XEP-0012)",
     ),
+    mod_blocking: service(
+      z.strictObject({}),
+      "the blocking command (XEP-0191); no options: the block list is kept where `mod_privacy` " +
+        "keeps its lists, and within its bounds",
+    ),
+    mod_privacy: service(MOD_PRIVACY, "privacy lists (XEP-0016)"),
     mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
     mod_roster: service(
       MOD_ROSTER,

@@ -157,6 +157,7 @@ export class CausewayNode {
     await drainRouter();
     await wait("requests", requests.close());
     await wait("logouts", logouts.close(), budget.halfMs(CLOSE_MS));
+    await wait("privacy", parts.privacy.close(), budget.halfMs(CLOSE_MS));
     await wait("table", table.close());
     // Connections that an unresponsive peer leaves half open end with the process.
     const ends = [parts.links?.close(), parts.cluster?.close(), parts.admin.close()];

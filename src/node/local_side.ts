@@ -3,6 +3,7 @@ import { isUserHost } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { OwnClient } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
 import { FullJid, isSubscription, readdress } from "../xmpp/mod.ts";
@@ -12,7 +13,12 @@ import { isAccountProbe } from "./account_probe.ts";
 export interface LocalSideDeps extends UserHosts {
   readonly sessions: {
     deliver(stanza: Stanza, delivery: Delivery): NodeOutcome;
-    find(jid: FullJid): (OwnClient & Pick<LocalSession, "priority" | "send">) | undefined;
+    deliverTo(
+      session: Pick<LocalSession, "jid" | "send">,
+      stanza: Stanza,
+      delivery: Delivery,
+    ): NodeOutcome;
+    find(jid: FullJid): (OwnClient & Pick<LocalSession, "jid" | "priority" | "send">) | undefined;
     ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
   };
   readonly components: {
@@ -24,6 +30,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly carbons?: Pick<Carbons, "received" | "told">;
   /** Rosters and presence. */
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
+  /** Privacy lists. @default nobody has any */
+  readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
   /** Sends a service's answer. The answer takes over the duty of `request`. */
   answer(reply: Stanza, request: Envelope | undefined): void;
 }
@@ -117,7 +125,7 @@ export class LocalSide implements NodeSide {
 
   /** Handles the stanzas of the server itself for accounts with rosters; undefined for others. */
   #handFromServer(envelope: Envelope): NodeOutcome | undefined {
-    const { rosters, sessions } = this.#deps;
+    const { rosters, privacy, sessions } = this.#deps;
     const { stanza } = envelope;
     const { kind, type, to } = stanza;
     if (rosters === undefined || !rosters.serves(to.domainpart)) return undefined;
@@ -126,13 +134,15 @@ export class LocalSide implements NodeSide {
       rosters.probed(stanza);
       return "ignored"; // its answers are stanzas of their own
     }
+    // What nobody here gets must not count as told: it is told once it is wanted again.
+    if (privacy?.refusesPresence(stanza) === true) return "ignored";
     if (!isSubscription(stanza)) return rosters.saw(stanza, envelope) ? undefined : "ignored";
     if (!(to instanceof FullJid)) return undefined;
     const session = sessions.find(to);
     // A request waits for the client's presence. It is brought then.
     if (session === undefined) return "ignored";
     if (type === "subscribe" && session.priority === undefined) return "ignored";
-    return session.send(stanza, envelope) ? "delivered" : "resource-constraint";
+    return sessions.deliverTo(session, stanza, envelope);
   }
 
   /** Delivers a message, and tells the account's other sessions here of it (XEP-0280). */
@@ -147,12 +157,13 @@ export class LocalSide implements NodeSide {
 
   #hand(envelope: Envelope): NodeOutcome {
     const { stanza } = envelope;
-    const { sessions, components } = this.#deps;
+    const { sessions, components, privacy } = this.#deps;
     const { localpart, domainpart } = stanza.to;
     if (isUserHost(domainpart, this.#deps)) {
       if (localpart === "") return this.askServices(stanza);
       if (stanza.kind === "message") return this.#handMessage(envelope);
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
+      if (privacy?.takes(stanza) === true) return "ignored"; // its client gets it a moment later
       return this.#handFromServer(envelope) ?? sessions.deliver(stanza, envelope);
     }
     return components.find(domainpart) === undefined

@@ -26,7 +26,7 @@ class Fixture {
   readonly answers: { readonly reply: Stanza; readonly request: Envelope | undefined }[] = [];
   sessions: readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[] = [];
   /** The session of a full JID. */
-  client: (OwnClient & Pick<LocalSession, "priority" | "send">) | undefined;
+  client: (OwnClient & Pick<LocalSession, "jid" | "priority" | "send">) | undefined;
   session: NodeOutcome = "delivered";
   /** True while accounts have rosters. */
   hasRosters = false;
@@ -40,6 +40,8 @@ class Fixture {
     hosts: new Set(["example.com", "dc1.example.com"]),
     sessions: {
       find: () => this.client,
+      deliverTo: (session, stanza, delivery) =>
+        session.send(stanza, delivery) ? "delivered" : "resource-constraint",
       ofAccount: () => this.sessions,
       deliver: (stanza, delivery) => {
         this.handed.push("session");
@@ -153,7 +155,8 @@ Deno.test("LocalSide lets a service's answer take over the duty of the request, 
 });
 
 Deno.test("LocalSide names the client of a request that entered here, and of no other", () => {
-  const client = { isConfidential: true, hasCarbons: false, priority: 0, send: () => true };
+  const jid = parseJid("a@example.com/x") as FullJid; // it has a resource
+  const client = { jid, isConfidential: true, hasCarbons: false, priority: 0, send: () => true };
   for (const to of ["example.com", "a@example.com"]) {
     const fixture = new Fixture();
     fixture.client = client;
@@ -250,6 +253,7 @@ Deno.test("LocalSide gives a subscription stanza to the addressed client alone",
   fixture.hasRosters = true;
   const sent: string[] = [];
   const session = (priority: number | undefined) => ({
+    jid: parseJid("b@example.com/x") as FullJid, // it has a resource
     isConfidential: true,
     hasCarbons: false,
     priority,

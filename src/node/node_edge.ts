@@ -1,12 +1,15 @@
 import type { StanzaEntry } from "../distribution/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
+import { blockedError } from "../services/privacy/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
 import type {
   C2sSession,
   ComponentRegistry,
   Fate,
+  FullJid,
   SessionRegistry,
   StanzaSource,
   StreamManagement,
@@ -31,12 +34,13 @@ export interface EdgeParts {
   readonly router: Router;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
+  readonly privacy: PrivacyServer;
 }
 
 /** Makes the ports for clients and components. They do not listen yet. */
 export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge {
   const { enumerationSecret, accounts, sessions, components, management, certificates } = parts;
-  const { pressure, router, rosters, carbons, metrics, log, clock } = parts;
+  const { pressure, router, rosters, carbons, privacy, metrics, log, clock } = parts;
   return new Edge({
     accounts,
     enumerationSecret,
@@ -46,6 +50,12 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
     sink: {
       accept: (stanza, source, fate, number) => {
         pressure.saw(source);
+        if (privacy.holdsBack(source.jid, stanza)) {
+          const error = blockedError(stanza, source.jid);
+          // Past the client's own list, which keeps out whatever names the contact as its sender.
+          if (error !== undefined) sessions.find(error.to as FullJid)?.send(error);
+          return fate?.settle(number ?? 0);
+        }
         if (stanza.kind === "presence" && rosters.handles(stanza)) {
           return rosters.entered(stanza, source.jid, fate, number);
         }

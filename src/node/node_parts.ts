@@ -12,6 +12,7 @@ import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -30,6 +31,7 @@ import { makeLinks } from "./node_links.ts";
 import type { NodeLinks } from "./node_links.ts";
 import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
+import { makePrivacy } from "./node_privacy.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -74,6 +76,7 @@ export class NodeParts implements Surroundings {
   readonly logouts: LogoutNotes;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
+  readonly privacy: PrivacyServer;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
   readonly services: HostServices;
@@ -116,6 +119,7 @@ export class NodeParts implements Surroundings {
     this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);
+    this.privacy = makePrivacy(config, this);
     this.rosters = makeRosters(config, this);
     this.carbons = makeCarbons(config, this);
     this.services = makeServices(config, this);
@@ -128,6 +132,7 @@ export class NodeParts implements Surroundings {
       services: this.services,
       rosters: this.rosters,
       carbons: this.carbons,
+      privacy: this.privacy,
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);

@@ -2,6 +2,7 @@ import type { Config } from "../config/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
@@ -22,6 +23,7 @@ export interface RegistryListeners {
   readonly requests: SubscriptionRequests;
   readonly logouts: LogoutNotes;
   readonly rosters: RosterServer;
+  readonly privacy: PrivacyServer;
   readonly local: LocalSide;
 }
 
@@ -30,9 +32,12 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
   return new SessionRegistry({
     events: {
       opened: (jid) => parts.table.sessionOpened(jid),
+      // After the table: who changes the lists from now on finds the session there.
+      opening: (jid) => parts.privacy.opening(jid),
       closed: (jid) => {
         parts.pressure.gone(jid.text);
         parts.rosters.closed(jid);
+        parts.privacy.closed(jid);
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
@@ -44,6 +49,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       arrived: (jid, priority) => {
         void parts.table.sessionPriority(jid, priority); // never rejects
         parts.rosters.arrived(jid, priority !== undefined);
+        parts.privacy.arrived(jid);
       },
       available: (jid) => {
         if (parts.table.hasNeighbours) parts.router.copy(accountProbe(jid));
@@ -51,6 +57,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       },
     },
     accountIq: (stanza) => parts.local.askServices(stanza),
+    refuses: (session, stanza) => parts.privacy.refuses(session, stanza),
     ...sessionBounds(config),
   });
 }

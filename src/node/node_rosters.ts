@@ -1,6 +1,7 @@
 import type { Config } from "../config/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import { RosterServer } from "../services/roster/mod.ts";
 import type { RosterStore, Stores, UserStore } from "../storage/mod.ts";
 import type { AccountFeature, SessionRegistry } from "../xmpp/mod.ts";
@@ -13,6 +14,7 @@ export interface RosterParts {
   /** Accounts by domain. */
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly domains: Domains;
+  readonly privacy: PrivacyServer;
   readonly sessions: SessionRegistry;
   readonly table: SessionTable;
   readonly router: Router;
@@ -45,8 +47,13 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     routes: {
       route: (stanza) => parts.router.accept(stanza),
       sendTo: (host, stanza) => parts.router.sendTo(host, stanza),
-      deliver: (to, stanza) => parts.sessions.find(to)?.send(stanza) ?? false,
+      deliver: (to, stanza) => {
+        const session = parts.sessions.find(to);
+        return session !== undefined &&
+          parts.sessions.deliverTo(session, stanza) === "delivered";
+      },
     },
+    privacy: parts.privacy,
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
     bounds: rosterBounds(config),
     maxRequestBytes: requestBounds(config).maxBytes,

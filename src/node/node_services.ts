@@ -8,6 +8,8 @@ import type { Carbons } from "../services/carbons/mod.ts";
 import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
+import { blockingServices, privacyServices } from "../services/privacy/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
@@ -31,6 +33,7 @@ export interface ServiceParts {
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
   readonly requests: SubscriptionRequests;
+  readonly privacy: PrivacyServer;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -50,6 +53,8 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
       ...accountServices(config, parts),
       ...parts.rosters.services,
       ...parts.carbons.services,
+      ...blockingServices(parts.privacy),
+      ...privacyServices(parts.privacy),
     ],
     ...serviceBounds(config),
     metrics,
@@ -136,6 +141,7 @@ export interface WatchParts {
   readonly services: HostServices;
   readonly rosters: RosterServer;
   readonly requests: SubscriptionRequests;
+  readonly privacy: PrivacyServer;
 }
 
 /** Makes the notes of the last logouts. */
@@ -156,11 +162,14 @@ export function makeAccountWatch(
   config: Config,
   parts: Surroundings & WatchParts,
 ): AccountWatch {
-  const { stores, accounts, sessions, services, logouts, rosters, log, clock } = parts;
+  const { stores, accounts, sessions, services, logouts, rosters, privacy, log, clock } = parts;
   return new AccountWatch({
     ...accountWatchOptions(config),
     sessions,
-    existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
+    existing: async (host, localparts) => {
+      await privacy.look(host, localparts);
+      return await usersOf(accounts, host).existing(localparts);
+    },
     end: (account) => {
       rosters.gone(account);
       parts.requests.forget(account.text);

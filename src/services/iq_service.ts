@@ -44,9 +44,11 @@ export type IqAnswer =
 /** Modules of the configuration that a host may have turned off. */
 export type ServiceModule =
   | "mod_carboncopy"
+  | "mod_blocking"
   | "mod_disco"
   | "mod_last"
   | "mod_ping"
+  | "mod_privacy"
   | "mod_private"
   | "mod_register"
   | "mod_roster"

@@ -7,11 +7,11 @@ import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountHosts, AccountReach } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
-import type { RosterDeps } from "./roster_ports.ts";
+import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `ContactPresence`. */
 export interface ContactPresenceDeps
-  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "clock" | "log"> {
+  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "privacy" | "clock" | "log"> {
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
@@ -83,6 +83,19 @@ export class ContactPresence {
     for (const { jid } of sessions) if (this.#told.has(jid.text)) this.#orphans.add(jid.text);
   }
 
+  /**
+   * Tells contacts and the client of a session here what a change of its privacy list means: who no
+   * longer sees whom sees them leave, and who sees them again sees them come (XEP-0191 §3.3, §3.4).
+   */
+  reviewed(
+    jid: FullJid,
+    change: { readonly before: PresenceView; readonly after: PresenceView },
+  ): void {
+    if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
+    // Behind presence that is being told: it was told by the list before.
+    this.#deps.turns.runAlways(jid.text, () => this.#review(jid, change));
+  }
+
   /** Tries nothing again from now on. */
   close(): void {
     this.#isClosed = true;
@@ -118,12 +131,12 @@ export class ContactPresence {
     const { sessions, reach, routes } = this.#deps;
     const contacts = await this.#contactsOf(jid);
     if (contacts === undefined) return;
-    const told = [...subscribersIn(contacts), jid.bare];
-    const found = await reach.hostsOf(told);
-    for (const { lastPresence } of sessions.here(jid.bare.text)) {
+    const subscribers = subscribersIn(contacts);
+    const found = await reach.hostsOf([...subscribers, jid.bare]);
+    for (const { jid: session, lastPresence } of sessions.here(jid.bare.text)) {
       // Another one has been told since.
       if (lastPresence === undefined || !presences.has(lastPresence)) continue;
-      for (const to of told) {
+      for (const to of [...this.#seenBy(session, subscribers), session.bare]) {
         if (found.get(to.text)?.has(host) !== true) continue;
         routes.sendTo(host, readdress(lastPresence, to));
       }
@@ -161,8 +174,8 @@ export class ContactPresence {
   /** Answers a probe with the presence of the account's sessions at this node. */
   answer(asker: Jid, account: Jid): void {
     const { sessions, routes, reach } = this.#deps;
-    const presences = sessions.here(account.text).flatMap(({ lastPresence }) =>
-      lastPresence === undefined ? [] : [lastPresence]
+    const presences = sessions.here(account.text).flatMap(({ jid, lastPresence }) =>
+      lastPresence === undefined || this.#viewOf(jid).hidesFrom(asker) ? [] : [lastPresence]
     );
     for (const presence of presences) {
       if (asker !== asker.bare) routes.route(readdress(presence, asker));
@@ -233,9 +246,9 @@ export class ContactPresence {
     const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
     if (contacts === undefined) return this.#tryLater(jid, presence);
     this.#giveUp(jid);
-    const told = subscribersIn(contacts);
+    const told = this.#seenBy(jid, subscribersIn(contacts));
     this.#told.set(jid.text, told);
-    const probed = isInitial ? this.#probedBy(jid.bare, contacts) : [];
+    const probed = isInitial ? this.#probedBy(jid, contacts) : [];
     const { reach } = this.#deps;
     // One lookup serves both ways.
     const hosts = await reach.hostsOf([...told, ...probed, jid.bare]);
@@ -252,7 +265,8 @@ export class ContactPresence {
     // Without the database, those are told who were told of the presence.
     const found = await this.#contactsOf(jid);
     const isOrphan = this.#orphans.has(jid.text);
-    const contacts = found === undefined || isOrphan ? told : subscribersIn(found);
+    const all = found === undefined || isOrphan ? told : subscribersIn(found);
+    const contacts = this.#seenBy(jid, all);
     if (found === undefined) this.#tryLater(jid, presence);
     else this.#giveUp(jid);
     const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
@@ -279,12 +293,15 @@ export class ContactPresence {
    * Returns the contacts whose rosters let the owner see their presence, as the same query has
    * found. Contacts whose rosters lie elsewhere get a probe that is decided on there.
    */
-  #probedBy(owner: Jid, contacts: readonly RosterContact[]): readonly Jid[] {
+  #probedBy(session: FullJid, contacts: readonly RosterContact[]): readonly Jid[] {
     const { hosts, routes } = this.#deps;
+    const owner = session.bare;
+    const view = this.#viewOf(session);
     const probed: Jid[] = [];
     for (const { jid, subscription, reverse } of contacts) {
       if (!isSeen(subscription)) continue;
       const contact = parseJid(jid);
+      if (view.isDeafTo(contact)) continue;
       const { domainpart } = contact;
       const isHere = hosts.store(domainpart) !== undefined &&
         hosts.isShared(owner.domainpart, domainpart);
@@ -302,13 +319,74 @@ export class ContactPresence {
         routes.deliver(jid, requestOf(parseJid(contact), jid.bare, request));
       }
     }
-    const asked = contacts.filter(({ isAsking }) => isAsking);
+    const view = this.#viewOf(jid);
+    const asked = contacts.filter((each) => each.isAsking && !view.hidesFrom(parseJid(each.jid)));
     const count = Math.min(asked.length, MAX_REPEATED);
     for (let i = 0; i < count; i++) {
       const { jid: contact } = asked[(this.#repeated + i) % asked.length]!;
       routes.route(subscribe(jid.bare, parseJid(contact)));
     }
     this.#repeated += count;
+  }
+
+  async #review(
+    jid: FullJid,
+    { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
+  ): Promise<void> {
+    const { sessions, routes, reach } = this.#deps;
+    const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
+    if (current === undefined) return;
+    const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
+    const left = unavailable(jid, jid.bare);
+    for (const to of current.directed) if (isParted(to)) routes.route(readdress(left, to));
+    const presence = current.lastPresence;
+    if (presence === undefined) return;
+    const contacts = await this.#contactsOf(jid);
+    if (contacts === undefined) return;
+    const subscribers = subscribersIn(contacts);
+    const parted = subscribers.filter(isParted);
+    const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
+    this.#told.set(jid.text, this.#seenBy(jid, subscribers));
+    await reach.spread(parted, (to) => unavailable(jid, to));
+    await reach.spread(met, (to) => readdress(presence, to));
+    const changed = (was: PresenceView, is: PresenceView) =>
+      contacts.filter(({ jid: contact, subscription }) => {
+        const address = parseJid(contact);
+        return isSeen(subscription) && !was.isDeafTo(address) && is.isDeafTo(address);
+      });
+    await this.#takeLeave(jid, changed(before, after));
+    const heard = changed(after, before);
+    if (heard.length === 0) return;
+    const probed = this.#probedBy(jid, heard);
+    const hosts = await reach.hostsOf(probed);
+    for (const contact of probed) reach.send(probe(jid, contact), hosts);
+  }
+
+  /** Tells a client that contacts whose presence it no longer gets are gone (XEP-0016 §2.10). */
+  async #takeLeave(to: FullJid, contacts: readonly RosterContact[]): Promise<void> {
+    const { sessions, routes } = this.#deps;
+    const accounts = contacts.map(({ jid }) => jid);
+    if (accounts.length === 0) return;
+    const found = await sessions.everywhere(accounts);
+    for (const account of accounts) {
+      const resources = new Set([
+        ...(found.get(account) ?? []).map(({ resourcepart }) => resourcepart),
+        ...sessions.here(account).map(({ jid }) => jid.resourcepart),
+      ]);
+      for (const resourcepart of resources) {
+        routes.deliver(to, unavailable(parseJid(`${account}/${resourcepart}`), to));
+      }
+    }
+  }
+
+  #viewOf(jid: FullJid): PresenceView {
+    return this.#deps.privacy?.viewOf(jid) ?? OPEN_VIEW;
+  }
+
+  /** Returns those of the contacts from whom the session's list does not hide it. */
+  #seenBy(jid: FullJid, contacts: readonly Jid[]): readonly Jid[] {
+    const view = this.#viewOf(jid);
+    return view === OPEN_VIEW ? contacts : contacts.filter((contact) => !view.hidesFrom(contact));
   }
 
   async #contactsOf(
@@ -331,6 +409,8 @@ export class ContactPresence {
     });
   }
 }
+
+const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false };
 
 /** True when nobody needs to be told of `earlier` any more, as `later` follows it. */
 function isReplacedBy(earlier: Change | undefined, later: Stanza): boolean {

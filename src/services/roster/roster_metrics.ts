@@ -5,6 +5,7 @@ export type SubscriptionOutcome =
   | "applied"
   | "unchanged"
   | "ignored"
+  | "blocked"
   | "full"
   | "failed";
 
@@ -35,13 +36,14 @@ export class RosterMetrics {
       metrics.counter({
         name: "causeway_subscriptions_total",
         help: "Subscription stanzas applied to the rosters of their senders and recipients, by " +
-          "outcome; ignored: to an account that does not exist",
+          "outcome; ignored: to an account that does not exist, blocked: its list denies it",
         labels: { outcome },
       });
     this.#subscriptions = {
       applied: subscription("applied"),
       unchanged: subscription("unchanged"),
       ignored: subscription("ignored"),
+      blocked: subscription("blocked"),
       full: subscription("full"),
       failed: subscription("failed"),
     };

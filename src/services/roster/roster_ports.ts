@@ -16,7 +16,7 @@ export interface SessionPlace {
 /** The sessions of accounts, at this node and elsewhere. */
 export interface AccountSessions {
   /** Sessions at this node. */
-  here(account: string): readonly PresentSession[];
+  here(account: string): readonly (PresentSession & Pick<LocalSession, "directed">)[];
   /** All sessions at this node. */
   all(): Iterable<Pick<LocalSession, "jid" | "lastPresence">>;
   /** Local hosts of all datacenters that can be reached. Never rejects. */
@@ -40,6 +40,25 @@ export interface ServerRoutes {
   deliver(to: FullJid, stanza: Stanza): boolean;
 }
 
+/** What the list of a session hides of presence. */
+export interface PresenceView {
+  /** True when presence of the session does not go to `contact`. */
+  hidesFrom(contact: Jid): boolean;
+  /** True when presence of `contact` does not come to the session. */
+  isDeafTo(contact: Jid): boolean;
+}
+
+/** Privacy lists, as far as presence and subscriptions depend on them (XEP-0016). */
+export interface PresencePrivacy {
+  /** Returns what the list of a session of this node hides. */
+  viewOf(session: FullJid): PresenceView;
+  /**
+   * True when the default list of the recipient denies a stanza between accounts.
+   * @throws CausewayError with a code `storage/…`
+   */
+  refusesForAccount(stanza: Stanza): Promise<boolean>;
+}
+
 /** The domains that rosters depend on. */
 export interface RosterHosts {
   readonly localHost: string;
@@ -61,6 +80,8 @@ export interface RosterDeps {
   readonly sessions: AccountSessions;
   readonly routes: ServerRoutes;
   readonly bounds: Required<RosterBounds>;
+  /** @default nobody has lists */
+  readonly privacy?: PresencePrivacy | undefined;
   /** True when the account exists. */
   exists(account: Jid): Promise<boolean>;
   readonly clock: Clock;

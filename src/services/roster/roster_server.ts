@@ -17,7 +17,7 @@ import { InboundRetries } from "./inbound_retries.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { RosterMetrics } from "./roster_metrics.ts";
-import type { RosterDeps } from "./roster_ports.ts";
+import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 import { ROSTER_NAMESPACE } from "./roster_query.ts";
 import { RosterChangeService, RosterGet } from "./roster_services.ts";
 import { Rosters } from "./rosters.ts";
@@ -249,6 +249,14 @@ export class RosterServer {
   /** Broadcasts what a session of this node has told the account's resources here. */
   presenceChanged(jid: FullJid, presence: Stanza): void {
     this.#presence.changed(jid, presence);
+  }
+
+  /** The privacy list that applies to a session here has changed. */
+  privacyChanged(
+    jid: FullJid,
+    change: { readonly before: PresenceView; readonly after: PresenceView },
+  ): void {
+    this.#presence.reviewed(jid, change);
   }
 
   /** A session came from another node: whether its client has asked for the roster is not known. */

@@ -16,7 +16,7 @@ const PARTED_AT_ONCE = 20;
 
 /** Collaborators of `SubscriptionServer`. */
 export interface SubscriptionServerDeps
-  extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "exists" | "log"> {
+  extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "privacy" | "exists" | "log"> {
   readonly rosters: Rosters;
   readonly presence: ContactPresence;
   readonly reach: AccountReach;
@@ -107,9 +107,11 @@ export class SubscriptionServer {
   /** @throws CausewayError with a code `storage/…`; then nothing has happened */
   async #apply(stanza: Stanza): Promise<void> {
     const { from: contact, to: owner } = stanza;
-    const { rosters, bounds, presence, reach, exists } = this.#deps;
+    const { rosters, bounds, presence, reach, privacy, exists } = this.#deps;
     const verb = stanza.type as SubscriptionVerb; // the callers pass subscriptions only
     if (verb === "subscribe" && !await exists(owner)) return void this.#count("ignored");
+    // XEP-0016 §2.2: before all other rules. The contact hears nothing (§2.14).
+    if (await privacy?.refusesForAccount(stanza) === true) return void this.#count("blocked");
     const kept = { contact: contact.text, stanza: this.#kept(stanza) };
     const change = await rosters.change<SubscriptionStep | "full">(
       owner,

@@ -1,6 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError } from "../../base/mod.ts";
-import type { FullJid } from "../jid/jid.ts";
+import type { FullJid, Jid } from "../jid/jid.ts";
 import { isRefusal, isStreamError } from "../sm/client_refusal.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type { EnableRequest } from "../sm/enable_request.ts";
@@ -106,6 +106,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   get lastPresence(): Stanza | undefined {
     return this.#stanzas.presence.state.last;
+  }
+
+  get directed(): readonly Jid[] {
+    return this.#stanzas.presence.state.directed;
   }
 
   get isConfidential(): boolean {

@@ -1,6 +1,7 @@
-import type { FullJid } from "../jid/jid.ts";
+import type { FullJid, Jid } from "../jid/jid.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza/stanza.ts";
+import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 
 /** A bound client, as the registry that delivers to it sees it. */
@@ -16,6 +17,8 @@ export interface LocalSession {
   hasCarbons: boolean;
   /** Monotonic milliseconds until which the account is known to have no other session; else 0. */
   loneUntilMs: number;
+  /** Recipients of its directed presence that have not been sent the end of it. */
+  readonly directed: readonly Jid[];
   /** True when nobody on the way can read what its client writes: over TLS, or on loopback. */
   readonly isConfidential: boolean;
   /** False once the stream has ended. */
@@ -46,6 +49,11 @@ export interface LocalSession {
 export interface SessionRegistryEvents {
   /** Awaited before the client learns that it is bound. Must not reject. */
   opened(jid: FullJid): Promise<void>;
+  /**
+   * Awaited after `opened`, before anything is delivered to the session. Must not reject.
+   * @returns the condition by which the session is refused; `closed` follows
+   */
+  opening?(jid: FullJid): Promise<StanzaErrorCondition | undefined>;
   /** Must not reject. */
   closed(jid: FullJid): Promise<void>;
   /** Stanzas for the session are delivered from now on. Called again when the session becomes available. */

@@ -3,6 +3,7 @@ import { deliveryRule, leastPriority } from "../stanza/delivery_rules.ts";
 import { FullJid } from "../jid/jid.ts";
 import type { Delivery } from "../sm/delivery.ts";
 import type { Stanza } from "../stanza/stanza.ts";
+import { isReply } from "../stanza/stanza.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { DeliveryOutcome } from "../stream/stanza_sink.ts";
@@ -24,6 +25,11 @@ export interface SessionRegistryDeps extends SessionRegistryOptions {
    * it.
    */
   accountIq(stanza: Stanza): DeliveryOutcome;
+  /**
+   * Returns true if a stanza does not come to this session, because its owner does not want it
+   * (XEP-0016 §2.2). It is asked for each session that would get the stanza. @default never
+   */
+  refuses?(session: FullJid, stanza: Stanza): boolean;
 }
 
 /** Default number of sessions of one account at once. */
@@ -38,6 +44,7 @@ export const DEFAULT_MAX_SESSIONS_PER_ACCOUNT = 50;
 export class SessionRegistry {
   readonly #events: SessionRegistryEvents;
   readonly #accountIq: (stanza: Stanza) => DeliveryOutcome;
+  readonly #refuses: (session: FullJid, stanza: Stanza) => boolean;
   readonly #maxPerAccount: number;
   readonly #byFullJid = new Map<string, LocalSession>();
   readonly #byBareJid = new Map<string, LocalSession[]>();
@@ -47,6 +54,7 @@ export class SessionRegistry {
   constructor(deps: SessionRegistryDeps) {
     this.#events = deps.events;
     this.#accountIq = deps.accountIq;
+    this.#refuses = deps.refuses ?? (() => false);
     const max = deps.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
     this.#maxPerAccount = integerIn("maxSessionsPerAccount", max, { min: 1, max: 10_000 });
   }
@@ -91,7 +99,8 @@ export class SessionRegistry {
       }
       if (session.isOpen) {
         await this.#events.opened(session.jid);
-        if (session.isOpen && this.#hasRoom(session)) {
+        const refusal = await this.#events.opening?.(session.jid);
+        if (refusal === undefined && session.isOpen && this.#hasRoom(session)) {
           // The older session's own end finds that another has its place.
           if (older !== undefined) this.#remove(older);
           this.#add(session);
@@ -101,6 +110,10 @@ export class SessionRegistry {
           return "opened";
         }
         await this.#events.closed(session.jid);
+        if (refusal !== undefined) {
+          if (older !== undefined) this.#takePlace(older);
+          return refusal;
+        }
       }
       if (older !== undefined) this.#takePlace(older);
       return session.isOpen ? "resource-constraint" : "gone";
@@ -179,10 +192,12 @@ export class SessionRegistry {
     const rule = deliveryRule(stanza, session !== undefined, delivery?.isRerouted === true);
     switch (rule) {
       case "resource":
-        return session!.send(stanza, delivery) ? "delivered" : "resource-constraint";
+        return this.deliverTo(session!, stanza, delivery);
       case "account": {
         const sessions = this.#byBareJid.get(to.bare.text);
-        return sessions === undefined ? "no-session" : deliverToAccount(sessions, stanza, delivery);
+        return sessions === undefined
+          ? "no-session"
+          : this.#deliverToAccount(sessions, stanza, delivery);
       }
       case "missing":
         return "no-session"; // the session may be elsewhere, or come in a moment
@@ -198,6 +213,46 @@ export class SessionRegistry {
       default:
         return rule satisfies never;
     }
+  }
+
+  /**
+   * Delivers to one session, unless its owner does not want the stanza. What is refused is dropped in
+   * silence, as if the client had got it and said nothing: its sender must not see a difference. Only a
+   * request has to be answered, by the error that most clients give.
+   */
+  deliverTo(
+    session: Pick<LocalSession, "jid" | "send">,
+    stanza: Stanza,
+    delivery?: Delivery,
+  ): "delivered" | "ignored" | "service-unavailable" | "resource-constraint" {
+    if (this.#refuses(session.jid, stanza)) {
+      const isRequest = stanza.kind === "iq" && !isReply(stanza);
+      return isRequest ? "service-unavailable" : "ignored";
+    }
+    return session.send(stanza, delivery) ? "delivered" : "resource-constraint";
+  }
+
+  /**
+   * Delivers to every available resource that RFC 6121 §8.5.2 gives the stanza to. None at all is no
+   * error, except for a message that another resource could have got.
+   */
+  #deliverToAccount(
+    sessions: readonly LocalSession[],
+    stanza: Stanza,
+    delivery: Delivery | undefined,
+  ): DeliveryOutcome {
+    const least = leastPriority(stanza, sessions);
+    if (least === Infinity) return stanza.kind === "message" ? "no-session" : "ignored";
+    let outcome: DeliveryOutcome = "ignored";
+    for (const session of sessions) {
+      if (session.priority === undefined || session.priority < least) continue;
+      const result = this.deliverTo(session, stanza, delivery);
+      if (result === "delivered") {
+        outcome = result;
+        if (delivery !== undefined && !session.isManaged) delivery.written();
+      } else if (outcome === "ignored") outcome = result;
+    }
+    return outcome;
   }
 
   /**
@@ -238,26 +293,4 @@ export class SessionRegistry {
     else this.#byBareJid.set(session.jid.bare.text, left);
     return true;
   }
-}
-
-/**
- * Delivers to every available resource that RFC 6121 §8.5.2 gives the stanza to. None at all is no
- * error, except for a message that another resource could have got.
- */
-function deliverToAccount(
-  sessions: readonly LocalSession[],
-  stanza: Stanza,
-  delivery: Delivery | undefined,
-): DeliveryOutcome {
-  const least = leastPriority(stanza, sessions);
-  if (least === Infinity) return stanza.kind === "message" ? "no-session" : "ignored";
-  let outcome: DeliveryOutcome = "ignored";
-  for (const session of sessions) {
-    if (session.priority === undefined || session.priority < least) continue;
-    if (session.send(stanza, delivery)) {
-      outcome = "delivered";
-      if (delivery !== undefined && !session.isManaged) delivery.written();
-    } else if (outcome === "ignored") outcome = "resource-constraint";
-  }
-  return outcome;
 }

@@ -18,6 +18,7 @@ class FakeSession implements LocalSession {
   readonly jid: FullJid;
   priority: number | undefined;
   lastPresence = undefined;
+  readonly directed = [];
   isOpen = true;
   isFull = false;
   ended: StreamErrorCondition | undefined;

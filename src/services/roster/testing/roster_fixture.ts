@@ -136,7 +136,7 @@ export class RosterFixture {
 
   #session(text: string, lastPresence: Stanza | undefined) {
     const priority = lastPresence === undefined ? undefined : 0;
-    return { jid: fullJid(text), lastPresence, priority, isOpen: true };
+    return { jid: fullJid(text), lastPresence, priority, isOpen: true, directed: [] };
   }
 
   #places(account: string): SessionPlace[] {

@@ -1,0 +1,643 @@
+import type { BackoffOptions } from "../../base/mod.ts";
+import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
+import type { PrivacyStore } from "../../storage/mod.ts";
+import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  FullJid,
+  onlyChild,
+  parseElement,
+  parseJid,
+  stanzaId,
+  stanzaSource,
+  Turns,
+} from "../../xmpp/mod.ts";
+import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
+import {
+  AccountPrivacy,
+  blockedOf,
+  defaultOf,
+  isDenied,
+  needsRoster,
+  NO_PRIVACY,
+  readPrivacy,
+} from "./account_privacy.ts";
+import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
+import { aspectInbound, aspectOutbound } from "./privacy_list.ts";
+import { PrivacyMetrics } from "./privacy_metrics.ts";
+import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
+import {
+  BLOCKING_NAMESPACE,
+  blockingElement,
+  listPush,
+  listText,
+  PRIVACY_NAMESPACE,
+} from "./privacy_xml.ts";
+import { VersionBatches } from "./version_batches.ts";
+
+/** Attempts at a change that other changes of the same account get in the way of. */
+const MAX_ATTEMPTS = 60;
+/** Pauses between them. Their length is random, so that two nodes meet only once. */
+const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 100, jitter: 1 };
+/** Attempts to read lists that have changed elsewhere. Later the regular look finds them. */
+const MAX_READS = 10;
+const READ_PAUSES: BackoffOptions = { firstMs: 500, maxMs: 30_000, jitter: 0.5 };
+
+/** A change that a client asks for: of the default list's name, of one list, or of both. */
+export interface PrivacyEdit {
+  /** True for a blocking command: clients that know privacy lists alone are not told. */
+  readonly isCommand?: boolean;
+  readonly defaultName: string | undefined;
+  readonly list?: {
+    readonly name: string;
+    /** Undefined: the list is removed. */
+    readonly items: readonly PrivacyItem[] | undefined;
+  };
+}
+
+/** Condition of the error that answers a client whose change is not made. */
+export type PrivacyError = "conflict" | "item-not-found" | "resource-constraint";
+
+/** Another session of the client's account. */
+export interface OtherSession {
+  /** Name of its active list. Undefined for none, and for a session of another node. */
+  readonly active: string | undefined;
+}
+
+/**
+ * Privacy lists and block lists (XEP-0016, XEP-0191) of the accounts with sessions at this node.
+ *
+ * The lists of an account are read when a session opens, and stay in memory until its last session
+ * here is gone: no stanza waits for the database. A change is written, applied here, and told to
+ * all sessions of the account by pushes. The node of a session that gets a push reads the lists
+ * again, before its client gets the push.
+ */
+export class PrivacyServer {
+  readonly #deps: PrivacyDeps;
+  readonly #metrics: PrivacyMetrics;
+  readonly #versions: VersionBatches;
+  /** Sessions here of every account whose host has lists. */
+  readonly #here = new Map<string, SessionsHere>();
+  /** Accounts among them that have, or had, lists. */
+  readonly #accounts = new Map<string, AccountPrivacy>();
+  /** Reads and changes of one account run one after another. */
+  readonly #turns = new Turns();
+  /** Reads that have not begun, by account: whoever needs one joins it. */
+  readonly #reads = new Map<string, Promise<void>>();
+  /** Full JIDs of the clients that get pushes of the block list (XEP-0191 §3.3). */
+  readonly #blocking = new Set<string>();
+  /** Full JIDs of sessions that came from another node, where they may have an active list. */
+  readonly #arrived = new Set<string>();
+  /** Ends the pauses of those who read again, when the node stops. */
+  readonly #pauses = new Set<() => void>();
+  #pushes = 0;
+  #isClosed = false;
+
+  constructor(deps: PrivacyDeps) {
+    this.#deps = deps;
+    this.#metrics = new PrivacyMetrics(deps.metrics, () => this.#accounts.size);
+    this.#versions = new VersionBatches((host) => this.#store(host));
+  }
+
+  /** True when the list of a session here keeps the stanza from it. Counts the stanza then. */
+  refuses(session: FullJid, stanza: Stanza): boolean {
+    const account = this.#accounts.get(session.bare.text);
+    if (account?.denies(session, stanza.from, aspectInbound(stanza)) !== true) return false;
+    this.#metrics.blocked("in", stanza.kind);
+    return true;
+  }
+
+  /** True when no session here gets the presence, if any of its recipients is here. */
+  refusesPresence(presence: Stanza): boolean {
+    const { to, from } = presence;
+    const account = this.#accounts.get(to.bare.text);
+    if (account === undefined) return false;
+    const resources = this.#here.get(to.bare.text)?.resources;
+    if (resources === undefined) return false;
+    const aspect = aspectInbound(presence);
+    for (const resource of to instanceof FullJid ? [to.resourcepart] : resources) {
+      if (!isDenied(account.appliedTo(resource), to, from, aspect)) return false;
+    }
+    this.#metrics.blocked("in", "presence");
+    return true;
+  }
+
+  /** True when the list of the session that sends a stanza keeps it here. Counts the stanza then. */
+  holdsBack(session: Jid, stanza: Stanza): boolean {
+    const account = this.#accounts.get(session.bare.text);
+    if (account === undefined || !(session instanceof FullJid)) return false;
+    if (!account.denies(session, stanza.to, aspectOutbound(stanza))) return false;
+    this.#metrics.blocked("out", stanza.kind);
+    return true;
+  }
+
+  /** What the list of a session here hides of presence. */
+  viewOf(session: FullJid): PrivacyView {
+    const account = this.#accounts.get(session.bare.text);
+    return account === undefined
+      ? EVERYTHING
+      : viewOf(session, account.appliedTo(session.resourcepart));
+  }
+
+  /**
+   * Returns true when the default list of an account denies a stanza that is for the account itself,
+   * such as a subscription. Counts the stanza then.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async refusesForAccount(stanza: Stanza): Promise<boolean> {
+    const { from, to } = stanza;
+    if (this.#deps.hosts.store(to.domainpart) === undefined) return false;
+    const known = this.#accounts.get(to.bare.text);
+    const isHere = this.#here.get(to.bare.text)?.isRead === true;
+    const account = isHere ? known : await this.#read(to.bare);
+    if (account === undefined) return false;
+    const applied = { list: defaultOf(account.privacy), roster: account.roster };
+    if (!isDenied(applied, to, from, aspectInbound(stanza))) return false;
+    this.#metrics.blocked("in", stanza.kind);
+    return true;
+  }
+
+  /**
+   * Reads the lists of an account before its session gets or sends anything. `closed` follows, if
+   * this fails too. Never rejects.
+   *
+   * @returns the condition of the error when the lists cannot be read: without them nobody would be
+   * kept out
+   */
+  async opening(session: FullJid): Promise<PrivacyFailure | undefined> {
+    const { bare, resourcepart } = session;
+    if (this.#deps.hosts.store(bare.domainpart) === undefined) return undefined;
+    let here = this.#here.get(bare.text);
+    if (here === undefined) {
+      this.#here.set(bare.text, here = { resources: new Set(), isRead: false });
+    }
+    here.resources.add(resourcepart);
+    try {
+      await this.#readSoon(bare);
+      here.isRead = true;
+      return undefined;
+    } catch (thrown) {
+      if (here.isRead) return undefined; // another session keeps the lists current
+      this.#failed("privacy.unread", thrown);
+      const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
+      return isFull ? "resource-constraint" : "internal-server-error";
+    }
+  }
+
+  /** A session came from another node: whether its client uses the block list is not known. */
+  arrived(session: FullJid): void {
+    if (this.#deps.hosts.store(session.domainpart) === undefined) return;
+    this.#blocking.add(session.text);
+    this.#arrived.add(session.text);
+  }
+
+  /** Forgets a session that has ended, or has moved away. Its active list follows it there. */
+  closed(session: FullJid): void {
+    const { bare, text, resourcepart } = session;
+    this.#blocking.delete(text);
+    this.#arrived.delete(text);
+    const account = this.#accounts.get(bare.text);
+    const active = account?.active.get(resourcepart);
+    if (active !== undefined) {
+      account!.active.delete(resourcepart);
+      this.#push(session, activeSignal(active.name));
+    }
+    const resources = this.#here.get(bare.text)?.resources;
+    resources?.delete(resourcepart);
+    if (resources?.size !== 0) return;
+    this.#here.delete(bare.text);
+    this.#accounts.delete(bare.text);
+  }
+
+  /** Reads no lists from now on, and waits until nothing is read or written any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const end of this.#pauses) end();
+    await this.#turns.settled();
+  }
+
+  /** Waits until nothing is read or written any more. */
+  settled(): Promise<void> {
+    return this.#turns.settled();
+  }
+
+  /**
+   * Looks whether the lists of accounts with sessions here have changed, where news of it was lost.
+   * Never rejects.
+   */
+  async look(host: string, localparts: readonly string[]): Promise<void> {
+    const store = this.#deps.hosts.store(host);
+    if (store === undefined || this.#isClosed) return;
+    try {
+      const versions = await store.versions(localparts);
+      for (const localpart of localparts) {
+        const text = `${localpart}@${host}`;
+        const known = this.#accounts.get(text)?.privacy.version ?? 0;
+        if (!this.#here.has(text) || known === (versions.get(localpart) ?? 0)) continue;
+        await this.#readSoon(parseJid(text).bare, true);
+      }
+    } catch (thrown) {
+      this.#failed("privacy.unchecked", thrown);
+    }
+  }
+
+  /**
+   * Takes a push in the name of a session's own account, if it concerns lists: the lists are read
+   * again, and then the client gets the push if it is for clients. False for all other stanzas.
+   */
+  takes(stanza: Stanza): boolean {
+    const { kind, type, from, to, bytes } = stanza;
+    if (kind !== "iq" || type !== "set" || from.text !== to.bare.text) return false;
+    if (!(to instanceof FullJid) || !this.#isHere(to)) return false;
+    const child = onlyChild(stanzaSource(bytes));
+    if (child === undefined) return false;
+    if (child.namespace === "jabber:iq:roster") {
+      if (this.#accounts.get(from.text)?.roster !== undefined) this.#readLater(to.bare, true);
+      return false;
+    }
+    if (child.namespace !== PRIVACY_NAMESPACE && child.namespace !== BLOCKING_NAMESPACE) {
+      return false;
+    }
+    const { bytes: text, start, end, defaultNamespace, prefixes } = child;
+    const payload = parseElement(text.subarray(start, end), defaultNamespace, prefixes);
+    const active = payload.child("active")?.attribute("name");
+    if (active !== undefined) this.#resume(to, active);
+    else {
+      const read = stanzaId(stanza)?.startsWith(this.#idPrefix) === true
+        ? Promise.resolve()
+        : this.#readLater(to.bare);
+      void read.then(() => this.#tell(to, stanza, payload));
+    }
+    return true;
+  }
+
+  /** Notes that a client gets pushes of the block list from now on. */
+  follow(client: FullJid): void {
+    if (this.#isHere(client)) this.#blocking.add(client.text);
+  }
+
+  /**
+   * Returns the lists of an account as they are stored now.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async listsOf({ localpart, domainpart, text }: BareJid): Promise<Privacy> {
+    const stored = await this.#store(domainpart).read(localpart);
+    return readPrivacy(stored, this.#accounts.get(text)?.privacy);
+  }
+
+  /** Returns the name of a session's active list. */
+  activeOf({ bare, resourcepart }: FullJid): string | undefined {
+    return this.#accounts.get(bare.text)?.active.get(resourcepart)?.name;
+  }
+
+  /** Returns the other sessions of a client's account, in all datacenters. */
+  async othersOf({ bare, resourcepart: own }: FullJid): Promise<readonly OtherSession[]> {
+    const active = this.#accounts.get(bare.text)?.active;
+    return (await this.#sessionsOf(bare)).filter(({ resourcepart }) => resourcepart !== own)
+      .map(({ resourcepart }) => ({ active: active?.get(resourcepart)?.name }));
+  }
+
+  /**
+   * Makes a list the active list of a session here, or ends the use of one. Returns the condition of
+   * the error.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async activate(
+    client: FullJid,
+    name: string | undefined,
+  ): Promise<"item-not-found" | "not-allowed" | undefined> {
+    const { bare } = client;
+    if (!this.#isHere(client)) return "not-allowed";
+    if (name !== undefined) await this.#readSoon(bare); // another node may just have made the list
+    const account = this.#accounts.get(bare.text);
+    const list = name === undefined ? undefined : account?.privacy.lists.get(name);
+    if (name !== undefined && list === undefined) return "item-not-found";
+    if (account !== undefined) this.#setActive(client, account, list);
+    return undefined;
+  }
+
+  /**
+   * Changes the lists of a client's account: reads, lets `decide` choose, and writes. When another
+   * node has changed them in between, it does so again with what it finds then.
+   *
+   * @throws CausewayError with a code `storage/…`; then nothing was changed
+   */
+  change(
+    client: FullJid,
+    decide: (privacy: Privacy) => PrivacyEdit | PrivacyError | "unchanged",
+  ): Promise<PrivacyError | undefined> {
+    const account = client.bare;
+    return this.#turns.run(account.text, async () => {
+      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+        const before = await this.listsOf(account);
+        const edit = decide(before);
+        if (edit === "unchanged") return undefined;
+        if (typeof edit === "string") return edit;
+        const after = await this.#write(account, before, edit);
+        if (after === "full") return "resource-constraint";
+        if (after !== undefined) {
+          await this.#told(client, { before, after, edit });
+          return undefined;
+        }
+        await this.#pause(backoffMs(attempt, PAUSES));
+      }
+      throw new CausewayError(
+        "storage/conflict",
+        `Cannot change the privacy lists of ${account.text}: ${MAX_ATTEMPTS} attempts met other ` +
+          "changes",
+        { retryable: true },
+      );
+    });
+  }
+
+  get #idPrefix(): string {
+    return `privacy-${this.#deps.process.toString(36)}-`;
+  }
+
+  /** Writes an edit. Undefined: another node was faster. */
+  async #write(
+    { localpart, domainpart }: BareJid,
+    before: Privacy,
+    { defaultName, list }: PrivacyEdit,
+  ): Promise<Privacy | "full" | undefined> {
+    const texts = new Map(before.texts);
+    let written;
+    if (list !== undefined) {
+      const { name, items } = list;
+      const xml = items === undefined ? undefined : listText({ name, items });
+      if (xml === undefined) texts.delete(name);
+      else texts.set(name, xml);
+      written = { name, xml };
+    }
+    const { maxLists, maxItems, maxBytes } = this.#deps.hosts.bounds(domainpart);
+    // What makes the lists smaller is always possible: the bounds may be new.
+    const hasRoom = texts.size <= Math.max(maxLists, before.texts.size) &&
+      (list?.items?.length ?? 0) <=
+        Math.max(maxItems, before.lists.get(list?.name ?? "")?.items.length ?? 0) &&
+      bytesOf(texts) <= Math.max(maxBytes, bytesOf(before.texts));
+    if (!hasRoom) return "full";
+    const version = await this.#store(domainpart).write(localpart, {
+      expected: before.version,
+      defaultName,
+      list: written,
+    });
+    if (version === undefined) return undefined;
+    const lists = [...texts].map(([name, xml]) => ({ name, xml }));
+    return readPrivacy({ version, defaultName, lists }, before);
+  }
+
+  /** Applies a change that was made here, and tells all sessions of the account. */
+  async #told(client: FullJid, { before, after, edit }: {
+    readonly before: Privacy;
+    readonly after: Privacy;
+    readonly edit: PrivacyEdit;
+  }): Promise<void> {
+    const account = client.bare;
+    if (this.#here.has(account.text)) {
+      const roster = await this.#rosterFor(account, after).catch((thrown) => {
+        this.#failed("privacy.no-roster", thrown);
+        void this.#readLater(account, true);
+        return this.#accounts.get(account.text)?.roster;
+      });
+      this.#apply(account, after, roster);
+      // XEP-0016 §2.7: nobody else uses a list that its user removes.
+      const own = this.#accounts.get(account.text);
+      const removed = edit.list?.items === undefined ? edit.list?.name : undefined;
+      if (own !== undefined && removed !== undefined && this.activeOf(client) === removed) {
+        this.#setActive(client, own, undefined);
+      }
+    }
+    const pushes = pushesFor(before, after, edit);
+    for (const { resourcepart } of await this.#sessionsOf(account)) {
+      const to = parseJid(`${account.text}/${resourcepart}`);
+      for (const payload of pushes) this.#push(to, payload);
+    }
+  }
+
+  /** Sends a request in the name of the account to one of its sessions. */
+  #push(to: Jid, payload: XmlElement): void {
+    const id = `${this.#idPrefix}${(++this.#pushes).toString(36)}`;
+    const iq = element("iq", { type: "set", id }, payload);
+    this.#deps.route(buildStanza(iq, { from: to.bare, to }));
+  }
+
+  /** Gives a push to the client, if it is meant for clients, and for this one. */
+  #tell(to: FullJid, push: Stanza, { name, namespace, elements }: XmlElement): void {
+    const isForClient = namespace === BLOCKING_NAMESPACE
+      ? (name === "block" || name === "unblock") && this.#blocking.has(to.text)
+      : elements[0]?.name === "list";
+    if (isForClient) this.#deps.deliver(to, push);
+  }
+
+  /** Takes over the active list that a session had at the node from which it came. */
+  #resume(session: FullJid, name: string): void {
+    if (!this.#arrived.delete(session.text)) return;
+    void this.#readLater(session.bare).then(() => {
+      const account = this.#accounts.get(session.bare.text);
+      const list = account?.privacy.lists.get(name);
+      if (account === undefined || list === undefined) return;
+      if (this.#isHere(session)) this.#setActive(session, account, list);
+    });
+  }
+
+  #setActive(session: FullJid, account: AccountPrivacy, list: PrivacyList | undefined): void {
+    const before = account.appliedTo(session.resourcepart);
+    if (list === undefined) account.active.delete(session.resourcepart);
+    else account.active.set(session.resourcepart, list);
+    this.#reviewed(session, before, account.appliedTo(session.resourcepart));
+  }
+
+  async #sessionsOf(
+    { text, domainpart }: BareJid,
+  ): Promise<readonly { readonly resourcepart: string }[]> {
+    const { hosts: { globalHost, localHost }, everywhere } = this.#deps;
+    const resources = new Set(this.#here.get(text)?.resources);
+    for (const { host, resourcepart } of (await everywhere([text])).get(text) ?? []) {
+      // Accounts of other hosts have sessions at this datacenter alone.
+      if (domainpart === globalHost || host === localHost) resources.add(resourcepart);
+    }
+    return [...resources].map((resourcepart) => ({ resourcepart }));
+  }
+
+  /** Reads lists that have changed elsewhere, again and again until it succeeds. Never rejects. */
+  async #readLater(account: BareJid, isForced = false): Promise<void> {
+    for (let attempt = 1; attempt <= MAX_READS; attempt++) {
+      if (this.#isClosed || !this.#here.has(account.text)) return;
+      try {
+        return await this.#readSoon(account, isForced);
+      } catch (thrown) {
+        this.#failed("privacy.unread", thrown);
+      }
+      if (this.#isClosed || attempt === MAX_READS) return;
+      await this.#pause(backoffMs(attempt, READ_PAUSES));
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.after(ms, resolve);
+    const end = () => {
+      cancel();
+      resolve();
+    };
+    this.#pauses.add(end);
+    await promise;
+    this.#pauses.delete(end);
+  }
+
+  /**
+   * Reads the lists of an account with sessions here, if they have changed.
+   *
+   * @param isForced reads them in any case, and the roster with them
+   * @throws CausewayError with a code `storage/…`
+   */
+  #readSoon(account: BareJid, isForced = false): Promise<void> {
+    const key = isForced ? `! ${account.text}` : account.text;
+    const waiting = this.#reads.get(key);
+    if (waiting !== undefined) return waiting;
+    const read = this.#turns.run(account.text, async () => {
+      await null; // so that `#reads` has this read, and has it no more once it asks the database
+      this.#reads.delete(key);
+      const { domainpart, localpart, text } = account;
+      const known = this.#accounts.get(text);
+      if (!isForced) {
+        const version = await this.#versions.find(domainpart, localpart);
+        if (version === (known?.privacy.version ?? 0)) return;
+      }
+      const before = known?.privacy ?? NO_PRIVACY;
+      const found = await this.#read(account, before);
+      if (!this.#here.has(text)) return;
+      this.#apply(account, found?.privacy ?? NO_PRIVACY, found?.roster);
+      if (isForced) this.#tellOfMissed(account, before);
+    });
+    this.#reads.set(key, read);
+    return read;
+  }
+
+  /** Reads the lists of an account; undefined when it never had any. */
+  async #read(account: BareJid, known?: Privacy): Promise<AccountPrivacy | undefined> {
+    const stored = await this.#store(account.domainpart).read(account.localpart);
+    if (stored.version === 0) return undefined;
+    const privacy = readPrivacy(stored, known);
+    return new AccountPrivacy(account, privacy, await this.#rosterFor(account, privacy));
+  }
+
+  async #rosterFor(account: BareJid, privacy: Privacy): Promise<PrivacyRoster | undefined> {
+    if (!needsRoster(privacy)) return undefined;
+    const { items = [] } = await this.#deps.hosts.rosters(account.domainpart)?.read(account.text) ??
+      {};
+    return new Map(items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]));
+  }
+
+  /** Applies what is stored now to all sessions of the account here. */
+  #apply(account: BareJid, privacy: Privacy, roster: PrivacyRoster | undefined): void {
+    const resources = [...this.#here.get(account.text)?.resources ?? []];
+    let known = this.#accounts.get(account.text);
+    const before = resources.map((each) => known?.appliedTo(each) ?? NO_LIST);
+    if (known !== undefined) known.update(privacy, roster);
+    else this.#accounts.set(account.text, known = new AccountPrivacy(account, privacy, roster));
+    for (const [index, resourcepart] of resources.entries()) {
+      const session = parseJid(`${account.text}/${resourcepart}`) as FullJid; // it has a resource
+      this.#reviewed(session, before[index]!, known.appliedTo(resourcepart));
+    }
+    if (privacy.version === 0 && known.active.size === 0) this.#accounts.delete(account.text);
+  }
+
+  #reviewed(session: FullJid, before: AppliedList, after: AppliedList): void {
+    const isSame = before.list === after.list &&
+      (before.roster === after.roster || after.list?.needsRoster !== true);
+    if (isSame) return;
+    this.#deps.changed(session, { before: viewOf(session, before), after: viewOf(session, after) });
+  }
+
+  /** Pushes to the clients here what they may have missed of a change. */
+  #tellOfMissed(account: BareJid, before: Privacy): void {
+    const after = this.#accounts.get(account.text)?.privacy ?? NO_PRIVACY;
+    const pushes = blockingPushes(before, after);
+    for (const resourcepart of this.#here.get(account.text)?.resources ?? []) {
+      const to = parseJid(`${account.text}/${resourcepart}`);
+      for (const payload of pushes) this.#push(to, payload);
+    }
+  }
+
+  #isHere({ bare, resourcepart }: FullJid): boolean {
+    return this.#here.get(bare.text)?.resources.has(resourcepart) === true;
+  }
+
+  #store(domain: string): PrivacyStore {
+    const store = this.#deps.hosts.store(domain);
+    if (store === undefined) {
+      throw new TypeError(`Cannot use privacy lists of ${domain}: it has none`);
+    }
+    return store;
+  }
+
+  #failed(event: string, thrown: unknown): void {
+    this.#metrics.failures.inc();
+    this.#deps.log.warn(event, { error: describeError(thrown) });
+  }
+}
+
+/** The sessions of an account at this node. */
+interface SessionsHere {
+  readonly resources: Set<string>;
+  /** True once the lists were read for one of them. */
+  isRead: boolean;
+}
+
+/** Condition of the error for a session whose account's lists cannot be read. */
+export type PrivacyFailure = "internal-server-error" | "resource-constraint";
+
+const NO_LIST: AppliedList = { list: undefined, roster: undefined };
+
+const EVERYTHING: PrivacyView = { hidesFrom: () => false, isDeafTo: () => false };
+
+function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
+  if (applied.list === undefined) return EVERYTHING;
+  return {
+    hidesFrom: (contact) => isDenied(applied, session, contact, "presence-out"),
+    isDeafTo: (contact) => isDenied(applied, session, contact, "presence-in"),
+  };
+}
+
+/** Returns the pushes that tell of a change: of the list to all, of the block list to some. */
+function pushesFor(
+  before: Privacy,
+  after: Privacy,
+  { list, isCommand = false }: PrivacyEdit,
+): readonly XmlElement[] {
+  const blocking = blockingPushes(before, after);
+  if (isCommand && blocking.length > 0) return blocking;
+  // The nodes of all sessions must hear of a new default list, though clients do not.
+  const change = list === undefined || isCommand
+    ? element("query", { xmlns: PRIVACY_NAMESPACE }, element("default"))
+    : listPush(list.name);
+  return [...blocking, change];
+}
+
+/** Returns the pushes that tell of a change of the block list (XEP-0191 §3.3 to §3.5). */
+function blockingPushes(before: Privacy, after: Privacy): readonly XmlElement[] {
+  const [earlier, later] = [blockedOf(before), blockedOf(after)];
+  const [was, is] = [new Set(earlier), new Set(later)];
+  const blocked = later.filter((jid) => !was.has(jid));
+  const freed = earlier.filter((jid) => !is.has(jid));
+  const isAllFreed = later.length === 0 && freed.length > 1;
+  return [
+    ...freed.length > 0 ? [blockingElement("unblock", isAllFreed ? [] : freed)] : [],
+    ...blocked.length > 0 ? [blockingElement("block", blocked)] : [],
+  ];
+}
+
+/** Tells the node to which a session has moved of its active list. */
+function activeSignal(name: string): XmlElement {
+  return element("query", { xmlns: PRIVACY_NAMESPACE }, element("active", { name }));
+}
+
+function bytesOf(texts: ReadonlyMap<string, string>): number {
+  let bytes = 0;
+  for (const text of texts.values()) bytes += new TextEncoder().encode(text).length;
+  return bytes;
+}

@@ -1,0 +1,415 @@
+import assert from "node:assert/strict";
+import { CausewayError } from "../../base/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import {
+  contact,
+  fullJid,
+  MemoryPrivacyStore,
+  PrivacyFixture,
+  settled,
+  stanza,
+} from "./testing/privacy_fixture.ts";
+
+const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+const PHONE = `${ALICE}/phone`;
+const LAPTOP = `${ALICE}/laptop`;
+const BLOCK_BOB = `<block xmlns='urn:xmpp:blocking'><item jid='${BOB}'/></block>`;
+const UNBLOCK_ALL = "<unblock xmlns='urn:xmpp:blocking'/>";
+const BLOCK_LIST = "<blocklist xmlns='urn:xmpp:blocking'/>";
+const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
+
+function query(payload = ""): string {
+  return `<query xmlns='jabber:iq:privacy'>${payload}</query>`;
+}
+
+function listOf(name: string, items: string): string {
+  return query(`<list name='${name}'>${items}</list>`);
+}
+
+function deny(order: number, attributes = "", kinds = ""): string {
+  return `<item action='deny' order='${order}' ${attributes}>${kinds}</item>`;
+}
+
+/** A node with a session of alice's phone. */
+async function withPhone(fixture = new PrivacyFixture()): Promise<PrivacyFixture> {
+  assert.equal(await fixture.server.opening(fullJid(PHONE)), undefined);
+  return fixture;
+}
+
+function refuses({ server }: PrivacyFixture, from: string, session = PHONE): boolean {
+  return server.refuses(fullJid(session), stanza("message", "chat", [from, session]));
+}
+
+Deno.test("a blocked contact is kept from the sessions here, and out of reach for them", async () => {
+  const fixture = await withPhone();
+  assert.equal(refuses(fixture, `${BOB}/x`), false);
+  assert.equal(await fixture.ask(PHONE, "set", BLOCK_BOB), "empty");
+  assert.equal(refuses(fixture, `${BOB}/x`), true);
+  const out = stanza("message", "chat", [PHONE, BOB]);
+  assert.equal(fixture.server.holdsBack(fullJid(PHONE), out), true);
+  assert.equal(fixture.server.holdsBack(parseJid("echo.example.com"), out), false);
+  assert.ok(
+    await fixture.counts('causeway_privacy_blocked_total{direction="in",kind="message"} 1'),
+  );
+  assert.ok(
+    await fixture.counts('causeway_privacy_blocked_total{direction="out",kind="message"} 1'),
+  );
+  assert.equal(await fixture.ask(PHONE, "get", BLOCK_LIST), `<blocklist><item jid=${BOB}>`);
+  assert.equal(await fixture.ask(PHONE, "set", UNBLOCK_ALL), "empty");
+  assert.equal(refuses(fixture, `${BOB}/x`), false);
+  assert.equal(await fixture.ask(PHONE, "get", BLOCK_LIST), "<blocklist>");
+});
+
+Deno.test("no list comes between a person's own resources and server", async () => {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "set", listOf("x", deny(1)));
+  await fixture.ask(PHONE, "set", query("<default name='x'/>"));
+  for (const from of [LAPTOP, ALICE, "example.com", "example.com/x"]) {
+    assert.equal(refuses(fixture, from), false, from);
+    const out = stanza("iq", "get", [PHONE, from]);
+    assert.equal(fixture.server.holdsBack(fullJid(PHONE), out), false, from);
+  }
+  for (const from of [BOB, "example.org", "rooms.example.com"]) {
+    assert.equal(refuses(fixture, from), true, from);
+  }
+});
+
+Deno.test("accounts without lists cost one small query for each session, however many log in", async () => {
+  const fixture = new PrivacyFixture();
+  await Promise.all(
+    Array.from(
+      { length: 400 },
+      (_, i) => fixture.server.opening(fullJid(`user${i}@example.com/x`)),
+    ),
+  );
+  assert.ok(fixture.store.queries.length <= 2, fixture.store.queries.join());
+  assert.ok(!fixture.store.queries.includes("read"));
+  assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
+  fixture.store.queries.length = 0;
+  refuses(fixture, BOB, "user0@example.com/x");
+  assert.deepEqual(fixture.store.queries, []);
+});
+
+Deno.test("a change at one node holds at another before its clients hear of it", async () => {
+  const store = new MemoryPrivacyStore();
+  const [here, there] = [new PrivacyFixture({ store }), new PrivacyFixture({ store, process: 2 })];
+  await withPhone(here);
+  await there.server.opening(fullJid(LAPTOP));
+  here.elsewhere.set(ALICE, [{ host: "dc2.example.com", resourcepart: "laptop" }]);
+  await there.ask(LAPTOP, "get", BLOCK_LIST);
+  await here.ask(PHONE, "set", BLOCK_BOB);
+  assert.equal(refuses(there, BOB, LAPTOP), false);
+  await here.carry(there);
+  assert.equal(refuses(there, BOB, LAPTOP), true);
+  assert.deepEqual(there.delivered, [`laptop <block><item jid=${BOB}>`]);
+  assert.deepEqual(here.delivered, [], "the phone has not asked for the block list");
+  await here.ask(PHONE, "set", UNBLOCK_ALL);
+  await here.carry(there);
+  assert.equal(refuses(there, BOB, LAPTOP), false);
+});
+
+Deno.test("a default list that another node chooses holds here, and no client gets a push", async () => {
+  const store = new MemoryPrivacyStore();
+  const [here, there] = [new PrivacyFixture({ store }), new PrivacyFixture({ store, process: 2 })];
+  await withPhone(here);
+  await there.server.opening(fullJid(LAPTOP));
+  here.elsewhere.set(ALICE, [{ host: "dc2.example.com", resourcepart: "laptop" }]);
+  await here.ask(PHONE, "set", listOf("x", deny(1, "", "<message/>")));
+  await here.carry(there);
+  assert.deepEqual(here.delivered, ["phone <query><list name=x>"]);
+  assert.deepEqual(there.delivered, ["laptop <query><list name=x>"]);
+  await here.ask(PHONE, "set", query("<default name='x'/>"));
+  await here.carry(there);
+  assert.equal(refuses(there, BOB, LAPTOP), true);
+  assert.equal(there.delivered.length, 1);
+});
+
+Deno.test("a node that has heard of no change finds it by the next look", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid("carol@example.com/x"));
+  await fixture.ask(PHONE, "get", BLOCK_LIST);
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  assert.equal(refuses(fixture, BOB), false);
+  await fixture.server.look("example.com", ["alice", "carol", "nobody"]);
+  assert.equal(refuses(fixture, BOB), true);
+  await fixture.carry();
+  assert.deepEqual(fixture.delivered, [`phone <block><item jid=${BOB}>`]);
+  fixture.store.failure = DOWN;
+  await fixture.server.look("example.com", ["alice"]);
+  assert.equal(refuses(fixture, BOB), true);
+  fixture.store.failure = undefined;
+  await fixture.store.removeAll("alice");
+  await fixture.server.look("example.com", ["alice"]);
+  assert.equal(refuses(fixture, BOB), false);
+  assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
+});
+
+Deno.test("news of a change is read again until the database answers", async () => {
+  const fixture = await withPhone();
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  other.elsewhere.set(ALICE, [{ host: "dc1.example.com", resourcepart: "phone" }]);
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  fixture.store.failure = DOWN;
+  await other.carry(fixture);
+  assert.equal(refuses(fixture, BOB), false);
+  fixture.store.failure = undefined;
+  fixture.clock.advance(1_000);
+  await settled(fixture);
+  assert.equal(refuses(fixture, BOB), true);
+});
+
+Deno.test("a session is refused whose lists cannot be read, unless another keeps them current", async () => {
+  const fixture = new PrivacyFixture();
+  fixture.store.failure = DOWN;
+  const opening = () => fixture.server.opening(fullJid(PHONE));
+  assert.deepEqual(
+    await Promise.all([opening(), fixture.server.opening(fullJid(LAPTOP))]),
+    ["internal-server-error", "internal-server-error"],
+  );
+  for (const jid of [PHONE, LAPTOP]) fixture.server.closed(fullJid(jid));
+  fixture.store.failure = new CausewayError("storage/pool-full", "Cannot wait", {});
+  assert.equal(await opening(), "resource-constraint");
+  fixture.store.failure = undefined;
+  assert.equal(await opening(), undefined);
+  fixture.store.failure = DOWN;
+  assert.equal(await fixture.server.opening(fullJid(LAPTOP)), undefined);
+});
+
+Deno.test("what is in memory goes with the last session", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid(LAPTOP));
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  fixture.server.closed(fullJid(PHONE));
+  assert.equal(refuses(fixture, BOB, LAPTOP), true);
+  fixture.server.closed(fullJid(LAPTOP));
+  assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
+  assert.equal(refuses(fixture, BOB), false);
+});
+
+Deno.test("an active list stands for the default list, in its session alone", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid(LAPTOP));
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  await fixture.ask(PHONE, "set", listOf("x", deny(1, "type='jid' value='carol@example.com'")));
+  const activate = (attributes: string) =>
+    fixture.ask(PHONE, "set", query(`<active ${attributes}/>`));
+  assert.equal(await activate("name='nothing'"), "item-not-found");
+  assert.equal(await activate("name='x'"), "empty");
+  const of = (session: string) =>
+    [BOB, "carol@example.com"].map((from) => refuses(fixture, from, session));
+  assert.deepEqual([of(PHONE), of(LAPTOP)], [[false, true], [true, false]]);
+  assert.equal(
+    await fixture.ask(PHONE, "get", query()),
+    "<query><active name=x><default name=blocking><list name=blocking><list name=x>",
+  );
+  await fixture.ask(LAPTOP, "set", listOf("x", deny(1, "type='jid' value='dan@example.com'")));
+  assert.deepEqual(of(PHONE), [false, false]);
+  assert.equal(await activate(""), "empty");
+  assert.deepEqual(of(PHONE), [true, false]);
+  fixture.server.closed(fullJid(PHONE));
+  assert.equal(await activate("name='x'"), "not-allowed");
+});
+
+Deno.test("an active list follows its session to another node, and no other session takes it", async () => {
+  const store = new MemoryPrivacyStore();
+  const [here, there] = [new PrivacyFixture({ store }), new PrivacyFixture({ store, process: 2 })];
+  await withPhone(here);
+  await here.ask(PHONE, "set", listOf("x", deny(1)));
+  await here.ask(PHONE, "set", query("<active name='x'/>"));
+  await there.server.opening(fullJid(PHONE));
+  here.routed.length = 0;
+  here.server.closed(fullJid(PHONE));
+  const [signal] = here.routed;
+  assert.ok(signal !== undefined);
+  assert.equal(there.server.takes(signal), true);
+  await settled(there);
+  assert.equal(refuses(there, BOB), false, "a session that has just logged in has no active list");
+  there.server.arrived(fullJid(PHONE));
+  there.server.takes(signal);
+  await settled(there);
+  assert.equal(refuses(there, BOB), true);
+  assert.deepEqual(there.delivered, []);
+});
+
+Deno.test("a list that others use is neither removed nor replaced", async () => {
+  const fixture = await withPhone();
+  const remove = (name: string) => fixture.ask(PHONE, "set", listOf(name, ""));
+  const choose = (attributes: string) =>
+    fixture.ask(PHONE, "set", query(`<default ${attributes}/>`));
+  for (const name of ["x", "y"]) await fixture.ask(PHONE, "set", listOf(name, deny(1)));
+  assert.equal(await remove("z"), "item-not-found");
+  assert.equal(await choose("name='z'"), "item-not-found");
+  assert.equal(await choose("name='x'"), "empty");
+  assert.equal(await choose("name='y'"), "empty", "only this client uses it");
+  await fixture.server.opening(fullJid(LAPTOP));
+  assert.equal(await choose("name='y'"), "empty");
+  for (const attributes of ["name='x'", ""]) assert.equal(await choose(attributes), "conflict");
+  assert.equal(await remove("y"), "conflict");
+  await fixture.ask(LAPTOP, "set", query("<active name='x'/>"));
+  assert.equal(await remove("x"), "conflict");
+  assert.equal(await remove("y"), "empty");
+  fixture.elsewhere.set(ALICE, [{ host: "dc2.example.com", resourcepart: "tablet" }]);
+  await choose("name='x'");
+  assert.equal(await choose(""), "conflict", "a session elsewhere uses it");
+  assert.equal(await fixture.ask(PHONE, "get", query()), "<query><default name=x><list name=x>");
+});
+
+Deno.test("a client that removes its own active list has none any more", async () => {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "set", listOf("x", deny(1)));
+  await fixture.ask(PHONE, "set", query("<active name='x'/>"));
+  assert.equal(refuses(fixture, BOB), true);
+  assert.equal(await fixture.ask(PHONE, "set", listOf("x", "")), "empty");
+  assert.equal(refuses(fixture, BOB), false);
+});
+
+Deno.test("blocks work on the default list, and edits of that list show in the block list", async () => {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "get", BLOCK_LIST);
+  await fixture.ask(PHONE, "set", listOf("own", deny(1, "type='jid' value='carol@example.com'")));
+  await fixture.ask(PHONE, "set", query("<default name='own'/>"));
+  await fixture.carry();
+  assert.deepEqual(fixture.delivered.splice(0), [
+    "phone <query><list name=own>",
+    "phone <block><item jid=carol@example.com>",
+  ]);
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  const list = await fixture.ask(PHONE, "get", query("<list name='own'/>"));
+  assert.equal(
+    list,
+    `<query><list name=own><item type=jid value=${BOB} action=deny order=1>` +
+      "<item type=jid value=carol@example.com action=deny order=2>",
+  );
+  await fixture.ask(PHONE, "set", listOf("own", deny(1, `type='jid' value='${BOB}'`)));
+  await fixture.carry();
+  assert.deepEqual(fixture.delivered.splice(0), [
+    `phone <block><item jid=${BOB}>`,
+    "phone <unblock><item jid=carol@example.com>",
+    "phone <query><list name=own>",
+  ]);
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  assert.deepEqual(fixture.routed, [], "bob is blocked already");
+});
+
+Deno.test("malformed requests are refused", async () => {
+  const fixture = await withPhone();
+  const rows: readonly ["get" | "set", string, string][] = [
+    ["set", "<block xmlns='urn:xmpp:blocking'/>", "bad-request"],
+    ["set", "<block xmlns='urn:xmpp:blocking'><item/></block>", "bad-request"],
+    ["set", "<block xmlns='urn:xmpp:blocking'><item jid='@'/></block>", "jid-malformed"],
+    ["set", query(), "bad-request"],
+    ["set", query("<active/><default/>"), "bad-request"],
+    ["set", query("<list/>"), "bad-request"],
+    ["set", query("<list name=''/>"), "bad-request"],
+    ["set", query("<other/>"), "bad-request"],
+    ["get", query("<list name='a'/><list name='b'/>"), "bad-request"],
+    ["get", query("<active name='a'/>"), "bad-request"],
+    ["get", query("<list name='a'/>"), "item-not-found"],
+  ];
+  for (const [type, xml, condition] of rows) {
+    assert.equal(await fixture.ask(PHONE, type, xml), condition, xml);
+  }
+});
+
+Deno.test("lists, items and bytes of an account are bounded", async () => {
+  const fixture = await withPhone();
+  const write = (name: string, items: string) => fixture.ask(PHONE, "set", listOf(name, items));
+  assert.equal(await write("a", deny(1) + deny(2) + deny(3)), "empty");
+  assert.equal(await write("a", deny(1) + deny(2) + deny(3) + deny(4)), "resource-constraint");
+  assert.equal(await write("b", deny(1)), "empty");
+  assert.equal(await write("c", deny(1)), "resource-constraint");
+  const long = deny(1, `type='group' value='${"x".repeat(600)}'`);
+  assert.equal(await write("b", long), "resource-constraint");
+  for (const [index, expected] of ["empty", "empty", "resource-constraint"].entries()) {
+    if (index === 0) await write("a", "");
+    const block =
+      `<block xmlns='urn:xmpp:blocking'><item jid='${index}@x'/><item jid='b@y'/></block>`;
+    assert.equal(await fixture.ask(PHONE, "set", block), expected);
+  }
+});
+
+Deno.test("a change is applied to what another node has written meanwhile", async () => {
+  const fixture = await withPhone();
+  let races = 3;
+  fixture.store.beforeWrite = () => {
+    if (races-- <= 0) return;
+    const version = fixture.store.stored.get("alice")?.version ?? 0;
+    const xml = "<list xmlns='jabber:iq:privacy'><item action='deny' order='1'/></list>";
+    fixture.store.put("alice", {
+      expected: version,
+      defaultName: undefined,
+      list: { name: `other`, xml: xml.replace("1", `${races}`) },
+    });
+  };
+  const asked = fixture.ask(PHONE, "set", BLOCK_BOB);
+  for (let i = 0; i < 100; i++) {
+    await Promise.resolve();
+    fixture.clock.advance(100);
+  }
+  assert.equal(await asked, "empty");
+  const lists = fixture.store.stored.get("alice")!.lists.map(({ name }) => name);
+  assert.deepEqual(lists.toSorted(), ["blocking", "other"]);
+  assert.equal(refuses(fixture, BOB), true);
+});
+
+Deno.test("a rule by group or subscription follows the roster", async () => {
+  const fixture = await withPhone();
+  fixture.contacts.push(contact(BOB, { groups: ["Work"], subscription: "both" }));
+  await fixture.ask(PHONE, "set", listOf("x", deny(1, "type='group' value='Work'")));
+  await fixture.ask(PHONE, "set", query("<default name='x'/>"));
+  assert.equal(refuses(fixture, BOB), true);
+  fixture.contacts[0] = contact(BOB, { groups: ["Home"] });
+  const push = stanza("iq", "set", [ALICE, PHONE]);
+  const bytes = new TextEncoder().encode(
+    `<iq from='${ALICE}' to='${PHONE}' type='set' id='1'><query xmlns='jabber:iq:roster'/></iq>`,
+  );
+  fixture.changes.length = 0;
+  assert.equal(fixture.server.takes({ ...push, bytes }), false, "the client gets roster pushes");
+  await settled(fixture);
+  assert.equal(refuses(fixture, BOB), false);
+  const [{ change } = { change: undefined }] = fixture.changes;
+  assert.equal(change?.before.hidesFrom(parseJid(BOB)), true);
+  assert.equal(change?.after.hidesFrom(parseJid(BOB)), false);
+});
+
+Deno.test("stanzas for the account itself meet its default list, wherever it has sessions", async () => {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  const elsewhere = new PrivacyFixture({ store: fixture.store, process: 2 });
+  const request = stanza("presence", "subscribe", [BOB, ALICE]);
+  for (const node of [fixture, elsewhere]) {
+    assert.equal(await node.server.refusesForAccount(request), true);
+    const other = stanza("presence", "subscribe", ["carol@example.com", ALICE]);
+    assert.equal(await node.server.refusesForAccount(other), false);
+  }
+  const stranger = stanza("presence", "subscribe", [BOB, "carol@example.org"]);
+  assert.equal(await elsewhere.server.refusesForAccount(stranger), false);
+});
+
+Deno.test("presence that some session here gets is not refused for all", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid(LAPTOP));
+  await fixture.ask(PHONE, "set", listOf("x", deny(1)));
+  await fixture.ask(PHONE, "set", query("<active name='x'/>"));
+  const presence = (to: string) => stanza("presence", "available", [`${BOB}/x`, to]);
+  assert.deepEqual(
+    [ALICE, PHONE, LAPTOP].map((to) => fixture.server.refusesPresence(presence(to))),
+    [false, true, false],
+  );
+  await fixture.ask(LAPTOP, "set", query("<active name='x'/>"));
+  assert.equal(fixture.server.refusesPresence(presence(ALICE)), true);
+});
+
+Deno.test("pushes in the name of another account, or of other protocols, are left alone", async () => {
+  const fixture = await withPhone();
+  const iq = (from: string, to: string, payload: string) => ({
+    ...stanza("iq", "set", [from, to]),
+    bytes: new TextEncoder().encode(`<iq type='set' from='${from}' to='${to}'>${payload}</iq>`),
+  });
+  assert.equal(fixture.server.takes(iq(BOB, PHONE, BLOCK_BOB)), false);
+  assert.equal(fixture.server.takes(iq(ALICE, ALICE, BLOCK_BOB)), false);
+  assert.equal(fixture.server.takes(iq(ALICE, PHONE, "<x xmlns='urn:x'/>")), false);
+  assert.equal(fixture.server.takes(iq(ALICE, PHONE, "")), false);
+  assert.equal(fixture.server.takes(iq(ALICE, PHONE, BLOCK_BOB)), true);
+});
