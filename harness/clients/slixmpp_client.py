@@ -93,6 +93,22 @@ async def change_password(xmpp, password):
     await xmpp["xep_0077"].change_password(password, jid=xmpp.boundjid.domain)
 
 
+async def block(xmpp, jid):
+    xmpp.register_plugin("xep_0191")
+    await xmpp["xep_0191"].block(JID(jid))
+
+
+async def unblock(xmpp, jid):
+    xmpp.register_plugin("xep_0191")
+    await xmpp["xep_0191"].unblock(JID(jid))
+
+
+async def read_blocked(xmpp):
+    xmpp.register_plugin("xep_0191")
+    answer = await xmpp["xep_0191"].get_blocked()
+    return sorted(str(each) for each in answer["blocklist"]["items"])
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -102,6 +118,9 @@ TASKS = {
         read_name,
         publish_avatar,
         change_password,
+        block,
+        unblock,
+        read_blocked,
     )
 }
 

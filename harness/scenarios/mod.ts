@@ -1,6 +1,7 @@
 import type { Scenario } from "../scenario.ts";
 import { ACCOUNT_DATA } from "./account_data.ts";
 import { BEFORE_PRESENCE } from "./before_presence.ts";
+import { BLOCKED_CONTACTS } from "./blocked_contacts.ts";
 import { BOUNCE_ORDER } from "./bounce_order.ts";
 import { CARBONS } from "./carbons.ts";
 import { CLASSIC_METRICS } from "./classic_metrics.ts";
@@ -105,6 +106,7 @@ export const SCENARIOS: readonly Scenario[] = [
   CONTACTS,
   DEVICES,
   CARBONS,
+  BLOCKED_CONTACTS,
   GHOSTS,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,

@@ -134,8 +134,11 @@ export class LocalSide implements NodeSide {
       rosters.probed(stanza);
       return "ignored"; // its answers are stanzas of their own
     }
-    // What nobody here gets must not count as told: it is told once it is wanted again.
-    if (privacy?.refusesPresence(stanza) === true) return "ignored";
+    if (privacy?.refusesPresence(stanza) === true) {
+      // Nothing is told any more: the next presence is news, even if it is like the last one told.
+      if (!isSubscription(stanza)) rosters.saw({ ...stanza, type: "unavailable" }, envelope);
+      return "ignored";
+    }
     if (!isSubscription(stanza)) return rosters.saw(stanza, envelope) ? undefined : "ignored";
     if (!(to instanceof FullJid)) return undefined;
     const session = sessions.find(to);

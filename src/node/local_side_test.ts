@@ -28,6 +28,10 @@ class Fixture {
   /** The session of a full JID. */
   client: (OwnClient & Pick<LocalSession, "jid" | "priority" | "send">) | undefined;
   session: NodeOutcome = "delivered";
+  /** True while the lists of all sessions keep presence from them. */
+  isRefused = false;
+  /** Types of the presences that were noted. */
+  readonly seen: string[] = [];
   /** True while accounts have rosters. */
   hasRosters = false;
   /** True when the session waits for its client to acknowledge. */
@@ -64,9 +68,13 @@ class Fixture {
         return this.service;
       },
     },
+    privacy: {
+      refusesPresence: () => this.isRefused,
+      takes: ({ bytes }) => new TextDecoder().decode(bytes).includes("urn:xmpp:blocking"),
+    },
     rosters: {
       serves: () => this.hasRosters,
-      saw: () => true,
+      saw: ({ type }) => this.seen.push(type) > 0,
       probed: (probe) => void this.handed.push(`probe of ${probe.from.text}`),
       isUnwantedPush: ({ to }) => to.text.endsWith("/uninterested"),
     },
@@ -230,7 +238,10 @@ Deno.test("LocalSide shows the account's available resources to one on another n
 
 function presence(type: string, to: string): Stanza {
   const from = parseJid("a@example.com");
-  return buildStanza(element("presence", { type }), { from, to: parseJid(to) });
+  return buildStanza(element("presence", { type: type === "available" ? undefined : type }), {
+    from,
+    to: parseJid(to),
+  });
 }
 
 function asEnvelope(stanza: Stanza): Envelope {
@@ -269,6 +280,34 @@ Deno.test("LocalSide gives a subscription stanza to the addressed client alone",
   assert.equal(deliver("subscribe"), "delivered");
   assert.deepEqual(sent, ["subscribed", "subscribe"]);
   assert.deepEqual(fixture.handed, [], "no other client gets it");
+});
+
+Deno.test("LocalSide notes presence that no session wants as the end of what was told", () => {
+  const fixture = new Fixture();
+  fixture.hasRosters = true;
+  fixture.isRefused = true;
+  for (const type of ["available", "unavailable", "subscribe"]) {
+    assert.equal(fixture.local.deliver(asEnvelope(presence(type, "b@example.com/x"))), "ignored");
+  }
+  assert.deepEqual([fixture.seen, fixture.handed], [["unavailable", "unavailable"], []]);
+  fixture.isRefused = false;
+  fixture.local.deliver(asEnvelope(presence("available", "b@example.com")));
+  assert.deepEqual([fixture.seen.at(-1), fixture.handed], ["available", ["session"]]);
+});
+
+Deno.test("LocalSide leaves pushes of lists to those who read the lists again first", () => {
+  const fixture = new Fixture();
+  const push = (namespace: string) =>
+    asEnvelope(
+      buildStanza(element("iq", { type: "set" }, element("block", { xmlns: namespace })), {
+        from: parseJid("a@example.com"),
+        to: parseJid("a@example.com/x"),
+      }),
+    );
+  assert.equal(fixture.local.deliver(push("urn:xmpp:blocking")), "ignored");
+  assert.deepEqual(fixture.handed, []);
+  fixture.local.deliver(push("urn:x"));
+  assert.deepEqual(fixture.handed, ["session", "service"]);
 });
 
 Deno.test("LocalSide drops roster pushes that the client does not want", () => {

@@ -47,7 +47,8 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     routes: {
       route: (stanza) => parts.router.accept(stanza),
       sendTo: (host, stanza) => parts.router.sendTo(host, stanza),
-      deliver: (to, stanza) => {
+      deliver: (to, stanza) => parts.sessions.find(to)?.send(stanza) ?? false,
+      offer: (to, stanza) => {
         const session = parts.sessions.find(to);
         return session !== undefined &&
           parts.sessions.deliverTo(session, stanza) === "delivered";

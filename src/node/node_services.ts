@@ -236,8 +236,10 @@ export function makeRequests(
       parts.sessions.ofAccount(contact).length > 0,
     locate: (contact) => parts.table.locate(contact),
     route: (request, kept, entry) => parts.router.acceptKept(request, kept, entry),
-    deliver: (to, request) =>
-      !parts.rosters.serves(to.domainpart) && (parts.sessions.find(to)?.send(request) ?? false),
+    deliver: (to, request) => {
+      const session = parts.rosters.serves(to.domainpart) ? undefined : parts.sessions.find(to);
+      return session !== undefined && parts.sessions.deliverTo(session, request) === "delivered";
+    },
     senderOf: ({ text, domainpart }) =>
       isUserHost(domainpart, domains) || domains.isOtherLocalHost(domainpart) ? text : domainpart,
     maxBytes,

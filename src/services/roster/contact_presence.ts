@@ -316,7 +316,7 @@ export class ContactPresence {
     const { routes } = this.#deps;
     for (const { jid: contact, request } of contacts) {
       if (request !== undefined) {
-        routes.deliver(jid, requestOf(parseJid(contact), jid.bare, request));
+        routes.offer(jid, requestOf(parseJid(contact), jid.bare, request));
       }
     }
     const view = this.#viewOf(jid);

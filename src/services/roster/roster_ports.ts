@@ -38,6 +38,8 @@ export interface ServerRoutes {
   sendTo(host: string, stanza: Stanza): void;
   /** Writes to a session of this node. False when the session does not take it. */
   deliver(to: FullJid, stanza: Stanza): boolean;
+  /** As `deliver`, unless the session's list keeps the stanza from it. */
+  offer(to: FullJid, stanza: Stanza): boolean;
 }
 
 /** What the list of a session hides of presence. */

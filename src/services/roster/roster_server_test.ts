@@ -4,7 +4,7 @@ import { MetricsRegistry } from "../../observe/mod.ts";
 import { buildStanza, element, parseJid, stanzaElement } from "../../xmpp/mod.ts";
 import { HostServices } from "../mod.ts";
 import { ROSTER_NAMESPACE } from "./roster_query.ts";
-import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
+import { fullJid, hidingFrom, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
 const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
 const PHONE = `${ALICE}/phone`;
@@ -581,4 +581,73 @@ Deno.test("the end of a session whose account is gone is told to those who knew 
     const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
     assert.deepEqual(toBob.map(({ stanza }) => stanza.type), isGone ? ["unavailable"] : []);
   }
+});
+
+Deno.test("presence does not go to contacts from whom a list hides the session, nor comes from them", async () => {
+  const fixture = withAlice();
+  for (const contact of [BOB, CAROL]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both", isAsking: contact === BOB }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  fixture.hidden.set(PHONE, new Set([BOB]));
+  const toContacts = () =>
+    lines(fixture.sent.splice(0).map(({ stanza }) => stanza)).filter((line) =>
+      !line.endsWith(ALICE)
+    );
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(toContacts(), [`available: ${PHONE} → ${CAROL}`, `probe: ${PHONE} → ${CAROL}`]);
+  assert.deepEqual(fixture.routed, [], "nor is a request repeated");
+  const probe = (from: string) =>
+    buildStanza(element("presence", { type: "probe" }), {
+      from: parseJid(from),
+      to: parseJid(ALICE),
+    });
+  for (const from of [`${BOB}/x`, `${CAROL}/x`]) fixture.server.probed(probe(from));
+  assert.deepEqual(lines(fixture.routed), [`available: ${PHONE} → ${CAROL}/x`]);
+  await fixture.changePresence(PHONE, "unavailable");
+  assert.deepEqual(toContacts(), [`unavailable: ${PHONE} → ${CAROL}`]);
+});
+
+Deno.test("contacts and the client are told what a change of a list means for presence", async () => {
+  const fixture = withAlice();
+  const [DAN, EVE] = ["dan@example.com", "eve@example.com"];
+  for (const contact of [BOB, CAROL, DAN]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both" }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  fixture.directed.push(parseJid(`${EVE}/x`), parseJid(`${DAN}/x`));
+  const [earlier, later] = [new Set([CAROL]), new Set([BOB, EVE])];
+  fixture.hidden.set(PHONE, later);
+  const change = { before: hidingFrom(earlier), after: hidingFrom(later) };
+  fixture.server.privacyChanged(fullJid(PHONE), change);
+  await fixture.server.settled();
+  assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)), [
+    `unavailable: ${PHONE} → ${BOB}`,
+    `available: ${PHONE} → ${CAROL}`,
+    `probe: ${PHONE} → ${CAROL}`,
+  ]);
+  assert.deepEqual(lines(fixture.delivered.map(({ stanza }) => stanza)), [
+    `unavailable: ${BOB}/x → ${PHONE}`,
+  ]);
+  assert.deepEqual(lines(fixture.routed), [`unavailable: ${PHONE} → ${EVE}/x`]);
+  fixture.sent.length = 0;
+  fixture.server.privacyChanged(fullJid(`${ALICE}/gone`), change);
+  await fixture.server.settled();
+  assert.deepEqual(fixture.sent, []);
+});
+
+Deno.test("subscription stanzas that the account's list denies change nothing, and are counted", async () => {
+  const fixture = withAlice();
+  fixture.hidden.set(ALICE, new Set([BOB]));
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  for (const type of ["subscribe", "unsubscribe", "unsubscribed"]) {
+    await fixture.take(BOB, type, ALICE);
+  }
+  assert.equal(fixture.store.item(ALICE, BOB)?.subscription, "both");
+  assert.deepEqual([fixture.routed, fixture.sent], [[], []]);
+  assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="blocked"} 3'));
 });

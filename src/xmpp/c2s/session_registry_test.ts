@@ -404,3 +404,35 @@ Deno.test("SessionRegistry tells an account's sessions that they are no longer a
   await registry.open(laptop);
   assert.deepEqual([phone.loneUntilMs, laptop.loneUntilMs], [0, 0]);
 });
+
+Deno.test("deliver() keeps from a session what its owner does not want, and tells nobody", async () => {
+  const refused = new Set(["a@b.c/one"]);
+  const registry = new SessionRegistry({
+    events: new NotedEvents(),
+    accountIq: () => "ignored",
+    refuses: ({ text }) => refused.has(text),
+  });
+  const [one, two] = [new FakeSession("a@b.c/one", 1), new FakeSession("a@b.c/two", 1)];
+  for (const session of [one, two]) await registry.open(session);
+  assert.equal(registry.deliver(stanzaTo("a@b.c", "message", "chat")), "delivered");
+  assert.deepEqual([one.received.length, two.received.length], [0, 1]);
+  assert.equal(registry.deliver(stanzaTo("a@b.c/one", "message", "chat")), "ignored");
+  assert.equal(registry.deliver(stanzaTo("a@b.c/one", "presence", "available")), "ignored");
+  assert.equal(registry.deliver(stanzaTo("a@b.c/one", "iq", "result")), "ignored");
+  for (const type of ["get", "set"] as const) {
+    assert.equal(registry.deliver(stanzaTo("a@b.c/one", "iq", type)), "service-unavailable");
+  }
+  refused.add("a@b.c/two");
+  assert.equal(registry.deliver(stanzaTo("a@b.c", "message", "chat")), "ignored");
+  assert.deepEqual([one.received.length, two.received.length], [0, 1]);
+});
+
+Deno.test("open() refuses a session whose opening fails, and reports its end", async () => {
+  const events = Object.assign(new NotedEvents(), {
+    opening: () => Promise.resolve("internal-server-error" as const),
+  });
+  const registry = new SessionRegistry({ events, accountIq: () => "ignored" });
+  assert.equal(await registry.open(new FakeSession("a@b.c/one")), "internal-server-error");
+  assert.equal(registry.count, 0);
+  assert.deepEqual(events.calls.at(-1), "closed one");
+});

@@ -5,7 +5,7 @@ import type { FullJid, Jid, Stanza, XmlElement } from "../../../xmpp/mod.ts";
 import { buildStanza, element, parseJid, stanzaElement } from "../../../xmpp/mod.ts";
 import type { IqAnswer } from "../../iq_service.ts";
 import { resolveRosterBounds } from "../roster_query.ts";
-import type { SessionPlace } from "../roster_ports.ts";
+import type { PresenceView, SessionPlace } from "../roster_ports.ts";
 import { RosterServer } from "../roster_server.ts";
 import { unlistedItem } from "../subscription_state.ts";
 import { MemoryRosterStore } from "./memory_roster_store.ts";
@@ -22,6 +22,10 @@ export class RosterFixture {
   readonly here = new Map<string, Stanza | undefined>();
   /** Sessions at other nodes and datacenters, by account. */
   readonly elsewhere = new Map<string, SessionPlace[]>();
+  /** Contacts that the list of each session keeps out, by full JID. */
+  readonly hidden = new Map<string, ReadonlySet<string>>();
+  /** Recipients of the directed presence of every session. */
+  readonly directed: Jid[] = [];
   /** Accounts of each lookup in the session table. */
   /** Live processes by datacenter. */
   readonly live = new Map<string, Set<number>>();
@@ -60,10 +64,13 @@ export class RosterFixture {
       routes: {
         route: (stanza) => void this.routed.push(stanza),
         sendTo: (host, stanza) => void this.sent.push({ host, stanza }),
-        deliver: (to, stanza) => {
-          this.delivered.push({ to: to.text, stanza });
-          return true;
-        },
+        deliver: (to, stanza) => this.delivered.push({ to: to.text, stanza }) > 0,
+        offer: (to, stanza) => this.delivered.push({ to: to.text, stanza }) > 0,
+      },
+      privacy: {
+        viewOf: ({ text }) => hidingFrom(this.hidden.get(text)),
+        refusesForAccount: ({ from, to }) =>
+          Promise.resolve(this.hidden.get(to.text)?.has(from.bare.text) === true),
       },
       bounds: resolveRosterBounds({ maxItems, maxRequests }),
       exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
@@ -136,7 +143,7 @@ export class RosterFixture {
 
   #session(text: string, lastPresence: Stanza | undefined) {
     const priority = lastPresence === undefined ? undefined : 0;
-    return { jid: fullJid(text), lastPresence, priority, isOpen: true, directed: [] };
+    return { jid: fullJid(text), lastPresence, priority, isOpen: true, directed: this.directed };
   }
 
   #places(account: string): SessionPlace[] {
@@ -148,6 +155,12 @@ export class RosterFixture {
       }));
     return [...own, ...this.elsewhere.get(account) ?? []];
   }
+}
+
+/** The view of a list that keeps out these contacts, or of none. */
+export function hidingFrom(contacts: ReadonlySet<string> = new Set()): PresenceView {
+  const isHidden = ({ bare }: Jid) => contacts.has(bare.text);
+  return { hidesFrom: isHidden, isDeafTo: isHidden };
 }
 
 /** Makes an item that clients see. */
