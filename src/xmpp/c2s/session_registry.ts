@@ -216,6 +216,14 @@ export class SessionRegistry {
   }
 
   /**
+   * True when the owner of a session does not want a stanza. `deliverTo` asks it. Who wraps a stanza in
+   * another one has to ask for the stanza inside: the wrapper comes from the account itself.
+   */
+  refuses(session: FullJid, stanza: Stanza): boolean {
+    return this.#refuses(session, stanza);
+  }
+
+  /**
    * Delivers to one session, unless its owner does not want the stanza. What is refused is dropped in
    * silence, as if the client had got it and said nothing: its sender must not see a difference. Only a
    * request has to be answered, by the error that most clients give.
@@ -225,7 +233,7 @@ export class SessionRegistry {
     stanza: Stanza,
     delivery?: Delivery,
   ): "delivered" | "ignored" | "service-unavailable" | "resource-constraint" {
-    if (this.#refuses(session.jid, stanza)) {
+    if (this.refuses(session.jid, stanza)) {
       const isRequest = stanza.kind === "iq" && !isReply(stanza);
       return isRequest ? "service-unavailable" : "ignored";
     }
