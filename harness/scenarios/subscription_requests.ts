@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import { expectPresence } from "./_contacts.ts";
 import { Figures } from "./_figures.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
 import { TWO_NODES } from "./_two_nodes.ts";
@@ -55,6 +56,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
       assert.deepEqual(requestsAt(bob), []);
       await bob.disconnect();
       await stage.untilGone(bob.jid);
+      await expectPresence(alice, bob.jid, "unavailable"); // what comes later is counted below
     }
     say("he answers, and does not get the request again");
 
