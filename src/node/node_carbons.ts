@@ -20,6 +20,7 @@ export function makeCarbons({ modules }: Config, parts: Surroundings & CarbonPar
     isOn: (host) => modules.get(host)?.mod_carboncopy === true,
     isUsedHere: () => sessions.usesCarbons,
     ofAccount: (account) => sessions.ofAccount(account),
+    refuses: (session, stanza) => sessions.refuses(session, stanza),
     mayBeElsewhere: (account) => mayBeElsewhere(account, { domains, table }),
     sendElsewhere: (carbon) => parts.router.carbon(carbon),
     clock,

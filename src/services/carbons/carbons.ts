@@ -17,6 +17,8 @@ export interface CarbonsDeps {
   isUsedHere(): boolean;
   /** Sessions of an account at this node. */
   ofAccount(account: string): readonly CarbonSession[];
+  /** True when the owner of a session does not want a message, nor a copy of it. @default never */
+  refuses?(session: FullJid, stanza: Stanza): boolean;
   /** False when the account is known to have no sessions at other nodes. */
   mayBeElsewhere(account: Jid): boolean;
   /** Sends a carbon to all other nodes, in all datacenters, that have sessions of its account. */
@@ -123,7 +125,9 @@ export class Carbons {
     return takers.length > 0;
   }
 
-  #wrapAndGive(stanza: Stanza, takers: readonly CarbonSession[]): boolean {
+  #wrapAndGive(stanza: Stanza, all: readonly CarbonSession[]): boolean {
+    const { refuses } = this.#deps;
+    const takers = refuses === undefined ? all : all.filter(({ jid }) => !refuses(jid, stanza));
     const carbon = takers.length === 0 ? undefined : carbonOf("received", stanza, stanza.to.bare);
     if (carbon === undefined) return false;
     this.#give(carbon, takers, "received");

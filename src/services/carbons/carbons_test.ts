@@ -24,6 +24,8 @@ class World {
   readonly got: string[] = [];
   readonly elsewhere: Stanza[] = [];
   isElsewhere = false;
+  /** Resource whose owner wants no message from bob. */
+  deaf: string | undefined;
   readonly #sessions: CarbonSession[] = [];
   readonly clock = new ManualClock();
   readonly #metrics = new MetricsRegistry(this.clock);
@@ -31,6 +33,7 @@ class World {
     isOn: (host) => host === "example.com",
     isUsedHere: () => this.#sessions.some(({ hasCarbons }) => hasCarbons),
     ofAccount: (account) => this.#sessions.filter(({ jid }) => jid.bare.text === account),
+    refuses: ({ resourcepart }, { from }) => resourcepart === this.deaf && from.bare.text === BOB,
     mayBeElsewhere: () => this.isElsewhere,
     sendElsewhere: (carbon) => void this.elsewhere.push(carbon),
     clock: this.clock,
@@ -173,4 +176,17 @@ Deno.test("Carbons remember a lone sender, until another session is known", () =
   world.carbons.sent(message(), sender);
   assert.deepEqual(world.got, ["laptop sent"]);
   assert.equal(sender.loneUntilMs, 0);
+});
+
+Deno.test("no copy of a message goes to a session whose owner does not want that message", () => {
+  using world = new World();
+  for (const resource of ["phone", "laptop", "tablet"]) world.logIn(`${ALICE}/${resource}`, true);
+  world.deaf = "laptop";
+  const received = message({ from: `${BOB}/x`, to: `${ALICE}/phone` });
+  assert.equal(world.carbons.received(received), true);
+  assert.deepEqual(world.got.splice(0), ["tablet received"]);
+  assert.equal(world.carbons.told(received), true);
+  assert.deepEqual(world.got.splice(0), ["phone received", "tablet received"]);
+  world.carbons.received(message({ from: "carol@example.com/x", to: `${ALICE}/phone` }));
+  assert.deepEqual(world.got, ["laptop received", "tablet received"]);
 });
